@@ -11,6 +11,10 @@
  * time (planner.md), the worker is lost; its jobs are run again, and alone once they were lost
  * twice.
  *
+ * Version 3 adds what planners of the field expect: lists of objects, a vector map, and answers as
+ * trajectories. It changes no record of versions 1 and 2: what is new comes in records of its own
+ * beside them (surroundings, answers), or at the end of one that is passed by address.
+ *
  * A plugin exports `const struct swerve_planner_ops *swerve_planner_entry(void)`. This header is
  * self-contained: C11 or C++11, libc types only. Units: metres, seconds, radians; x ahead, y left.
  */
@@ -23,10 +27,16 @@
 extern "C" {
 #endif
 
-#define SWERVE_PLANNER_ABI_VERSION 2u /* of this header; plugins of version 1 run unchanged */
+#define SWERVE_PLANNER_ABI_VERSION 3u /* of this header; plugins of 1 and 2 run unchanged */
 
 enum { SWERVE_ROUTE_POINTS = 32 }; /* spaced SWERVE_ROUTE_STEP_M apart, from ego's foot point on */
 #define SWERVE_ROUTE_STEP_M 4.0
+
+enum {
+    SWERVE_TRAJECTORY_POINTS = 80, /* of one answer, at most */
+    SWERVE_HISTORY_TICKS = 50,     /* that a planner may ask for, at most */
+    SWERVE_MAP_ID_BYTES = 64,      /* terminator included */
+};
 
 enum swerve_planner_wants {
     SWERVE_WANTS_BEV = 1,
@@ -36,6 +46,11 @@ enum swerve_planner_wants {
      * runs on none, the planner is refused, or with HOST_ELSE given host memory. */
     SWERVE_WANTS_DEVICE = 4,
     SWERVE_WANTS_HOST_ELSE = 8,
+    /* Version 3, for planners with a plan. */
+    SWERVE_WANTS_OBJECTS = 16,  /* other road users as a list, where the world has one */
+    SWERVE_WANTS_SEEN = 32,     /* of these only what ego's sensors see in this tick */
+    SWERVE_WANTS_MAP = 64,      /* once per episode */
+    SWERVE_WANTS_SIGNALS = 128, /* what the map's signals show, true and wherever they are */
 };
 
 /* Where an instance's observations lie. Borrowed during open_on(). */
@@ -49,6 +64,80 @@ struct swerve_log_point {
     double t_s, x_m, y_m, heading_rad, speed_mps;
 };
 
+/* ---- version 3: map ---- */
+
+enum swerve_lane_kind {
+    SWERVE_LANE_DRIVING = 0,
+    SWERVE_LANE_SHOULDER,
+    SWERVE_LANE_CYCLE,
+    SWERVE_LANE_SIDEWALK,
+};
+enum swerve_marking { SWERVE_MARKING_NONE = 0, SWERVE_MARKING_DASHED, SWERVE_MARKING_SOLID };
+enum swerve_lane_flags {
+    SWERVE_LANE_INTERSECTION = 1,  /* part of a junction */
+    SWERVE_LANE_LEFT_OPPOSITE = 2, /* the neighbour on this side runs the other way */
+    SWERVE_LANE_RIGHT_OPPOSITE = 4,
+    SWERVE_LANE_ON_ROUTE = 8, /* of ego */
+};
+
+/* Members first_* and *_count say which part of the map's arrays belongs to a lane. */
+struct swerve_map_lane {
+    char id[SWERVE_MAP_ID_BYTES];      /* as the scenario has it, terminated */
+    uint32_t kind;                     /* enum swerve_lane_kind */
+    uint32_t flags;                    /* enum swerve_lane_flags */
+    uint32_t first_point, point_count; /* of points, in the direction of travel; at least 2 */
+    uint32_t first_successor, successor_count; /* of links: indices of lanes */
+    uint32_t first_predecessor, predecessor_count;
+    int32_t left, right;                  /* neighbouring lanes, -1: none */
+    uint32_t left_marking, right_marking; /* enum swerve_marking */
+    double speed_limit_mps;               /* 0: none posted */
+};
+
+struct swerve_map_point {      /* world frame */
+    double x_m, y_m;           /* centre */
+    double left_x_m, left_y_m; /* border */
+    double right_x_m, right_y_m;
+};
+
+enum swerve_area_kind { SWERVE_AREA_CROSSING = 0, SWERVE_AREA_DRIVABLE };
+struct swerve_map_area {                 /* a polygon */
+    uint32_t kind;                       /* enum swerve_area_kind */
+    uint32_t first_vertex, vertex_count; /* of vertices */
+    uint32_t reserved;
+};
+struct swerve_map_vertex {
+    double x_m, y_m;
+};
+
+/* Where traffic on a lane stops. */
+struct swerve_map_stop_line {
+    double left_x_m, left_y_m, right_x_m, right_y_m;
+    int32_t lane;
+    int32_t signal; /* that it belongs to, -1: none */
+};
+
+struct swerve_map_signal {
+    char id[SWERVE_MAP_ID_BYTES];
+    uint32_t first_lane, lane_count; /* of links: lanes that it controls */
+    uint32_t first_stop_line; /* of stop_lines: one for each of these lanes, in their order */
+    uint32_t reserved;
+};
+
+struct swerve_map {
+    uint32_t lane_count, point_count, link_count, area_count, vertex_count, stop_line_count;
+    uint32_t signal_count;
+    uint32_t route_count;
+    double goal_x_m, goal_y_m, goal_radius_m; /* radius 0: the scenario has no goal */
+    const struct swerve_map_lane *lanes;
+    const struct swerve_map_point *points;
+    const uint32_t *links;
+    const struct swerve_map_area *areas;
+    const struct swerve_map_vertex *vertices;
+    const struct swerve_map_stop_line *stop_lines;
+    const struct swerve_map_signal *signals;
+    const uint32_t *route; /* lanes that ego is to drive, in order */
+};
+
 /* What a planner may know when a rollout begins. Pointers are valid during reset() only. */
 struct swerve_episode {
     uint32_t session;
@@ -60,6 +149,9 @@ struct swerve_episode {
     double ego_length_m, ego_width_m, ego_wheelbase_m;
     uint32_t log_count; /* expert drive, 0 where none exists */
     const struct swerve_log_point *log;
+    /* ---- version 3 ---- */
+    const struct swerve_map *map; /* NULL: not asked for */
+    uint32_t objects_source;      /* enum swerve_objects_source of the whole rollout */
 };
 
 /* One point of the route ahead, ego frame. */
@@ -93,6 +185,95 @@ struct swerve_action {
     double steer_rad; /* front-wheel angle, left positive */
 };
 
+/* ---- version 3: objects, history, trajectories ---- */
+
+enum swerve_object_kind {
+    SWERVE_OBJECT_CAR = 0,
+    SWERVE_OBJECT_VAN,
+    SWERVE_OBJECT_TRUCK,
+    SWERVE_OBJECT_BUS,
+    SWERVE_OBJECT_MOTORCYCLE,
+    SWERVE_OBJECT_CYCLIST,
+    SWERVE_OBJECT_PEDESTRIAN,
+    SWERVE_OBJECT_ANIMAL,
+    SWERVE_OBJECT_OTHER, /* debris, cones, barriers, furniture */
+    SWERVE_OBJECT_KIND_COUNT
+};
+
+/* Another road user or thing; world frame. */
+struct swerve_object {
+    uint32_t id;   /* the same in every tick of the rollout and of its branches */
+    uint32_t kind; /* enum swerve_object_kind */
+    double length_m, width_m, height_m;
+    double x_m, y_m, heading_rad; /* of the box's centre */
+    double vx_mps, vy_mps;
+    double ax_mps2, ay_mps2;
+    double yaw_rate_rps;
+};
+
+/* Where a list of objects comes from. It is part of every outcome (schemas/planner.md). */
+enum swerve_objects_source {
+    SWERVE_OBJECTS_NONE = 0,  /* not asked for, or the world has no list: it is empty */
+    SWERVE_OBJECTS_TRUE,      /* all that are there: privileged */
+    SWERVE_OBJECTS_SEEN,      /* of these, what a sensor of ego sees; true figures of them */
+    SWERVE_OBJECTS_GENERATED, /* found in the frames that a learned world generated */
+};
+
+enum swerve_signal_light {
+    SWERVE_SIGNAL_OFF = 0,
+    SWERVE_SIGNAL_RED,
+    SWERVE_SIGNAL_RED_YELLOW,
+    SWERVE_SIGNAL_GREEN,
+    SWERVE_SIGNAL_YELLOW,
+};
+struct swerve_signal_state {
+    uint32_t signal; /* index in the map */
+    uint32_t light;  /* enum swerve_signal_light */
+};
+
+/* An earlier tick, as it was shown then. */
+struct swerve_moment {
+    uint32_t tick;
+    uint32_t object_count;
+    int64_t time_ns;
+    double x_m, y_m, heading_rad; /* ego */
+    double speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad;
+    const struct swerve_object *objects;
+};
+
+/* What an observation of version 3 has beside the sensors. Pointers are valid during plan() only.
+ */
+struct swerve_surroundings {
+    uint32_t objects_source; /* enum swerve_objects_source */
+    uint32_t object_count;
+    const struct swerve_object *objects;
+    int64_t objects_time_ns; /* older than time_ns while every sensor that sees them is dark */
+    uint32_t signal_count;
+    uint32_t history_count;
+    const struct swerve_signal_state *signals;
+    const struct swerve_moment *history; /* oldest first; fewer than asked for at the start */
+};
+
+struct swerve_trajectory_point {
+    double t_s;                              /* from this tick on */
+    double x_m, y_m, heading_rad, speed_mps; /* of ego's box centre, world frame */
+};
+
+/* What follows a trajectory. Stated in schemas/planner.md. */
+enum swerve_tracker {
+    SWERVE_TRACKER_LQR = 0, /* nuPlan's, with its parameters */
+    SWERVE_TRACKER_PURSUIT, /* pure pursuit, and the speed by a proportional term */
+    SWERVE_TRACKER_COUNT
+};
+
+/* A trajectory where point_count > 0: times rise, from 0 or later; else the action. */
+struct swerve_answer {
+    struct swerve_action action;
+    uint32_t point_count; /* at most SWERVE_TRAJECTORY_POINTS */
+    uint32_t reserved;    /* 0 */
+    struct swerve_trajectory_point points[SWERVE_TRAJECTORY_POINTS];
+};
+
 /* All functions return 0 on success; on failure they return non-zero and, where given, write a
  * terminated sentence to error_text. Calls on one instance never overlap. */
 struct swerve_planner_ops {
@@ -119,6 +300,15 @@ struct swerve_planner_ops {
     /* Called in place of open, which may be NULL then; NULL: observations lie in host memory. */
     int (*open_on)(void **planner, const struct swerve_place *place, const char *config,
                    uint32_t session_count, char *error_text, uint32_t error_bytes);
+    /* ---- version 3 ---- */
+    /* Called in place of act, which may be NULL then. Arrays are parallel. answers[i] begins as
+     * an action that is not a number, without points. NULL: act is called, and wants has no bit of
+     * version 3. */
+    int (*plan)(void *planner, uint32_t count, const struct swerve_observation *observations,
+                const struct swerve_surroundings *surroundings, struct swerve_answer *answers,
+                uint8_t *failed, char *error_text, uint32_t error_bytes);
+    uint32_t history_ticks; /* earlier ticks to be shown, at most SWERVE_HISTORY_TICKS */
+    uint32_t tracker;       /* enum swerve_tracker of its trajectories */
 };
 
 typedef const struct swerve_planner_ops *(*swerve_planner_entry_fn)(void);

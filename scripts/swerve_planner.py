@@ -15,6 +15,10 @@ it they are memoryviews. The protocol underneath is documented in schemas/planne
 
     swerve_planner.run(MyPlanner)
 
+Version 3: with `wants = OBJECTS | MAP` an observation has `objects` and an episode has a `map`, as lists of
+records, and with numpy as arrays per kind (`observation.object_arrays`, `episode.map.lanes_array`); act() may
+return a trajectory (a list of Point, or an array of rows t_s, x_m, y_m, heading_rad, speed_mps) instead.
+
 One Planner object is one session (one rollout). A fork makes a deep copy of the object, so keep the
 session's memory in its attributes and share nothing mutable between objects. For models that want
 the whole batch at once, derive from BatchPlanner instead.
@@ -42,15 +46,31 @@ except ImportError:
 
 BEV = 1
 CAMERAS = 2
+OBJECTS = 16  # a list of what is around ego, where the world has one
+SEEN = 32  # with OBJECTS: only what ego's sensors see
+MAP = 64  # once per episode
+SIGNALS = 128  # what the map's signals show
 
-PROTOCOL_VERSION = 1
+LQR = 0  # nuPlan's tracker, with its parameters
+PURSUIT = 1
+
+OBJECT_KINDS = ("car", "van", "truck", "bus", "motorcycle", "cyclist", "pedestrian", "animal", "object")
+OBJECT_SOURCES = ("none", "true", "seen", "generated")
+LANE_KINDS = ("driving", "shoulder", "cycle", "sidewalk")
+MARKINGS = ("none", "dashed", "solid")
+LIGHTS = ("off", "red", "red_yellow", "green", "yellow")
+INTERSECTION, LEFT_OPPOSITE, RIGHT_OPPOSITE, ON_ROUTE = 1, 2, 4, 8  # flags of a lane
+TRAJECTORY_POINTS = 80
+
+PROTOCOL_VERSION = 1  # that every hello begins with
+PROTOCOL_NEWEST = 3  # with objects, maps and trajectories
 LABELS, LOADED = 1, 2  # features of a worker
 MAGIC = 0x4C505753
 HELLO, WELCOME, RESET, DONE, ACT, ACTIONS, FORK, END, ERROR, BYE = range(1, 11)
 
 _HEADER = struct.Struct("<4I")
 _HELLO = struct.Struct("<16I4d15d")
-_WELCOME = struct.Struct("<4I")
+_WELCOME = struct.Struct("<2H3I")
 _RESET = struct.Struct("<2IQ4d4I")
 _LOG_POINT = struct.Struct("<5d")
 _ACT = struct.Struct("<2I")
@@ -58,6 +78,27 @@ _QUERY = struct.Struct("<2I5q8d2I")
 _ROUTE_POINT = struct.Struct("<7f")
 _ANSWER = struct.Struct("<2I2d")
 _PAIR = struct.Struct("<2I")
+_MAP = struct.Struct("<8I3d2I")
+_AROUND = struct.Struct("<4Iq")
+_PLAN = struct.Struct("<2I2d2I")
+_POINT = struct.Struct("<5d")
+
+# Records of version 3 as (name, format) pairs in their order: struct reads them one by one, numpy whole.
+_OBJECT = (("id", "I"), ("kind", "I")) + tuple((name, "d") for name in (
+    "length_m", "width_m", "height_m", "x_m", "y_m", "heading_rad", "vx_mps", "vy_mps", "ax_mps2", "ay_mps2",
+    "yaw_rate_rps"))
+_LANE = (("id", "64s"),) + tuple((name, "I") for name in (
+    "kind", "flags", "first_point", "point_count", "first_successor", "successor_count", "first_predecessor",
+    "predecessor_count")) + (("left", "i"), ("right", "i"), ("left_marking", "I"), ("right_marking", "I"),
+                             ("speed_limit_mps", "d"))
+_MAP_POINT = tuple((name, "d") for name in ("x_m", "y_m", "left_x_m", "left_y_m", "right_x_m", "right_y_m"))
+_AREA = tuple((name, "I") for name in ("kind", "first_vertex", "vertex_count", "reserved"))
+_VERTEX = (("x_m", "d"), ("y_m", "d"))
+_STOP_LINE = tuple((name, "d") for name in ("left_x_m", "left_y_m", "right_x_m", "right_y_m")) + (
+    ("lane", "i"), ("signal", "i"))
+_SIGNAL = (("id", "64s"), ("first_lane", "I"), ("lane_count", "I"), ("first_stop_line", "I"), ("reserved", "I"))
+_SIGNAL_STATE = (("signal", "I"), ("light", "I"))
+_LINK = (("lane", "I"),)
 
 
 class Record:
@@ -73,7 +114,8 @@ class Record:
 
 class Episode(Record):
     """What is known when a rollout begins: session, horizon_ticks, seed, tick_s, scenario_id, prompt,
-    ego_length_m, ego_width_m, ego_wheelbase_m, log (list of LogPoint), world (see World)."""
+    ego_length_m, ego_width_m, ego_wheelbase_m, log (list of LogPoint), world (see World), map (see Map; None
+    where it was not asked for)."""
 
 
 class LogPoint(Record):
@@ -85,6 +127,128 @@ class RoutePoint(Record):
     adjacent_right_m."""
 
 
+class Object(Record):
+    """Something around ego: id, kind (of OBJECT_KINDS), length_m, width_m, height_m, x_m, y_m, heading_rad (box
+    centre, world frame), vx_mps, vy_mps, ax_mps2, ay_mps2, yaw_rate_rps."""
+
+
+class Lane(Record):
+    """index, id, kind (of LANE_KINDS), flags, centre, left_border, right_border (lists of (x_m, y_m), in the
+    direction of travel, world frame), successors, predecessors (lane indices), left, right (neighbours, None:
+    none), left_marking, right_marking (of MARKINGS), speed_limit_mps (0: none posted), intersection, on_route."""
+
+
+class Map:
+    """The map of an episode. As records: lanes (list of Lane), route (lane indices that ego is to drive),
+    crossings, drivable (lists of polygons), stop_lines (left_x_m, left_y_m, right_x_m, right_y_m, lane, signal) and
+    signals (index, id, lanes, stop_lines). As arrays, with numpy: lanes_array, points_array,
+    links_array, areas_array, vertices_array, as schemas/planner.md describes them. goal is (x_m, y_m, radius_m)
+    or None. It does not change: forks share it."""
+
+    def __init__(self, payload):
+        counts = _MAP.unpack_from(payload)
+        layouts = (_LANE, _MAP_POINT, _LINK, _AREA, _VERTEX, _STOP_LINE, _SIGNAL, _LINK)
+        at = _MAP.size
+        self._parts = []
+        for count, layout in zip(counts, layouts):
+            self._parts.append((layout, count, payload, at))
+            at += (count * _size(layout) + 7) // 8 * 8
+        self.goal = counts[8:11] if counts[10] > 0 else None
+        self.route = [record.lane for record in _records(Record, *self._parts[7])]
+        self._lanes = None
+
+    def __deepcopy__(self, memo):
+        return self
+
+    lanes_array = property(lambda self: _array(*self._parts[0]))
+    points_array = property(lambda self: _array(*self._parts[1]))
+    links_array = property(lambda self: _array(*self._parts[2]))
+    areas_array = property(lambda self: _array(*self._parts[3]))
+    vertices_array = property(lambda self: _array(*self._parts[4]))
+    stop_lines = property(lambda self: _records(Record, *self._parts[5]))
+    crossings = property(lambda self: self._polygons(0))
+    drivable = property(lambda self: self._polygons(1))
+
+    @property
+    def lanes(self):
+        if self._lanes is None:
+            points = _records(Record, *self._parts[1])
+            links = [record.lane for record in _records(Record, *self._parts[2])]
+            self._lanes = [
+                _lane(index, record, points, links) for index, record in enumerate(_records(Lane, *self._parts[0]))
+            ]
+        return self._lanes
+
+    @property
+    def signals(self):
+        links = [record.lane for record in _records(Record, *self._parts[2])]
+        lines = self.stop_lines
+        found = _records(Record, *self._parts[6])
+        for index, signal in enumerate(found):
+            signal.index = index
+            signal.id = signal.id.partition(b"\0")[0].decode("utf-8", "replace")
+            signal.lanes = links[signal.first_lane : signal.first_lane + signal.lane_count]
+            signal.stop_lines = lines[signal.first_stop_line : signal.first_stop_line + signal.lane_count]
+        return found
+
+    def _polygons(self, kind):
+        vertices = [(record.x_m, record.y_m) for record in _records(Record, *self._parts[4])]
+        return [
+            vertices[area.first_vertex : area.first_vertex + area.vertex_count]
+            for area in _records(Record, *self._parts[3])
+            if area.kind == kind
+        ]
+
+
+def _size(layout):
+    return struct.calcsize("<" + "".join(form for _, form in layout))
+
+
+def _records(kind, layout, count, payload, at):
+    reader = struct.Struct("<" + "".join(form for _, form in layout))
+    names = [name for name, _ in layout]
+    return [
+        kind(**dict(zip(names, values))) for values in reader.iter_unpack(payload[at : at + count * reader.size])
+    ]
+
+
+def _array(layout, count, payload, at):
+    """The same as one structured array, a view of the frame."""
+    if numpy is None:
+        raise RuntimeError("arrays need numpy, which is not installed")
+    forms = {"I": "<u4", "i": "<i4", "d": "<f8", "q": "<i8", "64s": "S64"}
+    return numpy.frombuffer(payload, [(name, forms[form]) for name, form in layout], count, at)
+
+
+def _lane(index, lane, points, links):
+    """Resolves what a lane's record points to."""
+    own = points[lane.first_point : lane.first_point + lane.point_count]
+    lane.index = index
+    lane.id = lane.id.partition(b"\0")[0].decode("utf-8", "replace")
+    lane.centre = [(point.x_m, point.y_m) for point in own]
+    lane.left_border = [(point.left_x_m, point.left_y_m) for point in own]
+    lane.right_border = [(point.right_x_m, point.right_y_m) for point in own]
+    lane.successors = links[lane.first_successor : lane.first_successor + lane.successor_count]
+    lane.predecessors = links[lane.first_predecessor : lane.first_predecessor + lane.predecessor_count]
+    lane.kind = LANE_KINDS[lane.kind]
+    lane.left_marking, lane.right_marking = MARKINGS[lane.left_marking], MARKINGS[lane.right_marking]
+    lane.left = lane.left if lane.left >= 0 else None
+    lane.right = lane.right if lane.right >= 0 else None
+    lane.intersection = bool(lane.flags & INTERSECTION)
+    lane.on_route = bool(lane.flags & ON_ROUTE)
+    return lane
+
+
+class Point(Record):
+    """Of a trajectory: t_s (from this tick on), x_m, y_m, heading_rad (ego's box centre, world frame), speed_mps."""
+
+    def __init__(self, t_s, x_m, y_m, heading_rad, speed_mps):
+        super().__init__(t_s=t_s, x_m=x_m, y_m=y_m, heading_rad=heading_rad, speed_mps=speed_mps)
+
+    def __iter__(self):
+        return iter((self.t_s, self.x_m, self.y_m, self.heading_rad, self.speed_mps))
+
+
 class World(Record):
     """Constants of the hello message: session_count, tick_deadline_ms, route_step_m, bev_shape
     (channels, rows, cols), bev_cell_m, bev_x_min_m, bev_y_min_m, camera_shape (rows, cols, 3),
@@ -94,12 +258,44 @@ class World(Record):
 class Observation(Record):
     """One tick of one session: session, tick, time_ns, bev_time_ns, camera_time_ns (3), x_m, y_m,
     heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad, route (list of
-    RoutePoint), bev and camera (3).
+    RoutePoint), bev and camera (3). Where objects were asked for: objects (list of Object), objects_source (of
+    OBJECT_SOURCES), objects_time_ns, signals (signal: index in the map; light: of LIGHTS). history: earlier observations of this session, oldest first, as many
+    as the planner's history_ticks, without pictures.
 
     bev is [channel][row][col] of bytes (occupancy, unseen, drivable, marking), camera[i] is
     [row][col][3]; None where not asked for. They are read-only views of shared memory that the next
     tick overwrites: copy what you want to keep.
     """
+
+    history = ()
+    objects_source = "none"
+    _around = None
+
+    @property
+    def objects(self):
+        if self._around is None:
+            return []
+        found = _records(Object, _OBJECT, *self._around)
+        for one in found:
+            one.kind = OBJECT_KINDS[one.kind]
+        return found
+
+    @property
+    def object_array(self):
+        """All objects as one structured array; kind is an index of OBJECT_KINDS."""
+        return _array(_OBJECT, *(self._around or (0, b"", 0)))
+
+    @property
+    def object_arrays(self):
+        """An array for each kind of object, by its name."""
+        everything = self.object_array
+        return {name: everything[everything["kind"] == kind] for kind, name in enumerate(OBJECT_KINDS)}
+
+    def without_pictures(self):
+        """For the history: pictures are views of memory that the next tick overwrites."""
+        kept = copy.copy(self)
+        kept.bev, kept.camera, kept.history = None, [None] * 3, ()
+        return kept
 
 
 class Planner:
@@ -108,12 +304,15 @@ class Planner:
     wants = 0
     name = "python"
     files = ()  # what it reads besides modules (weights, tables): part of the planner's identity
+    history_ticks = 0  # of earlier observations, at most 50
+    tracker = LQR  # of its trajectories
 
     def reset(self, episode):
         """A rollout begins."""
 
     def act(self, observation):
-        """Returns (accel_mps2, steer_rad). An exception fails this session alone."""
+        """Returns (accel_mps2, steer_rad), or a trajectory: 1 to 80 rows (t_s, x_m, y_m, heading_rad, speed_mps).
+        An exception fails this session alone."""
         raise NotImplementedError
 
     def end(self):
@@ -126,12 +325,15 @@ class BatchPlanner:
     wants = 0
     name = "python"
     files = ()  # as in Planner
+    history_ticks = 0  # of earlier observations, at most 50
+    tracker = LQR  # of its trajectories
 
     def reset(self, session, episode):
         """A rollout begins in `session`."""
 
     def act(self, observations):
-        """Returns one (accel_mps2, steer_rad) per observation, in order; None fails that session."""
+        """Returns one (accel_mps2, steer_rad), or trajectory, per observation, in order; None fails that
+        session."""
         raise NotImplementedError
 
     def fork(self, source, target):
@@ -215,6 +417,8 @@ class _Sessions(BatchPlanner):
         self.wants = factory.wants
         self.name = factory.name
         self.files = getattr(factory, "files", ())
+        self.history_ticks = getattr(factory, "history_ticks", 0)
+        self.tracker = getattr(factory, "tracker", LQR)
         self.planners = {}
 
     def reset(self, session, episode):
@@ -286,6 +490,21 @@ def _loaded(files):
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest() if lines else ""
 
 
+def _read_answer(answer):
+    """accel, steer and the packed points of one answer; TypeError or ValueError for anything else."""
+    rows = list(answer)
+    if len(rows) == 2 and not hasattr(rows[0], "__iter__"):
+        return float(rows[0]), float(rows[1]), b""
+    if not 1 <= len(rows) <= TRAJECTORY_POINTS:
+        raise ValueError(f"{len(rows)} points, expected 1 to {TRAJECTORY_POINTS}")
+    packed = []
+    for row in rows:
+        t_s, x_m, y_m, heading_rad, speed_mps = row
+        numbers = (t_s, x_m, y_m, heading_rad, speed_mps)
+        packed.append(_POINT.pack(*(float(number) for number in numbers)))
+    return 0.0, 0.0, b"".join(packed)
+
+
 class _Connection:
     """Frames on two descriptors, which it owns."""
 
@@ -355,6 +574,7 @@ class _Client:
         self.memory = None
         self.modules = 0  # how many there were when what is loaded was last looked at
         self.known = set()  # those that count as ours
+        self.history = {}  # of each session
 
     # ---- decoding ----
 
@@ -362,6 +582,12 @@ class _Client:
         fields = _HELLO.unpack_from(payload)
         if fields[0] != PROTOCOL_VERSION:
             raise RuntimeError(f"expected protocol version {PROTOCOL_VERSION}, found {fields[0]}")
+        # An older worker does not know what is newer. Pictures and actions alone need nothing of it.
+        self.version = PROTOCOL_NEWEST if fields[15] >= PROTOCOL_NEWEST else PROTOCOL_VERSION
+        if self.version == PROTOCOL_VERSION and self.planner.wants & ~(BEV | CAMERAS):
+            raise RuntimeError("this swerve is too old for objects and maps: it speaks protocol version 1 alone")
+        if not 0 <= self.planner.history_ticks <= 50:
+            raise RuntimeError(f"expected history_ticks from 0 to 50, found {self.planner.history_ticks}")
         names = ("x_m", "y_m", "z_m", "yaw_rad", "hfov_rad")
         cameras = [Record(**dict(zip(names, fields[20 + 5 * i : 25 + 5 * i]))) for i in range(3)]
         self.features = fields[14]
@@ -380,7 +606,7 @@ class _Client:
             bev_y_min_m=fields[19],
             cameras=cameras,
         )
-        if self.planner.wants:
+        if self.planner.wants & (BEV | CAMERAS):
             size = self.slot_bytes * self.world.session_count
             self.memory = mmap.mmap(self.memory_fd, size, access=mmap.ACCESS_READ)
 
@@ -399,7 +625,7 @@ class _Client:
     def episode(self, payload):
         fields = _RESET.unpack_from(payload)
         session, horizon, seed, tick_s, length, width, wheelbase = fields[:7]
-        log_count, id_bytes, prompt_bytes = fields[7:10]
+        log_count, id_bytes, prompt_bytes, map_bytes = fields[7:11]
         at = _RESET.size
         names = ("t_s", "x_m", "y_m", "heading_rad", "speed_mps")
         log = [
@@ -407,6 +633,8 @@ class _Client:
             for i in range(log_count)
         ]
         at += log_count * _LOG_POINT.size
+        map_at = at
+        at += map_bytes
         return Episode(
             session=session,
             horizon_ticks=horizon,
@@ -419,6 +647,7 @@ class _Client:
             scenario_id=payload[at : at + id_bytes].decode("utf-8", "replace"),
             prompt=payload[at + id_bytes : at + id_bytes + prompt_bytes].decode("utf-8", "replace"),
             world=self.world,
+            map=Map(payload[map_at:at]) if map_bytes > 0 else None,
         )
 
     def observation(self, payload, at):
@@ -459,6 +688,26 @@ class _Client:
             camera=camera,
         )
 
+    def look_around(self, payload, at, observation):
+        """Adds what version 3 has beside the query; returns where the next one's begins."""
+        source, object_count, signal_count, _, time_ns = _AROUND.unpack_from(payload, at)
+        at += _AROUND.size
+        observation._around = (object_count, payload, at)
+        observation.objects_source = OBJECT_SOURCES[source]
+        observation.objects_time_ns = time_ns
+        at += object_count * _size(_OBJECT)
+        observation.signals = _records(Record, _SIGNAL_STATE, signal_count, payload, at)
+        for signal in observation.signals:
+            signal.light = LIGHTS[signal.light]
+        return at + signal_count * _size(_SIGNAL_STATE)
+
+    def remember(self, observation):
+        """Shows a session its history, and adds to it."""
+        earlier = self.history.setdefault(observation.session, [])
+        observation.history = tuple(earlier)
+        earlier.append(observation.without_pictures())
+        del earlier[: max(0, len(earlier) - self.planner.history_ticks)]
+
     # ---- messages ----
 
     def welcome(self, payload):
@@ -470,7 +719,8 @@ class _Client:
             loaded = _loaded(getattr(self.planner, "files", ())).encode()
             self.known, self.modules = set(_own_modules()), len(sys.modules)
         name = self.planner.name.encode("ascii", "replace")[:63]
-        head = _WELCOME.pack(PROTOCOL_VERSION, self.planner.wants, len(name), len(loaded))
+        tracker = self.planner.tracker if self.version == PROTOCOL_NEWEST else 0
+        head = _WELCOME.pack(self.version, tracker, self.planner.wants, len(name), len(loaded))
         return head + name + loaded
 
     def note_late_modules(self):
@@ -489,11 +739,20 @@ class _Client:
         observations = [
             self.observation(payload, _ACT.size + i * record_bytes) for i in range(count)
         ]
+        if self.version == PROTOCOL_NEWEST:
+            at = _ACT.size + count * record_bytes
+            for observation in observations:
+                at = self.look_around(payload, at, observation)
+        if self.planner.history_ticks > 0:
+            for observation in observations:
+                self.remember(observation)
         _speak(observations[0].session if count == 1 else None)
         answers = self.planner.act(observations)
         self.note_late_modules()
         if len(answers) != count:
             raise RuntimeError(f"act() gave {len(answers)} answers to {count} observations")
+        if self.version == PROTOCOL_NEWEST:
+            return self.plans(observations, answers)
         parts = [_ACT.pack(count, _ANSWER.size)]
         for observation, answer in zip(observations, answers):
             try:
@@ -504,6 +763,24 @@ class _Client:
                     _tell(self.errors, observation, f"expected (accel, steer), found {answer!r}")
                 parts.append(_ANSWER.pack(observation.session, 1, 0.0, 0.0))
         return b"".join(parts)
+
+    def plans(self, observations, answers):
+        """Actions and trajectories, as version 3 has them."""
+        records, points = [], []
+        for observation, answer in zip(observations, answers):
+            failed, accel, steer, rows = 0, 0.0, 0.0, b""
+            try:
+                accel, steer, rows = _read_answer(answer)
+            except (TypeError, ValueError) as problem:
+                failed = 1
+                if answer is not None:
+                    text = f"expected (accel, steer) or a trajectory, found {repr(answer)[:300]}: {problem}"
+                    _tell(self.errors, observation, text)
+            records.append(
+                _PLAN.pack(observation.session, failed, accel, steer, len(rows) // _POINT.size, 0)
+            )
+            points.append(rows)
+        return b"".join([_ACT.pack(len(records), _PLAN.size)] + records + points)
 
     def serve(self):
         """Answers questions until bye or the end of input."""
@@ -533,12 +810,14 @@ class _Client:
         if kind == RESET:
             episode = self.episode(payload)
             _speak(episode.session)
+            self.history.pop(episode.session, None)
             self.planner.reset(episode.session, episode)
             return DONE, b""
         if kind == FORK:
             source, target = _PAIR.unpack_from(payload)
             _speak(target)
             self.planner.fork(source, target)
+            self.history[target] = list(self.history.get(source, ()))
             return DONE, b""
         if kind == END:
             self.planner.end(_PAIR.unpack_from(payload)[0])

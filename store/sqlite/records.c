@@ -333,6 +333,7 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     struct outcome stored = as_stored(place, outcome);
     digest_outcome(&stored, place->spec, &digest);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
+    query_text(&query, outcome->given);
     TRY(query_run(&query, error));
     digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
     return STATUS_OK;

@@ -48,7 +48,7 @@ void record_spec_read(struct query *query, int first, struct job_spec *spec);
 void record_job_read(struct query *query, struct store_job *job);
 void record_outcome_read(struct query *query, struct outcome *outcome);
 /* Columns that record_outcome_read reads. */
-enum { RECORD_OUTCOME_COLUMNS = 64 };
+enum { RECORD_OUTCOME_COLUMNS = 65 };
 
 /* Where an outcome's row belongs; its own ids are not looked at. */
 struct record_outcome_place {

@@ -120,6 +120,7 @@ static void draw_outcome(struct outcome *out)
     DRAW_TEXT(out->evidence_hash);
     out->parent_job_id = (int64_t)draw();
     out->audit_of = (int64_t)draw();
+    DRAW_TEXT(out->given);
 }
 
 static void draw_spec(struct job_spec *out)
@@ -398,7 +399,7 @@ static void make_outcome_plain(struct outcome *outcome)
                            outcome->pool,          outcome->model_hash,  outcome->sampler,
                            outcome->backend,       outcome->revision,    outcome->trace_hash,
                            outcome->artifact_hash, outcome->error,       outcome->health_check,
-                           outcome->evidence_hash};
+                           outcome->evidence_hash, outcome->given};
     int64_t *const numbers[] = {&outcome->id,        &outcome->job_id,  &outcome->epoch,
                                 &outcome->metres_mm, &outcome->mflop,   &outcome->parent_job_id,
                                 &outcome->device_ns, &outcome->audit_of};

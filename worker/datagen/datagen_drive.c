@@ -106,7 +106,8 @@ static bool ask(struct rollout *rollout, const struct world *world, const struct
     struct swerve_action answer = {0};
     uint8_t failed = 0;
     rollout_observe(rollout, world, scene, &observation, NULL);
-    *status = planner_act(plan->planner, 1, &observation, &answer, &failed, error);
+    *status =
+        planner_plan(plan->planner, 1, &observation, &rollout->around, &answer, &failed, error);
     *action = (struct action){answer.accel_mps2, answer.steer_rad};
     return *status == STATUS_OK && !failed;
 }
@@ -162,6 +163,9 @@ enum status drive_record(struct world *world, struct prepared *prepared,
     struct rollout *rollout = NULL;
     TRY(world->ops->slot_reset(world, 0, prepared, plan->seed, error));
     enum status status = job_run_create(&lease, prepared, &job, error);
+    if (status == STATUS_OK) {
+        job->objects_of_world = SWERVE_OBJECTS_TRUE;
+    }
     THEN(status, rollout_create(job, ROLLOUT_MAIN, false, plan->planner_wants, &rollout, error));
     THEN(status, begin(world, rollout, plan, error));
     if (status == STATUS_OK) {

@@ -10,9 +10,11 @@
 #include "base/check.h"
 #include "worker/planner/planner_builtin.h"
 #include "worker/planner/planner_exec.h"
+#include "worker/planner/planner_history.h"
 #include "worker/planner/planner_host.h"
 #include "worker/planner/planner_plugin.h"
 #include "worker/planner/planner_spec.h"
+#include "worker/tracker/tracker.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -25,6 +27,7 @@
 #define STEER_LIMIT_RAD 2.0
 
 enum { SESSION_ERROR_BYTES = 160, PLUGIN_ERROR_BYTES = 512 };
+enum { UNFOLLOWABLE = 2 }; /* a mark of our own: the session's error says why */
 
 struct planner {
     const struct swerve_planner_ops *ops;
@@ -42,6 +45,12 @@ struct planner {
     void (*observed)(void *context, uint32_t count, const struct swerve_observation *observations,
                      const struct swerve_action *actions); /* NULL: nobody looks on */
     void *observed_context;
+    /* of version 3: NULL, 0 for others */
+    enum swerve_tracker tracker;
+    double *wheelbase_m;              /* [session_count] */
+    struct swerve_answer *answers;    /* [session_count] */
+    struct swerve_surroundings *bare; /* [session_count] zeros: nothing is known of surroundings */
+    struct planner_history *history;  /* of one in this process that asked for it */
 };
 
 /* Around each call of a planner's function. */
@@ -152,6 +161,28 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
     return status;
 }
 
+/* What planners of version 3 need beside the others. */
+static enum status open_plans(struct planner *planner, struct error *error)
+{
+    if (!planner_ops_plans(planner->ops)) {
+        return STATUS_OK;
+    }
+    uint32_t n = planner->session_count;
+    bool apart = planner->exec != NULL;
+    planner->tracker =
+        apart ? planner_exec_tracker(planner->exec) : (enum swerve_tracker)planner->ops->tracker;
+    planner->wheelbase_m = calloc(n, sizeof *planner->wheelbase_m);
+    planner->answers = calloc(n, sizeof *planner->answers);
+    planner->bare = calloc(n, sizeof *planner->bare);
+    if (planner->wheelbase_m == NULL || planner->answers == NULL || planner->bare == NULL) {
+        return error_set(error, STATUS_NO_MEMORY, "planner %s: out of memory", planner->spec);
+    }
+    if (apart || planner->ops->history_ticks == 0) {
+        return STATUS_OK;
+    }
+    return planner_history_create(n, planner->ops->history_ticks, &planner->history, error);
+}
+
 enum status planner_open(const char *text, const struct planner_config *config,
                          struct planner **out, struct error *error)
 {
@@ -183,8 +214,12 @@ enum status planner_open(const char *text, const struct planner_config *config,
         goto fail;
     }
     status = open_by_kind(planner, &spec, &filled, error);
+    THEN(status, open_plans(planner, error));
     if (status != STATUS_OK) {
         goto fail;
+    }
+    if (planner_spec_seen(text) && (planner->wants & SWERVE_WANTS_OBJECTS) != 0) {
+        planner->wants |= SWERVE_WANTS_SEEN;
     }
     if ((planner->wants & SWERVE_WANTS_DEVICE) == 0) {
         planner->observed = config->observed;
@@ -208,6 +243,10 @@ void planner_close(struct planner *planner)
         leave(planner);
     }
     planner_plugin_unload(&planner->plugin);
+    planner_history_destroy(planner->history);
+    free(planner->wheelbase_m);
+    free(planner->answers);
+    free(planner->bare);
     free(planner->session_errors);
     free(planner->busy);
     free(planner);
@@ -253,6 +292,12 @@ enum status planner_reset(struct planner *planner, const struct swerve_episode *
     TRY(refuse_if_dead(planner, error));
     char text[PLUGIN_ERROR_BYTES] = "";
     planner->session_errors[episode->session][0] = '\0';
+    if (planner->wheelbase_m != NULL) {
+        planner->wheelbase_m[episode->session] = episode->ego_wheelbase_m;
+    }
+    if (planner->history != NULL) {
+        planner_history_clear(planner->history, episode->session);
+    }
     enter(planner);
     int failure = planner->ops->reset(planner->instance, episode, text, sizeof text);
     leave(planner);
@@ -268,8 +313,13 @@ static void check_answer(struct planner *planner, const struct swerve_observatio
                          struct swerve_action *action, uint8_t *failed)
 {
     char *reason = planner->session_errors[observation->session];
-    reason[0] = '\0';
-    if (*failed != 0) {
+    bool unfollowable = *failed == UNFOLLOWABLE && planner->answers != NULL;
+    if (!unfollowable) {
+        reason[0] = '\0';
+    }
+    if (unfollowable) {
+        CHECK(reason[0] != '\0');
+    } else if (*failed != 0) {
         snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
     } else if (!isfinite(action->accel_mps2) || !isfinite(action->steer_rad)) {
         snprintf(reason, SESSION_ERROR_BYTES, "answer is not finite (accel %g, steer %g)",
@@ -287,9 +337,73 @@ static void check_answer(struct planner *planner, const struct swerve_observatio
     *action = (struct swerve_action){-2.0, 0.0};
 }
 
+/* The action of an answer; a trajectory that cannot be followed marks it as failed. */
+static struct swerve_action follow(struct planner *planner,
+                                   const struct swerve_observation *observation,
+                                   const struct swerve_answer *answer, uint8_t *failed)
+{
+    const struct tracker_ego ego = {
+        .x_m = observation->x_m,
+        .y_m = observation->y_m,
+        .heading_rad = observation->heading_rad,
+        .speed_mps = observation->speed_mps,
+        .steer_rad = observation->steer_rad,
+        .wheelbase_m = planner->wheelbase_m[observation->session],
+    };
+    if (answer->point_count == 0 || *failed != 0) {
+        return answer->action;
+    }
+    if (!tracker_check(&ego, answer->points, answer->point_count,
+                       planner->session_errors[observation->session], SESSION_ERROR_BYTES)) {
+        *failed = UNFOLLOWABLE;
+        return answer->action;
+    }
+    return tracker_follow(planner->tracker, &ego, answer->points, answer->point_count);
+}
+
+/* One call of plan. Non-zero: it failed. */
+static int call_plan(struct planner *planner, uint32_t count,
+                     const struct swerve_observation *observations,
+                     struct swerve_surroundings *around, struct swerve_action *actions,
+                     uint8_t *failed, char *text, uint32_t text_bytes)
+{
+    struct error error;
+    int failure = 0;
+    around = around != NULL ? around : planner->bare;
+    for (uint32_t i = 0; i < count; i++) {
+        planner->answers[i].action = actions[i];
+        planner->answers[i].point_count = 0;
+        if (planner->history != NULL) {
+            planner_history_show(planner->history, observations[i].session, &around[i]);
+        }
+    }
+    enter(planner);
+    failure = planner->ops->plan(planner->instance, count, observations, around, planner->answers,
+                                 failed, text, text_bytes);
+    leave(planner);
+    for (uint32_t i = 0; i < count && failure == 0; i++) {
+        if (planner->history != NULL && planner_history_add(planner->history, &observations[i],
+                                                            &around[i], &error) != STATUS_OK) {
+            snprintf(text, text_bytes, "%.256s", error.text);
+            return 1;
+        }
+        failed[i] = failed[i] != 0;
+        actions[i] = follow(planner, &observations[i], &planner->answers[i], &failed[i]);
+    }
+    return failure;
+}
+
 enum status planner_act(struct planner *planner, uint32_t count,
                         const struct swerve_observation *observations,
                         struct swerve_action *actions, uint8_t *failed, struct error *error)
+{
+    return planner_plan(planner, count, observations, NULL, actions, failed, error);
+}
+
+enum status planner_plan(struct planner *planner, uint32_t count,
+                         const struct swerve_observation *observations,
+                         struct swerve_surroundings *around, struct swerve_action *actions,
+                         uint8_t *failed, struct error *error)
 {
     enum status status = refuse_if_dead(planner, error);
     if (status != STATUS_OK || count == 0) {
@@ -306,10 +420,16 @@ enum status planner_act(struct planner *planner, uint32_t count,
         actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
     }
     char text[PLUGIN_ERROR_BYTES] = "";
-    enter(planner);
-    int failure = planner->ops->act(planner->instance, count, observations, actions, failed, text,
+    int failure;
+    if (planner->answers != NULL) {
+        failure =
+            call_plan(planner, count, observations, around, actions, failed, text, sizeof text);
+    } else {
+        enter(planner);
+        failure = planner->ops->act(planner->instance, count, observations, actions, failed, text,
                                     sizeof text);
-    leave(planner);
+        leave(planner);
+    }
     if (failure != 0) {
         planner->dead = true;
         return call_failed(planner, "act", text, sizeof text, error);
@@ -328,6 +448,12 @@ enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, st
     CHECK(from < planner->session_count && to < planner->session_count && from != to);
     TRY(refuse_if_dead(planner, error));
     memcpy(planner->session_errors[to], planner->session_errors[from], SESSION_ERROR_BYTES);
+    if (planner->wheelbase_m != NULL) {
+        planner->wheelbase_m[to] = planner->wheelbase_m[from];
+    }
+    if (planner->history != NULL) {
+        TRY(planner_history_fork(planner->history, from, to, error));
+    }
     char text[PLUGIN_ERROR_BYTES] = "";
     enter(planner);
     int failure = planner->ops->fork != NULL

@@ -112,6 +112,15 @@ enum status planner_act(struct planner *planner, uint32_t count,
                         const struct swerve_observation *observations,
                         struct swerve_action *actions, uint8_t *failed, struct error *error);
 
+/* The same with what is around (parallel to observations), for planners of version 3: their answers
+ * may be trajectories, which a tracker (worker/tracker/tracker.h) turns into the actions. A
+ * trajectory that cannot be followed marks failed[i]. `around` is not read for others; histories
+ * are filled in here. */
+enum status planner_plan(struct planner *planner, uint32_t count,
+                         const struct swerve_observation *observations,
+                         struct swerve_surroundings *around, struct swerve_action *actions,
+                         uint8_t *failed, struct error *error);
+
 enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error);
 void planner_end(struct planner *planner, uint32_t session);
 

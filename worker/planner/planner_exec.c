@@ -13,7 +13,7 @@
 #include "worker/planner/planner_output.h"
 #include "worker/planner/planner_process.h"
 #include "worker/planner/planner_sandbox.h"
-#include "worker/planner/planner_wire.h"
+#include "worker/wire/planner_wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -37,7 +37,7 @@ struct planner_exec {
     struct planner_process process;
     struct planner_config config;
     uint32_t sequence;
-    struct wire_greeting greeting;
+    struct wire_greeting greeting; /* version 0: none yet */
     bool alive;
     char death[DEATH_BYTES]; /* why it is dead */
     uint8_t *shm;            /* session_count * WIRE_SLOT_BYTES, ours to write */
@@ -232,6 +232,20 @@ static int refuse_dead(const struct planner_exec *exec, char *error_text, uint32
 
 /* ---- the ABI ---- */
 
+/* Makes room for a frame. False: out of memory. */
+static bool reserve_frame(struct planner_exec *exec, size_t bytes)
+{
+    if (bytes > exec->frame_capacity) {
+        uint8_t *larger = realloc(exec->frame, bytes);
+        if (larger == NULL) {
+            return false;
+        }
+        exec->frame = larger;
+        exec->frame_capacity = bytes;
+    }
+    return true;
+}
+
 static int exec_reset(void *planner, const struct swerve_episode *episode, char *error_text,
                       uint32_t error_bytes)
 {
@@ -240,13 +254,8 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
         return refuse_dead(exec, error_text, error_bytes);
     }
     size_t bytes = wire_reset_bytes(episode);
-    if (bytes > exec->frame_capacity) {
-        uint8_t *larger = realloc(exec->frame, bytes);
-        if (larger == NULL) {
-            return report("out of memory", error_text, error_bytes);
-        }
-        exec->frame = larger;
-        exec->frame_capacity = bytes;
+    if (!reserve_frame(exec, bytes)) {
+        return report("out of memory", error_text, error_bytes);
     }
     /* What comes before the answer without a label may still be of the rollout before. */
     process_drain(&exec->process);
@@ -274,9 +283,41 @@ static void share(struct planner_exec *exec, const struct swerve_observation *ob
     }
 }
 
-static int exec_act(void *planner, uint32_t count, const struct swerve_observation *observations,
-                    struct swerve_action *actions, uint8_t *failed, char *error_text,
-                    uint32_t error_bytes)
+/* The question in exec->frame, in the version that the planner chose; its bytes, 0: no memory. */
+static size_t encode_question(struct planner_exec *exec, uint32_t count,
+                              const struct swerve_observation *observations,
+                              const struct swerve_surroundings *around)
+{
+    uint32_t wants = exec->greeting.wants;
+    if (exec->greeting.version == PLANNER_WIRE_VERSION) {
+        CHECK(wire_act_bytes(count) <= exec->frame_capacity);
+        wire_act_encode(exec->frame, exec->sequence, wants, count, observations);
+        return wire_act_bytes(count);
+    }
+    size_t bytes = wire_plan_bytes(count, around);
+    if (!reserve_frame(exec, bytes)) {
+        return 0;
+    }
+    wire_plan_encode(exec->frame, exec->sequence, wants, count, observations, around);
+    return bytes;
+}
+
+static enum status decode_answers(const struct planner_exec *exec, size_t payload_bytes,
+                                  uint32_t count, const struct swerve_observation *observations,
+                                  struct swerve_answer *answers, uint8_t *failed,
+                                  struct error *error)
+{
+    const uint8_t *payload = exec->answer + sizeof(struct wire_header);
+    return exec->greeting.version == PLANNER_WIRE_VERSION
+               ? wire_actions_decode(payload, payload_bytes, count, observations, answers, failed,
+                                     error)
+               : wire_plans_decode(payload, payload_bytes, count, observations, answers, failed,
+                                   error);
+}
+
+static int exec_plan(void *planner, uint32_t count, const struct swerve_observation *observations,
+                     const struct swerve_surroundings *around, struct swerve_answer *answers,
+                     uint8_t *failed, char *error_text, uint32_t error_bytes)
 {
     struct planner_exec *exec = planner;
     if (!exec->alive) {
@@ -287,11 +328,14 @@ static int exec_act(void *planner, uint32_t count, const struct swerve_observati
     }
     planner_output_speaker(exec->output,
                            count == 1 ? (int32_t)observations[0].session : PLANNER_OUTPUT_NOBODY);
-    CHECK(wire_act_bytes(count) <= exec->frame_capacity);
-    wire_act_encode(exec->frame, exec->sequence, exec->greeting.wants, count, observations);
+    size_t bytes = encode_question(exec, count, observations, around);
+    if (bytes == 0) {
+        return report("out of memory", error_text, error_bytes);
+    }
     struct wire_header header;
-    if (ask(exec, wire_act_bytes(count), WIRE_ACTIONS, exec->config.tick_deadline_ms,
-            wire_answer_bytes_max(count), &header, error_text, error_bytes) != 0) {
+    if (ask(exec, bytes, WIRE_ACTIONS, exec->config.tick_deadline_ms,
+            wire_answer_bytes_max(exec->greeting.version, count), &header, error_text,
+            error_bytes) != 0) {
         return 1;
     }
     if (header.type == WIRE_ERROR) {
@@ -300,8 +344,8 @@ static int exec_act(void *planner, uint32_t count, const struct swerve_observati
         return 1;
     }
     struct error fault;
-    if (wire_actions_decode(exec->answer + sizeof header, header.payload_bytes, count, observations,
-                            actions, failed, &fault) != STATUS_OK) {
+    if (decode_answers(exec, header.payload_bytes, count, observations, answers, failed, &fault) !=
+        STATUS_OK) {
         die(exec, fault.text, 0, false);
         return report(exec->death, error_text, error_bytes);
     }
@@ -377,7 +421,7 @@ const struct swerve_planner_ops planner_exec_ops = {
     .name = "exec",
     .close = exec_close,
     .reset = exec_reset,
-    .act = exec_act,
+    .plan = exec_plan,
     .fork = exec_fork,
     .end = exec_end,
 };
@@ -443,7 +487,8 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
     exec->frame_capacity = wire_act_bytes(config->session_count);
     exec->answer_capacity =
-        sizeof(struct wire_header) + wire_answer_bytes_max(config->session_count);
+        sizeof(struct wire_header) +
+        wire_answer_bytes_max(PLANNER_WIRE_VERSION_NEWEST, config->session_count);
     exec->frame = malloc(exec->frame_capacity);
     exec->answer = malloc(exec->answer_capacity);
     int shm_fd = -1;
@@ -511,6 +556,11 @@ uint32_t planner_exec_wants(const struct planner_exec *exec)
 const char *planner_exec_loaded(const struct planner_exec *exec)
 {
     return exec->greeting.loaded;
+}
+
+enum swerve_tracker planner_exec_tracker(const struct planner_exec *exec)
+{
+    return (enum swerve_tracker)exec->greeting.tracker;
 }
 
 bool planner_exec_alive(const struct planner_exec *exec)

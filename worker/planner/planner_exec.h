@@ -22,6 +22,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
 
 uint32_t planner_exec_wants(const struct planner_exec *exec);
 const char *planner_exec_loaded(const struct planner_exec *exec); /* see planner_loaded() */
+enum swerve_tracker planner_exec_tracker(const struct planner_exec *exec);
 bool planner_exec_alive(const struct planner_exec *exec);
 
 /* Drains what the child has written so far. Terminated; valid until the next call. */

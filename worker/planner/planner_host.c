@@ -9,8 +9,9 @@
 #include "base/check.h"
 #include "schemas/limits.h"
 #include "schemas/observation.h"
+#include "worker/planner/planner_history.h"
 #include "worker/planner/planner_plugin.h"
-#include "worker/planner/planner_wire.h"
+#include "worker/wire/planner_wire.h"
 
 #include <errno.h>
 #include <math.h>
@@ -40,6 +41,10 @@ struct host {
     struct swerve_observation *observations; /* [session_count] */
     struct swerve_action *actions;           /* [session_count] */
     uint8_t *failed;                         /* [session_count] */
+    /* of a plugin of version 3, else NULL */
+    struct swerve_surroundings *around; /* [session_count] */
+    struct swerve_answer *answers;      /* [session_count] */
+    struct planner_history *history;
     char text[ERROR_BYTES];
 };
 
@@ -104,6 +109,61 @@ static enum status wrong_frame(const struct host *host, struct error *error)
 
 /* ---- questions ---- */
 
+static bool plans(const struct host *host)
+{
+    return planner_ops_plans(host->plugin.ops);
+}
+
+/* Room for a batch of every session. */
+static enum status allocate(struct host *host, struct error *error)
+{
+    uint32_t n = host->session_count;
+    host->observations = calloc(n, sizeof *host->observations);
+    host->actions = calloc(n, sizeof *host->actions);
+    host->failed = calloc(n, sizeof *host->failed);
+    bool enough = host->observations != NULL && host->actions != NULL && host->failed != NULL;
+    if (plans(host)) {
+        host->around = calloc(n, sizeof *host->around);
+        host->answers = calloc(n, sizeof *host->answers);
+        enough = enough && host->around != NULL && host->answers != NULL;
+    }
+    if (!enough) {
+        return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory");
+    }
+    uint32_t ticks = plans(host) ? host->plugin.ops->history_ticks : 0;
+    return ticks == 0 ? STATUS_OK : planner_history_create(n, ticks, &host->history, error);
+}
+
+/* Opens the plugin and greets. */
+static enum status open_plugin(struct host *host, struct error *error)
+{
+    const struct swerve_planner_ops *ops = host->plugin.ops;
+    uint32_t wants = 0;
+    struct error refused;
+    if (planner_ops_settle(ops, &planner_place_host,
+                           "here it has a process of its own, where they mean nothing (expected "
+                           "a worker with --planner-sandbox off)",
+                           &wants, &refused) != STATUS_OK) {
+        snprintf(host->text, sizeof host->text, "%.*s", (int)sizeof host->text - 1, refused.text);
+        return answer_error(host, error);
+    }
+    int failure = planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
+                                   host->session_count, host->text, sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
+        host->instance = NULL;
+        return answer_error(host, error);
+    }
+    const char *name = ops->name != NULL ? ops->name : "";
+    const struct wire_welcome welcome = {
+        .version = plans(host) ? PLANNER_WIRE_VERSION_NEWEST : PLANNER_WIRE_VERSION,
+        .wants = wants,
+        .name_bytes = (uint32_t)strnlen(name, WIRE_NAME_BYTES_MAX),
+        .tracker = (uint16_t)(plans(host) ? ops->tracker : 0),
+    };
+    return answer(host, WIRE_WELCOME, &welcome, sizeof welcome, name, welcome.name_bytes, error);
+}
+
 static enum status take_hello(struct host *host, struct error *error)
 {
     const char *shm_fd = getenv("SWERVE_SHM_FD");
@@ -127,34 +187,8 @@ static enum status take_hello(struct host *host, struct error *error)
         return error_set(error, STATUS_PLANNER, "shared memory: %s", strerror(errno));
     }
     host->shm = mapped;
-    host->observations = calloc(host->session_count, sizeof *host->observations);
-    host->actions = calloc(host->session_count, sizeof *host->actions);
-    host->failed = calloc(host->session_count, sizeof *host->failed);
-    if (host->observations == NULL || host->actions == NULL || host->failed == NULL) {
-        return error_set(error, STATUS_NO_MEMORY, "plugin: out of memory");
-    }
-    const struct swerve_planner_ops *ops = host->plugin.ops;
-    uint32_t wants = 0;
-    struct error refused;
-    if (planner_ops_settle(ops, &planner_place_host,
-                           "here it has a process of its own, where they mean nothing (expected "
-                           "a worker with --planner-sandbox off)",
-                           &wants, &refused) != STATUS_OK) {
-        snprintf(host->text, sizeof host->text, "%.*s", (int)sizeof host->text - 1, refused.text);
-        return answer_error(host, error);
-    }
-    int failure = planner_ops_open(ops, wants, &planner_place_host, &host->instance, host->config,
-                                   host->session_count, host->text, sizeof host->text);
-    planner_plugin_end_copy(&host->plugin);
-    if (failure != 0) {
-        host->instance = NULL;
-        return answer_error(host, error);
-    }
-    const char *name = ops->name != NULL ? ops->name : "";
-    struct wire_welcome welcome = {.version = PLANNER_WIRE_VERSION,
-                                   .wants = wants,
-                                   .name_bytes = (uint32_t)strnlen(name, WIRE_NAME_BYTES_MAX)};
-    return answer(host, WIRE_WELCOME, &welcome, sizeof welcome, name, welcome.name_bytes, error);
+    TRY(allocate(host, error));
+    return open_plugin(host, error);
 }
 
 static enum status take_reset(struct host *host, struct error *error)
@@ -170,11 +204,19 @@ static enum status take_reset(struct host *host, struct error *error)
     size_t rest = bytes - sizeof reset;
     if (reset.log_count > rest / point_bytes || reset.session >= host->session_count ||
         reset.scenario_id_bytes > LIMIT_TEXT_BYTES || reset.prompt_bytes > LIMIT_PROMPT_BYTES ||
-        rest != reset.log_count * point_bytes + reset.scenario_id_bytes + reset.prompt_bytes) {
+        reset.map_bytes > rest ||
+        rest != reset.log_count * point_bytes + reset.map_bytes + reset.scenario_id_bytes +
+                    reset.prompt_bytes) {
         return wrong_frame(host, error);
     }
     const uint8_t *log = host->payload + sizeof reset;
-    const uint8_t *texts = log + reset.log_count * point_bytes;
+    const uint8_t *map_at = log + reset.log_count * point_bytes;
+    const uint8_t *texts = map_at + reset.map_bytes;
+    struct swerve_map map;
+    uint32_t objects_source = SWERVE_OBJECTS_NONE;
+    if (reset.map_bytes > 0 && !wire_map_decode(map_at, reset.map_bytes, &map, &objects_source)) {
+        return wrong_frame(host, error);
+    }
     memcpy(scenario_id, texts, reset.scenario_id_bytes);
     host->payload[bytes] = '\0'; /* there is room for it; the prompt comes last */
     const struct swerve_episode episode = {
@@ -189,7 +231,12 @@ static enum status take_reset(struct host *host, struct error *error)
         .ego_wheelbase_m = reset.ego_wheelbase_m,
         .log_count = reset.log_count,
         .log = (const struct swerve_log_point *)(const void *)log,
+        .map = reset.map_bytes > 0 ? &map : NULL,
+        .objects_source = objects_source,
     };
+    if (host->history != NULL) {
+        planner_history_clear(host->history, reset.session);
+    }
     int failure = host->plugin.ops->reset(host->instance, &episode, host->text, sizeof host->text);
     planner_plugin_end_copy(&host->plugin);
     if (failure != 0) {
@@ -227,46 +274,127 @@ static void fill_observation(const struct host *host, const struct wire_query *q
     }
 }
 
-static enum status take_act(struct host *host, struct error *error)
+/* The queries of a frame into observations, and what is around each. False: nonsense. */
+static bool take_queries(struct host *host, const struct wire_act *act)
 {
-    struct wire_act act;
-    size_t bytes = host->header.payload_bytes;
-    if (bytes < sizeof act) {
-        return wrong_frame(host, error);
-    }
-    memcpy(&act, host->payload, sizeof act);
     const struct wire_query *queries =
-        (const struct wire_query *)(const void *)(host->payload + sizeof act);
-    if (act.count > host->session_count || act.record_bytes != sizeof *queries ||
-        bytes != sizeof act + act.count * sizeof *queries) {
-        return wrong_frame(host, error);
+        (const struct wire_query *)(const void *)(host->payload + sizeof *act);
+    size_t left = host->header.payload_bytes - sizeof *act;
+    if (act->count > host->session_count || act->record_bytes != sizeof *queries ||
+        left / sizeof *queries < act->count) {
+        return false;
     }
-    for (uint32_t i = 0; i < act.count; i++) {
+    const uint8_t *at = (const uint8_t *)&queries[act->count];
+    const uint8_t *end = host->payload + host->header.payload_bytes;
+    for (uint32_t i = 0; i < act->count; i++) {
         if (queries[i].session >= host->session_count ||
-            queries[i].route_count > WIRE_ROUTE_POINTS) {
-            return wrong_frame(host, error);
+            queries[i].route_count > WIRE_ROUTE_POINTS ||
+            (plans(host) && !wire_around_decode(&at, end, &host->around[i]))) {
+            return false;
         }
         fill_observation(host, &queries[i], &host->observations[i]);
         host->actions[i] = (struct swerve_action){(double)NAN, (double)NAN};
         host->failed[i] = 0;
     }
-    int failure = host->plugin.ops->act(host->instance, act.count, host->observations,
-                                        host->actions, host->failed, host->text, sizeof host->text);
-    planner_plugin_end_copy(&host->plugin);
-    if (failure != 0) {
-        return answer_error(host, error);
-    }
+    return at == end;
+}
+
+/* The answers of act. */
+static enum status answer_actions(struct host *host, uint32_t count, struct error *error)
+{
     /* The questions are answered: their memory serves for the answers, which are shorter. */
     _Static_assert(sizeof(struct wire_answer) <= sizeof(struct wire_query), "answers fit");
-    const struct wire_act head = {act.count, sizeof(struct wire_answer)};
-    for (uint32_t i = 0; i < act.count; i++) {
+    const struct wire_act head = {count, sizeof(struct wire_answer)};
+    for (uint32_t i = 0; i < count; i++) {
         const struct wire_answer record = {host->observations[i].session,
                                            host->failed[i] != 0 ? 1 : 0,
                                            host->actions[i].accel_mps2, host->actions[i].steer_rad};
         memcpy(host->payload + i * sizeof record, &record, sizeof record);
     }
     return answer(host, WIRE_ACTIONS, &head, sizeof head, host->payload,
-                  act.count * sizeof(struct wire_answer), error);
+                  count * sizeof(struct wire_answer), error);
+}
+
+/* The answers of plan: records, then points. Written to memory of their own, since they may be
+ * longer than the questions. */
+static enum status answer_plans(struct host *host, uint32_t count, struct error *error)
+{
+    const struct wire_act head = {count, sizeof(struct wire_plan)};
+    size_t bytes = count * sizeof(struct wire_plan);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct swerve_answer *plan = &host->answers[i];
+        /* More than there is room for is passed on as a count alone, which the worker refuses. */
+        bytes += plan->point_count <= SWERVE_TRAJECTORY_POINTS
+                     ? plan->point_count * sizeof plan->points[0]
+                     : 0;
+    }
+    uint8_t *frame = malloc(bytes + 1);
+    TRY(memory_check(frame, error, "plugin: out of memory for an answer"));
+    uint8_t *points = frame + count * sizeof(struct wire_plan);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct swerve_answer *plan = &host->answers[i];
+        const struct wire_plan record = {
+            .session = host->observations[i].session,
+            .failed = host->failed[i] != 0 ? 1 : 0,
+            .accel_mps2 = plan->action.accel_mps2,
+            .steer_rad = plan->action.steer_rad,
+            .point_count = plan->point_count,
+        };
+        memcpy(frame + i * sizeof record, &record, sizeof record);
+        if (plan->point_count <= SWERVE_TRAJECTORY_POINTS) {
+            memcpy(points, plan->points, plan->point_count * sizeof plan->points[0]);
+            points += plan->point_count * sizeof plan->points[0];
+        }
+    }
+    enum status status = answer(host, WIRE_ACTIONS, &head, sizeof head, frame, bytes, error);
+    free(frame);
+    return status;
+}
+
+/* One call of plan, with the history of each session. */
+static int ask_plan(struct host *host, uint32_t count)
+{
+    struct error fault;
+    for (uint32_t i = 0; i < count; i++) {
+        host->answers[i].action = host->actions[i];
+        host->answers[i].point_count = 0;
+        if (host->history != NULL) {
+            planner_history_show(host->history, host->observations[i].session, &host->around[i]);
+        }
+    }
+    int failure =
+        host->plugin.ops->plan(host->instance, count, host->observations, host->around,
+                               host->answers, host->failed, host->text, sizeof host->text);
+    for (uint32_t i = 0; i < count && failure == 0 && host->history != NULL; i++) {
+        if (planner_history_add(host->history, &host->observations[i], &host->around[i], &fault) !=
+            STATUS_OK) {
+            snprintf(host->text, sizeof host->text, "%s", "out of memory");
+            failure = 1;
+        }
+    }
+    return failure;
+}
+
+static enum status take_act(struct host *host, struct error *error)
+{
+    struct wire_act act;
+    if (host->header.payload_bytes < sizeof act) {
+        return wrong_frame(host, error);
+    }
+    memcpy(&act, host->payload, sizeof act);
+    if (!take_queries(host, &act)) {
+        return wrong_frame(host, error);
+    }
+    int failure = plans(host) ? ask_plan(host, act.count)
+                              : host->plugin.ops->act(host->instance, act.count, host->observations,
+                                                      host->actions, host->failed, host->text,
+                                                      sizeof host->text);
+    planner_plugin_end_copy(&host->plugin);
+    if (failure != 0) {
+        return answer_error(host, error);
+    }
+    return plans(host) ? answer_plans(host, act.count, error)
+                       : answer_actions(host, act.count, error);
 }
 
 static enum status take_fork(struct host *host, struct error *error)
@@ -276,10 +404,14 @@ static enum status take_fork(struct host *host, struct error *error)
         return wrong_frame(host, error);
     }
     memcpy(&fork_frame, host->payload, sizeof fork_frame);
-    if (fork_frame.from >= host->session_count || fork_frame.to >= host->session_count) {
+    if (fork_frame.from >= host->session_count || fork_frame.to >= host->session_count ||
+        fork_frame.from == fork_frame.to) {
         return wrong_frame(host, error);
     }
     int failure = 0;
+    if (host->history != NULL) {
+        TRY(planner_history_fork(host->history, fork_frame.from, fork_frame.to, error));
+    }
     if (host->plugin.ops->fork != NULL) {
         failure = host->plugin.ops->fork(host->instance, fork_frame.from, fork_frame.to, host->text,
                                          sizeof host->text);
@@ -380,6 +512,9 @@ enum status planner_host_run(const char *file, const char *config, struct error 
     free(host.observations);
     free(host.actions);
     free(host.failed);
+    free(host.around);
+    free(host.answers);
+    planner_history_destroy(host.history);
     free(host.payload);
     close(host.out);
     return status;

@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2 };
+enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2, ABI_PLAN = 3 };
 
 static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
+static const uint32_t lists =
+    SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP | SWERVE_WANTS_SIGNALS;
 
 const struct swerve_place planner_place_host = {-1, "cpu"};
 
@@ -23,11 +25,17 @@ static bool opens_on(const struct swerve_planner_ops *ops)
     return ops->abi_version >= ABI_OPEN_ON && ops->open_on != NULL;
 }
 
+bool planner_ops_plans(const struct swerve_planner_ops *ops)
+{
+    return ops->abi_version >= ABI_PLAN && ops->plan != NULL;
+}
+
 enum status planner_ops_settle(const struct swerve_planner_ops *ops,
                                const struct swerve_place *place, const char *reason,
                                uint32_t *wants, struct error *error)
 {
     uint32_t shown = ops->wants & sensors;
+    uint32_t listed = planner_ops_plans(ops) ? ops->wants & lists : 0;
     if (shown != 0 && opens_on(ops) && (ops->wants & SWERVE_WANTS_DEVICE) != 0) {
         if (place->device >= 0) {
             shown |= SWERVE_WANTS_DEVICE;
@@ -38,7 +46,7 @@ enum status planner_ops_settle(const struct swerve_planner_ops *ops,
                              reason);
         }
     }
-    *wants = shown;
+    *wants = shown | listed;
     return STATUS_OK;
 }
 
@@ -54,15 +62,44 @@ int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,
     return ops->open_on(instance, shown, config, session_count, text, text_bytes);
 }
 
+static enum status check_plan(const char *file, const struct swerve_planner_ops *ops,
+                              struct error *error)
+{
+    if ((ops->wants & lists) != 0 && !planner_ops_plans(ops)) {
+        return error_set(
+            error, STATUS_PLANNER,
+            "planner plugin %s: wants 0x%x needs plan, which has room for what it asks "
+            "for",
+            file, ops->wants & lists);
+    }
+    if ((ops->wants & SWERVE_WANTS_SEEN) != 0 && (ops->wants & SWERVE_WANTS_OBJECTS) == 0) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner plugin %s: SWERVE_WANTS_SEEN says which objects, and needs "
+                         "SWERVE_WANTS_OBJECTS",
+                         file);
+    }
+    if (ops->history_ticks > SWERVE_HISTORY_TICKS || ops->tracker >= SWERVE_TRACKER_COUNT) {
+        return error_set(error, STATUS_PLANNER,
+                         "planner plugin %s: expected history_ticks up to %d and a tracker below "
+                         "%d, found %u and %u",
+                         file, SWERVE_HISTORY_TICKS, SWERVE_TRACKER_COUNT, ops->history_ticks,
+                         ops->tracker);
+    }
+    return STATUS_OK;
+}
+
 /* Of a version that is known. */
 static enum status check_table(const char *file, const struct swerve_planner_ops *ops,
                                struct error *error)
 {
-    const uint32_t known = sensors | SWERVE_WANTS_DEVICE | SWERVE_WANTS_HOST_ELSE;
+    uint32_t known = sensors | SWERVE_WANTS_DEVICE | SWERVE_WANTS_HOST_ELSE;
+    known |= ops->abi_version >= ABI_PLAN ? lists : 0;
     if ((ops->open == NULL && !opens_on(ops)) || ops->close == NULL || ops->reset == NULL ||
-        ops->act == NULL) {
+        (ops->act == NULL && !planner_ops_plans(ops))) {
         return error_set(error, STATUS_PLANNER,
-                         "planner plugin %s: open, close, reset and act must all be given", file);
+                         "planner plugin %s: open, close, reset and act (or plan, in version 3) "
+                         "must all be given",
+                         file);
     }
     if (ops->abi_version < ABI_OPEN_ON) {
         return STATUS_OK;
@@ -77,7 +114,7 @@ static enum status check_table(const char *file, const struct swerve_planner_ops
                          "says on which device observations lie",
                          file);
     }
-    return STATUS_OK;
+    return ops->abi_version >= ABI_PLAN ? check_plan(file, ops, error) : STATUS_OK;
 }
 
 void planner_plugin_end_copy(const struct planner_plugin *plugin)

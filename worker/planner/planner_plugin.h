@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "schemas/planner.h"
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct planner_plugin {
@@ -16,13 +17,16 @@ struct planner_plugin {
     pid_t process; /* that loaded it */
 };
 
-/* What an instance of a checked table is shown (enum swerve_planner_wants): grid, cameras, and
- * DEVICE where it is given addresses on `place`'s device. place: where the pictures of its world
- * are. STATUS_PLANNER: it takes device addresses alone, and there are none because of `reason`, a
- * clause that says what to do. */
+/* What an instance of a checked table is shown (enum swerve_planner_wants): grid, cameras, lists of
+ * version 3, and DEVICE where it is given addresses on `place`'s device. place: where the pictures
+ * of its world are. STATUS_PLANNER: it takes device addresses alone, and there are none because of
+ * `reason`, a clause that says what to do. */
 enum status planner_ops_settle(const struct swerve_planner_ops *ops,
                                const struct swerve_place *place, const char *reason,
                                uint32_t *wants, struct error *error);
+
+/* Whether it is asked by plan (version 3) in place of act. */
+bool planner_ops_plans(const struct swerve_planner_ops *ops);
 
 /* open or open_on, whichever the table has; `wants` is settled. */
 int planner_ops_open(const struct swerve_planner_ops *ops, uint32_t wants,

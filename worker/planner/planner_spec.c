@@ -21,11 +21,29 @@
 #include <unistd.h>
 
 #define GUARDED "guarded+"
+#define SEEN "seen+"
+
+/* The text behind a prefix, or the text where it has another beginning. */
+static const char *behind(const char *text, const char *prefix)
+{
+    size_t bytes = strlen(prefix);
+    return strncmp(text, prefix, bytes) == 0 ? text + bytes : text;
+}
 
 const char *planner_spec_bare(const char *text)
 {
-    size_t bytes = strlen(GUARDED);
-    return strncmp(text, GUARDED, bytes) == 0 ? text + bytes : text;
+    return behind(behind(text, GUARDED), SEEN);
+}
+
+bool planner_spec_guarded(const char *text)
+{
+    return behind(text, GUARDED) != text;
+}
+
+bool planner_spec_seen(const char *text)
+{
+    const char *inner = behind(text, GUARDED);
+    return behind(inner, SEEN) != inner;
 }
 
 enum status planner_spec_parse(const char *text, struct planner_spec *spec, struct error *error)
@@ -287,8 +305,11 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
         return status;
     }
     hash_part(&hash, "config", spec.config, strlen(spec.config));
-    if (planner_spec_bare(text) != text) {
+    if (planner_spec_guarded(text)) {
         hash_part(&hash, "guardian", "act", strlen("act"));
+    }
+    if (planner_spec_seen(text)) {
+        hash_part(&hash, "objects", "seen", strlen("seen"));
     }
     uint8_t digest[SHA256_BYTES];
     sha256_final(&hash, digest);

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "schemas/limits.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,9 +23,12 @@ struct planner_spec {
     char config[LIMIT_SPEC_BYTES]; /* text after the first "?", "" for none and for exec */
 };
 
-/* "guarded+SPEC" is the planner SPEC with the guardian acting for it (worker/METRICS.md): another
- * stack, and so another planner. The text behind that; `text` itself without it. */
+/* "guarded+SPEC" is the planner SPEC with the guardian acting for it (worker/METRICS.md), and
+ * "seen+SPEC" the one that is shown of the objects around it only what its sensors see: other
+ * stacks, and so other planners. "guarded+seen+SPEC" is both. The text behind them. */
 const char *planner_spec_bare(const char *text);
+bool planner_spec_guarded(const char *text);
+bool planner_spec_seen(const char *text);
 
 enum { PLANNER_ARGV_MAX = 128 };
 

@@ -17,7 +17,7 @@ enum { SUMMARY_LEDGER_ROWS_MAX = 256 };
 /* Group order of the tables. */
 static const char *const group_order[] = {"scenario_type", "road",      "weather",         "light",
                                           "actor",         "geography", "safety_critical", "tier",
-                                          "model",         "planner"};
+                                          "model",         "given",     "planner"};
 
 static int group_rank(const char *group)
 {
@@ -80,7 +80,7 @@ static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
            (double)UUSD_PER_USD;
 }
 
-enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 4 };
+enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 5 };
 
 /* The rows that an outcome is in, by their places. */
 static enum status find_rows(struct summary *summary, const struct outcome *outcome,
@@ -102,6 +102,10 @@ static enum status find_rows(struct summary *summary, const struct outcome *outc
     if (outcome->model_hash[0] != '\0') {
         names[*count][0] = "model";
         names[(*count)++][1] = model;
+    }
+    if (outcome->given[0] != '\0') {
+        names[*count][0] = "given";
+        names[(*count)++][1] = outcome->given;
     }
     for (uint32_t i = 0; i < *count; i++) {
         struct summary_row *row = find_row(summary, names[i][0], names[i][1]);

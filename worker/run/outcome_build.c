@@ -52,6 +52,7 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     memcpy(out->backend, spec->backend, sizeof out->backend);
     memcpy(out->revision, spec->revision, sizeof out->revision);
     memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
+    memcpy(out->given, job->given, sizeof out->given);
     memcpy(out->slice, job->scenario->slices.value, sizeof out->slice);
     memcpy(out->error, result->error, sizeof out->error);
     if (result->health.check != HEALTH_OK) {

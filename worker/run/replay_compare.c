@@ -48,6 +48,12 @@ static bool is_replayed(const char *name)
     return true;
 }
 
+/* What the planner was given, of an outcome from before that was kept. */
+static bool is_unsaid(const struct json_field *field, const void *record)
+{
+    return strcmp(field->name, "given") == 0 && ((const char *)record)[field->offset] == '\0';
+}
+
 static void print_value(const struct json_field *field, const void *record, char *out)
 {
     json_t *value = json_record_value(field, record);
@@ -65,7 +71,8 @@ static void compare_fields(const struct json_field_list *list, const char *prefi
 
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
-        if (!is_replayed(field->name) || json_record_same(field, stored, replayed)) {
+        if (!is_replayed(field->name) || json_record_same(field, stored, replayed) ||
+            is_unsaid(field, stored)) {
             continue;
         }
         snprintf(name, sizeof name, "%s%s", prefix, field->name);

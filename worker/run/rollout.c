@@ -48,6 +48,7 @@ void job_run_destroy(struct job_run *job)
         free(job->results[i].snapshot);
         free(job->results[i].kept);
     }
+    given_map_destroy(job->map);
     prepared_unref(job->prepared);
     free(job->results);
     free(job);
@@ -139,6 +140,13 @@ static enum status allocate(struct job_run *job, uint32_t wants, struct rollout 
             goto no_memory;
         }
     }
+    if ((wants & (SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SIGNALS)) != 0) {
+        rollout->given = malloc(sizeof *rollout->given);
+        if (rollout->given == NULL) {
+            goto no_memory;
+        }
+        given_init(rollout->given);
+    }
     *out = rollout;
     return STATUS_OK;
 no_memory:
@@ -150,6 +158,11 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
                            struct rollout **out, struct error *error)
 {
     struct rollout *rollout = NULL;
+    if ((wants & SWERVE_WANTS_MAP) != 0 && job->map == NULL) {
+        TRY(given_map_create(job->prepared, &job->map, error));
+    }
+    job->objects_source = given_source(wants, job->objects_of_world);
+    given_text(wants, job->objects_source, job->given);
     TRY(allocate(job, wants, &rollout, error));
     rollout->branch = branch;
     rollout->solo = solo;
@@ -182,6 +195,9 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
     trace_fork(&rollout->trace, &parent->trace, tick);
     rollout->bev_time_ns = parent->bev_time_ns;
     memcpy(rollout->camera_time_ns, parent->camera_time_ns, sizeof rollout->camera_time_ns);
+    if (parent->given != NULL) {
+        *rollout->given = *parent->given;
+    }
     if (parent->bev != NULL) {
         memcpy(rollout->bev, parent->bev, BEV_BYTES);
     }
@@ -199,6 +215,7 @@ void rollout_destroy(struct rollout *rollout)
     }
     trace_finish(&rollout->trace);
     free(rollout->score);
+    free(rollout->given);
     free(rollout->bev);
     free(rollout->cameras);
     free(rollout);
@@ -227,6 +244,8 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out)
         .ego_wheelbase_m = scenario->ego.wheelbase_m,
         .log_count = scenario->ego.log.point_count,
         .log = (const struct swerve_log_point *)scenario->ego.log.points,
+        .map = rollout->job->map != NULL ? given_map_of(rollout->job->map) : NULL,
+        .objects_source = (uint32_t)rollout->job->objects_source,
     };
 }
 
@@ -322,6 +341,32 @@ static void see_there(const struct rollout *rollout, const struct world *world, 
     }
 }
 
+/* What is around ego, for planners of version 3. */
+static void look_around(struct rollout *rollout, const struct scene *scene, uint32_t dark)
+{
+    rollout->around = (struct swerve_surroundings){0};
+    rollout->objects_digest = 0;
+    if (rollout->given == NULL) {
+        return;
+    }
+    given_look(rollout->given, rollout->wants, rollout->job->objects_source, rollout->job->scenario,
+               scene, dark, &rollout->around);
+    rollout->objects_digest =
+        trace_digest(1, (const uint8_t *)rollout->around.objects,
+                     rollout->around.object_count * sizeof rollout->around.objects[0]);
+    rollout->objects_digest =
+        trace_digest(rollout->objects_digest, (const uint8_t *)rollout->around.signals,
+                     rollout->around.signal_count * sizeof rollout->around.signals[0]);
+}
+
+uint64_t rollout_shown_digest(const struct rollout *rollout)
+{
+    return rollout->objects_digest == 0 ? rollout->observation_digest
+                                        : trace_digest(rollout->observation_digest,
+                                                       (const uint8_t *)&rollout->objects_digest,
+                                                       sizeof rollout->objects_digest);
+}
+
 /* When the sensors that the planner wants were last seen by. */
 static void set_times(struct rollout *rollout, uint32_t dark, int64_t now_ns)
 {
@@ -365,6 +410,7 @@ void rollout_observe(struct rollout *rollout, const struct world *world, const s
     } else {
         see(rollout, world, dark, out);
     }
+    look_around(rollout, scene, dark);
     set_times(rollout, dark, now_ns);
     out->bev_time_ns = rollout->bev_time_ns;
     memcpy(out->camera_time_ns, rollout->camera_time_ns, sizeof out->camera_time_ns);

@@ -12,6 +12,7 @@
 #include "scenarios/scenarios.h"
 #include "schemas/job.h"
 #include "schemas/planner.h"
+#include "worker/given/given.h"
 #include "worker/models/health.h"
 #include "worker/run/actuation.h"
 #include "worker/score/score.h"
@@ -61,7 +62,12 @@ struct job_run {
     uint32_t finished_count;
     uint64_t order;                  /* of arrival at its runner */
     uint32_t keyframes_period_ticks; /* 0: no keyframes */
-    bool no_forks;                   /* branches are run from tick 0, or not at all */
+    /* What a list of objects would be in its world, for planners that ask for one. */
+    enum swerve_objects_source objects_of_world;
+    enum swerve_objects_source objects_source; /* what it is for this one */
+    struct given_map *map;                     /* NULL: not asked for */
+    char given[LIMIT_ID_BYTES];                /* what its planner is shown, for outcomes */
+    bool no_forks;                             /* branches are run from tick 0, or not at all */
     bool cancelled;
     bool partial_refused; /* the store keeps nothing of this attempt */
     int64_t handed_ns;    /* when it began, or last handed something over */
@@ -96,9 +102,12 @@ struct rollout {
     uint32_t wants;   /* enum swerve_planner_wants */
     int64_t bev_time_ns;
     int64_t camera_time_ns[CAMERA_COUNT];
+    struct given_objects *given; /* NULL: neither objects nor signals are asked for */
     /* between the phases of one tick */
     struct action action;
-    uint64_t observation_digest;
+    uint64_t observation_digest; /* of pictures */
+    uint64_t objects_digest;     /* 0: none were shown */
+    struct swerve_surroundings around;
     struct swerve_route_point route_points[SWERVE_ROUTE_POINTS];
     struct rollout *next;
 };
@@ -114,7 +123,8 @@ enum status job_run_keep(struct job_run *job, uint32_t rollout, const struct out
 enum status job_run_restore(struct job_run *job, const struct outcome *outcomes, uint32_t count,
                             struct error *error);
 
-/* A main line, or with `solo` one branch from tick 0. `wants`: enum swerve_planner_wants. */
+/* A main line, or with `solo` one branch from tick 0. `wants`: enum swerve_planner_wants. The job's
+ * objects_of_world is set; what its planner is given is written there. */
 enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
                            struct rollout **out, struct error *error);
 /* A branch that shares everything up to the parent's current tick; no slot or session yet. */
@@ -130,12 +140,16 @@ const struct branch *rollout_branch(const struct rollout *rollout);
  * borrowed. */
 void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
 
-/* Looks at the world through this rollout's sensors and fills the planner's query (borrowed from
- * the rollout until the next call). Dark sensors keep their last frame and time. Of a planner that
- * looks on the device the pictures are those of the view with its session's number, and are not
- * drawn by this: *view says what to draw, and its digest is the observation's then. */
+/* Looks at the world through this rollout's sensors and fills the planner's query, and
+ * rollout->around (both borrowed from the rollout until the next call). Dark sensors keep their
+ * last frame and time. Of a planner that looks on the device the pictures are those of the view
+ * with its session's number, and are not drawn by this: *view says what to draw, and its digest is
+ * the observation's then. */
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
                      struct swerve_observation *out, struct world_view *view);
+
+/* Of all that was shown in this tick, as traces keep it. */
+uint64_t rollout_shown_digest(const struct rollout *rollout);
 
 /* Moves device time, metres and operations so far into the job's result: the rollout ends or is
  * dropped. */

@@ -40,14 +40,16 @@ static bool allocate(struct runner *runner, uint32_t n)
     runner->actions = calloc(n, sizeof *runner->actions);
     runner->active = calloc(n, sizeof *runner->active);
     runner->observations = calloc(n, sizeof *runner->observations);
+    runner->around = calloc(n, sizeof *runner->around);
     runner->views = calloc(n, sizeof *runner->views);
     runner->answers = calloc(n, sizeof *runner->answers);
     runner->failed = calloc(n, sizeof *runner->failed);
     runner->slot_of_query = calloc(n, sizeof *runner->slot_of_query);
     runner->free_sessions = calloc(sessions, sizeof *runner->free_sessions);
     if (runner->slots == NULL || runner->actions == NULL || runner->active == NULL ||
-        runner->observations == NULL || runner->views == NULL || runner->answers == NULL ||
-        runner->failed == NULL || runner->slot_of_query == NULL || runner->free_sessions == NULL) {
+        runner->observations == NULL || runner->around == NULL || runner->views == NULL ||
+        runner->answers == NULL || runner->failed == NULL || runner->slot_of_query == NULL ||
+        runner->free_sessions == NULL) {
         return false;
     }
     /* Filled so that session 0 is handed out first. */
@@ -66,7 +68,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     TRY(memory_check(runner, error, "runner: out of memory"));
     runner->config = *config;
     snprintf(runner->planner_spec, sizeof runner->planner_spec, "%s", config->planner);
-    runner->guardian_acts = planner_spec_bare(config->planner) != config->planner;
+    runner->guardian_acts = planner_spec_guarded(config->planner);
     snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
              config->planner_hash != NULL ? config->planner_hash : "");
     enum status status = STATUS_OK;
@@ -141,6 +143,7 @@ void runner_destroy(struct runner *runner)
     free(runner->actions);
     free(runner->active);
     free(runner->observations);
+    free(runner->around);
     free(runner->views);
     free(runner->answers);
     free(runner->failed);
@@ -208,6 +211,7 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
 {
     struct rollout *first = NULL;
     job->order = ++runner->orders;
+    job->objects_of_world = given_of_world(runner_ops(runner)->tier, runner->config.conditioning);
     job->keyframes_period_ticks =
         runner_ops(runner)->tier >= TIER_STUDENT ? keyframes_period_ticks(job->scenario) : 0;
     if (only != ROLLOUT_ALL) {
@@ -336,7 +340,7 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
         .action = action,
         .sensors_dark = actuation_sensors_dark(&rollout->actuation, scene->tick),
         .guardian = score_guardian_active(rollout->score),
-        .observation_digest = rollout->observation_digest,
+        .observation_digest = rollout_shown_digest(rollout),
     };
     struct error error;
     if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK) {
@@ -484,6 +488,7 @@ static bool ask(struct runner *runner, uint32_t *count)
             rollout_observe(rollout, runner->world,
                             runner_ops(runner)->slot_scene(runner->world, i),
                             &runner->observations[n], &runner->views[n]);
+            runner->around[n] = rollout->around;
             runner->slot_of_query[n++] = i;
         }
     }
@@ -496,8 +501,8 @@ static bool ask(struct runner *runner, uint32_t *count)
     }
     struct error error;
     memset(runner->failed, 0, n);
-    if (planner_act(runner->planner, n, runner->observations, runner->answers, runner->failed,
-                    &error) != STATUS_OK) {
+    if (planner_plan(runner->planner, n, runner->observations, runner->around, runner->answers,
+                     runner->failed, &error) != STATUS_OK) {
         runner_planner_died(runner, &error);
         return false;
     }

@@ -56,6 +56,7 @@ struct runner {
     struct action *actions;
     uint8_t *active;
     struct swerve_observation *observations;
+    struct swerve_surroundings *around;
     struct world_view *views;
     struct swerve_action *answers;
     uint8_t *failed;

@@ -4,10 +4,11 @@
  * flipped byte and random noise; decoders must give a status, write only on success, and stay
  * inside a buffer that ends where the bytes end (AddressSanitizer watches it).
  */
+#include "base/check.h"
 #include "base/rng.h"
 #include "schemas/observation.h"
 #include "tests/harness.h"
-#include "worker/planner/planner_wire.h"
+#include "worker/wire/planner_wire.h"
 
 #include <stdlib.h>
 
@@ -170,18 +171,18 @@ static void actions_survive_only_whole(void)
     size_t bytes = make_actions(payload, 3, seen);
     for (size_t cut = 0; cut <= bytes + 1; cut++) {
         uint8_t *copy = exact(payload, cut);
-        struct swerve_action actions[3] = {{9, 9}, {9, 9}, {9, 9}};
+        struct swerve_answer answers[3] = {{.action = {9, 9}}};
         uint8_t failed[3] = {5, 5, 5};
         struct error error = {0};
-        enum status status = wire_actions_decode(copy, cut, 3, seen, actions, failed, &error);
+        enum status status = wire_actions_decode(copy, cut, 3, seen, answers, failed, &error);
         free(copy);
         EXPECT_INT(status, cut == bytes ? STATUS_OK : STATUS_PLANNER);
         if (status == STATUS_OK) {
-            EXPECT_NEAR(actions[2].accel_mps2, 1.0, 0.0);
-            EXPECT_NEAR(actions[2].steer_rad, -0.5, 0.0);
+            EXPECT_NEAR(answers[2].action.accel_mps2, 1.0, 0.0);
+            EXPECT_NEAR(answers[2].action.steer_rad, -0.5, 0.0);
             EXPECT_INT(failed[1], 1);
         } else {
-            EXPECT(actions[0].accel_mps2 == 9 && failed[0] == 5 && error.text[0] != '\0');
+            EXPECT(answers[0].action.accel_mps2 == 9 && failed[0] == 5 && error.text[0] != '\0');
         }
     }
 }
@@ -199,11 +200,11 @@ static void actions_notice_every_changed_byte(void)
             uint8_t changed[64];
             memcpy(changed, payload, bytes);
             changed[i] ^= (uint8_t)(1 << bit);
-            struct swerve_action actions[2];
+            struct swerve_answer answers[2];
             uint8_t failed[2];
             struct error error;
             enum status status =
-                wire_actions_decode(changed, bytes, 2, seen, actions, failed, &error);
+                wire_actions_decode(changed, bytes, 2, seen, answers, failed, &error);
             EXPECT_INT(status, number || (mark && bit == 0) ? STATUS_OK : STATUS_PLANNER);
         }
     }
@@ -271,6 +272,131 @@ static void welcome_survives_only_whole(void)
     EXPECT_INT(wire_welcome_decode(payload, sizeof payload - 1, &greeting, &error), STATUS_PLANNER);
 }
 
+/* Version, wants and tracker that belong together, and those that do not. */
+static void welcome_chooses_a_version(void)
+{
+    static const struct {
+        uint32_t version, wants, tracker;
+        bool right;
+    } cases[] = {
+        {1, 3, 0, true},    {1, 16, 0, false}, {1, 3, 1, false},  {2, 3, 0, false},
+        {3, 3, 1, true},    {3, 16, 0, true},  {3, 240, 1, true}, {3, 32, 0, false},
+        {3, 256, 0, false}, {3, 4, 0, false},  {3, 16, 2, false}, {4, 0, 0, false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        uint8_t payload[16];
+        struct wire_greeting greeting;
+        struct error error;
+        put_u32(payload, cases[i].version | cases[i].tracker << 16);
+        put_u32(payload + 4, cases[i].wants);
+        put_u32(payload + 8, 0);
+        put_u32(payload + 12, 0);
+        EXPECT_INT(wire_welcome_decode(payload, sizeof payload, &greeting, &error),
+                   cases[i].right ? STATUS_OK : STATUS_PLANNER);
+        if (cases[i].right) {
+            EXPECT_INT(greeting.tracker, cases[i].tracker);
+        }
+    }
+}
+
+/* Two plans: an action, and a trajectory of three points. */
+static size_t make_plans(uint8_t *payload, uint32_t point_count)
+{
+    const struct wire_act act = {2, sizeof(struct wire_plan)};
+    const struct wire_plan plans[2] = {{.session = 4, .accel_mps2 = 1.5, .steer_rad = -0.25},
+                                       {.session = 1, .point_count = point_count}};
+    size_t bytes = sizeof act + sizeof plans;
+    memcpy(payload, &act, sizeof act);
+    memcpy(payload + sizeof act, plans, sizeof plans);
+    for (uint32_t i = 0; i < point_count; i++) {
+        const struct swerve_trajectory_point point = {0.1 * i, i, -1.0, 0.5, 8.0};
+        memcpy(payload + bytes, &point, sizeof point);
+        bytes += sizeof point;
+    }
+    return bytes;
+}
+
+static void plans_survive_only_whole(void)
+{
+    struct swerve_observation seen[2] = {{.session = 4}, {.session = 1}};
+    static uint8_t payload[8192];
+    static struct swerve_answer answers[2];
+    uint8_t failed[2];
+    struct error error;
+    size_t bytes = make_plans(payload, 3);
+    for (size_t cut = 0; cut <= bytes + 1; cut++) {
+        uint8_t *copy = exact(payload, cut);
+        memset(answers, 0, sizeof answers);
+        enum status status = wire_plans_decode(copy, cut, 2, seen, answers, failed, &error);
+        free(copy);
+        EXPECT_INT(status, cut == bytes ? STATUS_OK : STATUS_PLANNER);
+        EXPECT_INT(answers[1].point_count, cut == bytes ? 3 : 0);
+    }
+    EXPECT_NEAR(answers[1].points[2].x_m, 0.0, 0.0);
+    EXPECT_OK(wire_plans_decode(payload, bytes, 2, seen, answers, failed, &error), error);
+    EXPECT_NEAR(answers[0].action.accel_mps2, 1.5, 0.0);
+    EXPECT_NEAR(answers[1].points[2].x_m, 2.0, 0.0);
+    bytes = make_plans(payload, SWERVE_TRAJECTORY_POINTS);
+    EXPECT_OK(wire_plans_decode(payload, bytes, 2, seen, answers, failed, &error), error);
+    bytes = make_plans(payload, SWERVE_TRAJECTORY_POINTS + 1);
+    EXPECT_INT(wire_plans_decode(payload, bytes, 2, seen, answers, failed, &error), STATUS_PLANNER);
+    EXPECT(strstr(error.text, "at most 80 points, found 81") != NULL);
+}
+
+/* A map comes back as it was; one whose counts or indices lie does not. */
+static void maps_survive_only_whole(void)
+{
+    static const struct swerve_map_lane lanes[2] = {
+        {.id = "a", .point_count = 2, .successor_count = 1, .left = -1, .right = 1},
+        {.id = "b",
+         .first_point = 1,
+         .point_count = 1,
+         .first_predecessor = 1,
+         .predecessor_count = 1,
+         .left = 0,
+         .right = -1},
+    };
+    static const struct swerve_map_point points[2] = {{1, 2, 3, 4, 5, 6}, {7, 8, 9, 10, 11, 12}};
+    static const uint32_t links[2] = {1, 0};
+    static const uint32_t route[1] = {1};
+    const struct swerve_map map = {.lane_count = 2,
+                                   .point_count = 2,
+                                   .link_count = 2,
+                                   .route_count = 1,
+                                   .goal_radius_m = 3.0,
+                                   .lanes = lanes,
+                                   .points = points,
+                                   .links = links,
+                                   .route = route};
+    static _Alignas(8) uint8_t changed[1024];
+    uint8_t *bytes = malloc(wire_map_bytes(&map));
+    size_t size = wire_map_bytes(&map);
+    struct swerve_map out;
+    uint32_t source = 0;
+    EXPECT(size <= sizeof changed);
+    EXPECT(wire_map_encode(bytes, &map, 2) == bytes + size);
+    for (size_t cut = 0; cut < size; cut++) {
+        uint8_t *copy = exact(bytes, cut);
+        EXPECT(!wire_map_decode(copy, cut, &out, &source));
+        free(copy);
+    }
+    EXPECT(wire_map_decode(bytes, size, &out, &source));
+    EXPECT_INT(source, 2);
+    EXPECT_INT(out.route[0], 1);
+    EXPECT(memcmp(out.lanes, lanes, sizeof lanes) == 0 && out.goal_radius_m == 3.0);
+    /* Any index of a lane or link that leads out. */
+    static const size_t counts_at[] = {80, 84, 88, 92, 96}; /* first_point, .. within the lane */
+    for (size_t i = 0; i < COUNT_OF(counts_at); i++) {
+        memcpy(changed, bytes, size);
+        put_u32(changed + sizeof(struct wire_map) + counts_at[i], 0xfffffff0u);
+        EXPECT(!wire_map_decode(changed, size, &out, &source));
+    }
+    memcpy(changed, bytes, size);
+    put_u32(changed + sizeof(struct wire_map) + sizeof lanes + sizeof points, 2); /* a link */
+    EXPECT(!wire_map_decode(changed, size, &out, &source));
+    free(bytes);
+}
+
 static void noise_is_refused_or_harmless(void)
 {
     struct swerve_observation seen[8] = {{.session = 0}};
@@ -283,12 +409,14 @@ static void noise_is_refused_or_harmless(void)
         }
         size_t cut = state % sizeof bytes;
         uint8_t *copy = exact(bytes, cut);
-        struct swerve_action actions[8];
+        struct swerve_answer answers[8];
         uint8_t failed[8];
         struct error error;
         struct wire_greeting greeting;
         char text[32];
-        EXPECT_INT(wire_actions_decode(copy, cut, 1 + state % 8, seen, actions, failed, &error),
+        EXPECT_INT(wire_actions_decode(copy, cut, 1 + state % 8, seen, answers, failed, &error),
+                   STATUS_PLANNER);
+        EXPECT_INT(wire_plans_decode(copy, cut, 1 + state % 8, seen, answers, failed, &error),
                    STATUS_PLANNER);
         EXPECT_INT(wire_welcome_decode(copy, cut, &greeting, &error), STATUS_PLANNER);
         wire_error_text(copy, cut, text, sizeof text);
@@ -305,5 +433,7 @@ int main(void)
     return TEST_RUN(TEST(hello_has_the_documented_layout), TEST(act_has_the_documented_layout),
                     TEST(reset_carries_log_and_texts), TEST(actions_survive_only_whole),
                     TEST(actions_notice_every_changed_byte), TEST(headers_are_strict),
-                    TEST(welcome_survives_only_whole), TEST(noise_is_refused_or_harmless));
+                    TEST(welcome_survives_only_whole), TEST(welcome_chooses_a_version),
+                    TEST(plans_survive_only_whole), TEST(maps_survive_only_whole),
+                    TEST(noise_is_refused_or_harmless));
 }

@@ -2,6 +2,9 @@
  * Planner wire: the bytes that travel between the worker and an exec planner. The protocol is
  * documented for implementers in schemas/planner.md; this is its codec. Pure: memory to memory.
  *
+ * A welcome chooses the version: 1, in whose frames nothing has changed since, or 3, which adds
+ * what planner.h adds with its version 3.
+ *
  * A frame is a 16-byte header and a payload, everything little-endian. The worker asks, the planner
  * answers each question with one frame that repeats its sequence number. Decoders take bytes from
  * an untrusted process: they read nothing beyond the given length, write only on success, and say
@@ -14,11 +17,13 @@
 #include "base/status.h"
 #include "schemas/planner.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define PLANNER_WIRE_MAGIC 0x4c505753u /* "SWPL" */
-#define PLANNER_WIRE_VERSION 1u
+#define PLANNER_WIRE_VERSION 1u        /* that every hello begins with */
+#define PLANNER_WIRE_VERSION_NEWEST 3u /* that a welcome may choose; there is no 2 */
 
 enum planner_wire_type {
     WIRE_HELLO = 1,   /* worker: struct wire_hello */
@@ -67,15 +72,16 @@ struct wire_hello {
     uint32_t camera_rows, camera_cols;
     uint32_t tick_deadline_ms;
     uint32_t route_points_max;
-    uint32_t features; /* enum wire_feature: what this worker understands */
-    uint32_t reserved;
+    uint32_t features;       /* enum wire_feature: what this worker understands */
+    uint32_t version_newest; /* 0 before there was one */
     double route_step_m;
     double bev_cell_m, bev_x_min_m, bev_y_min_m;
     struct wire_camera cameras[3];
 };
 
 struct wire_welcome {
-    uint32_t version;
+    uint16_t version; /* 1 or 3 */
+    uint16_t tracker; /* enum swerve_tracker; 0 in version 1 */
     uint32_t wants;
     uint32_t name_bytes;
     uint32_t loaded_bytes; /* 0, or WIRE_LOADED_BYTES: SHA-256 in hex of what it loaded */
@@ -90,6 +96,15 @@ struct wire_reset {
     uint32_t log_count; /* struct swerve_log_point each: five doubles */
     uint32_t scenario_id_bytes;
     uint32_t prompt_bytes;
+    uint32_t map_bytes; /* between log and scenario id, a multiple of 8; 0: none */
+};
+
+/* Begins a map; its arrays follow in the order of the counts, each filled up to 8 bytes. */
+struct wire_map {
+    uint32_t lane_count, point_count, link_count, area_count, vertex_count, stop_line_count;
+    uint32_t signal_count, route_count;
+    double goal_x_m, goal_y_m, goal_radius_m;
+    uint32_t objects_source; /* of the episode */
     uint32_t reserved;
 };
 
@@ -114,11 +129,31 @@ struct wire_query {
     uint32_t reserved[2];
 };
 
+/* Version 3: after the queries one of these for each, in their order, with its objects and its
+ * signals behind it. */
+struct wire_around {
+    uint32_t objects_source;
+    uint32_t object_count;
+    uint32_t signal_count;
+    uint32_t reserved;
+    int64_t objects_time_ns;
+};
+
 struct wire_answer {
     uint32_t session;
     uint32_t failed; /* 0 or 1 */
     double accel_mps2;
     double steer_rad;
+};
+
+/* Version 3; the points of all answers follow the records, in their order. */
+struct wire_plan {
+    uint32_t session;
+    uint32_t failed;
+    double accel_mps2;
+    double steer_rad;
+    uint32_t point_count;
+    uint32_t reserved;
 };
 
 struct wire_fork {
@@ -138,6 +173,17 @@ _Static_assert(sizeof(struct wire_reset) == 64, "wire layout");
 _Static_assert(sizeof(struct wire_act) == 8, "wire layout");
 _Static_assert(sizeof(struct wire_query) == 1024, "wire layout");
 _Static_assert(sizeof(struct wire_answer) == 24, "wire layout");
+_Static_assert(sizeof(struct wire_map) == 64, "wire layout");
+_Static_assert(sizeof(struct wire_around) == 24, "wire layout");
+_Static_assert(sizeof(struct wire_plan) == 32, "wire layout");
+_Static_assert(sizeof(struct swerve_map_lane) == 120, "wire layout");
+_Static_assert(sizeof(struct swerve_map_point) == 48, "wire layout");
+_Static_assert(sizeof(struct swerve_map_area) == 16, "wire layout");
+_Static_assert(sizeof(struct swerve_map_stop_line) == 40, "wire layout");
+_Static_assert(sizeof(struct swerve_map_signal) == 80, "wire layout");
+_Static_assert(sizeof(struct swerve_object) == 96, "wire layout");
+_Static_assert(sizeof(struct swerve_signal_state) == 8, "wire layout");
+_Static_assert(sizeof(struct swerve_trajectory_point) == 40, "wire layout");
 _Static_assert(sizeof(struct swerve_route_point) == 28, "wire layout");
 _Static_assert(sizeof(struct swerve_log_point) == 40, "wire layout");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are copied, not swapped");
@@ -147,6 +193,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are copied, no
 size_t wire_hello_bytes(void);
 size_t wire_reset_bytes(const struct swerve_episode *episode);
 size_t wire_act_bytes(uint32_t count);
+/* With what is around each query: version 3. */
+size_t wire_plan_bytes(uint32_t count, const struct swerve_surroundings *around);
 
 /* `out` has room for the frame. `wants` (enum swerve_planner_wants) masks what a query says is
  * present. */
@@ -155,14 +203,17 @@ void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
 void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_episode *episode);
 void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
                      const struct swerve_observation *observations);
+void wire_plan_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
+                      const struct swerve_observation *observations,
+                      const struct swerve_surroundings *around);
 size_t wire_fork_encode(uint8_t out[24], uint32_t sequence, uint32_t from, uint32_t to);
 size_t wire_end_encode(uint8_t out[24], uint32_t sequence, uint32_t session);
 size_t wire_bye_encode(uint8_t out[24], uint32_t sequence);
 
 /* ---- planner to worker ---- */
 
-/* Largest payload that an answer to a batch of `count` may have. */
-size_t wire_answer_bytes_max(uint32_t count);
+/* Largest payload that an answer to a batch of `count` may have, by the version of the welcome. */
+size_t wire_answer_bytes_max(uint32_t version, uint32_t count);
 
 /* The first 16 bytes of an answer: right magic, a type the planner may send, `sequence` repeated,
  * payload within payload_bytes_max. */
@@ -171,7 +222,9 @@ enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_
 
 /* A planner's answer to hello. */
 struct wire_greeting {
+    uint32_t version; /* 1 or 3 */
     uint32_t wants;
+    uint32_t tracker;                   /* enum swerve_tracker; 0 in version 1 */
     char name[WIRE_NAME_BYTES_MAX + 1]; /* printable ASCII only */
     char loaded[SHA256_HEX_BYTES];      /* hex digits; "": it does not say */
 };
@@ -182,8 +235,25 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wir
 /* Answers must come in the order of the questions. Numbers are not judged here. */
 enum status wire_actions_decode(const uint8_t *payload, size_t bytes, uint32_t count,
                                 const struct swerve_observation *observations,
-                                struct swerve_action *actions, uint8_t *failed,
+                                struct swerve_answer *answers, uint8_t *failed,
                                 struct error *error);
+
+/* The same of version 3: an action, or the points of a trajectory. Whether it can be followed is
+ * not judged here. */
+enum status wire_plans_decode(const uint8_t *payload, size_t bytes, uint32_t count,
+                              const struct swerve_observation *observations,
+                              struct swerve_answer *answers, uint8_t *failed, struct error *error);
+
+/* ---- maps and surroundings, also for who reads them (planner_host.c) ---- */
+
+size_t wire_map_bytes(const struct swerve_map *map); /* a multiple of 8 */
+uint8_t *wire_map_encode(uint8_t *to, const struct swerve_map *map, uint32_t objects_source);
+/* Points into the bytes, which are aligned as doubles are. False: sizes lie, or an index that leads
+ * out of an array. */
+bool wire_map_decode(const uint8_t *bytes, size_t size, struct swerve_map *out,
+                     uint32_t *objects_source);
+/* One query's; *at moves behind it. False: it does not fit into what is left of `end`. */
+bool wire_around_decode(const uint8_t **at, const uint8_t *end, struct swerve_surroundings *out);
 
 /* Text of a WIRE_ERROR frame for people: control bytes become blanks, cut to fit, terminated. */
 void wire_error_text(const uint8_t *payload, size_t bytes, char *text, size_t text_bytes);

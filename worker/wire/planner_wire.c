@@ -2,7 +2,7 @@
  * Codec of the exec planner protocol. Frames are built and read with memcpy, so alignment and
  * aliasing of the byte buffers never matter.
  */
-#include "worker/planner/planner_wire.h"
+#include "worker/wire/planner_wire.h"
 
 #include "base/check.h"
 #include "schemas/limits.h"
@@ -50,6 +50,7 @@ void wire_hello_encode(uint8_t *out, uint32_t sequence, uint32_t session_count,
         .tick_deadline_ms = tick_deadline_ms,
         .route_points_max = SWERVE_ROUTE_POINTS,
         .features = features,
+        .version_newest = PLANNER_WIRE_VERSION_NEWEST,
         .route_step_m = SWERVE_ROUTE_STEP_M,
         .bev_cell_m = BEV_CELL_M,
         .bev_x_min_m = BEV_X_MIN_M,
@@ -72,6 +73,7 @@ size_t wire_reset_bytes(const struct swerve_episode *episode)
 {
     return sizeof(struct wire_header) + sizeof(struct wire_reset) +
            (size_t)episode->log_count * sizeof(struct swerve_log_point) +
+           (episode->map != NULL ? wire_map_bytes(episode->map) : 0) +
            text_bytes_of(episode->scenario_id, LIMIT_TEXT_BYTES) +
            text_bytes_of(episode->prompt, LIMIT_PROMPT_BYTES);
 }
@@ -89,11 +91,15 @@ void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_epis
         .log_count = episode->log_count,
         .scenario_id_bytes = (uint32_t)text_bytes_of(episode->scenario_id, LIMIT_TEXT_BYTES),
         .prompt_bytes = (uint32_t)text_bytes_of(episode->prompt, LIMIT_PROMPT_BYTES),
+        .map_bytes = episode->map != NULL ? (uint32_t)wire_map_bytes(episode->map) : 0,
     };
     uint8_t *to = put_header(out, WIRE_RESET,
                              wire_reset_bytes(episode) - sizeof(struct wire_header), sequence);
     to = put(to, &reset, sizeof reset);
     to = put(to, episode->log, (size_t)episode->log_count * sizeof(struct swerve_log_point));
+    if (episode->map != NULL) {
+        to = wire_map_encode(to, episode->map, episode->objects_source);
+    }
     to = put(to, episode->scenario_id, reset.scenario_id_bytes);
     put(to, episode->prompt, reset.prompt_bytes);
 }
@@ -102,6 +108,17 @@ size_t wire_act_bytes(uint32_t count)
 {
     return sizeof(struct wire_header) + sizeof(struct wire_act) +
            (size_t)count * sizeof(struct wire_query);
+}
+
+size_t wire_plan_bytes(uint32_t count, const struct swerve_surroundings *around)
+{
+    size_t bytes = wire_act_bytes(count);
+    for (uint32_t i = 0; i < count; i++) {
+        bytes += sizeof(struct wire_around) +
+                 around[i].object_count * sizeof(struct swerve_object) +
+                 around[i].signal_count * sizeof(struct swerve_signal_state);
+    }
+    return bytes;
 }
 
 static void fill_query(struct wire_query *query, uint32_t wants,
@@ -137,17 +154,42 @@ static void fill_query(struct wire_query *query, uint32_t wants,
     }
 }
 
-void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
-                     const struct swerve_observation *observations)
+static uint8_t *put_queries(uint8_t *out, size_t frame_bytes, uint32_t sequence, uint32_t wants,
+                            uint32_t count, const struct swerve_observation *observations)
 {
     struct wire_act act = {count, sizeof(struct wire_query)};
-    uint8_t *to =
-        put_header(out, WIRE_ACT, wire_act_bytes(count) - sizeof(struct wire_header), sequence);
+    uint8_t *to = put_header(out, WIRE_ACT, frame_bytes - sizeof(struct wire_header), sequence);
     to = put(to, &act, sizeof act);
     for (uint32_t i = 0; i < count; i++) {
         struct wire_query query;
         fill_query(&query, wants, &observations[i]);
         to = put(to, &query, sizeof query);
+    }
+    return to;
+}
+
+void wire_act_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
+                     const struct swerve_observation *observations)
+{
+    put_queries(out, wire_act_bytes(count), sequence, wants, count, observations);
+}
+
+void wire_plan_encode(uint8_t *out, uint32_t sequence, uint32_t wants, uint32_t count,
+                      const struct swerve_observation *observations,
+                      const struct swerve_surroundings *around)
+{
+    uint8_t *to =
+        put_queries(out, wire_plan_bytes(count, around), sequence, wants, count, observations);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct wire_around head = {
+            .objects_source = around[i].objects_source,
+            .object_count = around[i].object_count,
+            .signal_count = around[i].signal_count,
+            .objects_time_ns = around[i].objects_time_ns,
+        };
+        to = put(to, &head, sizeof head);
+        to = put(to, around[i].objects, head.object_count * sizeof(struct swerve_object));
+        to = put(to, around[i].signals, head.signal_count * sizeof(struct swerve_signal_state));
     }
 }
 
@@ -173,9 +215,13 @@ size_t wire_bye_encode(uint8_t out[24], uint32_t sequence)
 
 /* ---- decode ---- */
 
-size_t wire_answer_bytes_max(uint32_t count)
+size_t wire_answer_bytes_max(uint32_t version, uint32_t count)
 {
-    size_t actions = sizeof(struct wire_act) + (size_t)count * sizeof(struct wire_answer);
+    size_t each = version < PLANNER_WIRE_VERSION_NEWEST
+                      ? sizeof(struct wire_answer)
+                      : sizeof(struct wire_plan) +
+                            SWERVE_TRAJECTORY_POINTS * sizeof(struct swerve_trajectory_point);
+    size_t actions = sizeof(struct wire_act) + count * each;
     return actions > WIRE_ERROR_BYTES_MAX ? actions : WIRE_ERROR_BYTES_MAX;
 }
 
@@ -209,6 +255,35 @@ enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_
     return STATUS_OK;
 }
 
+static enum status welcome_check(const struct wire_welcome *welcome, struct error *error)
+{
+    static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
+    static const uint32_t lists =
+        SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP | SWERVE_WANTS_SIGNALS;
+    bool newest = welcome->version == PLANNER_WIRE_VERSION_NEWEST;
+    if (welcome->version != PLANNER_WIRE_VERSION && !newest) {
+        return error_set(error, STATUS_PLANNER,
+                         "welcome: expected protocol version %u or %u, found %u",
+                         PLANNER_WIRE_VERSION, PLANNER_WIRE_VERSION_NEWEST, welcome->version);
+    }
+    if ((welcome->wants & ~(newest ? sensors | lists : sensors)) != 0) {
+        return error_set(error, STATUS_PLANNER,
+                         "welcome: wants has bits that version %u does not know: 0x%x",
+                         welcome->version, welcome->wants);
+    }
+    if ((welcome->wants & (SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN)) == SWERVE_WANTS_SEEN) {
+        return error_set(error, STATUS_PLANNER,
+                         "welcome: wants 0x%x says which objects, and not that there are to be any",
+                         welcome->wants);
+    }
+    if (welcome->tracker >= (newest ? SWERVE_TRACKER_COUNT : 1)) {
+        return error_set(error, STATUS_PLANNER,
+                         "welcome: expected a tracker below %d in version %u, found %u",
+                         newest ? SWERVE_TRACKER_COUNT : 1, welcome->version, welcome->tracker);
+    }
+    return STATUS_OK;
+}
+
 enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wire_greeting *out,
                                 struct error *error)
 {
@@ -218,14 +293,7 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wir
                          sizeof welcome, bytes);
     }
     memcpy(&welcome, payload, sizeof welcome);
-    if (welcome.version != PLANNER_WIRE_VERSION) {
-        return error_set(error, STATUS_PLANNER, "welcome: expected protocol version %u, found %u",
-                         PLANNER_WIRE_VERSION, welcome.version);
-    }
-    if ((welcome.wants & ~(uint32_t)(SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS)) != 0) {
-        return error_set(error, STATUS_PLANNER, "welcome: wants has unknown bits: %x",
-                         welcome.wants);
-    }
+    TRY(welcome_check(&welcome, error));
     if ((welcome.loaded_bytes != 0 && welcome.loaded_bytes != WIRE_LOADED_BYTES) ||
         welcome.name_bytes > WIRE_NAME_BYTES_MAX ||
         bytes - sizeof welcome != welcome.name_bytes + welcome.loaded_bytes) {
@@ -249,7 +317,11 @@ enum status wire_welcome_decode(const uint8_t *payload, size_t bytes, struct wir
                              "welcome: byte %u of the hash is no hex digit: %02x", i, text[i]);
         }
     }
-    *out = (struct wire_greeting){.wants = welcome.wants};
+    *out = (struct wire_greeting){
+        .version = welcome.version,
+        .wants = welcome.wants,
+        .tracker = welcome.tracker,
+    };
     memcpy(out->name, payload + sizeof welcome, welcome.name_bytes);
     memcpy(out->loaded, text, welcome.loaded_bytes);
     return STATUS_OK;
@@ -290,13 +362,14 @@ static enum status actions_check(const uint8_t *payload, size_t bytes, uint32_t 
 
 enum status wire_actions_decode(const uint8_t *payload, size_t bytes, uint32_t count,
                                 const struct swerve_observation *observations,
-                                struct swerve_action *actions, uint8_t *failed, struct error *error)
+                                struct swerve_answer *answers, uint8_t *failed, struct error *error)
 {
     TRY(actions_check(payload, bytes, count, observations, error));
     for (uint32_t i = 0; i < count; i++) {
         struct wire_answer answer;
         memcpy(&answer, payload + sizeof(struct wire_act) + i * sizeof answer, sizeof answer);
-        actions[i] = (struct swerve_action){answer.accel_mps2, answer.steer_rad};
+        answers[i].action = (struct swerve_action){answer.accel_mps2, answer.steer_rad};
+        answers[i].point_count = 0;
         failed[i] = (uint8_t)answer.failed;
     }
     return STATUS_OK;
