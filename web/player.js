@@ -73,9 +73,10 @@ const SwervePlayer = (() => {
 
   // Place of the charts on their canvas, in pixels of the page.
   const layoutOf = (width) => {
-    const left = width < 520 ? 6 : 104;
-    const rowHeight = 46;
-    return { left, right: width - 8, lane: 30, rowHeight, height: 30 + ROWS.length * rowHeight + 18 };
+    const narrow = width < 520; // names stand above their rows instead of beside them
+    const rowHeight = narrow ? 58 : 46;
+    return { left: narrow ? 6 : 116, right: width - 8, lane: narrow ? 42 : 30, rowHeight, plot: 38,
+      height: 30 + ROWS.length * rowHeight + 18 };
   };
 
   const drawSeries = (context, values, factor, toX, toY, colour, dash) => {
@@ -95,7 +96,7 @@ const SwervePlayer = (() => {
 
   const drawRow = (context, row, tracks, top, layout, toX, colours) => {
     const [low, high] = bounds(row, tracks);
-    const height = layout.rowHeight - 8;
+    const height = layout.plot;
     const toY = (value) => top + height - ((Math.min(value, high) - low) / (high - low)) * height;
     context.strokeStyle = colours.grid;
     context.strokeRect(layout.left, top, layout.right - layout.left, height);
@@ -122,8 +123,9 @@ const SwervePlayer = (() => {
     context.fillStyle = colours.soft;
     const wide = layout.left > 50;
     context.textAlign = wide ? "right" : "left";
-    const x = wide ? layout.left - 6 : layout.left + 4;
-    context.fillText(`${row.name}, ${row.unit}`, x, top + (wide ? height / 2 : 6));
+    const x = wide ? layout.left - 6 : layout.left;
+    const range = wide ? "" : `  ${figure(low, 0)} to ${figure(high, high < 10 ? 1 : 0)}`;
+    context.fillText(`${row.name}, ${row.unit}${range}`, x, wide ? top + height / 2 : top - 7);
     if (wide) {
       context.fillText(figure(high, high < 10 ? 1 : 0), x, top + 5);
       context.fillText(figure(low, low > -10 && low !== 0 ? 1 : 0), x, top + height - 4);
@@ -217,7 +219,7 @@ const SwervePlayer = (() => {
       this.root.replaceChildren(
         make("div", { class: "p-head" }, make("div", {}, this.title, this.words), this.close),
         make("div", { class: "p-choice" }, make("label", {}, make("span", { class: "p-key p-key-first" }), this.first),
-          make("label", {}, make("span", { class: "p-key p-key-second" }), "over it ", this.second)),
+          make("label", {}, make("span", { class: "p-key p-key-second" }), make("span", { text: "over it" }), this.second)),
         make("div", { class: "p-body" }, this.canvas,
           make("div", { class: "p-side" }, make("div", { class: "p-pictures" }, this.front, this.bev), this.caption,
             this.readings, this.list)),
@@ -460,10 +462,10 @@ const SwervePlayer = (() => {
         row("acceleration", (one, t) => `${figure(one.ego.accel[t])} m/s²`),
         row("asked for", (one, t) => `${figure(one.ego.action_accel[t])} m/s²`),
         row("steering", (one, t) => `${figure(one.ego.action_steer[t] * 1000, 0)} mrad`),
-        row("gap", (one, t) => `${figure(one.gap[t], 2)} m`),
+        row("gap", (one, t) => (Number.isFinite(one.gap[t]) ? `${figure(one.gap[t], 2)} m` : "–")),
         row("nearest", nearest),
-        row("TTC", (one, t) => `${figure(one.ttc[t])} s`),
-        row("guardian", (one, t) => (one.guardian[t] ? "would override" : "–")));
+        row("TTC", (one, t) => (Number.isFinite(one.ttc[t]) ? `${figure(one.ttc[t])} s` : "–")),
+        row("guardian", (one, t) => (one.guardian[t] ? "would act" : "–")));
       this.root.classList.toggle("p-over", track.guardian[Math.min(tick, track.count - 1)] === 1);
     }
 

@@ -25,7 +25,7 @@ ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 
 SCENARIOS = {
     "hit": {"id": "hit", "title": HOSTILE, "map": ROAD,
             "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]},
-            "agents": [{"id": "parked", "kind": "car", "pose": {"lane": "east", "s_m": 80}, "behaviour": "static"}],
+            "agents": [{"id": "a_car_that_somebody_has_parked", "kind": "car", "pose": {"lane": "east", "s_m": 80}, "behaviour": "static"}],
             "branches": [{"id": "brake", "at_tick": 10,
                           "interventions": [{"kind": "ego_brake", "tick": 10, "decel_mps2": 5}]}],
             "horizon_s": 6},
@@ -204,6 +204,15 @@ def the_filter_reaches_every_table(stage):
     assert "of" in page.text("#shown")
 
 
+def figures_of_two_fit_beside_the_road(stage):
+    for width in (1400, 420):
+        page = stage.open(stage.outcome("hit", "brake"), width=width, height=900)
+        page.wait("document.querySelectorAll('.p-readings tr:first-child td').length === 2")
+        over = page.evaluate("document.querySelector('.p-readings').getBoundingClientRect().right - "
+                             "document.querySelector('.p-side').getBoundingClientRect().right")
+        assert over <= 0.5, f"{over} pixels too wide at {width}"
+
+
 def nothing_overflows_a_narrow_screen(stage):
     page = stage.open(stage.outcome("hit", "brake"), width=420, height=900)
     wide = "(() => { const d = document.querySelector('dialog'); return d.scrollWidth - d.clientWidth; })()"
@@ -243,4 +252,4 @@ def a_server_plays_to_those_with_a_token(stage):
 browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_plays_with_the_figures_of_its_outcome,
                keys_and_scrubbing_move_one_time, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
                two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
-               nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)
+               figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)
