@@ -3,6 +3,7 @@
 The C side is worker/env/env.h; names and units here are those of its structs.
 """
 
+import collections.abc
 import ctypes
 import functools
 import json
@@ -173,6 +174,35 @@ class Drawing:
         )
 
 
+class DriveOutcome(collections.abc.Mapping):
+    """Verdict, reasons, metrics and what else an outcome has, by name. (No dict: Gymnasium would take one
+    apart into an array per member, of the type that the first drive has there.)"""
+
+    def __init__(self, members):
+        metrics = members["metrics"].items()
+        infinite = {"inf": float("inf"), "-inf": float("-inf")}
+        members["metrics"] = {
+            name: infinite.get(value, value) if isinstance(value, str) else value for name, value in metrics
+        }
+        self._members = members
+
+    def __getitem__(self, name):
+        return self._members[name]
+
+    def __iter__(self):
+        return iter(self._members)
+
+    def __len__(self):
+        return len(self._members)
+
+    def __repr__(self):
+        return f"<DriveOutcome {self['scenario_id']}, seed {self['seed']}: {self['verdict']}>"
+
+    @property
+    def passed(self):
+        return self["verdict"] == "pass"
+
+
 class State:
     """What Batch.save() kept; freed with the last reference."""
 
@@ -262,11 +292,11 @@ class Batch:
         )
 
     def outcome(self, index):
-        """Of a drive that has ended, the dict that `swerve show` prints."""
+        """Of a drive that has ended, the members that `swerve show` prints, as a DriveOutcome."""
         out = ctypes.create_string_buffer(_OUTCOME_BYTES)
         self._check(
             _library().swerve_env_outcome(
                 self.handle, index, out, _OUTCOME_BYTES, self._text, _ERROR_BYTES
             )
         )
-        return json.loads(out.value)
+        return DriveOutcome(json.loads(out.value))

@@ -56,7 +56,7 @@ class Step:
     """What a reward is made of, in arrays with an element per environment.
 
     advance_m   metres along the route in this step
-    contact     1.0 where ego touched something for the first time
+    contact     True where ego touched something for the first time
     terminated, truncated
     score       0..1, the nuPlan score of a drive that ended in this step; NaN elsewhere
     ego, tick   as in the observations; not to be written to
@@ -64,7 +64,7 @@ class Step:
 
     def __init__(self, batch, terminated, truncated, score):
         self.advance_m = batch.advance_m
-        self.contact = batch.contact.astype(numpy.float64)
+        self.contact = batch.contact.view(bool)
         self.terminated = terminated
         self.truncated = truncated
         self.score = score
@@ -75,8 +75,11 @@ class Step:
 def default_reward(step):
     """0.01 for each metre of advance along the route, minus 1 at the first contact, plus the score at
     the horizon."""
-    bonus = numpy.where(step.truncated, numpy.nan_to_num(step.score), 0.0)
-    return ADVANCE_PER_M * step.advance_m - step.contact + bonus
+    reward = ADVANCE_PER_M * step.advance_m
+    reward[step.contact] -= 1.0
+    if step.truncated.any():
+        reward[step.truncated] += step.score[step.truncated]
+    return reward
 
 
 def _picture(bev):
@@ -275,7 +278,8 @@ class SwerveVectorEnv(VectorEnv):
             "tick": batch.tick.copy(),
             "pose": batch.ego[:, :_EGO_FIRST].copy(),
         }
-        infos.update({"_" + name: mask.copy() for name in tuple(infos)})
+        mask = mask.copy()
+        infos.update({"_" + name: mask for name in tuple(infos)})
         if outcomes:
             infos["outcome"] = numpy.full(self.num_envs, None, dtype=object)
             infos["_outcome"] = numpy.zeros(self.num_envs, bool)

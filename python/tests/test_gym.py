@@ -37,7 +37,7 @@ def row(observations, index):
 
 
 def pick(value, index):
-    """One environment's part of a vector info; nested dicts are either dicts of arrays or an array of them."""
+    """One environment's part of a vector info, in which dicts are dicts of arrays."""
     if isinstance(value, dict):
         return {name: pick(part, index) for name, part in value.items() if not name.startswith("_")}
     return value[index]
@@ -103,6 +103,16 @@ class Rules(unittest.TestCase):
                     options = {"reset_mask": done}
                     self.assertTrue(same(ours.reset(options=dict(options))[0], theirs.reset(options=dict(options))[0]))
             self.assertGreaterEqual(ended, 3)
+
+    def test_gymnasium_batches_any_outcomes(self):
+        """Metrics of one drive are numbers where those of another are infinite, or none."""
+        env = SyncVectorEnv([lambda: SwerveEnv("smoke", observation=["ego"])] * 8)
+        env.reset(seed=1)
+        verdicts = set()
+        for _ in range(220):
+            infos = env.step(numpy.zeros((8, 2), numpy.float32))[4]
+            verdicts |= {o["verdict"] for o in infos.get("outcome", ()) if o is not None}
+        self.assertEqual(verdicts, {"pass", "fail"})
 
     def test_seeds(self):
         env = SwerveVectorEnv("smoke", 4, observation=["ego", "bev"])
