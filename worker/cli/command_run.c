@@ -5,6 +5,7 @@
  */
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
+#include "worker/cli/gate_options.h"
 #include "worker/cli/pool.h"
 #include "worker/cli/suite_options.h"
 #include "worker/export/export.h"
@@ -42,14 +43,12 @@ struct run_options {
     const char *report;
     const char *summary; /* Markdown */
     const char *junit;
-    const char *gate_rate_text;
-    double gate_rate;
+    struct gate_options gate;
     int64_t workers;
     int64_t slots;
     int64_t planner_deadline_ms;
     int64_t keep_every_ms;
     bool json;
-    bool gate;
     bool verbose;
 };
 
@@ -301,6 +300,7 @@ static int present_to_people(const struct run_options *options, struct store *st
                              int64_t known, double wall_s, int code)
 {
     struct error error;
+    summary_print_planner_errors(summary, stdout);
     summary_print(summary, stdout);
     summary_print_failures(summary, stdout);
     if (summary_print_dead(store, submission->suite_id, summary, stdout, &error) != STATUS_OK &&
@@ -367,6 +367,17 @@ static enum status write_exports(const struct run_options *options, struct store
                : STATUS_OK;
 }
 
+/* Says what a gate missed. Returns the exit code. */
+static int tell_missed(const json_t *missed)
+{
+    size_t i;
+    json_t *sentence;
+    json_array_foreach (missed, i, sentence) {
+        text_print(stderr, "swerve: gate not met: %s\n", json_string_value(sentence));
+    }
+    return missed != NULL && json_array_size(missed) == 0 ? 0 : status_exit_code(STATUS_MISMATCH);
+}
+
 /* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
  * before. Returns the exit code. */
 static int present(const struct run_options *options, struct store *store,
@@ -387,14 +398,11 @@ static int present(const struct run_options *options, struct store *store,
     if (write_exports(options, store, submission->suite_id, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
-    int lowest = summary_row_lowest(&summary.total);
-    double rate = lowest >= 0 ? rate_estimate(&summary.total.rate[lowest]).value : 0.0;
-    double wanted = options->gate_rate;
     int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
     int64_t invalid = summary_invalid_mains(&summary);
     bool all_invalid = invalid > 0 && summary.total.main_total == 0;
     int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED] + invalid;
-    bool gate_met = rate >= wanted && unanswered == 0;
+    json_t *missed = gate_missed(&options->gate, &summary, unanswered);
     if (options->json) {
         json_t *json = summary_json(&summary);
         if (json != NULL) {
@@ -403,7 +411,8 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
             suite_options_put_beyond(submission, json);
-            json_object_set_new(json, "gate_met", json_boolean(gate_met));
+            json_object_set_new(json, "gate_met", json_boolean(json_array_size(missed) == 0));
+            json_object_set(json, "gate_missed", missed);
         }
         int json_code = cli_print_json(json);
         code = code != 0 ? code : json_code;
@@ -418,13 +427,10 @@ static int present(const struct run_options *options, struct store *store,
     bool failed_everywhere = planner_failed_everywhere(&summary);
     int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
     summary_finish(&summary);
-    if (code == 0 && options->gate && !gate_met) {
-        text_print(stderr,
-                   "swerve: gate not met: %.1f%% of main lines passed, %.1f%% wanted; %lld jobs "
-                   "without a valid answer\n",
-                   100 * rate, 100 * wanted, (long long)unanswered);
-        code = status_exit_code(STATUS_MISMATCH);
+    if (code == 0 && options->gate.asked) {
+        code = tell_missed(missed);
     }
+    json_decref(missed);
     if (all_invalid) {
         text_print(stderr, "swerve: not one of %lld main lines is valid\n", (long long)invalid);
         code = code == 0 || code == status_exit_code(STATUS_MISMATCH)
@@ -490,21 +496,6 @@ static int run(const struct run_options *options, const char *path)
     return code;
 }
 
-static enum status read_gate_rate(struct run_options *options, struct error *error)
-{
-    char *end;
-    if (options->gate_rate_text == NULL) {
-        return STATUS_OK;
-    }
-    options->gate = true;
-    options->gate_rate = strtod(options->gate_rate_text, &end);
-    return end != options->gate_rate_text && *end == '\0' && options->gate_rate >= 0.0 &&
-                   options->gate_rate <= 1.0
-               ? STATUS_OK
-               : error_set(error, STATUS_USAGE, "--gate-rate: expected 0 to 1, found \"%s\"",
-                           options->gate_rate_text);
-}
-
 static enum status check_options(struct run_options *options, struct error *error)
 {
     if (options->workers < 1 || options->workers > POOL_WORKERS_MAX || options->slots < 1 ||
@@ -513,7 +504,7 @@ static enum status check_options(struct run_options *options, struct error *erro
                          POOL_WORKERS_MAX, LIMIT_SLOTS);
     }
     options->suite.store_url = options->store_url;
-    return read_gate_rate(options, error);
+    return gate_options_read(&options->gate, error);
 }
 
 int command_run(int argc, char **argv)
@@ -525,7 +516,7 @@ int command_run(int argc, char **argv)
         .slots = 16,
         .planner_deadline_ms = 1000,
         .keep_every_ms = KEEP_EVERY_MS,
-        .gate_rate = 1.0,
+        .gate = GATE_OPTIONS_DEFAULT,
     };
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options.suite),
@@ -541,9 +532,7 @@ int command_run(int argc, char **argv)
         {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},
         {"--junit", "FILE.xml", "write JUnit for a CI system", .text = &options.junit},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
-        {"--gate", NULL, "exit 1 unless every main line passes", .flag = &options.gate},
-        {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes in each world",
-         .text = &options.gate_rate_text},
+        GATE_OPTION_ROWS(options.gate),
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
     const struct cli_command command = {
@@ -569,6 +558,7 @@ int command_run(int argc, char **argv)
     if (check_options(&options, &error) != STATUS_OK ||
         confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
                                    &options.confinement, &error) != STATUS_OK) {
+        gate_options_finish(&options.gate);
         return cli_fail(&error);
     }
     options.suite.confinement = options.confinement;
@@ -576,5 +566,7 @@ int command_run(int argc, char **argv)
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    return run(&options, path);
+    code = run(&options, path);
+    gate_options_finish(&options.gate);
+    return code;
 }

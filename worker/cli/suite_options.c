@@ -307,3 +307,15 @@ enum status suite_options_build(const struct suite_options *options, const char 
     *suite = loaded;
     return STATUS_OK;
 }
+
+enum status suite_options_renew(const struct suite_options *options, const char *suite_id,
+                                struct job_spec *specs, uint32_t count, struct error *error)
+{
+    const struct submission_options build = {
+        .loads = loads,
+        .loads_context = (void *)(uintptr_t)options,
+        .fresh = fresh_number(),
+    };
+    TRY(check_numbers(options, error));
+    return submission_renew(&build, suite_id, specs, count, error);
+}

@@ -26,7 +26,7 @@
 #define ACCEL_LIMIT_MPS2 50.0
 #define STEER_LIMIT_RAD 2.0
 
-enum { SESSION_ERROR_BYTES = 160, PLUGIN_ERROR_BYTES = 512 };
+enum { SESSION_ERROR_BYTES = 240, PLUGIN_ERROR_BYTES = 512 };
 enum { UNFOLLOWABLE = 2 }; /* a mark of our own: the session's error says why */
 
 struct planner {
@@ -320,7 +320,11 @@ static void check_answer(struct planner *planner, const struct swerve_observatio
     if (unfollowable) {
         CHECK(reason[0] != '\0');
     } else if (*failed != 0) {
-        snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
+        int used = snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
+        if (planner->exec != NULL) {
+            planner_exec_limit(planner->exec, observation->session, reason + used,
+                               SESSION_ERROR_BYTES - (size_t)used);
+        }
     } else if (!isfinite(action->accel_mps2) || !isfinite(action->steer_rad)) {
         snprintf(reason, SESSION_ERROR_BYTES, "answer is not finite (accel %g, steer %g)",
                  action->accel_mps2, action->steer_rad);

@@ -53,29 +53,28 @@ struct planner_exec {
 
 /* ---- death ---- */
 
-/* The last line of stderr that says something, for the error sentence. Of a long one the end is
+/* The last line of a text that says something, for the error sentence. Of a long one the end is
  * kept: it is what says why. */
-static void last_line(struct planner_exec *exec, char *line, size_t bytes)
+static void last_line(const char *text, char *line, size_t bytes)
 {
-    planner_output_tail(exec->output, exec->tail_text);
-    size_t end = strlen(exec->tail_text);
-    while (end > 0 && (exec->tail_text[end - 1] == '\n' || exec->tail_text[end - 1] == ' ')) {
+    size_t end = strlen(text);
+    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' ')) {
         end--;
     }
     size_t start = end;
-    while (start > 0 && exec->tail_text[start - 1] != '\n') {
+    while (start > 0 && text[start - 1] != '\n') {
         start--;
     }
     if (end - start >= bytes) {
         start = end - (bytes - 1) + 2;
-        while (start < end && ((unsigned char)exec->tail_text[start] & 0xC0) == 0x80) {
+        while (start < end && ((unsigned char)text[start] & 0xC0) == 0x80) {
             start++; /* not into the middle of a UTF-8 character */
         }
         memcpy(line, "..", 2);
         line += 2;
         bytes -= 2;
     }
-    wire_error_text((const uint8_t *)exec->tail_text + start, end - start, line, bytes);
+    wire_error_text((const uint8_t *)text + start, end - start, line, bytes);
 }
 
 /* A sentence about the limit of ours that the last line of stderr complains about; "" for none. */
@@ -142,7 +141,8 @@ static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bo
     if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
-    last_line(exec, line, sizeof line);
+    planner_output_tail(exec->output, exec->tail_text);
+    last_line(exec->tail_text, line, sizeof line);
     if (exec->process.killed_at_bytes > 0) {
         snprintf(over, sizeof over,
                  "its processes used %lld MiB of memory together, of %lld MiB that this worker "
@@ -573,6 +573,16 @@ const char *planner_exec_stderr(struct planner_exec *exec)
     process_drain(&exec->process);
     planner_output_tail(exec->output, exec->tail_text);
     return exec->tail_text;
+}
+
+void planner_exec_limit(struct planner_exec *exec, uint32_t session, char *text, size_t bytes)
+{
+    char line[240] = "";
+    process_drain(&exec->process);
+    if (planner_output_session(exec->output, session, exec->session_text) > 0) {
+        last_line(exec->session_text, line, sizeof line);
+    }
+    limit_text(exec, line, text, bytes);
 }
 
 const char *planner_exec_session_output(struct planner_exec *exec, uint32_t session, size_t *bytes)

@@ -28,6 +28,10 @@ bool planner_exec_alive(const struct planner_exec *exec);
 /* Drains what the child has written so far. Terminated; valid until the next call. */
 const char *planner_exec_stderr(struct planner_exec *exec);
 
+/* A sentence in brackets about the limit of ours that the last line of a session's output complains
+ * about; "" for none. */
+void planner_exec_limit(struct planner_exec *exec, uint32_t session, char *text, size_t bytes);
+
 /* The same for what is known to be one session's (worker/planner/planner_output.h). */
 const char *planner_exec_session_output(struct planner_exec *exec, uint32_t session, size_t *bytes);
 

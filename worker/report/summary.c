@@ -60,6 +60,7 @@ static struct summary_row *find_row(struct summary *summary, const char *group, 
 static void count(struct summary_row *row, const struct outcome *outcome, double usd)
 {
     row->verdicts[outcome->verdict]++;
+    row->mains[outcome->verdict] += outcome->branch_id[0] == '\0';
     row->main_total += summary_is_sample(outcome);
     row->main_passed += summary_is_sample(outcome) && outcome->verdict == VERDICT_PASS;
     bool flagged = outcome->verdict == VERDICT_FLAGGED;

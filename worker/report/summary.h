@@ -36,7 +36,8 @@ struct summary_row {
     char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "model", "planner", "safety_critical" */
     char value[LIMIT_SPEC_BYTES];
     int64_t verdicts[VERDICT_COUNT];
-    int64_t main_total; /* main lines that ended in pass, fail or planner_error */
+    int64_t mains[VERDICT_COUNT]; /* of these, main lines */
+    int64_t main_total;           /* main lines that ended in pass, fail or planner_error */
     int64_t main_passed;
     struct rate rate[TIER_COUNT]; /* of main lines that pass; missing: the flagged ones */
     struct rate flag_rate;        /* of rollouts in learned worlds that were flagged */
@@ -259,6 +260,10 @@ bool summary_learned_json(const struct summary *summary, json_t *json);
 
 /* Tables for a person, to a stream, and which jobs are not in them. */
 void summary_print(const struct summary *summary, FILE *stream);
+
+/* The first of the main lines in which the planner failed, with what it said: before tables, which
+ * mean little then. Prints nothing where it did not. */
+void summary_print_planner_errors(const struct summary *summary, FILE *stream);
 
 /* Main lines that did not pass: verdict, reasons, a planner's last error; the same drive once. */
 void summary_print_failures(const struct summary *summary, FILE *stream);

@@ -14,16 +14,17 @@ enum {
     NAME_WIDTH_MIN = 26,
     SUMMARY_FAILURES_SHOWN = 40,
     SUMMARY_FLAGS_SHOWN = 20,
+    SUMMARY_ERRORS_SHOWN = 3,
     SUMMARY_DEAD_SHOWN = 10
 };
 
 /* ---- terminal ---- */
 
-static int64_t rollouts(const struct summary_row *row)
+static int64_t sum_of(const int64_t verdicts[VERDICT_COUNT])
 {
     int64_t sum = 0;
     for (int v = 0; v < VERDICT_COUNT; v++) {
-        sum += row->verdicts[v];
+        sum += verdicts[v];
     }
     return sum;
 }
@@ -41,27 +42,34 @@ static int name_width(const struct summary *summary, uint32_t first)
     return width;
 }
 
-/* With several tiers the rates of each follow in lines of their own. */
+/* Counts and rate are those of main lines; branches have a column of their own, for they answer
+ * another question. With several tiers the rates of each follow in lines of their own. */
 static void print_row(const struct summary_row *row, int width, FILE *stream)
 {
     double miles = summary_miles(row);
     bool one = summary_row_tiers(row) == 1;
     char rate[SUMMARY_MONEY_BYTES] = "-";
+    char branches[SUMMARY_MONEY_BYTES] = "-";
     char per_mile[SUMMARY_MONEY_BYTES];
     if (one) {
         struct rate_estimate at = rate_estimate(&row->rate[summary_row_lowest(row)]);
         summary_interval_text(&at, rate);
     }
-    text_print(stream, "  %-*s %8lld %6lld %6lld %6lld %7lld  %-17s %8.2f %12s\n", width,
-               row->value[0] != '\0' ? row->value : "(none)", (long long)rollouts(row),
-               (long long)row->verdicts[VERDICT_PASS], (long long)row->verdicts[VERDICT_FAIL],
-               (long long)row->verdicts[VERDICT_PLANNER_ERROR],
-               (long long)row->verdicts[VERDICT_FLAGGED], rate, miles,
-               summary_rate_text(row->work.usd, miles, per_mile));
+    int64_t branch_count = sum_of(row->verdicts) - sum_of(row->mains);
+    if (branch_count > 0) {
+        snprintf(branches, sizeof branches, "%lld of %lld",
+                 (long long)(row->verdicts[VERDICT_PASS] - row->mains[VERDICT_PASS]),
+                 (long long)branch_count);
+    }
+    text_print(stream, "  %-*s %10lld %6lld %6lld %6lld %7lld  %-17s %14s %8.2f %12s\n", width,
+               row->value[0] != '\0' ? row->value : "(none)", (long long)sum_of(row->mains),
+               (long long)row->mains[VERDICT_PASS], (long long)row->mains[VERDICT_FAIL],
+               (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
+               rate, branches, miles, summary_rate_text(row->work.usd, miles, per_mile));
     for (int tier = 0; tier < TIER_COUNT && !one; tier++) {
         struct rate_estimate at = rate_estimate(&row->rate[tier]);
         if (at.cases > 0) {
-            text_print(stream, "%*s%-10s %s\n", width + 32, "", tier_names[tier],
+            text_print(stream, "%*s%-10s %s\n", width + 34, "", tier_names[tier],
                        summary_interval_text(&at, rate));
         }
     }
@@ -69,8 +77,9 @@ static void print_row(const struct summary_row *row, int width, FILE *stream)
 
 static void print_head(const char *group, int width, FILE *stream)
 {
-    text_print(stream, "\n%-*s %8s %6s %6s %6s %7s  %-17s %8s %12s\n", width + 2, group, "rollouts",
-               "pass", "fail", "error", "flagged", "main line, 95%", "miles", "$/1000 miles");
+    text_print(stream, "\n%-*s %10s %6s %6s %6s %7s  %-17s %14s %8s %12s\n", width + 2, group,
+               "main lines", "pass", "fail", "error", "flagged", "pass rate, 95%", "branches pass",
+               "miles", "$/1000 miles");
 }
 
 /* ---- learned tiers ---- */
@@ -348,6 +357,32 @@ static void print_failure(const struct summary *summary, uint32_t index, bool se
         print_planner_error(outcome->error, stream);
     }
     fputc('\n', stream);
+}
+
+void summary_print_planner_errors(const struct summary *summary, FILE *stream)
+{
+    int64_t errors = 0;
+    int shown = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        errors += outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0';
+    }
+    if (errors == 0) {
+        return;
+    }
+    text_print(stream, "the planner failed in %lld main line%s\n", (long long)errors,
+               summary_plural(errors));
+    for (uint32_t i = 0; i < summary->outcome_count && shown < SUMMARY_ERRORS_SHOWN; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0' &&
+            !summary_is_repeat(summary, i)) {
+            text_print(stream, "  %6lld  %s", (long long)outcome->id, outcome->scenario_id);
+            print_planner_error(outcome->error, stream);
+            fputc('\n', stream);
+            shown++;
+        }
+    }
+    text_print(stream, "  all that it wrote: swerve show ID --stderr\n");
 }
 
 void summary_print_failures(const struct summary *summary, FILE *stream)

@@ -443,6 +443,28 @@ enum status submission_build(const struct suite *suite, const struct submission_
     return STATUS_OK;
 }
 
+enum status submission_renew(const struct submission_options *options, const char *suite_id,
+                             struct job_spec *specs, uint32_t count, struct error *error)
+{
+    struct planner_hashes *hashes = calloc(1, sizeof *hashes);
+    enum status status = STATUS_OK;
+    TRY(memory_check(hashes, error, "suite %s: out of memory", suite_id));
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        const char *hash = NULL;
+        status = planner_hash(hashes, options, specs[i].planner, &hash, error);
+        if (status == STATUS_OK) {
+            memcpy(specs[i].planner_hash, hash, sizeof specs[i].planner_hash);
+            snprintf(specs[i].revision, sizeof specs[i].revision, "%s", revision_hash);
+            snprintf(specs[i].suite_id, sizeof specs[i].suite_id, "%.*s-again-%08x",
+                     LIMIT_ID_BYTES - 16, suite_id,
+                     (unsigned)(options->fresh ^ options->fresh >> 32));
+            make_key(&specs[i], options->fresh);
+        }
+    }
+    free(hashes);
+    return status;
+}
+
 void submission_finish(struct submission *submission)
 {
     free(submission->specs);

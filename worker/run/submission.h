@@ -65,6 +65,12 @@ void submission_finish(struct submission *submission);
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
                                     uint32_t ticks, struct job_spec *out, struct error *error);
 
+/* Makes jobs that a store has had into new ones of a suite of their own: the planner and the
+ * revision as they are now, and keys under `options->fresh`. Of the options that and `loads` count.
+ */
+enum status submission_renew(const struct submission_options *options, const char *suite_id,
+                             struct job_spec *specs, uint32_t count, struct error *error);
+
 /* Puts scenario bodies, then submits all jobs. When the suite is in the store already and ended
  * with dead or cancelled jobs, it gets a new id ("<id>-2", ..) so that those are run again. */
 enum status submission_send(struct submission *submission, struct store *store, uint32_t weight,

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Goal: gates by slice and beside an earlier run fail exactly where a rate is too low, and name it; retry drives again
+what is asked for, and nothing else. Method: a suite in fog and in clear weather in which a planner fails where a file says
+so; gates of each kind on what is known, and the jobs of a retry counted.
+
+Usage: test_gate.py SWERVE SOURCE_ROOT
+"""
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+
+PLANNER = """
+import swerve_planner
+class Mine(swerve_planner.Planner):
+    def reset(self, episode):
+        self.what = open("faults").read().split()
+        self.id = episode.scenario_id
+    def act(self, observation):
+        if "raise:" + self.id in self.what:
+            raise ValueError("as planned")
+        return (-3.0 if "brake:" + self.id in self.what else 0.0), 0.0
+swerve_planner.run(Mine)
+"""
+
+
+def scenario(name, weather, fails):
+    wall = [{"id": "wall", "kind": "car", "pose": {"lane": "east", "s_m": 60}, "behaviour": "static"}] if fails else []
+    return {"id": name, "horizon_s": 4, "agents": wall, "conditions": {"weather": weather},
+            "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
+            "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}}
+
+
+def swerve(*words, code=0):
+    done = subprocess.run([SWERVE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert done.returncode == code, (words, done)
+    return done
+
+
+def run(*options, code=0, store="a.db"):
+    return swerve("run", "all.json", "--world", "object", "--store", store, "--planner", "exec:python3 mine.py", *options,
+                  code=code)
+
+
+def a_slice_that_passes_meets_its_gate():
+    run("--gate-slice", "weather=clear>=1", "--gate-slice", "weather=fog>=0.5")
+
+
+def a_slice_that_fails_is_named():
+    done = run("--gate-slice", "weather=clear>=1", "--gate-slice", "weather=fog>=0.75", code=1)
+    assert "gate not met: weather=fog: 50.0% of main lines passed, 75.0% wanted" in done.stderr, done.stderr
+    assert "clear" not in done.stderr
+    row = json.loads(run("--gate-slice", "weather=fog>=0.75", "--json", code=1).stdout)
+    assert row["gate_met"] is False and len(row["gate_missed"]) == 1, row["gate_missed"]
+
+
+def a_slice_that_is_not_there_is_missed():
+    assert "no main line of the suite is in this slice" in run("--gate-slice", "weather=frog>=0", code=1).stderr
+
+
+def wrong_gates_are_refused():
+    for words in (["--gate-slice", "fog"], ["--gate-slice", "weather=fog>=2"], ["--gate-slice", "=fog>=1"],
+                  ["--gate-margin", "x"], ["--gate-rate", "most"]):
+        run(*words, code=2)
+    pathlib.Path("no.json").write_text("{")
+    assert "line 1" in run("--gate-baseline", "no.json", code=3).stderr
+    pathlib.Path("no.json").write_text("{}")
+    assert "pass_rates" in run("--gate-baseline", "no.json", code=3).stderr
+
+
+def a_baseline_holds_every_slice():
+    pathlib.Path("before.json").write_text(run("--json").stdout)
+    run("--gate-baseline", "before.json")
+    pathlib.Path("faults").write_text("raise:clear1")
+    done = run("--gate-baseline", "before.json", "--fresh", code=1)
+    assert "weather=clear: 50.0% of main lines passed in the object world, 100.0% in the baseline" in done.stderr, done
+    assert "fog" not in done.stderr
+    run("--gate-baseline", "before.json", "--gate-margin", "0.5")
+    pathlib.Path("faults").write_text("")
+
+
+def planner_errors_come_before_tables():
+    pathlib.Path("faults").write_text("raise:fog1 raise:clear1")
+    done = run("--fresh", store="e.db")
+    assert done.stdout.index("ValueError: as planned") < done.stdout.index("geography"), done.stdout
+    pathlib.Path("faults").write_text("")
+
+
+def retry(*options, code=0):
+    done = swerve("retry", *options, "--store", "e.db", "--json", code=code)
+    return json.loads(done.stdout) if code == 0 else done.stderr
+
+
+def retry_drives_planner_errors_again():
+    first = retry()
+    assert first["jobs"] == 2, first
+    swerve("worker", "--store", "e.db", "--pool", "bulk", "--drain")
+    suites = {row["suite"]: row for row in json.loads(swerve("status", "--store", "e.db", "--json").stdout)["suites"]}
+    assert suites[first["suite"]]["done"] == 2 and suites[first["suite"]]["rollouts_planner_error"] == 0, suites
+    assert suites[first["of"]]["rollouts_planner_error"] == 2
+    assert "no job ended like that" in retry(first["suite"], code=3)
+
+
+def retry_goes_by_verdict_and_reason():
+    suite = json.loads(run("--fresh", "--json", store="e.db").stdout)["suite"]
+    assert retry(suite, "--verdict", "fail")["jobs"] == 1
+    assert retry(suite, "--reason", "at_fault_collision")["jobs"] == 1
+    assert retry(suite, "--verdict", "pass", "--verdict", "fail")["jobs"] == 4
+    retry(suite, "--reason", "uncomfortable", code=3)
+    retry(suite, "--verdict", "bad", code=2)
+    retry(suite, "--reason", "bad", code=2)
+    retry("nosuch", code=3)
+
+
+def retry_takes_the_planner_as_it_is_now():
+    suite = json.loads(run("--fresh", "--json", store="e.db").stdout)["suite"]
+    pathlib.Path("mine.py").write_text(PLANNER + "# edited\n")
+    again = retry(suite, "--verdict", "fail")
+    swerve("worker", "--store", "e.db", "--pool", "bulk", "--drain")
+    hashes = [{json.loads(line)["planner_hash"] for line in swerve("show", "--all", "--suite", name, "--store", "e.db")
+               .stdout.splitlines()} for name in (suite, again["suite"])]
+    assert len(hashes[0]) == len(hashes[1]) == 1 and hashes[0] != hashes[1], hashes
+
+
+TESTS = [a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
+         wrong_gates_are_refused, a_baseline_holds_every_slice, planner_errors_come_before_tables,
+         retry_drives_planner_errors_again, retry_goes_by_verdict_and_reason, retry_takes_the_planner_as_it_is_now]
+
+
+def main():
+    failed = 0
+    with tempfile.TemporaryDirectory(prefix="swerve-gate-") as work:
+        os.chdir(work)
+        shutil.copy(ROOT / "scripts/swerve_planner.py", ".")
+        pathlib.Path("mine.py").write_text(PLANNER)
+        pathlib.Path("faults").write_text("")
+        names = [("clear1", "clear", False), ("clear2", "clear", False), ("fog1", "fog", False), ("fog2", "fog", True)]
+        for name, weather, fails in names:
+            pathlib.Path(name + ".json").write_text(json.dumps(scenario(name, weather, fails)))
+        pathlib.Path("all.json").write_text(json.dumps({"id": "all", "scenarios": [{"file": n + ".json"} for n, _, _ in names]}))
+        print(f"1..{len(TESTS)}")
+        for number, test in enumerate(TESTS, 1):
+            try:
+                test()
+                print(f"ok {number} - {test.__name__}", flush=True)
+            except Exception as problem:
+                failed += 1
+                text = f"{type(problem).__name__}: {problem}".replace("\n", "\n# ")
+                print(f"not ok {number} - {test.__name__}\n# {text}", flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main()

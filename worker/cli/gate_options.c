@@ -1,0 +1,199 @@
+/*
+ * Gates of `run`. See gate_options.h.
+ */
+#include "worker/cli/gate_options.h"
+
+#include "base/check.h"
+#include "schemas/json_record.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rates are sums of quotients: what differs by less is equal. */
+#define RATE_SLACK 1e-9
+
+/* ---- options ---- */
+
+static enum status read_fraction(const char *option, const char *text, double *out,
+                                 struct error *error)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0.0 && value <= 1.0)) {
+        return error_set(error, STATUS_USAGE, "%s: expected 0 to 1, found \"%s\"", option, text);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+/* KIND=VALUE>=FRACTION; a value may hold any of these characters but the last ">=". */
+static enum status read_slice(const char *text, struct gate_slice *out, struct error *error)
+{
+    const char *equals = strchr(text, '=');
+    const char *bound = NULL;
+    for (const char *at = text; (at = strstr(at, ">=")) != NULL; at += 2) {
+        bound = at;
+    }
+    if (equals == NULL || bound == NULL || bound <= equals || equals == text ||
+        (size_t)(equals - text) >= sizeof out->group ||
+        (size_t)(bound - equals) > sizeof out->value) {
+        return error_set(error, STATUS_USAGE,
+                         "--gate-slice: expected KIND=VALUE>=FRACTION, such as weather=fog>=0.9, "
+                         "found \"%s\"",
+                         text);
+    }
+    snprintf(out->group, sizeof out->group, "%.*s", (int)(equals - text), text);
+    snprintf(out->value, sizeof out->value, "%.*s", (int)(bound - equals - 1), equals + 1);
+    return read_fraction("--gate-slice", bound + 2, &out->rate, error);
+}
+
+static enum status read_baseline(struct gate_options *options, struct error *error)
+{
+    json_error_t fault;
+    options->earlier = json_load_file(options->baseline, 0, &fault);
+    if (options->earlier == NULL) {
+        return error_set(error, STATUS_BAD_INPUT, "--gate-baseline %s: line %d: %s",
+                         options->baseline, fault.line, fault.text);
+    }
+    if (!json_is_object(json_object_get(options->earlier, "pass_rates")) ||
+        !json_is_object(json_object_get(options->earlier, "by_slice"))) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "--gate-baseline %s: expected what `swerve run --json` prints, found no "
+                         "\"pass_rates\" and \"by_slice\"",
+                         options->baseline);
+    }
+    return STATUS_OK;
+}
+
+enum status gate_options_read(struct gate_options *options, struct error *error)
+{
+    options->asked = options->all || options->rate_text != NULL || options->slice_texts.count > 0 ||
+                     options->baseline != NULL;
+    /* A slice or a baseline alone asks nothing of the whole. */
+    bool parts = options->slice_texts.count > 0 || options->baseline != NULL;
+    options->rate = options->all || !parts ? 1.0 : 0.0;
+    if (options->rate_text != NULL) {
+        TRY(read_fraction("--gate-rate", options->rate_text, &options->rate, error));
+    }
+    if (options->margin_text != NULL) {
+        TRY(read_fraction("--gate-margin", options->margin_text, &options->margin, error));
+    }
+    for (uint32_t i = 0; i < options->slice_texts.count; i++) {
+        TRY(read_slice(options->slice_texts.values[i], &options->slices[i], error));
+    }
+    return options->baseline != NULL ? read_baseline(options, error) : STATUS_OK;
+}
+
+void gate_options_finish(struct gate_options *options)
+{
+    json_decref(options->earlier);
+    options->earlier = NULL;
+}
+
+/* ---- judging ---- */
+
+static void miss(json_t *missed, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void miss(json_t *missed, const char *format, ...)
+{
+    char text[LIMIT_SPEC_BYTES + 256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    json_array_append_new(missed, json_text_new(text, sizeof text));
+}
+
+static const struct summary_row *find_row(const struct summary *summary, const char *group,
+                                          const char *value)
+{
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        if (strcmp(summary->rows[i].group, group) == 0 &&
+            strcmp(summary->rows[i].value, value) == 0) {
+            return &summary->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* The rate in the world in which it is lowest; NAN without main lines. */
+static double lowest_rate(const struct summary_row *row)
+{
+    int lowest = row != NULL ? summary_row_lowest(row) : -1;
+    return lowest >= 0 ? rate_estimate(&row->rate[lowest]).value : (double)NAN;
+}
+
+static void judge_slices(const struct gate_options *options, const struct summary *summary,
+                         json_t *missed)
+{
+    for (uint32_t i = 0; i < options->slice_texts.count; i++) {
+        const struct gate_slice *slice = &options->slices[i];
+        double rate = lowest_rate(find_row(summary, slice->group, slice->value));
+        if (isnan(rate)) {
+            miss(missed, "%s=%s: no main line of the suite is in this slice", slice->group,
+                 slice->value);
+        } else if (rate < slice->rate - RATE_SLACK) {
+            miss(missed, "%s=%s: %.1f%% of main lines passed, %.1f%% wanted", slice->group,
+                 slice->value, 100 * rate, 100 * slice->rate);
+        }
+    }
+}
+
+/* Each world of a row beside what the earlier run had in it. */
+static void judge_row(const struct gate_options *options, const char *name,
+                      const struct summary_row *row, const json_t *earlier, json_t *missed)
+{
+    const json_t *rates = json_object_get(earlier, "pass_rates");
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        const json_t *known = json_object_get(json_object_get(rates, tier_names[tier]), "rate");
+        double before = json_is_number(known) ? json_number_value(known) : (double)NAN;
+        double now = row != NULL ? rate_estimate(&row->rate[tier]).value : (double)NAN;
+        if (!isnan(before) && isnan(now)) {
+            miss(missed, "%s: no main line in the %s world, the baseline has some", name,
+                 tier_names[tier]);
+        } else if (now < before - options->margin - RATE_SLACK) {
+            miss(missed, "%s: %.1f%% of main lines passed in the %s world, %.1f%% in the baseline",
+                 name, 100 * now, tier_names[tier], 100 * before);
+        }
+    }
+}
+
+static void judge_baseline(const struct gate_options *options, const struct summary *summary,
+                           json_t *missed)
+{
+    const char *group;
+    const char *value;
+    json_t *values;
+    json_t *row;
+    judge_row(options, "all", &summary->total, options->earlier, missed);
+    json_object_foreach (json_object_get(options->earlier, "by_slice"), group, values) {
+        json_object_foreach (values, value, row) {
+            char name[LIMIT_SPEC_BYTES];
+            snprintf(name, sizeof name, "%.60s=%.200s", group, value);
+            judge_row(options, name, find_row(summary, group, value), row, missed);
+        }
+    }
+}
+
+json_t *gate_missed(const struct gate_options *options, const struct summary *summary,
+                    int64_t unanswered)
+{
+    json_t *missed = json_array();
+    double rate = lowest_rate(&summary->total);
+    rate = isnan(rate) ? 0.0 : rate;
+    if (missed == NULL) {
+        return NULL;
+    }
+    if (rate < options->rate - RATE_SLACK || unanswered > 0) {
+        miss(missed, "%.1f%% of main lines passed, %.1f%% wanted; %lld jobs without a valid answer",
+             100 * rate, 100 * options->rate, (long long)unanswered);
+    }
+    judge_slices(options, summary, missed);
+    if (options->earlier != NULL) {
+        judge_baseline(options, summary, missed);
+    }
+    return missed;
+}
