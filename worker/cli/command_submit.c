@@ -1,13 +1,20 @@
 /*
  * swerve submit: put a suite's jobs into a store, for workers elsewhere. Prints the suite id.
+ *
+ * swerve retry: jobs of a suite again, chosen by how they ended: those without an answer, with a
+ * planner error, or failed for a given reason. They become a suite of their own under keys of their
+ * own, driven by the planner as it is now; the first suite stays as it is.
  */
 #include "worker/cli/cli.h"
 #include "worker/cli/suite_options.h"
+#include "worker/run/submission.h"
 
 #include "base/check.h"
 #include "base/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static int submit(const struct suite_options *options, const char *url, const char *path, bool json)
@@ -73,4 +80,289 @@ int command_submit(int argc, char **argv)
     int code = cli_parse(&command, argc, argv, &path, &count, &help);
     options.store_url = url;
     return code != 0 || help ? code : submit(&options, url, path, json);
+}
+
+/* ---- retry ---- */
+
+enum { RETRY_PAGE = 100, RETRY_BATCH = 1000 };
+
+/* What is asked for; a job is driven again as a whole when one of its outcomes is meant. */
+struct retry {
+    struct suite_options options; /* how planners are started, how often jobs are tried */
+    const char *store_url;
+    struct cli_texts verdict_names;
+    struct cli_texts reason_names;
+    bool dead;
+    bool verdicts[VERDICT_COUNT];
+    uint32_t reasons; /* 0: any */
+    bool json;
+    struct store *store;
+    char suite[LIMIT_ID_BYTES];
+    int64_t *jobs; /* ids, ascending, each once; owned */
+    uint32_t job_count;
+    uint32_t job_capacity;
+    struct job_spec *specs; /* [job_count], owned */
+};
+
+static enum status read_verdicts(struct retry *retry, struct error *error)
+{
+    for (uint32_t i = 0; i < retry->verdict_names.count; i++) {
+        const char *name = retry->verdict_names.values[i];
+        uint32_t v = 0;
+        while (v < VERDICT_COUNT && strcmp(verdict_names[v], name) != 0) {
+            v++;
+        }
+        if (strcmp(name, "dead") == 0) {
+            retry->dead = true;
+        } else if (v < VERDICT_COUNT) {
+            retry->verdicts[v] = true;
+        } else {
+            return error_set(error, STATUS_USAGE,
+                             "--verdict: expected dead, planner_error, flagged, invalid, fail or "
+                             "pass, found \"%.64s\"",
+                             name);
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status read_reasons(struct retry *retry, struct error *error)
+{
+    for (uint32_t i = 0; i < retry->reason_names.count; i++) {
+        const char *name = retry->reason_names.values[i];
+        uint32_t bit = 0;
+        while (bit < REASON_BIT_COUNT && strcmp(reason_names[bit], name) != 0) {
+            bit++;
+        }
+        if (bit == REASON_BIT_COUNT) {
+            return error_set(error, STATUS_USAGE,
+                             "--reason: expected a reason as `swerve show` names it, found "
+                             "\"%.64s\"",
+                             name);
+        }
+        retry->reasons |= UINT32_C(1) << bit;
+    }
+    if (retry->reasons != 0 && retry->verdict_names.count == 0) {
+        retry->verdicts[VERDICT_FAIL] = true;
+    } else if (retry->verdict_names.count == 0) {
+        retry->dead = true;
+        retry->verdicts[VERDICT_PLANNER_ERROR] = true;
+    }
+    return STATUS_OK;
+}
+
+/* ---- which jobs ---- */
+
+static enum status choose(struct retry *retry, int64_t job, struct error *error)
+{
+    if (retry->job_count == retry->job_capacity) {
+        uint32_t capacity = retry->job_capacity > 0 ? 2 * retry->job_capacity : 256;
+        int64_t *jobs = realloc(retry->jobs, capacity * sizeof *jobs);
+        TRY(memory_check(jobs, error, "retry: out of memory"));
+        retry->jobs = jobs;
+        retry->job_capacity = capacity;
+    }
+    retry->jobs[retry->job_count++] = job;
+    return STATUS_OK;
+}
+
+static bool is_meant(const struct retry *retry, const struct outcome *outcome)
+{
+    return outcome->verdict != VERDICT_FAIL || retry->reasons == 0 ||
+           (outcome->reasons & retry->reasons) != 0;
+}
+
+static enum status choose_by_verdict(struct retry *retry, enum verdict verdict, struct error *error)
+{
+    struct store_outcome_filter filter = {
+        .by_verdict = true, .verdict = verdict, .limit = RETRY_PAGE};
+    struct outcome *page = calloc(RETRY_PAGE, sizeof *page);
+    uint32_t count = RETRY_PAGE;
+    enum status status = STATUS_OK;
+    TRY(memory_check(page, error, "retry: out of memory"));
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", retry->suite);
+    while (status == STATUS_OK && count > 0) {
+        status = retry->store->ops->outcomes(retry->store, &filter, page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            filter.after_id = page[i].id;
+            if (is_meant(retry, &page[i])) {
+                status = choose(retry, page[i].job_id, error);
+            }
+        }
+    }
+    free(page);
+    return status;
+}
+
+static enum status choose_dead(struct retry *retry, struct error *error)
+{
+    struct store_job *page = calloc(RETRY_PAGE, sizeof *page);
+    uint32_t count = RETRY_PAGE;
+    int64_t after = 0;
+    enum status status = STATUS_OK;
+    TRY(memory_check(page, error, "retry: out of memory"));
+    while (status == STATUS_OK && count > 0) {
+        status = retry->store->ops->dead_jobs(retry->store, retry->suite, after, page, RETRY_PAGE,
+                                              &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            after = page[i].id;
+            status = choose(retry, page[i].id, error);
+        }
+    }
+    free(page);
+    return status;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static enum status choose_jobs(struct retry *retry, struct error *error)
+{
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        if (retry->verdicts[v]) {
+            TRY(choose_by_verdict(retry, (enum verdict)v, error));
+        }
+    }
+    if (retry->dead) {
+        TRY(choose_dead(retry, error));
+    }
+    if (retry->job_count > 0) {
+        qsort(retry->jobs, retry->job_count, sizeof *retry->jobs, by_id);
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < retry->job_count; i++) {
+        if (i == 0 || retry->jobs[i] != retry->jobs[i - 1]) {
+            retry->jobs[kept++] = retry->jobs[i];
+        }
+    }
+    retry->job_count = kept;
+    return STATUS_OK;
+}
+
+/* ---- again ---- */
+
+/* Reads the jobs. Those that audited others, and a teacher's that answered for a flagged one, are
+ * made again by the jobs that they belong to. */
+static enum status read_specs(struct retry *retry, struct error *error)
+{
+    struct store_job job;
+    uint32_t kept = 0;
+    retry->specs = calloc(retry->job_count > 0 ? retry->job_count : 1, sizeof *retry->specs);
+    TRY(memory_check(retry->specs, error, "retry: out of memory"));
+    for (uint32_t i = 0; i < retry->job_count; i++) {
+        TRY(retry->store->ops->job(retry->store, retry->jobs[i], &job, error));
+        if (job.spec.audit_key[0] == '\0' && job.spec.parent_job_id == 0) {
+            job.spec.attempts_max = (uint32_t)retry->options.attempts;
+            retry->specs[kept++] = job.spec;
+        }
+    }
+    retry->job_count = kept;
+    return STATUS_OK;
+}
+
+static enum status send(struct retry *retry, struct error *error)
+{
+    struct store_submit_result *results = calloc(RETRY_BATCH, sizeof *results);
+    enum status status = STATUS_OK;
+    TRY(memory_check(results, error, "retry: out of memory"));
+    for (uint32_t i = 0; status == STATUS_OK && i < retry->job_count; i += RETRY_BATCH) {
+        uint32_t left = retry->job_count - i;
+        status = retry->store->ops->submit(retry->store, retry->specs[0].suite_id,
+                                           (uint32_t)retry->options.weight, retry->specs + i,
+                                           left < RETRY_BATCH ? left : RETRY_BATCH, results, error);
+    }
+    free(results);
+    return status;
+}
+
+static int tell(const struct retry *retry)
+{
+    if (retry->json) {
+        return cli_print_json(json_pack("{s:s, s:s, s:i}", "suite", retry->specs[0].suite_id, "of",
+                                        retry->suite, "jobs", (int)retry->job_count));
+    }
+    const char *url = cli_store_url(retry->store_url);
+    text_print(stdout, "%s: %u job%s of %s again\n", retry->specs[0].suite_id, retry->job_count,
+               retry->job_count == 1 ? "" : "s", retry->suite);
+    for (uint32_t i = 0; i < retry->job_count; i++) {
+        if (i == 0 || strcmp(retry->specs[i].pool, retry->specs[i - 1].pool) != 0) {
+            text_print(stdout, "  swerve worker --store %s --pool %s --drain\n", url,
+                       retry->specs[i].pool);
+        }
+    }
+    text_print(stdout, "  swerve report %s --store %s\n", retry->specs[0].suite_id, url);
+    return 0;
+}
+
+static enum status run_retry(struct retry *retry, const char *suite, struct error *error)
+{
+    if (suite != NULL) {
+        struct store_suite_status known;
+        snprintf(retry->suite, sizeof retry->suite, "%s", suite);
+        TRY(retry->store->ops->suite_status(retry->store, retry->suite, &known, error));
+    } else {
+        TRY(cli_suite_newest(retry->store, cli_store_url(retry->store_url), retry->suite, error));
+    }
+    TRY(choose_jobs(retry, error));
+    TRY(read_specs(retry, error));
+    if (retry->job_count == 0) {
+        return error_set(error, STATUS_NOT_FOUND, "suite %s: no job ended like that", retry->suite);
+    }
+    TRY(suite_options_renew(&retry->options, retry->suite, retry->specs, retry->job_count, error));
+    return send(retry, error);
+}
+
+int command_retry(int argc, char **argv)
+{
+    struct retry retry = {
+        .options = SUITE_OPTIONS_DEFAULT,
+        .verdict_names = {.max = VERDICT_COUNT + 1},
+        .reason_names = {.max = REASON_BIT_COUNT},
+    };
+    retry.options.untried = true;
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &retry.store_url},
+        {"--verdict", "NAME",
+         "dead, planner_error, flagged, invalid, fail, pass; repeatable (dead "
+         "and planner_error)",
+         .texts = &retry.verdict_names},
+        {"--reason", "NAME", "of what failed, only this reason; repeatable",
+         .texts = &retry.reason_names},
+        {"--attempts", "N", "tries per job before it is dead (3)",
+         .number = &retry.options.attempts},
+        {"--json", NULL, "print one JSON object", .flag = &retry.json},
+    };
+    const struct cli_command command = {
+        "retry",
+        "[SUITE] [--verdict NAME] [--reason NAME]",
+        "Puts jobs of a suite (the newest) into the store again, as a suite of their own, for the\n"
+        "planner as it is now. Without a choice: those without an answer, and planner errors.",
+        rows,
+        COUNT_OF(rows),
+        0,
+        1,
+    };
+    const char *suite = NULL;
+    uint32_t count;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, &suite, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    enum status status = read_verdicts(&retry, &error);
+    THEN(status, read_reasons(&retry, &error));
+    THEN(status, cli_store_open(retry.store_url, &retry.store, &error));
+    if (status == STATUS_OK) {
+        status = run_retry(&retry, suite, &error);
+        retry.store->ops->close(retry.store);
+    }
+    code = status == STATUS_OK ? tell(&retry) : cli_fail(&error);
+    free(retry.jobs);
+    free(retry.specs);
+    return code;
 }
