@@ -1,10 +1,14 @@
 /*
  * swerve worker: a process that claims and runs jobs until it is told to stop or, with --drain,
  * until the pool is empty.
+ *
+ * swerve plugin-host FILE.so CONFIG: a plugin in a process of its own, for a worker that confines
+ * planners. Not for people: it speaks frames on stdin and stdout.
  */
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
 #include "worker/cli/pool.h"
+#include "worker/planner/planner_host.h"
 #include "worker/run/claim_loop.h"
 
 #include "base/check.h"
@@ -308,4 +312,15 @@ int command_worker(int argc, char **argv)
     enum status status = work(url, &config, &error);
     models_close(config.models);
     return status == STATUS_OK ? 0 : fail(&error, options.words_fd);
+}
+
+int command_plugin_host(int argc, char **argv)
+{
+    struct error error;
+    if (argc != 3) {
+        text_print(stderr, "swerve: plugin-host: expected a file and a configuration\n");
+        return status_exit_code(STATUS_USAGE);
+    }
+    enum status status = planner_host_run(argv[1], argv[2], &error);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -99,8 +99,9 @@ static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
         text_print(out, "%s", verdict_names[worse->verdict]);
     }
     text_print(out, "%s", reasons_text(worse->reasons, ", ", reasons));
-    text_print(out, "\n    swerve replay %lld --store %s\n    swerve replay %lld --store %s\n",
-               (long long)a->id, compare->a->store_url, (long long)b->id, compare->b->store_url);
+    text_print(out, "\n    swerve replay %lld --store %s\n", (long long)a->id,
+               compare->a->store_url);
+    text_print(out, "    swerve replay %lld --store %s\n", (long long)b->id, compare->b->store_url);
 }
 
 static void print_flips(const struct compare *compare, bool broken, FILE *out)
@@ -113,9 +114,8 @@ static void print_flips(const struct compare *compare, bool broken, FILE *out)
             continue;
         }
         if (all++ == 0) {
-            text_print(out, "%s",
-                       broken ? "\nbroken: A passes, B does not\n"
-                              : "\nfixed: B passes, A does not\n");
+            text_print(out, "\n%s\n",
+                       broken ? "broken: A passes, B does not" : "fixed: B passes, A does not");
         }
         if (shown < LISTED_MAX) {
             print_flip(compare, pair, out);

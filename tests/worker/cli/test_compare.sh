@@ -70,6 +70,7 @@ gates() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression
     says err "regression"
     says out "swerve replay"
+    if grep -q 'u000a' out; then fail "a line feed is spelled out: $(grep u000a out | head -1)"; fi
     code 0 "$swerve" compare b.db a.db --fail-on-regression
     code 1 "$swerve" compare a.db b.db --fail-on-regression --margin 0.1
     code 0 "$swerve" compare a.db b.db --fail-on-regression --margin 1
