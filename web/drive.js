@@ -217,6 +217,13 @@ const SwerveDrive = (() => {
       }
     });
     const rollout = track.rollout;
+    const passed = new Map(chain.map(({ one, end }) => [one.rollout, end]));
+    for (const branch of drive.rollouts) { // what forks from here
+      if (!passed.has(branch.rollout) && branch.first_tick < (passed.get(branch.parent) || 0)) {
+        list.push({ tick: branch.first_tick, last: branch.first_tick, kind: "fork",
+          text: `branch ${branch.branch} forks${branch.verdict ? `: ${plain(branch.verdict)}` : ""}` });
+      }
+    }
     if (rollout.contact) {
       const { tick, agent, kind, at_fault: fault, impact_mps: impact } = rollout.contact;
       list.push({ tick, last: tick, kind: "contact",

@@ -124,7 +124,7 @@ def every_rollout_plays_with_the_figures_of_its_outcome(stage):
         assert abs(drive["gap"] - metrics["min_distance_m"]) < 0.03, (drive, metrics["min_distance_m"])
         assert abs(drive["speed"] - metrics["speed_max_mps"]) < 0.0051, (drive, metrics["speed_max_mps"])
         assert ("contact" in drive["kinds"]) == (metrics["collision_count"] > 0), drive
-        assert ("fork" in drive["kinds"]) == (outcome["branch_id"] != ""), drive
+        assert ("fork" in drive["kinds"]) == (outcome["scenario_id"] == "hit"), drive
 
 
 def keys_and_scrubbing_move_one_time(stage):

@@ -13,6 +13,8 @@
 
 enum { SAMPLES = 4, CROSSINGS_MAX = 512, CIRCLE_POINTS = 40, GLYPH_ROWS = 7, GLYPH_COLS = 5 };
 
+#define FAR 1e6
+
 enum status painter_init(struct painter *painter, uint32_t width, uint32_t height, bool svg,
                          struct colour ground, struct error *error)
 {
@@ -57,8 +59,16 @@ void painter_clear(struct painter *painter, struct colour ground)
 
 /* ---- shapes ---- */
 
+/* Far outside of any picture, where floats still count; a trace may hold any number, or none. */
+static double bounded(double value)
+{
+    return fmin(fmax(value, -FAR), FAR);
+}
+
 static void add_edge(struct painter *painter, struct vec2 a, struct vec2 b)
 {
+    a = (struct vec2){bounded(a.x_m), bounded(a.y_m)};
+    b = (struct vec2){bounded(b.x_m), bounded(b.y_m)};
     if (painter->edge_count == painter->edge_capacity) {
         uint32_t capacity = painter->edge_capacity > 0 ? painter->edge_capacity * 2 : 256;
         struct painter_edge *edges = realloc(painter->edges, capacity * sizeof *edges);
@@ -69,7 +79,7 @@ static void add_edge(struct painter *painter, struct vec2 a, struct vec2 b)
         painter->edges = edges;
         painter->edge_capacity = capacity;
     }
-    if (a.y_m == b.y_m || !isfinite(a.x_m + a.y_m + b.x_m + b.y_m)) {
+    if (a.y_m == b.y_m) {
         return;
     }
     bool down = a.y_m < b.y_m;
