@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "engine/sensors/picture.h"
+#include "engine/sensors/visible.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -124,6 +125,26 @@ static void closest_approach(const struct report_drive *drive, int32_t rollout, 
             }
         }
     }
+}
+
+uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, int32_t agent,
+                            uint32_t end_tick)
+{
+    const struct scenario *scenario = &drive->document->scenario;
+    struct scene *scene = malloc(sizeof *scene);
+    struct trace_tick at;
+    uint32_t sight = UINT32_MAX;
+    bool known = agent >= 0 && (uint32_t)agent < scenario->agent_count;
+    for (uint32_t t = 0; scene != NULL && known && t <= end_tick; t++) {
+        if (!trace_reader_scene(&drive->reader, rollout, t, scene, &at) ||
+            !visible_agent(scenario, scene, (uint32_t)agent)) {
+            sight = UINT32_MAX;
+        } else if (sight == UINT32_MAX) {
+            sight = t;
+        }
+    }
+    free(scene);
+    return sight;
 }
 
 struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,

@@ -37,6 +37,11 @@ struct report_moment {
 struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
                                          const struct outcome *outcome);
 
+/* The tick from which on the agent stays in sight of ego's sensors up to `end_tick`
+ * (engine/sensors/visible.h), UINT32_MAX: it is not then, or the drive was not recorded. */
+uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, int32_t agent,
+                            uint32_t end_tick);
+
 /* The tick that is shown for a tick: itself, or in a learned world, whose frames cannot be redrawn,
  * the nearest one that was filmed. */
 uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick);

@@ -19,6 +19,8 @@ struct fanout {
     uint32_t shown;     /* outcomes with a row, the main line first */
     uint32_t order[REPORT_FANOUT_BRANCHES_MAX + 1];
     uint32_t columns[COLUMNS]; /* ticks */
+    int32_t hazard;            /* whom the main line touches, -1: nobody */
+    uint32_t sight_tick;       /* from which on ego's sensors see it, UINT32_MAX: never */
 };
 
 /* What driving it cost, -1: not known. `outcome` is one of the summary's. */
@@ -217,6 +219,48 @@ static void frames(struct report *report, const struct fanout *fanout,
     html_raw(html, "</div>");
 }
 
+/* The main line's hazard and since when it could be seen. */
+static void find_hazard(const struct report *report, struct fanout *fanout)
+{
+    fanout->hazard = -1;
+    fanout->sight_tick = UINT32_MAX;
+    if (fanout->job->main >= 0) {
+        const struct outcome *main = &report->summary->outcomes[fanout->job->main];
+        int32_t rollout = report_drive_rollout(&report->drive, main);
+        if (rollout >= 0 && main->metrics.collision_count > 0) {
+            fanout->hazard = main->metrics.collision_agent;
+            fanout->sight_tick = report_drive_sight(&report->drive, rollout, fanout->hazard,
+                                                    main->metrics.collision_tick);
+        }
+    }
+}
+
+/* Whether somebody who drives could have known: what ego does otherwise from the fork on counts as
+ * a way out only when the hazard is in sight by then. Other changes make another world. */
+static void sight_note(struct html *html, const struct fanout *fanout, const struct branch *branch)
+{
+    enum intervention_kind kind = branch->interventions[0].kind;
+    bool own = kind == INTERVENE_EGO_BRAKE || kind == INTERVENE_EGO_SWERVE ||
+               kind == INTERVENE_EGO_MAINTAIN || kind == INTERVENE_EGO_ACTIONS;
+    if (fanout->hazard < 0 || !own) {
+        return;
+    }
+    const char *name = fanout->scenario->agents[fanout->hazard].id;
+    if (fanout->sight_tick == UINT32_MAX) {
+        html_format(html, "<p class=\"small bad\">%s never stays in sight before the contact.</p>",
+                    name);
+    } else if (branch->at_tick < fanout->sight_tick) {
+        html_format(
+            html,
+            "<p class=\"small bad\">%s is in sight only %.1f s after the fork: nobody could "
+            "have known.</p>",
+            name, (fanout->sight_tick - branch->at_tick) * TICK_S);
+    } else {
+        html_format(html, "<p class=\"small soft\">%s is in sight at the fork, since %.1f s.</p>",
+                    name, (branch->at_tick - fanout->sight_tick) * TICK_S);
+    }
+}
+
 static void change_badge(struct html *html, enum verdict main, const struct outcome *outcome)
 {
     if (outcome->verdict == VERDICT_PASS && main != VERDICT_PASS) {
@@ -266,6 +310,9 @@ static void branch_row(struct report *report, const struct fanout *fanout,
         html_raw(html, " ");
     }
     html_raw(html, "</p>");
+    if (branch != NULL) {
+        sight_note(html, fanout, branch);
+    }
     report_key_figures(html, outcome);
     report_planner_error(html, outcome);
     html_format(html, "<p class=\"soft small\">%u ticks of its own, %u shared",
@@ -332,9 +379,11 @@ static enum status card(struct report *report, const struct report_job *job, str
     TRY(report_open(report, &fanout.outcomes[0], &there, error));
     fanout.scenario = report_scenario(report, &fanout.outcomes[0]);
     fanout_head(report, job, fanout.scenario);
+    fanout.hazard = -1;
     if (fanout.scenario != NULL) {
         choose_rows(&fanout);
         if (there) {
+            find_hazard(report, &fanout);
             choose_columns(report, &fanout);
             overlay(report, &fanout);
         }

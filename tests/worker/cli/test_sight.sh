@@ -1,0 +1,36 @@
+#!/bin/bash
+# Goal: a report says of each branch in which ego drives otherwise whether its sensors had the hazard
+# in sight at the fork, as `swerve avoid` knows it, and says nothing of branches that change the world.
+# Method: a jaywalker behind a van, with forks before and after he can be seen; avoid's visible tick.
+#
+# Usage: test_sight.sh SWERVE SOURCE_ROOT
+set -u -o pipefail
+here=$(dirname "$(realpath "$0")")
+swerve=$(realpath "$1")
+root=$(realpath "$2")
+work=$(mktemp -d /tmp/swerve-sight-XXXXXX)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset SWERVE_STORE
+. "$here/tap.sh"
+cp -r "$root/scenarios" library
+
+reports_know_what_avoid_knows() {
+    echo '{"id": "x", "scenarios": [{"file": "urban/occluded_jaywalker.json", "set": {"ego_mps": 8}}]}' >library/x.json
+    code 0 "$swerve" run library/x.json --world object --store a.db --report r.html
+    code 0 "$swerve" avoid --store a.db --json
+    python3 - library/urban/occluded_jaywalker.json <<'PY' || fail "sight"
+import json, re, sys
+drive = json.load(open("out"))["drives"][0]
+notes = re.findall(r"jaywalker is in sight (only|at the fork,)( since)? ([0-9.]+) s", open("r.html").read())
+own = [b["at_tick"] for b in json.load(open(sys.argv[1]))["branches"] if b["interventions"][0]["kind"].startswith("ego_")]
+expected = sorted(("only", (drive["visible_tick"] - at) / 10) if at < drive["visible_tick"] else
+                  ("at the fork,", (at - drive["visible_tick"]) / 10) for at in own)
+assert len(own) == 3 and sorted((kind, float(s)) for kind, _, s in notes) == expected, (notes, expected)
+assert {kind for kind, _ in expected} == {"only", "at the fork,"}
+PY
+}
+
+t reports_know_what_avoid_knows
+echo "1..$count" >&3
+[ "$failed" = 0 ]
