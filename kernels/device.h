@@ -111,7 +111,7 @@ struct device_options {
     uint32_t device; /* 0-based */
     uint32_t slot_count, page_count;
     uint32_t eager; /* 1: launch every kernel every tick instead of replaying a graph */
-    uint32_t plain; /* 1: the simplest kernels, one number per thread, and no library products */
+    uint32_t reference; /* 1: the reference kernels, which modules of tests have */
 };
 
 /* One slot's tick. All of it is read by the device; the caller writes it before tick_start and may

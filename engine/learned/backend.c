@@ -178,7 +178,7 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
         .device = backend->device.index,
         .slot_count = backend->batch,
         .page_count = frame_count,
-        .plain = backend->device.plain,
+        .reference = backend->device.reference,
     };
     TRY(model_describe(backend->model, &model, error));
     int fault = backend->device.ops->open(&model.description, &options, &backend->session, &why);

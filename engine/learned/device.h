@@ -16,7 +16,7 @@ enum { DEVICE_NAME_BYTES = 64 };
 struct device {
     const struct device_ops *ops; /* NULL: the CPU */
     uint32_t index;
-    bool plain; /* the device's simplest kernels, which no caller but tests wants */
+    bool reference; /* reference kernels, which modules of tests have */
     /* What of the device decides a rollout's bits: "cuda:sm_90"; "cpu". */
     char backend[DEVICE_NAME_BYTES];
 };

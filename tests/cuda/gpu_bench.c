@@ -276,7 +276,7 @@ static struct device_session *open_session(uint32_t slots, bool eager, uint32_t 
     const struct device_options options = {.slot_count = slots,
                                            .page_count = pages,
                                            .eager = eager,
-                                           .plain = quick,
+                                           .reference = quick,
                                            .device = device.index};
     must(device.ops->open(&description.description, &options, &session, &why), &why);
     must(device.ops->map_make(session, 0, &prepared->layers->map, &why), &why);
@@ -734,7 +734,7 @@ int main(int argc, char **argv)
         return 1;
     }
     char text[512];
-    device.plain = quick;
+    device.reference = quick;
     repeats = quick ? 1 : REPEATS_MAX;
     branches = quick ? 2 : BRANCHES_MAX;
     device_describe(text, sizeof text);

@@ -148,7 +148,7 @@ static void rig_open_with(struct rig *rig, uint32_t slots, bool eager, bool plai
 {
     struct device_text why = {""};
     const struct device_options options = {
-        .slot_count = slots, .page_count = PAGES, .eager = eager, .plain = plain};
+        .slot_count = slots, .page_count = PAGES, .eager = eager, .reference = plain};
     *rig = (struct rig){.slots = slots};
     int fault = device.ops->open(&description.description, &options, &rig->session, &why);
     if (fault != DEVICE_OK) {

@@ -1134,7 +1134,7 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP %s\n", error.text);
         return 0;
     }
-    device.plain = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
+    device.reference = strcmp(device.ops->name, "cuda") != 0; /* the emulator runs them faster */
     create_prepared();
     create_crowd();
     model = small_model();

@@ -291,9 +291,14 @@ static int open_session(const struct device_model *model, const struct device_op
         return module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
     }
     session->options = *options;
-    module_kernels_init(&session->kernels, options->plain != 0);
-    fault = module_weights_load(model, &session->weights, &session->weight_memory,
-                                &session->stats.weight_bytes, why);
+    if (!module_kernels_init(&session->kernels, options->reference != 0)) {
+        fault = module_fault(why, DEVICE_FAULT_INPUT, "no reference kernels in this module",
+                             cudaSuccess);
+    }
+    if (fault == DEVICE_OK) {
+        fault = module_weights_load(model, &session->weights, &session->weight_memory,
+                                    &session->stats.weight_bytes, why);
+    }
     if (fault == DEVICE_OK) {
         fault = open_memory(session, why);
     }

@@ -162,8 +162,11 @@ int module_weights_load(const struct device_model *model, struct module_weights 
 size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count, void *memory,
                             struct module_buffers *out);
 
-/* The fastest variants, or the plain ones. */
-void module_kernels_init(struct module_kernels *kernels, bool plain);
+/* The fastest variants, or the reference kernels; false: this module was built without those. */
+bool module_kernels_init(struct module_kernels *kernels, bool reference);
+
+/* Defined in modules that tests build alone (tests/cuda/reference.cu). */
+extern "C" const struct module_kernels *module_kernels_reference(void) __attribute__((weak));
 
 /* Launches a tick of all slots, copies included, on the session's stream. Returns how many kernels
  * were launched. */

@@ -5,7 +5,6 @@
  */
 #include "base/rng.h"
 #include "kernels/cuda/module/module.cuh"
-#include "kernels/cuda/student/reference.h"
 
 /* ---- buffers ---- */
 
@@ -655,12 +654,12 @@ uint32_t module_plan_tick(struct device_session *session)
     return p.launches;
 }
 
-void module_kernels_init(struct module_kernels *kernels, bool plain)
+bool module_kernels_init(struct module_kernels *kernels, bool reference)
 {
-    const struct module_kernels simple = {reference_gemm_launch, reference_conv_launch,
-                                          reference_norm_launch, reference_attention_launch,
-                                          reference_temporal_launch};
     const struct module_kernels fast = {gpu_gemm_launch, gpu_conv_launch, gpu_norm_launch,
                                         gpu_attention_launch, gpu_temporal_launch};
-    *kernels = plain ? simple : fast;
+    const struct module_kernels *simple =
+        module_kernels_reference != NULL ? module_kernels_reference() : NULL;
+    *kernels = reference && simple != NULL ? *simple : fast;
+    return !reference || simple != NULL;
 }

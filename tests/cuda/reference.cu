@@ -1,10 +1,15 @@
 /*
- * The plain kernels, see reference.h. No communication between threads, so that each reads like its
- * formula in engine/model.md.
+ * Reference kernels: the heavy operations of a step as simply as they can be written, one thread
+ * per number or per few numbers, no shared memory and no communication, so that each reads like its
+ * formula in engine/model.md. They take the same descriptions as the fast ones (kernels.h,
+ * matrix.h), of which they know the cases that a world model needs: bf16 activations and weights,
+ * tiles and fp8 not at all. On a device they are what the fast kernels are compared with in place;
+ * under the emulator they make a whole tick affordable. A module that is linked with this file has
+ * them.
  */
 #include "kernels/cuda/common/gpu.h"
 
-#include "kernels/cuda/student/reference.h"
+#include "kernels/cuda/module/module.cuh"
 #include "kernels/cuda/student/shape.h"
 #include "kernels/nn_internal.h"
 
@@ -86,7 +91,8 @@ __global__ void __launch_bounds__(THREADS) k_reference_gemm(struct gpu_gemm g)
     }
 }
 
-void reference_gemm_launch(const struct gpu_gemm *g, void *stream)
+/* n % 4 == 0, k % 8 == 0; rows of a and b begin at multiples of 16 bytes, as those of maps do. */
+static void launch_gemm(const struct gpu_gemm *g, void *stream)
 {
     LAUNCH(k_reference_gemm, grid_of(g->rows * (g->n / GROUP), g->items), dim3(THREADS), 0,
            (cudaStream_t)stream, *g);
@@ -153,7 +159,8 @@ __global__ void __launch_bounds__(THREADS) k_reference_conv(struct gpu_conv c)
     }
 }
 
-void reference_conv_launch(const struct gpu_conv *c, void *stream)
+/* GPU_BF16 */
+static void launch_conv(const struct gpu_conv *c, void *stream)
 {
     LAUNCH(k_reference_conv,
            grid_of(c->images * c->rows * c->cols * (c->out_channels / GROUP), c->slots),
@@ -191,7 +198,8 @@ __global__ void __launch_bounds__(THREADS) k_reference_norm(struct gpu_norm n)
     }
 }
 
-void reference_norm_launch(const struct gpu_norm *n, void *stream)
+/* GPU_F32 to GPU_BF16 */
+static void launch_norm(const struct gpu_norm *n, void *stream)
 {
     LAUNCH(k_reference_norm, grid_of(n->rows, 1), dim3(THREADS), 0, (cudaStream_t)stream, *n);
 }
@@ -277,7 +285,8 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
-void reference_attention_launch(const struct gpu_attention *a, void *stream)
+/* Ranges of at most 256 tokens, head_dim 32, GPU_F32, heads not shared. */
+static void launch_attention(const struct gpu_attention *a, void *stream)
 {
     uint32_t tokens = 0;
     for (uint32_t i = 0; i < a->range_count; i++) {
@@ -355,8 +364,16 @@ __global__ void __launch_bounds__(THREADS) k_reference_temporal(struct gpu_tempo
     }
 }
 
-void reference_temporal_launch(const struct gpu_temporal *t, void *stream)
+/* q GPU_F32, pages GPU_BF16, head_dim 32, heads not shared, with index, bias and sink. */
+static void launch_temporal(const struct gpu_temporal *t, void *stream)
 {
     LAUNCH(k_reference_temporal, grid_of(t->tokens * t->heads, t->items), dim3(THREADS), 0,
            (cudaStream_t)stream, *t);
+}
+
+const struct module_kernels *module_kernels_reference(void)
+{
+    static const struct module_kernels kernels = {launch_gemm, launch_conv, launch_norm,
+                                                  launch_attention, launch_temporal};
+    return &kernels;
 }
