@@ -110,7 +110,7 @@ struct device_model {
 struct device_options {
     uint32_t device; /* 0-based */
     uint32_t slot_count, page_count;
-    uint32_t eager; /* 1: launch every kernel every tick instead of replaying a graph */
+    uint32_t eager;     /* 1: launch every kernel every tick instead of replaying a graph */
     uint32_t reference; /* 1: the reference kernels, which modules of tests have */
 };
 

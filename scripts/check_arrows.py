@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the shape of the house: who includes whom, and how full rooms and files are.
+"""Checks the shape of the house: who includes whom, how full rooms and files are, what tests are called.
 
 A room is a folder of sources. ROOMS says what each may include besides itself; what those may include
-below them is allowed as well. The plan must be free of circles. See CONTRIBUTING.md.
+below them is allowed as well. The plan must be free of circles. A test of FILE.c is tests/ROOM/../test_FILE.c,
+or test_FILE_PART.c for a part of what it does. See CONTRIBUTING.md.
 """
 import pathlib
 import re
@@ -86,6 +87,17 @@ ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 SOURCES = (".c", ".h", ".cu", ".cuh", ".cpp")
 
+# Sources that a folder of tests is about, where they are not in the folder of that name.
+TESTED = {"cuda": "kernels/cuda", "simt": "tests/simt"}
+# Tests of no file in particular, and what they are of.
+WIDE_TESTS = {
+    "tests/cuda/test_ranks.c": "several processes that share one world step",
+    "tests/cuda/test_world.c": "the whole module, driven by the engine",
+    "tests/scenarios/test_library.c": "the shipped scenarios",
+    "tests/sim/test_sim.c": "the simulated fleet",
+    "tests/worker/test_library_drives.c": "the shipped scenarios, driven",
+}
+
 ROOM_FILES_MAX = 40
 FILE_LINES_MAX = 700
 FUNCTION_LINES_MAX = 70
@@ -162,10 +174,25 @@ def rooms(paths: list[str]) -> list[str]:
     return found
 
 
+def test_names(paths: list[str]) -> list[str]:
+    """Tests in C whose name does not say which file they are of."""
+    names = [pathlib.PurePosixPath(path) for path in paths if path.endswith(SOURCES)]
+    found = [f"{path}: no such test (WIDE_TESTS in scripts/check_arrows.py)" for path in WIDE_TESTS if path not in paths]
+    for test in names:
+        if not str(test).startswith("tests/") or not test.name.startswith("test_") or test.suffix != ".c":
+            continue
+        home = TESTED.get(test.parts[1], test.parts[1]) + "/"
+        stems = {name.stem for name in names if str(name).startswith(home) and not name.name.startswith("test_")}
+        what = test.stem.removeprefix("test_")
+        if str(test) not in WIDE_TESTS and not any(what == stem or what.startswith(stem + "_") for stem in stems):
+            found.append(f"{test}: no file of {home} is called {what}, nor as it begins")
+    return found
+
+
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     paths = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
-    found = rooms(paths)
+    found = rooms(paths) + test_names(paths)
     sources = [path for path in paths if path.endswith(SOURCES)]
     for path in sources:
         text = (root / path).read_text()

@@ -1,7 +1,8 @@
 /*
  * World: anything that, given a batch of slots and one action per slot, yields the next state per
- * slot and can fork a slot. Every tier implements this one table; tests/engine/test_conformance.c
- * is the contract that each of them must pass, the dummy included.
+ * slot and can fork a slot. Every tier implements this one table;
+ * tests/engine/test_world_conformance.c is the contract that each of them must pass, the dummy
+ * included.
  *
  * Slots are static: their number is fixed at open, a rollout occupies one from reset to release.
  * Slots are independent: the bits of one never depend on the others, on its index or on their

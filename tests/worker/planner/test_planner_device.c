@@ -3,7 +3,7 @@
  * memory, to the last bit, through forks, parking, dark sensors and its own death; no frame comes
  * down for it; and where it cannot be given what it wants, it is refused in words that help.
  * Method: the emulated module (argv[1]), a small random model and one plugin compiled for both
- * places (test_device_plugin.c), whose actions follow from every byte that it is shown.
+ * places (plugin_places.c), whose actions follow from every byte that it is shown.
  */
 #include "base/check.h"
 #include "engine/learned/device.h"
@@ -17,7 +17,7 @@
 
 enum { HORIZON = 5, SLOTS = 2, FORK_TICK = 2, BLIND_TICK = 3 };
 
-/* As in test_device_plugin.c. */
+/* As in plugin_places.c. */
 struct device_plugin_seen {
     struct swerve_place place;
     char backend[64];

@@ -12,7 +12,7 @@
  * A play starts from the bytes of a database that was prepared once for its call, so that every
  * play meets the same store, however many there were before.
  *
- * Usage: test_memory embedded|http|owner|client [places|STEP [CALL]]: the first allocation of each
+ * Usage: test_store_memory embedded|http|owner|client [places|STEP [CALL]]: the first allocation of each
  * place (memory.h) fails, or, after the first few, every STEPth (default: every one); in one call
  * of the table, or "open".
  */

@@ -10,7 +10,7 @@
  * So that this proves something, a second test makes syncs lie, one kind after another, and must
  * see the loss.
  *
- * Usage: test_power_loss [POINTS [RECORDINGS [SEED]]]
+ * Usage: test_store_power [POINTS [RECORDINGS [SEED]]]
  */
 #include "base/rng.h"
 #include "store/api/store.h"
@@ -621,7 +621,7 @@ int main(int argc, char **argv)
     strcpy(directory, access("/dev/shm", W_OK) == 0 ? "/dev/shm/swerve-power-XXXXXX"
                                                     : "/tmp/swerve-power-XXXXXX");
     if (mkdtemp(directory) == NULL || recordings == 0) {
-        perror("test_power_loss");
+        perror("test_store_power");
         return 1;
     }
     snprintf(live, sizeof live, "%s/live", directory);
