@@ -12,9 +12,9 @@
  * A play starts from the bytes of a database that was prepared once for its call, so that every
  * play meets the same store, however many there were before.
  *
- * Usage: test_store_memory embedded|http|owner|client [places|STEP [CALL]]: the first allocation of each
- * place (memory.h) fails, or, after the first few, every STEPth (default: every one); in one call
- * of the table, or "open".
+ * Usage: test_store_memory embedded|http|owner|client [places|STEP [CALL]]: the first allocation of
+ * each place (memory.h) fails, or, after the first few, every STEPth (default: every one); in one
+ * call of the table, or "open".
  */
 #include "tests/harness.h"
 #include "tests/store/faults/invariants.h"
