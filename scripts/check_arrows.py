@@ -2,8 +2,8 @@
 """Checks the shape of the house: who includes whom, how full rooms and files are, what tests are called.
 
 A room is a folder of sources. ROOMS says what each may include besides itself; what those may include
-below them is allowed as well. The plan must be free of circles. A test of FILE.c is tests/ROOM/../test_FILE.c,
-or test_FILE_PART.c for a part of what it does. See CONTRIBUTING.md.
+below them is allowed as well. The plan must be free of circles. A test of FILE.c is tests/ROOM/../test_FILE.c
+(the folder's name may stand in front), or test_FILE_PART.c for a part of what it does. See CONTRIBUTING.md.
 """
 import pathlib
 import re
@@ -182,7 +182,8 @@ def test_names(paths: list[str]) -> list[str]:
         if not str(test).startswith("tests/") or not test.name.startswith("test_") or test.suffix != ".c":
             continue
         home = TESTED.get(test.parts[1], test.parts[1]) + "/"
-        stems = {name.stem for name in names if str(name).startswith(home) and not name.name.startswith("test_")}
+        sources = [name for name in names if str(name).startswith(home) and not name.name.startswith("test_")]
+        stems = {name.stem for name in sources} | {f"{name.parent.name}_{name.stem}" for name in sources}
         what = test.stem.removeprefix("test_")
         if str(test) not in WIDE_TESTS and not any(what == stem or what.startswith(stem + "_") for stem in stems):
             found.append(f"{test}: no file of {home} is called {what}, nor as it begins")
