@@ -3,7 +3,7 @@
 shown as text; on a server with tokens the page shows nothing of the store until a token is given, and
 strange pages may ask for nothing.
 Method: a store whose suite and planner are named after markup, served with and without tokens; the page
-rendered by headless Chromium, whose document is searched; requests with the headers that browsers add.
+in headless Chromium (browser.py), whose document is searched; requests with the headers that browsers add.
 
 Usage: test_dashboard.py SWERVE SOURCE_ROOT. Without Chromium it is skipped (77), but not where CI is set.
 """
@@ -12,11 +12,12 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 import urllib.parse
+
+import browser
 
 SWERVE = os.path.realpath(sys.argv[1])
 HOSTILE = "<img src=x id=pwned onerror=document.title=1>"
@@ -62,23 +63,41 @@ class Server:
         return self.process.wait(timeout=30)
 
 
-def render(chromium, profile, url):
-    """The document that the page has made of itself."""
-    run = subprocess.run([chromium, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                          f"--user-data-dir={profile}", "--virtual-time-budget=4000", "--dump-dom", url],
-                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, timeout=90, check=False)
-    return run.stdout
+shown = []
 
 
-def submit_hostile(server):
-    """A suite of a strange name with a job that nobody runs, by a planner of a strange name."""
-    spec = {"key": "0" * 64, "suite_id": "", "scenario_id": HOSTILE, "scenario_hash": "", "planner": HOSTILE,
-            "planner_hash": "", "pool": "<i>pool</i>", "tier": "object", "model_hash": "", "sampler": "", "backend": "cpu",
-            "revision": "", "seed": 0, "priority": 0, "rollout_count": 1, "attempts_max": 1, "parent_job_id": 0,
-            "prefix_key": "", "audit_key": ""}
-    body = json.dumps({"weight": 1, "common": spec, "jobs": [{}]})
-    code, _, text = server.ask("/v1/suites/" + urllib.parse.quote(HOSTILE, safe="") + "/jobs", "POST", body)
-    check(code == 200, f"a suite with a strange name is taken ({code} {text[:200]})")
+def opened(chromium, url):
+    """A page that has asked for what its first view shows. The last one goes: each holds a connection for its
+    events, of which a browser has six to a server."""
+    if shown:
+        shown.pop().go("about:blank")
+    page = chromium.page(url)
+    shown.append(page)
+    page.wait("document.body.dataset.ready || !document.getElementById('ask').hidden")
+    page.wait("!/Counting|Counted so far|Drawing the drive/.test(document.body.innerText)")
+    return page
+
+
+def document_of(page):
+    return page.evaluate("document.documentElement.outerHTML")
+
+
+def render(chromium, url):
+    """The document that the page has made of itself, without complaints."""
+    page = opened(chromium, url)
+    check(page.problems == [], f"{url.split('/', 3)[3] or '/'}: nothing goes wrong {page.problems}")
+    return document_of(page)
+
+
+def submit(server, suite, jobs, pool="nobody"):
+    """Jobs that nobody runs, of scenarios and a planner with a strange name."""
+    spec = {"key": "", "suite_id": "", "scenario_id": HOSTILE, "scenario_hash": "", "planner": HOSTILE, "planner_hash": "",
+            "pool": pool, "tier": "object", "model_hash": "", "sampler": "", "backend": "cpu", "revision": "", "seed": 0,
+            "priority": 0, "rollout_count": 1, "attempts_max": 1, "parent_job_id": 0, "prefix_key": "", "audit_key": ""}
+    body = json.dumps({"weight": 1, "common": spec, "jobs": [{"key": f"{suite}-{i}"[:64]} for i in range(jobs)]})
+    code, _, text = server.ask("/v1/suites/" + urllib.parse.quote(suite, safe="") + "/jobs", "POST", body)
+    if code != 200:
+        check(False, f"suite {suite} is taken ({code} {text[:200]})")
 
 
 def headers_and_origins(server):
@@ -107,29 +126,63 @@ def headers_and_origins(server):
     check(server.ask("/", fetch_site="cross-site")[0] == 200, "anybody may link to the page")
 
 
-def pages(chromium, profile, server, suite):
-    seen = render(chromium, profile, server.url + "/")
+def pages(chromium, server, suite):
+    seen = render(chromium, server.url + "/")
     check(HOSTILE.replace("<", "&lt;").replace(">", "&gt;") in seen, "a suite named after markup is shown as text")
     check('id="pwned"' not in seen and "<title>Swerve</title>" in seen, "and does nothing")
     check("&lt;i&gt;pool" in seen, "a pool's name likewise")
     check(suite in seen and "100%" in seen and "builtin:reference" in seen and "<time" in seen,
           "the suite that was run is shown, whole, with planner and date")
-    seen = render(chromium, profile, f"{server.url}/#/suite/{suite}")
+    seen = render(chromium, f"{server.url}/#/suite/{suite}")
     check("weather: fog" in seen and "road: urban" in seen, "a suite shows its slices")
     rows = re.findall(r'href="#/outcome/(\d+)"', seen)
     check(len(rows) == 2, f"and its two rollouts ({rows})")
-    seen = render(chromium, profile, f"{server.url}/#/suite/{suite}?branches=no")
+    seen = render(chromium, f"{server.url}/#/suite/{suite}?branches=no")
     check(len(re.findall(r'href="#/outcome/(\d+)"', seen)) == 1, "or its main line alone")
-    seen = render(chromium, profile, f"{server.url}/#/suite/{suite}?slice=weather:rain")
+    seen = render(chromium, f"{server.url}/#/suite/{suite}?slice=weather:rain")
     check("No rollout fits" in seen, "a slice without rollouts is empty")
     outcome = json.loads(server.ask("/v1/outcomes?limit=1")[2])["outcomes"][0]
-    seen = render(chromium, profile, f"{server.url}/#/outcome/{outcome['id']}")
+    page = opened(chromium, f"{server.url}/#/outcome/{outcome['id']}")
+    page.wait("document.querySelector('#stage canvas') !== null")
+    check(page.problems == [], f"a rollout: nothing goes wrong {page.problems}")
+    seen = document_of(page)
     check(outcome["trace_hash"] in seen and f"swerve replay {outcome['id']}" in seen, "a rollout shows hash and commands")
-    seen = render(chromium, profile, f"{server.url}/#/suite/nothing")
+    check("<canvas" in seen and "over it" in seen, "and plays it")
+    seen = document_of(opened(chromium, f"{server.url}/#/suite/nothing"))
     check("the store has no suite" in seen, "a suite that is not there is said to be so")
 
 
-def with_tokens(chromium, profile, work, store, suite):
+def keys_and_news(chromium, server, suite):
+    page = opened(chromium, server.url + "/")
+    page.wait("document.getElementById('live').className === 'on'")
+    submit(server, "newcomer", 1)
+    page.wait("document.querySelector('main').innerText.includes('newcomer')")
+    check(True, "a suite that is submitted appears by itself")
+    submit(server, "many", 60)
+    page = opened(chromium, f"{server.url}/#/suite/{suite}")
+    page.key("/")
+    check(page.evaluate("document.activeElement.name") == "verdict", "the key / leads to the filter")
+    page.evaluate("document.activeElement.blur()")
+    page.key("u")
+    page.wait("document.querySelector('h2') && document.querySelector('h2').textContent === 'Suites'")
+    check(page.evaluate("location.hash") == "#/", "the key u leads upwards")
+    for number in range(30):
+        submit(server, f"more-{number:02}", 1)
+    page = opened(chromium, server.url + "/")
+    page.wait("document.querySelectorAll('td.suite').length === 25")
+    first = page.evaluate("document.querySelector('td.suite').textContent")
+    page.key("n")
+    page.wait(f"document.querySelector('td.suite').textContent !== {json.dumps(first)}")
+    check("after=" in page.evaluate("location.hash"), "the key n leads to the next page")
+    page.wait("document.querySelectorAll('td.suite').length < 25")
+    page.key("p")
+    page.wait(f"document.querySelector('td.suite').textContent === {json.dumps(first)}")
+    check(page.problems == [], f"and p back {page.problems}")
+    page.size(420, 900)
+    check(page.evaluate("document.documentElement.scrollWidth") <= 420, "a phone need not scroll sideways")
+
+
+def with_tokens(chromium, work, store, suite):
     tokens = {}
     for role in ("read", "worker"):
         pool = ["--pool", "bulk"] if role == "worker" else []
@@ -138,10 +191,22 @@ def with_tokens(chromium, profile, work, store, suite):
         check(done.returncode == 0, f"a token with the role {role}: {done.stdout.strip()[:80]}")
         tokens[role] = (work / role).read_text(encoding="utf-8").strip()
     server = Server(store)
-    seen = render(chromium, profile, f"{server.url}/#/suite/{suite}")
-    form = re.search(r'<form id="ask"[^>]*>', seen)
-    check(form is not None and "hidden" not in form.group(0), "without a token the page asks for one")
+    page = opened(chromium, f"{server.url}/#/suite/{suite}")
+    check(not page.evaluate("document.getElementById('ask').hidden"), "without a token the page asks for one")
+    seen = document_of(page)
     check(seen.count(suite) == 0 and "weather" not in seen, "and shows nothing of the store")
+    for role, wanted in (("worker", "which may not"), ("read", "weather: fog")):
+        page = opened(chromium, f"{server.url}/#/suite/{suite}")  # a tab knows nothing of another's token
+        page.evaluate("document.getElementById('token').focus()")
+        page.type(tokens[role])
+        page.click("#ask button")
+        page.wait(f"document.body.innerText.includes({json.dumps(wanted)})")
+        check(True, f"with a token of the role {role}: {wanted}")
+        check(tokens[role] not in document_of(page) + page.evaluate("location.href + document.cookie"),
+              "the token is in no document, address or cookie")
+    page.click("#leave")
+    page.wait("!document.getElementById('ask').hidden && !document.body.innerText.includes('weather: fog')")
+    check(page.evaluate("sessionStorage.length") == 0, "a token that is forgotten is gone, and the data with it")
     for path in ("/v1/overview", "/v1/workers", f"/v1/suites/{suite}/slices", "/v1/outcomes"):
         check(server.ask(path)[0] == 401, f"{path} without a token: 401")
         check(server.ask(path, token=tokens["worker"])[0] == 403, f"{path} with a worker's token: 403")
@@ -150,13 +215,11 @@ def with_tokens(chromium, profile, work, store, suite):
 
 
 def main():
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
+    if browser.available() is None:
         print("chromium is not installed (scripts/setup test)", file=sys.stderr)
         sys.exit(1 if os.environ.get("CI") else 77)
-    with tempfile.TemporaryDirectory(prefix="swerve-dashboard-") as directory:
+    with tempfile.TemporaryDirectory(prefix="swerve-dashboard-") as directory, browser.Browser() as chromium:
         work = pathlib.Path(directory)
-        profile = work / "profile"
         store = str(work / "jobs.db")
         (work / "cruise.json").write_text(json.dumps(SCENARIO), encoding="utf-8")
         subprocess.run([SWERVE, "run", str(work / "cruise.json"), "--world", "object", "--store", store], check=True,
@@ -164,10 +227,11 @@ def main():
         server = Server(store)
         suite = json.loads(server.ask("/v1/suites")[2])["suites"][0]
         headers_and_origins(server)
-        submit_hostile(server)
-        pages(chromium, profile, server, suite)
+        submit(server, HOSTILE, 1, "<i>pool</i>")
+        pages(chromium, server, suite)
+        keys_and_news(chromium, server, suite)
         check(server.stop() == 0, "the server ends in order")
-        with_tokens(chromium, profile, work, store, suite)
+        with_tokens(chromium, work, store, suite)
     sys.exit(failures > 0)
 
 

@@ -63,7 +63,11 @@ export async function get(path, signal) {
 
 function askForToken(why) {
   stopEvents();
+  view.dispose();
+  view = {dispose() {}};
+  news = null;            /* what an earlier token saw */
   main.replaceChildren();
+  showPath([]);
   ask.hidden = false;
   document.getElementById('refused').textContent = why || '';
   document.getElementById('token').focus();
@@ -80,8 +84,9 @@ ask.addEventListener('submit', (event) => {
 
 document.getElementById('leave').addEventListener('click', () => {
   sessionStorage.removeItem(TOKEN_KEY);
-  location.hash = '#/';
-  show();
+  turn++;
+  askForToken('');
+  document.getElementById('leave').hidden = true;
 });
 
 /* What went wrong, in the place of the view; true: it is told. */
@@ -157,6 +162,12 @@ async function followEvents() {
     await new Promise((done) => { poll = setTimeout(done, wait); });
   }
 }
+
+/* A browser has six connections to a server: tabs that nobody looks at hold none of them. */
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) stopEvents();
+  else if (ask.hidden && !events) followEvents();
+});
 
 /* Calls `renew` when news come, but never twice within RENEW_MS nor while it still runs. */
 export function renewer(renew) {

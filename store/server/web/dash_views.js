@@ -117,7 +117,7 @@ function plannersOf(suite) {
 function progressCell(suite) {
   const p = progressOf(suite);
   const label = percent(p.done, p.of) + (p.byTick ? ' of ticks' : ' of jobs');
-  return [bar([['ticks', p.done]], p.of, label), el('span', {class: 'small soft'}, label)];
+  return el('div', {}, bar([['ticks', p.done]], p.of, label), el('span', {class: 'small soft'}, label));
 }
 
 function notes(suite) {
@@ -134,7 +134,7 @@ const suiteColumns = [
   ['Planner', '', plannersOf],
   ['Submitted', 'nowrap', (s) => when(s.submitted_s)],
   ['Progress', '', progressCell],
-  ['Verdicts', '', (s) => [verdictBar(s.rollouts, s.rollouts_total), ' ']],
+  ['Verdicts', '', (s) => verdictBar(s.rollouts, s.rollouts_total)],
   ['Pass', 'n', (s) => percent(s.rollouts.pass, judged(s.rollouts))],
   ['Rollouts', 'n', (s) => count(sum(s.rollouts)) + ' / ' + count(s.rollouts_total)],
   ['Cost', 'n', (s) => money(s.cost_uusd)],
