@@ -229,6 +229,9 @@ enum swerve_signal_light {
 struct swerve_signal_state {
     uint32_t signal; /* index in the map */
     uint32_t light;  /* enum swerve_signal_light */
+    /* From ego's front edge along its route to the signal's next stop line; negative: its route
+     * crosses none of them any more. */
+    double stop_ahead_m;
 };
 
 /* An earlier tick, as it was shown then. */

@@ -97,7 +97,7 @@ _VERTEX = (("x_m", "d"), ("y_m", "d"))
 _STOP_LINE = tuple((name, "d") for name in ("left_x_m", "left_y_m", "right_x_m", "right_y_m")) + (
     ("lane", "i"), ("signal", "i"))
 _SIGNAL = (("id", "64s"), ("first_lane", "I"), ("lane_count", "I"), ("first_stop_line", "I"), ("reserved", "I"))
-_SIGNAL_STATE = (("signal", "I"), ("light", "I"))
+_SIGNAL_STATE = (("signal", "I"), ("light", "I"), ("stop_ahead_m", "d"))
 _LINK = (("lane", "I"),)
 
 
@@ -259,7 +259,8 @@ class Observation(Record):
     """One tick of one session: session, tick, time_ns, bev_time_ns, camera_time_ns (3), x_m, y_m,
     heading_rad, speed_mps, accel_mps2, lat_accel_mps2, yaw_rate_rps, steer_rad, route (list of
     RoutePoint), bev and camera (3). Where objects were asked for: objects (list of Object), objects_source (of
-    OBJECT_SOURCES), objects_time_ns, signals (signal: index in the map; light: of LIGHTS). history: earlier observations of this session, oldest first, as many
+    OBJECT_SOURCES), objects_time_ns, signals (signal: index in the map; light: of LIGHTS; stop_ahead_m: from ego's front along its
+    route to the stop line, negative: none). history: earlier observations of this session, oldest first, as many
     as the planner's history_ticks, without pictures.
 
     bev is [channel][row][col] of bytes (occupancy, unseen, drivable, marking), camera[i] is

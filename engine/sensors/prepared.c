@@ -63,3 +63,14 @@ const struct route *prepared_route(const struct prepared *prepared)
 {
     return prepared->route;
 }
+
+const struct track_stop *prepared_route_stops(const struct prepared *prepared, uint32_t *count)
+{
+    const struct track_stops *stops = &prepared->traffic->stops;
+    *count = 0;
+    if (stops->first == NULL) {
+        return NULL;
+    }
+    *count = stops->first[TRAFFIC_TRACK_ROUTE + 1] - stops->first[TRAFFIC_TRACK_ROUTE];
+    return &stops->stops[stops->first[TRAFFIC_TRACK_ROUTE]];
+}

@@ -8,8 +8,11 @@
 #include "base/status.h"
 #include "schemas/scenario.h"
 
+#include <stdint.h>
+
 struct roadmap;
 struct route;
+struct track_stop;
 
 /* A scenario made ready for worlds: roadmap, route, precomputed raster layers. Immutable and
  * reference-counted; shared by all rollouts of a scenario, main line and branches, any seed. */
@@ -23,5 +26,7 @@ void prepared_unref(struct prepared *prepared); /* accepts NULL */
 const struct scenario *prepared_scenario(const struct prepared *prepared);
 const struct roadmap *prepared_roadmap(const struct prepared *prepared);
 const struct route *prepared_route(const struct prepared *prepared); /* ego's */
+/* Stop lines that ego's route crosses (engine/traffic/signals.h), in no order. */
+const struct track_stop *prepared_route_stops(const struct prepared *prepared, uint32_t *count);
 
 #endif

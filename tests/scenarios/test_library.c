@@ -4,6 +4,7 @@
  * Method: load every suite with the real loader and count over what it expands to. LIBRARY is the
  * directory, given by the build.
  */
+#include "base/check.h"
 #include "scenarios/scenarios.h"
 #include "tests/harness.h"
 
@@ -120,22 +121,25 @@ static void logged_drives_need_no_driver_model(void)
 
 static void every_kind_of_what_if_is_used(void)
 {
-    struct suite *suite = load("longtail.json");
+    static const char *const suites[] = {"longtail.json", "signals.json"};
     uint32_t used[INTERVENE_COUNT] = {0};
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        const struct scenario *scenario = &suite->entries[i].document->scenario;
-        for (uint32_t b = 0; b < scenario->branch_count; b++) {
-            for (uint32_t k = 0; k < scenario->branches[b].intervention_count; k++) {
-                used[scenario->branches[b].interventions[k].kind]++;
+    for (size_t n = 0; n < COUNT_OF(suites); n++) {
+        struct suite *suite = load(suites[n]);
+        for (uint32_t i = 0; i < suite->entry_count; i++) {
+            const struct scenario *scenario = &suite->entries[i].document->scenario;
+            for (uint32_t b = 0; b < scenario->branch_count; b++) {
+                for (uint32_t k = 0; k < scenario->branches[b].intervention_count; k++) {
+                    used[scenario->branches[b].interventions[k].kind]++;
+                }
             }
         }
+        suite_destroy(suite);
     }
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         if (used[k] == 0) {
             TEST_FAIL("expected a branch with intervention %d", k);
         }
     }
-    suite_destroy(suite);
 }
 
 static void the_readme_names_every_scenario(void)

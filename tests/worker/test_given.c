@@ -9,6 +9,7 @@
 #include "worker/given/given.h"
 
 #include "base/check.h"
+#include "engine/traffic/signals.h"
 
 #include <math.h>
 
@@ -193,8 +194,48 @@ static void maps_are_the_scenarios(void)
     rig_finish(&rig);
 }
 
+/* Signals say what they show, and how far ahead ego's route crosses their stop line. */
+static void signals_say_where_they_stop_ego(void)
+{
+    static uint32_t lane = 0;
+    static struct signal_phase red = {TRAFFIC_LIGHT_RED, 60};
+    static struct traffic_signal signals[2] = {
+        {.lane_count = 1, .lanes = &lane, .stop_m = 400, .phase_count = 1, .phases = &red},
+        {.lane_count = 1, .lanes = &lane, .stop_m = 100, .phase_count = 1, .phases = &red},
+    };
+    struct rig rig;
+    static struct given_objects given;
+    struct swerve_surroundings around;
+    rig_init(&rig);
+    maps_motorway(&rig.arena, &rig.scenario.map, 2, 1000);
+    rig.scenario.map.signal_count = 2;
+    rig.scenario.map.signals = signals;
+    rig_scenario(&rig, (struct pose){100, 0, 0}, 10, 0, 100);
+    rig_start(&rig);
+    signals_update(&rig.scenario.map, &rig.scene);
+    signals_hold(&rig.scenario.map, 1, TRAFFIC_LIGHT_GREEN, &rig.scene);
+    given_init(&given);
+    given_look(&given, 0, SWERVE_OBJECTS_NONE, &rig.scenario, &rig.scene, 0, &around);
+    EXPECT_INT(around.signal_count, 0);
+    static const struct {
+        double front_s_m, first_m, second_m;
+    } cases[] = {{100, 500, 800}, {599.5, 0.5, 300.5}, {601, -1, 299}, {950, -1, -1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        given_look(&given, SWERVE_WANTS_SIGNALS, SWERVE_OBJECTS_NONE, &rig.scenario, &rig.scene, 0,
+                   &around);
+        given_stops(&given, rig.prepared, cases[i].front_s_m);
+        EXPECT_INT(around.signal_count, 2);
+        EXPECT_INT(around.signals[0].light, SWERVE_SIGNAL_RED);
+        EXPECT_INT(around.signals[1].light, SWERVE_SIGNAL_GREEN);
+        EXPECT_NEAR(around.signals[0].stop_ahead_m, cases[i].first_m, 1e-6);
+        EXPECT_NEAR(around.signals[1].stop_ahead_m, cases[i].second_m, 1e-6);
+    }
+    rig_finish(&rig);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(sources_follow_world_and_wants), TEST(lists_hold_what_is_there),
-                    TEST(what_is_hidden_is_not_seen), TEST(maps_are_the_scenarios));
+                    TEST(what_is_hidden_is_not_seen), TEST(maps_are_the_scenarios),
+                    TEST(signals_say_where_they_stop_ego));
 }

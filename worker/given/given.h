@@ -61,6 +61,10 @@ void given_look(struct given_objects *given, uint32_t wants, enum swerve_objects
                 const struct scenario *scenario, const struct scene *scene, uint32_t dark,
                 struct swerve_surroundings *out);
 
+/* Says of the signals shown last how far ahead they stop ego, whose front edge is at front_s_m of
+ * its route. */
+void given_stops(struct given_objects *given, const struct prepared *prepared, double front_s_m);
+
 /* ---- the map ---- */
 
 struct given_map;

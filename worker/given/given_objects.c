@@ -7,6 +7,7 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "engine/sensors/visible.h"
+#include "engine/traffic/signals.h"
 #include "schemas/observation.h"
 
 #include <math.h>
@@ -179,7 +180,7 @@ void given_look(struct given_objects *given, uint32_t wants, enum swerve_objects
     uint32_t signals = (wants & SWERVE_WANTS_SIGNALS) != 0 ? scenario->map.signal_count : 0;
     for (uint32_t i = 0; i < signals; i++) {
         given->signals[i] = (struct swerve_signal_state){
-            i, light_shown((enum traffic_light)scene->signal_light[i])};
+            i, light_shown((enum traffic_light)scene->signal_light[i]), -1.0};
     }
     *out = (struct swerve_surroundings){
         .objects_source = source,
@@ -189,4 +190,17 @@ void given_look(struct given_objects *given, uint32_t wants, enum swerve_objects
         .signal_count = signals,
         .signals = given->signals,
     };
+}
+
+void given_stops(struct given_objects *given, const struct prepared *prepared, double front_s_m)
+{
+    uint32_t count;
+    const struct track_stop *stops = prepared_route_stops(prepared, &count);
+    for (uint32_t i = 0; i < count; i++) {
+        struct swerve_signal_state *signal = &given->signals[stops[i].signal];
+        double ahead_m = stops[i].s_m - front_s_m;
+        if (ahead_m >= 0.0 && (signal->stop_ahead_m < 0.0 || ahead_m < signal->stop_ahead_m)) {
+            signal->stop_ahead_m = ahead_m;
+        }
+    }
 }

@@ -6,7 +6,7 @@
  * curves, visibility and hiding places allow; find the acceleration that every object in ego's
  * path, or about to cross it, asks for; take the lowest; go there within comfortable jerk, unless
  * it is an emergency. It steers round a standing obstacle where its own direction of travel has
- * room.
+ * room. It waits for signals at their stop lines.
  *
  * Comfort stays inside nuPlan's bounds (longitudinal -4.05 .. 2.40 m/s2, jerk 4.13 m/s3).
  */
@@ -37,6 +37,10 @@
 #define HIDING_SPEED_MPS 8.3
 #define HIDING_LIMIT_MPS 17.0 /* posted limit up to which pedestrians are expected */
 #define SHIFT_RATE_MPS 1.2    /* sideways, when steering round something */
+#define YELLOW_DECEL_MPS2 3.0 /* who must brake harder than this drives on at yellow */
+#define RED_DECEL_MPS2 8.0    /* and at red who cannot stop at all */
+#define SIGNAL_AHEAD_M 120.0
+#define STOP_LINE_M 1.0 /* where ego stands before it */
 #define GRID_AHEAD_M 76.0
 #define NONE_MPS2 100.0
 
@@ -63,6 +67,7 @@ struct reference {
 /* One tick's view, shared by the steps below. */
 struct view {
     const struct swerve_observation *seen;
+    const struct swerve_surroundings *around;
     struct reference_session *session;
     struct frenet frenet; /* this tick's route */
     double speed_mps;
@@ -389,9 +394,32 @@ static struct demand object_demand(const struct view *view, struct perception_tr
     return yield(view, track);
 }
 
+/* A stop line that ego has to wait at is a leader that stands; it is no emergency. */
+static double signals_demand_mps2(const struct view *view)
+{
+    double v = view->speed_mps;
+    double wanted = NONE_MPS2;
+    for (uint32_t i = 0; i < view->around->signal_count; i++) {
+        const struct swerve_signal_state *signal = &view->around->signals[i];
+        bool yellow = signal->light == SWERVE_SIGNAL_YELLOW;
+        bool red = signal->light == SWERVE_SIGNAL_RED || signal->light == SWERVE_SIGNAL_RED_YELLOW;
+        double ahead_m = signal->stop_ahead_m;
+        double decel = yellow ? YELLOW_DECEL_MPS2 : RED_DECEL_MPS2;
+        if ((!yellow && !red) || ahead_m < 0.0 || ahead_m > SIGNAL_AHEAD_M ||
+            v * v > 2.0 * decel * ahead_m) {
+            continue;
+        }
+        double gap_m = dmath_max(ahead_m - STOP_LINE_M, 0.1);
+        double braking = -v * v / (2.0 * gap_m);
+        double follow = v * v > 1.2 * gap_m || gap_m < 1.0 ? braking : NONE_MPS2;
+        wanted = dmath_min(wanted, v < 0.3 && gap_m < 1.0 ? -1.0 : follow);
+    }
+    return wanted;
+}
+
 static struct demand all_demands(const struct view *view, double headway_s)
 {
-    struct demand worst = {NONE_MPS2, 0.0};
+    struct demand worst = {signals_demand_mps2(view), 0.0};
     for (uint32_t i = 0; i < PERCEPTION_TRACKS; i++) {
         struct perception_track *track = &view->session->perception.tracks[i];
         if (!track->live || !perception_trusted(track)) {
@@ -534,7 +562,8 @@ static double settle_accel(struct reference_session *session, double speed_mps, 
 }
 
 static void decide(struct reference_session *session, const struct reference_parameters *parameters,
-                   const struct swerve_observation *seen, struct swerve_action *action)
+                   const struct swerve_observation *seen, const struct swerve_surroundings *around,
+                   struct swerve_action *action)
 {
     if (seen->route_count < 2 || seen->bev == NULL) {
         action->accel_mps2 = settle_accel(session, seen->speed_mps, -2.0, 0.0);
@@ -543,6 +572,7 @@ static void decide(struct reference_session *session, const struct reference_par
     }
     struct view view = {
         .seen = seen,
+        .around = around,
         .session = session,
         .speed_mps = dmath_max(seen->speed_mps, 0.0),
         .front_m = 0.5 * session->length_m,
@@ -606,10 +636,11 @@ static int reference_reset(void *planner, const struct swerve_episode *episode, 
     return 0;
 }
 
-static int reference_act(void *planner, uint32_t count,
-                         const struct swerve_observation *observations,
-                         struct swerve_action *actions, uint8_t *failed, char *error_text,
-                         uint32_t error_bytes)
+static int reference_plan(void *planner, uint32_t count,
+                          const struct swerve_observation *observations,
+                          const struct swerve_surroundings *surroundings,
+                          struct swerve_answer *answers, uint8_t *failed, char *error_text,
+                          uint32_t error_bytes)
 {
     (void)failed;
     (void)error_text;
@@ -617,18 +648,18 @@ static int reference_act(void *planner, uint32_t count,
     struct reference *self = planner;
     for (uint32_t i = 0; i < count; i++) {
         decide(&self->sessions[observations[i].session], &self->parameters, &observations[i],
-               &actions[i]);
+               &surroundings[i], &answers[i].action);
     }
     return 0;
 }
 
 const struct swerve_planner_ops planner_builtin_reference_ops = {
     .abi_version = SWERVE_PLANNER_ABI_VERSION,
-    .wants = SWERVE_WANTS_BEV,
+    .wants = SWERVE_WANTS_BEV | SWERVE_WANTS_SIGNALS,
     .name = "reference",
     .open = reference_open,
     .close = free,
     .reset = reference_reset,
-    .act = reference_act,
+    .plan = reference_plan,
     .fork = planner_builtin_fork,
 };

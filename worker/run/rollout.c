@@ -158,6 +158,9 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
                            struct rollout **out, struct error *error)
 {
     struct rollout *rollout = NULL;
+    if (job->scenario->map.signal_count == 0) {
+        wants &= ~(uint32_t)SWERVE_WANTS_SIGNALS; /* nothing more is shown than without */
+    }
     if ((wants & SWERVE_WANTS_MAP) != 0 && job->map == NULL) {
         TRY(given_map_create(job->prepared, &job->map, error));
     }
@@ -351,6 +354,10 @@ static void look_around(struct rollout *rollout, const struct scene *scene, uint
     }
     given_look(rollout->given, rollout->wants, rollout->job->objects_source, rollout->job->scenario,
                scene, dark, &rollout->around);
+    if (rollout->around.signal_count > 0) {
+        given_stops(rollout->given, rollout->job->prepared,
+                    rollout->route_s_m + rollout->job->scenario->ego.length_m / 2);
+    }
     rollout->objects_digest =
         trace_digest(1, (const uint8_t *)rollout->around.objects,
                      rollout->around.object_count * sizeof rollout->around.objects[0]);

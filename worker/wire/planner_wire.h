@@ -182,7 +182,7 @@ _Static_assert(sizeof(struct swerve_map_area) == 16, "wire layout");
 _Static_assert(sizeof(struct swerve_map_stop_line) == 40, "wire layout");
 _Static_assert(sizeof(struct swerve_map_signal) == 80, "wire layout");
 _Static_assert(sizeof(struct swerve_object) == 96, "wire layout");
-_Static_assert(sizeof(struct swerve_signal_state) == 8, "wire layout");
+_Static_assert(sizeof(struct swerve_signal_state) == 16, "wire layout");
 _Static_assert(sizeof(struct swerve_trajectory_point) == 40, "wire layout");
 _Static_assert(sizeof(struct swerve_route_point) == 28, "wire layout");
 _Static_assert(sizeof(struct swerve_log_point) == 40, "wire layout");
