@@ -60,7 +60,7 @@ ROOMS = {
     "worker/correlate": ["engine/worlds", "scheduler"],
     "worker/traceability": ["worker/report"],
     "worker/risk": ["worker/report", "scenarios/coverage"],
-    "worker/dossier": ["worker/risk", "scenarios/protocol", "scenarios/coverage"],
+    "worker/dossier": ["worker/risk", "worker/traceability", "scenarios/protocol", "scenarios/coverage"],
     "worker/datagen": ["worker/run"],
     "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],

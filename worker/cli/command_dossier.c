@@ -22,6 +22,7 @@ struct dossier_options {
     const char *suite; /* in the store; NULL: the newest */
     const char *protocols;
     const char *exposure; /* NULL: no chapter on risk */
+    const char *items;    /* register of hazards and requirements; NULL: no chapter on it */
     const char *output;   /* NULL: stdout */
 };
 
@@ -103,6 +104,21 @@ static enum status write_text(const struct dossier_options *options,
     return status;
 }
 
+/* Hazards and requirements against the suite. */
+struct dossier_trace {
+    struct trace_register *items;
+    struct trace_matrix matrix;
+};
+
+static enum status read_trace(const struct dossier_options *options, const struct suite *suite,
+                              const struct summary *summary, struct dossier_trace *trace,
+                              struct error *error)
+{
+    char found[LIMIT_PATH_BYTES];
+    TRY(trace_register_load(cli_suite_path(options->items, found), &trace->items, error));
+    return trace_matrix_make(trace->items, suite, summary, &trace->matrix, error);
+}
+
 static enum status write_dossier(const struct dossier_options *options, struct error *error)
 {
     static struct summary summary;
@@ -111,6 +127,7 @@ static enum status write_dossier(const struct dossier_options *options, struct e
     struct coverage *coverage = NULL;
     struct protocol_register *protocols = NULL;
     struct dossier_risk risk = {0};
+    struct dossier_trace trace = {0};
     enum status status = suite_load(options->path, &suite, error);
     THEN(status, coverage_load(suite, &coverage, error));
     if (options->protocols != NULL) {
@@ -119,6 +136,9 @@ static enum status write_dossier(const struct dossier_options *options, struct e
     bool read = status == STATUS_OK && options->store_url != NULL;
     if (read) {
         status = read_results(options, store_suite, &summary, &risk, error);
+    }
+    if (options->items != NULL) {
+        THEN(status, read_trace(options, suite, read ? &summary : NULL, &trace, error));
     }
     if (status == STATUS_OK) {
         struct dossier_request request = {
@@ -131,12 +151,15 @@ static enum status write_dossier(const struct dossier_options *options, struct e
             .summary = read ? &summary : NULL,
             .studies = risk.studies,
             .study_count = risk.count,
+            .traceability = trace.items != NULL ? &trace.matrix : NULL,
             .version = SWERVE_VERSION,
             .revision = revision_hash,
         };
         status = write_text(options, &request, error);
     }
     risk_finish(&risk);
+    trace_matrix_finish(&trace.matrix);
+    trace_register_destroy(trace.items);
     if (read) {
         summary_finish(&summary);
     }
@@ -155,6 +178,8 @@ int command_dossier(int argc, char **argv)
         {"--suite", "ID", "of the store's suites (the newest)", .text = &options.suite},
         {"--protocols", "REGISTER", "a chapter on scenarios named after test protocols",
          .text = &options.protocols},
+        {"--register", "FILE", "a chapter on hazards, triggering conditions and requirements",
+         .text = &options.items},
         {"--exposure", "FILE", "a chapter on risk, from how often traffic brings situations about",
          .text = &options.exposure},
         {"--output", "FILE", "write there instead of to stdout", .text = &options.output},

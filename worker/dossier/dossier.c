@@ -238,6 +238,10 @@ static void write_missing(const struct dossier_request *request, const struct do
     } else if (unverified > 0) {
         fprintf(out, "* Protocols: %u values rest on no source that was at hand.\n", unverified);
     }
+    if (request->traceability == NULL) {
+        fputs("* Traceability: no register of hazards and requirements was named (--register).\n",
+              out);
+    }
     if (request->studies == NULL) {
         fputs("* Risk: no exposures were named (--exposure), so nothing here says how often "
               "anything happens.\n",
@@ -268,6 +272,9 @@ enum status dossier_write(const struct dossier_request *request, struct error *e
         write_risk(request);
     }
     write_coverage(request);
+    if (request->traceability != NULL) {
+        trace_matrix_chapter(request->traceability, request->out);
+    }
     if (request->protocols != NULL) {
         unverified = write_protocols(request);
     }

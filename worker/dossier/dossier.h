@@ -13,6 +13,7 @@
 #include "scenarios/protocol/protocol.h"
 #include "worker/report/summary.h"
 #include "worker/risk/risk.h"
+#include "worker/traceability/traceability.h"
 
 #include <stdio.h>
 
@@ -26,6 +27,7 @@ struct dossier_request {
     const struct summary *summary;       /* of that suite; NULL: no results */
     const struct risk_study *studies;    /* of the summary; NULL: no chapter on risk */
     uint32_t study_count;
+    const struct trace_matrix *traceability; /* NULL: no chapter on it */
     const char *version;
     const char *revision; /* of this binary's simulation sources */
     FILE *out;

@@ -141,9 +141,9 @@ static void put_markdown(const char *text, FILE *out)
     }
 }
 
-static void put_kind(const struct trace_matrix *matrix, int kind, FILE *out)
+static void put_kind(const struct trace_matrix *matrix, int kind, const char *level, FILE *out)
 {
-    fprintf(out, "\n## %c%ss\n\n| id | text | source | scenarios | driven | pass | |\n",
+    fprintf(out, "\n%s %c%ss\n\n| id | text | source | scenarios | driven | pass | |\n", level,
             kind_texts[kind][0] - 'a' + 'A', kind_texts[kind] + 1);
     fputs("|---|---|---|---|---|---|---|\n", out);
     for (uint32_t i = 0; i < matrix->items->count[kind]; i++) {
@@ -158,19 +158,33 @@ static void put_kind(const struct trace_matrix *matrix, int kind, FILE *out)
     }
 }
 
-void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out)
+static void put_register(const struct trace_matrix *matrix, FILE *out)
 {
-    char name[LIMIT_ID_BYTES];
-    fputs("# Traceability: ", out);
-    put_markdown(matrix->suite->title, out);
     fputs("\n\nRegister: ", out);
     put_markdown(matrix->items->title, out);
     fprintf(out,
             ". %u of %u concrete scenarios name nothing of it. \"No scenario\" marks what is not "
             "covered.\n",
             matrix->unlinked, matrix->suite->entry_count);
+}
+
+void trace_matrix_chapter(const struct trace_matrix *matrix, FILE *out)
+{
+    fputs("\n## Traceability", out);
+    put_register(matrix, out);
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
-        put_kind(matrix, k, out);
+        put_kind(matrix, k, "###", out);
+    }
+}
+
+void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out)
+{
+    char name[LIMIT_ID_BYTES];
+    fputs("# Traceability: ", out);
+    put_markdown(matrix->suite->title, out);
+    put_register(matrix, out);
+    for (int k = 0; k < TRACE_KIND_COUNT; k++) {
+        put_kind(matrix, k, "##", out);
     }
     fputs("\n## Matrix\n\n| hazard | triggering condition | requirement | scenario | concrete | "
           "driven | pass | | fails in |\n|---|---|---|---|---|---|---|---|---|\n",

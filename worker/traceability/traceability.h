@@ -75,6 +75,8 @@ const char *trace_row_scenario(const struct trace_matrix *matrix, const struct t
 
 void trace_matrix_print(const struct trace_matrix *matrix, FILE *out);
 void trace_matrix_csv(const struct trace_matrix *matrix, FILE *out);
+/* Hazards, conditions and requirements with results, as a chapter of another document. */
+void trace_matrix_chapter(const struct trace_matrix *matrix, FILE *out);
 void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out);
 /* New reference or NULL. */
 json_t *trace_matrix_json(const struct trace_matrix *matrix);

@@ -88,6 +88,18 @@ exposures_have_a_chapter() {
     says a.md 'no exposures were named'
     code 2 "$swerve" dossier some.json --exposure exposure.json
 }
+requirements_have_a_chapter() {
+    sed 's/"horizon_s"/"traceability": {"hazards": ["H1"], "requirements": ["R1"]}, "horizon_s"/' drive.json >traced.json
+    sed 's/drive.json/traced.json/' some.json >traced_suite.json
+    echo '{"title": "made up", "hazards": [{"id": "H1", "text": "one"}],
+        "triggering_conditions": [{"id": "C1", "text": "dark", "hazards": ["H1"]}],
+        "requirements": [{"id": "R1", "text": "touch nothing", "hazards": ["H1"]}]}' >trace_items.json
+    code 0 "$swerve" run traced_suite.json --world object --store t.db
+    code 0 "$swerve" dossier traced_suite.json --store t.db --register trace_items.json
+    says out '| R1 | touch nothing |  | 3 | 3 | 1 | fail |'
+    says out '| C1 | dark |  | 0 | 0 | 0 | no scenario |'
+    says a.md 'no register of hazards and requirements was named'
+}
 the_argument_is_the_page() {
     tail -n "$(wc -l <"$root/docs/credibility.md")" a.md | cmp -s - "$root/docs/credibility.md" ||
         fail "the argument differs from docs/credibility.md"
@@ -106,6 +118,7 @@ t the_same_store_gives_the_same_bytes
 t what_is_missing_is_named
 t protocols_have_a_chapter
 t exposures_have_a_chapter
+t requirements_have_a_chapter
 t the_argument_is_the_page
 t mistakes_leave_what_was_there
 echo "1..$count" >&3
