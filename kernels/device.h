@@ -52,7 +52,7 @@ enum {
 #define DEVICE_NO_MAP UINT32_MAX
 
 /* Parts of a slot's layout that lie in its layout() as bytes; the device draws the others from the
- * slot's drawing(). */
+ * slot's draw list. */
 enum device_given {
     DEVICE_GIVEN_BEV = 1,
     DEVICE_GIVEN_CAMERAS = 2,

@@ -1,9 +1,9 @@
 /*
- * Drawing: what goes up of a slot's layout in place of its bytes, when the device draws it: the
+ * Draw list: what goes up of a slot's layout in place of its bytes, when the device draws it: the
  * agents that a lidar may see, prepared with the host's trigonometry, and where the map is sampled.
  * One per slot lies in pinned memory, the head, then its agents, then what the cameras need; only
- * the bytes in use cross the bus. The layout that comes of it (kernels/cuda/drawing*.cu) has the
- * bytes of engine/sensors/layout.c.
+ * the bytes in use cross the bus. The layout that comes of it (kernels/cuda/student/draw_list*.cu)
+ * has the bytes of engine/sensors/layout.c.
  *
  * What does not fit (more agents, say) the host draws: device_slot.given says so.
  */
@@ -23,11 +23,12 @@ enum {
     DRAW_LIST_CAMERA_BYTES_MAX = 64 << 10, /* the shipped library: 25 KB at most, 3.6 on average */
 };
 
-/* The degree, ego and the window's place are in the slot's record (kernels/device.h). */
+/* The conditioning, ego and the window's place are in the slot's record (kernels/device.h). */
 struct draw_list {
-    uint32_t bytes;        /* in use, from here on; a multiple of DRAW_LIST_ALIGN */
-    uint32_t map;          /* its number; not read in degree none */
-    uint32_t agent_count;  /* of struct lidar_agent, behind this head; 0 but in degree agents */
+    uint32_t bytes; /* in use, from here on; a multiple of DRAW_LIST_ALIGN */
+    uint32_t map;   /* its number; not read with conditioning none */
+    uint32_t
+        agent_count; /* of struct lidar_agent, behind this head; 0 but with conditioning agents */
     uint32_t camera_at;    /* where the cameras' part begins, in bytes from here */
     uint32_t camera_bytes; /* 0: none */
     uint32_t reserved[3];

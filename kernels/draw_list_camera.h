@@ -112,7 +112,7 @@ struct screen_command {
 };
 
 /* What agents add to a picture, in the order of drawing. The lists are elsewhere: the caller's
- * arrays, or what lies behind a drawing. */
+ * arrays, or what lies behind a draw list. */
 struct screen_list {
     const struct screen_command *commands;
     const struct screen_point *points;
@@ -120,7 +120,7 @@ struct screen_list {
 };
 
 /* A slot's three pictures; behind this head lie the commands of all of them, then the points. Of
- * the degrees without agents there are none. */
+ * the conditionings without agents there are none. */
 struct draw_list_cameras {
     uint32_t command_count, point_count;    /* of the whole */
     uint32_t commands[PICTURE_CAMERAS + 1]; /* those of camera c: from [c] up to [c + 1] */

@@ -7,13 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The job that an outcome is about: its own, or the one that its twin repeats. */
+/* The job that an outcome is about: its own, or the one that its audit job repeats. */
 static int64_t subject(const struct outcome *outcome)
 {
     return outcome->audit_of != 0 ? outcome->audit_of : outcome->job_id;
 }
 
-/* Order by subject, branch, student before twin, id. */
+/* Order by subject, branch, student before audit job, id. */
 static int compare(const void *left, const void *right)
 {
     const struct outcome *a = *(const struct outcome *const *)left;

@@ -1,6 +1,6 @@
 /*
  * Agreement: how well two tiers agree on the same questions. A job that was sampled for audit and
- * its twin on the teacher give one pair of outcomes per rollout; from pairs come shares with
+ * its audit job on the teacher give one pair of outcomes per rollout; from pairs come shares with
  * intervals, by slice or overall. Pure functions over records.
  *
  * Only pairs in which both sides gave a verdict on the planner (pass or fail) are compared; the
@@ -21,13 +21,13 @@
 
 struct agreement_pair {
     const struct outcome *student; /* the audited one */
-    const struct outcome *teacher; /* its twin's */
+    const struct outcome *teacher; /* its audit job's */
 };
 
-/* Joins the outcomes of one suite (any order): twin's audit_of = job_id, equal branch_id. Pairs
- * come in the order of the students' (job_id, branch_id). pairs[count / 2] is enough;
- * scratch[count] is overwritten. Returns how many; twins whose other half is not there are left
- * out. */
+/* Joins the outcomes of one suite (any order): audit job's audit_of = job_id, equal branch_id.
+ * Pairs come in the order of the students' (job_id, branch_id). pairs[count / 2] is enough;
+ * scratch[count] is overwritten. Returns how many; audit jobs whose other half is not there are
+ * left out. */
 uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
                         const struct outcome **scratch, struct agreement_pair *pairs);
 

@@ -103,7 +103,7 @@ bool audit_sampled(const char *key, double rate)
     return (double)(bits >> 11) * 0x1p-53 < rate;
 }
 
-void audit_twin_key(const char *teacher_key, char out[SHA256_HEX_BYTES])
+void audit_job_key(const char *teacher_key, char out[SHA256_HEX_BYTES])
 {
     uint8_t digest[SHA256_BYTES];
     hash_of("audit twin", teacher_key, digest);

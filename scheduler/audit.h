@@ -1,7 +1,7 @@
 /*
  * Audit sampling: which student jobs the teacher runs as well. The choice is a pure function of the
- * job's key and a policy, so that running a suite again asks for the same twins, and a higher rate
- * only adds to them.
+ * job's key and a policy, so that running a suite again asks for the same audit jobs, and a higher
+ * rate only adds to them.
  *
  * Policy document: {"rate": 0.05, "safety_critical_rate": 0.1, "slices": [{"kind": "weather",
  * "value": "fog", "rate": 0.2}]}; every rate lies in 0..1, the highest that applies counts.
@@ -43,8 +43,8 @@ double audit_rate(const struct audit_policy *policy, const struct slices *slices
 /* Whether the job of this key is among them. */
 bool audit_sampled(const char *key, double rate);
 
-/* Key of the twin that runs as `teacher` (a job spec with its own key): apart from that of the same
- * job run for its own sake, so that both may stand in one suite. */
-void audit_twin_key(const char *teacher_key, char out[SHA256_HEX_BYTES]);
+/* Key of the audit job that runs as `teacher` (a job spec with its own key): apart from that of the
+ * same job run for its own sake, so that both may stand in one suite. */
+void audit_job_key(const char *teacher_key, char out[SHA256_HEX_BYTES]);
 
 #endif

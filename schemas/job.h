@@ -74,7 +74,7 @@ struct job_lease {
 
 /* A job that was lost this often is suspected of killing its workers: it is run with nothing beside
  * it. Once is no ground: machines come and go. */
-enum { JOB_LOST_SUSPECT = 2 };
+enum { JOB_LOST_POISON = 2 };
 
 enum completion_kind {
     COMPLETION_DONE = 0,  /* outcomes attached, one per rollout */

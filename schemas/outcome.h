@@ -128,8 +128,8 @@ struct outcome {
         evidence_hash[SHA256_HEX_BYTES]; /* artifact: PNG of the flagged frame; "": none was kept */
     /* Filled by the store from the job; not looked at in a completion. */
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
-    int64_t audit_of;      /* the job whose twin produced this (a second opinion, not a result of
-                              the suite's own; pairs join by branch_id); 0: a result */
+    int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
+                         the suite's own; pairs join by branch_id); 0: a result */
 };
 
 extern const char *const tier_names[TIER_COUNT];

@@ -8,9 +8,9 @@
  * compresses the whole with zstd. A branch's ticks begin at its fork; the earlier ones are the main
  * line's.
  *
- * A job of a learned tier has a film after its last rollout: what the model generated cannot be
+ * A job of a learned tier has keyframes after its last rollout: what the model generated cannot be
  * redrawn, so a few frames are kept: a trace_keyframe_header, then `frame_count` struct
- * trace_keyframe by rollout, then by tick. A branch's film begins at its fork, as its ticks do.
+ * trace_keyframe by rollout, then by tick. Those of a branch begin at its fork, as its ticks do.
  *
  * What planners wrote to stderr follows last, where any did: a trace_output_header, then for each
  * such rollout, in order, a struct trace_output and its text. A branch's text begins at its fork.
@@ -33,7 +33,7 @@
 /* Of one rollout's text. */
 enum { TRACE_OUTPUT_BYTES_MAX = 4096 };
 
-/* The part of the grid that a film keeps: all columns, 12 m behind ego to 52 m ahead. */
+/* The part of the grid that a keyframe keeps: all columns, 12 m behind ego to 52 m ahead. */
 enum { TRACE_KEYFRAME_FIRST_ROW = 8, TRACE_KEYFRAME_ROWS = 128 };
 
 struct trace_file_header {

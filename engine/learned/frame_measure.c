@@ -1,5 +1,6 @@
 /*
- * Signs: loops over two frames and a layout, and what their sums say; see frame_measure.h.
+ * Frame statistics: loops over two frames and a layout, and what their sums say; see
+ * frame_measure.h.
  */
 #include "engine/learned/frame_measure.h"
 

@@ -1,7 +1,7 @@
 /*
- * Signs: what a learned world measures of each frame it commits, for the worker's health checks.
- * Sums of bytes in integers (kernels/frame_sums.h), made here or by a device, and the figures
- * that follow from them: neither depends on the machine.
+ * Frame statistics: what a learned world measures of each frame it commits, for the worker's health
+ * checks. Sums of bytes in integers (kernels/frame_sums.h), made here or by a device, and the
+ * figures that follow from them: neither depends on the machine.
  */
 #ifndef SWERVE_ENGINE_LEARNED_FRAME_MEASURE_H
 #define SWERVE_ENGINE_LEARNED_FRAME_MEASURE_H

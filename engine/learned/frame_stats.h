@@ -1,5 +1,5 @@
 /*
- * Signs of a generated frame, as the worker's health checks read them.
+ * Statistics of a generated frame, as the worker's health checks read them.
  */
 #ifndef SWERVE_ENGINE_LEARNED_FRAME_STATS_H
 #define SWERVE_ENGINE_LEARNED_FRAME_STATS_H
@@ -36,7 +36,7 @@ struct frame_stats {
     double ego_step_m;         /* ego's motion in this tick */
     double jump_m;             /* largest unexplained step of an extracted agent (map, none) */
     uint32_t lost_agents;      /* extracted agents that vanished in view (map, none) */
-    uint32_t horizon_ticks;    /* trusted horizon of the model in this degree */
+    uint32_t horizon_ticks;    /* trusted horizon of the model with this conditioning */
     uint32_t agent_count;      /* agents near the window (agents), else 0 */
     struct agent_stats agents[AGENT_GATES_MAX];
 };

@@ -51,7 +51,8 @@ void model_close(struct model *model); /* accepts NULL */
 
 const struct model_config *model_config(const struct model *model);
 const char *model_hash(const struct model *model); /* SHA-256 of the file, hex */
-/* "<degree>/euler<steps>/<fp32|bf16|int8>": with the hash, all that decides the model's bits. */
+/* "<conditioning>/euler<steps>/<fp32|bf16|int8>": with the hash, all that decides the model's bits.
+ */
 void model_sampler(const struct model *model, enum conditioning conditioning,
                    char out[LIMIT_ID_BYTES]);
 /* Multiplications and additions of one tick of one slot, from the shapes. */

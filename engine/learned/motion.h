@@ -1,8 +1,8 @@
 /*
- * Motion-compensated frame: what a tick of the degrees `map` and `none` begins with
- * (engine/model.md, "The moved frame"): the previous BEV frame in the present window, its returns
- * carried on by the velocities that the frame itself holds. It stands in the context's layout slot
- * and is the residual base.
+ * Motion-compensated frame: what a tick of the conditionings `map` and `none` begins with
+ * (engine/model.md, "The motion-compensated frame"): the previous BEV frame in the present window,
+ * its returns carried on by the velocities that the frame itself holds. It stands in the context's
+ * layout slot and is the residual base.
  *
  * Integers alone, and sums whose order does not matter, so that every backend and the trainer get
  * the same bits. kernels/cuda/student/motion.cu gathers what this file scatters.
@@ -24,7 +24,7 @@ struct motion_sums {
     int64_t velocity[WINDOW_POSITIONS][2];
 };
 
-/* Of input: degree (map or none), window, the newest page and, in `map`, channels 12..19 of
+/* Of input: conditioning (map or none), window, the newest page and, in `map`, channels 12..19 of
  * layout_bev. out[FRAME_BEV_BYTES], not aliased. */
 void motion_frame(const struct forward_input *input, struct motion_sums *sums, uint8_t *out);
 

@@ -1,7 +1,8 @@
 /*
- * Extract: where the scenario's agents are in a generated world. In the degrees `map` and `none`
- * nobody but the model moves agents; scoring still needs boxes. Each agent of the scenario is
- * tracked from its true start through the generated frames, by their returns and velocity channels.
+ * Extract: where the scenario's agents are in a generated world. In the conditionings `map` and
+ * `none` nobody but the model moves agents; scoring still needs boxes. Each agent of the scenario
+ * is tracked from its true start through the generated frames, by their returns and velocity
+ * channels.
  *
  * Only agents of the scenario are followed; what the model invents beside them is not in the scene.
  * Static agents stay where the scenario put them. Who is hidden or outside the window at the start

@@ -60,9 +60,9 @@ void layout_bev(const struct prepared *prepared, const struct scene *scene,
                 const struct anchor *anchor, struct window window, enum conditioning conditioning,
                 uint8_t *bev);
 
-/* What a device draws the same from, its cameras left out: drawing has room of DRAW_LIST_BYTES_MAX,
- * and names the prepared scenario's map `map`. False: there is more than fits; then it describes no
- * agents, and cameras may still be added to it. */
+/* What a device draws the same from, its cameras left out: the list has room of
+ * DRAW_LIST_BYTES_MAX, and names the prepared scenario's map `map`. False: there is more than fits;
+ * then it describes no agents, and cameras may still be added to it. */
 struct draw_list; /* kernels/draw_list.h */
 bool layout_describe(const struct prepared *prepared, const struct scene *scene,
                      const struct anchor *anchor, struct window window,
@@ -77,7 +77,8 @@ void layout_cameras(const struct prepared *prepared, const struct scene *scene,
 bool layout_describe_cameras(const struct prepared *prepared, const struct scene *scene,
                              enum conditioning conditioning, struct draw_list *draw_list);
 
-/* The conditions vector, degree included; before: ego one tick earlier (the same at tick 0). */
+/* The conditions vector, conditioning included; before: ego one tick earlier (the same at tick 0).
+ */
 void layout_conditions(const struct prepared *prepared, const struct scene *scene,
                        const struct ego_state *before, const struct anchor *anchor,
                        struct window window, enum conditioning conditioning,

@@ -1,5 +1,5 @@
 /*
- * The conditions vector of a tick (engine/model.md): degree, weather, light, ego's state and
+ * The conditions vector of a tick (engine/model.md): conditioning, weather, light, ego's state and
  * motion, its place in the window, and language tags. Language comes in as a bag of hashed words:
  * a small, fixed vocabulary of slices and prompts needs no more, and any other text is harmless.
  */

@@ -1,5 +1,5 @@
 /*
- * Stage internals, for the worlds of this room.
+ * Prepared scenario: internals, for the worlds of this room.
  */
 #ifndef SWERVE_ENGINE_SENSORS_PREPARED_INTERNAL_H
 #define SWERVE_ENGINE_SENSORS_PREPARED_INTERNAL_H

@@ -162,7 +162,7 @@ struct world_ops {
      * before the next step is of no use. NULL member: a world that keeps nothing far away. */
     bool (*slot_state_prefetch)(struct world *world, const void *state);
 
-    /* Signs of the newest frame; borrowed until the next step, reset, restore or release. NULL
+    /* Statistics of the newest frame; borrowed until the next step, reset, restore or release. NULL
      * member: a world with nothing to tell (object, replay). */
     const struct frame_stats *(*slot_frame_stats)(const struct world *world, uint32_t slot);
     /* NULL member: a world that keeps no such account. */

@@ -336,12 +336,13 @@ static enum status slot_intervene(struct world *world, uint32_t index,
     const struct learned_world *self = learned_of(world);
     struct learned_slot *slot = learned_occupied(world, index);
     if (intervention->kind != INTERVENE_CONDITIONS && self->conditioning != CONDITIONING_AGENTS) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "world %s: in layout degree \"%s\" the model moves the agents; expected "
-                         "an intervention on conditions (or degree \"agents\"), found kind %d of "
-                         "agent %d",
-                         world->ops->name, conditioning_names[self->conditioning],
-                         (int)intervention->kind, intervention->agent);
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "world %s: in conditioning \"%s\" the model moves the agents; expected "
+            "an intervention on conditions (or conditioning \"agents\"), found kind %d of "
+            "agent %d",
+            world->ops->name, conditioning_names[self->conditioning], (int)intervention->kind,
+            intervention->agent);
     }
     return drive_intervene(&slot->drive, intervention, error);
 }

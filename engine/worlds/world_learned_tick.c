@@ -1,7 +1,7 @@
 /*
  * One tick of a learned world: everybody is moved, a page taken for each slot, layouts and
  * conditions drawn by threads, the batch computed by the backend, and what came of it told in the
- * slots' signs.
+ * slots' frame statistics.
  */
 #include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"

@@ -1,6 +1,6 @@
 /*
- * Store: the job store's API. One table of functions, several faces: embedded SQLite, the HTTP
- * client, PostgreSQL later; one conformance suite that every face passes. Nothing here is
+ * Store: the job store's API. One table of functions, several backends: embedded SQLite, the HTTP
+ * client, PostgreSQL later; one conformance suite that every backend passes. Nothing here is
  * particular to SQL.
  *
  * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
@@ -89,8 +89,8 @@ struct store_suite_status {
     int64_t jobs[JOB_STATE_COUNT];
     int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
     int64_t rollouts[VERDICT_COUNT];
-    int64_t rollouts_audit; /* of twins, whatever their verdict: in none of the other counts */
-    int64_t audits_dead;    /* twins among the dead jobs: no question is left open by them */
+    int64_t rollouts_audit; /* of audit jobs, whatever their verdict: in none of the other counts */
+    int64_t audits_dead;    /* audit jobs among the dead jobs: no question is left open by them */
     int64_t ticks;          /* simulated for results that count; the shared prefix once */
     int64_t prefix_ticks_saved;
     int64_t metres_mm;              /* of results that count */
@@ -128,7 +128,7 @@ struct store_ledger_row {
     char pool[LIMIT_ID_BYTES];
     char device[LIMIT_ID_BYTES];
     enum tier tier;
-    bool audit;               /* attempts at twins */
+    bool audit;               /* attempts at audit jobs */
     char end[LIMIT_ID_BYTES]; /* how the attempt ended: done, flagged, failed, released, lost, stale
                                */
     struct ledger_totals totals;
@@ -180,7 +180,7 @@ struct store_slice {
     char value[LIMIT_ID_BYTES];
     int64_t rollouts[VERDICT_COUNT]; /* main lines alone */
     int64_t branches[VERDICT_COUNT];
-    int64_t audited; /* rollouts of twins where both sides pass or fail .. */
+    int64_t audited; /* rollouts of audit jobs where both sides pass or fail .. */
     int64_t agreed;  /* .. and where both say the same */
 };
 
@@ -209,9 +209,9 @@ struct store_ops {
     /* *body is malloc'ed and terminated, owned by the caller. NOT_FOUND. */
     enum status (*scenario_get)(struct store *store, const char *hash, char **body, size_t *bytes,
                                 struct error *error);
-    /* All or nothing, idempotent by (suite, key). results[count]. A twin (audit_key) comes after
-     * the job that it repeats, in this call or an earlier one. Two suites are fair to each other;
-     * `weight` 1..100 is the suite's share. */
+    /* All or nothing, idempotent by (suite, key). results[count]. An audit job (audit_key) comes
+     * after the job that it repeats, in this call or an earlier one. Two suites are fair to each
+     * other; `weight` 1..100 is the suite's share. */
     enum status (*submit)(struct store *store, const char *suite_id, uint32_t weight,
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error);
@@ -303,7 +303,7 @@ struct store_ops {
     enum status (*artifact_get)(struct store *store, const char *hash, void **data, size_t *bytes,
                                 struct error *error);
 
-    /* ---- for a server in the same process; NULL but in the embedded face ---- */
+    /* ---- for a server in the same process; NULL but in the embedded backend ---- */
     /* Waits up to wait_ms until jobs may have become claimable since *generation, which is renewed;
      * 0: only that. Costs the writer nothing. */
     void (*claimable_wait)(struct store *store, uint64_t *generation, int64_t wait_ms);
@@ -341,7 +341,7 @@ struct store_ops {
                                  struct artifact_reader **out, size_t *bytes, struct error *error);
 };
 
-/* First member of every face's own struct. */
+/* First member of every backend's own struct. */
 struct store {
     const struct store_ops *ops;
 };
@@ -378,12 +378,12 @@ typedef enum status store_visit(void *context, const struct outcome *outcome, st
 enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
                                 void *context, struct error *error);
 
-/* The embedded face alone, without server: tests and benchmarks. CONFLICT when somebody else owns
- * the file (store/sqlite/ownership.h). */
+/* The embedded backend alone, without server: tests and benchmarks. CONFLICT when somebody else
+ * owns the file (store/sqlite/ownership.h). */
 enum status store_sqlite_open(const char *path, const struct store_config *config,
                               struct store **out, struct error *error);
 
-/* The client face alone: "unix:PATH.sock" or "http://host:port". */
+/* The client backend alone: "unix:PATH.sock" or "http://host:port". */
 enum status store_http_open(const char *url, const struct store_config *config, struct store **out,
                             struct error *error);
 

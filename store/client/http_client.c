@@ -1,5 +1,5 @@
 /*
- * The raw HTTP face: opening, and every call but the workers' (http_client_work.c). See
+ * The raw HTTP backend: opening, and every call but the workers' (http_client_work.c). See
  * http_client.h; the API is described in schemas/openapi.yaml.
  *
  * Batches beyond what one request may carry are sent as several requests, each atomic: a submit of

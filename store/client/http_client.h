@@ -1,5 +1,5 @@
 /*
- * The raw HTTP face: a struct store whose every call is one HTTP exchange, without any retry.
+ * The raw HTTP backend: a struct store whose every call is one HTTP exchange, without any retry.
  *
  * Besides the store's own statuses its functions return HTTP_UNREACHED and HTTP_LOST
  * (http_wire.h), so it is only used behind store/client/retry.c, which retries. Private to the

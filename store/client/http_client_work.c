@@ -1,5 +1,5 @@
 /*
- * The workers' calls of the raw HTTP face: heartbeats, claims, completions.
+ * The workers' calls of the raw HTTP backend: heartbeats, claims, completions.
  *
  * What is more than a request may carry goes out in several.
  */

@@ -1,6 +1,6 @@
 /*
- * The client of a server at a fixed place ("http://..", "unix:.."): the raw HTTP face behind a link
- * that repeats calls until they are answered.
+ * The client of a server at a fixed place ("http://..", "unix:.."): the raw HTTP backend behind a
+ * retrying client that repeats calls until they are answered.
  */
 #include "base/units.h"
 #include "store/api/store.h"

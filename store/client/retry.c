@@ -16,27 +16,27 @@
 
 enum { BACKOFF_MS_MIN = 2, BACKOFF_MS_MAX = 250 };
 
-struct link {
+struct retry {
     struct store store;
     struct retry_source source;
     int64_t deadline_ms;
     atomic_uint_least64_t jitter;
 };
 
-static struct link *retry_of(struct store *store)
+static struct retry *retry_of(struct store *store)
 {
-    return (struct link *)store;
+    return (struct retry *)store;
 }
 
-static int64_t retry_now_ns(const struct link *link)
+static int64_t retry_now_ns(const struct retry *retry)
 {
-    return clock_now_ns(link->source.pace != NULL ? link->source.pace->clock : clock_system());
+    return clock_now_ns(retry->source.pace != NULL ? retry->source.pace->clock : clock_system());
 }
 
 /* ---- repeating ---- */
 
 struct retry_call {
-    struct link *link;
+    struct retry *retry;
     struct store *inner;
     enum status status; /* of the last try */
     struct error error;
@@ -47,7 +47,7 @@ struct retry_call {
 static void call_begin(struct retry_call *call, struct store *store)
 {
     memset(call, 0, offsetof(struct retry_call, error));
-    call->link = retry_of(store);
+    call->retry = retry_of(store);
     call->error.status = STATUS_OK;
     call->error.text[0] = '\0';
     call->tries = 0;
@@ -67,8 +67,8 @@ static void back_off(struct retry_call *call)
     bound_ms = bound_ms < BACKOFF_MS_MIN   ? BACKOFF_MS_MIN
                : bound_ms > BACKOFF_MS_MAX ? BACKOFF_MS_MAX
                                            : bound_ms;
-    const struct retry_pace *pace = call->link->source.pace;
-    uint64_t draw = rng_mix(atomic_fetch_add(&call->link->jitter, 1));
+    const struct retry_pace *pace = call->retry->source.pace;
+    uint64_t draw = rng_mix(atomic_fetch_add(&call->retry->jitter, 1));
     int64_t wait_ns = (int64_t)(draw % (uint64_t)(bound_ms * NS_PER_MS));
     if (pace != NULL) {
         pace->pause(pace->context, wait_ns);
@@ -83,25 +83,25 @@ static void give_up(struct retry_call *call)
     char who[LIMIT_SPEC_BYTES];
     char last[ERROR_TEXT_BYTES];
     memcpy(last, call->error.text, sizeof last);
-    call->link->source.describe(call->link->source.context, who, sizeof who);
+    call->retry->source.describe(call->retry->source.context, who, sizeof who);
     call->status =
         error_set(&call->error, STATUS_TIMEOUT, "%.400s did not answer for %lld s: %.500s", who,
-                  (long long)(call->link->deadline_ms / 1000), last);
+                  (long long)(call->retry->deadline_ms / 1000), last);
 }
 
 /* True: try (again) on call->inner. False: call->status is final. */
 static bool call_next(struct retry_call *call)
 {
-    struct link *link = call->link;
+    struct retry *retry = call->retry;
     bool lost = call->tries > 0;
     if (lost && !unanswered(call->status)) {
         return false;
     }
     for (;;) {
         if (lost) {
-            int64_t now_ns = retry_now_ns(link);
+            int64_t now_ns = retry_now_ns(retry);
             if (call->deadline_ns == 0) {
-                call->deadline_ns = now_ns + link->deadline_ms * NS_PER_MS;
+                call->deadline_ns = now_ns + retry->deadline_ms * NS_PER_MS;
             }
             if (now_ns >= call->deadline_ns) {
                 give_up(call);
@@ -110,7 +110,8 @@ static bool call_next(struct retry_call *call)
             back_off(call);
         }
         call->tries++;
-        call->status = link->source.locate(link->source.context, lost, &call->inner, &call->error);
+        call->status =
+            retry->source.locate(retry->source.context, lost, &call->inner, &call->error);
         if (call->status == STATUS_OK) {
             return true;
         }
@@ -144,8 +145,8 @@ static enum status call_end(const struct retry_call *call, struct error *error)
 /* Waits no longer in all than the first try would have, and not at all once told to stop. */
 static int64_t wait_left_ms(const struct retry_call *call, int64_t wait_ms, int64_t end_ns)
 {
-    const atomic_bool *stop = call->link->source.stop;
-    int64_t left_ms = (end_ns - retry_now_ns(call->link)) / NS_PER_MS;
+    const atomic_bool *stop = call->retry->source.stop;
+    int64_t left_ms = (end_ns - retry_now_ns(call->retry)) / NS_PER_MS;
     if (call->tries == 1) {
         return wait_ms;
     }
@@ -290,9 +291,9 @@ static void retry_close(struct store *store)
     if (store == NULL) {
         return;
     }
-    struct link *link = retry_of(store);
-    link->source.close(link->source.context);
-    free(link);
+    struct retry *retry = retry_of(store);
+    retry->source.close(retry->source.context);
+    free(retry);
 }
 
 static const struct store_ops retry_ops = {
@@ -323,18 +324,18 @@ static const struct store_ops retry_ops = {
 enum status retry_create(const struct retry_source *source, int64_t deadline_ms, struct store **out,
                          struct error *error)
 {
-    struct link *link = calloc(1, sizeof *link);
-    if (link == NULL) {
+    struct retry *retry = calloc(1, sizeof *retry);
+    if (retry == NULL) {
         source->close(source->context);
         return error_set(error, STATUS_NO_MEMORY, "out of memory for a store");
     }
-    link->store.ops = &retry_ops;
-    link->source = *source;
-    link->deadline_ms = deadline_ms;
-    atomic_init(&link->jitter,
+    retry->store.ops = &retry_ops;
+    retry->source = *source;
+    retry->deadline_ms = deadline_ms;
+    atomic_init(&retry->jitter,
                 source->pace != NULL
                     ? source->pace->seed
                     : rng_mix((uint64_t)clock_now_ns(clock_system()) ^ (uint64_t)getpid() << 40));
-    *out = &link->store;
+    *out = &retry->store;
     return STATUS_OK;
 }

@@ -24,8 +24,8 @@ struct retry_pace {
 
 /* Where calls go. Thread-safe. */
 struct retry_source {
-    /* The face to use now. `lost`: the last one did not answer, look again. HTTP_UNREACHED: nobody
-     * yet, ask again; other statuses end the call. The face lives until close. */
+    /* The backend to use now. `lost`: the last one did not answer, look again. HTTP_UNREACHED:
+     * nobody yet, ask again; other statuses end the call. The backend lives until close. */
     enum status (*locate)(void *context, bool lost, struct store **inner, struct error *error);
     /* A short text that names the other side, for messages. */
     void (*describe)(void *context, char *text, size_t capacity);

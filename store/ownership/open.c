@@ -1,5 +1,5 @@
 /*
- * Opening a store URL: which face it names.
+ * Opening a store URL: which backend it names.
  */
 #include "store/api/store.h"
 #include "store/client/retry.h"

@@ -2,7 +2,7 @@
  * The owner behind a path.
  *
  * One process owns a database at a time: the one that holds the lock on PATH.lock and then the one
- * on the database file (store/sqlite/ownership.h, taken by the embedded face). It serves it on
+ * on the database file (store/sqlite/ownership.h, taken by the embedded backend). It serves it on
  * PATH.sock; every other process is its client. PATH is the file's real path, however it was
  * called. The kernel drops both locks when their holder dies, however it dies; a client whose call
  * is not answered tries them and becomes the owner, or finds the new one. flock() belongs to the
@@ -50,10 +50,10 @@ struct store_owner {
     char socket_path[LIMIT_PATH_BYTES + 8];
     struct store_config config;
     store_embedded_open embedded;
-    struct store *client; /* raw HTTP face to whoever owns the path */
+    struct store *client; /* raw HTTP backend to whoever owns the path */
     pthread_mutex_t mutex;
     int lock_fd;                 /* -1: not the owner */
-    struct store *owned;         /* the embedded face, once owner */
+    struct store *owned;         /* the embedded backend, once owner */
     struct store_server *server; /* on owned */
     ino_t socket_inode;          /* of the socket file, while owner */
     struct error elsewhere;      /* CONFLICT: the last try met an owner that has no PATH.lock */

@@ -7,7 +7,7 @@
 
 #include "store/api/store.h"
 
-/* Opens the embedded face; store_sqlite_open but in tests. */
+/* Opens the embedded backend; store_sqlite_open but in tests. */
 typedef enum status (*store_embedded_open)(const char *path, const struct store_config *config,
                                            struct store **out, struct error *error);
 

@@ -274,7 +274,7 @@ static enum MHD_Result take_coding(void *context, enum MHD_ValueKind kind, const
     return MHD_YES;
 }
 
-/* Whether the request is taken up at all; a refusal is in its intake. */
+/* Whether the request is taken up at all; a refusal is in its body. */
 static void admit(struct store_server *server, struct MHD_Connection *handle,
                   struct request *request, const char *method)
 {

@@ -3,7 +3,7 @@
  * requests may hold together, or, for an artifact, passed on to the disk piece by piece. Knows
  * nothing of the HTTP library. Private to the store room.
  *
- * Invariant: the budget holds exactly the capacities of the intakes that are not finished.
+ * Invariant: the budget holds exactly the capacities of the bodies that are not finished.
  */
 #ifndef SWERVE_STORE_SERVER_REQUEST_BODY_H
 #define SWERVE_STORE_SERVER_REQUEST_BODY_H

@@ -48,7 +48,7 @@ static const struct {
     {"spec", "specs of jobs",
      "SELECT " JOB ", CASE WHEN s.job IS NULL THEN 'has no spec'"
      " WHEN s.suite <> j.suite THEN 'is of suite ' || j.suite || ', its spec of suite ' || s.suite"
-     " ELSE 'is marked as a twin (' || j.audit || ') and its spec says otherwise' END"
+     " ELSE 'is marked as an audit job (' || j.audit || ') and its spec says otherwise' END"
      " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id"
      " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit <> (s.audit_key IS NOT NULL)"},
     {"spec", "specs without jobs",
@@ -155,7 +155,7 @@ static const struct {
      "  AND COALESCE(a.error, '') = t.error AND s.suite = t.suite AND c.planner = t.planner"
      "  AND c.planner_hash = t.planner_hash)"},
 
-    {"spec", "twins",
+    {"spec", "audit jobs",
      "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"
      " JOIN job_specs s ON s.job = j.id WHERE s.audit_key IS NOT NULL AND NOT EXISTS"
      " (SELECT 1 FROM job_specs t WHERE t.key = s.audit_key AND t.suite = s.suite"

@@ -220,7 +220,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
         return status;
     }
     lost++;
-    int64_t lost_max = alone ? JOB_LOST_SUSPECT + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
+    int64_t lost_max = alone ? JOB_LOST_POISON + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
     if (to_state == JOB_QUEUED && lost >= lost_max) {
         to_state = JOB_DEAD;
         snprintf(lost_text, sizeof lost_text,

@@ -23,7 +23,7 @@ enum {
     /* A job whose workers vanished this often is taken to be what kills them. Losses below that do
      * not count against attempts_max: machines come and go. */
     LEASE_LOST_MAX = 20,
-    /* A suspect (JOB_LOST_SUSPECT) runs alone; when it is lost this often more, the last time as
+    /* A poison job (JOB_LOST_POISON) runs alone; when it is lost this often more, the last time as
      * all that its worker held, there is nothing else to blame. */
     LEASE_LOST_ALONE_MAX = 3,
     /* An opening counts once it has lasted for a fifth of a lease. The living are heard of every

@@ -1,5 +1,5 @@
 /*
- * The embedded face of the store: opening, closing, and who may use which connection when.
+ * The embedded backend of the store: opening, closing, and who may use which connection when.
  *
  * Order at open: own the file, look at it without changing it (a newer schema or damage is left
  * alone), make what was found durable, switch to write-ahead logging, migrate, give leases and
@@ -101,7 +101,7 @@ static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
 enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error)
 {
     struct sqlite_store *store = sqlite_store_of(base);
-    enum sqlite_lane lane = ((struct sqlite_face *)base)->lane;
+    enum sqlite_lane lane = ((struct sqlite_backend *)base)->lane;
     struct sqlite_readers *readers = &store->readers[lane];
     TRY(sqlite_store_enter(store, error));
     enum status status = ownership_check(store->ownership, 0, error);
@@ -162,7 +162,7 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
 
 static struct store *looking(struct store *base)
 {
-    return &sqlite_store_of(base)->faces[SQLITE_LANE_LOOK].store;
+    return &sqlite_store_of(base)->backends[SQLITE_LANE_LOOK].store;
 }
 
 static void looking_end(struct store *base)
@@ -476,7 +476,7 @@ static enum status open_store(const char *path, const struct store_config *confi
     struct sqlite_store *store = calloc(1, sizeof *store);
     TRY(memory_check(store, error, "%s: out of memory", path));
     for (int lane = 0; lane < SQLITE_LANE_COUNT; lane++) {
-        store->faces[lane] = (struct sqlite_face){
+        store->backends[lane] = (struct sqlite_backend){
             .store = {&sqlite_ops}, .owner = store, .lane = (enum sqlite_lane)lane};
     }
     store->clock = config != NULL && config->clock != NULL ? config->clock : clock_system();
@@ -517,7 +517,7 @@ static enum status open_store(const char *path, const struct store_config *confi
         finish(store);
         return status;
     }
-    *out = &store->faces[SQLITE_LANE_WORK].store;
+    *out = &store->backends[SQLITE_LANE_WORK].store;
     return STATUS_OK;
 }
 

@@ -25,7 +25,7 @@ enum { STORE_READERS = 2 }; /* of each lane */
 enum sqlite_lane { SQLITE_LANE_WORK = 0, SQLITE_LANE_LOOK, SQLITE_LANE_COUNT };
 
 /* The same store as callers of one lane see it. */
-struct sqlite_face {
+struct sqlite_backend {
     struct store store; /* first */
     struct sqlite_store *owner;
     enum sqlite_lane lane;
@@ -38,7 +38,7 @@ struct sqlite_readers {
 };
 
 struct sqlite_store {
-    struct sqlite_face faces[SQLITE_LANE_COUNT]; /* first */
+    struct sqlite_backend backends[SQLITE_LANE_COUNT]; /* first */
     const struct clock *clock;
     const struct logger *logger;
     int64_t lease_ttl_ns;
@@ -69,7 +69,7 @@ struct sqlite_store {
 
 static inline struct sqlite_store *sqlite_store_of(struct store *store)
 {
-    return ((struct sqlite_face *)store)->owner;
+    return ((struct sqlite_backend *)store)->owner;
 }
 
 /* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */

@@ -282,7 +282,7 @@ static enum status check_parent(struct submit_call *call, const struct job_spec 
     return status;
 }
 
-/* A twin repeats a job of its own suite that is none itself. */
+/* An audit job repeats a job of its own suite that is none itself. */
 static enum status check_audited(struct submit_call *call, const struct job_spec *spec,
                                  struct error *error)
 {

@@ -121,10 +121,11 @@ static void the_library_is_drawn_as_by_the_engine(void)
         }
     }
     suite_destroy(suite);
-    printf("# %u files; a drawing has %.0f bytes, %.0f of them for the BEV, at most %llu; a map at "
-           "most %llu tiles\n",
-           seen.files, (double)seen.bytes / seen.described, (double)seen.bev_bytes / seen.described,
-           (unsigned long long)seen.bytes_max, (unsigned long long)seen.tile_max);
+    printf(
+        "# %u files; a draw list has %.0f bytes, %.0f of them for the BEV, at most %llu; a map at "
+        "most %llu tiles\n",
+        seen.files, (double)seen.bytes / seen.described, (double)seen.bev_bytes / seen.described,
+        (unsigned long long)seen.bytes_max, (unsigned long long)seen.tile_max);
     EXPECT(seen.files >= LEAST_FILES);
     EXPECT(seen.bytes < seen.described * (uint64_t)FRAME_BYTES / 32);
     EXPECT(seen.bytes_max < FRAME_BYTES / 8);

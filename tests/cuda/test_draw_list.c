@@ -2,8 +2,9 @@
  * Goal: a layout that is described and drawn on the device has the bytes of the engine's.
  * Method: random scenes (crowds, low boxes, boxes across the halves of the window, behind each
  * other and around the sensor, short visibility, ego outside of its window, far from the origin)
- * on straight and curved roads, in every degree, several slots at once, some of them given or not
- * active, under all schedules: all bytes of all slots are compared. What does not fit is refused.
+ * on straight and curved roads, in every conditioning, several slots at once, some of them given or
+ * not active, under all schedules: all bytes of all slots are compared. What does not fit is
+ * refused.
  */
 #include "base/check.h"
 #include "base/rng.h"
@@ -72,7 +73,7 @@ static void create_prepared(void)
             agent->height_m = i % 11 == 5 ? 0.3 : agent->height_m;
             agent->low = i % 13 == 7;
         }
-        s->agent_count = 0; /* the stage plans nobody's way */
+        s->agent_count = 0; /* the prepared scenario plans nobody's way */
         EXPECT_OK(prepared_create(s, &prepared_scenarios[map], &error), error);
         s->agent_count = AGENTS;
     }

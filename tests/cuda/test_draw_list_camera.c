@@ -1,9 +1,9 @@
 /*
  * Cameras drawn on the device: byte for byte what engine/sensors/layout.c draws, layout_cameras,
  * over crowds of every kind of agent all around and right before the lens, in towns and in the
- * country, on a map with every material and beside it, far from the origin, in every degree; and in
- * every light, which layouts do not have but the functions of a pixel do. Slots that are not active
- * or were given them keep their pictures, and nobody's BEV is touched. What does not fit is
+ * country, on a map with every material and beside it, far from the origin, in every conditioning;
+ * and in every light, which layouts do not have but the functions of a pixel do. Slots that are not
+ * active or were given them keep their pictures, and nobody's BEV is touched. What does not fit is
  * refused, what is not valid is found.
  */
 #include "base/check.h"
@@ -157,7 +157,7 @@ static void draw(const struct device_slot *slots, const struct raster_map *map)
     RIG_CHECK(rig_download(found, work.layouts, sizeof found));
 }
 
-/* A drawing of the scene by number `slot`; false where its agents do not fit. */
+/* A draw list of the scene by number `slot`; false where its agents do not fit. */
 static bool describe(const struct place *place, enum conditioning conditioning, uint32_t slot)
 {
     struct draw_list *draw_list = (struct draw_list *)draw_lists[slot];
@@ -200,7 +200,7 @@ static bool untouched(const uint8_t *bytes, size_t count)
 
 /* ---- tests ---- */
 
-/* One place in three degrees and slots, of which one is asleep now and then. */
+/* One place in three conditionings and slots, of which one is asleep now and then. */
 static void layouts_are_the_engines(void)
 {
     for (unsigned round = 0; round < rig_schedules(); round++) {
@@ -228,7 +228,7 @@ static void layouts_are_the_engines(void)
                            expected);
             uint32_t wrong = wrong_bytes(frame + FRAME_BEV_BYTES, expected, FRAME_CAMERA_BYTES);
             if (wrong != 0) {
-                TEST_FAIL("round %u, slot %u, degree %u: %u bytes differ", round, i,
+                TEST_FAIL("round %u, slot %u, conditioning %u: %u bytes differ", round, i,
                           slots[i].conditioning, wrong);
             }
         }
@@ -290,7 +290,7 @@ static void every_light_is_the_engines(void)
 }
 
 /* Ever more agents before the lens, until one more does not fit: those before are drawn, and the
- * drawing that refused has nothing of them. */
+ * list that refused has nothing of them. */
 static void what_does_not_fit_is_refused(void)
 {
     static struct agent agents[LIMIT_AGENTS];

@@ -1,9 +1,9 @@
 /*
  * The sums of frames on the device: exactly those of engine/learned/frame_measure.c, in pages that
- * are not in order, for every degree, for windows that overlap the newest page's in part and not at
- * all, for slots without a page; added to what is there. Slots that are not active keep theirs, and
- * nothing else of a slot's counts is written. The same of what frames show of single agents: gates
- * of every size and direction, within the window and across its border.
+ * are not in order, for every conditioning, for windows that overlap the newest page's in part and
+ * not at all, for slots without a page; added to what is there. Slots that are not active keep
+ * theirs, and nothing else of a slot's counts is written. The same of what frames show of single
+ * agents: gates of every size and direction, within the window and across its border.
  */
 #include "base/check.h"
 #include "base/rng.h"

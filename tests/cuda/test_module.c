@@ -764,7 +764,8 @@ static void frames_come_down_when_asked_for(void)
 
 /* ---- layouts ---- */
 
-/* One rollout in four slots, its layout drawn, in whole, in part, not at all, in every degree. */
+/* One rollout in four slots, its layout drawn, in whole, in part, not at all, in every
+ * conditioning. */
 static void drawn_layouts_are_those_that_are_given(void)
 {
     enum { WAYS = DEVICE_GIVEN_ALL + 1 }; /* slot i is given the parts i */
@@ -989,7 +990,7 @@ static void a_tick_breaks_no_rule(void)
     struct rollout rollout;
     rig_open(&rig, 1, true);
     make_map(rig.session);
-    begin(&rig, &rollout, 6); /* degree agents */
+    begin(&rig, &rollout, 6); /* conditioning agents */
     twin_begin(&twin, &rollout);
     load_slot(&rig, &rollout, 0);
     describe(rig.session, 0, 0);

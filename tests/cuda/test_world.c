@@ -377,7 +377,7 @@ static int no_room_for_maps(struct device_session *session, uint32_t map,
     return DEVICE_FAULT_MEMORY;
 }
 
-/* A stage of its own with more agents around ego than are described. */
+/* A prepared scenario of its own with more agents around ego than are described. */
 static struct {
     struct arena arena;
     struct scenario scenario;
@@ -485,7 +485,7 @@ static void maps_stay_as_long_as_somebody_drives_there(void)
     uint64_t one = map_bytes();
     EXPECT(one > 0);
     reset(world, 1, 4);
-    EXPECT_INT(map_bytes(), one); /* the same stage */
+    EXPECT_INT(map_bytes(), one); /* the same prepared scenario */
     EXPECT_OK(ops->slot_reset(world, 2, crowd.prepared, 9, &error), error);
     uint64_t both = map_bytes();
     EXPECT(both > one);
@@ -747,7 +747,7 @@ static void views_need_no_map_on_the_device(void)
     EXPECT_INT(up_bytes[1], sizeof(struct device_view) + 2 * BEV_CELLS);
 }
 
-/* In every degree; each tick brings down counts and a digest per view, in `agents`. */
+/* In every conditioning; each tick brings down counts and a digest per view, in `agents`. */
 static void views_show_what_the_host_would_see(void)
 {
     const uint64_t seeds[SLOTS_MAX] = {KEY, 8};

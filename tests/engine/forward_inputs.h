@@ -27,7 +27,8 @@ static inline void forward_inputs_fill(uint8_t *out, uint32_t count, uint32_t bu
     }
 }
 
-/* The tick of fixture.py in that degree with that many pages (their memory made by `workspace`). */
+/* The tick of fixture.py in that conditioning with that many pages (their memory made by
+ * `workspace`). */
 static inline void forward_inputs_make(struct forward_inputs *in, const struct model *model,
                                        struct workspace *workspace, enum conditioning conditioning,
                                        uint32_t pages)

@@ -1,8 +1,8 @@
 /*
  * The layout of learned worlds, against models and properties: the window rule, the window's
  * planes against the observation's rasteriser (where cells coincide: the same bytes; where they do
- * not: the same areas in the same places), the degrees, the conditions vector, the way back to the
- * observation, and the statistics and reproducibility of the sensor noise.
+ * not: the same areas in the same places), the conditionings, the conditions vector, the way back
+ * to the observation, and the statistics and reproducibility of the sensor noise.
  */
 #include "engine/sensors/layout.h"
 
@@ -383,7 +383,7 @@ static void the_map_does_not_move(void)
     rig_finish(&rig);
 }
 
-/* ---- degrees ---- */
+/* ---- conditionings ---- */
 
 static void conditionings_give_less_and_less(void)
 {

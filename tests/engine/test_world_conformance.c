@@ -1,6 +1,6 @@
 /*
  * Goal: the contract of engine/worlds/world.h, which every world must keep; the program's arguments
- * name the world, and for a learned one the precision and layout degree, so that one suite serves
+ * name the world, and for a learned one the precision and conditioning, so that one suite serves
  * all of them. A learned world's ticks cost much more, so its rollouts are shorter. Method:
  * rollouts under random actions, each named by a key; everything that a rollout shows (scene bits
  * every tick, BEV and a camera now and then) is folded into a digest. Whatever the batch, slot,
@@ -578,7 +578,7 @@ static enum nn_precision precision_named(const char *name)
     return (enum nn_precision)i;
 }
 
-/* The smallest model of the tier, random weights; arguments: precision, degree. */
+/* The smallest model of the tier, random weights; arguments: precision, conditioning. */
 static bool create_model(char **arguments, struct model **model)
 {
     struct error error;
@@ -624,7 +624,7 @@ int main(int argc, char **argv)
         }
     }
     if (ops == NULL || (argc == 4 && !create_model(argv + 2, &model))) {
-        printf("Bail out! expected: WORLD [PRECISION DEGREE]\n");
+        printf("Bail out! expected: WORLD [PRECISION CONDITIONING]\n");
         return 2;
     }
     int code = TEST_RUN(

@@ -92,7 +92,7 @@ static const void *clip_of(const struct safetensors *shard, const char *name, ui
     return (const uint8_t *)tensor->data + (clip * tensor->shape[1] + tick) * frame;
 }
 
-/* The layout of a degree from what a shard holds (engine/model.md, "Training shards"). */
+/* The layout of a conditioning from what a shard holds (engine/model.md, "Training shards"). */
 static void make_layout(const struct dump *dump, const struct safetensors *shard, uint32_t clip,
                         uint8_t *bev, uint8_t *cameras)
 {

@@ -1,6 +1,6 @@
 /*
  * Fuzz target: traces, the artifact behind every outcome. What the reader accepts is walked through
- * completely: every rollout found by its name, every tick and scene of it, every frame of its film
+ * completely: every rollout found by its name, every tick and scene of it, every keyframe
  * decoded.
  *
  * Traces are large and mostly numbers, so half of the mutations act on the headers alone.

@@ -20,7 +20,8 @@ static uint64_t draw(uint64_t below)
     return rng_mix(++state) % below;
 }
 
-/* Unique (job, branch) as in a store: students have odd jobs, job 2 j is the twin of job 2 j - 1.
+/* Unique (job, branch) as in a store: students have odd jobs, job 2 j is the audit job of job 2 j
+ * - 1.
  */
 static uint32_t make_outcomes(void)
 {
@@ -47,7 +48,7 @@ static uint32_t make_outcomes(void)
     return count;
 }
 
-static void twins_are_joined(void)
+static void audits_are_joined(void)
 {
     for (state = 0; state < 40000; state += 997) {
         uint32_t count = make_outcomes();
@@ -163,6 +164,6 @@ static void a_rate_counts_scenarios_not_pairs(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(twins_are_joined), TEST(pairs_are_counted),
+    return TEST_RUN(TEST(audits_are_joined), TEST(pairs_are_counted),
                     TEST(a_rate_counts_scenarios_not_pairs));
 }

@@ -36,15 +36,15 @@ static void the_share_is_the_rate(void)
     }
 }
 
-static void twins_have_keys_of_their_own(void)
+static void audits_have_keys_of_their_own(void)
 {
     char a[SHA256_HEX_BYTES];
     char b[SHA256_HEX_BYTES];
-    audit_twin_key("k", a);
-    audit_twin_key("k", b);
+    audit_job_key("k", a);
+    audit_job_key("k", b);
     EXPECT_TEXT(a, b);
     EXPECT_INT(strlen(a), 64);
-    audit_twin_key("l", b);
+    audit_job_key("l", b);
     EXPECT(strcmp(a, b) != 0);
 }
 
@@ -118,7 +118,7 @@ static void wrong_policies_are_refused(void)
 int main(void)
 {
     snprintf(path, sizeof path, "/tmp/swerve-audit-%d.json", (int)getpid());
-    int failed = TEST_RUN(TEST(the_share_is_the_rate), TEST(twins_have_keys_of_their_own),
+    int failed = TEST_RUN(TEST(the_share_is_the_rate), TEST(audits_have_keys_of_their_own),
                           TEST(the_highest_rate_counts), TEST(wrong_policies_are_refused));
     unlink(path);
     return failed;

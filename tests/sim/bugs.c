@@ -275,7 +275,7 @@ static const struct bug bugs[] = {
     {.name = "cancel-queued",
      .what = "cancelling forgets the jobs that are running",
      .swaps = {{STATEMENT_OPEN_OF_SUITE, "state <= 1", "state = 0"}}},
-    {.name = "counted-twins",
+    {.name = "counted-audits",
      .what = "an audit's outcomes are counted as the suite's",
      .swaps = {{STATEMENT_SUITE_COUNT, "rollouts_pass + ?10", "rollouts_pass + ?10 + ?18"}}},
     {.name = "no-backoff",

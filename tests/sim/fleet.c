@@ -429,7 +429,7 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
     for (int i = 0; i < model->job_count; i++) {
         figures->states[model->jobs[i].state]++;
         figures->memoised += model->jobs[i].memoised;
-        figures->twins += model->jobs[i].audit;
+        figures->audits += model->jobs[i].audit;
     }
     for (int i = 0; i < model->attempt_count; i++) {
         figures->ends[model->attempts[i].end]++;

@@ -6,7 +6,7 @@
  * What is real: store/ from the link's retries through the wire format to SQLite, and the choices
  * of scheduler/. What is simulated: time, the network, processes and their deaths, the work.
  *
- * Where invariants are checked: the face between the routes and the store sees every call in the
+ * Where invariants are checked: the backend between the routes and the store sees every call in the
  * order in which it took effect and compares it with the model (spy.c); after each restart, now and
  * then, and at the end, everything that the store shows is compared; what clients were told is kept
  * apart (struct fleet, `leased`, `told`, `acks`) and compared at the end.
@@ -289,7 +289,7 @@ struct fleet_figures {
     int64_t claims_late;
     int64_t jobs;
     int64_t memoised;
-    int64_t twins;
+    int64_t audits;
     int64_t attempts;
     int64_t states[JOB_STATE_COUNT];
     int64_t ends[END_COUNT];

@@ -219,7 +219,7 @@ static void attempt_lost(struct model *model, struct model_job *job, enum job_st
     attempt->metres_mm = job->progress_mm;
     attempt->mflop = job->progress_mflop;
     job->lost++;
-    int64_t lost_max = alone ? JOB_LOST_SUSPECT + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
+    int64_t lost_max = alone ? JOB_LOST_POISON + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
     job->state = to == JOB_QUEUED && job->lost >= lost_max ? JOB_DEAD : to;
     job->due_ns = 0;
     job->delay_ns = 0;

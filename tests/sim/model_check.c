@@ -228,7 +228,7 @@ static bool check_ledger_row(struct model *model, int suite, const struct store_
                             " Mflop; the attempts add up to %" PRId64 ", %" PRId64 ", %" PRId64
                             ", %" PRId64,
                             model->suites[suite], row->pool, row->device, tier_names[row->tier],
-                            row->end, row->audit ? " (twins)" : "", row->totals.attempts,
+                            row->end, row->audit ? " (audit)" : "", row->totals.attempts,
                             row->totals.device_ns, row->totals.metres_mm, row->totals.mflop,
                             sum.attempts, sum.device_ns, sum.metres_mm, sum.mflop);
     }

@@ -1,6 +1,7 @@
 /*
- * The spy: the face between the server's routes and its store. Calls pass through it one at a time,
- * in the order in which they take effect, so what it sees is the truth that the model is told.
+ * The spy: the backend between the server's routes and its store. Calls pass through it one at a
+ * time, in the order in which they take effect, so what it sees is the truth that the model is
+ * told.
  */
 #include "tests/sim/fleet.h"
 
@@ -90,7 +91,7 @@ static enum status spy_submit(struct store *store, const char *suite_id, uint32_
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         sim_log(&fleet->sim, "store", "  job %" PRId64 " key %.24s tier %s%s%s%s",
                 results[i].job_id, specs[i].key, tier_names[specs[i].tier],
-                specs[i].audit_key[0] != '\0' ? " twin" : "", results[i].existed ? " existed" : "",
+                specs[i].audit_key[0] != '\0' ? " audit" : "", results[i].existed ? " existed" : "",
                 results[i].memoised ? " memoised" : "");
     }
     write_end(fleet, model_submit(fleet->model, suite_id, weight, specs, count, results, status));

@@ -1,7 +1,7 @@
 /*
  * Simulated clients that are no workers: who submits suites, cancels them, sets prices, and reports
- * workers as gone. Which tier and pool a job goes to, and which jobs get a twin on the teacher, is
- * decided by the real scheduler.
+ * workers as gone. Which tier and pool a job goes to, and which jobs get an audit job on the
+ * teacher, is decided by the real scheduler.
  */
 #include "tests/sim/fleet.h"
 
@@ -89,18 +89,18 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
     fleet_key(spec->scenario_id, spec->seed, spec->tier, spec->planner, spec->key);
 }
 
-static void make_twin(const struct job_spec *spec, struct job_spec *twin)
+static void make_audit(const struct job_spec *spec, struct job_spec *audit)
 {
     char teacher[SHA256_HEX_BYTES];
 
-    *twin = *spec;
-    memcpy(twin->audit_key, spec->key, sizeof twin->audit_key);
-    twin->tier = TIER_TEACHER;
-    snprintf(twin->pool, sizeof twin->pool, "teacher");
-    snprintf(twin->model_hash, sizeof twin->model_hash, "mt");
-    snprintf(twin->sampler, sizeof twin->sampler, "many");
+    *audit = *spec;
+    memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
+    audit->tier = TIER_TEACHER;
+    snprintf(audit->pool, sizeof audit->pool, "teacher");
+    snprintf(audit->model_hash, sizeof audit->model_hash, "mt");
+    snprintf(audit->sampler, sizeof audit->sampler, "many");
     fleet_key(spec->scenario_id, spec->seed, TIER_TEACHER, spec->planner, teacher);
-    audit_twin_key(teacher, twin->key);
+    audit_job_key(teacher, audit->key);
 }
 
 static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, struct job_spec *specs)
@@ -111,7 +111,7 @@ static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, stru
         make_spec(fleet, suite, (uint32_t)batch * fleet->batch_jobs + i, &specs[count++]);
         if (specs[count - 1].tier == TIER_STUDENT &&
             audit_sampled(specs[count - 1].key, fleet->audit_rate)) {
-            make_twin(&specs[count - 1], &specs[count]);
+            make_audit(&specs[count - 1], &specs[count]);
             count++;
         }
     }

@@ -58,7 +58,7 @@ static void add_figures(struct fleet_figures *sum, const struct fleet_figures *f
     sum->processes += figures->processes;
     sum->jobs += figures->jobs;
     sum->memoised += figures->memoised;
-    sum->twins += figures->twins;
+    sum->audits += figures->audits;
     sum->attempts += figures->attempts;
     for (int i = 0; i < JOB_STATE_COUNT; i++) {
         sum->states[i] += figures->states[i];
@@ -183,9 +183,9 @@ static int run_seeds(struct run *run)
            run->count, sum->events, sum->requests, sum->processes, sum->deaths,
            sum->deaths_in_calls);
     printf("%" PRId64 " jobs: %" PRId64 " done (%" PRId64 " memoised), %" PRId64
-           " flagged, %" PRId64 " dead, %" PRId64 " cancelled; %" PRId64 " of all are twins\n",
+           " flagged, %" PRId64 " dead, %" PRId64 " cancelled; %" PRId64 " of all are audit jobs\n",
            sum->jobs, sum->states[JOB_DONE], sum->memoised, sum->states[JOB_FLAGGED],
-           sum->states[JOB_DEAD], sum->states[JOB_CANCELLED], sum->twins);
+           sum->states[JOB_DEAD], sum->states[JOB_CANCELLED], sum->audits);
     printf("%" PRId64 " attempts: %" PRId64 " done, %" PRId64 " flagged, %" PRId64
            " failed, %" PRId64 " released, %" PRId64 " lost, %" PRId64 " stale\n",
            sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],

@@ -163,7 +163,7 @@ static enum completion_kind kind_of(struct worker *worker, const struct held *he
 {
     struct sim *sim = &worker->process->fleet->sim;
     bool student = held->lease.spec.tier == TIER_STUDENT;
-    bool twin = held->lease.spec.audit_key[0] != '\0';
+    bool audit = held->lease.spec.audit_key[0] != '\0';
 
     if (held->cancelled || sim_chance(sim, worker->releases)) {
         return COMPLETION_RELEASED;
@@ -175,8 +175,8 @@ static enum completion_kind kind_of(struct worker *worker, const struct held *he
         return COMPLETION_FAILED;
     }
     uint64_t hash = key_hash(held->lease.spec.key);
-    return (student && hash % 3 == 0) || (twin && hash % 8 == 0) ? COMPLETION_FLAGGED
-                                                                 : COMPLETION_DONE;
+    return (student && hash % 3 == 0) || (audit && hash % 8 == 0) ? COMPLETION_FLAGGED
+                                                                  : COMPLETION_DONE;
 }
 
 /* ---- completing ---- */

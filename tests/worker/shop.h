@@ -1,6 +1,6 @@
 /*
  * A store in a directory of its own for the tests that submit and run real suites. The embedded
- * face, without server and lock; a short backoff.
+ * backend, without server and lock; a short backoff.
  */
 #ifndef SWERVE_TESTS_WORKER_SHOP_H
 #define SWERVE_TESTS_WORKER_SHOP_H

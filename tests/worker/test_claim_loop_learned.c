@@ -1,7 +1,7 @@
 /*
  * Learned tiers through submission, claim loop and store, with a double in place of the weights
- * (tests/worker/learned_double.h): identities of jobs, what a flag leads to, what twins are, and
- * that no worker runs a model which the job does not name.
+ * (tests/worker/learned_double.h): identities of jobs, what a flag leads to, what audit jobs are,
+ * and that no worker runs a model which the job does not name.
  */
 #include "tests/worker/learned_double.h"
 #include "tests/worker/shop.h"
@@ -421,7 +421,7 @@ static void only_a_teacher_that_is_trusted_for_as_long_answers(void)
     }
 }
 
-static void twins_are_audited_and_counted_apart(void)
+static void audits_are_audited_and_counted_apart(void)
 {
     struct school school;
     struct audit_policy half = {.rate = 0.5, .safety_critical_rate = 0.5};
@@ -430,9 +430,9 @@ static void twins_are_audited_and_counted_apart(void)
     school_open(&school, true);
     school_send(&school, &half, 8);
     const struct submission *submission = &school.order.submission;
-    uint32_t twins = submission->audit_count;
-    EXPECT(twins > 0 && twins < 8);
-    EXPECT_INT(submission->job_count, 8 + twins);
+    uint32_t audits = submission->audit_count;
+    EXPECT(audits > 0 && audits < 8);
+    EXPECT_INT(submission->job_count, 8 + audits);
     EXPECT_INT(submission->rollout_count, 16);
     memcpy(first, submission->suite_id, sizeof first);
     for (uint32_t i = 0; i < submission->job_count; i++) {
@@ -465,8 +465,8 @@ static void twins_are_audited_and_counted_apart(void)
     school_close(&school);
 }
 
-/* A flagged twin is no answer to anything: it is dead and asks nobody. */
-static void a_flagged_twin_ends(void)
+/* A flagged audit job is no answer to anything: it is dead and asks nobody. */
+static void a_flagged_audit_ends(void)
 {
     struct school school;
     struct audit_policy all = {.rate = 1.0, .safety_critical_rate = 1.0};
@@ -577,7 +577,7 @@ int main(void)
                     TEST(what_nobody_answers_is_dead_with_its_evidence),
                     TEST(no_model_is_asked_beyond_its_horizon),
                     TEST(only_a_teacher_that_is_trusted_for_as_long_answers),
-                    TEST(twins_are_audited_and_counted_apart), TEST(a_flagged_twin_ends),
+                    TEST(audits_are_audited_and_counted_apart), TEST(a_flagged_audit_ends),
                     TEST(a_vanished_worker_is_charged_its_flop), TEST(no_other_model_is_run),
                     TEST(no_other_backend_is_run), TEST(a_calibrated_model_stays_healthy));
 }

@@ -1,8 +1,8 @@
 /*
  * Health of learned worlds. Every planted fault is caught by the right check within five ticks of
- * its beginning, in the degrees where it can be seen, with built-in and with calibrated bounds; a
- * healthy drive is never flagged; calibration watches, is bound to its model and cannot make a
- * frozen world healthy. Statistics against their definition on random signs.
+ * its beginning, in the conditionings where it can be seen, with built-in and with calibrated
+ * bounds; a healthy drive is never flagged; calibration watches, is bound to its model and cannot
+ * make a frozen world healthy. Statistics against their definition on random sums.
  */
 #include "tests/worker/jobs.h"
 #include "tests/worker/learned_double.h"
@@ -54,7 +54,7 @@ static struct job_run *drive(const struct jobs_scenario *s, enum conditioning co
 static const struct {
     enum planted_fault fault;
     int check;                     /* -1: any */
-    bool seen[CONDITIONING_COUNT]; /* in which degrees */
+    bool seen[CONDITIONING_COUNT]; /* with which conditionings */
 } cases[] = {
     {PLANTED_NAN, HEALTH_NOT_FINITE, {true, true, true}},
     {PLANTED_FROZEN, HEALTH_FROZEN, {true, true, true}},

@@ -66,7 +66,7 @@ static void expect_frame(const struct drive *drive, int32_t rollout, uint32_t ti
     raster_layers_destroy(layers);
 }
 
-static void learned_tiers_are_filmed(void)
+static void learned_tiers_keep_keyframes(void)
 {
     struct drive drive;
     drive_init(&drive, TIER_STUDENT);
@@ -84,17 +84,17 @@ static void learned_tiers_are_filmed(void)
 
 static void other_tiers_are_not_and_hashes_agree(void)
 {
-    struct drive filmed;
+    struct drive kept;
     struct drive plain;
     static struct trace_keyframe frame;
-    drive_init(&filmed, TIER_TEACHER);
+    drive_init(&kept, TIER_TEACHER);
     drive_init(&plain, TIER_OBJECT);
     EXPECT_INT(plain.reader.keyframes_count, 0);
     EXPECT(!trace_reader_keyframes(&plain.reader, 0, 0, &frame));
-    EXPECT(plain.bytes < filmed.bytes);
-    EXPECT(memcmp(plain.data, filmed.data, plain.bytes) == 0);
-    jobs_expect_same(filmed.job, plain.job);
-    drive_finish(&filmed);
+    EXPECT(plain.bytes < kept.bytes);
+    EXPECT(memcmp(plain.data, kept.data, plain.bytes) == 0);
+    jobs_expect_same(kept.job, plain.job);
+    drive_finish(&kept);
     drive_finish(&plain);
 }
 
@@ -130,7 +130,7 @@ static void few_bits_are_close(void)
 }
 
 /* However long and wide a job is, its keyframes keep within what an artifact can hold. */
-static void films_are_bounded(void)
+static void keyframes_are_bounded(void)
 {
     static const uint32_t horizons[] = {1, 50, 200, 300, 6000};
     static const uint32_t branches[] = {0, 1, 15, 256};
@@ -180,7 +180,7 @@ static bool accepted(const uint8_t *data, size_t bytes)
     return status == STATUS_OK;
 }
 
-static void damaged_films_are_refused(void)
+static void damaged_keyframes_are_refused(void)
 {
     struct drive drive;
     drive_init(&drive, TIER_STUDENT);
@@ -214,7 +214,7 @@ static void damaged_films_are_refused(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(learned_tiers_are_filmed), TEST(other_tiers_are_not_and_hashes_agree),
-                    TEST(few_bits_are_close), TEST(films_are_bounded),
-                    TEST(damaged_films_are_refused));
+    return TEST_RUN(TEST(learned_tiers_keep_keyframes), TEST(other_tiers_are_not_and_hashes_agree),
+                    TEST(few_bits_are_close), TEST(keyframes_are_bounded),
+                    TEST(damaged_keyframes_are_refused));
 }

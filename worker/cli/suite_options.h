@@ -48,7 +48,7 @@ struct suite_options {
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",                \
          .text = &(options).models},                                                               \
-        {"--layout", "DEGREE", "what a world model is given: agents, map or none (agents)",        \
+        {"--layout", "CONDITIONING", "what a world model is given: agents, map or none (agents)",  \
          .text = &(options).layout},                                                               \
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                     \
          .text = &(options).precision},                                                            \

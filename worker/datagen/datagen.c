@@ -215,9 +215,9 @@ static enum status write_frame(struct generator *self, struct shard_file *file, 
     status = status != STATUS_OK ? status
                                  : shard_write(file, TENSOR_CLEAN, frame * clean_bytes, self->clean,
                                                clean_bytes, error);
-    static const enum conditioning degrees[2] = {CONDITIONING_AGENTS, CONDITIONING_MAP};
+    static const enum conditioning conditionings[2] = {CONDITIONING_AGENTS, CONDITIONING_MAP};
     for (uint32_t i = 0; i < 2; i++) {
-        layout_cameras(prepared, scene, degrees[i], self->cameras);
+        layout_cameras(prepared, scene, conditionings[i], self->cameras);
         status = status != STATUS_OK
                      ? status
                      : shard_write(file, TENSOR_CAMERA_AGENTS + i, frame * FRAME_CAMERA_BYTES,

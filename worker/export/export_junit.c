@@ -1,6 +1,6 @@
 /*
  * JUnit XML, in the form that CI systems read (testsuites, testsuite, testcase with failure, error
- * or skipped). A case is a main line; branches are what-ifs, and twins of an audit second opinions.
+ * or skipped). A case is a main line; branches are what-ifs, and audit jobs second opinions.
  */
 #include "worker/export/export.h"
 

@@ -121,8 +121,8 @@ static json_t *measure_json(const struct health_sample *sample, double bound)
 static json_t *calibration_json(const struct health_calibration *calibration,
                                 const struct health_bounds *bounds)
 {
-    json_t *degrees = json_object();
-    for (int conditioning = 0; degrees != NULL && conditioning < CONDITIONING_COUNT;
+    json_t *conditionings = json_object();
+    for (int conditioning = 0; conditionings != NULL && conditioning < CONDITIONING_COUNT;
          conditioning++) {
         json_t *measures = json_object();
         for (int i = 0; measures != NULL && i < MEASURE_COUNT; i++) {
@@ -130,11 +130,11 @@ static json_t *calibration_json(const struct health_calibration *calibration,
                                 measure_json(&calibration->sample[conditioning][i],
                                              bounds->bound[conditioning][i]));
         }
-        json_object_set_new(degrees, conditioning_names[conditioning], measures);
+        json_object_set_new(conditionings, conditioning_names[conditioning], measures);
     }
     return json_pack("{s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
                      bounds->hash, "rollouts", (json_int_t)calibration->rollouts, "ticks",
-                     (json_int_t)calibration->ticks, "degrees", degrees);
+                     (json_int_t)calibration->ticks, "degrees", conditionings);
 }
 
 enum status health_calibration_save(const struct health_calibration *calibration,

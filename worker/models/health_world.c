@@ -1,5 +1,5 @@
 /*
- * Signs to statistics to a verdict. See health_world.h.
+ * Sums to statistics to a verdict. See health_world.h.
  */
 #include "worker/models/health_world.h"
 

@@ -1,5 +1,5 @@
 /*
- * Planner host: one face for builtin planners, plugins and processes.
+ * Planner host: one interface for builtin planners, plugins and processes.
  *
  * Every answer passes through here, so this is where it is checked: a planner is untrusted, and
  * nothing that is not finite or not physical may reach a world. What a planner did wrong is kept as

@@ -416,7 +416,8 @@ static void put_frame(struct writer *writer, int32_t rollout, uint32_t tick, uin
     if (report_drive_front(drive, rollout, tick, seed, rgb)) {
         put_format(writer, "%s{\"tick\":%u", *any ? "," : "", tick);
         put_png(writer, "front", rgb, CAMERA_COLS, CAMERA_ROWS);
-        if (report_drive_filmed(drive) && report_drive_bev(drive, rollout, tick, seed, rgb)) {
+        if (report_drive_has_keyframes(drive) &&
+            report_drive_bev(drive, rollout, tick, seed, rgb)) {
             size_t first = BEV_ROWS - TRACE_KEYFRAME_ROWS - TRACE_KEYFRAME_FIRST_ROW;
             put_png(writer, "bev", rgb + first * BEV_COLS * 3, BEV_COLS, TRACE_KEYFRAME_ROWS);
         }
@@ -435,7 +436,7 @@ static void put_frames(struct writer *writer, int32_t rollout, uint64_t seed)
     uint32_t shown = 0;
     bool any = false;
     put_format(writer, ",\"generated\":%s,\"frames\":[",
-               report_drive_filmed(writer->drive) ? "true" : "false");
+               report_drive_has_keyframes(writer->drive) ? "true" : "false");
     for (uint32_t i = 0; i < reader->keyframes_count && shown < DRIVE_JSON_FRAMES_MAX; i++) {
         uint32_t place[2]; /* rollout, tick */
         memcpy(place, reader->keyframes + i * sizeof(struct trace_keyframe), sizeof place);
@@ -444,7 +445,7 @@ static void put_frames(struct writer *writer, int32_t rollout, uint64_t seed)
             shown++;
         }
     }
-    if (!report_drive_filmed(writer->drive)) {
+    if (!report_drive_has_keyframes(writer->drive)) {
         while (header->tick_count / period >= DRIVE_JSON_FRAMES_MAX) {
             period *= 2;
         }

@@ -174,7 +174,7 @@ struct report_moment report_drive_moment(const struct report_drive *drive, int32
     return moment;
 }
 
-bool report_drive_filmed(const struct report_drive *drive)
+bool report_drive_has_keyframes(const struct report_drive *drive)
 {
     return drive->artifact != NULL && drive->reader.keyframes_count > 0;
 }
@@ -182,7 +182,7 @@ bool report_drive_filmed(const struct report_drive *drive)
 uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick)
 {
     struct trace_keyframe *frame = malloc(sizeof *frame);
-    if (frame != NULL && report_drive_filmed(drive) &&
+    if (frame != NULL && report_drive_has_keyframes(drive) &&
         trace_reader_keyframes(&drive->reader, rollout, tick, frame)) {
         tick = frame->tick;
     }
@@ -190,8 +190,8 @@ uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollo
     return tick;
 }
 
-static bool film_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
-                       uint8_t *bev, uint8_t *camera)
+static bool keyframe_pictures(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                              uint8_t *bev, uint8_t *camera)
 {
     struct trace_keyframe *frame = malloc(sizeof *frame);
     bool found = frame != NULL && trace_reader_keyframes(&drive->reader, rollout, tick, frame);
@@ -211,8 +211,8 @@ bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_
     struct scene scene;
     uint8_t *bev = calloc(1, BEV_BYTES);
     bool found = false;
-    if (bev != NULL && report_drive_filmed(drive)) {
-        found = film_frame(drive, rollout, tick, bev, NULL);
+    if (bev != NULL && report_drive_has_keyframes(drive)) {
+        found = keyframe_pictures(drive, rollout, tick, bev, NULL);
     } else if (bev != NULL && trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
         raster_bev(drive->layers, &drive->document->scenario, &scene, seed, bev);
         found = true;
@@ -228,8 +228,8 @@ bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint3
                         uint64_t seed, uint8_t *rgb)
 {
     struct scene scene;
-    if (report_drive_filmed(drive)) {
-        return film_frame(drive, rollout, tick, NULL, rgb);
+    if (report_drive_has_keyframes(drive)) {
+        return keyframe_pictures(drive, rollout, tick, NULL, rgb);
     }
     if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
         return false;
@@ -264,7 +264,7 @@ static void draw_bev(const struct report_drive *drive, const struct scene *scene
     free(bev);
 }
 
-/* What was filmed nearest to a tick; either part may be left out. False: nothing. */
+/* The keyframe nearest to a tick; either part may be left out. False: nothing. */
 static bool show_keyframes(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                            bool camera, bool bev, struct html *html)
 {
@@ -311,7 +311,7 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
     }
     html_raw(html, at.guardian ? "<figure class=\"guardian\"" : "<figure");
     html_format(html, " data-tick=\"%u\">", tick);
-    if (!report_drive_filmed(drive)) {
+    if (!report_drive_has_keyframes(drive)) {
         if (camera) {
             draw_camera(drive, &scene, seed, CAMERA_FRONT, SHOWN_WIDTH, "front camera", html);
         }
@@ -332,7 +332,7 @@ void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uin
         return;
     }
     html_raw(html, "<div class=\"cameras\">");
-    if (report_drive_filmed(drive)) {
+    if (report_drive_has_keyframes(drive)) {
         show_keyframes(drive, rollout, tick, true, false, html);
         html_raw(html, "</div>");
         return;

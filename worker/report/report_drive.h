@@ -43,11 +43,11 @@ uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, i
                             uint32_t end_tick);
 
 /* The tick that is shown for a tick: itself, or in a learned world, whose frames cannot be redrawn,
- * the nearest one that was filmed. */
+ * the nearest keyframe. */
 uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick);
 
 /* Whether the frames are those that a model generated. */
-bool report_drive_filmed(const struct report_drive *drive);
+bool report_drive_has_keyframes(const struct report_drive *drive);
 
 /* Pictures of a tick, RGB: the BEV grid, ego looking up, rgb[BEV_CELLS * 3], and the front camera,
  * rgb[CAMERA_BYTES]. In a learned world those of report_drive_shown_tick(), of whose grid only the
@@ -62,7 +62,8 @@ bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint3
 void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                         uint64_t seed, bool camera, struct html *html);
 
-/* The three camera images at a tick, side by side; the front one alone when they were filmed. */
+/* The three camera images at a tick, side by side; the front one alone where keyframes were kept.
+ */
 void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                           uint64_t seed, struct html *html);
 

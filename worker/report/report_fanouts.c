@@ -213,7 +213,7 @@ static void frames(struct report *report, const struct fanout *fanout,
             ended = tick >= last;
             shown = now;
             report_drive_frame(&report->drive, rollout, now, outcome->seed,
-                               report_drive_filmed(&report->drive), html);
+                               report_drive_has_keyframes(&report->drive), html);
         }
     }
     html_raw(html, "</div>");

@@ -149,12 +149,12 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
     return STATUS_OK;
 }
 
-/* What each outcome's device time costs today, the twins' too. */
+/* What each outcome's device time costs today, the audit jobs' too. */
 static enum status price_outcomes(struct store *store, struct summary *summary, struct error *error)
 {
     int64_t price_uusd = 0;
     const struct outcome *priced = NULL; /* the last one whose price was looked up */
-    for (uint32_t i = 0; i < summary->outcome_count + summary->twin_count; i++) {
+    for (uint32_t i = 0; i < summary->outcome_count + summary->audit_count; i++) {
         const struct outcome *outcome = &summary->outcomes[i];
         if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
             strcmp(priced->backend, outcome->backend) != 0) {
@@ -175,35 +175,35 @@ static enum status add_outcome(void *context, const struct outcome *outcome, str
     return STATUS_OK;
 }
 
-/* Moves the twins behind the results; both keep their order. */
-static enum status part_twins(struct summary *summary, struct error *error)
+/* Moves the audit jobs behind the results; both keep their order. */
+static enum status part_audits(struct summary *summary, struct error *error)
 {
     uint32_t count = summary->outcome_count;
     uint32_t results = 0;
-    uint32_t twins = 0;
+    uint32_t audits = 0;
     for (uint32_t i = 0; i < count; i++) {
-        twins += summary->outcomes[i].audit_of != 0;
+        audits += summary->outcomes[i].audit_of != 0;
     }
-    struct outcome *kept = malloc((twins > 0 ? twins : 1) * sizeof *kept);
+    struct outcome *kept = malloc((audits > 0 ? audits : 1) * sizeof *kept);
     summary->outcome_usd = calloc(count > 0 ? count : 1, sizeof *summary->outcome_usd);
     if (kept == NULL || summary->outcome_usd == NULL) {
         free(kept);
         return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
     }
-    twins = 0;
+    audits = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (summary->outcomes[i].audit_of != 0) {
-            kept[twins++] = summary->outcomes[i];
+            kept[audits++] = summary->outcomes[i];
         } else if (results++ != i) {
             summary->outcomes[results - 1] = summary->outcomes[i];
         }
     }
-    if (twins > 0) {
-        memcpy(summary->outcomes + results, kept, twins * sizeof *kept);
+    if (audits > 0) {
+        memcpy(summary->outcomes + results, kept, audits * sizeof *kept);
     }
     free(kept);
     summary->outcome_count = results;
-    summary->twin_count = twins;
+    summary->audit_count = audits;
     return STATUS_OK;
 }
 
@@ -231,7 +231,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
 {
     struct summary summary = {0};
     enum status status = store_outcomes_each(store, suite_id, add_outcome, &summary, error);
-    THEN(status, part_twins(&summary, error));
+    THEN(status, part_audits(&summary, error));
     THEN(status, summary_order(&summary, error));
     THEN(status, load_ledger(store, suite_id, &summary, error));
     THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));

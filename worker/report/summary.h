@@ -8,7 +8,7 @@
  * interval takes logical scenarios for what is drawn (scheduler/rate.h).
  *
  * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
- * results drove, its cost too. A twin of the audit is a second opinion: it is in no row, only in
+ * results drove, its cost too. An audit job is a second opinion: it is in no row, only in
  * the agreement and on the bill.
  */
 #ifndef SWERVE_WORKER_REPORT_SUMMARY_H
@@ -61,7 +61,7 @@ struct summary_place {
     int64_t case_key;
 };
 
-/* Twins and what they repeat, counted over one slice value or over all. */
+/* Audit jobs and what they repeat, counted over one slice value or over all. */
 struct summary_agreement {
     char group[LIMIT_ID_BYTES]; /* as summary_row; the last one is "all" */
     char value[LIMIT_SPEC_BYTES];
@@ -84,9 +84,9 @@ struct summary {
     int64_t interventions;               /* onsets of the guardian, of main lines */
     struct rate guardian[TIER_COUNT][2]; /* main lines in which it fires: that fail, that pass */
     uint32_t outcome_count;
-    struct outcome *outcomes; /* owned; ascending id; the twins follow after outcome_count */
+    struct outcome *outcomes; /* owned; ascending id; the audit jobs follow after outcome_count */
     double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
-    uint32_t twin_count;
+    uint32_t audit_count;
     struct summary_place *order; /* owned; results by logical scenario, then case */
     uint32_t *same_as;     /* owned; the first main line of the same scenario, planner and tier with
                             * the same verdict and reasons, else its own: lists name it once */
@@ -196,8 +196,8 @@ bool summary_is_caught(const struct outcome *outcome);
  * first tick, and not a branch that ended in the past that it shares. */
 bool summary_is_learned(const struct outcome *outcome);
 
-/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its twins:
- * device time at today's price, and what the ledger booked, which is what tables show. */
+/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its audit
+ * jobs: device time at today's price, and what the ledger booked, which is what tables show. */
 struct summary_overhead {
     double flagged_usd;
     double failed_usd; /* failed, lost, stale, released */
@@ -212,7 +212,8 @@ struct summary_overhead {
 struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
 
 /* What a tier took, as every table shows it. False: nothing, so that it has no row. A tier that
- * gave no result may have cost something all the same: a teacher that drove nothing but twins. */
+ * gave no result may have cost something all the same: a teacher that drove nothing but audit jobs.
+ */
 struct summary_tier_cost {
     const struct summary_row *row; /* its results; all zero without any */
     double device_s;

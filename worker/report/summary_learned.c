@@ -1,6 +1,6 @@
 /*
  * What learned tiers add to a summary: who answered for what was flagged, how audited rollouts
- * agree with their twins, what went into it and how well the machine was used.
+ * agree with their audit jobs, what went into it and how well the machine was used.
  */
 #include "worker/report/summary.h"
 
@@ -144,13 +144,13 @@ static void order_pairs(struct summary *summary, uint32_t *by_index, struct plac
 
 static enum status count_agreement(struct summary *summary, struct error *error)
 {
-    uint32_t outcomes = summary->outcome_count + summary->twin_count;
+    uint32_t outcomes = summary->outcome_count + summary->audit_count;
     const struct outcome **scratch = calloc(outcomes, sizeof *scratch);
     /* A pair has one value in each group. */
-    uint32_t capacity = summary->twin_count * AGREEMENT_GROUPS;
-    summary->pairs = calloc(summary->twin_count, sizeof *summary->pairs);
+    uint32_t capacity = summary->audit_count * AGREEMENT_GROUPS;
+    summary->pairs = calloc(summary->audit_count, sizeof *summary->pairs);
     summary->agreement = calloc(capacity, sizeof *summary->agreement);
-    struct placed_pair *placed = calloc(summary->twin_count, sizeof *placed);
+    struct placed_pair *placed = calloc(summary->audit_count, sizeof *placed);
     uint32_t *by_index = calloc((size_t)summary->outcome_count + 1, sizeof *by_index);
     if (scratch == NULL || summary->pairs == NULL || summary->agreement == NULL || placed == NULL ||
         by_index == NULL) {
@@ -183,7 +183,7 @@ static enum status count_agreement(struct summary *summary, struct error *error)
 enum status summary_learned(struct summary *summary, struct error *error)
 {
     enum status status = find_flags(summary, error);
-    if (status == STATUS_OK && summary->twin_count > 0) {
+    if (status == STATUS_OK && summary->audit_count > 0) {
         status = count_agreement(summary, error);
     }
     return status;
@@ -399,7 +399,7 @@ bool summary_learned_json(const struct summary *summary, json_t *json)
     }
     json_object_set_new(json, "flags", flags);
     json_object_set_new(json, "audit", audit);
-    json_object_set_new(json, "audit_rollouts", json_integer((json_int_t)summary->twin_count));
+    json_object_set_new(json, "audit_rollouts", json_integer((json_int_t)summary->audit_count));
     if (summary->peak.fp32_flops > 0) {
         json_object_set_new(json, "peak_flops",
                             json_pack("{s:f, s:f, s:f}", "fp32", summary->peak.fp32_flops, "bf16",

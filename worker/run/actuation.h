@@ -1,7 +1,8 @@
 /*
- * Stack: what stands between the planner and the car. Turns the planner's answers into the action
- * that reaches the world each tick: the delay line of "what if inference had taken 120 ms", and the
- * ego interventions that replace the planner for a while. Also says which sensors are dark.
+ * Actuation model: what stands between the planner and the car. Turns the planner's answers into
+ * the action that reaches the world each tick: the delay line of "what if inference had taken 120
+ * ms", and the ego interventions that replace the planner for a while. Also says which sensors are
+ * dark.
  *
  * A plain value without pointers into itself: a fork copies it.
  */
@@ -46,8 +47,8 @@ struct actuation {
 
 void actuation_init(struct actuation *actuation, uint64_t seed);
 
-/* Puts an ego or stack intervention in force at this tick; world interventions are not ours
- * (false). */
+/* Puts an ego intervention or one of the actuation model in force at this tick; world interventions
+ * are not ours (false). */
 bool actuation_intervene(struct actuation *actuation, const struct intervention *intervention,
                          const struct scene *scene, const struct route *route);
 

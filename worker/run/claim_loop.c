@@ -156,29 +156,29 @@ static bool wants_jobs(struct claim_loop *loop)
     return !loop->runners_full && loop->running_count <= jobs_max(loop) / 2;
 }
 
-static bool is_suspect(const struct job_lease *lease)
+static bool is_poison(const struct job_lease *lease)
 {
-    return lease->lost >= JOB_LOST_SUSPECT;
+    return lease->lost >= JOB_LOST_POISON;
 }
 
-/* Keeps suspects and other jobs apart: of what was just claimed, the jobs to begin stay in front of
- * loop->leases, the others are handed back before any of them can be lost. While there may be
- * suspects, one job is claimed at a time, and only when nothing else is held. */
+/* Keeps poison jobs and other jobs apart: of what was just claimed, the jobs to begin stay in front
+ * of loop->leases, the others are handed back before any of them can be lost. While there may be
+ * poison jobs, one job is claimed at a time, and only when nothing else is held. */
 static enum status set_apart(struct claim_loop *loop, uint32_t *count, struct error *error)
 {
-    uint32_t suspects = 0;
+    uint32_t poison = 0;
     for (uint32_t i = 0; i < *count; i++) {
-        suspects += is_suspect(&loop->leases[i]) ? 1 : 0;
+        poison += is_poison(&loop->leases[i]) ? 1 : 0;
     }
-    loop->alone = suspects > 0;
-    if (suspects == 0) {
+    loop->alone = poison > 0;
+    if (poison == 0) {
         return STATUS_OK;
     }
-    /* Only suspects, and nothing runs: the first of them can begin now. */
-    bool begin_first = suspects == *count && loop->running_count == *count;
+    /* Only poison jobs, and nothing runs: the first of them can begin now. */
+    bool begin_first = poison == *count && loop->running_count == *count;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++) {
-        if ((begin_first && i == 0) || !is_suspect(&loop->leases[i])) {
+        if ((begin_first && i == 0) || !is_poison(&loop->leases[i])) {
             loop->leases[kept++] = loop->leases[i];
         } else {
             claim_loop_pending_add(loop, &loop->leases[i])->kind = COMPLETION_RELEASED;

@@ -19,7 +19,7 @@
  * What is finished of a job that goes on is handed to the store every second or so, and before the
  * job is handed back: whoever claims it next drives the rest (claim_loop_partial.c).
  *
- * A job whose workers were lost JOB_LOST_SUSPECT times is run with nothing beside it, and nothing
+ * A job whose workers were lost JOB_LOST_POISON times is run with nothing beside it, and nothing
  * else is held meanwhile: if it takes the process with it, no other job is charged for that.
  */
 #ifndef SWERVE_WORKER_RUN_CLAIM_LOOP_H

@@ -42,7 +42,7 @@ struct claim_loop {
     struct job_run *unsent[LIMIT_CLAIM_JOBS];
     uint32_t unsent_count;
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
-    bool alone;         /* suspects are about: one job at a time, nothing held beside it */
+    bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
     bool runners_full;  /* a job had to be released: no claims until a runner is idle */
     int64_t retries[CLAIM_LOOP_RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;

@@ -271,8 +271,8 @@ static void compare_ticks(const struct trace_reader *reader, int32_t index,
 }
 
 /* A recorded set of keyframes has the same frames from its fork on. */
-static void compare_film(const struct trace_reader *reader, int32_t index,
-                         const struct keyframes *keyframes, struct replay_differences *out)
+static void compare_keyframes(const struct trace_reader *reader, int32_t index,
+                              const struct keyframes *keyframes, struct replay_differences *out)
 {
     uint32_t next = 0;
     uint32_t first_tick = reader->rollouts[index].header.first_tick;
@@ -294,7 +294,7 @@ static void compare_film(const struct trace_reader *reader, int32_t index,
         if (ours == NULL || ours->tick != frame.tick ||
             memcmp(ours->bev, frame.bev, sizeof frame.bev) != 0 ||
             memcmp(ours->camera, frame.camera, sizeof frame.camera) != 0) {
-            struct replay_difference *row = add(out, "film");
+            struct replay_difference *row = add(out, "keyframes");
             snprintf(row->stored, sizeof row->stored, "frame of tick %" PRIu32, frame.tick);
             snprintf(row->replayed, sizeof row->replayed, "%s",
                      ours == NULL ? "none" : "another picture");
@@ -302,7 +302,7 @@ static void compare_film(const struct trace_reader *reader, int32_t index,
         }
     }
     if (next < keyframes->count) {
-        struct replay_difference *row = add(out, "film");
+        struct replay_difference *row = add(out, "keyframes");
         snprintf(row->stored, sizeof row->stored, "none");
         snprintf(row->replayed, sizeof row->replayed, "frame of tick %" PRIu32,
                  keyframes->frames[next].tick);
@@ -333,7 +333,7 @@ static enum status compare_artifact(struct store *store, struct replay_artifact 
         return STATUS_OK;
     }
     compare_ticks(&artifact->reader, index, &result->trace, out);
-    compare_film(&artifact->reader, index, &result->trace.keyframes, out);
+    compare_keyframes(&artifact->reader, index, &result->trace.keyframes, out);
     return STATUS_OK;
 }
 

@@ -210,25 +210,25 @@ static bool audited(const struct submission_options *options, const struct asked
            audit_sampled(spec->key, audit_rate(options->audit, &scenario->slices));
 }
 
-/* Adds a job, and its twin when it is sampled. */
+/* Adds a job, and its audit job when it is sampled. */
 static enum status add_audited(struct submission *out, const struct asked *question,
                                const struct submission_options *options,
                                const struct route_horizons *horizons, const struct job_spec *spec,
                                struct error *error)
 {
-    struct job_spec twin;
+    struct job_spec audit;
     add_job(out, question->document, spec);
     out->rollout_count += spec->rollout_count;
     if (!audited(options, question, horizons, spec)) {
         return STATUS_OK;
     }
     TRY(submission_teacher_spec(options->models, spec, question->document->scenario.horizon_ticks,
-                                &twin, error));
+                                &audit, error));
     char key[SHA256_HEX_BYTES];
-    audit_twin_key(twin.key, key);
-    memcpy(twin.key, key, sizeof twin.key);
-    memcpy(twin.audit_key, spec->key, sizeof twin.audit_key);
-    add_job(out, question->document, &twin);
+    audit_job_key(audit.key, key);
+    memcpy(audit.key, key, sizeof audit.key);
+    memcpy(audit.audit_key, spec->key, sizeof audit.audit_key);
+    add_job(out, question->document, &audit);
     out->audit_count++;
     return STATUS_OK;
 }
@@ -421,7 +421,7 @@ enum status submission_build(const struct suite *suite, const struct submission_
     }
     struct submission built = {0};
     struct planner_hashes *hashes = calloc(1, sizeof *hashes);
-    /* Every job may have a twin. */
+    /* Every job may have an audit job. */
     uint64_t room = options->audit != NULL ? 2 * count : count;
     built.specs = calloc(room, sizeof *built.specs);
     built.documents = calloc(room, sizeof *built.documents);

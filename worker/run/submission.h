@@ -30,7 +30,7 @@ struct submission_options {
     /* Slices in which the student that answers is frozen, borrowed. */
     const struct trust_slice *frozen;
     uint32_t frozen_count;
-    const struct audit_policy *audit; /* borrowed; NULL: no twins */
+    const struct audit_policy *audit; /* borrowed; NULL: no audit jobs */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
     uint32_t attempts_max; /* per job */
@@ -43,8 +43,8 @@ struct submission {
     struct job_spec *specs; /* [job_count], owned */
     const struct scenario_document *
         *documents;          /* [job_count], owned array of the suite's documents */
-    int64_t rollout_count;   /* without those of twins */
-    uint32_t audit_count;    /* twins among the jobs */
+    int64_t rollout_count;   /* without those of audit jobs */
+    uint32_t audit_count;    /* audit jobs among the jobs */
     uint32_t degraded_count; /* scenarios answered by a cheaper tier than their question wants */
     uint32_t frozen_count;   /* scenarios that the teacher answers, for their slice is frozen */
     uint32_t rerouted_count; /* scenarios that another tier answers, for it is trusted longer */

@@ -1,6 +1,6 @@
 /*
- * Filming. A frame is 36 KB before compression; road, paint and shadow compress to almost nothing,
- * so a stored frame is about a third of that.
+ * Keyframes. A frame is 36 KB before compression; road, paint and shadow compress to almost
+ * nothing, so a stored frame is about a third of that.
  */
 #include "worker/trace/keyframes.h"
 
@@ -90,7 +90,7 @@ enum status keyframes_take(struct keyframes *keyframes, const struct world *worl
 {
     TRY(array_room(&keyframes->frames, keyframes->count, sizeof *keyframes->frames, error));
     uint8_t *seen = malloc(BEV_BYTES + CAMERA_BYTES);
-    TRY(memory_check(seen, error, "film: out of memory"));
+    TRY(memory_check(seen, error, "keyframes: out of memory"));
     const struct observation_buffers buffers = {.bev = seen,
                                                 .camera[CAMERA_FRONT] = seen + BEV_BYTES};
     world->ops->slot_observe(world, slot, &buffers);

@@ -1,7 +1,8 @@
 /*
- * Film: small pictures of what a learned world generated during one rollout, for people. The frames
- * of a learned world cannot be redrawn from a trace, so every few ticks one is kept: bird's-eye
- * grid and front camera, in few bits. No verdict and no hash depends on a set of keyframes.
+ * Keyframes: small pictures of what a learned world generated during one rollout, for people. The
+ * frames of a learned world cannot be redrawn from a trace, so every few ticks one is kept:
+ * bird's-eye grid and front camera, in few bits. No verdict and no hash depends on a set of
+ * keyframes.
  *
  * The period is chosen per job, so that the keyframes of all its rollouts together stay within
  * KEYFRAMES_JOB_BYTES_MAX and within what its ticks leave of an artifact.

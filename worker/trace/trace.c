@@ -325,7 +325,7 @@ static enum status read_keyframes(struct trace_reader *reader, const uint8_t *da
     memcpy(&header, data, sizeof header);
     uint64_t frames_bytes = (uint64_t)header.frame_count * sizeof(struct trace_keyframe);
     if (bytes - sizeof header < frames_bytes) {
-        return error_set(error, STATUS_BAD_INPUT, "trace: a film of %u frames in %zu bytes",
+        return error_set(error, STATUS_BAD_INPUT, "trace: %u keyframes in %zu bytes",
                          header.frame_count, bytes);
     }
     for (uint32_t i = 0; i < header.frame_count; i++) {
@@ -334,8 +334,8 @@ static enum status read_keyframes(struct trace_reader *reader, const uint8_t *da
         uint64_t key = (uint64_t)place[0] << 32 | place[1];
         if (place[0] >= reader->header.rollout_count || (i > 0 && key <= last)) {
             return error_set(error, STATUS_BAD_INPUT,
-                             "trace: film frame %u: rollout %u, tick %u is out of order", i,
-                             place[0], place[1]);
+                             "trace: keyframe %u: rollout %u, tick %u is out of order", i, place[0],
+                             place[1]);
         }
         last = key;
     }

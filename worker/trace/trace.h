@@ -99,7 +99,7 @@ uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollo
 bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                        struct trace_tick *out, struct trace_agent *agents);
 
-/* The filmed frame nearest to a tick, looked up in the parents before the fork. False: none. */
+/* The keyframe nearest to a tick, looked up in the parents before the fork. False: none. */
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                             struct trace_keyframe *out);
 

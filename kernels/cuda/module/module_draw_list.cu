@@ -112,7 +112,7 @@ int module_draw_lists_check(const struct device_session *session, struct device_
         }
         if (!draw_list_valid(session, slot, (const struct draw_list *)at)) {
             snprintf(why->text, sizeof why->text,
-                     "slot %u: a drawing with more than fits, or of a map that was not made", i);
+                     "slot %u: a draw list with more than fits, or of a map that was not made", i);
             return DEVICE_FAULT_INPUT;
         }
     }

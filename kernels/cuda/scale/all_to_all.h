@@ -2,7 +2,8 @@
  * Sequence parallelism inside one node (Jacobs et al., DeepSpeed Ulysses, 2023): every rank has a
  * share of the tokens and all heads, but for attention over tokens all tokens and a share of the
  * heads. Two all-to-alls turn one into the other. Everything else, attention over the past
- * included, is a function of one token and needs no exchange: pages are shared by position as well.
+ * included, is a function of one token and needs no all-to-all: pages are shared by position as
+ * well.
  *
  * Tokens are cut into equal consecutive shares, so what arrives, rank after rank, is all tokens in
  * order. The number of ranks divides tokens, heads and key/value heads. Attention of a head does

@@ -13,7 +13,7 @@ enum {
 
 static_assert(sizeof(uint4) == DRAW_LIST_ALIGN && sizeof(struct draw_list) % DRAW_LIST_ALIGN == 0 &&
                   (int)DRAW_LIST_BYTES_MAX % DRAW_LIST_ALIGN == 0,
-              "drawings are copied in 16-byte pieces");
+              "draw lists are copied in 16-byte pieces");
 
 __global__ void __launch_bounds__(THREADS) k_fetch(struct draw_list_slots s)
 {

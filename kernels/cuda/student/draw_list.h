@@ -2,7 +2,7 @@
  * Launchers of what draws layouts on the device (kernels/draw_list.h). Host side of draw_list.cu,
  * draw_list_bev.cu and draw_list_camera.cu. Pointers are to device memory but for `source`;
  * launches are asynchronous on `stream`. Slots that are not active, and parts that were given
- * (device_slot.given), are left alone. A slot's bytes depend on its own record, drawing and map.
+ * (device_slot.given), are left alone. A slot's bytes depend on its own record, draw list and map.
  */
 #ifndef SWERVE_KERNELS_CUDA_STUDENT_DRAW_LIST_H
 #define SWERVE_KERNELS_CUDA_STUDENT_DRAW_LIST_H

@@ -6,7 +6,7 @@
  * what a row or a column shares is made once, by a few threads. Then the agents' commands, 32 at a
  * time: warp w finds which columns they reach on canvas row w of the strip, lane by lane; then
  * every thread walks those that reach its pixel, in the list's order, with its nine samples in
- * registers. A pixel's bytes depend on its slot's drawing and map alone.
+ * registers. A pixel's bytes depend on its slot's draw list and map alone.
  */
 #include "kernels/cuda/common/gpu.h"
 

@@ -32,7 +32,7 @@ enum {
     SHAPE_PARTS = 2, /* BEV, cameras */
 };
 
-/* struct device_slot.degree, as in enum conditioning. */
+/* struct device_slot.conditioning, as in enum conditioning. */
 enum { CONDITION_AGENTS = 0, CONDITION_MAP, CONDITION_NONE };
 
 /* What a part (the BEV, or the three cameras) is made of. */

@@ -778,9 +778,9 @@ static void random_calls_match_the_model(void)
     }
 }
 
-int conformance_queue(const struct conformance_face *tested)
+int conformance_queue(const struct conformance_backend *tested)
 {
-    face = tested;
+    backend = tested;
     return finish_half(TEST_RUN(
         TEST(scenario_bodies_are_kept), TEST(artifacts_come_back), TEST(submitting_is_idempotent),
         TEST(submitting_is_all_or_nothing), TEST(specs_come_back),
@@ -794,7 +794,7 @@ int conformance_queue(const struct conformance_face *tested)
         TEST(crews_share_the_work), TEST(random_calls_match_the_model)));
 }
 
-int conformance_main(int argc, char **argv, const struct conformance_face *tested)
+int conformance_main(int argc, char **argv, const struct conformance_backend *tested)
 {
     bool results = argc > 1 && strcmp(argv[1], "results") == 0;
     return results ? conformance_results(tested) : conformance_queue(tested);

@@ -1,10 +1,10 @@
 /*
- * The store's conformance suite: every face of struct store must pass it. It knows nothing of what
- * is behind the face; a face's test program supplies how to open one and runs it.
+ * The store's conformance suite: every backend of struct store must pass it. It knows nothing of
+ * what is behind the backend; a backend's test program supplies how to open one and runs it.
  *
  *   int main(int argc, char **argv) { return conformance_main(argc, argv, &my_face); }
  *
- * Time is simulated: the suite passes a store_config whose clock it moves itself. A face whose
+ * Time is simulated: the suite passes a store_config whose clock it moves itself. A backend whose
  * store runs in this process (also behind a server thread) honours it.
  */
 #ifndef SWERVE_TESTS_STORE_CONFORMANCE_CONFORMANCE_H
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct conformance_face {
+struct conformance_backend {
     const char *name;
     void *context; /* passed to the functions below */
     /* Opens the store: over empty storage when `fresh`, else over what the last one left behind.
@@ -28,9 +28,9 @@ struct conformance_face {
 
 /* Each prints TAP and returns the program's exit status: getting jobs in and out; what becomes of
  * them. conformance_main runs the one that argv[1] names, "queue" or "results". */
-int conformance_queue(const struct conformance_face *face);
-int conformance_results(const struct conformance_face *face);
-int conformance_main(int argc, char **argv, const struct conformance_face *face);
+int conformance_queue(const struct conformance_backend *backend);
+int conformance_results(const struct conformance_backend *backend);
+int conformance_main(int argc, char **argv, const struct conformance_backend *backend);
 
 /* A clock that moves when told. */
 struct manual_clock {

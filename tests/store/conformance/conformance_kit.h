@@ -19,7 +19,7 @@ enum { TTL_MS = 15000, BACKOFF_MS = 1000, BILL_SLACK_MS = 1000000000 };
 
 #define SCRATCH static __attribute__((unused))
 
-SCRATCH const struct conformance_face *face;
+SCRATCH const struct conformance_backend *backend;
 SCRATCH struct manual_clock manual;
 SCRATCH struct store *store;
 SCRATCH struct error error;
@@ -43,19 +43,19 @@ static inline void open_store(bool fresh)
                                   .bill_slack_ms = BILL_SLACK_MS};
 
     if (store != NULL) { /* a failed test left it open */
-        face->close(face->context, store);
+        backend->close(backend->context, store);
         store = NULL;
     }
     if (fresh) {
         manual_clock_init(&manual);
     }
-    store = face->open(face->context, fresh, &config);
+    store = backend->open(backend->context, fresh, &config);
     EXPECT(store != NULL);
 }
 
 static inline void close_store(void)
 {
-    face->close(face->context, store);
+    backend->close(backend->context, store);
     store = NULL;
 }
 
@@ -217,7 +217,7 @@ static inline struct ledger_totals ledger_of(const char *suite, const char *end)
 static inline int finish_half(int failed)
 {
     if (store != NULL) {
-        face->close(face->context, store);
+        backend->close(backend->context, store);
         store = NULL;
     }
     return failed;

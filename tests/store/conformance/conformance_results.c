@@ -796,8 +796,8 @@ static void evidence_comes_back(void)
     close_store();
 }
 
-/* Two student jobs and the twin of the second; in `suite`. */
-static void submit_with_twin(const char *suite)
+/* Two student jobs and the audit job of the second; in `suite`. */
+static void submit_with_audit(const char *suite)
 {
     make_specs(suite, "k", 3);
     specs[1].tier = TIER_STUDENT;
@@ -809,9 +809,9 @@ static void submit_with_twin(const char *suite)
     submit_made(suite, 1, 3);
 }
 
-/* Goal: a twin is tied to the job that it repeats; its verdicts are not the suite's, its cost is;
- * the same holds where another suite takes its result over. */
-static void twins_are_second_opinions(void)
+/* Goal: an audit job is tied to the job that it repeats; its verdicts are not the suite's, its cost
+ * is; the same holds where another suite takes its result over. */
+static void audits_are_second_opinions(void)
 {
     struct store_worker teacher = worker_of("t", "teacher");
     struct store_outcome_filter filter = {.limit = 10};
@@ -823,9 +823,9 @@ static void twins_are_second_opinions(void)
     strcpy(specs[0].audit_key, "k-1");
     EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
     EXPECT_CONTAINS(error.text, "k-1");
-    submit_with_twin("a");
+    submit_with_audit("a");
     int64_t audited = submitted[1].job_id;
-    int64_t twin = submitted[2].job_id;
+    int64_t audit = submitted[2].job_id;
     make_specs("a", "x", 1);
     strcpy(specs[0].audit_key, "twin"); /* no audits of audits */
     EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
@@ -845,7 +845,7 @@ static void twins_are_second_opinions(void)
     outcomes[0].verdict = VERDICT_FAIL;
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
-    submit_with_twin("b");
+    submit_with_audit("b");
     EXPECT(submitted[2].memoised);
     for (int i = 0; i < 2; i++) {
         const char *suite = i == 0 ? "a" : "b";
@@ -861,12 +861,12 @@ static void twins_are_second_opinions(void)
         EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
         EXPECT_INT(count, 3);
         EXPECT_INT(outcomes[0].audit_of, 0);
-        EXPECT_INT(outcomes[2].job_id, i == 0 ? twin : submitted[2].job_id);
+        EXPECT_INT(outcomes[2].job_id, i == 0 ? audit : submitted[2].job_id);
         EXPECT_INT(outcomes[2].audit_of, i == 0 ? audited : submitted[1].job_id);
     }
     /* One that ends dead leaves no question open. */
     EXPECT_INT(status_of("a").audits_dead, 0);
-    submit_with_twin("c");
+    submit_with_audit("c");
     EXPECT(submitted[2].memoised);
     make_specs("c", "y", 1);
     strcpy(specs[0].pool, "teacher");
@@ -1004,9 +1004,9 @@ static void outcomes_are_filtered_and_paged(void)
     close_store();
 }
 
-int conformance_results(const struct conformance_face *tested)
+int conformance_results(const struct conformance_backend *tested)
 {
-    face = tested;
+    backend = tested;
     return finish_half(TEST_RUN(
         TEST(outcomes_come_back), TEST(missing_metrics_come_back),
         TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
@@ -1017,6 +1017,6 @@ int conformance_results(const struct conformance_face *tested)
         TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
         TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
         TEST(successors_keep_their_identity), TEST(evidence_comes_back),
-        TEST(twins_are_second_opinions), TEST(wrong_completions_are_refused),
+        TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
         TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
 }

@@ -1,5 +1,5 @@
 /*
- * The embedded SQLite face through the conformance suite.
+ * The embedded SQLite backend through the conformance suite.
  */
 #include "tests/store/conformance/conformance.h"
 
@@ -39,7 +39,7 @@ int main(int argc, char **argv)
     /* In memory where possible: the disk's pace is not what is tested here. */
     bool memory = access("/dev/shm", W_OK) == 0;
     struct place place = {.serial = 0};
-    struct conformance_face face = {
+    struct conformance_backend backend = {
         .name = "sqlite", .context = &place, .open = open_sqlite, .close = close_sqlite};
     char command[128];
 
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         perror("mkdtemp");
         return 1;
     }
-    int failed = conformance_main(argc, argv, &face);
+    int failed = conformance_main(argc, argv, &backend);
     snprintf(command, sizeof command, "rm -rf '%s'", place.directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -1,7 +1,7 @@
 /*
- * The faces that reach the embedded store from elsewhere, through the conformance suite: the HTTP
- * client of a server ("http"), the same over TLS with a token ("https"), and a path's handles in
- * both roles of ownership ("owner", "client").
+ * The backends that reach the embedded store from elsewhere, through the conformance suite: the
+ * HTTP client of a server ("http"), the same over TLS with a token ("https"), and a path's handles
+ * in both roles of ownership ("owner", "client").
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -147,7 +147,7 @@ int main(int argc, char **argv)
         place.role++;
     }
     CHECK(argc == 3 && place.role < ROLE_COUNT);
-    struct conformance_face face = {
+    struct conformance_backend backend = {
         .name = argv[2], .context = &place, .open = open_face, .close = close_face};
-    return conformance_main(2, argv, &face);
+    return conformance_main(2, argv, &backend);
 }

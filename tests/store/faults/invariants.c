@@ -51,7 +51,7 @@ static const struct {
      "j.id = a.job"
      "  WHERE j.suite = l.suite AND a.pool = l.pool AND a.device = l.device"
      "  AND a.tier = l.tier AND a.ending = l.ending AND j.audit = l.audit)"},
-    {"twins, and only they, repeat a job of their suite",
+    {"audit jobs, and only they, repeat a job of their suite",
      "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id LEFT JOIN job_specs t"
      " ON t.key = s.audit_key AND t.suite = s.suite AND t.audit_key IS NULL"
      " WHERE j.audit <> (s.audit_key IS NOT NULL) OR j.audit <> (t.job IS NOT NULL)"},

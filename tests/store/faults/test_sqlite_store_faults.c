@@ -181,7 +181,7 @@ static void finish_all(void)
 struct fault {
     unsigned calls;
     int code;
-    bool by_path; /* through ownership's lock, socket and server, not the embedded face alone */
+    bool by_path; /* through ownership's lock, socket and server, not the embedded backend alone */
 };
 
 enum { BY_PATH_DEADLINE_MS = 200 };

@@ -2,9 +2,9 @@
  * The store when memory runs out.
  *
  * Method: each call of the store's table (memory_calls.h) is made on a store that was just opened,
- * with the Nth allocation failing (memory.h), once or from then on: through the embedded face;
+ * with the Nth allocation failing (memory.h), once or from then on: through the embedded backend;
  * through a client and a server on a Unix socket in this process, where the allocations of both
- * sides count; and through both roles of ownership of a path's owner (memory_faces.h). A call
+ * sides count; and through both roles of ownership of a path's owner (memory_backends.h). A call
  * that fails says why; repeated with memory there it succeeds; what it answers is what it answers
  * with plenty of memory; and what it changed was changed once. The address sanitizer's build
  * watches for leaks.
@@ -19,8 +19,8 @@
 #include "tests/harness.h"
 #include "tests/store/faults/invariants.h"
 #include "tests/store/faults/memory.h"
+#include "tests/store/faults/memory_backends.h"
 #include "tests/store/faults/memory_calls.h"
-#include "tests/store/faults/memory_faces.h"
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -64,7 +64,7 @@ static void close_all(void)
 static void expect_refusal(enum status status)
 {
     bool waited =
-        bench.face != MEMORY_EMBEDDED && (status == STATUS_TIMEOUT || status == STATUS_BUSY);
+        bench.backend != MEMORY_EMBEDDED && (status == STATUS_TIMEOUT || status == STATUS_BUSY);
 
     if (status != STATUS_NO_MEMORY && !waited) {
         TEST_FAIL("%s: status %s: %s", playing,
@@ -266,16 +266,16 @@ static void play_all(const struct game *game)
 /* A database with a history, and with what precedes the call. */
 static void prepare(enum status (*before)(struct memory_caller *, struct error *))
 {
-    enum memory_face played = bench.face;
+    enum memory_backend played = bench.backend;
 
     close_all(); /* a failed test left it open */
     memory_bench_remove(&bench);
-    bench.face = MEMORY_EMBEDDED;
+    bench.backend = MEMORY_EMBEDDED;
     open_well();
     EXPECT_OK(memory_caller_begin(&caller, &error), error);
     EXPECT_OK(before(&caller, &error), error);
     close_all();
-    bench.face = played;
+    bench.backend = played;
     EXPECT_OK(memory_bench_keep(&bench, &error), error);
 }
 
@@ -334,11 +334,11 @@ int main(int argc, char **argv)
 {
     static const int signals[] = {SIGALRM, SIGABRT, SIGSEGV};
 
-    while (argc > 1 && bench.face < MEMORY_FACE_COUNT &&
-           strcmp(argv[1], memory_face_names[bench.face]) != 0) {
-        bench.face++;
+    while (argc > 1 && bench.backend < MEMORY_BACKEND_COUNT &&
+           strcmp(argv[1], memory_backend_names[bench.backend]) != 0) {
+        bench.backend++;
     }
-    if (argc < 2 || bench.face == MEMORY_FACE_COUNT) {
+    if (argc < 2 || bench.backend == MEMORY_BACKEND_COUNT) {
         fprintf(stderr, "usage: %s embedded|http|owner|client [places|STEP [CALL]]\n", argv[0]);
         return 2;
     }

@@ -144,7 +144,7 @@ static void fill(void)
     EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
 }
 
-/* All outcomes that fit, by pages of this face; in how many calls of the face's own pages. */
+/* All outcomes that fit, by pages of this backend; in how many calls of the backend's own pages. */
 static uint32_t read_all(struct store *from, struct store_outcome_filter filter, uint32_t *calls)
 {
     static struct outcome page[1000];

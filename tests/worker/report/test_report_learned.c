@@ -3,8 +3,8 @@
  * was flagged and who answered, how far the teacher agrees, what a fanout cost and saved; and stays
  * well-formed, inert and whole when the evidence is missing or hostile.
  * Method: a suite is submitted to the student's tier of a real store and driven by the object world
- * under the student's and the teacher's name, with operations, a flag and twins made up on the way.
- * With a path as argument the report is also written there, to be looked at.
+ * under the student's and the teacher's name, with operations, a flag and audit jobs made up on the
+ * way. With a path as argument the report is also written there, to be looked at.
  */
 #include "worker/report/report.h"
 
@@ -78,24 +78,24 @@ static void submit(void)
 }
 
 /* The same question to the teacher, for two of the jobs. */
-static void submit_twins(void)
+static void submit_audits(void)
 {
     static const char *const audited[] = {"deer", "fanout"};
     struct error error;
     for (uint32_t i = 0; i < submission.job_count; i++) {
         for (size_t k = 0; k < COUNT_OF(audited); k++) {
             struct store_submit_result result;
-            struct job_spec twin = submission.specs[i];
-            if (strcmp(twin.scenario_id, audited[k]) != 0) {
+            struct job_spec audit = submission.specs[i];
+            if (strcmp(audit.scenario_id, audited[k]) != 0) {
                 continue;
             }
-            memcpy(twin.audit_key, twin.key, sizeof twin.audit_key);
-            snprintf(twin.key, sizeof twin.key, "twin-%u", i);
-            snprintf(twin.pool, sizeof twin.pool, "teacher");
-            snprintf(twin.model_hash, sizeof twin.model_hash, "%s", TEACHER_HASH);
-            snprintf(twin.sampler, sizeof twin.sampler, "agents/euler8/bf16");
-            twin.tier = TIER_TEACHER;
-            EXPECT_OK(store->ops->submit(store, submission.suite_id, 1, &twin, 1, &result, &error),
+            memcpy(audit.audit_key, audit.key, sizeof audit.audit_key);
+            snprintf(audit.key, sizeof audit.key, "twin-%u", i);
+            snprintf(audit.pool, sizeof audit.pool, "teacher");
+            snprintf(audit.model_hash, sizeof audit.model_hash, "%s", TEACHER_HASH);
+            snprintf(audit.sampler, sizeof audit.sampler, "agents/euler8/bf16");
+            audit.tier = TIER_TEACHER;
+            EXPECT_OK(store->ops->submit(store, submission.suite_id, 1, &audit, 1, &result, &error),
                       error);
         }
     }
@@ -251,7 +251,7 @@ static void setup(void)
     snprintf(path, sizeof path, "%s/store.db", directory);
     EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
     submit();
-    submit_twins();
+    submit_audits();
     work("bulk");
     work("teacher");
     EXPECT_OK(summary_load(store, submission.suite_id, &summary, &error), error);
@@ -292,7 +292,7 @@ static void every_tier_has_its_account(void)
     char money[SUMMARY_MONEY_BYTES];
     EXPECT(student != NULL && teacher != NULL);
     EXPECT_INT(student->verdicts[VERDICT_FLAGGED], 1);
-    EXPECT_INT(summary.twin_count, 4);
+    EXPECT_INT(summary.audit_count, 4);
     EXPECT_HAS(plain, "<td><b>student</b></td>");
     EXPECT_HAS(plain, "<td><b>teacher</b></td>");
     EXPECT_INT(html_count(plain, "<td><b>object</b></td>"), 0);
@@ -334,7 +334,7 @@ static void the_ledger_adds_up_to_the_bill(void)
     EXPECT_HAS(plain, expected);
 }
 
-/* Without a result of its own the teacher still has what its twins cost. */
+/* Without a result of its own the teacher still has what its audit jobs cost. */
 static void a_tier_that_only_audits_has_a_row(void)
 {
     struct summary few = summary;

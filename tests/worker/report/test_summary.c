@@ -1,7 +1,7 @@
 /*
  * Goal: the figures that terminal, JSON and report share are right. Method: Wilson's interval
  * against published values, counting against a naive recount of generated outcomes that a fake
- * store hands out in pages, money against the spelling that people read; flags, twins and
+ * store hands out in pages, money against the spelling that people read; flags, audit jobs and
  * operations of learned tiers on a small suite whose figures are worked out by hand.
  */
 #include "worker/report/summary.h"
@@ -116,7 +116,7 @@ static void make_outcomes(uint32_t count)
             snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
                      outcome->verdict == VERDICT_FLAGGED && draw / 4 % 3 > 0 ? "frozen" : "");
         }
-        outcome->audit_of = i % 17 == 16 ? 100000 : 0; /* a twin: counts nowhere */
+        outcome->audit_of = i % 17 == 16 ? 100000 : 0; /* an audit job: counts nowhere */
         outcome->metrics.intervention_count = draw % 3;
     }
 }
@@ -269,8 +269,8 @@ static void every_row_is_what_a_recount_gives(void)
     struct error error;
     make_outcomes(OUTCOMES);
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-    EXPECT_INT(summary.twin_count, OUTCOMES / 17);
-    EXPECT_INT(summary.outcome_count + summary.twin_count, OUTCOMES);
+    EXPECT_INT(summary.audit_count, OUTCOMES / 17);
+    EXPECT_INT(summary.outcome_count + summary.audit_count, OUTCOMES);
     expect_recount(&summary.total);
     EXPECT(summary.total.caught > 10 && summary.flag_count == summary.total.caught);
     uint32_t place[OUTCOMES]; /* of a result among the results */
@@ -722,7 +722,7 @@ static void ledger_row(enum tier tier, const char *end, bool audit, int64_t atte
 }
 
 /* Student: dog passes, cat is flagged and fails with the teacher, owl is flagged for good; dog and
- * fox have twins, one of which disagrees. */
+ * fox have audit jobs, one of which disagrees. */
 static void make_learned(void)
 {
     made_count = 0;
@@ -752,7 +752,7 @@ static void learned_tiers_are_accounted_for(void)
     make_learned();
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     EXPECT_INT(summary.outcome_count, 5);
-    EXPECT_INT(summary.twin_count, 2);
+    EXPECT_INT(summary.audit_count, 2);
     EXPECT_INT(summary.total.verdicts[VERDICT_PASS], 2);
     EXPECT_INT(summary.total.verdicts[VERDICT_FLAGGED], 2);
     EXPECT_INT(summary.total.main_total, 3); /* dog, fox, and cat by the teacher */
@@ -783,7 +783,7 @@ static void learned_tiers_are_accounted_for(void)
     summary_finish(&summary);
 }
 
-/* A teacher that drove nothing but twins has no result, and yet a row: it is on the bill. */
+/* A teacher that drove nothing but audit jobs has no result, and yet a row: it is on the bill. */
 static void a_tier_that_only_audits_has_a_row(void)
 {
     struct summary summary;
@@ -894,7 +894,7 @@ static void flags_lead_to_who_answered(void)
     summary_finish(&summary);
 }
 
-static void twins_give_agreement_by_slice(void)
+static void audits_give_agreement_by_slice(void)
 {
     struct summary summary;
     struct error error;
@@ -935,12 +935,12 @@ static void branches_of_an_audit_are_one_draw(void)
     struct summary summary;
     struct error error;
     made_count = 0;
-    for (int twin = 0; twin < 2; twin++) {
+    for (int audit = 0; audit < 2; audit++) {
         for (int i = 0; i < 6; i++) {
             struct outcome *outcome =
-                learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, "dog", VERDICT_PASS);
-            outcome->job_id = 1 + twin;
-            outcome->audit_of = twin;
+                learned_outcome(audit ? TIER_TEACHER : TIER_STUDENT, "dog", VERDICT_PASS);
+            outcome->job_id = 1 + audit;
+            outcome->audit_of = audit;
             snprintf(outcome->branch_id, sizeof outcome->branch_id, "%.*s", i, "bbbbbb");
         }
     }
@@ -969,11 +969,11 @@ static void audited_seeds_count_once(void)
     struct error error;
     made_count = 0;
     for (uint32_t i = 0; i < 6; i++) {
-        bool twin = i >= 3;
+        bool audit = i >= 3;
         struct outcome *outcome =
-            learned_outcome(twin ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3],
+            learned_outcome(audit ? TIER_TEACHER : TIER_STUDENT, scenarios[i % 3],
                             i == 4 ? VERDICT_FAIL : VERDICT_PASS);
-        outcome->audit_of = twin ? i - 2 : 0;
+        outcome->audit_of = audit ? i - 2 : 0;
     }
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     const struct agreement *all = &summary.agreement[summary.agreement_count - 1].agreement;
@@ -985,7 +985,7 @@ static void audited_seeds_count_once(void)
     summary_finish(&summary);
 }
 
-/* Twins of which none can be compared: no rate of nothing, and no interval. */
+/* Audit jobs of which none can be compared: no rate of nothing, and no interval. */
 static void an_audit_without_a_pair_says_so(void)
 {
     struct summary summary;
@@ -1031,7 +1031,7 @@ int main(void)
         TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
-        TEST(twins_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
         TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
         TEST(a_rollout_without_a_tick_was_not_driven));
 }

@@ -1,7 +1,7 @@
 /*
- * The faces, and the file behind them. See memory_faces.h.
+ * The backends, and the file behind them. See memory_backends.h.
  */
-#include "tests/store/faults/memory_faces.h"
+#include "tests/store/faults/memory_backends.h"
 
 #include "tests/store/http/http_support.h"
 
@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-const char *const memory_face_names[MEMORY_FACE_COUNT] = {"embedded", "http", "owner", "client"};
+const char *const memory_backend_names[MEMORY_BACKEND_COUNT] = {"embedded", "http", "owner",
+                                                                "client"};
 
 void memory_bench_name(struct memory_bench *bench, const char *name)
 {
@@ -25,7 +26,7 @@ void memory_bench_name(struct memory_bench *bench, const char *name)
 
 int memory_bench_listen(const struct memory_bench *bench)
 {
-    return bench->face == MEMORY_HTTP ? support_listen(bench->socket_path) : -1;
+    return bench->backend == MEMORY_HTTP ? support_listen(bench->socket_path) : -1;
 }
 
 static enum status open_server(struct memory_bench *bench, int listen_fd, struct error *error)
@@ -51,11 +52,11 @@ enum status memory_bench_open(struct memory_bench *bench, int listen_fd, struct 
 {
     enum status status = STATUS_OK;
 
-    if (bench->face == MEMORY_EMBEDDED) {
+    if (bench->backend == MEMORY_EMBEDDED) {
         status = store_sqlite_open(bench->path, NULL, &bench->store, error);
-    } else if (bench->face == MEMORY_HTTP) {
+    } else if (bench->backend == MEMORY_HTTP) {
         status = open_server(bench, listen_fd, error);
-    } else if (bench->face == MEMORY_OWNER) {
+    } else if (bench->backend == MEMORY_OWNER) {
         status = store_open(bench->path, NULL, &bench->store, error);
     } else {
         status = store_open(bench->path, NULL, &bench->behind, error);

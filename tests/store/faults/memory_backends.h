@@ -1,27 +1,27 @@
 /*
- * Where the store is met when memory runs out: a database, and the face through which it is open in
- * this process. A database can be kept and restored, so that every play meets the same bytes.
+ * Where the store is met when memory runs out: a database, and the backend through which it is open
+ * in this process. A database can be kept and restored, so that every play meets the same bytes.
  */
-#ifndef SWERVE_TESTS_STORE_FAULTS_MEMORY_FACES_H
-#define SWERVE_TESTS_STORE_FAULTS_MEMORY_FACES_H
+#ifndef SWERVE_TESTS_STORE_FAULTS_MEMORY_BACKENDS_H
+#define SWERVE_TESTS_STORE_FAULTS_MEMORY_BACKENDS_H
 
 #include "store/api/store.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum memory_face {
+enum memory_backend {
     MEMORY_EMBEDDED = 0,
     MEMORY_HTTP,   /* a client and a server on a Unix socket */
     MEMORY_OWNER,  /* the one that owns the path */
     MEMORY_CLIENT, /* one that came after the owner */
-    MEMORY_FACE_COUNT
+    MEMORY_BACKEND_COUNT
 };
 
-extern const char *const memory_face_names[MEMORY_FACE_COUNT];
+extern const char *const memory_backend_names[MEMORY_BACKEND_COUNT];
 
 struct memory_bench {
-    enum memory_face face;
+    enum memory_backend backend;
     struct store *store; /* NULL: not open */
     char path[128];
     char socket_path[128];
@@ -34,7 +34,7 @@ struct memory_bench {
 /* The database's name from now on, in the tests' directory. */
 void memory_bench_name(struct memory_bench *bench, const char *name);
 
-/* The socket that MEMORY_HTTP opens with, to be made while there is memory; other faces: -1. */
+/* The socket that MEMORY_HTTP opens with, to be made while there is memory; other backends: -1. */
 int memory_bench_listen(const struct memory_bench *bench);
 
 /* Takes the socket, whatever the outcome. After a failure, too, memory_bench_close is due. */
