@@ -1,7 +1,7 @@
 /*
- * What a generated frame shows of one agent, in integers: the host (engine/learned/agent_measure.c)
- * and the device (kernels/cuda/student/agent_sums.cu) add the same numbers cell by cell, in any
- * order. C17 and C++17 at once (base/both.h).
+ * Sums over a generated frame that show one agent, in integers: the host
+ * (engine/learned/agent_measure.c) and the device (kernels/cuda/student/agent_sums.cu) add the same
+ * numbers cell by cell, in any order. C17 and C++17 at once (base/both.h).
  *
  * A *gate* is an agent's box in the cells of a window, 192 x 192 of them. Returns of vulnerable
  * road users are compared with themselves, all others with the rest: a child beside a truck is not

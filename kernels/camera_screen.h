@@ -1,7 +1,7 @@
 /*
- * How commands change the samples of a canvas: which columns of a row each one reaches, and what it
- * does there. 1/depth is linear on the screen for a plane, so the depth test needs no division per
- * sample.
+ * Effect of commands on the samples of a canvas: which columns of a row each one reaches, and what
+ * it does there. 1/depth is linear on the screen for a plane, so the depth test needs no division
+ * per sample.
  *
  * An image pixel is taken over from the backdrop, all PICTURE_SCALE^2 samples of it, when a command
  * first reaches it on any row, whether something hides it there or not; and it is averaged from its

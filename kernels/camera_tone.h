@@ -1,5 +1,5 @@
 /*
- * What light, distance and chance make of a colour, one pixel at a time: shared by the CPU's
+ * Tone of a colour after light, distance and chance, one pixel at a time: shared by the CPU's
  * cameras, which call it in loops over the columns of a row, and the GPU's.
  */
 #ifndef SWERVE_KERNELS_CAMERA_TONE_H

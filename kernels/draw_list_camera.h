@@ -1,5 +1,5 @@
 /*
- * What a camera's picture is drawn from, as plain structs: the host prepares them once per picture,
+ * Draw list of a camera's picture, as plain structs: the host prepares them once per picture,
  * the CPU (engine/sensors/raster_camera.c) or a GPU (kernels/cuda/draw_camera.cu) draws them, byte
  * for byte the same, for both run the functions of kernels/camera_*.h.
  *

@@ -1,7 +1,8 @@
 /*
- * What all variants of the network kernels share: the fill function of each instruction set and the
- * numbers of the common formulas. A variant gives the bits of the plain C one only because every
- * operation, its order and its constants are the same; kernels/ref/nn_scalar.h spells them out.
+ * Parts that all variants of the network kernels share: the fill function of each instruction set
+ * and the numbers of the common formulas. A variant gives the bits of the plain C one only because
+ * every operation, its order and its constants are the same; kernels/ref/nn_scalar.h spells them
+ * out.
  */
 #ifndef SWERVE_KERNELS_NN_INTERNAL_H
 #define SWERVE_KERNELS_NN_INTERNAL_H

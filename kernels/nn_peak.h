@@ -1,5 +1,5 @@
 /*
- * What the machine could do at best: multiply-adds in registers alone, the ceiling beside which
+ * Peak of the machine: multiply-adds in registers alone, the ceiling beside which
  * benchmarks put the network kernels.
  */
 #ifndef SWERVE_KERNELS_NN_PEAK_H

@@ -1,7 +1,7 @@
 /*
- * What a suite asks of a scenario beyond its parameters: another question, a shorter horizon, only
- * some of its branches. Read from the suite, applied to the resolved document, so that the result
- * is an ordinary scenario with a hash of its own.
+ * Changes that a suite asks of a scenario beyond its parameters: another question, a shorter
+ * horizon, only some of its branches. Read from the suite, applied to the resolved document, so
+ * that the result is an ordinary scenario with a hash of its own.
  */
 #include "scenarios/resolve.h"
 #include "schemas/scenario_json.h"

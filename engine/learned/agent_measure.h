@@ -1,5 +1,5 @@
 /*
- * What a generated frame shows of each agent that it was given (conditioning `agents`): gates made
+ * Agents in generated frames, each that the model was given (conditioning `agents`): gates made
  * from the scene on the host, integer sums over them made here or by a device
  * (kernels/agent_sums.h), and the figures that follow. Neither depends on the machine.
  *

@@ -1,5 +1,5 @@
 /*
- * What a tick knows before its first step (engine/model.md, "Context" to "Rotary"): context maps,
+ * Knowledge of a tick before its first step (engine/model.md, "Context" to "Rotary"): context maps,
  * residual base, noise, modulations, the tokens' places. Bytes become numbers through tables, so
  * the only arithmetic here is that of a few values per token, position and step.
  */

@@ -1,5 +1,5 @@
 /*
- * Where the frames that came before lie in the present window: both begin at whole patches of the
+ * Places of earlier frames in the present window: both begin at whole patches of the
  * world, so a row of the window is a stretch of a row of the frame, or nothing of it.
  */
 #ifndef SWERVE_ENGINE_LEARNED_FORWARD_PAST_H

@@ -1,6 +1,6 @@
 /*
- * Where pages lie: frames, the host tier's buffers, spill and heap. See pages.h for the rules and
- * pages_internal.h for the invariants.
+ * Tiers in which pages lie: frames, the host tier's buffers, spill and heap. See pages.h for the
+ * rules and pages_internal.h for the invariants.
  *
  * What lies where follows from the owner's calls alone: the reader's thread decides when a page
  * arrives, never which page has a place, so the order in which pages leave is the same every time.

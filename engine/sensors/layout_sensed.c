@@ -1,5 +1,5 @@
 /*
- * What sensors record of a scene: the layout seen through a lidar that loses returns, measures
+ * Sensors' record of a scene: the layout seen through a lidar that loses returns, measures
  * range with an error and reflects each agent a little differently each tick, and through cameras
  * with weather, light and noise. The learned worlds are trained to draw this.
  *

@@ -1,5 +1,5 @@
 /*
- * What is drawn into a view: from a request of the worker's (engine/worlds/world.h) to the record
+ * Drawing a view: from a request of the worker's (engine/worlds/world.h) to the record
  * that a device reads (kernels/device.h). Pure: all trigonometry of an observation is here and in
  * layout_walk, so that the device only adds integers.
  */

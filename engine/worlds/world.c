@@ -1,5 +1,5 @@
 /*
- * What all worlds share: their tables by tier, the bounds of a batch.
+ * Parts that all worlds share: their tables by tier, the bounds of a batch.
  */
 #include "engine/worlds/world_internal.h"
 

@@ -1,5 +1,5 @@
 /*
- * What worlds share among themselves. Private to engine/world*.c.
+ * Parts that worlds share among themselves. Private to engine/world*.c.
  */
 #ifndef SWERVE_ENGINE_WORLDS_WORLD_INTERNAL_H
 #define SWERVE_ENGINE_WORLDS_WORLD_INTERNAL_H

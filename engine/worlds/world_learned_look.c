@@ -1,5 +1,5 @@
 /*
- * What is seen of a learned world: newest frames as observations, in host memory or, for planners
+ * Views of a learned world: newest frames as observations, in host memory or, for planners
  * that stay there, on the device.
  */
 #include "engine/worlds/views.h"

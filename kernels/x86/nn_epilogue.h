@@ -1,5 +1,5 @@
 /*
- * What happens to a finished sum: bias, gate, modulation, SiLU, rounding, and its place in the
+ * Epilogue of a finished sum: bias, gate, modulation, SiLU, rounding, and its place in the
  * output. Works on a tile of sums that lies in the first-level cache, so that the tile multiplier
  * and the vector units share one epilogue. Its arithmetic is that of ref/nn_gemm.c.
  */

@@ -1,6 +1,6 @@
 /*
- * What the two files of the artifacts share: names and the steps of writing a file that is either
- * whole or not there. Private to artifacts.c and artifacts_stream.c.
+ * Parts that the two files of the artifacts share: names and the steps of writing a file that is
+ * either whole or not there. Private to artifacts.c and artifacts_stream.c.
  */
 #ifndef SWERVE_STORE_ARTIFACTS_ARTIFACTS_INTERNAL_H
 #define SWERVE_STORE_ARTIFACTS_ARTIFACTS_INTERNAL_H

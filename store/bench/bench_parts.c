@@ -1,5 +1,5 @@
 /*
- * What the store's benchmarks share. See bench_parts.h.
+ * Parts that the store's benchmarks share. See bench_parts.h.
  */
 #include "store/bench/bench_parts.h"
 

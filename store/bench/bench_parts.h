@@ -1,6 +1,6 @@
 /*
- * What the store's benchmarks share: time, medians, the disk's pace, and the job that all of them
- * claim and complete. Private to the store room.
+ * Parts that the store's benchmarks share: time, medians, the disk's pace, and the job that all of
+ * them claim and complete. Private to the store room.
  */
 #ifndef SWERVE_STORE_BENCH_BENCH_PARTS_H
 #define SWERVE_STORE_BENCH_BENCH_PARTS_H

@@ -1,6 +1,6 @@
 /*
- * What the two files of the raw HTTP backend share: the client, and the calls of its store_ops that
- * lie in http_client_work.c. Private to http_client.c and http_client_work.c.
+ * Parts that the two files of the raw HTTP backend share: the client, and the calls of its
+ * store_ops that lie in http_client_work.c. Private to http_client.c and http_client_work.c.
  */
 #ifndef SWERVE_STORE_CLIENT_HTTP_CLIENT_INTERNAL_H
 #define SWERVE_STORE_CLIENT_HTTP_CLIENT_INTERNAL_H

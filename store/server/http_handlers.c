@@ -1,5 +1,5 @@
 /*
- * What the handlers of all endpoints share: replies and query values. See http_handlers.h.
+ * Parts that the handlers of all endpoints share: replies and query values. See http_handlers.h.
  */
 #include "store/server/http_handlers.h"
 

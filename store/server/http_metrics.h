@@ -1,5 +1,5 @@
 /*
- * What a server counts, and its text for a Prometheus scraper: the exposition format 0.0.4
+ * Counters of a server, and their text for a Prometheus scraper: the exposition format 0.0.4
  * (https://prometheus.io/docs/instrumenting/exposition_formats/).
  *
  * Labels take their values from fixed tables (routes, codes, phases, states) or from bounded ones

@@ -1,6 +1,6 @@
 /*
- * What one statement can find: each gives a row (place, sentence) per fault. State, verdict and
- * attempt end numbers are those of enum job_state, enum verdict and enum attempt_end.
+ * Faults that one statement can find: each gives a row (place, sentence) per fault. State, verdict
+ * and attempt end numbers are those of enum job_state, enum verdict and enum attempt_end.
  *
  * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
  * sorts them, in a temporary file where they are many.

@@ -1,6 +1,6 @@
 /*
- * What takes arithmetic: every outcome against its digest, what suites count of them, and whether
- * money adds up. One pass over each table, with a few numbers per suite.
+ * Checks that take arithmetic: every outcome against its digest, what suites count of them, and
+ * whether money adds up. One pass over each table, with a few numbers per suite.
  */
 #include "base/array.h"
 #include "base/units.h"

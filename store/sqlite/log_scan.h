@@ -1,5 +1,5 @@
 /*
- * What a write-ahead log holds that SQLite will not take.
+ * Contents of a write-ahead log that SQLite will not take.
  *
  * SQLite reads a log up to the first frame that is not what was written and goes on from the commit
  * before it, without a word: after a loss of power that is where an unfinished transaction ends,

@@ -1,5 +1,5 @@
 /*
- * What a server wants to know of the embedded store: counts for its metrics and its dashboard, and
+ * Figures of the embedded store for a server: counts for its metrics and its dashboard, and
  * whose worker a worker is.
  *
  * Jobs are counted as they change state (pool_jobs), so asking costs little.

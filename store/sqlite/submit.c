@@ -1,5 +1,5 @@
 /*
- * What the owner of a suite asks for: submitting and cancelling.
+ * Orders of the owner of a suite: submitting and cancelling.
  *
  * Submitting takes scenario bodies and jobs. A key that another suite has finished is not run
  * again: the new job is done at once and refers to the other's outcomes. Cancelling ends the jobs

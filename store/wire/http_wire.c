@@ -1,5 +1,5 @@
 /*
- * What both ends of the HTTP API share. See http_wire.h.
+ * Parts that both ends of the HTTP API share. See http_wire.h.
  */
 #include "store/wire/http_wire.h"
 

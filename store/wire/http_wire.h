@@ -1,7 +1,7 @@
 /*
- * What server and client of the HTTP API share: published limits, the mapping of statuses to HTTP
- * codes, percent-coding, and the JSON forms of the store's own records. The API itself is described
- * in schemas/openapi.yaml.
+ * Parts that server and client of the HTTP API share: published limits, the mapping of statuses to
+ * HTTP codes, percent-coding, and the JSON forms of the store's own records. The API itself is
+ * described in schemas/openapi.yaml.
  *
  * Private to the store room.
  */

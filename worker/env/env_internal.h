@@ -1,5 +1,5 @@
 /*
- * What the files of this room share: the handle, its drives, and the life of one of them.
+ * Parts that the files of this room share: the handle, its drives, and the life of one of them.
  */
 #ifndef SWERVE_WORKER_ENV_ENV_INTERNAL_H
 #define SWERVE_WORKER_ENV_ENV_INTERNAL_H

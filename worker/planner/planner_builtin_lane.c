@@ -1,6 +1,6 @@
 /*
- * What the builtin planners share: their table, reading a config text, and lane keeping by pure
- * pursuit on the route points of an observation. Pure functions.
+ * Parts that the builtin planners share: their table, reading a config text, and lane keeping by
+ * pure pursuit on the route points of an observation. Pure functions.
  */
 #include "worker/planner/planner_builtin.h"
 

@@ -1,5 +1,5 @@
 /*
- * What the process of an exec planner writes to stderr: the end of all of it, and what each session
+ * Output of the process of an exec planner on stderr: the end of all of it, and what each session
  * said, so that it can be kept with that session's outcome.
  *
  * A line that begins with PLANNER_OUTPUT_MARK, a session's number and a blank belongs to that

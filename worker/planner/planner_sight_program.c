@@ -1,6 +1,6 @@
 /*
- * What a program needs in order to start: itself, the installation that it belongs to, and the same
- * for the interpreter that its first line names. See planner_sight.h.
+ * Files that a program needs in order to start: itself, the installation that it belongs to, and
+ * the same for the interpreter that its first line names. See planner_sight.h.
  *
  * A program of the system has all of this under /usr. A virtual environment's python is a link to
  * one that lies elsewhere, often below a home directory; pyenv puts a script in front of it. Each

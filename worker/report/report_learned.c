@@ -1,5 +1,5 @@
 /*
- * What learned tiers add to the report: what each tier took and cost per mile, what was flagged and
+ * Learned tiers in the report: what each tier took and cost per mile, what was flagged and
  * who answered instead, and how audited rollouts agree with the teacher.
  */
 #include "worker/report/report_internal.h"

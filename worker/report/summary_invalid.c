@@ -1,5 +1,5 @@
 /*
- * What of a suite is invalid: rollouts that are neither passes nor failures, because something in
+ * Invalid parts of a suite: rollouts that are neither passes nor failures, because something in
  * them lies beyond what the models hold for. Counted by the check that did not hold, and told as
  * numbers beside the rates that leave them out.
  */

@@ -1,5 +1,5 @@
 /*
- * What learned tiers add to a summary: who answered for what was flagged, how audited rollouts
+ * Learned tiers in a summary: who answered for what was flagged, how audited rollouts
  * agree with their audit jobs, what went into it and how well the machine was used.
  */
 #include "worker/report/summary.h"

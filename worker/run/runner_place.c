@@ -1,5 +1,5 @@
 /*
- * Where rollouts are: slots, sessions, parking, lists. Nothing here decides anything; it keeps the
+ * Places of rollouts: slots, sessions, parking, lists. Nothing here decides anything; it keeps the
  * counts right whichever way a rollout leaves.
  */
 #include "worker/run/runner_internal.h"

@@ -1,5 +1,5 @@
 /*
- * Where ego is among the lanes: within one (or a chain of successive ones), in a junction, under
+ * Place of ego among the lanes: within one (or a chain of successive ones), in a junction, under
  * which speed limit. After nuPlan's "common or connected route objects"; see worker/METRICS.md.
  */
 #include "base/dmath.h"

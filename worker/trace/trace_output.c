@@ -1,5 +1,5 @@
 /*
- * What planners wrote, in trace artifacts. See trace_output.h.
+ * Planners' own output in trace artifacts. See trace_output.h.
  *
  * The reader checks order and sizes once; trace_reader_output() then walks without looking again.
  */

@@ -1,5 +1,5 @@
 /*
- * What the CUDA kernels offer to the module: one launcher per operation, in plain C. Pointers of
+ * Interface of the CUDA kernels to the module: one launcher per operation, in plain C. Pointers of
  * the structs are device memory; structs are passed to kernels by value, so a captured graph keeps
  * the pointers and sizes that it was captured with. A launcher queues its kernels on `stream` (a
  * cudaStream_t), checks nothing that a caller cannot know, and returns at once; launch errors show

@@ -1,8 +1,8 @@
 /*
- * Whether a device computes on warpgroups what suits them. Attention and fp8 products run once on
- * small fixed inputs, by attention_wgmma.cu and gemm_wgmma.cu and by the kernels on mma.sync, and
- * only where both agree are the first taken: a GPU on which nobody tried them must not give wrong
- * numbers. Called when a session opens, never while a stream is captured.
+ * Choice of a device that computes on warpgroups what suits them. Attention and fp8 products run
+ * once on small fixed inputs, by attention_wgmma.cu and gemm_wgmma.cu and by the kernels on
+ * mma.sync, and only where both agree are the first taken: a GPU on which nobody tried them must
+ * not give wrong numbers. Called when a session opens, never while a stream is captured.
  */
 #include "kernels/cuda/common/gpu.h"
 #include "kernels/cuda/common/matrix.h"

@@ -1,5 +1,5 @@
 /*
- * What a session needs to draw layouts: maps on the device, the checks of what the host asks for,
+ * Means of a session to draw layouts: maps on the device, the checks of what the host asks for,
  * and the parts of layouts that the host drew itself.
  */
 #include "kernels/cuda/module/module.cuh"

@@ -1,5 +1,5 @@
 /*
- * What a device can do at best, measured through the same runtime as the product, so that figures
+ * Ceilings of a device, measured through the same runtime as the product, so that figures
  * have a baseline of the same run.
  */
 #include "kernels/cuda/module/module.cuh"

@@ -1,5 +1,5 @@
 /*
- * What computes products of a shape, kept in a file between processes: timing takes time, and what
+ * Choices of the gemm tuner by shape, kept in a file between processes: timing takes time, and what
  * is fastest may be another one the next time. One file per device and version of the vendor's
  * library, since an algorithm means nothing to another one. Host code alone.
  *

@@ -1,5 +1,5 @@
 /*
- * What happens to rows of tokens between the large products of a full-scale model, fused so that
+ * Work on rows of tokens between the large products of a full-scale model, fused so that
  * each number passes through memory once: a residual with the norm that follows, activations
  * quantised for the next product, keys turned, keys and values of a frame written to its page.
  *

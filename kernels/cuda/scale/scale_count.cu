@@ -1,5 +1,5 @@
 /*
- * What a full-scale model costs: parameters, bytes, operations. See scale.h.
+ * Costs of a full-scale model: parameters, bytes, operations. See scale.h.
  *
  * Counts come from the sizes of the weights and from the list of launches alone, the one that runs;
  * so they need neither weights nor a device.

@@ -1,8 +1,8 @@
 /*
- * What the frames that a tick wrote show of each agent (kernels/agent_sums.h), made where they lie:
- * a block per gate and slot, its threads over the gate's cells. All are integers, so the order does
- * not matter and they equal engine/learned/agent_measure.c's. A slot's depend on its own record,
- * written page and layout. Blocks of gates that a slot does not have end at once.
+ * Sums that show each agent in the frames that a tick wrote (kernels/agent_sums.h), made where they
+ * lie: a block per gate and slot, its threads over the gate's cells. All are integers, so the order
+ * does not matter and they equal engine/learned/agent_measure.c's. A slot's depend on its own
+ * record, written page and layout. Blocks of gates that a slot does not have end at once.
  */
 #include "kernels/cuda/common/gpu.h"
 

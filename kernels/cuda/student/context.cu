@@ -1,5 +1,5 @@
 /*
- * What a tick knows before its first step, see context.h and engine/model.md. One thread per
+ * Knowledge of a tick before its first step, see context.h and engine/model.md. One thread per
  * position, token or four noise values; nothing is shared between threads, so no order exists that
  * bits could depend on. The formulas are those of engine/learned/forward_context.c.
  */
