@@ -1,6 +1,6 @@
 /*
  * Learned worlds, inside: what world_learned.c (life cycle, branches), world_learned_tick.c (one
- * tick) and world_learned_look.c (what is seen of it, on the host and on a device) share; nobody
+ * tick) and world_learned_observe.c (what is seen of it, on the host and on a device) share; nobody
  * else includes it.
  */
 #ifndef SWERVE_ENGINE_WORLDS_WORLD_LEARNED_H

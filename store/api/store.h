@@ -260,7 +260,7 @@ struct store_ops {
     enum status (*partials)(struct store *store, int64_t job_id, struct outcome *out, uint32_t max,
                             uint32_t *count, struct error *error);
 
-    /* ---- looking ---- */
+    /* ---- reading ---- */
     enum status (*suite_status)(struct store *store, const char *suite_id,
                                 struct store_suite_status *out, struct error *error);
     /* Ids of known suites, newest first; ids[max]. */
@@ -315,11 +315,11 @@ struct store_ops {
     enum status (*outcomes_page)(struct store *store, const struct store_outcome_filter *filter,
                                  struct outcome *out, uint32_t *count, int64_t *next,
                                  struct error *error);
-    /* The same store for those who only look: on connections of their own, so that nobody else
+    /* The same store for those who only read: on connections of their own, so that nobody else
      * waits for them, and with a time limit (TIMEOUT) on every answer. Not to be closed. */
-    struct store *(*looking)(struct store *store);
+    struct store *(*reading)(struct store *store);
     /* Ends what those are asking at this moment (BUSY); any thread. */
-    void (*looking_end)(struct store *store);
+    void (*reading_end)(struct store *store);
     enum status (*stats)(struct store *store, struct store_stats *out, struct error *error);
     /* As suites, those that are older than `after` ("": all). */
     enum status (*suites_page)(struct store *store, const char *after, char (*ids)[LIMIT_ID_BYTES],

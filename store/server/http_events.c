@@ -48,19 +48,19 @@ static bool wait_ms(struct http_events *events, pthread_cond_t *condition, int64
 static struct http_event_text *make_text(struct http_events *events)
 {
     struct error error;
-    struct http_look look;
+    struct http_reader reader;
     json_t *overview = NULL;
     int code = 0;
     struct store *store = events->store;
-    if (store->ops->looking != NULL) {
-        store = store->ops->looking(store);
+    if (store->ops->reading != NULL) {
+        store = store->ops->reading(store);
     }
-    if (http_looks_enter(events->looks, &look, "the events", HTTP_LOOK_WAIT_MS, &code, &error) !=
-        STATUS_OK) {
+    if (http_readers_enter(events->readers, &reader, "the events", HTTP_READER_WAIT_MS, &code,
+                           &error) != STATUS_OK) {
         return NULL;
     }
     enum status status = http_overview(store, "", HTTP_OVERVIEW_SUITES, &overview, &error);
-    http_looks_leave(events->looks, &look);
+    http_readers_leave(events->readers, &reader);
     char *json = status == STATUS_OK ? json_compact_text(overview) : NULL;
     json_decref(status == STATUS_OK ? overview : NULL);
     size_t capacity = json != NULL ? strlen(json) + sizeof "data: \n\n" : 0;
@@ -116,14 +116,14 @@ static void *ask_again_and_again(void *context)
 }
 
 enum status http_events_start(struct http_events *events, struct store *store,
-                              struct http_looks *looks, struct error *error)
+                              struct http_readers *readers, struct error *error)
 {
     pthread_condattr_t monotonic;
     sigset_t all;
     sigset_t before;
     memset(events, 0, sizeof *events);
     events->store = store;
-    events->looks = looks;
+    events->readers = readers;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&events->changed, &monotonic);
@@ -182,7 +182,7 @@ enum status http_events_follow(struct http_events *events, const char *token,
     struct http_follower *follower = calloc(1, sizeof *follower);
     TRY(memory_check(follower, error, "events: out of memory"));
     follower->events = events;
-    follower->share = (uint32_t)((hash ^ hash >> 32) % HTTP_LOOK_SHARES);
+    follower->share = (uint32_t)((hash ^ hash >> 32) % HTTP_READER_SHARES);
     pthread_mutex_lock(&events->mutex);
     if (events->stopping) {
         status = error_set(error, STATUS_BUSY, "the server is stopping, try again");

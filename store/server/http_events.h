@@ -15,7 +15,7 @@
 #define SWERVE_STORE_SERVER_HTTP_EVENTS_H
 
 #include "store/api/store.h"
-#include "store/server/http_looks.h"
+#include "store/server/http_readers.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,14 +35,14 @@ struct http_event_text;
 
 struct http_events {
     struct store *store;
-    struct http_looks *looks;
+    struct http_readers *readers;
     pthread_mutex_t mutex;
     pthread_cond_t changed; /* a new text, or the end: for followers */
     pthread_cond_t wanted;  /* somebody follows, or the end: for the thread */
     struct http_event_text *newest;
     uint64_t generation;
     uint32_t followers;
-    uint16_t of_token[HTTP_LOOK_SHARES];
+    uint16_t of_token[HTTP_READER_SHARES];
     bool stopping;
     bool started;
     pthread_t thread;
@@ -58,7 +58,7 @@ struct http_follower {
 };
 
 enum status http_events_start(struct http_events *events, struct store *store,
-                              struct http_looks *looks, struct error *error);
+                              struct http_readers *readers, struct error *error);
 /* Followers' streams end soon after. */
 void http_events_stop(struct http_events *events);
 /* After stop, without followers left. Accepts one that was never started. */

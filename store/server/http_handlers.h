@@ -36,7 +36,7 @@ struct http_exchange {
     struct http_follower *follower; /* gives events, instead of `data` */
     bool packed;                    /* what is given is a zstd frame */
     struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
-    bool looks;                     /* on behalf of one who only looks */
+    bool readers;                   /* on behalf of one who only reads */
     int code; /* of an error, where the status does not decide it; 0: it does */
 };
 

@@ -1,5 +1,5 @@
 /*
- * Handlers of the endpoints that look, cancel, set prices and move artifacts. See http_handlers.h.
+ * Handlers of the endpoints that read, cancel, set prices and move artifacts. See http_handlers.h.
  */
 #include "schemas/scenario_json.h"
 #include "store/artifacts/zstd_frame.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error)
 {
@@ -295,15 +295,15 @@ static enum status stream_artifact(struct http_exchange *exchange, struct error 
 {
     struct store *store = exchange->store;
     struct http_budget *budget = exchange->context->budget;
-    if (!http_download_take(budget, exchange->looks)) {
+    if (!http_download_take(budget, exchange->readers)) {
         return error_set(error, STATUS_BUSY, "artifact: %d downloads are in progress, try again",
-                         exchange->looks ? HTTP_LOOK_DOWNLOADS_MAX : HTTP_DOWNLOADS_MAX);
+                         exchange->readers ? HTTP_READER_DOWNLOADS_MAX : HTTP_DOWNLOADS_MAX);
     }
     bool packed = exchange->request->accepts_packed;
     enum status status = store->ops->artifact_read(store, exchange->ids[0], &packed,
                                                    &exchange->stream, &exchange->data_bytes, error);
     if (status != STATUS_OK) {
-        http_download_give(budget, exchange->looks);
+        http_download_give(budget, exchange->readers);
         return status;
     }
     exchange->packed = packed;

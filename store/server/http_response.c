@@ -12,7 +12,7 @@ enum { STREAM_BLOCK_BYTES = 128 << 10 };
 struct download {
     struct artifact_reader *reader;
     struct http_budget *budget;
-    bool looks;
+    bool readers;
     const struct logger *logger;
 };
 
@@ -33,7 +33,7 @@ static void end_download(void *context)
 {
     struct download *download = context;
     artifact_reader_close(download->reader);
-    http_download_give(download->budget, download->looks);
+    http_download_give(download->budget, download->readers);
     free(download);
 }
 
@@ -103,11 +103,11 @@ static struct MHD_Response *make_body(const struct http_response_site *site,
         struct download *download = malloc(sizeof *download);
         if (download == NULL) {
             artifact_reader_close(reply->stream);
-            http_download_give(site->context->budget, reply->looks);
+            http_download_give(site->context->budget, reply->readers);
             return NULL;
         }
         *download =
-            (struct download){reply->stream, site->context->budget, reply->looks, site->logger};
+            (struct download){reply->stream, site->context->budget, reply->readers, site->logger};
         response = MHD_create_response_from_callback(reply->bytes, STREAM_BLOCK_BYTES,
                                                      give_artifact, download, end_download);
         if (response == NULL) {

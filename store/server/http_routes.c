@@ -30,11 +30,11 @@ enum {
     ANYBODY = 1 << TOKEN_ROLE_COUNT,
 };
 
-/* Who waits for whom. Whoever only looks waits for a turn, on connections of its own. */
+/* Who waits for whom. Whoever only readers waits for a turn, on connections of its own. */
 enum lane {
     WORK = 0, /* nobody waits for readers */
-    LOOKS,
-    MIXED, /* workers need it; from others it is a look, where tokens tell them apart */
+    READS,
+    MIXED, /* workers need it; from others it is a reader, where tokens tell them apart */
 };
 
 struct route {
@@ -50,22 +50,22 @@ struct route {
 /* clang-format off: a table */
 static const struct route routes[] = {
     {"GET", "/healthz", ANYBODY, WORK, BODY_NONE, http_handle_healthz, {NULL}},
-    {"GET", "/metrics", READ | ADMIN, LOOKS, BODY_NONE, http_handle_metrics, {NULL}},
+    {"GET", "/metrics", READ | ADMIN, READS, BODY_NONE, http_handle_metrics, {NULL}},
     {"GET", "/", ANYBODY, WORK, BODY_NONE, http_handle_web, {NULL}},
     {"GET", "/web/*", ANYBODY, WORK, BODY_NONE, http_handle_web, {NULL}},
     {"GET",
      "/v1/overview",
      READERS,
-     LOOKS,
+     READS,
      BODY_NONE,
      http_handle_overview,
      {"after", "limit", NULL}},
     {"GET", "/v1/events", READERS, WORK, BODY_NONE, http_handle_events, {NULL}},
-    {"GET", "/v1/suites/*/slices", READERS, LOOKS, BODY_NONE, http_handle_slices, {"after", NULL}},
+    {"GET", "/v1/suites/*/slices", READERS, READS, BODY_NONE, http_handle_slices, {"after", NULL}},
     {"GET",
      "/v1/workers",
      READERS,
-     LOOKS,
+     READS,
      BODY_NONE,
      http_handle_workers,
      {"after", "limit", NULL}},
@@ -78,13 +78,13 @@ static const struct route routes[] = {
      http_handle_scenario_put,
      {NULL}},
     {"GET", "/v1/scenarios/*", ALL, MIXED, BODY_NONE, http_handle_scenario_get, {NULL}},
-    {"GET", "/v1/suites", READERS, LOOKS, BODY_NONE, http_handle_suites, {"max", NULL}},
-    {"GET", "/v1/suites/*", READERS, LOOKS, BODY_NONE, http_handle_suite_status, {NULL}},
+    {"GET", "/v1/suites", READERS, READS, BODY_NONE, http_handle_suites, {"max", NULL}},
+    {"GET", "/v1/suites/*", READERS, READS, BODY_NONE, http_handle_suite_status, {NULL}},
     {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_submit, {NULL}},
     {"GET",
      "/v1/suites/*/dead",
      READERS,
-     LOOKS,
+     READS,
      BODY_NONE,
      http_handle_dead_jobs,
      {"after", "max", NULL}},
@@ -108,18 +108,18 @@ static const struct route routes[] = {
     {"GET",
      "/v1/outcomes",
      READERS,
-     LOOKS,
+     READS,
      BODY_NONE,
      http_handle_outcomes,
      {"suite", "scenario", "job", "outcome", "verdict", "slice", "branches", "after", "limit",
       NULL}},
-    {"GET", "/v1/outcomes/*/drive", READERS, LOOKS, BODY_NONE, http_handle_drive, {NULL}},
+    {"GET", "/v1/outcomes/*/drive", READERS, READS, BODY_NONE, http_handle_drive, {NULL}},
     {"GET", "/v1/jobs/*", ALL, MIXED, BODY_NONE, http_handle_job, {NULL}},
     {"GET", "/v1/jobs/*/partials", ALL, MIXED, BODY_NONE, http_handle_partials, {"max", NULL}},
-    {"GET", "/v1/ledger", READERS, LOOKS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
-    {"GET", "/v1/losses", READERS, LOOKS, BODY_NONE, http_handle_commits_lost, {NULL}},
+    {"GET", "/v1/ledger", READERS, READS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
+    {"GET", "/v1/losses", READERS, READS, BODY_NONE, http_handle_commits_lost, {NULL}},
     {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
-    {"GET", "/v1/prices/*/*", READERS, LOOKS, BODY_NONE, http_handle_price_get, {NULL}},
+    {"GET", "/v1/prices/*/*", READERS, READS, BODY_NONE, http_handle_price_get, {NULL}},
     {"PUT",
      "/v1/artifacts/*",
      WORKER | ADMIN,
@@ -291,36 +291,36 @@ static enum status parse_query(struct http_exchange *exchange, const struct rout
     return STATUS_OK;
 }
 
-static bool only_looks(const struct http_exchange *exchange, const struct route *route)
+static bool only_reads(const struct http_exchange *exchange, const struct route *route)
 {
     const struct token_grant *grant = exchange->request->grant;
-    return route->lane == LOOKS ||
+    return route->lane == READS ||
            (route->lane == MIXED && grant != NULL && grant->role != TOKEN_ROLE_WORKER);
 }
 
-/* Answers one who only looks, when it is its turn. */
-static enum status look(struct http_exchange *exchange, const struct route *route,
-                        struct error *error)
+/* Answers one who only reads, when it is its turn. */
+static enum status read_in_turn(struct http_exchange *exchange, const struct route *route,
+                                struct error *error)
 {
     const struct http_context *context = exchange->context;
     const struct token_grant *grant = exchange->request->grant;
-    struct http_look turn;
-    exchange->looks = true;
-    if (exchange->store->ops->looking != NULL) {
-        exchange->store = exchange->store->ops->looking(exchange->store);
+    struct http_reader turn;
+    exchange->readers = true;
+    if (exchange->store->ops->reading != NULL) {
+        exchange->store = exchange->store->ops->reading(exchange->store);
     }
-    if (context->looks == NULL) {
+    if (context->readers == NULL) {
         return route->handle(exchange, error);
     }
-    if (atomic_load(&context->budget->look_bytes) > HTTP_LOOK_BYTES_MAX) {
+    if (atomic_load(&context->budget->look_bytes) > HTTP_READER_BYTES_MAX) {
         return error_set(error, STATUS_BUSY,
                          "readers have not taken %d MiB of answers yet, try again later",
-                         HTTP_LOOK_BYTES_MAX >> 20);
+                         HTTP_READER_BYTES_MAX >> 20);
     }
-    TRY(http_looks_enter(context->looks, &turn, grant != NULL ? grant->name : "", HTTP_LOOK_WAIT_MS,
-                         &exchange->code, error));
+    TRY(http_readers_enter(context->readers, &turn, grant != NULL ? grant->name : "",
+                           HTTP_READER_WAIT_MS, &exchange->code, error));
     enum status status = route->handle(exchange, error);
-    http_looks_leave(context->looks, &turn);
+    http_readers_leave(context->readers, &turn);
     return status;
 }
 
@@ -350,7 +350,7 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
     if (status == STATUS_OK && route->body == BODY_JSON) {
         status = http_body_parse(exchange, error);
     }
-    THEN(status, only_looks(exchange, route) ? look(exchange, route, error)
+    THEN(status, only_reads(exchange, route) ? read_in_turn(exchange, route, error)
                                              : route->handle(exchange, error));
     return status;
 }
@@ -404,7 +404,7 @@ void http_route(const struct http_context *context, const struct http_request *r
     } else {
         reply_json(reply, 200, exchange.reply);
     }
-    reply->looks = exchange.looks;
+    reply->readers = exchange.readers;
     json_decref(exchange.reply);
     free(exchange.data);
     artifact_reader_close(exchange.stream);

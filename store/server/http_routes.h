@@ -10,8 +10,8 @@
 #include "store/artifacts/artifacts.h"
 #include "store/server/http_connections.h"
 #include "store/server/http_events.h"
-#include "store/server/http_looks.h"
 #include "store/server/http_metrics.h"
+#include "store/server/http_readers.h"
 #include "store/server/request_body.h"
 #include "store/server/server.h"
 #include "store/server/tokens.h"
@@ -50,17 +50,17 @@ struct http_reply {
     struct artifact_reader *stream; /* gives `bytes` bytes; owned by the caller */
     struct http_follower *follower; /* gives bytes without end; owned by the caller */
     bool packed;                    /* they are a zstd frame */
-    bool looks;                     /* the answer to one who only looks */
+    bool readers;                   /* the answer to one who only reads */
 };
 
 struct http_context {
     struct store *store;
     const struct clock *clock;
-    const atomic_bool *stopping; /* claims that wait end with what they have; NULL: never */
-    struct http_events *events;  /* NULL where requests are made up: there are none */
-    struct http_looks *looks;    /* NULL where requests are made up: nobody waits for a turn */
-    struct token_guard *guard;   /* NULL: everybody may do everything */
-    store_server_drive *drive;   /* NULL: drives cannot be shown */
+    const atomic_bool *stopping;  /* claims that wait end with what they have; NULL: never */
+    struct http_events *events;   /* NULL where requests are made up: there are none */
+    struct http_readers *readers; /* NULL where requests are made up: nobody waits for a turn */
+    struct token_guard *guard;    /* NULL: everybody may do everything */
+    store_server_drive *drive;    /* NULL: drives cannot be shown */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

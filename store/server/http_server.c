@@ -57,7 +57,7 @@ struct request {
     bool packed;         /* the body is */
     bool accepts_packed; /* the answer may be */
     bool answered;
-    bool looks;         /* the answer is to one who only looks */
+    bool readers;       /* the answer is to one who only reads */
     size_t reply_bytes; /* of the answer, as counted in the budget */
 };
 
@@ -65,7 +65,7 @@ struct store_server {
     struct http_context context;
     struct http_server_times times;
     atomic_bool stopping;
-    struct http_looks looks;
+    struct http_readers readers;
     struct http_events events;
     struct http_connections connections;
     struct http_budget budget;
@@ -164,7 +164,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     if (request != NULL) {
         request_body_finish(&request->request_body);
         atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
-        atomic_fetch_sub(&server->budget.look_bytes, request->looks ? request->reply_bytes : 0);
+        atomic_fetch_sub(&server->budget.look_bytes, request->readers ? request->reply_bytes : 0);
         if (request->answered) {
             http_metrics_time(&server->metrics, request->admission.route,
                               clock_now_ns(clock_system()) - request->start_ns);
@@ -197,9 +197,9 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
     }
     if (buffered) {
         request->reply_bytes = reply->bytes;
-        request->looks = reply->looks;
+        request->readers = reply->readers;
         atomic_fetch_add(&server->budget.bytes, reply->bytes);
-        atomic_fetch_add(&server->budget.look_bytes, reply->looks ? reply->bytes : 0);
+        atomic_fetch_add(&server->budget.look_bytes, reply->readers ? reply->bytes : 0);
     }
     request->answered = true;
     http_metrics_count(&server->metrics, request->admission.route, reply->code);
@@ -508,7 +508,7 @@ static void destroy(struct store_server *server)
     http_events_stop(&server->events);
     http_events_finish(&server->events);
     http_metrics_finish(&server->metrics);
-    http_looks_finish(&server->looks);
+    http_readers_finish(&server->readers);
     free(server);
 }
 
@@ -533,12 +533,12 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         return status;
     }
     atomic_init(&server->stopping, false);
-    http_looks_init(&server->looks);
-    status = http_events_start(&server->events, store, &server->looks, error);
+    http_readers_init(&server->readers);
+    status = http_events_start(&server->events, store, &server->readers, error);
     if (status != STATUS_OK) {
         close(listen_fd);
         http_connections_finish(&server->connections);
-        http_looks_finish(&server->looks);
+        http_readers_finish(&server->readers);
         free(server);
         return status;
     }
@@ -551,7 +551,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .store = store,
         .clock = clock_system(), /* waits are real even where leases run on simulated time */
         .stopping = &server->stopping,
-        .looks = &server->looks,
+        .readers = &server->readers,
         .events = &server->events,
         .guard = options->guard,
         .drive = options->drive,
@@ -594,10 +594,10 @@ void store_server_stop(struct store_server *server)
     }
     struct store *store = server->context.store;
     atomic_store(&server->stopping, true);
-    http_looks_stop(&server->looks);
+    http_readers_stop(&server->readers);
     http_events_stop(&server->events);
-    if (store->ops->looking_end != NULL) {
-        store->ops->looking_end(store);
+    if (store->ops->reading_end != NULL) {
+        store->ops->reading_end(store);
     }
     int fd = MHD_quiesce_daemon(server->daemon);
     http_connections_drain(&server->connections, server->times.drain_ms);

@@ -43,23 +43,23 @@ struct artifact_writer *request_body_release(struct request_body *request_body)
     return writer;
 }
 
-bool http_download_take(struct http_budget *budget, bool looks)
+bool http_download_take(struct http_budget *budget, bool reader)
 {
-    if (looks && !http_budget_take(&budget->look_downloads, 1, HTTP_LOOK_DOWNLOADS_MAX)) {
+    if (reader && !http_budget_take(&budget->reader_downloads, 1, HTTP_READER_DOWNLOADS_MAX)) {
         return false;
     }
     bool taken = http_budget_take(&budget->downloads, 1, HTTP_DOWNLOADS_MAX);
-    if (!taken && looks) {
-        atomic_fetch_sub(&budget->look_downloads, 1);
+    if (!taken && reader) {
+        atomic_fetch_sub(&budget->reader_downloads, 1);
     }
     return taken;
 }
 
-void http_download_give(struct http_budget *budget, bool looks)
+void http_download_give(struct http_budget *budget, bool reader)
 {
     atomic_fetch_sub(&budget->downloads, 1);
-    if (looks) {
-        atomic_fetch_sub(&budget->look_downloads, 1);
+    if (reader) {
+        atomic_fetch_sub(&budget->reader_downloads, 1);
     }
 }
 

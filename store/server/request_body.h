@@ -20,16 +20,16 @@ struct http_budget {
     atomic_size_t bytes;   /* bodies and replies in memory */
     atomic_size_t uploads; /* artifacts on their way in */
     atomic_size_t downloads;
-    atomic_size_t look_bytes; /* of `bytes`, answers to those who only look */
-    atomic_size_t look_downloads;
+    atomic_size_t look_bytes; /* of `bytes`, answers to those who only read */
+    atomic_size_t reader_downloads;
 };
 
 /* False: it would be more than `max`, nothing was taken. */
 bool http_budget_take(atomic_size_t *used, size_t count, size_t max);
 
-/* An artifact on its way out; `looks`: to one who only looks. False: too many are. */
-bool http_download_take(struct http_budget *budget, bool looks);
-void http_download_give(struct http_budget *budget, bool looks);
+/* An artifact on its way out; `reader`: to one who only reads. False: too many are. */
+bool http_download_take(struct http_budget *budget, bool reader);
+void http_download_give(struct http_budget *budget, bool reader);
 
 struct request_body {
     struct http_budget *budget;

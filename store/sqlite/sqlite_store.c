@@ -32,7 +32,7 @@ enum {
     LOG_FRAME_BYTES = 24, /* in front of each page */
     ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
     ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
-    LOOK_MS_MAX = 2000,   /* a single answer to those who only look */
+    LOOK_MS_MAX = 2000,   /* a single answer to those who only read */
 };
 
 /* ---- calls in progress ---- */
@@ -92,7 +92,7 @@ static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
     if (*reader == NULL) {
         TRY(sqlite_db_open(store->path, SQLITE_DB_READER, reader, error));
     }
-    if (lane == SQLITE_LANE_LOOK) {
+    if (lane == SQLITE_LANE_READ) {
         sqlite_db_limit(*reader, LOOK_MS_MAX);
     }
     return query_simple(*reader, STATEMENT_READ_BEGIN, error);
@@ -162,13 +162,13 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
 
 static struct store *looking(struct store *base)
 {
-    return &sqlite_store_of(base)->backends[SQLITE_LANE_LOOK].store;
+    return &sqlite_store_of(base)->backends[SQLITE_LANE_READ].store;
 }
 
-static void looking_end(struct store *base)
+static void reading_end(struct store *base)
 {
     struct sqlite_store *store = sqlite_store_of(base);
-    struct sqlite_readers *readers = &store->readers[SQLITE_LANE_LOOK];
+    struct sqlite_readers *readers = &store->readers[SQLITE_LANE_READ];
 
     pthread_mutex_lock(&store->mutex);
     for (int i = 0; i < STORE_READERS; i++) {
@@ -309,8 +309,8 @@ static const struct store_ops sqlite_ops = {
     .claimable_wait = claim_claimable_wait,
     .worker_owner = stats_worker_owner,
     .outcomes_page = look_outcomes_page,
-    .looking = looking,
-    .looking_end = looking_end,
+    .reading = looking,
+    .reading_end = reading_end,
     .stats = stats_read,
     .suites_page = look_suites_page,
     .slices_page = look_slices_page,

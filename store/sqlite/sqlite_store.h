@@ -22,7 +22,7 @@
 enum { STORE_READERS = 2 }; /* of each lane */
 
 /* Who waits for whose reads: the lanes have nothing in common. */
-enum sqlite_lane { SQLITE_LANE_WORK = 0, SQLITE_LANE_LOOK, SQLITE_LANE_COUNT };
+enum sqlite_lane { SQLITE_LANE_WORK = 0, SQLITE_LANE_READ, SQLITE_LANE_COUNT };
 
 /* The same store as callers of one lane see it. */
 struct sqlite_backend {

@@ -1,5 +1,5 @@
 /*
- * Those who only look, and those who work.
+ * Those who only reader, and those who work.
  *
  * Goal: no statement reads a table through; a page of outcomes looks at a bounded number of rows
  * and says how to go on; a query is given up when it takes too long or the server stops; turns are
@@ -10,7 +10,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
-#include "store/server/http_looks.h"
+#include "store/server/http_readers.h"
 #include "store/server/server.h"
 #include "store/server/tokens.h"
 #include "store/sqlite/sqlite_store.h"
@@ -211,7 +211,7 @@ static void pages_are_bounded(void)
         filter.verdict = filter.by_verdict ? (enum verdict)cases[i].verdict : VERDICT_PASS;
         strcpy(filter.suite_id, cases[i].suite);
         strcpy(filter.scenario_id, cases[i].scenario);
-        uint32_t found = read_all(store->ops->looking(store), filter, &calls);
+        uint32_t found = read_all(store->ops->reading(store), filter, &calls);
         if (found != cases[i].found || calls < cases[i].calls_min || calls > 30) {
             TEST_FAIL("suite \"%s\" scenario \"%s\" verdict %d: %u outcomes in %u calls",
                       cases[i].suite, cases[i].scenario, cases[i].verdict, found, calls);
@@ -256,20 +256,20 @@ static void long_queries_are_given_up(void)
     void *found;
     int64_t sum;
     open_store();
-    struct store *looking = store->ops->looking(store);
-    EXPECT_OK(sqlite_store_read_begin(looking, &db, &error), error);
+    struct store *reading = store->ops->reading(store);
+    EXPECT_OK(sqlite_store_read_begin(reading, &db, &error), error);
     EXPECT_INT(sqlite_db_scalar(db, endless, &sum, &error), STATUS_TIMEOUT);
     EXPECT_CONTAINS(error.text, "ask for less");
     sqlite_store_read_end(sqlite_store_of(store), db);
     /* The connection is as good as before, and a server that stops does not wait for the limit. */
-    EXPECT_OK(sqlite_store_read_begin(looking, &db, &error), error);
+    EXPECT_OK(sqlite_store_read_begin(reading, &db, &error), error);
     CHECK(pthread_create(&thread, NULL, run_endless, db) == 0);
-    store->ops->looking_end(store);
+    store->ops->reading_end(store);
     CHECK(pthread_join(thread, &found) == 0);
     EXPECT_INT(((struct error *)found)->status, STATUS_BUSY);
     EXPECT_CONTAINS(((struct error *)found)->text, "stopping");
     sqlite_store_read_end(sqlite_store_of(store), db);
-    EXPECT_OK(sqlite_store_read_begin(looking, &db, &error), error);
+    EXPECT_OK(sqlite_store_read_begin(reading, &db, &error), error);
     EXPECT_OK(sqlite_db_scalar(db, "SELECT COUNT(*) FROM jobs", &sum, &error), error);
     sqlite_store_read_end(sqlite_store_of(store), db);
     store->ops->close(store);
@@ -278,7 +278,7 @@ static void long_queries_are_given_up(void)
 /* ---- turns ---- */
 
 struct looker {
-    struct http_looks *looks;
+    struct http_readers *readers;
     const char *token;
     int64_t wait_ms;
     atomic_int *order;
@@ -290,29 +290,30 @@ struct looker {
 static void *look_once(void *context)
 {
     struct looker *looker = context;
-    struct http_look look;
+    struct http_reader reader;
     struct error refused;
     looker->turn = -1;
-    if (http_looks_enter(looker->looks, &look, looker->token, looker->wait_ms, &looker->code,
-                         &refused) == STATUS_OK) {
+    if (http_readers_enter(looker->readers, &reader, looker->token, looker->wait_ms, &looker->code,
+                           &refused) == STATUS_OK) {
         looker->turn = atomic_fetch_add(looker->order, 1);
-        http_looks_leave(looker->looks, &look);
+        http_readers_leave(looker->readers, &reader);
     }
     return NULL;
 }
 
-static void start_looker(struct looker *looker, struct http_looks *looks, const char *token,
+static void start_looker(struct looker *looker, struct http_readers *readers, const char *token,
                          int64_t wait_ms, atomic_int *order, uint32_t waiting)
 {
-    *looker = (struct looker){.looks = looks, .token = token, .wait_ms = wait_ms, .order = order};
+    *looker =
+        (struct looker){.readers = readers, .token = token, .wait_ms = wait_ms, .order = order};
     CHECK(pthread_create(&looker->thread, NULL, look_once, looker) == 0);
     for (uint32_t found = 0; found < waiting;) {
         found = 0;
-        pthread_mutex_lock(&looks->mutex);
-        for (struct http_look *each = looks->first; each != NULL; each = each->next) {
+        pthread_mutex_lock(&readers->mutex);
+        for (struct http_reader *each = readers->first; each != NULL; each = each->next) {
             found++;
         }
-        pthread_mutex_unlock(&looks->mutex);
+        pthread_mutex_unlock(&readers->mutex);
         sched_yield();
     }
 }
@@ -320,47 +321,47 @@ static void start_looker(struct looker *looker, struct http_looks *looks, const 
 static void turns_are_fair(void)
 {
     enum { CROWD = 8 };
-    static struct http_looks looks;
-    struct http_look held[HTTP_LOOKS_RUNNING_MAX];
+    static struct http_readers readers;
+    struct http_reader held[HTTP_READERS_RUNNING_MAX];
     struct looker crowd[CROWD];
     struct looker single;
     atomic_int order = 0;
     int code = 0;
-    http_looks_init(&looks);
-    for (int i = 0; i < HTTP_LOOKS_RUNNING_MAX; i++) {
-        EXPECT_OK(http_looks_enter(&looks, &held[i], "greedy", 0, &code, &error), error);
+    http_readers_init(&readers);
+    for (int i = 0; i < HTTP_READERS_RUNNING_MAX; i++) {
+        EXPECT_OK(http_readers_enter(&readers, &held[i], "greedy", 0, &code, &error), error);
     }
     /* Nobody gets a turn now: whoever does not wait is told so. */
-    struct http_look late;
-    EXPECT_INT(http_looks_enter(&looks, &late, "greedy", 1, &code, &error), STATUS_BUSY);
+    struct http_reader late;
+    EXPECT_INT(http_readers_enter(&readers, &late, "greedy", 1, &code, &error), STATUS_BUSY);
     EXPECT_INT(code, 0);
     for (uint32_t i = 0; i < CROWD; i++) {
-        start_looker(&crowd[i], &looks, "greedy", 60000, &order, i + 1);
+        start_looker(&crowd[i], &readers, "greedy", 60000, &order, i + 1);
     }
-    start_looker(&single, &looks, "modest", 60000, &order, CROWD + 1);
-    http_looks_leave(&looks, &held[0]);
+    start_looker(&single, &readers, "modest", 60000, &order, CROWD + 1);
+    http_readers_leave(&readers, &held[0]);
     CHECK(pthread_join(single.thread, NULL) == 0);
     EXPECT_INT(single.turn, 0); /* it came last */
-    for (int i = 1; i < HTTP_LOOKS_RUNNING_MAX; i++) {
-        http_looks_leave(&looks, &held[i]);
+    for (int i = 1; i < HTTP_READERS_RUNNING_MAX; i++) {
+        http_readers_leave(&readers, &held[i]);
     }
     for (int i = 0; i < CROWD; i++) {
         CHECK(pthread_join(crowd[i].thread, NULL) == 0);
         EXPECT(crowd[i].turn > 0);
     }
     /* A stop ends the waiting, and nobody begins. */
-    for (int i = 0; i < HTTP_LOOKS_RUNNING_MAX; i++) {
-        EXPECT_OK(http_looks_enter(&looks, &held[i], "greedy", 0, &code, &error), error);
+    for (int i = 0; i < HTTP_READERS_RUNNING_MAX; i++) {
+        EXPECT_OK(http_readers_enter(&readers, &held[i], "greedy", 0, &code, &error), error);
     }
-    start_looker(&single, &looks, "modest", 60000, &order, 1);
-    http_looks_stop(&looks);
+    start_looker(&single, &readers, "modest", 60000, &order, 1);
+    http_readers_stop(&readers);
     CHECK(pthread_join(single.thread, NULL) == 0);
     EXPECT_INT(single.turn, -1);
-    for (int i = 0; i < HTTP_LOOKS_RUNNING_MAX; i++) {
-        http_looks_leave(&looks, &held[i]);
+    for (int i = 0; i < HTTP_READERS_RUNNING_MAX; i++) {
+        http_readers_leave(&readers, &held[i]);
     }
-    EXPECT_INT(http_looks_enter(&looks, &late, "modest", 0, &code, &error), STATUS_BUSY);
-    http_looks_finish(&looks);
+    EXPECT_INT(http_readers_enter(&readers, &late, "modest", 0, &code, &error), STATUS_BUSY);
+    http_readers_finish(&readers);
 }
 
 /* ---- workers beside readers ---- */
@@ -429,14 +430,14 @@ static int ask(const char *method, const char *target, const char *token, const 
 
 static void workers_do_not_wait_for_readers(void)
 {
-    enum { READERS = 3 * HTTP_LOOKS_RUNNING_MAX, ROUNDS = 20 };
+    enum { READERS = 3 * HTTP_READERS_RUNNING_MAX, ROUNDS = 20 };
     struct sqlite_db *held[STORE_READERS];
     int readers[READERS];
     char body[128];
     site_start();
     /* Every connection that readers may use is taken, for as long as the test likes. */
     for (int i = 0; i < STORE_READERS; i++) {
-        EXPECT_OK(sqlite_store_read_begin(store->ops->looking(store), &held[i], &error), error);
+        EXPECT_OK(sqlite_store_read_begin(store->ops->reading(store), &held[i], &error), error);
     }
     for (int i = 0; i < READERS; i++) {
         readers[i] = send_request("GET", i % 2 == 0 ? "/v1/outcomes?scenario=nope" : "/v1/jobs/1",
