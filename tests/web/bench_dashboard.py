@@ -53,6 +53,7 @@ def paints(url, times):
                 page = chromium.page(url + path, before=f"window.wanted = {{{name}: () => {holds}}};" + MARK)
                 page.wait(f"window.marks.{name}")
                 whole.append(page.evaluate(f"window.marks.{name}"))
+                page.wait("performance.getEntriesByName('first-contentful-paint').length > 0")
                 first.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
                 page.go("about:blank")
             print(f"{name:9} first paint {statistics.median(first[1:]):5.0f} ms  there {statistics.median(whole[1:]):5.0f} ms",
@@ -91,7 +92,8 @@ def follow(port, reads, got, stop):
             stop.wait()
             break
         try:
-            got[0] += len(connection.recv(1 << 16))
+            bytes_read = len(connection.recv(1 << 16))
+            got[0] += bytes_read
         except socket.timeout:
             pass
     connection.close()
@@ -106,8 +108,10 @@ def change(port, stop):
         number += 1
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("POST", "/v1/suites/changing/jobs",
-                           json.dumps({"weight": 1, "common": spec, "jobs": [{"key": f"{time.time_ns():064x}"}]}))
-        connection.getresponse().read()
+                           json.dumps({"weight": 1, "common": spec, "jobs": [{"key": f"{time.time_ns():064x}"[:63]}]}))
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
         connection.close()
 
 
