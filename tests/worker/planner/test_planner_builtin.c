@@ -223,11 +223,125 @@ static void log_sessions_are_independent(void)
     check_spec("builtin:log");
 }
 
+/* ---- idm: a straight road, things on it, and nothing else ---- */
+
+struct road {
+    struct planner *planner;
+    struct swerve_route_point route[SWERVE_ROUTE_POINTS];
+    double x_m, speed_mps;
+    uint32_t light; /* of the signal whose stop line is at 100 m */
+    uint32_t tick;
+};
+
+static enum status road_open(struct road *road, enum swerve_objects_source source,
+                             struct error *error)
+{
+    const struct swerve_episode episode = {.ego_length_m = 4.6,
+                                           .ego_width_m = 1.9,
+                                           .ego_wheelbase_m = 2.8,
+                                           .objects_source = (uint32_t)source};
+    *road = (struct road){
+        .planner = open_planner("builtin:idm", 1), .speed_mps = 12.0, .light = SWERVE_SIGNAL_GREEN};
+    for (uint32_t i = 0; i < SWERVE_ROUTE_POINTS; i++) {
+        road->route[i] =
+            (struct swerve_route_point){.x_m = (float)(4.0 * i), .speed_limit_mps = 15.0f};
+    }
+    return planner_reset(road->planner, &episode, error);
+}
+
+static double road_accel(struct road *road, const struct swerve_object *objects, uint32_t count)
+{
+    const struct swerve_signal_state state = {0, road->light, 100.0 - road->x_m - 4.6 / 2};
+    const struct swerve_observation seen = {.tick = road->tick++,
+                                            .x_m = road->x_m,
+                                            .speed_mps = road->speed_mps,
+                                            .route_count = SWERVE_ROUTE_POINTS,
+                                            .route = road->route};
+    struct swerve_surroundings around = {.objects_source = SWERVE_OBJECTS_TRUE,
+                                         .object_count = count,
+                                         .objects = objects,
+                                         .signal_count = 1,
+                                         .signals = &state};
+    struct swerve_action action;
+    uint8_t failed = 0;
+    struct error error = {0};
+    EXPECT_OK(planner_plan(road->planner, 1, &seen, &around, &action, &failed, &error), error);
+    EXPECT(failed == 0 && action.steer_rad == 0.0);
+    return action.accel_mps2;
+}
+
+/* Where ego's centre is after half a minute. */
+static double road_drive(struct road *road, const struct swerve_object *objects, uint32_t count)
+{
+    for (int tick = 0; tick < 300; tick++) {
+        double accel_mps2 = road_accel(road, objects, count);
+        road->speed_mps += 0.1 * accel_mps2;
+        road->speed_mps = road->speed_mps > 0.0 ? road->speed_mps : 0.0;
+        road->x_m += 0.1 * road->speed_mps;
+    }
+    return road->x_m;
+}
+
+static void idm_yields_to_what_is_in_its_way(void)
+{
+    struct error error = {0};
+    struct road road;
+    struct swerve_object car = {.length_m = 4.5, .width_m = 1.8, .height_m = 1.5, .x_m = 60.0};
+    struct swerve_object walker = {.kind = SWERVE_OBJECT_PEDESTRIAN,
+                                   .length_m = 0.5,
+                                   .width_m = 0.5,
+                                   .height_m = 1.8,
+                                   .x_m = 20.0,
+                                   .y_m = -3.0,
+                                   .heading_rad = 1.5707963,
+                                   .vy_mps = 1.5};
+    EXPECT_OK(road_open(&road, SWERVE_OBJECTS_TRUE, &error), error);
+    EXPECT(road_accel(&road, NULL, 0) > 0.5);
+    EXPECT(road_accel(&road, &car, 1) < 0.0);
+    EXPECT(road_accel(&road, &walker, 1) < -3.0); /* not in the way yet, but soon */
+    walker.vy_mps = -1.5;
+    walker.heading_rad = -1.5707963;
+    EXPECT(road_accel(&road, &walker, 1) > 0.5); /* goes away */
+    car.y_m = 3.5;
+    EXPECT(road_accel(&road, &car, 1) > 0.5); /* the next lane */
+    car.y_m = 0.0;
+    car.x_m = -20.0;
+    EXPECT(road_accel(&road, &car, 1) > 0.5); /* behind */
+    car.x_m = 60.0;
+    double gap_m = 60.0 - 4.5 / 2 - road_drive(&road, &car, 1) - 4.6 / 2;
+    EXPECT(road.speed_mps < 0.1 && gap_m > 1.0 && gap_m < 4.0);
+    planner_close(road.planner);
+}
+
+static void idm_obeys_signals(void)
+{
+    struct error error = {0};
+    struct road road;
+    EXPECT_OK(road_open(&road, SWERVE_OBJECTS_SEEN, &error), error);
+    road.light = SWERVE_SIGNAL_RED;
+    double front_m = road_drive(&road, NULL, 0) + 4.6 / 2;
+    EXPECT(road.speed_mps < 0.1 && front_m < 100.0 && front_m > 96.0);
+    road.light = SWERVE_SIGNAL_GREEN;
+    EXPECT(road_drive(&road, NULL, 0) > 200.0);
+    EXPECT_NEAR(road.speed_mps, 15.0, 0.3);
+    planner_close(road.planner);
+}
+
+static void idm_needs_a_list(void)
+{
+    struct error error = {0};
+    struct road road;
+    EXPECT_INT(road_open(&road, SWERVE_OBJECTS_NONE, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "this world has none");
+    planner_close(road.planner);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(maintain_keeps_speed_and_lane), TEST(brake_stops_in_its_lane),
                     TEST(log_is_followed), TEST(log_without_a_log_maintains),
                     TEST(reference_sessions_are_independent),
                     TEST(maintain_sessions_are_independent), TEST(brake_sessions_are_independent),
-                    TEST(log_sessions_are_independent));
+                    TEST(log_sessions_are_independent), TEST(idm_yields_to_what_is_in_its_way),
+                    TEST(idm_obeys_signals), TEST(idm_needs_a_list));
 }
