@@ -95,6 +95,7 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error);
 int command_agreement(int argc, char **argv);
 int command_bench(int argc, char **argv);
 int command_cancel(int argc, char **argv);
+int command_capacity(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
 int command_compare(int argc, char **argv);

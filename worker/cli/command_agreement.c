@@ -3,18 +3,36 @@
  * that was ever audited in it, by slice; what the monitors say, and which slices a policy freezes.
  */
 #include "worker/cli/cli.h"
+#include "worker/trust/disagreements.h"
 #include "worker/trust/table.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <stdio.h>
 
 struct agreement_command {
     const char *store_url;
     const char *policy;
+    const char *disagreements;
     bool gate;
     bool json;
 };
+
+static enum status write_disagreements(const struct agreement_command *agreement,
+                                       struct store *store, const struct pairs *pairs,
+                                       struct error *error)
+{
+    uint32_t count = 0;
+    TRY(disagreements_write(pairs, store, agreement->disagreements, &count, error));
+    if (!agreement->json && count > 0) {
+        text_print(stdout, "%u scenario%s with different verdicts: %s/suite.json\n", count,
+                   count == 1 ? "" : "s", agreement->disagreements);
+    } else if (!agreement->json) {
+        text_print(stdout, "no verdict differs: nothing was written\n");
+    }
+    return STATUS_OK;
+}
 
 static int agree(const struct agreement_command *agreement)
 {
@@ -30,6 +48,9 @@ static int agree(const struct agreement_command *agreement)
     THEN(status, cli_store_open(agreement->store_url, &store, &error));
     THEN(status, pairs_read(store, &pairs, &error));
     THEN(status, table_make(&pairs, &policy, &table, &error));
+    if (status == STATUS_OK && agreement->disagreements != NULL) {
+        status = write_disagreements(agreement, store, &pairs, &error);
+    }
     if (store != NULL) {
         store->ops->close(store);
     }
@@ -55,6 +76,8 @@ int command_agreement(int argc, char **argv)
          .text = &agreement.store_url},
         {"--policy", "FILE", "bands, shifts, crossed slices and thaws (docs/trust.md)",
          .text = &agreement.policy},
+        {"--disagreements", "DIR", "write the scenarios on which they differ as a suite",
+         .text = &agreement.disagreements},
         {"--gate", NULL, "exit 1 when a slice is frozen or a rate of flags sounds",
          .flag = &agreement.gate},
         {"--json", NULL, "print one JSON object", .flag = &agreement.json},

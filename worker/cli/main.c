@@ -25,6 +25,8 @@ static const struct {
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"compare", command_compare, "two planners, models or revisions on the same scenarios"},
+    {"capacity", command_capacity,
+     "whether the teacher keeps up with audits, flags and frozen slices"},
     {"agreement", command_agreement, "how well students agree with teachers, and what sounds"},
     {"export", command_export, "outcomes as CSV, Parquet, JUnit, MCAP and others"},
     {"avoid", command_avoid, "until when failures could have been avoided, and by what"},

@@ -99,6 +99,14 @@ static bool in_slice(const struct numbered *slice, const struct drives_drive *dr
     return drive->safety_critical || !slice->safety_critical;
 }
 
+bool drives_is_in(const struct drives *drives, uint32_t drive, const char *student_hash,
+                  const struct trust_slice *slice)
+{
+    struct numbered numbered = number_slice(drives, slice);
+    return strcmp(drives->students.texts[drives->drives[drive].student], student_hash) == 0 &&
+           in_slice(&numbered, &drives->drives[drive]);
+}
+
 struct trust_monitor drives_flags(const struct drives *drives, const struct trust_policy *policy,
                                   const char *student_hash, const struct trust_slice *slice)
 {

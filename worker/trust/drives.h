@@ -44,6 +44,10 @@ void drives_finish(struct drives *drives);
 struct trust_monitor drives_flags(const struct drives *drives, const struct trust_policy *policy,
                                   const char *student_hash, const struct trust_slice *slice);
 
+/* Whether a drive was the student's and of the slice. */
+bool drives_is_in(const struct drives *drives, uint32_t drive, const char *student_hash,
+                  const struct trust_slice *slice);
+
 /* How a kind of slice is distributed up to the outcome that an evaluation saw last, and after. */
 struct drives_drift {
     int64_t before; /* drives */

@@ -78,11 +78,13 @@ static enum status add_twin(void *context, const struct outcome *outcome, struct
     *pair = (struct pairs_pair){
         .job_id = outcome->audit_of,
         .question = question_of(outcome),
+        .seed = outcome->seed,
         .safety_critical = outcome->safety_critical,
         .teacher = side_of(outcome),
     };
     memcpy(pair->branch_id, outcome->branch_id, sizeof pair->branch_id);
     memcpy(pair->scenario_id, outcome->scenario_id, sizeof pair->scenario_id);
+    memcpy(pair->scenario_hash, outcome->scenario_hash, sizeof pair->scenario_hash);
     memcpy(pair->slice, outcome->slice, sizeof pair->slice);
     memcpy(pair->teacher_hash, outcome->model_hash, sizeof pair->teacher_hash);
     return STATUS_OK;

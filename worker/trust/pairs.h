@@ -35,6 +35,8 @@ struct pairs_pair {
     uint64_t question; /* hash of scenario, planner, seed and branch */
     char branch_id[LIMIT_ID_BYTES];
     char scenario_id[LIMIT_ID_BYTES];
+    char scenario_hash[SHA256_HEX_BYTES];
+    uint64_t seed;
     char slice[6][LIMIT_ID_BYTES];
     bool safety_critical;
     char student_hash[SHA256_HEX_BYTES];

@@ -85,6 +85,7 @@ agreement_is_counted_over_every_suite() {
 # The teacher fails what the student passes, from then on: the table says so, and the gate closes.
 disagreement_sounds_and_closes_the_gate() {
     cp pairs.db sick.db
+    cp -r pairs.db.artifacts sick.db.artifacts
     python3 -c 'import sqlite3
 with sqlite3.connect("sick.db") as db:
     db.execute("UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE tier = 3)")'
@@ -156,7 +157,35 @@ with sqlite3.connect("flagged.db") as db:
     says out "5 of 12 main lines were flagged"
 }
 
-echo 1..9 >&3
+# Arithmetic of what the ledger says; a policy's audit rate in place of the measured one.
+the_teacher_keeps_up_or_it_is_said() {
+    code 0 "$swerve" capacity --store pairs.db --json
+    holds 'd["student_jobs"] == 12 and d["teacher_jobs"] == 12 and d["audit_share"] == 1' out
+    holds 'd["flag_share"] == 0 and d["frozen_share"] == 0 and d["load"] is None' out
+    holds 'abs(d["teachers_per_student"] - d["cost_ratio"]) < 1e-9' out
+    holds 'abs(d["cost_ratio"] - d["teacher_s"] / d["student_s"]) < 1e-9' out
+    code 1 "$swerve" capacity --store pairs.db --students 1000 --teachers 1 --gate
+    says out "OVER: their queue grows for ever"
+    code 0 "$swerve" capacity --store pairs.db --students 1000 --teachers 1 --audit-rate 0 --gate --json
+    holds 'd["load"] == 0 and not d["over"]' out
+    code 0 "$swerve" capacity --store slice.db --audit-rate 0 --json
+    holds '0 < d["frozen_share"] < 1' out
+    holds 'abs(d["teachers_per_student"] - d["frozen_share"] / (1 - d["frozen_share"]) * d["cost_ratio"]) < 1e-9' out
+    code 2 "$swerve" capacity --store pairs.db --audit-rate 2
+}
+what_they_differ_on_is_a_suite() {
+    code 0 "$swerve" agreement --store pairs.db --disagreements differ
+    says out "no verdict differs: nothing was written"
+    [ ! -e differ ] || fail "a suite of nothing was written"
+    code 0 "$swerve" agreement --store sick.db --disagreements differ
+    says out "2 scenarios with different verdicts: differ/suite.json"
+    code 0 "$swerve" validate differ/suite.json
+    holds 'sorted(len(e["seeds"]) for e in d["scenarios"]) == [4, 8]' differ/suite.json
+    code 0 "$swerve" submit differ/suite.json --store sick.db --world student --audit off --json
+    holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
+}
+
+echo 1..11 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t another_world_answers_and_it_is_said
@@ -166,4 +195,6 @@ t disagreement_sounds_and_closes_the_gate
 t a_frozen_slice_goes_to_the_teacher
 t an_input_that_no_evaluation_saw_raises_the_audit
 t flags_have_a_monitor_of_their_own
+t the_teacher_keeps_up_or_it_is_said
+t what_they_differ_on_is_a_suite
 [ "$failed" = 0 ]
