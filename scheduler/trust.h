@@ -48,6 +48,8 @@ struct trust_policy {
     struct trust_shift disagreement;
     struct trust_shift flags;
     double false_alarm_jobs; /* mean number of healthy jobs of a slice before a false alarm */
+    double audit_floor;      /* share of jobs that the teacher repeats at the least .. */
+    double audit_floor_safety_critical;
     int64_t evaluated_until; /* the last outcome that the student's evaluation saw; 0: none was */
     uint32_t crossed_count;
     struct trust_slice crossed[TRUST_CROSSED_MAX];

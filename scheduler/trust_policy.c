@@ -98,13 +98,28 @@ static enum status read_lists(const struct json_cursor *cursor, struct trust_pol
     return STATUS_OK;
 }
 
+static enum status read_floor(const struct json_cursor *policy, struct trust_policy *out,
+                              struct error *error)
+{
+    static const char *const keys[] = {"rate", "safety_critical_rate", NULL};
+    struct json_cursor cursor = json_cursor_member(policy, "audit_floor");
+    if (!json_cursor_present(&cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(&cursor, keys, error));
+    TRY(json_member_number(&cursor, "rate", true, 0.0, 1.0, &out->audit_floor, error));
+    out->audit_floor_safety_critical = out->audit_floor;
+    return json_member_number(&cursor, "safety_critical_rate", false, 0.0, 1.0,
+                              &out->audit_floor_safety_critical, error);
+}
+
 static enum status read_policy(const struct json_cursor *cursor, struct trust_policy *out,
                                struct error *error)
 {
     static const char *const keys[] = {
-        "$schema",      "format",           "band",  "safety_critical_band",
-        "disagreement", "false_alarm_jobs", "flags", "evaluated_until",
-        "crossed",      "thawed",           NULL};
+        "$schema",         "format",           "band",        "safety_critical_band",
+        "disagreement",    "false_alarm_jobs", "audit_floor", "flags",
+        "evaluated_until", "crossed",          "thawed",      NULL};
     char format[LIMIT_ID_BYTES] = "";
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_text(cursor, "format", true, format, sizeof format, error));
@@ -119,6 +134,7 @@ static enum status read_policy(const struct json_cursor *cursor, struct trust_po
                            error));
     TRY(read_shift(cursor, "disagreement", &out->disagreement, error));
     TRY(read_shift(cursor, "flags", &out->flags, error));
+    TRY(read_floor(cursor, out, error));
     TRY(json_member_integer(cursor, "evaluated_until", false, 0, INT64_MAX, &out->evaluated_until,
                             error));
     return read_lists(cursor, out, error);

@@ -197,11 +197,19 @@ static uint64_t fresh_number(void)
     return (time ^ (uint64_t)getpid() << 44) | 1;
 }
 
-/* The slices in which the store's audits freeze the student that would answer; a store that is not
- * there yet has none. *out is to be freed. */
-static enum status find_frozen(const struct suite_options *options,
-                               const struct submission_options *build, struct trust_slice **out,
-                               uint32_t *count, bool *drifted, struct error *error)
+/* What policy and store say of the student that would answer. */
+struct advice {
+    struct trust_slice *frozen; /* to be freed */
+    uint32_t frozen_count;
+    bool drifted;
+    double floor;
+    double floor_safety_critical;
+};
+
+/* A store that is not there yet has neither audits nor drives. */
+static enum status ask_store(const struct suite_options *options,
+                             const struct submission_options *build, struct advice *out,
+                             struct error *error)
 {
     const struct models_model *student = NULL;
     struct store *store = NULL;
@@ -210,6 +218,10 @@ static enum status find_frozen(const struct suite_options *options,
     struct trust_policy *policy = malloc(sizeof *policy);
     enum status status = memory_check(policy, error, "--trust: out of memory");
     THEN(status, trust_policy_load(options->trust, policy, error));
+    if (status == STATUS_OK) {
+        out->floor = policy->audit_floor;
+        out->floor_safety_critical = policy->audit_floor_safety_critical;
+    }
     bool asked =
         status == STATUS_OK && build->policy.student_available &&
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK;
@@ -218,8 +230,9 @@ static enum status find_frozen(const struct suite_options *options,
         THEN(status, cli_store_open(options->store_url, &store, error));
         THEN(status, pairs_read(store, &pairs, error));
         THEN(status, table_make(&pairs, policy, &table, error));
-        THEN(status, table_frozen_slices(&table, student->hash, out, count, error));
-        *drifted = status == STATUS_OK && table_drifted(&table, student->hash);
+        THEN(status,
+             table_frozen_slices(&table, student->hash, &out->frozen, &out->frozen_count, error));
+        out->drifted = status == STATUS_OK && table_drifted(&table, student->hash);
     }
     if (store != NULL) {
         store->ops->close(store);
@@ -230,21 +243,18 @@ static enum status find_frozen(const struct suite_options *options,
     return status;
 }
 
-/* The student is asked what its evaluation did not see: half of its jobs are repeated, whatever the
- * submission says, until somebody looked. */
-static void raise_audit(struct audit_policy *audit, struct submission_options *build)
+/* No submission audits less than that: where it audits nothing, it does now. */
+static void raise_audit(struct audit_policy *audit, struct submission_options *build, double rate,
+                        double safety_critical_rate)
 {
     if (build->audit == NULL) {
         *audit = (struct audit_policy){0};
     }
-    audit->rate = audit->rate > DRIFT_AUDIT_RATE ? audit->rate : DRIFT_AUDIT_RATE;
-    audit->safety_critical_rate = audit->safety_critical_rate > DRIFT_AUDIT_RATE
+    audit->rate = audit->rate > rate ? audit->rate : rate;
+    audit->safety_critical_rate = audit->safety_critical_rate > safety_critical_rate
                                       ? audit->safety_critical_rate
-                                      : DRIFT_AUDIT_RATE;
+                                      : safety_critical_rate;
     build->audit = audit;
-    text_print(stderr, "swerve: input drift: the student is asked what its evaluation did not see "
-                       "(swerve agreement says what); half of its jobs are audited, and "
-                       "re-validation is due\n");
 }
 
 /* What the store's audits and the policy have to say of this submission. */
@@ -252,11 +262,19 @@ static enum status follow_store(const struct suite_options *options,
                                 struct submission_options *build, struct audit_policy *audit,
                                 struct trust_slice **frozen, struct error *error)
 {
-    bool drifted = false;
-    TRY(find_frozen(options, build, frozen, &build->frozen_count, &drifted, error));
-    build->frozen = *frozen;
-    if (drifted) {
-        raise_audit(audit, build);
+    struct advice advice = {0};
+    TRY(ask_store(options, build, &advice, error));
+    *frozen = advice.frozen;
+    build->frozen = advice.frozen;
+    build->frozen_count = advice.frozen_count;
+    if (advice.floor > 0.0 || advice.floor_safety_critical > 0.0) {
+        raise_audit(audit, build, advice.floor, advice.floor_safety_critical);
+    }
+    if (advice.drifted) {
+        raise_audit(audit, build, DRIFT_AUDIT_RATE, DRIFT_AUDIT_RATE);
+        text_print(stderr, "swerve: input drift: the student is asked what its evaluation did not "
+                           "see (swerve agreement says what); half of its jobs are audited, and "
+                           "re-validation is due\n");
     }
     return STATUS_OK;
 }

@@ -144,6 +144,13 @@ an_input_that_no_evaluation_saw_raises_the_audit() {
     code 0 "$swerve" submit tiny.json --store pairs.db --seeds 40 --audit off --trust seen.json --json
     holds 'd["audits"] == 0' out
 }
+no_submission_audits_less_than_the_floor() {
+    echo '{"format": "swerve-trust/1", "audit_floor": {"rate": 1.0}}' >floor.json
+    code 0 "$swerve" submit tiny.json --store floor.db --seeds 5 --audit off --trust floor.json --json
+    holds 'd["jobs"] == 10 and d["audits"] == 5' out
+    code 0 "$swerve" submit tiny.json --store floor2.db --seeds 5 --audit off --trust trust.json --json
+    holds 'd["audits"] == 0' out
+}
 flags_have_a_monitor_of_their_own() {
     cp pairs.db flagged.db
     python3 -c 'import sqlite3
@@ -185,7 +192,7 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..11 >&3
+echo 1..12 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t another_world_answers_and_it_is_said
@@ -194,6 +201,7 @@ t agreement_is_counted_over_every_suite
 t disagreement_sounds_and_closes_the_gate
 t a_frozen_slice_goes_to_the_teacher
 t an_input_that_no_evaluation_saw_raises_the_audit
+t no_submission_audits_less_than_the_floor
 t flags_have_a_monitor_of_their_own
 t the_teacher_keeps_up_or_it_is_said
 t what_they_differ_on_is_a_suite
