@@ -313,7 +313,7 @@ int main(int argc, char **argv)
         printf("1..0 # SKIP %s\n", error.text);
         return 0;
     }
-    device.plain = true; /* the emulator runs them faster */
+    device.reference = true; /* the emulator runs them faster */
     model = small_model();
     create_scenario();
     int status = TEST_RUN(
