@@ -52,14 +52,6 @@ void http_path_add(struct http_path *path, const char *format, ...)
     va_end(args);
 }
 
-enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error)
-{
-    if (strnlen(id, capacity) == capacity) {
-        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
-    }
-    return STATUS_OK;
-}
-
 /* Waits as long as an overloaded server asked for, and a little longer that a crowd does not come
  * back in step; bounded, because the caller has a deadline of its own and looks at it in between.
  */

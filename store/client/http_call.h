@@ -19,9 +19,6 @@ void http_path_make(struct http_path *path, const char *format, ...)
 void http_path_add(struct http_path *path, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Identifiers come from callers, and may be longer than any identifier that the store knows. */
-enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error);
-
 /* JSON both ways. `body` is taken over; NULL with has_body: memory ran out. *root is the caller's.
  */
 enum status http_exchange_json(struct http_transport *transport, struct http_call *call,

@@ -148,14 +148,6 @@ enum status http_query_text(const struct http_exchange *exchange, const char *ke
     return STATUS_OK;
 }
 
-enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error)
-{
-    if (strlen(id) >= capacity) {
-        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
-    }
-    return STATUS_OK;
-}
-
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error)
 {

@@ -73,7 +73,6 @@ enum status http_query_text(const struct http_exchange *exchange, const char *ke
 
 enum status http_parse_integer(const char *what, const char *text, int64_t min, int64_t max,
                                int64_t *out, struct error *error);
-enum status http_check_id(const char *what, const char *id, size_t capacity, struct error *error);
 
 /* A worker's token acts for its own workers alone, which are of its pool. pool: what the request
  * says, NULL when it says nothing. Others than workers' tokens pass. 403 through the exchange's

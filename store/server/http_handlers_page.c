@@ -177,7 +177,7 @@ enum status http_handle_slices(struct http_exchange *exchange, struct error *err
     int64_t after = 0;
     int64_t next = 0;
     uint32_t count = 0;
-    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
     if (store->ops->slices_page == NULL) {
         return refuse_unable(error);

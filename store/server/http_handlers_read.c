@@ -15,7 +15,7 @@ enum status http_handle_suite_status(struct http_exchange *exchange, struct erro
     struct store *store = exchange->store;
     struct store_suite_status suite;
     memset(&suite, 0, sizeof suite);
-    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(store->ops->suite_status(store, exchange->ids[0], &suite, error));
     exchange->reply = wire_encode(&wire_suite_status, &suite);
     return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
@@ -62,7 +62,7 @@ static enum status decode_slice(const struct http_exchange *exchange,
                          "slice: expected KIND:VALUE with a kind like weather, found \"%.60s\"",
                          slice);
     }
-    TRY(http_check_id("slice", slice + bytes + 1, sizeof filter->slice_value, error));
+    TRY(http_id_check("slice", slice + bytes + 1, sizeof filter->slice_value, error));
     filter->by_slice = true;
     filter->slice_kind = (uint32_t)kind;
     strcpy(filter->slice_value, slice + bytes + 1);
@@ -183,7 +183,7 @@ enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *
     uint32_t count = 0;
     TRY(http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error));
     TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     enum status status = STATUS_OK;
     struct store_job *jobs = malloc(((size_t)max + 1) * sizeof *jobs);
     if (jobs == NULL) {
@@ -222,8 +222,8 @@ enum status http_handle_price_set(struct http_exchange *exchange, struct error *
     int64_t price = 0;
     TRY(json_object_begin(&exchange->body, keys, error));
     TRY(json_member_integer(&exchange->body, keys[0], true, INT64_MIN, INT64_MAX, &price, error));
-    TRY(http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("device", exchange->ids[1], LIMIT_ID_BYTES, error));
     TRY(store->ops->price_set(store, exchange->ids[0], exchange->ids[1], price, error));
     return http_reply_nothing(exchange, error);
 }
@@ -232,8 +232,8 @@ enum status http_handle_price_get(struct http_exchange *exchange, struct error *
 {
     struct store *store = exchange->store;
     int64_t price = 0;
-    TRY(http_check_id("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_check_id("device", exchange->ids[1], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("device", exchange->ids[1], LIMIT_ID_BYTES, error));
     TRY(store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error));
     return http_reply_integer(exchange, "price_uusd_per_hour", price, error);
 }
@@ -250,7 +250,7 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
 {
     struct store *store = exchange->store;
     int64_t count = 0;
-    enum status status = http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
+    enum status status = http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
     THEN(status, http_body_empty(exchange, error));
     THEN(status, store->ops->cancel(store, exchange->ids[0], &count, error));
     return status == STATUS_OK ? http_reply_integer(exchange, "cancelled", count, error) : status;
@@ -314,7 +314,7 @@ enum status http_handle_artifact_get(struct http_exchange *exchange, struct erro
 {
     struct store *store = exchange->store;
     void *data = NULL;
-    TRY(http_check_id("artifact hash", exchange->ids[0], SHA256_HEX_BYTES, error));
+    TRY(http_id_check("artifact hash", exchange->ids[0], SHA256_HEX_BYTES, error));
     if (exchange->context->budget != NULL && store->ops->artifact_read != NULL) {
         return stream_artifact(exchange, error);
     }

@@ -25,7 +25,7 @@ enum status http_handle_health(struct http_exchange *exchange, struct error *err
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    TRY(http_check_id("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error));
+    TRY(http_id_check("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error));
     const char *body = exchange->request->body;
     TRY(store->ops->scenario_put(store, exchange->ids[0], body != NULL ? body : "",
                                  exchange->request->body_bytes, error));
@@ -69,7 +69,7 @@ enum status http_handle_submit(struct http_exchange *exchange, struct error *err
     TRY(json_object_begin(&exchange->body, keys, error));
     TRY(json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error));
     TRY(json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error));
-    TRY(http_check_id("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     struct job_spec *specs = malloc((count + 1) * sizeof *specs);
     struct store_submit_result *results = calloc(count + 1, sizeof *results);
     enum status status = specs != NULL && results != NULL
@@ -89,7 +89,7 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
                                  struct error *error)
 {
     memset(worker, 0, sizeof *worker);
-    enum status status = http_check_id("worker", exchange->ids[0], sizeof worker->worker_id, error);
+    enum status status = http_id_check("worker", exchange->ids[0], sizeof worker->worker_id, error);
     if (status == STATUS_OK) {
         strcpy(worker->worker_id, exchange->ids[0]);
         status = json_member_text(&exchange->body, "pool", true, worker->pool, sizeof worker->pool,
@@ -469,7 +469,7 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
 enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    TRY(http_check_id("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
     TRY(http_body_empty(exchange, error));
     TRY(store->ops->worker_gone(store, exchange->ids[0], error));

@@ -79,6 +79,14 @@ enum status http_error_decode(const char *what, int code, const char *body, size
                      what, code);
 }
 
+enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error)
+{
+    if (strnlen(id, capacity) == capacity) {
+        return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
+    }
+    return STATUS_OK;
+}
+
 size_t http_document_bytes(const char *text, size_t bytes)
 {
     /* jansson's, measured: an object or array, and a member or element with its value and key. */

@@ -57,6 +57,9 @@ bool http_percent_encode(const char *text, char *out, size_t capacity);
 enum status http_percent_decode(const char *what, const char *text, size_t bytes, char *out,
                                 size_t capacity, struct error *error);
 
+/* Identifiers come from callers, and may be longer than any identifier that the store knows. */
+enum status http_id_check(const char *what, const char *id, size_t capacity, struct error *error);
+
 /* At most how much memory a parsed document of this text takes. An array of empty objects takes a
  * hundred times its text. */
 size_t http_document_bytes(const char *text, size_t bytes);
