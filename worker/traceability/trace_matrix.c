@@ -196,21 +196,38 @@ static enum status check_linked(const struct making *making, uint32_t entry,
     return STATUS_OK;
 }
 
+/* Those of an entry's items that belong to a hazard; where none does the path lacks that part, and
+ * shows that it does. */
+static uint32_t of_hazard(const struct trace_register *items, const struct entry_links *links,
+                          enum trace_kind kind, uint32_t hazard, uint32_t out[LIMIT_TRACE_LINKS])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < links->count[kind]; i++) {
+        if (belongs(items, kind, links->items[kind][i], hazard)) {
+            out[count++] = links->items[kind][i];
+        }
+    }
+    if (count == 0) {
+        out[count++] = UINT32_MAX;
+    }
+    return count;
+}
+
 static enum status add_paths(struct making *making, const struct verdicts *verdicts,
                              const struct entry_links *links)
 {
-    const struct trace_register *items = making->items;
+    uint32_t conditions[LIMIT_TRACE_LINKS];
+    uint32_t requirements[LIMIT_TRACE_LINKS];
     for (uint32_t h = 0; h < links->count[TRACE_HAZARD]; h++) {
         uint32_t hazard = links->items[TRACE_HAZARD][h];
-        for (uint32_t c = 0; c < links->count[TRACE_CONDITION]; c++) {
-            uint32_t condition = links->items[TRACE_CONDITION][c];
-            for (uint32_t r = 0; r < links->count[TRACE_REQUIREMENT]; r++) {
-                uint32_t requirement = links->items[TRACE_REQUIREMENT][r];
-                const uint32_t path[TRACE_KIND_COUNT] = {hazard, condition, requirement};
-                if (belongs(items, TRACE_CONDITION, condition, hazard) &&
-                    belongs(items, TRACE_REQUIREMENT, requirement, hazard)) {
-                    TRY(add_path(making, path, verdicts));
-                }
+        uint32_t condition_count =
+            of_hazard(making->items, links, TRACE_CONDITION, hazard, conditions);
+        uint32_t requirement_count =
+            of_hazard(making->items, links, TRACE_REQUIREMENT, hazard, requirements);
+        for (uint32_t c = 0; c < condition_count; c++) {
+            for (uint32_t r = 0; r < requirement_count; r++) {
+                const uint32_t path[TRACE_KIND_COUNT] = {hazard, conditions[c], requirements[r]};
+                TRY(add_path(making, path, verdicts));
             }
         }
     }

@@ -79,6 +79,16 @@ PY
     code 0 "$swerve" traceability s.json --register r.json
     says out 'requirements: 3, without a scenario 1'
 }
+a_hazard_without_own_parts_has_a_path() {
+    sed 's/"hazards": \["H1", "H2"\], "reasons"/"hazards": ["H2"], "reasons"/' r.json >split.json
+    drive apart '"traceability": {"hazards": ["H1", "H2"], "triggering_conditions": ["C1"], "requirements": ["R2"]},'
+    code 0 "$swerve" traceability apart.json --register split.json --format json
+    python3 - <<'PY' || fail "matrix"
+import json
+rows = {(r["hazard"], r["triggering_condition"], r["requirement"]) for r in json.load(open("out"))["matrix"]}
+assert rows == {("H1", "C1", None), ("H2", None, "R2")}, rows
+PY
+}
 mistakes_have_a_place() {
     sed 's/"C1", "text"/"C9", "text"/' r.json >bad.json
     code 3 "$swerve" traceability s.json --register bad.json
@@ -108,6 +118,7 @@ the_library_is_traced() {
 
 t paths_and_results_are_right
 t every_format_has_the_same
+t a_hazard_without_own_parts_has_a_path
 t mistakes_have_a_place
 t the_library_is_traced
 echo "1..$count" >&3
