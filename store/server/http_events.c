@@ -10,7 +10,6 @@
 #include "store/api/name_hash.h"
 #include "store/server/http_handlers.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,15 +30,16 @@ static void drop(struct http_event_text *text)
     }
 }
 
-/* Mutex held: until the condition is signalled or the time is over; true: it is over. */
-static bool wait_ms(struct http_events *events, pthread_cond_t *condition, int64_t ms)
+/* Mutex held: until the condition is signalled or that moment has come; true: it has come. The
+ * clock says so and not the wait, which a storm of signals ends every time. */
+static bool wait_until(struct http_events *events, pthread_cond_t *condition,
+                       const struct timespec *moment)
 {
-    struct timespec until;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &until) == 0);
-    int64_t ns = until.tv_nsec + ms * NS_PER_MS;
-    until.tv_sec += ns / NS_PER_S;
-    until.tv_nsec = ns % NS_PER_S;
-    return pthread_cond_timedwait(condition, &events->mutex, &until) == ETIMEDOUT;
+    struct timespec now;
+    pthread_cond_timedwait(condition, &events->mutex, moment);
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return now.tv_sec > moment->tv_sec ||
+           (now.tv_sec == moment->tv_sec && now.tv_nsec >= moment->tv_nsec);
 }
 
 /* ---- the thread that asks ---- */
@@ -107,8 +107,9 @@ static void *ask_again_and_again(void *context)
         }
         int64_t rest_ms = took_ms * HTTP_EVENTS_REST_FACTOR;
         rest_ms = rest_ms > HTTP_EVENTS_PERIOD_MS ? rest_ms : HTTP_EVENTS_PERIOD_MS;
-        while (!events->stopping && !wait_ms(events, &events->wanted, rest_ms)) {
-            /* somebody came: the newest text is good enough for a moment */
+        /* One moment, however many come meanwhile: for them the newest text is good enough. */
+        struct timespec next = http_readers_time_in(rest_ms);
+        while (!events->stopping && !wait_until(events, &events->wanted, &next)) {
         }
     }
     pthread_mutex_unlock(&events->mutex);
@@ -256,10 +257,11 @@ size_t http_events_read(struct http_follower *follower, char *out, size_t capaci
     struct http_events *events = follower->events;
     size_t bytes = 0;
     bool late = false;
+    struct timespec quiet = http_readers_time_in(HTTP_EVENTS_QUIET_MS);
     CHECK(capacity >= sizeof alive);
     pthread_mutex_lock(&events->mutex);
     while (!has_news(follower) && !late) {
-        late = wait_ms(events, &events->changed, HTTP_EVENTS_QUIET_MS);
+        late = wait_until(events, &events->changed, &quiet);
     }
     if (follower->text == NULL && !events->stopping && events->generation != follower->seen) {
         follower->text = events->newest;

@@ -74,7 +74,7 @@ static enum status refuse_stopping(struct error *error)
 
 /* ---- waiting ---- */
 
-static struct timespec time_in(int64_t wait_ms)
+struct timespec http_readers_time_in(int64_t wait_ms)
 {
     struct timespec at;
     CHECK(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
@@ -98,7 +98,7 @@ static enum status wait_for_turn(struct http_readers *readers, struct http_reade
                                  int64_t wait_ms, struct error *error)
 {
     struct http_reader **link = &readers->first;
-    struct timespec until = time_in(wait_ms);
+    struct timespec until = http_readers_time_in(wait_ms);
     bool late = false;
     while (*link != NULL) {
         link = &(*link)->next;
