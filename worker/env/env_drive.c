@@ -52,6 +52,8 @@ enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepa
     drive.rollout->slot = (int32_t)index;
     drive.rollout->session = index;
     borrow_pictures(env, index, drive.rollout);
+    given_text(env->wants, SWERVE_OBJECTS_NONE,
+               drive.job->given); /* the rollout draws none itself */
     env->drives[index] = drive;
     env->rows.end[index] = SWERVE_ENV_GOES_ON;
     env->rows.seed[index] = seed;
@@ -85,6 +87,7 @@ enum status env_drive_copy(const struct swerve_env *env, const struct env_drive 
         env_drive_finish(&copy);
         return status;
     }
+    memcpy(copy.job->given, from->job->given, sizeof copy.job->given);
     copy.rollout->prefix_ticks = 0; /* a drive in its own right */
     copy.rollout->observation_digest = from->rollout->observation_digest;
     copy.rollout->slot = (int32_t)index;
