@@ -230,23 +230,41 @@ static enum status choose_jobs(struct retry *retry, struct error *error)
     if (retry->dead) {
         TRY(choose_dead(retry, error));
     }
+    return STATUS_OK;
+}
+
+static void sort_jobs(struct retry *retry)
+{
+    uint32_t kept = 0;
     if (retry->job_count > 0) {
         qsort(retry->jobs, retry->job_count, sizeof *retry->jobs, by_id);
     }
-    uint32_t kept = 0;
     for (uint32_t i = 0; i < retry->job_count; i++) {
         if (i == 0 || retry->jobs[i] != retry->jobs[i - 1]) {
             retry->jobs[kept++] = retry->jobs[i];
         }
     }
     retry->job_count = kept;
+}
+
+/* A teacher's job that answered for a flagged one is made again by that one. */
+static enum status take_parents(struct retry *retry, struct error *error)
+{
+    struct store_job job;
+    sort_jobs(retry);
+    for (uint32_t i = 0; i < retry->job_count; i++) {
+        TRY(retry->store->ops->job(retry->store, retry->jobs[i], &job, error));
+        if (job.spec.parent_job_id != 0) {
+            retry->jobs[i] = job.spec.parent_job_id;
+        }
+    }
+    sort_jobs(retry);
     return STATUS_OK;
 }
 
 /* ---- again ---- */
 
-/* Reads the jobs. Those that audited others, and a teacher's that answered for a flagged one, are
- * made again by the jobs that they belong to. */
+/* Reads the jobs but those that audit others: they come again with these. */
 static enum status read_specs(struct retry *retry, struct error *error)
 {
     struct store_job job;
@@ -255,7 +273,7 @@ static enum status read_specs(struct retry *retry, struct error *error)
     TRY(memory_check(retry->specs, error, "retry: out of memory"));
     for (uint32_t i = 0; i < retry->job_count; i++) {
         TRY(retry->store->ops->job(retry->store, retry->jobs[i], &job, error));
-        if (job.spec.audit_key[0] == '\0' && job.spec.parent_job_id == 0) {
+        if (job.spec.audit_key[0] == '\0') {
             job.spec.attempts_max = (uint32_t)retry->options.attempts;
             retry->specs[kept++] = job.spec;
         }
@@ -308,6 +326,7 @@ static enum status run_retry(struct retry *retry, const char *suite, struct erro
         TRY(cli_suite_newest(retry->store, cli_store_url(retry->store_url), retry->suite, error));
     }
     TRY(choose_jobs(retry, error));
+    TRY(take_parents(retry, error));
     TRY(read_specs(retry, error));
     if (retry->job_count == 0) {
         return error_set(error, STATUS_NOT_FOUND, "suite %s: no job ended like that", retry->suite);

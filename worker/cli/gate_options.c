@@ -142,6 +142,13 @@ static void judge_slices(const struct gate_options *options, const struct summar
     }
 }
 
+/* Who drove, and what it was shown, is no part of the question: another planner's run may be the
+ * baseline. */
+static bool is_asked_of(const char *group)
+{
+    return strcmp(group, "given") != 0;
+}
+
 /* Each world of a row beside what the earlier run had in it. */
 static void judge_row(const struct gate_options *options, const char *name,
                       const struct summary_row *row, const json_t *earlier, json_t *missed)
@@ -170,6 +177,9 @@ static void judge_baseline(const struct gate_options *options, const struct summ
     json_t *row;
     judge_row(options, "all", &summary->total, options->earlier, missed);
     json_object_foreach (json_object_get(options->earlier, "by_slice"), group, values) {
+        if (!is_asked_of(group)) {
+            continue;
+        }
         json_object_foreach (values, value, row) {
             char name[LIMIT_SPEC_BYTES];
             snprintf(name, sizeof name, "%.60s=%.200s", group, value);

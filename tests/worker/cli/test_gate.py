@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,15 @@ def a_baseline_holds_every_slice():
     pathlib.Path("faults").write_text("")
 
 
+def a_baseline_may_be_of_another_planner():
+    """What a planner is shown differs from planner to planner, and is no slice of the suite."""
+    pathlib.Path("other.json").write_text(run("--json").stdout)
+    assert json.loads(pathlib.Path("other.json").read_text())["by_slice"]["given"].keys() == {"route"}
+    done = swerve("run", "all.json", "--world", "object", "--store", "a.db", "--planner", "builtin:idm", "--gate-baseline",
+                  "other.json", "--gate-margin", "1", "--json")
+    assert json.loads(done.stdout)["by_slice"]["given"].keys() == {"objects:true"}, done.stdout
+
+
 def planner_errors_come_before_tables():
     pathlib.Path("faults").write_text("raise:fog1 raise:clear1")
     done = run("--fresh", store="e.db")
@@ -118,6 +128,24 @@ def retry_goes_by_verdict_and_reason():
     retry("nosuch", code=3)
 
 
+def retry_answers_what_a_teacher_did_not():
+    """The job of a teacher that died is another try at the flagged job before it: that one is driven again."""
+    pathlib.Path("faults").write_text("raise:fog1")
+    suite = json.loads(run("--fresh", "--json", store="e.db").stdout)["suite"]
+    pathlib.Path("faults").write_text("")
+    rows = [json.loads(line) for line in swerve("show", "--all", "--suite", suite, "--store", "e.db").stdout.splitlines()]
+    jobs = {row["scenario_id"]: row["job_id"] for row in rows}
+    edit = sqlite3.connect("e.db")
+    edit.execute("UPDATE job_specs SET parent_job = ? WHERE job = ?", (jobs["clear1"], jobs["fog1"]))
+    edit.commit()
+    edit.close()
+    again = retry(suite)
+    assert again["jobs"] == 1, again
+    swerve("worker", "--store", "e.db", "--pool", "bulk", "--drain")
+    rows = swerve("show", "--all", "--suite", again["suite"], "--store", "e.db").stdout.splitlines()
+    assert [json.loads(row)["scenario_id"] for row in rows] == ["clear1"], rows
+
+
 def retry_takes_the_planner_as_it_is_now():
     suite = json.loads(run("--fresh", "--json", store="e.db").stdout)["suite"]
     pathlib.Path("mine.py").write_text(PLANNER + "# edited\n")
@@ -129,8 +157,9 @@ def retry_takes_the_planner_as_it_is_now():
 
 
 TESTS = [a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
-         wrong_gates_are_refused, a_baseline_holds_every_slice, planner_errors_come_before_tables,
-         retry_drives_planner_errors_again, retry_goes_by_verdict_and_reason, retry_takes_the_planner_as_it_is_now]
+         wrong_gates_are_refused, a_baseline_holds_every_slice, a_baseline_may_be_of_another_planner,
+         planner_errors_come_before_tables, retry_drives_planner_errors_again, retry_goes_by_verdict_and_reason,
+         retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
 
 
 def main():
