@@ -12,6 +12,8 @@
 #include "worker/env/env.h"
 #include "worker/run/outcome_build.h"
 
+#include <locale.h>
+
 #define SUITE SWERVE_SOURCE_ROOT "/scenarios/smoke.json"
 
 enum { TICKS_MAX = 400, ENTRIES_MAX = 16 };
@@ -287,6 +289,32 @@ static void expect_refused(int status, enum status expected, const char *text, c
     EXPECT_CONTAINS(text, part);
 }
 
+/* With a comma for a point in the program's locale, suites read the same. */
+static void documents_have_points_in_every_locale(void)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "de_DE.utf8", "es_ES.UTF-8",
+                                        "nl_NL.UTF-8"};
+    const char *found = NULL;
+    struct swerve_env *env = NULL;
+    char text[512] = "";
+    const struct swerve_env_config config = {
+        SWERVE_ENV_ABI_VERSION, 1, 1, 0, "object", SWERVE_SOURCE_ROOT "/scenarios/ncap.json",
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names && found == NULL; i++) {
+        found = setlocale(LC_ALL, names[i]);
+    }
+    if (found == NULL) {
+        printf("# no locale with a comma is installed here: nothing was tried\n");
+        return;
+    }
+    int status = swerve_env_open(&config, &env, text, sizeof text);
+    bool kept = strcmp(localeconv()->decimal_point, ",") == 0;
+    setlocale(LC_ALL, "C");
+    ok(status, text);
+    EXPECT(kept);
+    swerve_env_close(env);
+}
+
 static void what_cannot_be_opened(void)
 {
     struct swerve_env *env = NULL;
@@ -431,6 +459,7 @@ static void a_drawing_is_what_was_seen(void)
 int main(void)
 {
     return TEST_RUN(TEST(drives_equal_the_runners), TEST(a_copy_goes_on_as_its_source),
-                    TEST(threads_and_index_do_not_matter), TEST(what_cannot_be_opened),
+                    TEST(threads_and_index_do_not_matter),
+                    TEST(documents_have_points_in_every_locale), TEST(what_cannot_be_opened),
                     TEST(what_cannot_be_done_changes_nothing), TEST(a_drawing_is_what_was_seen));
 }

@@ -33,6 +33,20 @@ int env_answer(enum status status, const struct error *error, char *text, uint32
     return (int)status;
 }
 
+locale_t env_locale_enter(void)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    return uselocale(plain); /* 0 changes nothing */
+}
+
+void env_locale_leave(locale_t before)
+{
+    locale_t plain = uselocale(before);
+    if (plain != before && plain != LC_GLOBAL_LOCALE) {
+        freelocale(plain);
+    }
+}
+
 const char *swerve_env_revision(void)
 {
     return revision_hash;
@@ -147,7 +161,10 @@ int swerve_env_open(const struct swerve_env_config *config, struct swerve_env **
                     char *error_text, uint32_t error_bytes)
 {
     struct error error;
-    return env_answer(open_env(config, out, &error), &error, error_text, error_bytes);
+    locale_t before = env_locale_enter();
+    enum status status = open_env(config, out, &error);
+    env_locale_leave(before);
+    return env_answer(status, &error, error_text, error_bytes);
 }
 
 void swerve_env_close(struct swerve_env *env)

@@ -41,8 +41,10 @@ int swerve_env_drawing_open(const char *scenario, uint64_t bytes, uint64_t seed,
                             struct swerve_env_drawing **out, char *error_text, uint32_t error_bytes)
 {
     struct error error;
-    return env_answer(open_drawing(scenario, bytes, seed, out, &error), &error, error_text,
-                      error_bytes);
+    locale_t before = env_locale_enter();
+    enum status status = open_drawing(scenario, bytes, seed, out, &error);
+    env_locale_leave(before);
+    return env_answer(status, &error, error_text, error_bytes);
 }
 
 void swerve_env_drawing_close(struct swerve_env_drawing *drawing)

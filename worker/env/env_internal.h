@@ -9,6 +9,8 @@
 #include "worker/env/env.h"
 #include "worker/run/rollout.h"
 
+#include <locale.h>
+
 /* One environment. rollout and job are NULL while it is empty. */
 struct env_drive {
     struct job_run *job;
@@ -49,6 +51,11 @@ struct swerve_env {
 
 /* What the ABI answers: the status as a number, its sentence in the caller's text. */
 int env_answer(enum status status, const struct error *error, char *text, uint32_t bytes);
+
+/* Documents have decimal points, whatever the locale of the program that loaded this library: the
+ * calling thread has C's between the two. */
+locale_t env_locale_enter(void);
+void env_locale_leave(locale_t before);
 
 /* ---- env_drive.c ---- */
 
