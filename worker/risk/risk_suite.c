@@ -16,7 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUITE_MODE = 0644, POINTS_SKIPPED = 1 };
+enum { SUITE_MODE = 0644, POINTS_SKIPPED = 1, POINT_TRIES = 64 };
+
+/* Of numbers: few, so that ids stay short; or as many as an id shows, where those are all taken. */
+enum { DIGITS = 4, DIGITS_MOST = 6 };
 
 struct writing {
     const struct suite *suite;
@@ -107,7 +110,7 @@ static const struct coverage_logical *find_coverage(const struct coverage *cover
 }
 
 static json_t *point_value(const struct coverage_parameter *parameter, uint32_t index,
-                           uint32_t dimension)
+                           uint32_t dimension, int digits)
 {
     if (parameter->words) {
         return json_string(parameter->values[index % parameter->distinct]);
@@ -115,13 +118,12 @@ static json_t *point_value(const struct coverage_parameter *parameter, uint32_t 
     char text[32];
     double share = halton(index + POINTS_SKIPPED, primes[dimension % PRIMES]);
     double value = parameter->least + share * (parameter->most - parameter->least);
-    /* Four digits, so that ids stay short. */
-    snprintf(text, sizeof text, "%.4g", value);
+    snprintf(text, sizeof text, "%.*g", digits, value);
     return json_real(strtod(text, NULL));
 }
 
 /* One concrete scenario; NULL: the logical one has no number that varies. */
-static json_t *point_grid(const struct coverage_logical *logical, uint32_t index)
+static json_t *point_grid(const struct coverage_logical *logical, uint32_t index, int digits)
 {
     json_t *grid = json_object();
     uint32_t numbers = 0;
@@ -129,7 +131,7 @@ static json_t *point_grid(const struct coverage_logical *logical, uint32_t index
         const struct coverage_parameter *parameter = &logical->parameters[p];
         if (parameter->distinct > 1) {
             json_object_set_new(grid, parameter->name,
-                                json_pack("[o]", point_value(parameter, index, numbers)));
+                                json_pack("[o]", point_value(parameter, index, numbers, digits)));
             numbers += !parameter->words;
         }
     }
@@ -138,6 +140,27 @@ static json_t *point_grid(const struct coverage_logical *logical, uint32_t index
         return NULL;
     }
     return grid;
+}
+
+/* The next point that is not in `seen` yet, from *index on; NULL: nothing varies, or not enough. */
+static json_t *new_point(const struct coverage_logical *logical, json_t *seen, uint32_t *index)
+{
+    for (uint32_t end = *index + 2 * POINT_TRIES; *index < end; (*index)++) {
+        json_t *grid = point_grid(logical, *index / 2, *index % 2 == 0 ? DIGITS : DIGITS_MOST);
+        char *key = grid != NULL ? json_compact_text(grid) : NULL;
+        bool taken = key != NULL && json_object_get(seen, key) != NULL;
+        bool kept = key != NULL && !taken && json_object_set_new(seen, key, json_true()) == 0;
+        free(key);
+        if (kept) {
+            *index += 2 - *index % 2; /* each point in one spelling */
+            return grid;
+        }
+        json_decref(grid);
+        if (!taken) {
+            return NULL;
+        }
+    }
+    return NULL;
 }
 
 static enum status write_logical(struct writing *writing, const struct risk_logical *logical)
@@ -150,25 +173,30 @@ static enum status write_logical(struct writing *writing, const struct risk_logi
     }
     const struct suite_entry *entry = &writing->suite->entries[found];
     const struct coverage_logical *coverage = find_coverage(writing->coverage, entry->file);
-    TRY(relative_name(writing, entry->file, name));
-    for (uint32_t i = 0; i < logical->jobs; i++) {
-        json_t *grid = coverage != NULL ? point_grid(coverage, i) : NULL;
+    json_t *seen = json_object();
+    uint32_t index = 0;
+    enum status status = relative_name(writing, entry->file, name);
+    THEN(status, memory_check(seen, writing->error, "risk: out of memory"));
+    for (uint32_t i = 0; status == STATUS_OK && i < logical->jobs; i++) {
+        json_t *grid = coverage != NULL ? new_point(coverage, seen, &index) : NULL;
         if (grid == NULL) {
-            writing->unvaried += logical->jobs;
-            return STATUS_OK;
+            writing->unvaried += logical->jobs - i;
+            break;
         }
         if (writing->entries == LIMIT_SUITE_SCENARIOS) {
             json_decref(grid);
-            return error_set(writing->error, STATUS_LIMIT,
-                             "%s: expected a plan of at most %d scenarios, found %.0f; ask for "
-                             "less with --precision",
-                             writing->path, LIMIT_SUITE_SCENARIOS, logical->jobs);
+            status = error_set(writing->error, STATUS_LIMIT,
+                               "%s: expected a plan of at most %d scenarios, found %.0f; ask for "
+                               "less with --precision",
+                               writing->path, LIMIT_SUITE_SCENARIOS, logical->jobs);
+            break;
         }
         json_array_append_new(writing->scenarios,
                               json_pack("{s:s, s:o}", "file", name, "grid", grid));
         writing->entries++;
     }
-    return STATUS_OK;
+    json_decref(seen);
+    return status;
 }
 
 static enum status write_file(struct writing *writing)

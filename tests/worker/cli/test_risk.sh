@@ -86,6 +86,19 @@ PY
     code 3 "$swerve" risk --store a.db --exposure exact.json --plan elsewhere/plan.json --from s.json
 }
 
+plans_of_narrow_ranges_name_each_point_once() {
+    sed 's/\[20, 30, 150, 200\]/[30, 30.4]/' s.json >narrow.json
+    sed 's/"low": 0.01, "high": 0.04, //' e.json >exact.json
+    code 0 "$swerve" run narrow.json --world object --store n.db
+    code 0 "$swerve" risk --store n.db --exposure exact.json --precision 0.05 --plan plan.json --from narrow.json
+    python3 - <<'PY' || fail "points"
+import json
+gaps = [at["grid"]["gap_m"][0] for at in json.load(open("plan.json"))["scenarios"]]
+assert len(gaps) > 41 and len(set(gaps)) == len(gaps), (len(gaps), len(set(gaps)))  # hundredths are 41
+PY
+    code 0 "$swerve" validate plan.json
+}
+
 wrong_files_are_refused() {
     sed 's/"source": "nobody", "scenarios": \["dri/"scenarios": ["dri/' e.json >bad.json
     code 3 "$swerve" risk --store a.db --exposure bad.json
@@ -116,6 +129,7 @@ PY
 
 t figures_are_those_of_the_outcomes
 t plans_are_suites_that_run
+t plans_of_narrow_ranges_name_each_point_once
 t wrong_files_are_refused
 t shipped_exposures_are_of_the_library
 echo "1..$count" >&3
