@@ -116,6 +116,19 @@ double trust_stability_index(const int64_t *before, const int64_t *after, uint32
     return index;
 }
 
+double trust_stability_noise(const int64_t *before, const int64_t *after, uint32_t count)
+{
+    double sum_before = 0.0;
+    double sum_after = 0.0;
+    double values = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum_before += (double)before[i];
+        sum_after += (double)after[i];
+        values += before[i] + after[i] > 0;
+    }
+    return (values - 1.0) * (1.0 / sum_before + 1.0 / sum_after);
+}
+
 static bool of_slice(const struct trust_slice *slice, const struct trust_fact *fact)
 {
     return trust_slice_has(slice, (const char(*)[LIMIT_ID_BYTES])fact->slice,

@@ -246,6 +246,35 @@ static void the_stability_index_measures_shifts(void)
     EXPECT(trust_stability_index(none, odd, 2) > TRUST_DRIFT_INDEX);
 }
 
+/* Jobs of the same kinds as before: where the index is asked at all, it stays below the bound;
+ * where it is not, it would not. */
+static void a_few_jobs_are_no_shift(void)
+{
+    enum { VALUES = 10, ROUNDS = 400 };
+    int asked_over = 0;
+    int other_over = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        int64_t before[VALUES] = {0};
+        int64_t after[VALUES] = {0};
+        int64_t few[VALUES] = {0};
+        for (int i = 0; i < 1000; i++) {
+            before[(int)(draw() * VALUES)]++;
+        }
+        for (int i = 0; i < 250; i++) {
+            after[(int)(draw() * VALUES)]++;
+        }
+        for (int i = 0; i < 5; i++) {
+            few[(int)(draw() * VALUES)]++;
+        }
+        EXPECT(trust_stability_noise(before, after, VALUES) <= TRUST_DRIFT_NOISE);
+        EXPECT(trust_stability_noise(before, few, VALUES) > TRUST_DRIFT_NOISE);
+        asked_over += trust_stability_index(before, after, VALUES) > TRUST_DRIFT_INDEX;
+        other_over += trust_stability_index(before, few, VALUES) > TRUST_DRIFT_INDEX;
+    }
+    EXPECT_INT(asked_over, 0);
+    EXPECT(other_over > ROUNDS / 2);
+}
+
 /* ---- the document ---- */
 
 static char path[64];
@@ -293,11 +322,12 @@ static void policies_are_read_or_refused(void)
 int main(void)
 {
     snprintf(path, sizeof path, "/tmp/swerve-trust-policy-%d.json", (int)getpid());
-    int failed = TEST_RUN(
-        TEST(a_million_random_facts_follow_the_definition), TEST(healthy_jobs_sound_seldom),
-        TEST(damage_sounds_soon), TEST(no_healthy_slice_is_frozen_in_a_thousand_weeks),
-        TEST(the_sick_slice_is_frozen_and_no_other), TEST(a_thaw_begins_anew),
-        TEST(the_stability_index_measures_shifts), TEST(policies_are_read_or_refused));
+    int failed = TEST_RUN(TEST(a_million_random_facts_follow_the_definition),
+                          TEST(healthy_jobs_sound_seldom), TEST(damage_sounds_soon),
+                          TEST(no_healthy_slice_is_frozen_in_a_thousand_weeks),
+                          TEST(the_sick_slice_is_frozen_and_no_other), TEST(a_thaw_begins_anew),
+                          TEST(the_stability_index_measures_shifts), TEST(a_few_jobs_are_no_shift),
+                          TEST(policies_are_read_or_refused));
     unlink(path);
     return failed;
 }

@@ -149,7 +149,8 @@ struct drives_drift drives_drift(const struct drives *drives, enum slice_kind ki
         }
     }
     if (drift.before > 0 && drift.after > 0) {
-        drift.index = trust_stability_index(before, after, values->count);
+        bool enough = trust_stability_noise(before, after, values->count) <= TRUST_DRIFT_NOISE;
+        drift.index = enough ? trust_stability_index(before, after, values->count) : 0.0;
         for (uint32_t i = 0; i < values->count; i++) {
             if (before[i] == 0 && after[i] > 0) {
                 drift.unseen++;

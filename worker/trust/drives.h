@@ -52,7 +52,7 @@ bool drives_is_in(const struct drives *drives, uint32_t drive, const char *stude
 struct drives_drift {
     int64_t before; /* drives */
     int64_t after;
-    double index;                        /* population stability; 0 where either is empty */
+    double index;                        /* population stability; 0 where there are too few jobs */
     uint32_t unseen;                     /* values that came only after */
     char unseen_value[SHA256_HEX_BYTES]; /* one of them; "" */
 };
