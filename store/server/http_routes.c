@@ -30,7 +30,7 @@ enum {
     ANYBODY = 1 << TOKEN_ROLE_COUNT,
 };
 
-/* Who waits for whom. Whoever only readers waits for a turn, on connections of its own. */
+/* Who waits for whom. Whoever only reads waits for a turn, on connections of its own. */
 enum lane {
     WORK = 0, /* nobody waits for readers */
     READS,

@@ -160,7 +160,7 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
     sqlite_store_leave(store);
 }
 
-static struct store *looking(struct store *base)
+static struct store *reading(struct store *base)
 {
     return &sqlite_store_of(base)->backends[SQLITE_LANE_READ].store;
 }
@@ -309,7 +309,7 @@ static const struct store_ops sqlite_ops = {
     .claimable_wait = claim_claimable_wait,
     .worker_owner = stats_worker_owner,
     .outcomes_page = look_outcomes_page,
-    .reading = looking,
+    .reading = reading,
     .reading_end = reading_end,
     .stats = stats_read,
     .suites_page = look_suites_page,

@@ -55,8 +55,8 @@
     " CROSS JOIN contexts c ON c.id = o.context" \
     " LEFT JOIN scenarios x ON x.id = s.scenario"
 
-/* Of an outcome `o` of job `j`: id, whether it is a audit job's, verdict, branch, planner, slices;
- * of a audit job's the verdict of the rollout that it repeats: pass, fail or NULL. */
+/* Of an outcome `o` of job `j`: id, whether it is an audit job's, verdict, branch, planner, slices;
+ * of an audit job's the verdict of the rollout that it repeats: pass, fail or NULL. */
 #define SLICE_COLUMNS                                                               \
     "o.id, j.audit, o.verdict, o.branch_id, c.planner, o.weather, o.light, o.road," \
     " o.geography, o.actor, o.scenario_type, CASE j.audit WHEN 1 THEN"              \

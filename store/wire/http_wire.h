@@ -20,10 +20,10 @@ enum {
     HTTP_JSON_BYTES_MAX = 64 << 20,      /* one JSON body, either way */
     HTTP_DOCUMENT_BYTES_MAX = 192 << 20, /* memory that a JSON body may take when it is parsed */
     HTTP_BUFFERED_BYTES_MAX = 1 << 30,   /* bodies of all requests together */
-    HTTP_READER_BYTES_MAX = 256 << 20,   /* of these, answers to those who only look */
+    HTTP_READER_BYTES_MAX = 256 << 20,   /* of these, answers to those who only read */
     HTTP_UPLOADS_MAX = 64,               /* artifacts on their way in at one time */
     HTTP_DOWNLOADS_MAX = 128,            /* and out .. */
-    HTTP_READER_DOWNLOADS_MAX = 96,      /* .. of which to those who only look */
+    HTTP_READER_DOWNLOADS_MAX = 96,      /* .. of which to those who only read */
     HTTP_SUBMIT_JOBS_MAX = 16384,        /* jobs of one submit request */
     HTTP_COMPLETIONS_MAX = 1024,         /* of one request */
     HTTP_COMPLETION_OUTCOMES_MAX = 4096, /* of all completions of one request */

@@ -153,8 +153,8 @@ static enum status put_snapshot(struct store *store, const struct job_run *job, 
 }
 
 /* Names the job that is to answer in place of a flagged student one: the same question to the
- * promoted teacher, where that is trusted for as long. A teacher's own flag, or a audit job's, goes
- * nowhere. */
+ * promoted teacher, where that is trusted for as long. A teacher's own flag, or an audit job's,
+ * goes nowhere. */
 static void escalate(struct claim_loop *loop, struct job_completion *completion,
                      const struct job_spec *spec, uint32_t ticks)
 {

@@ -1,5 +1,5 @@
 /*
- * Two passes over a store: twins first, then those whom they repeat. See pairs.h.
+ * Two passes over a store: audit jobs first, then those that they repeat. See pairs.h.
  */
 #include "worker/trust/pairs.h"
 
@@ -59,7 +59,7 @@ struct reading {
 
 /* ---- the first pass ---- */
 
-static enum status add_twin(void *context, const struct outcome *outcome, struct error *error)
+static enum status add_audit(void *context, const struct outcome *outcome, struct error *error)
 {
     struct reading *reading = context;
     struct pairs *out = &reading->out;
@@ -206,7 +206,7 @@ static void drop_incomplete(struct pairs *out)
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
 {
     struct reading reading = {.capacity = 0};
-    enum status status = store_outcomes_each(store, NULL, add_twin, &reading, error);
+    enum status status = store_outcomes_each(store, NULL, add_audit, &reading, error);
     THEN(status, make_index(&reading, error));
     if (status == STATUS_OK && reading.out.count > 0) {
         status = store_outcomes_each(store, NULL, add_other, &reading, error);

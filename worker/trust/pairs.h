@@ -1,6 +1,6 @@
 /*
  * Pairs: every audited rollout of a store, over all of its suites and as long as it is kept, with
- * its twin on the teacher and, where the object world answered the same question in any suite,
+ * its audit job on the teacher and, where the object world answered the same question in any suite,
  * that answer too. In the conditioning `agents` student and teacher are given the same agents, so
  * their agreement says how sensitive the planner is to the drawing; the object world is the arbiter
  * that needs no drawing.
@@ -46,9 +46,10 @@ struct pairs_pair {
 
 struct pairs {
     uint32_t count;
-    struct pairs_pair *pairs; /* owned; in the order of the twins' outcomes; both sides are there */
-    int64_t missing;          /* twins whose student's outcome is not in the store */
-    struct drives drives;     /* main lines of students, audited or not */
+    struct pairs_pair
+        *pairs;           /* owned; in the order of audit jobs' outcomes; both sides are there */
+    int64_t missing;      /* audit jobs whose student's outcome is not in the store */
+    struct drives drives; /* main lines of students, audited or not */
 };
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);

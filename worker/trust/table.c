@@ -33,7 +33,7 @@ struct group {
     const struct pairs_pair *first;
     struct placed *placed; /* [pairs->count] */
     uint32_t count;
-    struct trust_fact *facts; /* [pairs->count], in the order of the twins */
+    struct trust_fact *facts; /* [pairs->count], in the order of audit jobs */
     uint32_t fact_count;
     bool *used;                      /* scratch of trust_judge */
     struct paired_cluster *clusters; /* scratch */

@@ -138,7 +138,8 @@ void table_print(const struct table *table, FILE *stream)
         print_legend(stream);
     }
     if (table->missing > 0) {
-        text_print(stream, "%lld twins repeat a job of which the store has no outcome\n",
+        text_print(stream,
+                   "%lld outcomes of audit jobs repeat a job of which the store has no outcome\n",
                    (long long)table->missing);
     }
     for (uint32_t i = 0; i < table->student_count; i++) {

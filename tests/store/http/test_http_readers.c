@@ -1,5 +1,5 @@
 /*
- * Those who only reader, and those who work.
+ * Those who only read, and those who work.
  *
  * Goal: no statement reads a table through; a page of outcomes looks at a bounded number of rows
  * and says how to go on; a query is given up when it takes too long or the server stops; turns are
