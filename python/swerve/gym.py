@@ -370,12 +370,12 @@ class SwerveEnv(gymnasium.Env):
 
     def save(self):
         """The state of the drive, for restore()."""
-        return self.batch.save(0), len(self._actions), self.batch.scenario[0], self.batch.seed[0]
+        return self.batch.save(0), tuple(self._actions)
 
     def restore(self, state):
         """Goes on from a saved state of this environment."""
         self.batch.restore(state[0], 0)
-        del self._actions[state[1] :]
+        self._actions = list(state[1])
 
     def clone(self):
         """Another environment in the same state: the same drive, driven again to this tick."""

@@ -246,6 +246,19 @@ class Drives(unittest.TestCase):
             for (seen, reward), (expected, other_reward) in zip(path, paths[0][0]):
                 self.assertTrue(same(seen, expected) and reward == other_reward)
 
+    def test_a_clone_of_a_state_from_an_earlier_drive(self):
+        env = SwerveEnv("smoke")
+        env.reset(options={"scenario": 0, "scenario_seed": 3})
+        for _ in range(5):
+            seen = env.step([1.0, 0.02])[0]
+        state = env.save()
+        env.reset(options={"scenario": 1, "scenario_seed": 4})
+        for _ in range(7):
+            env.step([-1.0, 0.0])
+        env.restore(state)
+        other = env.clone()
+        self.assertTrue(same(env._seen(), seen) and same(other._seen(), seen))
+
 
 if __name__ == "__main__":
     unittest.main()
