@@ -41,7 +41,7 @@ struct error {
 extern const char *const status_names[STATUS_COUNT];
 const char *status_name(enum status status);
 
-/* Process exit code of the command-line contract for a status (0, 1, 2, 3, 4, 5 or 6). */
+/* Process exit code of the command-line contract for a status (0 to 7). */
 int status_exit_code(enum status status);
 
 /* Fills *error (may be NULL) with a formatted sentence and returns `status`, so that callers write
