@@ -16,6 +16,8 @@ import sys
 import tempfile
 import zipfile
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 
@@ -123,7 +125,6 @@ TESTS = [a_breakpoint_stops_at_the_terminal, an_exception_is_looked_at_afterward
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-debug-") as work:
         os.chdir(work)
         shutil.copy(ROOT / "scripts/swerve_planner.py", ".")
@@ -133,15 +134,7 @@ def main():
                                "exec:python3 mine.py"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if made.returncode != 0:
             sys.exit(f"Bail out! {made.stdout}")
-        print(f"1..{len(TESTS)}")
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test()
-                print(f"ok {number} - {test.__name__}", flush=True)
-            except Exception as problem:  # every failure is reported, and the others still run
-                failed += 1
-                print(f"not ok {number} - {test.__name__}")
-                print("# " + repr(problem).replace("\n", "\n# ")[:2000], flush=True)
+        failed = tap.run(TESTS)
         os.chdir("/")
     sys.exit(failed > 0)
 

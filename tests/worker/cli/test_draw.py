@@ -16,6 +16,8 @@ import tempfile
 import xml.etree.ElementTree as tree
 import zlib
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 HOSTILE = "a<b> \u001b[31m&\"'</text>"
 SCENARIO = {
@@ -185,22 +187,13 @@ TESTS = [words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-draw-") as work:
         os.chdir(work)
         pathlib.Path("sketch.json").write_text(json.dumps(SCENARIO))
         made = swerve("run", "sketch.json", "--world", "object", "--store", "a.db", "--planner", "builtin:maintain")
         if made.returncode > 1:
             sys.exit(f"Bail out! {made.stderr}")
-        print(f"1..{len(TESTS)}")
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test()
-                print(f"ok {number} - {test.__name__}", flush=True)
-            except Exception as problem:  # every failure is reported, and the others still run
-                failed += 1
-                print(f"not ok {number} - {test.__name__}")
-                print("# " + repr(problem).replace("\n", "\n# ")[:2000], flush=True)
+        failed = tap.run(TESTS)
         os.chdir("/")
     sys.exit(failed > 0)
 

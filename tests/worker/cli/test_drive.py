@@ -15,6 +15,8 @@ import tempfile
 import urllib.error
 import urllib.request
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 HOSTILE = "</script><b>\u202e'\"& \\"
 SCENARIO = {
@@ -156,7 +158,6 @@ TESTS = [every_drive_is_the_recorded_one, roads_and_sizes_are_the_scenario_s, wh
 
 def main():
     global server, url
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-drive-") as work:
         os.chdir(work)
         pathlib.Path("drive.json").write_text(json.dumps(SCENARIO))
@@ -169,15 +170,7 @@ def main():
         url = server.stdout.readline().strip()
         if made.returncode > 1 or not url:
             sys.exit(f"Bail out! {made.stderr}")
-        print(f"1..{len(TESTS)}")
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test()
-                print(f"ok {number} - {test.__name__}", flush=True)
-            except Exception as problem:  # every failure is reported, and the others still run
-                failed += 1
-                print(f"not ok {number} - {test.__name__}")
-                print("# " + repr(problem).replace("\n", "\n# ")[:2000], flush=True)
+        failed = tap.run(TESTS)
         server.terminate()
         server.wait()
         os.chdir("/")

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 
@@ -163,7 +165,6 @@ TESTS = [a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slic
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-gate-") as work:
         os.chdir(work)
         shutil.copy(ROOT / "scripts/swerve_planner.py", ".")
@@ -173,15 +174,7 @@ def main():
         for name, weather, fails in names:
             pathlib.Path(name + ".json").write_text(json.dumps(scenario(name, weather, fails)))
         pathlib.Path("all.json").write_text(json.dumps({"id": "all", "scenarios": [{"file": n + ".json"} for n, _, _ in names]}))
-        print(f"1..{len(TESTS)}")
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test()
-                print(f"ok {number} - {test.__name__}", flush=True)
-            except Exception as problem:
-                failed += 1
-                text = f"{type(problem).__name__}: {problem}".replace("\n", "\n# ")
-                print(f"not ok {number} - {test.__name__}\n# {text}", flush=True)
+        failed = tap.run(TESTS)
     sys.exit(1 if failed else 0)
 
 

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 
@@ -135,7 +137,6 @@ TESTS = [the_same_planner_is_not_driven_again, an_edited_import_is_another_plann
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-identity-") as work:
         os.chdir(work)
         os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -145,15 +146,7 @@ def main():
         write("late.py", "")
         write("weights.txt", "1")
         write("drive.json", SCENARIO)
-        print(f"1..{len(TESTS)}")
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test()
-                print(f"ok {number} - {test.__name__}", flush=True)
-            except Exception as problem:
-                failed += 1
-                text = f"{type(problem).__name__}: {problem}".replace("\n", "\n# ")
-                print(f"not ok {number} - {test.__name__}\n# {text}", flush=True)
+        failed = tap.run(TESTS)
     sys.exit(1 if failed else 0)
 
 

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 PLUGIN = "objects.so"  # a copy in the working directory, which sandboxes show
@@ -147,21 +149,12 @@ def bad_trajectories_end_their_rollout():
 
 ENVIRONMENT = dict(os.environ, PYTHONPATH=str(ROOT / "scripts"))
 TESTS = [examples_agree, outcomes_say_what_was_given, python_planners_see_lists, bad_trajectories_end_their_rollout]
-failed = 0
-print(f"1..{len(TESTS)}")
 sys.argv[3] = os.path.realpath(sys.argv[3])
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     pathlib.Path("suite.json").write_text(SUITE)
     pathlib.Path("queue.json").write_text(SCENARIO)
     shutil.copy(sys.argv[3], PLUGIN)
-    for number, test in enumerate(TESTS, 1):
-        try:
-            test()
-            print(f"ok {number} - {test.__name__}")
-        except Exception as problem:
-            failed += 1
-            print("#", str(problem).replace("\n", "\n# "))
-            print(f"not ok {number} - {test.__name__}", flush=True)
+    failed = tap.run(TESTS)
     os.chdir("/")
 sys.exit(failed > 0)

@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 
@@ -119,7 +121,6 @@ TESTS = [a_log_line_follows_half_a_line, each_session_has_its_own, a_branch_has_
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-output-") as work:
         os.chdir(work)
         shutil.copy(ROOT / "scripts/swerve_planner.py", ".")
@@ -133,15 +134,7 @@ def main():
         pathlib.Path("bad.json").write_text(json.dumps({"id": "bad", "scenarios": [{"file": "crashes.json"}]}))
         swerve("run", "all.json", "--world", "object", "--store", "a.db", "--workers", "1", "--planner",
                "exec:python3 mine.py")
-        print(f"1..{len(TESTS)}")
-        for number, test in enumerate(TESTS, 1):
-            try:
-                test()
-                print(f"ok {number} - {test.__name__}", flush=True)
-            except Exception as problem:
-                failed += 1
-                text = f"{type(problem).__name__}: {problem}".replace("\n", "\n# ")
-                print(f"not ok {number} - {test.__name__}\n# {text}", flush=True)
+        failed = tap.run(TESTS)
     sys.exit(1 if failed else 0)
 
 
