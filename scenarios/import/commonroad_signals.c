@@ -11,15 +11,24 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PHASE_MAX_S 3600.0
 #define STOP_CLEAR_M 0.1 /* of a lane lies before its stop line, at least */
 #define SAME_STOP_M 0.01
 
+/* A light by its id. */
+struct known_light {
+    const char *id;
+    uint32_t order; /* in the file; of several with one id the first counts */
+    const struct xml_element *element;
+};
+
 struct signal_reader {
     struct cr_context *context;
-    const struct xml_element *root;
+    struct known_light *lights; /* [light_count], by id */
+    uint32_t light_count;
     double start_s;
     struct map *map;
     const struct xml_element *light_of[LIMIT_SIGNALS];
@@ -93,17 +102,50 @@ static enum status read_light(const struct signal_reader *reader, const struct x
     return STATUS_OK;
 }
 
-static const struct xml_element *find_light(const struct xml_element *root, const char *id)
+static int compare_lights(const void *a, const void *b)
 {
-    const struct xml_element *light = xml_child(root, CR_TRAFFIC_LIGHT);
-    while (light != NULL) {
-        const char *own = xml_attribute(light, "id");
-        if (own != NULL && strcmp(own, id) == 0) {
-            return light;
-        }
-        light = xml_next(light);
+    const struct known_light *one = a;
+    const struct known_light *other = b;
+    int ids = strcmp(one->id, other->id);
+    return ids != 0 ? ids : (one->order > other->order) - (one->order < other->order);
+}
+
+/* Files are foreign and may refer to any number of lights any number of times, so lights are sorted
+ * once. */
+static enum status list_lights(struct signal_reader *reader, const struct xml_element *root)
+{
+    reader->lights =
+        cr_alloc(reader->context, xml_count(root, CR_TRAFFIC_LIGHT), sizeof *reader->lights);
+    if (reader->lights == NULL) {
+        return STATUS_LIMIT;
     }
-    return NULL;
+    const struct xml_element *light = xml_child(root, CR_TRAFFIC_LIGHT);
+    for (; light != NULL; light = xml_next(light)) {
+        const char *id = xml_attribute(light, "id");
+        if (id != NULL) {
+            reader->lights[reader->light_count] =
+                (struct known_light){id, reader->light_count, light};
+            reader->light_count++;
+        }
+    }
+    qsort(reader->lights, reader->light_count, sizeof *reader->lights, compare_lights);
+    return STATUS_OK;
+}
+
+static const struct xml_element *find_light(const struct signal_reader *reader, const char *id)
+{
+    uint32_t first = 0;
+    uint32_t end = reader->light_count;
+    while (first < end) {
+        uint32_t middle = first + (end - first) / 2;
+        if (strcmp(reader->lights[middle].id, id) < 0) {
+            first = middle + 1;
+        } else {
+            end = middle;
+        }
+    }
+    bool found = first < reader->light_count && strcmp(reader->lights[first].id, id) == 0;
+    return found ? reader->lights[first].element : NULL;
 }
 
 /* How well a light suits all the traffic of a lanelet. */
@@ -127,7 +169,7 @@ static enum status choose_light(struct signal_reader *reader, const struct xml_e
     const struct xml_element *reference = xml_child(lanelet, CR_TRAFFIC_LIGHT_REF);
     for (; reference != NULL; reference = xml_next(reference)) {
         const char *id = xml_attribute(reference, "ref");
-        const struct xml_element *light = id != NULL ? find_light(reader->root, id) : NULL;
+        const struct xml_element *light = id != NULL ? find_light(reader, id) : NULL;
         if (light == NULL) {
             return cr_fail(reader->context, reference, STATUS_BAD_INPUT,
                            "expected the id of a <trafficLight>, found \"%.64s\"",
@@ -164,6 +206,17 @@ static enum status read_stop(const struct cr_context *context, const struct xml_
     return STATUS_OK;
 }
 
+static bool is_named(const struct map *map, const char *id)
+{
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        if (strcmp(map->signals[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A light's signals after the first get a number, and none the name that another light has. */
 static void name_signal(const struct map *map, const struct xml_element *light,
                         char out[LIMIT_ID_BYTES])
 {
@@ -171,12 +224,8 @@ static void name_signal(const struct map *map, const struct xml_element *light,
     const char *id = xml_attribute(light, "id");
     cr_make_id(id != NULL ? id : "", text);
     memcpy(out, text, LIMIT_ID_BYTES);
-    for (uint32_t i = 0; i < map->signal_count; i++) {
-        if (strcmp(map->signals[i].id, out) == 0) {
-            /* Of one light, the signals after the first. */
-            snprintf(out, LIMIT_ID_BYTES, "%.50s.%u", text, map->signal_count);
-            break;
-        }
+    for (uint32_t number = map->signal_count; is_named(map, out); number++) {
+        snprintf(out, LIMIT_ID_BYTES, "%.50s.%u", text, number);
     }
 }
 
@@ -212,10 +261,11 @@ static enum status add_lane(struct signal_reader *reader, const struct xml_eleme
 enum status cr_signals_read(struct cr_context *context, const struct xml_element *root,
                             const struct cr_map *lanelets, double start_s, struct map *map)
 {
-    struct signal_reader reader = {context, root, start_s, map, {NULL}};
+    struct signal_reader reader = {.context = context, .start_s = start_s, .map = map};
     if (xml_child(root, CR_TRAFFIC_LIGHT) == NULL) {
         return STATUS_OK;
     }
+    TRY(list_lights(&reader, root));
     map->signal_count = 0;
     map->signals = cr_alloc(context, LIMIT_SIGNALS, sizeof *map->signals);
     if (map->signals == NULL) {

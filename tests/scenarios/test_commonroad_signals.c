@@ -1,0 +1,137 @@
+/*
+ * Goal: lights of hostile CommonRoad files cost no more than their bytes, and every signal has a
+ * name of its own.
+ * Method: a file with very many lights and references, which a search per reference would not
+ * finish before the test's limit; ids that look like the names of a light's further signals; of two
+ * lights with one id the first. What lights mean is test_commonroad.c's.
+ */
+#include "tests/scenarios/imported.h"
+
+enum { MANY = 200000, LINE_BYTES = 96, HEAD_BYTES = 1 << 14 };
+
+struct text {
+    size_t bytes;
+    size_t capacity;
+    char *data;
+};
+
+static void __attribute__((format(printf, 2, 3))) add(struct text *text, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    int bytes = vsnprintf(text->data + text->bytes, text->capacity - text->bytes, format, args);
+    va_end(args);
+    EXPECT(bytes >= 0 && text->bytes + (size_t)bytes < text->capacity);
+    text->bytes += (size_t)bytes;
+}
+
+static struct text text_begin(size_t capacity)
+{
+    struct text text = {.capacity = capacity, .data = malloc(capacity)};
+    EXPECT(text.data != NULL);
+    add(&text, "<commonRoad commonRoadVersion=\"2020a\" benchmarkID=\"ZAM_Lights-1_1_T-1\" "
+               "timeStepSize=\"0.1\">\n");
+    return text;
+}
+
+/* 100 m along x; a stop line `stop_m` before its end. */
+static void begin_lanelet(struct text *text, int id, double y, double stop_m)
+{
+    add(text,
+        "<lanelet id=\"%d\"><leftBound><point><x>0</x><y>%.2f</y></point><point><x>100</x>"
+        "<y>%.2f</y></point></leftBound><rightBound><point><x>0</x><y>%.2f</y></point><point>"
+        "<x>100</x><y>%.2f</y></point></rightBound><stopLine><point><x>%.2f</x><y>%.2f</y></point>"
+        "<point><x>%.2f</x><y>%.2f</y></point></stopLine>\n",
+        id, y + 1.75, y + 1.75, y - 1.75, y - 1.75, 100 - stop_m, y + 1.75, 100 - stop_m, y - 1.75);
+}
+
+static void add_reference(struct text *text, const char *light)
+{
+    add(text, "<trafficLightRef ref=\"%s\"/>", light);
+}
+
+static void add_light(struct text *text, const char *id, int steps)
+{
+    add(text,
+        "<trafficLight id=\"%s\"><cycle><cycleElement><duration>%d</duration><color>red</color>"
+        "</cycleElement></cycle></trafficLight>\n",
+        id, steps);
+}
+
+static struct imported text_import(struct text *text)
+{
+    add(text, "<planningProblem id=\"9\"><initialState><position><point><x>10</x><y>0</y></point>"
+              "</position><orientation><exact>0</exact></orientation><time><exact>0</exact></time>"
+              "<velocity><exact>5</exact></velocity></initialState><goalState><time>"
+              "<intervalStart>0</intervalStart><intervalEnd>20</intervalEnd></time></goalState>"
+              "</planningProblem></commonRoad>\n");
+    struct imported imported = imported_make("lights.xml", text->data, text->bytes);
+    free(text->data);
+    return imported;
+}
+
+static void many_references_to_many_lights_come_to_an_end(void)
+{
+    struct text text = text_begin((size_t)2 * MANY * LINE_BYTES + HEAD_BYTES);
+    begin_lanelet(&text, 1, 0, 2);
+    for (int i = 0; i < MANY; i++) {
+        add_reference(&text, "7");
+    }
+    add(&text, "</lanelet>\n");
+    for (int i = 0; i < MANY; i++) {
+        add(&text, "<trafficLight id=\"a%d\"/>\n", i);
+    }
+    add_light(&text, "7", 50);
+    struct imported imported = text_import(&text);
+    const struct map *map = &imported.documents[0]->scenario.map;
+    EXPECT_INT(map->signal_count, 1);
+    EXPECT_TEXT(map->signals[0].id, "7");
+    EXPECT_NEAR(map->signals[0].phases[0].duration_s, 5, 1e-9);
+    imported_free(&imported);
+}
+
+/* Light "1" has two stop lines, so two signals, and "1.2" is the id of another light. */
+static void signals_have_names_of_their_own(void)
+{
+    static const char *const lights[] = {"1", "1.2", "1"};
+    static const char *const names[] = {"1", "1.2", "1.3"};
+    struct text text = text_begin(HEAD_BYTES);
+    for (int i = 0; i < 3; i++) {
+        begin_lanelet(&text, i + 1, i * 10.0, 2.0 + i);
+        add_reference(&text, lights[i]);
+        add(&text, "</lanelet>\n");
+    }
+    add_light(&text, "1", 50);
+    add_light(&text, "1.2", 60);
+    struct imported imported = text_import(&text);
+    const struct map *map = &imported.documents[0]->scenario.map;
+    EXPECT_INT(map->signal_count, 3);
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        EXPECT_TEXT(map->signals[i].id, names[i]);
+        EXPECT_NEAR(map->signals[i].phases[0].duration_s, i == 1 ? 6 : 5, 1e-9);
+    }
+    imported_free(&imported);
+}
+
+static void of_two_lights_with_one_id_the_first_counts(void)
+{
+    struct text text = text_begin(HEAD_BYTES);
+    begin_lanelet(&text, 1, 0, 2);
+    add_reference(&text, "7");
+    add(&text, "</lanelet>\n");
+    for (int steps = 30; steps <= 100; steps += 10) {
+        add_light(&text, "7", steps);
+    }
+    struct imported imported = text_import(&text);
+    const struct map *map = &imported.documents[0]->scenario.map;
+    EXPECT_INT(map->signal_count, 1);
+    EXPECT_NEAR(map->signals[0].phases[0].duration_s, 3, 1e-9);
+    imported_free(&imported);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(many_references_to_many_lights_come_to_an_end),
+                    TEST(signals_have_names_of_their_own),
+                    TEST(of_two_lights_with_one_id_the_first_counts));
+}
