@@ -4,6 +4,7 @@
 #include "worker/cli/gate_options.h"
 
 #include "base/check.h"
+#include "schemas/json_read.h"
 #include "schemas/json_record.h"
 
 #include <math.h>
@@ -11,6 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* `run --json` names each outcome, so a large suite's is larger than other documents. */
+enum { BASELINE_BYTES_MAX = 128 << 20 };
 
 /* Rates are sums of quotients: what differs by less is equal. */
 #define RATE_SLACK 1e-9
@@ -50,20 +54,69 @@ static enum status read_slice(const char *text, struct gate_slice *out, struct e
     return read_fraction("--gate-slice", bound + 2, &out->rate, error);
 }
 
+static enum status check_object(const struct json_cursor *cursor, struct error *error)
+{
+    return json_is_object(cursor->value)
+               ? STATUS_OK
+               : json_fail(cursor, error,
+                           "expected an object, as `swerve run --json` prints, found none");
+}
+
+/* What is judged of a row. A rate that is no number would be a gate that is always met. */
+static enum status check_row(const struct json_cursor *row, struct error *error)
+{
+    const char *tier;
+    json_t *ignored;
+    TRY(check_object(row, error));
+    struct json_cursor rates = json_cursor_member(row, "pass_rates");
+    TRY(check_object(&rates, error));
+    json_object_foreach ((json_t *)(uintptr_t)rates.value, tier, ignored) {
+        struct json_cursor rate = json_cursor_member(&rates, tier);
+        double value;
+        int known = 0;
+        while (known < TIER_COUNT && strcmp(tier_names[known], tier) != 0) {
+            known++;
+        }
+        if (known == TIER_COUNT) {
+            return json_fail(&rate, error, "expected the name of a world");
+        }
+        TRY(check_object(&rate, error));
+        TRY(json_member_number(&rate, "rate", false, 0, 1, &value, error));
+    }
+    return STATUS_OK;
+}
+
+static enum status check_baseline(const struct json_cursor *top, struct error *error)
+{
+    const char *group;
+    const char *value;
+    json_t *values;
+    json_t *ignored;
+    TRY(check_row(top, error));
+    struct json_cursor slices = json_cursor_member(top, "by_slice");
+    TRY(check_object(&slices, error));
+    json_object_foreach ((json_t *)(uintptr_t)slices.value, group, values) {
+        struct json_cursor kind = json_cursor_member(&slices, group);
+        TRY(check_object(&kind, error));
+        json_object_foreach (values, value, ignored) {
+            struct json_cursor row = json_cursor_member(&kind, value);
+            TRY(check_row(&row, error));
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status read_baseline(struct gate_options *options, struct error *error)
 {
-    json_error_t fault;
-    options->earlier = json_load_file(options->baseline, 0, &fault);
-    if (options->earlier == NULL) {
-        return error_set(error, STATUS_BAD_INPUT, "--gate-baseline %s: line %d: %s",
-                         options->baseline, fault.line, fault.text);
+    enum status status =
+        json_read_file(options->baseline, BASELINE_BYTES_MAX, &options->earlier, error);
+    if (status == STATUS_OK) {
+        const struct json_cursor top = json_cursor_root(options->baseline, options->earlier);
+        status = check_baseline(&top, error);
     }
-    if (!json_is_object(json_object_get(options->earlier, "pass_rates")) ||
-        !json_is_object(json_object_get(options->earlier, "by_slice"))) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "--gate-baseline %s: expected what `swerve run --json` prints, found no "
-                         "\"pass_rates\" and \"by_slice\"",
-                         options->baseline);
+    if (status != STATUS_OK) {
+        error_prefix(error, "--gate-baseline");
+        return status;
     }
     return STATUS_OK;
 }

@@ -97,6 +97,32 @@ def a_baseline_may_be_of_another_planner():
     assert json.loads(done.stdout)["by_slice"]["given"].keys() == {"objects:true"}, done.stdout
 
 
+def a_damaged_baseline_is_refused():
+    """A rate that cannot be read must not become a gate that is met, nor a pipe one that waits for ever."""
+    before = json.loads(run("--json").stdout)
+    rate = before["pass_rates"]["object"]["rate"]
+    for wrong in (str(rate), None, True, 7, -1, [rate]):
+        for place in (before["pass_rates"], before["by_slice"]["weather"]["fog"]["pass_rates"]):
+            kept = place["object"]
+            place["object"] = {**kept, "rate": wrong}
+            pathlib.Path("damaged.json").write_text(json.dumps(before))
+            assert "rate" in run("--gate-baseline", "damaged.json", code=3).stderr, wrong
+            place["object"] = kept
+    for damage in ({"pass_rates": {"objekt": {"rate": rate}}}, {"pass_rates": []}, {"by_slice": {"weather": []}},
+                   {"by_slice": {"weather": {"fog": {}}}}, {"by_slice": None}):
+        pathlib.Path("damaged.json").write_text(json.dumps({**before, **damage}))
+        assert "--gate-baseline: damaged.json: $." in run("--gate-baseline", "damaged.json", code=3).stderr, damage
+    text = json.dumps(before)
+    pathlib.Path("damaged.json").write_text('{"pass_rates": {}, ' + text[1:])
+    assert "duplicate" in run("--gate-baseline", "damaged.json", code=3).stderr
+    pathlib.Path("damaged.json").write_text('{"deep": ' + "[" * 1000 + "]" * 1000 + ", " + text[1:])
+    assert "nested" in run("--gate-baseline", "damaged.json", code=3).stderr
+    os.mkfifo("pipe.json")
+    assert "regular file" in run("--gate-baseline", "pipe.json", code=3).stderr
+    pathlib.Path("damaged.json").write_text(text)
+    run("--gate-baseline", "damaged.json")
+
+
 def planner_errors_come_before_tables():
     pathlib.Path("faults").write_text("raise:fog1 raise:clear1")
     done = run("--fresh", store="e.db")
@@ -160,8 +186,8 @@ def retry_takes_the_planner_as_it_is_now():
 
 TESTS = [a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
          wrong_gates_are_refused, a_baseline_holds_every_slice, a_baseline_may_be_of_another_planner,
-         planner_errors_come_before_tables, retry_drives_planner_errors_again, retry_goes_by_verdict_and_reason,
-         retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
+         a_damaged_baseline_is_refused, planner_errors_come_before_tables, retry_drives_planner_errors_again,
+         retry_goes_by_verdict_and_reason, retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
 
 
 def main():
