@@ -17,7 +17,9 @@ enum status export_to_file(struct export_request *request, const char *path, exp
         return error_set(error, STATUS_USAGE, "%s: the path is too long", path);
     }
     request->place = path;
-    request->out = fopen(part, "wb");
+    /* The name can be foretold, so in a folder that others write to it may be a link of theirs. */
+    unlink(part);
+    request->out = fopen(part, "wbx");
     if (request->out == NULL) {
         return error_set(error, STATUS_IO, "%s: cannot create: %s", part, strerror(errno));
     }

@@ -3,8 +3,12 @@
 usage: python3 -c SCRIPT FORMAT PATH
 Exit codes: 0 done, 1 cannot write, 3 pyarrow is missing.
 """
-import json
 import sys
+
+# "-c" puts the current folder first, and modules that lie there are not ours to run.
+sys.path[:] = [path for path in sys.path if path]
+
+import json
 
 try:
     import pyarrow

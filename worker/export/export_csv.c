@@ -1,8 +1,13 @@
 /*
  * The outcome table as CSV, and as JSON rows for converters.
+ *
+ * Texts are other people's, and tables are looked at: what a terminal would obey, hide or reorder
+ * is spelled out (base/text.h). In JSON that keeps its meaning.
  */
 #include "worker/export/export.h"
 #include "worker/export/export_table.h"
+
+#include "base/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,20 +17,41 @@ struct writer {
     struct export_table table;
 };
 
-static void put_csv_text(const char *text, FILE *out)
+enum { SPELLED_BYTES_MAX = 6 }; /* of one byte, "\\u001b" */
+
+/* Letters, digits and the like, which most values are. */
+static bool is_plain(const char *text)
 {
-    if (strpbrk(text, ",\"\r\n") == NULL) {
-        fputs(text, out);
-        return;
+    while (*text >= ' ' && *text <= '~' && *text != ',' && *text != '"') {
+        text++;
     }
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"') {
+    return *text == '\0';
+}
+
+/* False: out of memory. */
+static bool put_csv_text(const char *text, FILE *out)
+{
+    if (is_plain(text)) {
+        fputs(text, out);
+        return true;
+    }
+    size_t capacity = strlen(text) * SPELLED_BYTES_MAX + 1;
+    char *spelled = malloc(capacity);
+    if (spelled == NULL) {
+        return false;
+    }
+    text_escape(text, TEXT_LINES, spelled, capacity);
+    const char *quote = strpbrk(spelled, ",\"\n") != NULL ? "\"" : "";
+    fputs(quote, out);
+    for (const char *at = spelled; *at != '\0'; at++) {
+        if (*at == '"') {
             fputc('"', out);
         }
-        fputc(*text, out);
+        fputc(*at, out);
     }
-    fputc('"', out);
+    fputs(quote, out);
+    free(spelled);
+    return true;
 }
 
 /* The fewest digits that read back as the same number. */
@@ -41,12 +67,12 @@ static void put_real(double value, FILE *out)
     fputs(text, out);
 }
 
-static void put_csv_value(const json_t *value, FILE *out)
+/* False: out of memory. */
+static bool put_csv_value(const json_t *value, FILE *out)
 {
     switch (json_typeof(value)) {
     case JSON_STRING:
-        put_csv_text(json_string_value(value), out);
-        break;
+        return put_csv_text(json_string_value(value), out);
     case JSON_INTEGER:
         fprintf(out, "%lld", (long long)json_integer_value(value));
         break;
@@ -60,6 +86,7 @@ static void put_csv_value(const json_t *value, FILE *out)
     default: /* no value */
         break;
     }
+    return true;
 }
 
 static enum status write_csv_row(void *context, const struct outcome *outcome, struct error *error)
@@ -72,8 +99,11 @@ static enum status write_csv_row(void *context, const struct outcome *outcome, s
         if (i > 0) {
             fputc(',', out);
         }
-        put_csv_value(value, out);
+        bool put = put_csv_value(value, out);
         json_decref(value);
+        if (!put) {
+            return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+        }
     }
     fputc('\n', out);
     return ferror(out) ? export_stream_check(writer->request, error) : STATUS_OK;
@@ -81,13 +111,11 @@ static enum status write_csv_row(void *context, const struct outcome *outcome, s
 
 static enum status write_json(const struct writer *writer, json_t *json, struct error *error)
 {
-    bool bad = json == NULL || json_dumpf(json, writer->request->out, JSON_COMPACT) != 0 ||
-               fputc('\n', writer->request->out) == EOF;
-    bool memory = json == NULL;
+    char *text = json != NULL ? json_dumps(json, JSON_COMPACT) : NULL;
     json_decref(json);
-    if (memory) {
-        return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
-    }
+    TRY(memory_check(text, error, "export: out of memory"));
+    bool bad = text_put(writer->request->out, text) < 0 || fputc('\n', writer->request->out) == EOF;
+    free(text);
     return bad ? error_set(error, STATUS_IO, "%s: cannot write", writer->request->place)
                : STATUS_OK;
 }
@@ -110,15 +138,17 @@ enum status export_csv(const struct export_request *request, struct error *error
 {
     struct writer writer = {.request = request};
     TRY(export_table_make(request, &writer.table, error));
+    bool put = true;
     for (uint32_t i = 0; i < writer.table.count; i++) {
         if (i > 0) {
             fputc(',', request->out);
         }
-        put_csv_text(writer.table.columns[i].name, request->out);
+        put = put_csv_text(writer.table.columns[i].name, request->out) && put;
     }
     fputc('\n', request->out);
     enum status status =
-        store_outcomes_each(request->store, request->suite_id, write_csv_row, &writer, error);
+        put ? store_outcomes_each(request->store, request->suite_id, write_csv_row, &writer, error)
+            : error_set(error, STATUS_NO_MEMORY, "export: out of memory");
     export_table_finish(&writer.table);
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }

@@ -110,6 +110,26 @@ without_pyarrow_it_says_what_to_install() {
     says err "pip install pyarrow"
     [ -e t.parquet ] && fail "a file of a failed export"
 }
+# Folders of scenarios and results are other people's: a module in one must not run.
+modules_of_the_current_folder_do_not_run() {
+    local module
+    mkdir -p foreign
+    for module in json pyarrow sitecustomize; do
+        echo 'open("ran", "w")' >foreign/$module.py
+    done
+    (cd foreign && "$swerve" export --store ../a.db --format parquet -o t.parquet) >out 2>err
+    case $? in 0 | 5) ;; *) fail "exit code: $(cat err)" ;; esac
+    [ -e foreign/ran ] && fail "a module of the current folder ran"
+}
+# The part's name ends in the process's number, which a shell that becomes swerve knows before.
+a_part_follows_no_link() {
+    echo precious >victim
+    rm -f t.csv
+    # shellcheck disable=SC2016 # for the inner shell
+    code 0 bash -c 'ln -s victim t.csv.$$.part && exec "$0" export --format csv -o t.csv' "$swerve"
+    says victim precious
+    [ -s t.csv ] && [ ! -L t.csv ] || fail "no export"
+}
 a_full_disk_is_an_error() {
     [ -w /dev/full ] || return
     "$swerve" export --format csv >/dev/full 2>err && fail "exit 0 on a full disk"
@@ -124,6 +144,8 @@ t mcap_has_its_magic_at_both_ends
 t run_writes_for_ci
 t wrong_uses_are_named
 t without_pyarrow_it_says_what_to_install
+t modules_of_the_current_folder_do_not_run
+t a_part_follows_no_link
 t a_full_disk_is_an_error
 echo "1..$count" >&3
 [ "$failed" = 0 ]
