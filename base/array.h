@@ -20,13 +20,13 @@ enum { ARRAY_FIRST = 16 };
 static inline enum status array_room(void *items, size_t count, size_t item_bytes,
                                      struct error *error)
 {
-    void *now;
+    void *before;
     if (count != 0 && (count < ARRAY_FIRST || (count & (count - 1)) != 0)) {
         return STATUS_OK;
     }
     size_t room = count == 0 ? ARRAY_FIRST : 2 * count;
-    memcpy(&now, items, sizeof now); /* a pointer of any type */
-    now = realloc(now, room * item_bytes);
+    memcpy(&before, items, sizeof before); /* a pointer of any type */
+    void *now = realloc(before, room * item_bytes);
     TRY(memory_check(now, error, "out of memory for %zu items", room));
     memcpy(items, &now, sizeof now);
     return STATUS_OK;

@@ -66,7 +66,7 @@ static enum status store_round(struct bench *bench, struct error *error)
 enum {
     SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
     READY_COLUMNS = 24,
-    HELD_COLUMNS = 34
+    HELD_COLUMNS = 35
 };
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
@@ -162,6 +162,7 @@ static enum status bare_outcome(struct sqlite_db *db, int64_t job_id, const stru
         query_null(&query);
     }
     query_blob(&query, outcome->trace_hash, sizeof(struct digest));
+    query_text(&query, outcome->given);
     return query_run(&query, error);
 }
 

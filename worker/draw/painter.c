@@ -152,7 +152,9 @@ static void sample_line(struct painter *painter, float y)
                 (struct crossing){edge->x0 + along * (edge->x1 - edge->x0), edge->winding};
         }
     }
-    qsort(crossings, count, sizeof crossings[0], by_x);
+    if (count > 1) {
+        qsort(crossings, count, sizeof crossings[0], by_x);
+    }
     for (uint32_t i = 0; i < count; i++) {
         if (winding != 0) {
             add_span(painter, crossings[i - 1].x, crossings[i].x);

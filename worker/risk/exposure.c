@@ -44,7 +44,9 @@ static enum status read_masses(struct reading *reading, const struct json_cursor
                                struct severity_model *out)
 {
     const char *keys[AGENT_KIND_COUNT + 1] = {NULL};
-    memcpy(keys, agent_kind_names, AGENT_KIND_COUNT * sizeof *keys);
+    for (int k = 0; k < AGENT_KIND_COUNT; k++) {
+        keys[k] = agent_kind_names[k];
+    }
     TRY(json_object_begin(cursor, keys, reading->error));
     for (int k = 0; k < AGENT_KIND_COUNT; k++) {
         TRY(json_member_number(cursor, agent_kind_names[k], false, 0.1, MASS_MOST_KG,
@@ -71,7 +73,9 @@ static enum status read_severity(struct reading *reading, const struct json_curs
         return STATUS_OK;
     }
     const char *names[SEVERITY_CURVE_COUNT + 1] = {NULL};
-    memcpy(names, severity_curve_names, SEVERITY_CURVE_COUNT * sizeof *names);
+    for (int c = 0; c < SEVERITY_CURVE_COUNT; c++) {
+        names[c] = severity_curve_names[c];
+    }
     TRY(json_object_begin(&curves, names, reading->error));
     for (int c = 0; c < SEVERITY_CURVE_COUNT; c++) {
         struct json_cursor curve = json_cursor_member(&curves, severity_curve_names[c]);
