@@ -474,7 +474,9 @@ static void a_planner_that_changed_does_not_drive(void)
     EXPECT_OK(shop.store->ops->dead_jobs(shop.store, "second", 0, &dead, 1, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_CONTAINS(dead.error, spec);
-    EXPECT_CONTAINS(dead.error, "its files changed since the job was submitted (expected hash ");
+    EXPECT_CONTAINS(
+        dead.error,
+        "its files changed, or what it imports, since the job was submitted (expected hash ");
     EXPECT_CONTAINS(dead.error, "; submit again");
     order_finish(&first);
     order_finish(&second);
