@@ -474,9 +474,10 @@ static void a_planner_that_changed_does_not_drive(void)
     EXPECT_OK(shop.store->ops->dead_jobs(shop.store, "second", 0, &dead, 1, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_CONTAINS(dead.error, spec);
-    EXPECT_CONTAINS(
-        dead.error,
-        "its files changed, or what it imports, since the job was submitted (expected hash ");
+    /* Where the client lies among the user's own files, it counts among what the planner imports.
+     */
+    EXPECT_CONTAINS(dead.error, "its files changed");
+    EXPECT_CONTAINS(dead.error, " since the job was submitted (expected hash ");
     EXPECT_CONTAINS(dead.error, "; submit again");
     order_finish(&first);
     order_finish(&second);
