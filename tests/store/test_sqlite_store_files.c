@@ -189,6 +189,35 @@ static void older_schemas_are_brought_forward(void)
            " invalid_total FROM suites)");
 }
 
+/* Goal: a row that is no outcome keeps nobody from a store of an earlier version: it stays what it
+ * is, and what is whole is brought forward. Method: the schema before outcomes said what their
+ * planners were given, with a partial outcome of each sort. */
+static void damaged_partials_are_brought_forward(void)
+{
+    enum { BEFORE_GIVEN = 13 };
+    char version[64];
+
+    set_path("partials.db");
+    unlink(path);
+    script("PRAGMA journal_mode = WAL");
+    for (size_t i = 0; i < BEFORE_GIVEN; i++) {
+        script(store_migrations[i].text);
+    }
+    snprintf(version, sizeof version,
+             "PRAGMA application_id = 1398231638; PRAGMA user_version = %d", BEFORE_GIVEN);
+    script(version);
+    script("PRAGMA foreign_keys = OFF;"
+           "INSERT INTO partial_outcomes VALUES (1, 'a', 1, '{\"seed\":1}', x'00'),"
+           " (1, 'b', 1, '{\"seed', x'00')");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    script(
+        "CREATE TEMP TABLE good (ok CHECK (ok));"
+        "INSERT INTO good SELECT outcome = '{\"seed\":1,\"given\":\"\"}' FROM partial_outcomes"
+        " WHERE branch_id = 'a';"
+        "INSERT INTO good SELECT outcome = '{\"seed' FROM partial_outcomes WHERE branch_id = 'b'");
+}
+
 /* Goal: files that are no stores are not turned into one. */
 static void foreign_files_are_refused(void)
 {
@@ -571,14 +600,14 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed =
-        TEST_RUN(TEST(newer_schemas_are_refused), TEST(changed_schemas_are_diagnosed),
-                 TEST(older_schemas_are_brought_forward), TEST(foreign_files_are_refused),
-                 TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
-                 TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
-                 TEST(first_reads_come_together), TEST(the_dead_do_not_live_by_restarts),
-                 TEST(the_living_are_not_taken_for_dead), TEST(a_full_ledger_ends_leases),
-                 TEST(the_benchmark_keeps_up_with_the_statements));
+    int failed = TEST_RUN(
+        TEST(newer_schemas_are_refused), TEST(changed_schemas_are_diagnosed),
+        TEST(older_schemas_are_brought_forward), TEST(damaged_partials_are_brought_forward),
+        TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
+        TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
+        TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
+        TEST(the_dead_do_not_live_by_restarts), TEST(the_living_are_not_taken_for_dead),
+        TEST(a_full_ledger_ends_leases), TEST(the_benchmark_keeps_up_with_the_statements));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
