@@ -54,6 +54,7 @@ ROOMS = {
     "worker/run": ["worker/planner", "worker/given", "worker/score", "worker/models", "worker/trace", "scheduler"],
     "worker/report": ["worker/trace", "scheduler", "engine/bench"],
     "worker/trust": ["scheduler"],
+    "worker/serving": ["worker/report", "store/server"],
     "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
     "worker/draw": ["worker/report"],
@@ -66,7 +67,7 @@ ROOMS = {
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
     "worker/cli": ["worker/trust", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
-                   "scenarios/import",
+                   "worker/serving", "scenarios/import",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
 }
 # Arrows that the plan would allow but that are not to be.

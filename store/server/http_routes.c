@@ -214,15 +214,10 @@ static void refuse(struct http_admission *out, int code, const char *text)
     error_set(&out->error, STATUS_STORE, "%s", text);
 }
 
-void http_route_admit(const struct http_context *context, const char *method, const char *uri,
-                      const char *authorization, struct http_admission *out)
+/* By the token; leaves `out` alone where none is needed. */
+static void admit_by_token(const struct http_context *context, const struct route *route,
+                           const char *authorization, struct http_admission *out)
 {
-    const char *captures[HTTP_CAPTURES_MAX];
-    size_t capture_bytes[HTTP_CAPTURES_MAX];
-    bool known_path;
-    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
-    memset(out, 0, sizeof *out);
-    out->route = route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
     if (context->guard == NULL || (route != NULL && (route->roles & ANYBODY) != 0)) {
         return;
     }
@@ -240,6 +235,23 @@ void http_route_admit(const struct http_context *context, const char *method, co
                   "%s %s",
                   out->grant.name, token_role_names[out->grant.role], route->method,
                   route->pattern);
+    }
+}
+
+void http_route_admit(const struct http_context *context, const char *method, const char *uri,
+                      const char *authorization, struct http_admission *out)
+{
+    const char *captures[HTTP_CAPTURES_MAX];
+    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    bool known_path;
+    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
+    memset(out, 0, sizeof *out);
+    out->route = route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
+    admit_by_token(context, route, authorization, out);
+    /* What a reader may use changes nothing. */
+    if (out->code == 0 && context->read_only && route != NULL &&
+        (route->roles & (READ | ANYBODY)) == 0) {
+        refuse(out, 403, "this server shows a store and changes nothing in it");
     }
 }
 

@@ -61,6 +61,7 @@ struct http_context {
     struct http_readers *readers; /* NULL where requests are made up: nobody waits for a turn */
     struct token_guard *guard;    /* NULL: everybody may do everything */
     store_server_drive *drive;    /* NULL: drives cannot be shown */
+    bool read_only;               /* what changes the store is refused to everybody */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

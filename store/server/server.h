@@ -71,6 +71,7 @@ struct store_server_options {
     size_t connections_max;      /* further ones are answered 503; 0: 4,096 */
     size_t peer_connections_max; /* of one address, further ones 429; 0: no limit */
     store_server_drive *drive;   /* NULL: this server cannot show drives */
+    bool read_only;              /* whatever changes the store is refused, to every role */
 };
 
 /* As store_server_start. What the options name is borrowed and must outlive the server. */

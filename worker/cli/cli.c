@@ -65,6 +65,14 @@ static int usage_error(const struct cli_command *command, const char *what, cons
     return 2;
 }
 
+/* "..:PORT": what no file is called and every address ends in. */
+static bool is_address(const char *word)
+{
+    const char *colon = strrchr(word, ':');
+    return word[0] != '-' && colon != NULL && colon[1] != '\0' &&
+           strspn(colon + 1, "0123456789") == strlen(colon + 1);
+}
+
 /* Handles argv[*index], which starts with '-'; may consume the next word. */
 static int take_option(const struct cli_command *command, int argc, char **argv, int *index)
 {
@@ -85,6 +93,10 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
         return 0;
     }
     const char *value = equals != NULL ? equals + 1 : NULL;
+    if (value == NULL && option->implied != NULL &&
+        (*index + 1 >= argc || !is_address(argv[*index + 1]))) {
+        value = option->implied;
+    }
     if (value == NULL) {
         if (*index + 1 >= argc) {
             return usage_error(command, "needs a value: ", option->name);

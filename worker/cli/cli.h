@@ -33,6 +33,9 @@ struct cli_option {
     const char **text;
     struct cli_texts *texts;
     int64_t *number; /* 0 .. 1e12 */
+    /* Of a text whose value may be left out: what it is then. The next word is the value only where
+     * it ends in ":PORT". */
+    const char *implied;
 };
 
 struct cli_command {

@@ -13,6 +13,7 @@
 #include "worker/planner/planner_trial.h"
 #include "worker/report/report.h"
 #include "worker/report/summary.h"
+#include "worker/serving/serving.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -44,6 +45,7 @@ struct run_options {
     const char *summary; /* Markdown */
     const char *junit;
     struct gate_options gate;
+    struct serving_options dashboard; /* without an address: none */
     int64_t workers;
     int64_t slots;
     int64_t planner_deadline_ms;
@@ -449,6 +451,43 @@ static int present(const struct run_options *options, struct store *store,
     return code;
 }
 
+/* ---- the store ---- */
+
+/* The store that is worked on, opened like anybody's, or owned and shown to browsers as well. */
+struct run_store {
+    struct store *store; /* NULL: not open */
+    struct serving dashboard;
+};
+
+static bool is_shown(const struct run_options *options)
+{
+    return options->dashboard.listen != NULL;
+}
+
+static enum status open_store(const struct run_options *options, const struct store_config *config,
+                              struct run_store *out, struct error *error)
+{
+    if (!is_shown(options)) {
+        return store_open(cli_store_url(options->store_url), config, &out->store, error);
+    }
+    TRY(serving_start(&options->dashboard, config, &out->dashboard, error));
+    out->store = serving_store(&out->dashboard);
+    text_print(stderr,
+               "dashboard: %s://%s/ (read-only, until the run ends; then: swerve serve "
+               "--store %s)\n",
+               serving_scheme(&out->dashboard), out->dashboard.place.text,
+               cli_store_url(options->store_url));
+    return STATUS_OK;
+}
+
+static void close_store(const struct run_options *options, struct run_store *opened)
+{
+    if (!is_shown(options) && opened->store != NULL) {
+        opened->store->ops->close(opened->store);
+    }
+    serving_stop(&opened->dashboard);
+}
+
 static int run(const struct run_options *options, const char *path)
 {
     const struct clock *clock = clock_system();
@@ -463,15 +502,19 @@ static int run(const struct run_options *options, const char *path)
     const struct logger logger = {STDERR_FILENO, options->verbose ? LOG_INFO : LOG_ERROR,
                                   "swerve run"};
     const struct store_config store_config = {.logger = &logger};
-    struct store *store = NULL;
+    struct run_store opened = {.store = NULL};
     int code;
     /* Before hours of driving, not after. */
     const char *const files[] = {options->report, options->summary, options->junit};
     for (size_t i = 0; i < COUNT_OF(files) && status == STATUS_OK; i++) {
         status = files[i] != NULL ? report_check(files[i], &error) : STATUS_OK;
     }
+    if (status == STATUS_OK && is_shown(options)) {
+        status = serving_prepare(&options->dashboard, &logger, &opened.dashboard, &error);
+    }
     THEN(status, try_planners(&submission, options->confinement, &error));
-    THEN(status, store_open(cli_store_url(options->store_url), &store_config, &store, &error));
+    THEN(status, open_store(options, &store_config, &opened, &error));
+    struct store *store = opened.store;
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
@@ -488,12 +531,32 @@ static int run(const struct run_options *options, const char *path)
             code = 128 + atomic_load(&interrupted); /* as shells report it */
         }
     }
-    if (store != NULL) {
-        store->ops->close(store);
-    }
+    close_store(options, &opened);
     submission_finish(&submission);
     suite_destroy(suite);
     return code;
+}
+
+/* Settles what is served, if anything. */
+static enum status check_dashboard(struct run_options *options, struct error *error)
+{
+    struct serving_options *dashboard = &options->dashboard;
+    const char *url = cli_store_url(options->store_url);
+    dashboard->store_path = url;
+    dashboard->read_only = true;
+    if (dashboard->listen == NULL &&
+        (dashboard->tokens_path != NULL || dashboard->cert_path != NULL ||
+         dashboard->key_path != NULL || dashboard->insecure)) {
+        return error_set(error, STATUS_USAGE,
+                         "--tokens, --tls-cert, --tls-key and --insecure go with --dashboard");
+    }
+    if (dashboard->listen != NULL &&
+        (strstr(url, "://") != NULL || strncmp(url, "unix:", strlen("unix:")) == 0)) {
+        return error_set(error, STATUS_USAGE,
+                         "--dashboard: expected --store with the path of a database, found an "
+                         "address, whose server has a dashboard of its own");
+    }
+    return STATUS_OK;
 }
 
 static enum status check_options(struct run_options *options, struct error *error)
@@ -504,6 +567,7 @@ static enum status check_options(struct run_options *options, struct error *erro
                          POOL_WORKERS_MAX, LIMIT_SLOTS);
     }
     options->suite.store_url = options->store_url;
+    TRY(check_dashboard(options, error));
     return gate_options_read(&options->gate, error);
 }
 
@@ -531,6 +595,16 @@ int command_run(int argc, char **argv)
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
         {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},
         {"--junit", "FILE.xml", "write JUnit for a CI system", .text = &options.junit},
+        {"--dashboard", "[ADDR:PORT]",
+         "show the run to a browser while it lasts (127.0.0.1, a free port)",
+         .text = &options.dashboard.listen, .implied = "127.0.0.1:0"},
+        {"--tokens", "FILE", "who may look there, see swerve token (STORE.tokens)",
+         .text = &options.dashboard.tokens_path},
+        {"--tls-cert", "FILE", "the dashboard's certificate chain in PEM",
+         .text = &options.dashboard.cert_path},
+        {"--tls-key", "FILE", "its private key in PEM", .text = &options.dashboard.key_path},
+        {"--insecure", NULL, "allow other machines to look in the clear",
+         .flag = &options.dashboard.insecure},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         GATE_OPTION_ROWS(options.gate),
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},

@@ -34,6 +34,8 @@ static struct {
     struct store_server *server;
     int port;
     int serial;
+    bool read_only;
+    bool open; /* without tokens */
 } site;
 
 static char reply[REPLY_BYTES];
@@ -59,7 +61,11 @@ static void site_serve(size_t connections_max, size_t peer_max)
     EXPECT_OK(tcp_listen("127.0.0.1:0", &fd, &place, &error), error);
     site.port = atoi(strrchr(place.text, ':') + 1);
     const struct store_server_options options = {
-        .guard = site.guard, .connections_max = connections_max, .peer_connections_max = peer_max};
+        .guard = site.open ? NULL : site.guard,
+        .connections_max = connections_max,
+        .peer_connections_max = peer_max,
+        .read_only = site.read_only,
+    };
     EXPECT_OK(store_server_start_with(site.store, fd, NULL, &options, &site.server, &error), error);
 }
 
@@ -98,9 +104,10 @@ static int ask_with(const char *method, const char *path, const char *token, con
 {
     char *text = malloc(bytes + strlen(path) + 1024);
     CHECK(text != NULL);
-    int count = sprintf(text, "%s %s HTTP/1.1\r\nHost: x\r\n%s%s%s%s", method, path,
-                        token != NULL ? "Authorization: Bearer " : "", token != NULL ? token : "",
-                        token != NULL ? "\r\n" : "", more);
+    int count =
+        sprintf(text, "%s %s HTTP/1.1\r\nHost: %s\r\n%s%s%s%s", method, path,
+                site.open ? "127.0.0.1" : "x", token != NULL ? "Authorization: Bearer " : "",
+                token != NULL ? token : "", token != NULL ? "\r\n" : "", more);
     count += sprintf(text + count, "Content-Length: %zu\r\n\r\n", bytes);
     memcpy(text + count, body, bytes);
     int fd = dial();
@@ -208,6 +215,35 @@ static void every_route_knows_its_roles(void)
     EXPECT_INT(ask("DELETE", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 405);
     EXPECT_CONTAINS(reply, "Allow: GET\r\n");
     site_stop();
+}
+
+/* Of a server that only shows: GET as ever, anything else for nobody, administrators included. */
+static void expect_only_shown(const char *method, const char *pattern, const char *token)
+{
+    char path[256];
+    fill_path(pattern, path);
+    bool looks = strcmp(method, "GET") == 0;
+    int code = ask(method, path, token, "");
+    if (code == 0 || (code == 403) == looks) {
+        TEST_FAIL("%s %s of a server that only shows: found %d", method, path, code);
+    }
+}
+
+static void a_server_that_shows_changes_nothing(void)
+{
+    for (int open = 0; open < 2; open++) {
+        site.read_only = true;
+        site.open = open == 1;
+        site_start(0, 0);
+        for (size_t i = 0; i < COUNT_OF(expected); i++) {
+            expect_only_shown(expected[i].method, expected[i].pattern,
+                              site.open ? NULL : site.texts[TOKEN_ROLE_ADMIN]);
+        }
+        EXPECT_INT(ask("POST", "/v1/suites/s/cancel", NULL, "{}"), site.open ? 403 : 401);
+        site_stop();
+    }
+    site.read_only = false;
+    site.open = false;
 }
 
 static const char *openapi_path;
@@ -548,8 +584,9 @@ int main(int argc, char **argv)
     CHECK(argc == 2); /* where the API is described */
     openapi_path = argv[1];
     return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
-                    TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
-                    TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+                    TEST(a_server_that_shows_changes_nothing), TEST(workers_act_for_their_own_pool),
+                    TEST(leases_belong_to_their_token), TEST(refusals_do_not_wait_for_bodies),
+                    TEST(too_many_connections_are_told),
                     TEST(too_many_connections_of_one_address_are_told),
                     TEST(artifacts_go_through_the_disk));
 }

@@ -248,7 +248,58 @@ prices_are_set_by_administrators() {
     code 4 "$swerve" price ls --store nowhere.db
 }
 
-echo "1..9" >&3
+working() { curl -sf "$url/v1/overview" >overview.json && grep -q '"long-' overview.json &&
+    curl -sf "$url/v1/workers" | grep 'bulk-' >/dev/null; }
+closed() { ! curl -s "$url/healthz" >/dev/null; }
+# A run that would take minutes is looked at and cannot be changed; its dashboard goes with it.
+a_run_is_shown_while_it_lasts() {
+    sed 's/"id": "drive"/"id": "long"/; s/"horizon_s": [0-9.]*/"horizon_s": 600/' drive.json >long.json
+    echo '{"id": "long", "seeds": 5000, "scenarios": [{"file": "long.json"}]}' >longs.json
+    "$swerve" run --dashboard longs.json --store show.db --workers 1 >run.out 2>run.err &
+    server=$!
+    until_true grep -q '^dashboard: ' run.err || return
+    url=$(sed -n 's|^dashboard: \(.*\)/ (read-only.*|\1|p' run.err)
+    [[ $url == http://127.0.0.1:* ]] || fail "expected a URL, found $(cat run.err)"
+    curl -sf "$url/" >page.html || fail "there is no page"
+    says page.html "<html"
+    until_true working || return
+    local before
+    before=$(curl -s -o refused.json -w '%{http_code}' "$url/v1/suites/long/cancel" -d '{}')
+    [ "$before" = 403 ] || fail "expected 403, found $before"
+    says refused.json "changes nothing"
+    code 4 "$swerve" run suite.json --store other.db --dashboard "${url#http://}"
+    says err "cannot listen on"
+    [ ! -e other.db ] || fail "a store was made without the dashboard that was asked for"
+    stop TERM 143
+    [ ! -s run.out ] || fail "an interrupted run wrote to stdout: $(head -c 300 run.out)"
+    closed || fail "the dashboard outlived the run"
+    # Its store is as any other.
+    start --store show.db --listen 127.0.0.1:0 || return
+    working || curl -sf "$url/v1/overview" | grep '"long-' >/dev/null || fail "the suite is gone"
+    code 4 "$swerve" run suite.json --store show.db --dashboard=127.0.0.1:0
+    says err "process $server owns the store"
+    stop TERM 0
+}
+
+a_dashboard_is_for_this_machine_unless_there_are_tokens() {
+    code 0 "$swerve" run suite.json --store small.db --json --dashboard 127.0.0.1:0
+    says err "dashboard: http://127.0.0.1:"
+    says out '"store": "small.db"'
+    code 2 "$swerve" run suite.json --store wide.db --dashboard 0.0.0.0:0
+    says err "to everybody on 0.0.0.0:"
+    code 2 "$swerve" run suite.json --store http://127.0.0.1:1 --dashboard
+    says err "expected --store with the path of a database"
+    code 2 "$swerve" run suite.json --store wide.db --tokens w.tokens
+    says err "go with --dashboard"
+    code 0 "$swerve" token add me --role admin --store wide.db
+    code 2 "$swerve" run suite.json --store wide.db --dashboard 0.0.0.0:0
+    says err "refusing to listen in the clear on 0.0.0.0:"
+    [ ! -e wide.db ] || fail "the store was made all the same"
+    code 0 "$swerve" run suite.json --store wide.db --dashboard 0.0.0.0:0 --insecure
+    says err "dashboard: http://0.0.0.0:"
+}
+
+echo "1..11" >&3
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing
@@ -258,4 +309,6 @@ t a_signal_drains_and_a_second_one_does_not
 t tokens_and_tls_from_end_to_end
 t token_command_says_what_is_wrong
 t prices_are_set_by_administrators
+t a_run_is_shown_while_it_lasts
+t a_dashboard_is_for_this_machine_unless_there_are_tokens
 exit $((failed > 0))
