@@ -135,7 +135,7 @@ static enum status make_document(const struct json_cursor *entry,
                                  const struct json_cursor *scenario, const struct grid *grid,
                                  const json_t *values, const struct scenario_changes *changes,
                                  struct map_cache *cache, struct scenario_document **out,
-                                 struct error *error)
+                                 struct errors *errors, struct error *error)
 {
     struct symbol_table symbols;
     char id[LIMIT_ID_BYTES];
@@ -146,7 +146,7 @@ static enum status make_document(const struct json_cursor *entry,
     }
     TRY(parameters_evaluate(scenario, &overrides, &symbols, error));
     TRY(compose_id(entry, scenario, grid, &symbols, id, error));
-    return scenario_build(scenario, &symbols, id, changes, cache, out, error);
+    return scenario_build(scenario, &symbols, id, changes, cache, out, errors, error);
 }
 
 /* Puts the values of the grid point that failed in front, unless the entry itself is at fault. */
@@ -173,7 +173,8 @@ static enum status name_point(const struct json_cursor *entry, const struct grid
 
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
                          const struct scenario_changes *changes, struct map_cache *cache,
-                         expand_sink *sink, void *context, struct error *error)
+                         expand_sink *sink, void *context, struct errors *errors,
+                         struct error *error)
 {
     struct grid grid;
     struct json_cursor grid_cursor = json_cursor_member(entry, "grid");
@@ -198,10 +199,13 @@ enum status entry_expand(const struct json_cursor *entry, const struct json_curs
         struct scenario_document *document = NULL;
         status = choose_point(&grid, point, values, entry, error);
         if (status == STATUS_OK) {
-            status =
-                make_document(entry, scenario, &grid, values, changes, cache, &document, error);
+            status = make_document(entry, scenario, &grid, values, changes, cache, &document,
+                                   errors, error);
             if (status != STATUS_OK) {
                 status = name_point(entry, &grid, error);
+                for (uint32_t i = 0; i < errors_count(errors); i++) {
+                    name_point(entry, &grid, &errors->items[i]);
+                }
             }
         }
         THEN(status, sink(context, document, error));

@@ -36,15 +36,16 @@ static enum status seal(const char *name, struct scenario_document *document, st
 }
 
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
-                                     struct scenario_document **out, struct error *error)
+                                     struct scenario_document **out, struct errors *errors,
+                                     struct error *error)
 {
     struct scenario_document *document = calloc(1, sizeof *document);
     TRY(memory_check(document, error, "%s: out of memory", name));
     arena_init(&document->arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status =
-        scenario_decode(name, resolved, &document->arena, &document->scenario, error);
+        scenario_decode_all(name, resolved, &document->arena, &document->scenario, errors, error);
     THEN(status, scenario_route_complete(name, &document->scenario, &document->arena, error));
-    THEN(status, scenario_validate_parts(name, &document->scenario, lanes_checked, error));
+    THEN(status, scenario_validate_parts(name, &document->scenario, lanes_checked, errors, error));
     THEN(status, seal(name, document, error));
     if (status != STATUS_OK) {
         scenario_destroy(document);
@@ -75,18 +76,37 @@ static enum status keep_parameters(const char *name, const struct symbol_table *
                : error_set(error, STATUS_LIMIT, "%s: expected a smaller scenario", name);
 }
 
+/* Form alone, of a document whose places were wrong; their errors are in the list. */
+static enum status find_further(const char *name, const json_t *resolved, struct errors *errors,
+                                struct error *error)
+{
+    struct arena arena;
+    struct scenario scenario;
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status = errors_keep(
+        errors, scenario_decode_all(name, resolved, &arena, &scenario, errors, error), error);
+    arena_finish(&arena);
+    THEN(status, errors_end(errors, 0, error));
+    return status;
+}
+
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
                            const char *id, const struct scenario_changes *changes,
                            struct map_cache *cache, struct scenario_document **out,
-                           struct error *error)
+                           struct errors *errors, struct error *error)
 {
     struct scenario_document *document = NULL;
     json_t *resolved;
     bool map_checked;
-    TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, error));
+    uint32_t before = errors_count(errors);
+    TRY(scenario_resolve(written, symbols, id, cache, &resolved, &map_checked, errors, error));
     enum status status =
         changes != NULL ? changes_apply(changes, written->file, resolved, error) : STATUS_OK;
-    THEN(status, scenario_document_create(written->file, resolved, map_checked, &document, error));
+    if (status == STATUS_OK && errors_count(errors) > before) {
+        status = find_further(written->file, resolved, errors, error);
+    }
+    THEN(status,
+         scenario_document_create(written->file, resolved, map_checked, &document, errors, error));
     json_decref(resolved);
     if (status == STATUS_OK) {
         /* Last, because a mistake elsewhere is often what leaves a parameter unused. */
@@ -108,7 +128,7 @@ enum status scenario_load_written(const struct json_cursor *written,
     struct symbol_table symbols;
     struct map_cache cache = {0};
     TRY(parameters_evaluate(written, overrides, &symbols, error));
-    enum status status = scenario_build(written, &symbols, NULL, NULL, &cache, out, error);
+    enum status status = scenario_build(written, &symbols, NULL, NULL, &cache, out, NULL, error);
     map_cache_finish(&cache);
     return status;
 }
@@ -141,7 +161,7 @@ enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                          LIMIT_SCENARIO_ARENA_BYTES, bytes);
     }
     enum status status = json_read_text(name, text, bytes, &root, error);
-    THEN(status, scenario_document_create(name, root, false, out, error));
+    THEN(status, scenario_document_create(name, root, false, out, NULL, error));
     json_decref(root);
     return status;
 }
@@ -171,7 +191,7 @@ enum status scenario_clip(const char *name, const struct scenario_document *docu
     json_t *json = scenario_encode(&clipped);
     free(clipped.branches);
     TRY(memory_check(json, error, "%s: out of memory", name));
-    enum status status = scenario_document_create(name, json, false, out, error);
+    enum status status = scenario_document_create(name, json, false, out, NULL, error);
     json_decref(json);
     return status;
 }

@@ -319,11 +319,13 @@ static bool next_child(struct walk_frame *frame, struct json_cursor *child)
 }
 
 enum status parameters_substitute(const char *file, json_t *root, bool texts,
-                                  struct symbol_table *table, struct error *error)
+                                  struct symbol_table *table, struct errors *errors,
+                                  struct error *error)
 {
     struct walk_frame frames[LIMIT_JSON_DEPTH + 1];
     uint32_t substitutions = 0;
     int depth = 0;
+    uint32_t before = errors_count(errors);
     struct error local = {0};
     struct error *target = error != NULL ? error : &local;
     frames[0] = (struct walk_frame){.cursor = json_cursor_root(file, root)};
@@ -340,11 +342,11 @@ enum status parameters_substitute(const char *file, json_t *root, bool texts,
                                         "more",
                                         SUBSTITUTIONS_MAX);
             }
-            TRY(substitute_text(frame, &child, texts, table, target));
+            TRY(errors_keep(errors, substitute_text(frame, &child, texts, table, target), target));
         } else if (json_is_object(child.value) || json_is_array(child.value)) {
             CHECK(depth < LIMIT_JSON_DEPTH);
             frames[++depth] = (struct walk_frame){.cursor = child};
         }
     }
-    return STATUS_OK;
+    return errors_end(errors, before, target);
 }

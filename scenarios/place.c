@@ -1,6 +1,9 @@
 /*
  * Placement: {"lane", "s_m", "offset_m"} in poses, goals and paths becomes coordinates. See
  * resolve.h. What is not such a place is left for the decoder to accept or refuse.
+ *
+ * A place with a mistake becomes the origin before the error is returned: whoever goes on to look
+ * for further mistakes finds a document without places, and this mistake only once.
  */
 #include "base/check.h"
 #include "base/dmath.h"
@@ -50,26 +53,26 @@ static enum status no_memory(const struct json_cursor *cursor, struct error *err
 static enum status place_pose(const struct json_cursor *cursor, const struct lane_table *lanes,
                               struct error *error)
 {
-    struct pose pose;
+    struct pose pose = {0};
     double turn_rad = 0.0;
     if (!is_place(cursor->value)) {
         return STATUS_OK;
     }
-    TRY(read_place(cursor, lanes, "heading_offset_rad", &pose, error));
-    TRY(json_member_angle(cursor, "heading_offset_rad", false, &turn_rad, error));
+    enum status status = read_place(cursor, lanes, "heading_offset_rad", &pose, error);
+    THEN(status, json_member_angle(cursor, "heading_offset_rad", false, &turn_rad, error));
     json_t *object = (json_t *)(uintptr_t)cursor->value;
     json_object_clear(object);
     if (!set_number(object, "x_m", pose.x_m) || !set_number(object, "y_m", pose.y_m) ||
         !set_number(object, "heading_rad", dmath_wrap_angle(pose.heading_rad + turn_rad))) {
         return no_memory(cursor, error);
     }
-    return STATUS_OK;
+    return status;
 }
 
 static enum status place_goal(const struct json_cursor *cursor, const struct lane_table *lanes,
                               struct error *error)
 {
-    struct pose pose;
+    struct pose pose = {0};
     double radius_m = 5.0;
     if (!is_place(cursor->value)) {
         return STATUS_OK;
@@ -90,27 +93,26 @@ static enum status place_goal(const struct json_cursor *cursor, const struct lan
     if (status == STATUS_OK) {
         status = json_member_number(cursor, "radius_m", false, 0.1, 1000.0, &radius_m, error);
     }
-    if (status == STATUS_OK) {
-        json_object_clear(object);
-        if (!set_number(object, "x_m", pose.x_m) || !set_number(object, "y_m", pose.y_m) ||
-            !set_number(object, "radius_m", radius_m) || json_object_update(object, others) != 0) {
-            status = no_memory(cursor, error);
-        }
+    json_object_clear(object);
+    if (!set_number(object, "x_m", pose.x_m) || !set_number(object, "y_m", pose.y_m) ||
+        !set_number(object, "radius_m", radius_m) || json_object_update(object, others) != 0) {
+        status = no_memory(cursor, error);
     }
     json_decref(others);
     return status;
 }
 
 static enum status place_path(const struct json_cursor *path, const struct lane_table *lanes,
-                              struct error *error)
+                              struct errors *errors, struct error *error)
 {
+    uint32_t before = errors_count(errors);
     for (size_t i = 0; i < json_array_size(path->value); i++) {
         struct json_cursor element = json_cursor_element(path, i);
-        struct pose pose;
+        struct pose pose = {0};
         if (!is_place(element.value)) {
             continue;
         }
-        TRY(read_place(&element, lanes, NULL, &pose, error));
+        TRY(errors_keep(errors, read_place(&element, lanes, NULL, &pose, error), error));
         json_t *point = json_array();
         if (json_array_append_new(point, json_real(pose.x_m)) != 0 ||
             json_array_append_new(point, json_real(pose.y_m)) != 0) {
@@ -121,7 +123,7 @@ static enum status place_path(const struct json_cursor *path, const struct lane_
             return no_memory(&element, error);
         }
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }
 
 /* An IDM agent that stands, on a lane with a posted limit, wants to drive at that limit. */
@@ -154,35 +156,37 @@ static enum status desire_limit(const struct json_cursor *agent, const struct la
 }
 
 static enum status place_agent(const struct json_cursor *agent, const struct lane_table *lanes,
-                               struct error *error)
+                               struct errors *errors, struct error *error)
 {
+    uint32_t before = errors_count(errors);
     if (!json_is_object(agent->value)) {
         return STATUS_OK;
     }
     TRY(desire_limit(agent, lanes, error));
     struct json_cursor pose = json_cursor_member(agent, "pose");
-    TRY(place_pose(&pose, lanes, error));
+    TRY(errors_keep(errors, place_pose(&pose, lanes, error), error));
     struct json_cursor manoeuvres = json_cursor_member(agent, "manoeuvres");
     for (size_t i = 0; i < json_array_size(manoeuvres.value); i++) {
         struct json_cursor element = json_cursor_element(&manoeuvres, i);
         struct json_cursor path = json_cursor_member(&element, "path");
-        TRY(place_path(&path, lanes, error));
+        TRY(errors_keep(errors, place_path(&path, lanes, errors, error), error));
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }
 
 enum status scenario_place(const struct json_cursor *scenario, const struct lane_table *lanes,
-                           struct error *error)
+                           struct errors *errors, struct error *error)
 {
+    uint32_t before = errors_count(errors);
     struct json_cursor ego = json_cursor_member(scenario, "ego");
     struct json_cursor part = json_cursor_member(&ego, "pose");
-    TRY(place_pose(&part, lanes, error));
+    TRY(errors_keep(errors, place_pose(&part, lanes, error), error));
     part = json_cursor_member(&ego, "goal");
-    TRY(place_goal(&part, lanes, error));
+    TRY(errors_keep(errors, place_goal(&part, lanes, error), error));
     struct json_cursor agents = json_cursor_member(scenario, "agents");
     for (size_t i = 0; i < json_array_size(agents.value); i++) {
         struct json_cursor element = json_cursor_element(&agents, i);
-        TRY(place_agent(&element, lanes, error));
+        TRY(errors_keep(errors, place_agent(&element, lanes, errors, error), error));
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }

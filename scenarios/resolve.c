@@ -105,7 +105,7 @@ static enum status read_map_file(struct map_file *file, struct error *error)
 {
     struct symbol_table none = {0};
     TRY(json_read_file(file->path, LIMIT_DOCUMENT_BYTES, &file->map, error));
-    TRY(parameters_substitute(file->path, file->map, false, &none, error));
+    TRY(parameters_substitute(file->path, file->map, false, &none, NULL, error));
     struct json_cursor map = json_cursor_root(file->path, file->map);
     TRY(complete_map(&map, &file->lanes, error));
     return check_map_file(file, error);
@@ -200,19 +200,20 @@ static enum status resolve_map_reference(const struct json_cursor *map, struct m
 
 /* ---- the document ---- */
 
+/* Places are last: what they get wrong is in the list where there is one, and does not count. */
 static enum status resolve_in_place(const struct json_cursor *top, struct map_cache *cache,
-                                    bool *map_checked, struct error *error)
+                                    bool *map_checked, struct errors *errors, struct error *error)
 {
     struct json_cursor map = json_cursor_member(top, "map");
     if (json_object_get(map.value, "file") != NULL) {
         const struct map_file *file;
         TRY(resolve_map_reference(&map, cache, &file, error));
         *map_checked = true;
-        return scenario_place(top, &file->lanes, error);
+        return errors_keep(errors, scenario_place(top, &file->lanes, errors, error), error);
     }
     struct lane_table lanes = {0};
     enum status status = complete_map(&map, &lanes, error);
-    THEN(status, scenario_place(top, &lanes, error));
+    THEN(status, errors_keep(errors, scenario_place(top, &lanes, errors, error), error));
     lane_table_finish(&lanes);
     *map_checked = false;
     return status;
@@ -220,7 +221,7 @@ static enum status resolve_in_place(const struct json_cursor *top, struct map_ca
 
 enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
                              const char *id, struct map_cache *cache, json_t **resolved,
-                             bool *map_checked, struct error *error)
+                             bool *map_checked, struct errors *errors, struct error *error)
 {
     if (!json_is_object(written->value)) {
         return json_fail(written, error, "expected an object, a scenario");
@@ -232,12 +233,12 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
     struct json_cursor top = json_cursor_root(written->file, root);
     json_object_del(root, "$schema");
     json_object_del(root, "parameters");
-    enum status status = parameters_substitute(written->file, root, true, symbols, error);
+    enum status status = parameters_substitute(written->file, root, true, symbols, errors, error);
     if (status == STATUS_OK && id != NULL &&
         json_object_set_new(root, "id", json_string(id)) != 0) {
         status = no_memory(written, error);
     }
-    THEN(status, resolve_in_place(&top, cache, map_checked, error));
+    THEN(status, resolve_in_place(&top, cache, map_checked, errors, error));
     if (status != STATUS_OK) {
         json_decref(root);
         return status;

@@ -4,6 +4,9 @@
  *
  *   parameters_evaluate -> symbols -> scenario_resolve (substitute, inline the map, place) -> JSON
  *
+ * Functions that take a list of errors go on after a mistake where what follows does not rest on it
+ * (base/errors.h); without one, NULL, the first mistake ends them.
+ *
  * Invariant: the written document is never changed, so that a suite resolves it many times; map
  * files are parsed and checked once per cache and shared by reference.
  */
@@ -11,6 +14,7 @@
 #define SWERVE_SCENARIOS_RESOLVE_H
 
 #include "base/arena.h"
+#include "base/errors.h"
 #include "scenarios/expression.h"
 #include "scenarios/scenarios.h"
 #include "schemas/json_read.h"
@@ -39,7 +43,8 @@ enum status parameters_check_used(const struct json_cursor *scenario,
 /* Replaces, everywhere below `root`, each text that starts with "=" by its value. With `texts`,
  * the members title, source and prompt of the root are templates instead. Changes root. */
 enum status parameters_substitute(const char *file, json_t *root, bool texts,
-                                  struct symbol_table *table, struct error *error);
+                                  struct symbol_table *table, struct errors *errors,
+                                  struct error *error);
 
 /* Writes the text with {name} replaced by values into out; a text that does not fit is
  * STATUS_LIMIT. *replaced (may be NULL) says whether there was any. */
@@ -89,7 +94,7 @@ enum status lane_table_resolve_bands(const struct json_cursor *map, struct lane_
 /* Replaces places on lanes by coordinates in ego, goal, agents and paths, and fills in the desired
  * speed of an IDM agent that stands on a named lane. Changes the scenario. */
 enum status scenario_place(const struct json_cursor *scenario, const struct lane_table *lanes,
-                           struct error *error);
+                           struct errors *errors, struct error *error);
 
 /* ---- resolve.c ---- */
 
@@ -109,10 +114,11 @@ struct map_cache {
 void map_cache_finish(struct map_cache *cache); /* accepts a zeroed one */
 
 /* The resolved document of `written`, with `id` in place of its own unless NULL. *map_checked: the
- * map's lanes come unchanged from a file whose geometry has been validated. */
+ * map's lanes come unchanged from a file whose geometry has been validated. With a list of errors
+ * the document is also given, to look further, when only places are wrong. */
 enum status scenario_resolve(const struct json_cursor *written, struct symbol_table *symbols,
                              const char *id, struct map_cache *cache, json_t **resolved,
-                             bool *map_checked, struct error *error);
+                             bool *map_checked, struct errors *errors, struct error *error);
 
 /* A reference to another file: relative, without "..", not empty. */
 enum status file_reference_check(const struct json_cursor *cursor, char out[LIMIT_SPEC_BYTES],
@@ -149,7 +155,7 @@ enum status map_validate(const char *name, const char *path, const struct map *m
 bool goal_holds_at_start(const struct ego *ego);
 
 enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
-                                    bool lanes_checked, struct error *error);
+                                    bool lanes_checked, struct errors *errors, struct error *error);
 
 /* ---- changes.c ---- */
 
@@ -187,18 +193,24 @@ enum status changes_apply(const struct scenario_changes *changes, const char *fi
 
 /* Decodes, completes, validates and hashes a resolved document. */
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
-                                     struct scenario_document **out, struct error *error);
+                                     struct scenario_document **out, struct errors *errors,
+                                     struct error *error);
 
 /* Resolve, change (NULL: nothing), create, and see that every parameter was asked for. */
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,
                            const char *id, const struct scenario_changes *changes,
                            struct map_cache *cache, struct scenario_document **out,
-                           struct error *error);
+                           struct errors *errors, struct error *error);
 
 /* A parsed document as it was written, with overrides (or NULL) for its parameters. */
 enum status scenario_load_written(const struct json_cursor *written,
                                   const struct json_cursor *overrides,
                                   struct scenario_document **out, struct error *error);
+
+/* ---- suite_hash.c ---- */
+
+/* Fills in the hash of a suite that is complete. */
+void suite_hash(struct suite *suite);
 
 /* ---- expand.c ---- */
 
@@ -207,9 +219,11 @@ typedef enum status expand_sink(void *context, struct scenario_document *documen
                                 struct error *error);
 
 /* The concrete scenarios of one suite entry (cursor of the entry; scenario: the parsed file), in
- * grid order. */
+ * grid order. `errors` gets those of the first one that has any; errors of the entry itself and of
+ * the sink are in *error alone. */
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
                          const struct scenario_changes *changes, struct map_cache *cache,
-                         expand_sink *sink, void *context, struct error *error);
+                         expand_sink *sink, void *context, struct errors *errors,
+                         struct error *error);
 
 #endif

@@ -9,6 +9,7 @@
 #define SWERVE_SCENARIOS_SCENARIOS_H
 
 #include "base/arena.h"
+#include "base/errors.h"
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/scenario.h"
@@ -64,6 +65,12 @@ struct suite {
 /* Loads a suite file (suite.schema.json), a single scenario file, or a directory of scenario files.
  */
 enum status suite_load(const char *path, struct suite **out, struct error *error);
+
+/* The same, but a mistake does not end it: *errors gets those of every entry, file and part of a
+ * document that does not rest on another one with mistakes, up to ERRORS_MAX. *error (not NULL) is
+ * one of them, or what else went wrong; nothing is handed out then. */
+enum status suite_check(const char *path, struct suite **out, struct errors *errors,
+                        struct error *error);
 void suite_destroy(struct suite *suite); /* accepts NULL */
 
 /* CommonRoad XML 2018b or 2020a to scenarios, one per planning problem, as resolved JSON documents

@@ -3,7 +3,8 @@
  * the list of what is to be run.
  *
  * Included suites are walked with an explicit stack, which is also what finds a cycle. Nothing is
- * handed out until everything has been checked.
+ * handed out until everything has been checked. suite_check goes on after a mistake, entry by entry
+ * and file by file, and hands nothing out then.
  */
 #include "base/array.h"
 #include "base/check.h"
@@ -51,6 +52,8 @@ struct loading {
     struct level *levels; /* [LIMIT_SUITE_DEPTH] */
     int depth;            /* open levels */
     struct error *error;
+    struct errors *all;   /* of the whole; NULL: the first mistake ends it */
+    struct errors *found; /* of the document in hand; NULL with `all` */
 };
 
 static enum status suite_no_memory(const struct loading *loading, const char *path)
@@ -144,7 +147,52 @@ static enum status expand_file(struct loading *loading, const char *path,
         return suite_no_memory(loading, path);
     }
     return entry_expand(entry, &written, &defaults->changes, &loading->cache, add_entry, &context,
-                        loading->error);
+                        loading->found, loading->error);
+}
+
+/* ---- mistakes ---- */
+
+/* An error in an included suite names the suites that led to it. */
+static enum status name_includers(const struct loading *loading, struct error *error)
+{
+    for (int i = loading->depth - 2; i >= 0; i--) {
+        const struct level *level = &loading->levels[i];
+        struct json_cursor top = json_cursor_root(level->path, level->root);
+        struct json_cursor includes = json_cursor_member(&top, "suites");
+        struct json_cursor reference = json_cursor_element(&includes, level->include_next - 1);
+        json_prefix(&reference, error);
+    }
+    return error->status;
+}
+
+/* Ends a step over one document or entry, which `place` asked for (NULL: the caller). OK: go on,
+ * its errors, if any, are in the list. A limit of the whole suite ends it. */
+static enum status set_aside(const struct loading *loading, enum status status,
+                             const struct json_cursor *place)
+{
+    struct errors *found = loading->found;
+    if (status == STATUS_OK) {
+        return STATUS_OK;
+    }
+    if (loading->all == NULL || (status == STATUS_LIMIT && found->count == 0)) {
+        return place != NULL ? json_prefix(place, loading->error) : status;
+    }
+    enum status kept = errors_keep(found, status, loading->error);
+    enum status listed = STATUS_OK;
+    for (uint32_t i = 0; i < found->count; i++) {
+        struct error *one = &found->items[i];
+        if (errors_have(loading->all, one->text)) {
+            continue; /* of a document that another entry has asked for */
+        }
+        if (place != NULL) {
+            json_prefix(place, one);
+        }
+        name_includers(loading, one);
+        THEN(listed, errors_keep(loading->all, one->status, one));
+    }
+    loading->all->more |= found->more;
+    found->count = 0;
+    return kept != STATUS_OK ? kept : listed;
 }
 
 /* ---- seeds and planners ---- */
@@ -272,9 +320,7 @@ static enum status load_entry(struct loading *loading, const struct level *level
     TRY(changes_read(entry, &defaults.changes, error));
     TRY(json_member_integer(entry, "priority", false, -1000000, 1000000, &priority, error));
     json_t *scenario;
-    if (json_read_file(path, LIMIT_DOCUMENT_BYTES, &scenario, error) != STATUS_OK) {
-        return json_prefix(entry, error);
-    }
+    TRY(json_read_file(path, LIMIT_DOCUMENT_BYTES, &scenario, error));
     part = json_cursor_member(entry, "file");
     enum status status =
         is_suite(scenario)
@@ -284,7 +330,7 @@ static enum status load_entry(struct loading *loading, const struct level *level
                         name)
             : expand_file(loading, path, entry, scenario, &defaults, (int32_t)priority);
     json_decref(scenario);
-    return status == STATUS_OK ? STATUS_OK : json_prefix(entry, error);
+    return status;
 }
 
 static enum status check_suite_form(const struct json_cursor *top, struct suite *head,
@@ -392,30 +438,17 @@ static enum status walk_levels(struct loading *loading)
         struct json_cursor scenarios = json_cursor_member(&top, "scenarios");
         if (level->include_next < json_array_size(includes.value)) {
             struct json_cursor reference = json_cursor_element(&includes, level->include_next++);
-            TRY(open_include(loading, level, &reference));
+            TRY(set_aside(loading, open_include(loading, level, &reference), NULL));
             continue;
         }
         for (size_t i = 0; i < json_array_size(scenarios.value); i++) {
             struct json_cursor entry = json_cursor_element(&scenarios, i);
-            TRY(load_entry(loading, level, &entry));
+            TRY(set_aside(loading, load_entry(loading, level, &entry), &entry));
         }
         json_decref(level->root);
         loading->depth--;
     }
     return STATUS_OK;
-}
-
-/* An error in an included suite names the suites that led to it. */
-static enum status name_includers(const struct loading *loading)
-{
-    for (int i = loading->depth - 2; i >= 0; i--) {
-        const struct level *level = &loading->levels[i];
-        struct json_cursor top = json_cursor_root(level->path, level->root);
-        struct json_cursor includes = json_cursor_member(&top, "suites");
-        struct json_cursor reference = json_cursor_element(&includes, level->include_next - 1);
-        json_prefix(&reference, loading->error);
-    }
-    return loading->error->status;
 }
 
 /* ---- the three kinds of path ---- */
@@ -522,11 +555,14 @@ static enum status load_directory(struct loading *loading, const char *path,
     enum status status = STATUS_OK;
     name_after_directory(&loading->owner->suite, path);
     for (int i = 0; i < count; i++) {
-        THEN(status, load_directory_file(loading, path, names[i]->d_name, defaults));
+        THEN(status,
+             set_aside(loading, load_directory_file(loading, path, names[i]->d_name, defaults),
+                       NULL));
         free(names[i]);
     }
     free(names);
-    if (status == STATUS_OK && loading->owner->suite.entry_count == 0) {
+    if (status == STATUS_OK && loading->owner->suite.entry_count == 0 &&
+        errors_count(loading->all) == 0) {
         status = fail_empty_directory(loading, path);
     }
     return status;
@@ -552,17 +588,19 @@ static enum status load_path(struct loading *loading, const char *path)
     }
     TRY(json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, loading->error));
     if (is_suite(root)) {
-        TRY(push_level(loading, path, root, &info, &defaults));
-        return walk_levels(loading) == STATUS_OK ? STATUS_OK : name_includers(loading);
+        TRY(set_aside(loading, push_level(loading, path, root, &info, &defaults), NULL));
+        return walk_levels(loading) == STATUS_OK ? STATUS_OK
+                                                 : name_includers(loading, loading->error);
     }
     enum status status = load_one_scenario(loading, path, root, &defaults);
     json_decref(root);
-    if (status == STATUS_OK) {
-        const struct scenario *only = &suite->entries[0].document->scenario;
-        memcpy(suite->id, only->id, sizeof suite->id);
-        memcpy(suite->title, only->title, sizeof suite->title);
+    if (status != STATUS_OK) {
+        return set_aside(loading, status, NULL);
     }
-    return status;
+    const struct scenario *only = &suite->entries[0].document->scenario;
+    memcpy(suite->id, only->id, sizeof suite->id);
+    memcpy(suite->title, only->title, sizeof suite->title);
+    return STATUS_OK;
 }
 
 /* ---- the whole ---- */
@@ -579,7 +617,7 @@ static enum status check_ids_differ(const struct loading *loading)
 {
     const struct suite *suite = &loading->owner->suite;
     const struct suite_entry **sorted = malloc(suite->entry_count * sizeof *sorted);
-    if (sorted == NULL) {
+    if (sorted == NULL && suite->entry_count > 0) {
         return suite_no_memory(loading, suite->id);
     }
     for (uint32_t i = 0; i < suite->entry_count; i++) {
@@ -604,55 +642,51 @@ static enum status check_ids_differ(const struct loading *loading)
     return status;
 }
 
-static void hash_suite(struct suite *suite)
-{
-    struct sha256 hash;
-    uint8_t digest[SHA256_BYTES];
-    sha256_init(&hash);
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        const struct suite_entry *entry = &suite->entries[i];
-        char line[64];
-        sha256_update(&hash, entry->document->hash, SHA256_HEX_BYTES);
-        int bytes = snprintf(line, sizeof line, "%d,%u,%u:", entry->priority, entry->seed_count,
-                             entry->planner_count);
-        sha256_update(&hash, line, (size_t)bytes);
-        for (uint32_t k = 0; k < entry->seed_count; k++) {
-            bytes = snprintf(line, sizeof line, "%llu,", (unsigned long long)entry->seeds[k]);
-            sha256_update(&hash, line, (size_t)bytes);
-        }
-        for (uint32_t k = 0; k < entry->planner_count; k++) {
-            sha256_update(&hash, entry->planners[k], strlen(entry->planners[k]) + 1);
-        }
-    }
-    sha256_final(&hash, digest);
-    sha256_to_hex(digest, suite->hash);
-}
-
-enum status suite_load(const char *path, struct suite **out, struct error *error)
+static enum status load(const char *path, struct errors *all, struct suite **out,
+                        struct error *error)
 {
     struct error local = {0};
-    struct loading loading = {.error = error != NULL ? error : &local};
+    struct loading loading = {.error = error != NULL ? error : &local, .all = all};
     enum status status = STATUS_OK;
     loading.owner = calloc(1, sizeof *loading.owner);
     loading.levels = calloc(LIMIT_SUITE_DEPTH, sizeof *loading.levels);
-    if (loading.owner == NULL || loading.levels == NULL) {
+    loading.found = all != NULL ? calloc(1, sizeof *loading.found) : NULL;
+    if (loading.owner == NULL || loading.levels == NULL || (all != NULL && loading.found == NULL)) {
         free(loading.owner);
         free(loading.levels);
+        free(loading.found);
         return suite_no_memory(&loading, path);
     }
     arena_init(&loading.owner->arena, SUITE_TEXT_BYTES);
     status = load_path(&loading, path);
     THEN(status, check_ids_differ(&loading));
+    THEN(status, errors_end(all, 0, loading.error));
     while (loading.depth > 0) {
         json_decref(loading.levels[--loading.depth].root);
     }
     map_cache_finish(&loading.cache);
     free(loading.levels);
+    free(loading.found);
     if (status != STATUS_OK) {
         suite_destroy(&loading.owner->suite);
         return status;
     }
-    hash_suite(&loading.owner->suite);
+    suite_hash(&loading.owner->suite);
     *out = &loading.owner->suite;
     return STATUS_OK;
+}
+
+enum status suite_load(const char *path, struct suite **out, struct error *error)
+{
+    return load(path, NULL, out, error);
+}
+
+enum status suite_check(const char *path, struct suite **out, struct errors *errors,
+                        struct error *error)
+{
+    *errors = (struct errors){.count = 0};
+    enum status status = load(path, errors, out, error);
+    /* What ended it is the last of the list, if it is about the input. */
+    errors_keep(errors, status, error);
+    return status;
 }

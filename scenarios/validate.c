@@ -354,15 +354,17 @@ static enum status check_branches(const struct validation *v)
 }
 
 enum status scenario_validate_parts(const char *name, const struct scenario *scenario,
-                                    bool lanes_checked, struct error *error)
+                                    bool lanes_checked, struct errors *errors, struct error *error)
 {
+    uint32_t before = errors_count(errors);
     const struct validation v = {.name = name, .scenario = scenario, .error = error};
     CHECK(scenario->agent_count <= LIMIT_AGENTS);
     TRY(map_validate(name, "$.map", &scenario->map, !lanes_checked, error));
-    TRY(check_ego(&v));
+    TRY(errors_keep(errors, check_ego(&v), error));
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
-        TRY(check_agent(&v, i));
+        TRY(errors_keep(errors, check_agent(&v, i), error));
     }
-    TRY(check_overlaps(&v));
-    return check_branches(&v);
+    TRY(errors_keep(errors, check_overlaps(&v), error));
+    TRY(errors_keep(errors, check_branches(&v), error));
+    return errors_end(errors, before, error);
 }

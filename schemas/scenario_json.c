@@ -36,43 +36,87 @@ static enum status decode_texts(const struct json_cursor *root, struct scenario 
 enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
                             struct scenario *out, struct error *error)
 {
+    return scenario_decode_all(file, root, arena, out, NULL, error);
+}
+
+/* What stands in the road and on it: routes, agents and branches name lanes and one another, so
+ * nothing is looked at that rests on a part with mistakes. */
+static enum status decode_scene(const struct json_cursor *top, struct scenario_decoder *decoder,
+                                struct scenario *out)
+{
+    struct error *error = decoder->error;
+    struct json_cursor part = json_cursor_member(top, "map");
+    TRY(decode_map(&part, decoder, &out->map));
+    uint32_t before = errors_count(decoder->errors);
+    part = json_cursor_member(top, "ego");
+    TRY(errors_keep(decoder->errors, decode_ego(&part, decoder, &out->ego), error));
+    part = json_cursor_member(top, "agents");
+    TRY(errors_keep(decoder->errors, decode_agents(&part, decoder, out), error));
+    return errors_end(decoder->errors, before, error);
+}
+
+static enum status decode_surroundings(const struct json_cursor *top,
+                                       struct scenario_decoder *decoder, struct scenario *out)
+{
+    struct error *error = decoder->error;
+    struct json_cursor part = json_cursor_member(top, "conditions");
+    uint32_t before = errors_count(decoder->errors);
+    conditions_defaults(WEATHER_CLEAR, &out->conditions);
+    if (json_cursor_present(&part)) {
+        struct conditions base = out->conditions;
+        TRY(errors_keep(decoder->errors, decode_conditions(&part, &base, &out->conditions, error),
+                        error));
+    }
+    part = json_cursor_member(top, "slices");
+    TRY(errors_keep(decoder->errors, decode_slices(&part, out, error), error));
+    part = json_cursor_member(top, "criteria");
+    TRY(errors_keep(decoder->errors, decode_criteria(&part, &out->criteria, error), error));
+    part = json_cursor_member(top, "traceability");
+    TRY(errors_keep(decoder->errors, decode_traceability(&part, decoder, out->links), error));
+    return errors_end(decoder->errors, before, error);
+}
+
+static enum status decode_head(const struct json_cursor *top, struct scenario_decoder *decoder,
+                               struct scenario *out)
+{
     static const char *const keys[] = {"id",         "title",    "source",       "prompt",
                                        "invalid",    "map",      "ego",          "agents",
                                        "conditions", "slices",   "horizon_s",    "question",
                                        "criteria",   "branches", "traceability", NULL};
-    struct scenario scenario = {.question = QUESTION_PLANNING};
-    struct scenario_decoder decoder = {.arena = arena, .error = error, .scenario = &scenario};
-    struct json_cursor top = json_cursor_root(file, root);
+    struct errors *errors = decoder->errors;
+    struct error *error = decoder->error;
+    uint32_t before = errors_count(errors);
     int question = QUESTION_PLANNING;
+    TRY(errors_keep(errors, json_object_begin(top, keys, error), error));
+    TRY(errors_keep(errors, decode_texts(top, out, error), error));
+    TRY(errors_keep(errors, decode_horizon(top, &out->horizon_ticks, error), error));
+    TRY(errors_keep(errors,
+                    json_member_choice(top, "question", false, question_names, QUESTION_COUNT,
+                                       &question, error),
+                    error));
+    out->question = (enum question)question;
+    return errors_end(errors, before, error);
+}
 
-    TRY(json_object_begin(&top, keys, error));
-    TRY(decode_texts(&top, &scenario, error));
-    TRY(decode_horizon(&top, &scenario.horizon_ticks, error));
-    TRY(json_member_choice(&top, "question", false, question_names, QUESTION_COUNT, &question,
-                           error));
-    scenario.question = (enum question)question;
-
-    struct json_cursor part = json_cursor_member(&top, "map");
-    TRY(decode_map(&part, &decoder, &scenario.map));
-    part = json_cursor_member(&top, "ego");
-    TRY(decode_ego(&part, &decoder, &scenario.ego));
-    part = json_cursor_member(&top, "agents");
-    TRY(decode_agents(&part, &decoder, &scenario));
-
-    conditions_defaults(WEATHER_CLEAR, &scenario.conditions);
-    part = json_cursor_member(&top, "conditions");
-    if (json_cursor_present(&part)) {
-        struct conditions base = scenario.conditions;
-        TRY(decode_conditions(&part, &base, &scenario.conditions, error));
+enum status scenario_decode_all(const char *file, const json_t *root, struct arena *arena,
+                                struct scenario *out, struct errors *errors, struct error *error)
+{
+    static const char *const no_keys[] = {NULL};
+    struct scenario scenario = {.question = QUESTION_PLANNING};
+    struct scenario_decoder decoder = {
+        .arena = arena, .error = error, .errors = errors, .scenario = &scenario};
+    struct json_cursor top = json_cursor_root(file, root);
+    uint32_t before = errors_count(errors);
+    if (!json_is_object(root)) {
+        return json_object_begin(&top, no_keys, error);
     }
-    part = json_cursor_member(&top, "slices");
-    TRY(decode_slices(&part, &scenario, error));
-    part = json_cursor_member(&top, "criteria");
-    TRY(decode_criteria(&part, &scenario.criteria, error));
-    part = json_cursor_member(&top, "traceability");
-    TRY(decode_traceability(&part, &decoder, scenario.links));
-    part = json_cursor_member(&top, "branches");
-    TRY(decode_branches(&part, &decoder, &scenario));
+    TRY(errors_keep(errors, decode_head(&top, &decoder, &scenario), error));
+    TRY(errors_keep(errors, decode_scene(&top, &decoder, &scenario), error));
+    TRY(errors_keep(errors, decode_surroundings(&top, &decoder, &scenario), error));
+    /* Branches rest on all of these. */
+    TRY(errors_end(errors, before, error));
+    struct json_cursor branches = json_cursor_member(&top, "branches");
+    TRY(decode_branches(&branches, &decoder, &scenario));
     *out = scenario;
     return STATUS_OK;
 }
@@ -459,10 +503,13 @@ enum status decode_list(const struct json_cursor *cursor, uint32_t min, uint32_t
         return STATUS_LIMIT;
     }
     memcpy(list, &elements, sizeof elements);
+    uint32_t before = errors_count(decoder->errors);
     for (size_t i = 0; i < found; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode(&element, decoder, elements + i * bytes));
+        TRY(errors_keep(decoder->errors, decode(&element, decoder, elements + i * bytes),
+                        decoder->error));
     }
+    TRY(errors_end(decoder->errors, before, decoder->error));
     *count = (uint32_t)found;
     return STATUS_OK;
 }
@@ -476,7 +523,12 @@ static enum status decode_point_of(const struct json_cursor *cursor,
 enum status decode_points(const struct json_cursor *cursor, uint32_t min, uint32_t max,
                           struct scenario_decoder *decoder, uint32_t *count, struct vec2 **points)
 {
-    return decode_list(cursor, min, max, decoder, decode_point_of, sizeof **points, points, count);
+    struct errors *errors = decoder->errors;
+    decoder->errors = NULL; /* one mistake of a line stands for all its points */
+    enum status status =
+        decode_list(cursor, min, max, decoder, decode_point_of, sizeof **points, points, count);
+    decoder->errors = errors;
+    return status;
 }
 
 enum status decode_pose(const struct json_cursor *cursor, struct pose *out, struct error *error)

@@ -8,6 +8,7 @@
 #define SWERVE_SCHEMAS_SCENARIO_JSON_H
 
 #include "base/arena.h"
+#include "base/errors.h"
 #include "base/status.h"
 #include "schemas/json_read.h"
 #include "schemas/scenario.h"
@@ -16,6 +17,11 @@
  * tools. */
 enum status scenario_decode(const char *file, const json_t *root, struct arena *arena,
                             struct scenario *out, struct error *error);
+
+/* The same, going on after a mistake where what follows does not rest on it: parts of the document,
+ * elements of its lists. `errors` gets all that are found; NULL: the first ends it. */
+enum status scenario_decode_all(const char *file, const json_t *root, struct arena *arena,
+                                struct scenario *out, struct errors *errors, struct error *error);
 
 /* A map alone, as in a map file. */
 enum status map_decode(const char *file, const json_t *root, struct arena *arena, struct map *out,

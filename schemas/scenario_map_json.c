@@ -133,11 +133,13 @@ static enum status decode_lanes(const struct json_cursor *cursor, struct scenari
                     &out->lane_count));
     TRY(id_index_build(&decoder->lanes, cursor, decoder, out->lanes, out->lane_count,
                        sizeof *out->lanes, offsetof(struct lane, id)));
+    uint32_t before = errors_count(decoder->errors);
     for (uint32_t i = 0; i < out->lane_count; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(decode_links(&element, decoder, &out->lanes[i]));
+        TRY(errors_keep(decoder->errors, decode_links(&element, decoder, &out->lanes[i]),
+                        decoder->error));
     }
-    return STATUS_OK;
+    return errors_end(decoder->errors, before, decoder->error);
 }
 
 static enum status decode_polygon(const struct json_cursor *cursor,

@@ -8,6 +8,7 @@
 #ifndef SWERVE_SCHEMAS_SCENARIO_PARTS_H
 #define SWERVE_SCHEMAS_SCENARIO_PARTS_H
 
+#include "base/errors.h"
 #include "schemas/scenario_json.h"
 
 struct id_entry {
@@ -25,7 +26,8 @@ struct id_index {
 struct scenario_decoder {
     struct arena *arena;
     struct error *error;
-    uint32_t map_points; /* so far, bounded by LIMIT_MAP_POINTS */
+    struct errors *errors; /* NULL: the first mistake ends it */
+    uint32_t map_points;   /* so far, bounded by LIMIT_MAP_POINTS */
     struct id_index lanes;
     struct id_index agents;
     struct id_index signals;
@@ -41,7 +43,8 @@ typedef enum status (*element_decoder)(const struct json_cursor *cursor,
                                        struct scenario_decoder *decoder, void *out);
 
 /* An array of min..max elements of `bytes` each: *list points to [*count] of them in the arena,
- * from the first element on. Absent and min 0: both are left alone. */
+ * from the first element on. Absent and min 0: both are left alone. With a list of errors every
+ * element is looked at. */
 enum status decode_list(const struct json_cursor *cursor, uint32_t min, uint32_t max,
                         struct scenario_decoder *decoder, element_decoder decode, size_t bytes,
                         void *list, uint32_t *count);

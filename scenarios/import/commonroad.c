@@ -229,7 +229,7 @@ static enum status make_document(struct import *import, const struct scenario *s
     json_t *json = scenario_encode(scenario);
     TRY(memory_check(json, context->error, "%s: out of memory", context->name));
     enum status status =
-        scenario_document_create(context->name, json, false, &document, context->error);
+        scenario_document_create(context->name, json, false, &document, NULL, context->error);
     json_decref(json);
     if (status != STATUS_OK) {
         return status;

@@ -88,9 +88,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         struct map_cache cache = {0};
         struct scenario_changes changes = SCENARIO_UNCHANGED;
         uint32_t count = 0;
+        static struct errors errors;
+        errors.count = 0;
         status = changes_read(&entry, &changes, &error);
         if (status == STATUS_OK) {
-            status = entry_expand(&entry, &scenario, &changes, &cache, keep, &count, &error);
+            status =
+                entry_expand(&entry, &scenario, &changes, &cache, keep, &count, &errors, &error);
         }
         if (status != STATUS_OK) {
             check_error(status, &error);

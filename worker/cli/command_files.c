@@ -1,6 +1,7 @@
 /*
  * swerve validate and swerve import: commands that only look at files.
  */
+#include "scenarios/json_place.h"
 #include "scenarios/scenarios.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/protocol_options.h"
@@ -19,19 +20,22 @@
 enum { FILES_MAX = 4096 };
 
 /* As a submission would: a planner that cannot run is a mistake of the suite. */
-static enum status check_planners(const struct suite *suite, struct error *error)
+static enum status check_planners(const struct suite *suite, struct errors *errors,
+                                  struct error *error)
 {
     const char *const *checked = NULL; /* entries share their suite's list */
+    uint32_t before = errors_count(errors);
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         const struct suite_entry *entry = &suite->entries[i];
         for (uint32_t k = 0; entry->planners != checked && k < entry->planner_count; k++) {
             if (planner_spec_check(entry->planners[k], error) != STATUS_OK) {
-                return error_prefix(error, "%s", entry->place);
+                error_prefix(error, "%s", entry->place);
+                TRY(errors_keep(errors, error->status, error));
             }
         }
         checked = entry->planners;
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }
 
 /* For how long the student that is found here is trusted in the conditioning `agents`; more than
@@ -79,21 +83,61 @@ static json_t *warn_beyond(const struct suite *suite, bool json)
     return warnings;
 }
 
+/* Says one error, with its line and column where it has a place; as JSON for the list. */
+static json_t *tell_error(const struct error *error, bool json)
+{
+    struct json_place place;
+    bool placed = json_place_find(error->text, &place);
+    if (!json && placed && place.path[0] != '\0') {
+        text_print(stderr, "swerve: %s (%s:%zu:%zu)\n", error->text, place.file, place.line,
+                   place.column);
+    } else if (!json) {
+        text_print(stderr, "swerve: %s\n", error->text);
+    }
+    json_t *told = json_pack("{s:s}", "text", error->text);
+    if (placed) {
+        json_t *where =
+            json_pack("{s:s, s:s, s:I, s:I}", "file", place.file, "path", place.path, "line",
+                      (json_int_t)place.line, "column", (json_int_t)place.column);
+        json_object_update(told, where);
+        json_decref(where);
+    }
+    return told;
+}
+
+/* A file that cannot be used: all of its errors, or the one that is not about it. */
+static json_t *tell_errors(const char *path, const struct errors *errors, const struct error *error,
+                           bool json)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < errors->count; i++) {
+        json_array_append_new(list, tell_error(&errors->items[i], json));
+    }
+    if (!errors->more && !errors_have(errors, error->text)) {
+        json_array_append_new(list, tell_error(error, json));
+    }
+    if (!json && errors->more) {
+        text_print(stderr, "swerve: %s: these are the first %d errors, there are more\n", path,
+                   ERRORS_MAX);
+    }
+    return json_pack("{s:s, s:b, s:s, s:o, s:b}", "file", path, "valid", 0, "error",
+                     errors->count > 0 ? errors->items[0].text : error->text, "errors", list,
+                     "more_errors", (int)errors->more);
+}
+
 static json_t *validate_one(const char *path, bool json, struct protocol_session *protocols,
                             int *code)
 {
+    static struct errors errors; /* large, and one file is looked at at a time */
     struct error error;
     struct suite *suite = NULL;
     char found[LIMIT_PATH_BYTES];
-    enum status status = suite_load(cli_suite_path(path, found), &suite, &error);
-    THEN(status, check_planners(suite, &error));
+    enum status status = suite_check(cli_suite_path(path, found), &suite, &errors, &error);
+    THEN(status, check_planners(suite, &errors, &error));
     if (status != STATUS_OK) {
         suite_destroy(suite);
-        *code = status_exit_code(error.status);
-        if (!json) {
-            text_print(stderr, "swerve: %s\n", error.text);
-        }
-        return json_pack("{s:s, s:b, s:s}", "file", path, "valid", 0, "error", error.text);
+        *code = status_exit_code(status);
+        return tell_errors(path, &errors, &error, json);
     }
     protocol_session_check(protocols, suite);
     uint32_t rollouts = 0;
@@ -142,8 +186,14 @@ int command_validate(int argc, char **argv)
         {"--json", NULL, "print one JSON object", .flag = &json},
     };
     const struct cli_command command = {
-        "validate", "FILE...",      "Checks scenario and suite files; submits nothing.",
-        rows,       COUNT_OF(rows), 1,
+        "validate",
+        "FILE...",
+        "Checks scenario and suite files, submits nothing. Says up to 20 errors of each file, "
+        "with\n"
+        "line and column, and goes on to the next.",
+        rows,
+        COUNT_OF(rows),
+        1,
         FILES_MAX,
     };
     static const char *files[FILES_MAX];

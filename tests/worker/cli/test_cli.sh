@@ -246,6 +246,24 @@ exit_3_bad_input_names_the_place_and_submits_nothing() {
     code 3 "$swerve" validate slip.json
     says err "slip.json: \$.scenarios[0]: "
     says err "refrence"
+    # Several mistakes of one file, each with its line and column, and the file after it.
+    cat >wrong.json <<'JSON'
+{"id": "wrong", "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [500, 0]]}]},
+ "ego": {"pose": {"lane": "east", "s_m": 20},
+         "speed_mps": "fast"},
+ "agents": [{"id": "lead", "kind": "tram", "pose": {"lane": "west", "s_m": 60}}],
+ "horizon_s": 6, "horizont": 1}
+JSON
+    code 3 "$swerve" validate wrong.json drive.json
+    says err '"horizont"; did you mean "horizon_s"? (wrong.json:5:18)'
+    says err '$.ego.speed_mps: expected a number, found text "fast" (wrong.json:3:23)'
+    says err '(wrong.json:4:36)'
+    says err '$.agents[0].pose.lane: expected the id of a lane, found "west", which there is not (wrong.json:4:61)'
+    [ "$(wc -l <err)" = 4 ] || fail "expected four errors, found: $(cat err)"
+    says out "drive.json: ok"
+    code 3 "$swerve" validate drive.json wrong.json --json
+    holds '[len(f.get("errors", [])) for f in d["files"]] == [0, 4]' out
+    holds '{(e["path"], e["line"], e["column"]) for e in d["files"][1]["errors"]} >= {("$.agents[0].kind", 4, 36)}' out
     code 0 "$swerve" validate drive.json
     says out "1 scenario, "
     cat >register.json <<'JSON'
