@@ -89,13 +89,13 @@ def render(chromium, url):
     return document_of(page)
 
 
-def submit(server, suite, jobs, pool="nobody"):
+def submit(server, suite, jobs, pool="nobody", **headers):
     """Jobs that nobody runs, of scenarios and a planner with a strange name."""
     spec = {"key": "", "suite_id": "", "scenario_id": HOSTILE, "scenario_hash": "", "planner": HOSTILE, "planner_hash": "",
             "pool": pool, "tier": "object", "model_hash": "", "sampler": "", "backend": "cpu", "revision": "", "seed": 0,
             "priority": 0, "rollout_count": 1, "attempts_max": 1, "parent_job_id": 0, "prefix_key": "", "audit_key": ""}
     body = json.dumps({"weight": 1, "common": spec, "jobs": [{"key": f"{suite}-{i}"[:64]} for i in range(jobs)]})
-    code, _, text = server.ask("/v1/suites/" + urllib.parse.quote(suite, safe="") + "/jobs", "POST", body)
+    code, _, text = server.ask("/v1/suites/" + urllib.parse.quote(suite, safe="") + "/jobs", "POST", body, **headers)
     if code != 200:
         check(False, f"suite {suite} is taken ({code} {text[:200]})")
 
@@ -184,7 +184,7 @@ def keys_and_news(chromium, server, suite):
 
 def with_tokens(chromium, work, store, suite):
     tokens = {}
-    for role in ("read", "worker"):
+    for role in ("read", "worker", "submit"):
         pool = ["--pool", "bulk"] if role == "worker" else []
         done = subprocess.run([SWERVE, "token", "add", role, "--role", role, "--store", store, *pool, "--output",
                                str(work / role)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
@@ -211,6 +211,16 @@ def with_tokens(chromium, work, store, suite):
         check(server.ask(path)[0] == 401, f"{path} without a token: 401")
         check(server.ask(path, token=tokens["worker"])[0] == 403, f"{path} with a worker's token: 403")
         check(server.ask(path, token=tokens["read"])[0] == 200, f"{path} with a reader's token: 200")
+    page = opened(chromium, f"{server.url}/#/suite/{suite}")
+    page.evaluate("document.getElementById('token').focus()")
+    page.type(tokens["read"])
+    page.click("#ask button")
+    page.wait("document.body.innerText.includes('weather: fog')")
+    page.wait("document.getElementById('live').textContent === 'live'")
+    subprocess.run([SWERVE, "token", "revoke", "read", "--store", store], check=True, stdout=subprocess.DEVNULL)
+    submit(server, "news", 1, token=tokens["submit"])  # at which the server sees that the token is none any more
+    page.wait("!document.getElementById('ask').hidden && !document.body.innerText.includes('weather: fog')")
+    check(True, "a token that is revoked while the page follows the store takes the data with it")
     check(server.stop() == 0, "the server ends in order")
 
 

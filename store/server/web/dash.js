@@ -148,6 +148,7 @@ async function followEvents() {
         await readEvents(response);
         wait = RETRY_MS;
       } else if (response.status === 401) {
+        told(await refusal(response), main);  /* revoked meanwhile: what it saw goes with it */
         return;
       } else {
         say('off', 'every 10 s');
