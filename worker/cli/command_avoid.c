@@ -28,6 +28,7 @@ struct avoid_drive {
 
 struct avoid {
     struct store *store;
+    const char *url; /* as the user names it */
     const char *suite;
     bool harm;
     bool json;
@@ -128,6 +129,7 @@ static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct 
 /* Rates over drives: of unsafe ones those that a manoeuvre saves in time (all three together last),
  * or before ego could see it; of safe ones the share of forks that a manoeuvre breaks. */
 struct avoid_rates {
+    int64_t different; /* drives that are another one now, in no rate */
     struct rate in_time[AVOIDANCE_MANOEUVRES + 1];
     struct rate unseen;
     struct rate harm[AVOIDANCE_MANOEUVRES];
@@ -172,7 +174,11 @@ static void count_rates(const struct avoid *avoid, struct avoid_rates *rates)
                        memcmp(outcome->scenario_id, last->scenario_id, bytes) != 0;
         case_key += last == NULL || strcmp(outcome->scenario_id, last->scenario_id) != 0 ||
                     strcmp(outcome->planner, last->planner) != 0;
-        count_drive(rates, &avoid->drives[i].found, logical_key, case_key);
+        if (avoid->drives[i].found.same) {
+            count_drive(rates, &avoid->drives[i].found, logical_key, case_key);
+        } else {
+            rates->different++;
+        }
     }
 }
 
@@ -195,7 +201,23 @@ static void print_rate(const char *name, const struct rate *rate)
     }
 }
 
-static void print_drives(const struct avoid *avoid, const struct avoid_rates *rates)
+/* Where the planner or the simulation changed, the drive that was stored cannot be swept. */
+static void print_different(const struct avoid *avoid, int64_t different)
+{
+    for (uint32_t i = 0; different > 0 && i < avoid->count; i++) {
+        const struct outcome *outcome = &avoid->drives[i].outcome;
+        if (!avoid->drives[i].found.same) {
+            text_print(stderr,
+                       "swerve: %lld drive%s not what is stored when driven again, and left out: "
+                       "swerve replay %lld --store %s says why\n",
+                       (long long)different, different == 1 ? " is" : "s are",
+                       (long long)outcome->id, avoid->url);
+            return;
+        }
+    }
+}
+
+static void print_unsafe(const struct avoid *avoid)
 {
     text_print(stdout, "seconds before the contact or the end%25s %9s %9s %12s %12s\n", "",
                "in sight", "brake", "swerve left", "swerve right");
@@ -203,7 +225,7 @@ static void print_drives(const struct avoid *avoid, const struct avoid_rates *ra
         const struct avoid_drive *drive = &avoid->drives[i];
         const struct avoidance *found = &drive->found;
         char text[AVOIDANCE_MANOEUVRES + 1][16];
-        if (found->safe) {
+        if (found->safe || !found->same) {
             continue;
         }
         text_print(stdout, "%7lld %-48s %4llu %9s %9s %12s %12s%s\n", (long long)drive->outcome.id,
@@ -218,8 +240,17 @@ static void print_drives(const struct avoid *avoid, const struct avoid_rates *ra
                        ? ""
                        : "  not in time");
     }
-    text_print(stdout, "\nof %lld unsafe drives, avoidable once the hazard is in sight\n",
-               (long long)rates->unsafe);
+}
+
+static void print_drives(const struct avoid *avoid, const struct avoid_rates *rates)
+{
+    if (rates->unsafe > 0) {
+        print_unsafe(avoid);
+        text_print(stdout, "\nof %lld unsafe drive%s, avoidable once the hazard is in sight\n",
+                   (long long)rates->unsafe, rates->unsafe == 1 ? "" : "s");
+    } else if (rates->different == 0) {
+        text_print(stdout, "suite %s: no drive was unsafe\n", avoid->suite);
+    }
     for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
         print_rate(avoidance_names[m], &rates->in_time[m]);
     }
@@ -256,9 +287,14 @@ static int print_json(const struct avoid *avoid, const struct avoid_rates *rates
     json_t *drives = json_array();
     json_t *in_time = json_object();
     json_t *harm = json_object();
+    json_t *different = json_array();
     for (uint32_t i = 0; i < avoid->count; i++) {
         const struct avoid_drive *drive = &avoid->drives[i];
         const struct avoidance *found = &drive->found;
+        if (!found->same) {
+            json_array_append_new(different, json_integer(drive->outcome.id));
+            continue;
+        }
         json_t *json =
             json_pack("{s:I, s:s, s:I, s:s, s:b, s:i, s:i, s:o}", "outcome",
                       (json_int_t)drive->outcome.id, "scenario", drive->outcome.scenario_id, "seed",
@@ -279,10 +315,10 @@ static int print_json(const struct avoid *avoid, const struct avoid_rates *rates
         json_object_set_new(harm, avoidance_names[m], rate_json(&rates->harm[m]));
     }
     json_object_set_new(in_time, "any", rate_json(&rates->in_time[AVOIDANCE_MANOEUVRES]));
-    return cli_print_json(json_pack("{s:I, s:I, s:o, s:o, s:o, s:o}", "unsafe",
-                                    (json_int_t)rates->unsafe, "safe", (json_int_t)rates->safe,
-                                    "avoidable", in_time, "avoidable_unseen",
-                                    rate_json(&rates->unseen), "harm", harm, "drives", drives));
+    return cli_print_json(json_pack(
+        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "unsafe", (json_int_t)rates->unsafe, "safe",
+        (json_int_t)rates->safe, "avoidable", in_time, "avoidable_unseen",
+        rate_json(&rates->unseen), "harm", harm, "drives", drives, "different", different));
 }
 
 static int finish(struct avoid *avoid, enum status status, const struct error *error)
@@ -296,6 +332,8 @@ static int finish(struct avoid *avoid, enum status status, const struct error *e
         } else {
             print_drives(avoid, &rates);
         }
+        print_different(avoid, rates.different);
+        code = code == 0 && rates.different > 0 ? 1 : code;
     } else {
         code = cli_fail(error);
     }
@@ -324,7 +362,9 @@ int command_avoid(int argc, char **argv)
     const struct cli_command command = {
         "avoid",
         "[SUITE] --store URL",
-        "Until when unsafe drives of a suite (the newest) could have been avoided.",
+        "Until when unsafe drives of a suite (the newest) could have been avoided. Exits 1 when "
+        "some\n"
+        "are not what is stored when driven again: another planner or simulation, in no figure.",
         rows,
         COUNT_OF(rows),
         0,
@@ -344,6 +384,7 @@ int command_avoid(int argc, char **argv)
         return cli_fail(&error);
     }
     enum status status = STATUS_OK;
+    avoid.url = cli_store_url(url);
     if (count == 0) {
         status = avoid.store->ops->suites(avoid.store, newest, 1, &count, &error);
         avoid.suite = newest[0];

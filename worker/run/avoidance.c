@@ -117,9 +117,11 @@ static enum status last_sight(const struct job_run *job, uint32_t agent, uint32_
     return status;
 }
 
-static enum status collect(const struct job_run *job, struct avoidance *out, struct error *error)
+static enum status collect(const struct job_run *job, const struct outcome *outcome,
+                           struct avoidance *out, struct error *error)
 {
     const struct rollout_result *main_line = &job->results[0];
+    out->same = strcmp(main_line->trace_hash, outcome->trace_hash) == 0;
     out->safe = avoidance_is_safe(main_line->verdict, main_line->reasons, &main_line->metrics);
     if (main_line->metrics.collision_count > 0) {
         out->end_tick = main_line->metrics.collision_tick;
@@ -173,7 +175,7 @@ enum status avoidance_sweep(struct runner *runner, const struct scenario *scenar
     if (status == STATUS_OK && job->failure != STATUS_OK) {
         status = error_set(error, job->failure, "%s", job->error);
     }
-    THEN(status, collect(job, &found, error));
+    THEN(status, collect(job, outcome, &found, error));
     job_run_destroy(job);
     sweep_finish(&sweep);
     if (status == STATUS_OK) {

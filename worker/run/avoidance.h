@@ -28,6 +28,7 @@ enum avoidance_manoeuvre {
 extern const char *const avoidance_names[AVOIDANCE_MANOEUVRES];
 
 struct avoidance {
+    bool same;             /* the drive, run again, is what the outcome says; else nothing holds */
     bool safe;             /* the drive itself, run again */
     uint32_t end_tick;     /* of the first contact, else the last one */
     int32_t agent;         /* touched first, -1: none */
@@ -45,7 +46,8 @@ bool avoidance_is_safe(enum verdict verdict, uint32_t reasons, const struct metr
 /* Whether a manoeuvre was a way out that ego could have known of. */
 bool avoidance_in_time(const struct avoidance *found, enum avoidance_manoeuvre manoeuvre);
 
-/* Sweeps one drive in a runner that is idle and of the outcome's tier and planner. */
+/* Sweeps one drive in a runner that is idle and of the outcome's tier and planner. A drive that
+ * comes out differently (trace_hash) is another planner's or simulation's: not `same`. */
 enum status avoidance_sweep(struct runner *runner, const struct scenario *scenario,
                             const struct outcome *outcome, struct avoidance *out,
                             struct error *error);

@@ -1,7 +1,9 @@
 #!/bin/bash
 # Goal: a report says of each branch in which ego drives otherwise whether its sensors had the hazard
 # in sight at the fork, as `swerve avoid` knows it, and says nothing of branches that change the world.
-# Method: a jaywalker behind a van, with forks before and after he can be seen; avoid's visible tick.
+# A drive that is not what is stored when driven again is in no figure of `swerve avoid`.
+# Method: a jaywalker behind a van, with forks before and after he can be seen; avoid's visible tick. A planner edited
+# between the run and `swerve avoid`.
 #
 # Usage: test_sight.sh SWERVE SOURCE_ROOT
 set -u -o pipefail
@@ -31,6 +33,24 @@ assert {kind for kind, _ in expected} == {"only", "at the fork,"}
 PY
 }
 
+# A planner that drives on, and after an edit one that stops: the drive that failed is no longer there to be swept.
+avoid_leaves_out_what_is_another_drive_now() {
+    export PYTHONPATH="$root/scripts"
+    printf '%s\n' 'import swerve_planner' 'class Mine(swerve_planner.Planner):' '    def act(self, observation):' \
+        '        return 0.0, 0.0' 'swerve_planner.run(Mine)' >mine.py
+    code 0 "$swerve" run library/x.json --world object --store b.db --planner "exec:python3 mine.py"
+    code 0 "$swerve" avoid --store b.db --json
+    python3 -c 'import json; d = json.load(open("out")); assert len(d["drives"]) == d["unsafe"] == 1 and not d["different"], d' ||
+        fail "same planner"
+    sed -i 's/return 0.0/return -6.0/' mine.py
+    code 1 "$swerve" avoid --store b.db
+    says err "left out: swerve replay "
+    code 1 "$swerve" avoid --harm --store b.db --json
+    python3 -c 'import json; d = json.load(open("out")); assert d["different"] and not d["drives"] and not d["safe"], d' ||
+        fail "another planner"
+}
+
 t reports_know_what_avoid_knows
+t avoid_leaves_out_what_is_another_drive_now
 echo "1..$count" >&3
 [ "$failed" = 0 ]
