@@ -238,20 +238,16 @@ static uint32_t recorded_ticks(const struct trace_reader *reader, int32_t index)
     return any ? trace_reader_last_tick(reader, index) + 1 : 0;
 }
 
+/* The first tick that differs; where one drive is the other's beginning, or with other agents, how
+ * long both are. The last recorded state has no action yet: a drive that goes on differs there. */
 static void compare_ticks(const struct trace_reader *reader, int32_t index,
                           const struct trace *trace, struct replay_differences *out)
 {
     uint32_t recorded = recorded_ticks(reader, index);
+    bool alike = reader->header.agent_count == trace->agent_count;
+    uint32_t shared = recorded < trace->tick_count ? recorded : trace->tick_count;
 
-    if (recorded != trace->tick_count || reader->header.agent_count != trace->agent_count) {
-        struct replay_difference *row = add(out, "artifact");
-        snprintf(row->stored, sizeof row->stored, "%" PRIu32 " ticks, %" PRIu32 " agents", recorded,
-                 reader->header.agent_count);
-        snprintf(row->replayed, sizeof row->replayed, "%" PRIu32 " ticks, %" PRIu32 " agents",
-                 trace->tick_count, trace->agent_count);
-        return;
-    }
-    for (uint32_t i = 0; i < recorded; i++) {
+    for (uint32_t i = 0; alike && i < shared; i++) {
         struct trace_tick tick;
         struct trace_agent agents[LIMIT_AGENTS];
         const uint8_t *replayed = trace->data + i * tick_bytes(trace);
@@ -267,6 +263,13 @@ static void compare_ticks(const struct trace_reader *reader, int32_t index,
         }
         print_tick(&ours, row->replayed);
         return;
+    }
+    if (!alike || recorded != trace->tick_count) {
+        struct replay_difference *row = add(out, "artifact");
+        snprintf(row->stored, sizeof row->stored, "%" PRIu32 " ticks, %" PRIu32 " agents", recorded,
+                 reader->header.agent_count);
+        snprintf(row->replayed, sizeof row->replayed, "%" PRIu32 " ticks, %" PRIu32 " agents",
+                 trace->tick_count, trace->agent_count);
     }
 }
 

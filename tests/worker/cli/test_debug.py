@@ -5,6 +5,7 @@ Method: a small suite, then `swerve debug` on a pseudo-terminal that is typed in
 
 Usage: test_debug.py SWERVE SOURCE_ROOT
 """
+import json
 import os
 import pathlib
 import pty
@@ -35,6 +36,8 @@ class Mine(swerve_planner.Planner):
             raise ValueError("as planned")
         if observation.tick == 6 and os.path.exists("other"):
             return 1.0, 0.0
+        if observation.tick >= 6 and os.path.exists("brake"):
+            return -6.0, 0.0
         return -0.5, 0.0
 swerve_planner.run(Mine)
 """
@@ -93,6 +96,19 @@ def the_first_tick_that_differs_is_named():
     assert code == 1 and "tick 6" in shown, (code, shown)
 
 
+def the_first_tick_is_named_where_one_drive_is_longer():
+    scenario = json.loads(SCENARIO)
+    scenario["agents"] = [{"id": "wall", "kind": "car", "pose": {"lane": "east", "s_m": 50}, "behaviour": "static"}]
+    pathlib.Path("wall.json").write_text(json.dumps({**scenario, "id": "wall", "horizon_s": 5}))
+    swerve = lambda *words: subprocess.run([SWERVE, *words, "--store", "w.db"], stdin=subprocess.DEVNULL, timeout=60,
+                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True)
+    made = swerve("run", "wall.json", "--world", "object", "--planner", "exec:python3 mine.py")
+    assert made.returncode == 0 and "collision" in made.stdout, made
+    done = with_file("brake", lambda: swerve("debug", "1"))
+    assert done.returncode == 1 and "  ticks  " in done.stdout, done
+    assert "  artifact                 stored   tick 6: x" in done.stdout, done.stdout
+
+
 def what_it_saw_and_did_is_written():
     code, shown = debug([], "--dump", "dump")
     assert code == 0 and "dump: 20 ticks" in shown, (code, shown)
@@ -120,7 +136,7 @@ def wrong_uses_are_named():
 
 
 TESTS = [a_breakpoint_stops_at_the_terminal, an_exception_is_looked_at_afterwards, there_is_no_deadline,
-         the_first_tick_that_differs_is_named, what_it_saw_and_did_is_written,
+         the_first_tick_that_differs_is_named, the_first_tick_is_named_where_one_drive_is_longer, what_it_saw_and_did_is_written,
          without_a_terminal_a_breakpoint_ends_it, wrong_uses_are_named]
 
 
