@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/text.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -256,6 +257,22 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
 
 /* ---- the library ---- */
 
+static bool folder_without_json(const char *path)
+{
+    bool found = false;
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        return false;
+    }
+    for (const struct dirent *item = readdir(folder); item != NULL && !found;
+         item = readdir(folder)) {
+        const char *end = strrchr(item->d_name, '.');
+        found = end != NULL && strcmp(end, ".json") == 0;
+    }
+    closedir(folder);
+    return !found;
+}
+
 const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES])
 {
     static const char *const forms[] = {"scenarios/%s", "scenarios/%s.json",
@@ -263,7 +280,7 @@ const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES])
                                         "share/swerve/scenarios/%s.json"};
     char names[COUNT_OF(forms)][LIMIT_PATH_BYTES];
     const char *list[COUNT_OF(forms)];
-    if (given[0] == '/' || access(given, F_OK) == 0) {
+    if (given[0] == '/' || (access(given, F_OK) == 0 && !folder_without_json(given))) {
         return given;
     }
     for (size_t i = 0; i < COUNT_OF(forms); i++) {
@@ -272,4 +289,17 @@ const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES])
     }
     bool found = file_near_program(list, COUNT_OF(list), S_IFREG, out, LIMIT_PATH_BYTES);
     return found ? out : given;
+}
+
+enum status cli_suite_load(const char *given, struct suite **out, struct error *error)
+{
+    char found[LIMIT_PATH_BYTES];
+    const char *path = cli_suite_path(given, found);
+    if (path == given && strchr(given, '/') == NULL && access(given, F_OK) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%.256s: there is no such file, and no suite of the library has that name "
+                         "(such as demo, longtail, ncap, smoke)",
+                         given);
+    }
+    return suite_load(path, out, error);
 }

@@ -8,6 +8,7 @@
 #define SWERVE_WORKER_CLI_CLI_H
 
 #include "base/status.h"
+#include "scenarios/scenarios.h"
 #include "scheduler/route.h"
 #include "store/api/store.h"
 
@@ -76,10 +77,14 @@ enum status cli_store_exists(const char *url, struct error *error);
  * so that a mistyped one does not become an empty store. */
 enum status cli_store_open(const char *given, struct store **store, struct error *error);
 
-/* The file of a suite or scenario that was named: itself, or where there is none one of the library
- * of that name, with or without ".json", which lies with the sources or beside an installed binary
- * (../share/swerve/scenarios). Returns `given` or `out`. */
+/* The file of the library that was named: itself, or where there is none one of the library of that
+ * name, with or without ".json", which lies with the sources or beside an installed binary
+ * (../share/swerve/scenarios). A folder without a JSON file hides none: scripts/demo leaves one
+ * that is called "demo". Returns `given` or `out`. */
 const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
+
+/* The suite, scenario or folder of scenarios of that name, which may be the library's. */
+enum status cli_suite_load(const char *given, struct suite **out, struct error *error);
 
 /* The id of the store's newest suite. NOT_FOUND names the store, as the user does, in `url`. */
 enum status cli_suite_newest(struct store *store, const char *url, char id[LIMIT_ID_BYTES],

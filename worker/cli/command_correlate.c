@@ -12,9 +12,8 @@ enum { CORRELATE_FILES_MAX = 256 };
 
 static enum status add_suite(struct correlate *correlate, const char *path, struct error *error)
 {
-    char found[LIMIT_PATH_BYTES];
     struct suite *suite = NULL;
-    enum status status = suite_load(cli_suite_path(path, found), &suite, error);
+    enum status status = cli_suite_load(path, &suite, error);
     for (uint32_t i = 0; status == STATUS_OK && i < suite->entry_count; i++) {
         status = correlate_scene(correlate, &suite->entries[i].document->scenario, error);
         if (status != STATUS_OK) {

@@ -166,14 +166,13 @@ int command_coverage(int argc, char **argv)
     }
     struct suite *suite = NULL;
     struct coverage *coverage = NULL;
-    char found[LIMIT_PATH_BYTES];
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < crosses.count && status == STATUS_OK; i++) {
         enum odd_attribute a;
         enum odd_attribute b;
         status = read_cross(crosses.values[i], &a, &b, &error);
     }
-    THEN(status, suite_load(cli_suite_path(path, found), &suite, &error));
+    THEN(status, cli_suite_load(path, &suite, &error));
     THEN(status, coverage_load(suite, &coverage, &error));
     if (status != STATUS_OK) {
         code = cli_fail(&error);

@@ -78,8 +78,7 @@ static int generate(const struct datagen_options *options, const char *path, boo
     struct suite *suite = NULL;
     struct datagen_result result;
     int64_t start_ns = clock_now_ns(clock_system());
-    char found[LIMIT_PATH_BYTES];
-    enum status status = suite_load(cli_suite_path(path, found), &suite, &error);
+    enum status status = cli_suite_load(path, &suite, &error);
     THEN(status, make_directory(options->directory, &error));
     THEN(status, datagen_run(suite, options, &result, &error));
     suite_destroy(suite);

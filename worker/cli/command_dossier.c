@@ -128,7 +128,7 @@ static enum status write_dossier(const struct dossier_options *options, struct e
     struct protocol_register *protocols = NULL;
     struct dossier_risk risk = {0};
     struct dossier_trace trace = {0};
-    enum status status = suite_load(options->path, &suite, error);
+    enum status status = cli_suite_load(options->path, &suite, error);
     THEN(status, coverage_load(suite, &coverage, error));
     if (options->protocols != NULL) {
         THEN(status, protocol_register_load(options->protocols, &protocols, error));

@@ -88,8 +88,7 @@ int command_draw(int argc, char **argv)
         return code;
     }
     struct suite *suite = NULL;
-    char found[LIMIT_PATH_BYTES];
-    enum status status = suite_load(cli_suite_path(path, found), &suite, &error);
+    enum status status = cli_suite_load(path, &suite, &error);
     THEN(status, draw(suite, id, output, &error));
     suite_destroy(suite);
     return status == STATUS_OK ? 0 : cli_fail(&error);

@@ -68,11 +68,10 @@ static enum status settle(struct risk_options *options, struct error *error)
 static enum status write_plan(const struct risk_options *options, const struct risk_study *study,
                               struct error *error)
 {
-    char found[LIMIT_PATH_BYTES];
     struct suite *suite = NULL;
     uint32_t entries = 0;
     double unvaried = 0;
-    enum status status = suite_load(cli_suite_path(options->from, found), &suite, error);
+    enum status status = cli_suite_load(options->from, &suite, error);
     THEN(status, risk_plan_write(study, suite, options->plan, &entries, &unvaried, error));
     if (status == STATUS_OK && !options->json) {
         text_print(stdout, "%s: %u scenarios", entries > 0 ? options->plan : "nothing to write",

@@ -86,12 +86,12 @@ static enum status put_matrix(const struct traceability_options *options,
 static enum status trace(const struct traceability_options *options, struct error *error)
 {
     static struct summary summary;
-    char found[2][LIMIT_PATH_BYTES];
+    char found[LIMIT_PATH_BYTES];
     struct suite *suite = NULL;
     struct trace_register *items = NULL;
     struct trace_matrix matrix;
-    enum status status = suite_load(cli_suite_path(options->path, found[0]), &suite, error);
-    THEN(status, trace_register_load(cli_suite_path(options->items, found[1]), &items, error));
+    enum status status = cli_suite_load(options->path, &suite, error);
+    THEN(status, trace_register_load(cli_suite_path(options->items, found), &items, error));
     bool read = status == STATUS_OK && options->store_url != NULL;
     if (read) {
         status = read_summary(options, &summary, error);

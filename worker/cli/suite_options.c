@@ -294,7 +294,6 @@ enum status suite_options_build(const struct suite_options *options, const char 
         .fresh = options->fresh ? fresh_number() : 0,
     };
     struct device device;
-    char found[LIMIT_PATH_BYTES];
     enum status status = check_numbers(options, error);
     THEN(status, choose_guardian(options, planner, error));
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
@@ -310,7 +309,7 @@ enum status suite_options_build(const struct suite_options *options, const char 
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;
     }
-    THEN(status, suite_load(cli_suite_path(path, found), &loaded, error));
+    THEN(status, cli_suite_load(path, &loaded, error));
     THEN(status, submission_build(loaded, &build, submission, error));
     if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
         status = error->status;

@@ -49,6 +49,20 @@ results_are_those_of_the_store() {
     grep -q 'Only the nominal seed' a.md && fail "seed 1 is not nominal"
     says a.md 'Each scenario was driven with one seed'
 }
+# scripts/demo leaves a folder "demo": a folder without a scenario hides no suite of the library.
+the_library_goes_by_name() {
+    mkdir -p smoke
+    touch smoke/report.html
+    code 0 "$swerve" dossier smoke
+    says out '8 concrete scenarios of 8 logical ones'
+    code 0 "$swerve" coverage smoke
+    cp drive.json smoke/
+    code 0 "$swerve" coverage smoke
+    says out '1 concrete scenarios of 1 logical ones'
+    rm -r smoke
+    code 3 "$swerve" dossier nosuch
+    says err 'no such file, and no suite of the library has that name'
+}
 nominal_results_say_so() {
     code 0 "$swerve" run some.json --world object --store n.db --nominal
     code 0 "$swerve" dossier some.json --store n.db
@@ -113,6 +127,7 @@ mistakes_leave_what_was_there() {
 }
 
 t results_are_those_of_the_store
+t the_library_goes_by_name
 t nominal_results_say_so
 t the_same_store_gives_the_same_bytes
 t what_is_missing_is_named
