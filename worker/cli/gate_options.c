@@ -131,6 +131,11 @@ enum status gate_options_read(struct gate_options *options, struct error *error)
     if (options->rate_text != NULL) {
         TRY(read_fraction("--gate-rate", options->rate_text, &options->rate, error));
     }
+    if (options->margin_text != NULL && options->baseline == NULL) {
+        return error_set(
+            error, STATUS_USAGE,
+            "--gate-margin: expected --gate-baseline beside it, whose rates it loosens");
+    }
     if (options->margin_text != NULL) {
         TRY(read_fraction("--gate-margin", options->margin_text, &options->margin, error));
     }

@@ -69,8 +69,10 @@ def a_slice_that_is_not_there_is_missed():
 
 def wrong_gates_are_refused():
     for words in (["--gate-slice", "fog"], ["--gate-slice", "weather=fog>=2"], ["--gate-slice", "=fog>=1"],
-                  ["--gate-margin", "x"], ["--gate-rate", "most"]):
+                  ["--gate-margin", "0.1"], ["--gate-rate", "most"]):
         run(*words, code=2)
+    assert "--gate-baseline beside it" in run("--gate-margin", "0.1", code=2).stderr
+    assert "nosuch.json: cannot open: No such file" in run("--gate-baseline", "nosuch.json", code=3).stderr
     pathlib.Path("no.json").write_text("{")
     assert "line 1" in run("--gate-baseline", "no.json", code=3).stderr
     pathlib.Path("no.json").write_text("{}")
