@@ -40,8 +40,8 @@ const struct odd_axis odd_axes[ODD_ATTRIBUTE_COUNT] = {
     {"structure",
      "scenery",
      "special and temporary structures",
-     4,
-     {"none", "pedestrian_crossing", "tunnel", "road_works"}},
+     5,
+     {"none", "pedestrian_crossing", "tunnel", "road_works", "traffic_lights"}},
     {"precipitation",
      "environment",
      "rainfall, snowfall",
@@ -69,7 +69,7 @@ const struct odd_axis odd_axes[ODD_ATTRIBUTE_COUNT] = {
 const char *const odd_not_expressible[] = {
     "scenery: gradients, cross slopes and other vertical geometry",
     "scenery: radial, distributor, minor and slip roads as types of their own",
-    "scenery: traffic signs and lights, speed limits that change with time",
+    "scenery: traffic signs, speed limits that change with time",
     "scenery: lane types for buses, trams, bicycles beside driving, shoulder and cycle lanes",
     "scenery: bridges, rail crossings, toll plazas; grade-separated junctions",
     "scenery: buildings, street furniture and vegetation as fixed structures",
@@ -236,6 +236,7 @@ static uint32_t structure_tags(const struct scenario *scenario)
     uint32_t tags = scenario->map.crosswalk_count > 0 ? bit(1) : 0;
     tags |= strcmp(scenario->slices.value[SLICE_ROAD], "tunnel") == 0 ? bit(2) : 0;
     tags |= strcmp(type, "lane_closure") == 0 ? bit(3) : 0;
+    tags |= scenario->map.signal_count > 0 ? bit(4) : 0;
     return tags != 0 ? tags : bit(0);
 }
 

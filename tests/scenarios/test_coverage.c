@@ -70,6 +70,7 @@ static void tags_are_those_of_the_scenario(void)
         {"motorway/fog_queue.json", ODD_PARTICULATES, "fog"},
         {"motorway/ice_patch.json", ODD_SURFACE, "dry ice"},
         {"motorway/tunnel_following.json", ODD_STRUCTURE, "tunnel"},
+        {"signals/turns_red.json", ODD_STRUCTURE, "pedestrian_crossing traffic_lights"},
         {"urban/roundabout_free.json", ODD_JUNCTION, "roundabout"},
         {"urban/roundabout_free.json", ODD_DENSITY, "0"},
         {"urban/roundabout_free.json", ODD_AGENT, ""},

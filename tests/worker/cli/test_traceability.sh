@@ -114,6 +114,9 @@ mistakes_have_a_place() {
 the_library_is_traced() {
     code 0 "$swerve" traceability "$root/scenarios/longtail.json" --register "$root/scenarios/traceability_register.json"
     says out '0 of 223 concrete scenarios name no hazard'
+    code 0 "$swerve" traceability "$root/scenarios/signals.json" --register "$root/scenarios/traceability_register.json"
+    says out '0 of 8 concrete scenarios name no hazard'
+    grep -q '  RQ-SIGNALS  *7 scenarios' out || fail "traffic lights: $(grep RQ-SIGNALS out)"
 }
 
 t paths_and_results_are_right
