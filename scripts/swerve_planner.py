@@ -433,6 +433,8 @@ class _Sessions(BatchPlanner):
             _speak(observation.session)
             try:
                 answers.append(self.planners[observation.session].act(observation))
+                if answers[-1] is None:  # a missing `return`, mostly
+                    _tell(self.errors, observation, "act() returned None, expected (accel, steer) or a trajectory")
             except Exception as problem:
                 # Many sessions often fail alike; what is kept of stderr has room for few tracebacks.
                 trace = traceback.format_exc()

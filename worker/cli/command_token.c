@@ -245,7 +245,8 @@ int command_token(int argc, char **argv)
     } else if (status == STATUS_OK && strcmp(arguments[0], "revoke") == 0) {
         status = revoke_tokens(path, arguments[1], &error);
     } else if (status == STATUS_OK) {
-        status = error_set(&error, STATUS_USAGE, "swerve token: expected add, ls or revoke");
+        status = error_set(&error, STATUS_USAGE, "token: expected add, ls or revoke, found \"%s\"",
+                           arguments[0]);
     }
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

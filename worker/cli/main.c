@@ -20,7 +20,7 @@ static const struct {
     {"submit", command_submit, "put a suite's jobs into a store"},
     {"worker", command_worker, "claim and run jobs from a store"},
     {"serve", command_serve, "own a store and serve it to other machines"},
-    {"token", command_token, "who may use a server: add, list, revoke"},
+    {"token", command_token, "who may use a server: add, ls, revoke"},
     {"status", command_status, "suites of a store and how far they are"},
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},

@@ -21,11 +21,11 @@ enum status export_to_file(struct export_request *request, const char *path, exp
     unlink(part);
     request->out = fopen(part, "wbx");
     if (request->out == NULL) {
-        return error_set(error, STATUS_IO, "%s: cannot create: %s", part, strerror(errno));
+        return error_set(error, STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
     }
     enum status status = write(context, request, part, error);
     if (fclose(request->out) != 0 && status == STATUS_OK) {
-        status = error_set(error, STATUS_IO, "%s: cannot write: %s", part, strerror(errno));
+        status = error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
     }
     if (status == STATUS_OK && rename(part, path) != 0) {
         status = error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));

@@ -22,8 +22,8 @@ static enum status missing(const char *format, struct error *error)
 {
     return error_set(error, STATUS_DEVICE,
                      "export: %s is written by python3 with pyarrow, which is not there: \"pip "
-                     "install pyarrow\" into the python3 of PATH; csv, junit, markdown and mcap "
-                     "need nothing",
+                     "install pyarrow\" into the python3 of PATH; csv, jsonl, junit, markdown and "
+                     "mcap need nothing",
                      format);
 }
 

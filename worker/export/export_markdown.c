@@ -96,8 +96,11 @@ static enum status list_failure(void *context, const struct outcome *outcome, st
         fputs(", ", out);
         put_cell(reasons_text(outcome->reasons, ", ", reasons), SIZE_MAX, out);
     }
-    fputs(" | `swerve replay ", out);
-    fprintf(out, "%lld` |\n", (long long)outcome->id);
+    fprintf(out, " | `swerve replay %lld", (long long)outcome->id);
+    if (page->request->store_url != NULL && strpbrk(page->request->store_url, "`|\r\n") == NULL) {
+        fprintf(out, " --store %s", page->request->store_url);
+    }
+    fputs("` |\n", out);
     return ferror(out) ? export_stream_check(page->request, error) : STATUS_OK;
 }
 

@@ -80,6 +80,20 @@ static uint32_t undriven(const struct risk_study *study)
     return count;
 }
 
+/* By name, because a name that is mistyped in the exposures is one that nothing drives. */
+static void print_undriven(const struct risk_study *study, FILE *out)
+{
+    uint32_t shown = 0;
+    text_print(out, "not driven, though with an exposure, so taken to be like the others: ");
+    for (uint32_t i = 0; i < study->logical_count && shown < FOREIGN_SHOWN; i++) {
+        if (study->logical[i].draws[RISK_FAIL] == 0) {
+            text_print(out, "%s%s", shown++ > 0 ? ", " : "", study->logical[i].name);
+        }
+    }
+    text_print(out, "%s (%u logical scenario%s)\n", undriven(study) > shown ? " .." : "",
+               undriven(study), undriven(study) == 1 ? "" : "s");
+}
+
 static uint32_t unverified(const struct risk_study *study)
 {
     uint32_t count = 0;
@@ -217,10 +231,7 @@ void risk_study_print(const struct risk_study *study, const struct summary *summ
                "%u of %u classes rest on figures that were not read where they were published\n",
                unverified(study), study->file->class_count);
     if (undriven(study) > 0) {
-        text_print(out,
-                   "%u logical scenarios with an exposure were not driven: their probability is "
-                   "that of the others\n",
-                   undriven(study));
+        print_undriven(study, out);
     }
     if (study->unknown > 0) {
         text_print(out, "%lld flagged or invalid drives say nothing and are left out\n",
@@ -231,8 +242,9 @@ void risk_study_print(const struct risk_study *study, const struct summary *summ
                    study->foreign[i]);
     }
     if (study->foreign_count > 0) {
-        text_print(out, "%s (%u logical scenarios)\n",
-                   study->foreign_count > FOREIGN_SHOWN ? " .." : "", study->foreign_count);
+        text_print(out, "%s (%u logical scenario%s)\n",
+                   study->foreign_count > FOREIGN_SHOWN ? " .." : "", study->foreign_count,
+                   study->foreign_count == 1 ? "" : "s");
     }
 }
 

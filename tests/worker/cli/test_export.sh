@@ -67,6 +67,7 @@ markdown_lists_what_failed() {
     code 0 "$swerve" export --format markdown
     [ "$(grep -c 'swerve replay' out)" = "$(grep -c '"verdict":"fail"' <(grep '"branch_id":""' all.jsonl))" ] ||
         fail "failures listed: $(cat out)"
+    grep 'swerve replay' out | grep -vq -- '--store ' && fail "a command without its store: $(cat out)"
 }
 mcap_has_its_magic_at_both_ends() {
     code 0 "$swerve" export 1 --format mcap -o t.mcap

@@ -39,6 +39,8 @@ class Mine(swerve_planner.Planner):
             print("x" * 99, observation.tick)
         if self.id == "child" and observation.tick == 2:
             os.system("echo from the shell >&2")
+        if self.id == "forgets":
+            return
         return 0.0, 0.0
     def end(self):
         self.say("too late")
@@ -48,7 +50,7 @@ SCENARIO = """{"id": "%s",
  "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
  "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 4,
  "branches": [{"id": "later", "at_tick": 20, "interventions": [{"kind": "ego_brake", "decel_mps2": 3}]}]}"""
-IDS = ["talks", "raises", "floods", "silent", "child"]
+IDS = ["talks", "raises", "floods", "silent", "child", "forgets"]
 
 
 def swerve(*words, code=0):
@@ -92,6 +94,11 @@ def an_exception_is_told_once_and_whole():
     assert "Traceback" in row["error"] and "floods" not in row["error"], row["error"]
 
 
+def a_missing_return_is_named():
+    row = outcome("forgets")
+    assert row["verdict"] == "planner_error" and "tick 0: act() returned None, expected" in row["error"], row["error"]
+
+
 def silence_keeps_nothing():
     row = outcome("silent")
     assert "planner_output" not in row
@@ -116,7 +123,8 @@ def a_replay_streams_it():
 
 
 TESTS = [a_log_line_follows_half_a_line, each_session_has_its_own, a_branch_has_what_was_written_since_its_fork,
-         a_flood_is_cut_at_its_front, an_exception_is_told_once_and_whole, silence_keeps_nothing,
+         a_flood_is_cut_at_its_front, an_exception_is_told_once_and_whole, a_missing_return_is_named,
+         silence_keeps_nothing,
          it_is_shown_as_text_and_in_the_report, a_replay_streams_it]
 
 

@@ -61,7 +61,8 @@ for at in study["contacts"]:
 PY
     code 0 "$swerve" risk --store a.db --exposure e.json; cp out r.txt
     says r.txt "1 of 2 classes rest on figures that were not read"
-    says r.txt "without an exposure, in no rate: other (1 logical"
+    says r.txt "without an exposure, in no rate: other (1 logical scenario)"
+    says r.txt "not driven, though with an exposure, so taken to be like the others: not_there (1 logical scenario)"
 }
 
 plans_are_suites_that_run() {
