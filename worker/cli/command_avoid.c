@@ -36,6 +36,7 @@ struct avoid {
     struct models *models;
     struct open_runner open;
     struct outcome opened_for;
+    uint32_t main_lines; /* that passed or failed */
     uint32_t count;
     struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
 };
@@ -60,7 +61,11 @@ static enum status add_drive(void *context, const struct outcome *outcome, struc
     struct avoid *avoid = context;
     bool unsafe = !avoidance_is_safe(outcome->verdict, outcome->reasons, &outcome->metrics);
     if (outcome->branch_id[0] != '\0' || outcome->audit_of != 0 ||
-        outcome->verdict > VERDICT_FAIL || !(unsafe || avoid->harm)) {
+        outcome->verdict > VERDICT_FAIL) {
+        return STATUS_OK;
+    }
+    avoid->main_lines++;
+    if (!unsafe && !avoid->harm) {
         return STATUS_OK;
     }
     TRY(array_room(&avoid->drives, avoid->count, sizeof *avoid->drives, error));
@@ -249,7 +254,8 @@ static void print_drives(const struct avoid *avoid, const struct avoid_rates *ra
         text_print(stdout, "\nof %lld unsafe drive%s, avoidable once the hazard is in sight\n",
                    (long long)rates->unsafe, rates->unsafe == 1 ? "" : "s");
     } else if (rates->different == 0) {
-        text_print(stdout, "suite %s: no drive was unsafe\n", avoid->suite);
+        text_print(stdout, "suite %s: none of %u main lines was unsafe\n", avoid->suite,
+                   avoid->main_lines);
     }
     for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
         print_rate(avoidance_names[m], &rates->in_time[m]);

@@ -141,7 +141,7 @@ exit_1_gate_and_mismatch() {
     code 0 "$swerve" avoid --store gate.db --harm --json
     holds 'd["unsafe"] + d["safe"] == len(d["drives"]) > 0 and "rate" in d["harm"]["brake"]' out
     code 0 "$swerve" avoid --store gate.db
-    says out "no drive was unsafe"
+    says out "none of 1 main lines was unsafe"
     code 2 "$swerve" run hard.json --store gate.db --gate --gate-rate most
     # A planner whose answers differ from process to process cannot be replayed.
     cat >drift.py <<'PY'
