@@ -134,7 +134,9 @@ uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, i
     struct scene *scene = malloc(sizeof *scene);
     struct trace_tick at;
     uint32_t sight = UINT32_MAX;
+    uint32_t last = trace_reader_last_tick(&drive->reader, rollout);
     bool known = agent >= 0 && (uint32_t)agent < scenario->agent_count;
+    end_tick = end_tick < last ? end_tick : last; /* the store may have been edited */
     for (uint32_t t = 0; scene != NULL && known && t <= end_tick; t++) {
         if (!trace_reader_scene(&drive->reader, rollout, t, scene, &at) ||
             !visible_agent(scenario, scene, (uint32_t)agent)) {

@@ -227,7 +227,10 @@ static void find_hazard(const struct report *report, struct fanout *fanout)
     if (fanout->job->main >= 0) {
         const struct outcome *main = &report->summary->outcomes[fanout->job->main];
         int32_t rollout = report_drive_rollout(&report->drive, main);
-        if (rollout >= 0 && main->metrics.collision_count > 0) {
+        /* The store may have been edited: then it is nobody. */
+        bool known = fanout->scenario != NULL && main->metrics.collision_agent >= 0 &&
+                     (uint32_t)main->metrics.collision_agent < fanout->scenario->agent_count;
+        if (rollout >= 0 && known && main->metrics.collision_count > 0) {
             fanout->hazard = main->metrics.collision_agent;
             fanout->sight_tick = report_drive_sight(&report->drive, rollout, fanout->hazard,
                                                     main->metrics.collision_tick);

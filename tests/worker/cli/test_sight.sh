@@ -33,6 +33,15 @@ assert {kind for kind, _ in expected} == {"only", "at the fork,"}
 PY
 }
 
+edited_contacts_are_of_nobody() {
+    python3 -c 'import sqlite3; c = sqlite3.connect("a.db"); c.execute("UPDATE outcomes SET collision_agent = 200"); c.commit()'
+    code 0 "$swerve" report --store a.db --report r.html
+    ! grep -qF "in sight" r.html || fail "somebody is in sight who is not there"
+    python3 -c 'import sqlite3; c = sqlite3.connect("a.db")
+c.execute("UPDATE outcomes SET collision_agent = 0, collision_tick = 4294967295"); c.commit()'
+    code 0 timeout 30 "$swerve" report --store a.db --report r.html
+}
+
 # A planner that drives on, and after an edit one that stops: the drive that failed is no longer there to be swept.
 avoid_leaves_out_what_is_another_drive_now() {
     export PYTHONPATH="$root/scripts"
@@ -51,6 +60,7 @@ avoid_leaves_out_what_is_another_drive_now() {
 }
 
 t reports_know_what_avoid_knows
+t edited_contacts_are_of_nobody
 t avoid_leaves_out_what_is_another_drive_now
 echo "1..$count" >&3
 [ "$failed" = 0 ]
