@@ -299,6 +299,21 @@ static enum status make_rows(struct compare *compare, const struct samples *samp
 
 /* ---- measures and flips ---- */
 
+/* The largest difference that there can be, so that no interval of few scenarios goes beyond it. */
+static double difference_most(enum compare_measure measure)
+{
+    switch (measure) {
+    case COMPARE_SCORE:
+    case COMPARE_PROGRESS:
+    case COMPARE_COMFORT:
+        return 1.0;
+    case COMPARE_MIN_TTC:
+        return COMPARE_TTC_MOST_S;
+    default:
+        return INFINITY;
+    }
+}
+
 static void count_measure(struct compare *compare, const struct samples *samples,
                           enum compare_measure measure)
 {
@@ -338,7 +353,11 @@ static void count_measure(struct compare *compare, const struct samples *samples
     compare->measures[measure].a = cases > 0 ? a_sum / (double)cases : NAN;
     compare->measures[measure].b = cases > 0 ? b_sum / (double)cases : NAN;
     compare->measures[measure].cases = cases;
-    compare->measures[measure].difference = paired_mean(samples->means, clusters);
+    struct paired_mean difference = paired_mean(samples->means, clusters);
+    double most = difference_most(measure);
+    difference.low = fmax(difference.low, -most);
+    difference.high = fmin(difference.high, most);
+    compare->measures[measure].difference = difference;
 }
 
 static void list_flips(struct compare *compare)

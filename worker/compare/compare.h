@@ -63,6 +63,8 @@ int compare_rollout_order(const struct compare_rollout *a, const struct compare_
 
 /* ---- the comparison: compare.c ---- */
 
+#define COMPARE_TTC_MOST_S 3.0 /* how far the metric looks ahead */
+
 enum compare_measure {
     COMPARE_SCORE,
     COMPARE_PROGRESS,

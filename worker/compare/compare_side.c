@@ -9,7 +9,6 @@
 #include <string.h>
 
 enum { PLANNERS_NAMED = 8 };
-#define TTC_HORIZON_S 3.0
 
 int compare_rollout_order(const struct compare_rollout *a, const struct compare_rollout *b)
 {
@@ -45,8 +44,9 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
                     [COMPARE_PROGRESS] = metrics->progress,
                     [COMPARE_COMFORT] = metrics->comfort,
                     [COMPARE_MIN_DISTANCE] = metrics->min_distance_m,
-                    [COMPARE_MIN_TTC] =
-                        metrics->min_ttc_s > TTC_HORIZON_S ? TTC_HORIZON_S : metrics->min_ttc_s,
+                    [COMPARE_MIN_TTC] = metrics->min_ttc_s > COMPARE_TTC_MOST_S
+                                            ? COMPARE_TTC_MOST_S
+                                            : metrics->min_ttc_s,
                     [COMPARE_JERK] = metrics->jerk_max_mps3},
     };
     memcpy(rollout->scenario_id, outcome->scenario_id, sizeof rollout->scenario_id);

@@ -137,6 +137,26 @@ static void equal_sides_have_no_flips(void)
     compare_finish(&compare);
 }
 
+/* Eight scenarios of which five change: the interval of a score stays within what scores can do. */
+static void intervals_stay_within_the_possible(void)
+{
+    clear();
+    for (int i = 0; i < 8; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "s%02d", i);
+        add(&made_a, id, "", 1, VERDICT_PASS);
+        add(&made_b, id, "", 1, i < 5 ? VERDICT_FAIL : VERDICT_PASS);
+        made_a.rollouts[i].measure[COMPARE_SCORE] = 0.96;
+        made_b.rollouts[i].measure[COMPARE_SCORE] = i < 5 ? 0.0 : 0.99;
+    }
+    struct compare compare = compared();
+    struct paired_mean score = compare.measures[COMPARE_SCORE].difference;
+    EXPECT_NEAR(score.value, (5 * -0.96 + 3 * 0.03) / 8, 1e-12);
+    EXPECT(score.low >= -1.0 && score.low < score.value);
+    EXPECT(score.high <= 1.0 && score.high > score.value);
+    compare_finish(&compare);
+}
+
 static double draw(uint32_t a, uint32_t b)
 {
     return rng_uniform(21, RNG_STREAM_TEST, a, b);
@@ -201,5 +221,6 @@ int main(int argc, char **argv)
         return print_power();
     }
     return TEST_RUN(TEST(joins_what_belongs_together), TEST(regressions_are_told),
-                    TEST(equal_sides_have_no_flips), TEST(errors_are_rare_and_effects_found));
+                    TEST(equal_sides_have_no_flips), TEST(intervals_stay_within_the_possible),
+                    TEST(errors_are_rare_and_effects_found));
 }
