@@ -20,6 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* Of all files that a planner names: whoever submits chooses the names, and hashing has no
+ * deadline. */
+#define PLANNER_FILES_BYTES_MAX (UINT64_C(16) << 30)
+
 #define GUARDED "guarded+"
 #define SEEN "seen+"
 
@@ -234,18 +238,29 @@ static void hash_part(struct sha256 *hash, const char *kind, const void *data, s
     sha256_update(hash, data, bytes);
 }
 
-static enum status hash_file(struct sha256 *hash, const char *path, struct error *error)
+/* As many bytes as the file has when it is opened: what grows while it is read, or says that it has
+ * none and gives some (files of /proc), comes to an end. *left_bytes: what may still be read. */
+static enum status hash_file(struct sha256 *hash, const char *path, uint64_t *left_bytes,
+                             struct error *error)
 {
     size_t bytes = 0;
     int fd = -1;
     if (file_open(path, &fd, &bytes, error) != STATUS_OK) {
         return error_prefix(error, "planner file");
     }
+    if (bytes > *left_bytes) {
+        close(fd);
+        return error_set(error, STATUS_LIMIT,
+                         "planner file %s: has %zu bytes; a planner may name files of %llu GiB in "
+                         "all",
+                         path, bytes, (unsigned long long)(PLANNER_FILES_BYTES_MAX >> 30));
+    }
+    *left_bytes -= bytes;
     struct sha256 content;
     sha256_init(&content);
     uint8_t block[1 << 15];
     ssize_t got;
-    while ((got = read(fd, block, sizeof block)) != 0) {
+    while (bytes > 0 && (got = read(fd, block, bytes < sizeof block ? bytes : sizeof block)) != 0) {
         if (got < 0 && errno == EINTR) {
             continue;
         }
@@ -255,6 +270,7 @@ static enum status hash_file(struct sha256 *hash, const char *path, struct error
             return error_set(error, STATUS_IO, "planner file %s: %s", path, strerror(code));
         }
         sha256_update(&content, block, (size_t)got);
+        bytes -= (size_t)got;
     }
     close(fd);
     uint8_t digest[SHA256_BYTES];
@@ -267,13 +283,14 @@ static enum status hash_command(struct sha256 *hash, const char *command, struct
 {
     struct planner_argv words;
     char path[LIMIT_PATH_BYTES];
+    uint64_t left_bytes = PLANNER_FILES_BYTES_MAX;
     TRY(planner_argv_parse(command, &words, error));
     TRY(planner_program_find(words.argv[0], path, error));
-    TRY(hash_file(hash, path, error));
+    TRY(hash_file(hash, path, &left_bytes, error));
     for (uint32_t i = 0; i < words.count; i++) {
         hash_part(hash, "word", words.argv[i], strlen(words.argv[i]));
         if (i > 0 && is_regular(words.argv[i])) {
-            TRY(hash_file(hash, words.argv[i], error));
+            TRY(hash_file(hash, words.argv[i], &left_bytes, error));
         }
     }
     return STATUS_OK;
@@ -285,6 +302,7 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
     TRY(planner_spec_check(text, error));
     TRY(planner_spec_parse(text, &spec, error));
     enum status status = STATUS_OK;
+    uint64_t left_bytes = PLANNER_FILES_BYTES_MAX;
     struct sha256 hash;
     sha256_init(&hash);
     switch (spec.kind) {
@@ -294,7 +312,7 @@ enum status planner_identity(const char *text, char hex[SHA256_HEX_BYTES], struc
         break;
     case PLANNER_SPEC_PLUGIN:
         hash_part(&hash, "plugin", "", 0);
-        status = hash_file(&hash, spec.target, error);
+        status = hash_file(&hash, spec.target, &left_bytes, error);
         break;
     case PLANNER_SPEC_EXEC:
         hash_part(&hash, "exec", "", 0);

@@ -184,6 +184,27 @@ static void identities_differ(void)
     }
 }
 
+/* Whoever submits names the files, and workers read them without a deadline. */
+static void files_that_are_named_are_bounded(void)
+{
+    char large[] = "/tmp/swerve-planner-large-XXXXXX";
+    char spec[256];
+    char hash[SHA256_HEX_BYTES];
+    struct error error = {0};
+    int fd = mkstemp(large);
+    EXPECT(fd >= 0);
+    /* A hole takes no room, nor time where it is not read. */
+    EXPECT(ftruncate(fd, (off_t)1 << 40) == 0);
+    close(fd);
+    snprintf(spec, sizeof spec, "exec:sh -c true %s", large);
+    EXPECT_INT(planner_identity(spec, hash, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, large);
+    EXPECT_CONTAINS(error.text, "16 GiB in all");
+    snprintf(spec, sizeof spec, "plugin:%s", large);
+    EXPECT_INT(planner_identity(spec, hash, &error), STATUS_LIMIT);
+    unlink(large);
+}
+
 /* ---- plugins ---- */
 
 static enum status open_plugin(const char *path, const char *config, struct planner **planner,
@@ -329,7 +350,7 @@ int main(void)
 {
     return TEST_RUN(TEST(specs_are_checked), TEST(command_lines_are_split),
                     TEST(identity_follows_content), TEST(identities_differ),
-                    TEST(example_plugin_drives), TEST(wrong_plugins_are_refused),
-                    TEST(a_plugin_of_version_1_runs_unchanged), TEST(host_survives_a_bad_plugin),
-                    TEST(a_trial_outlives_the_plugin));
+                    TEST(files_that_are_named_are_bounded), TEST(example_plugin_drives),
+                    TEST(wrong_plugins_are_refused), TEST(a_plugin_of_version_1_runs_unchanged),
+                    TEST(host_survives_a_bad_plugin), TEST(a_trial_outlives_the_plugin));
 }
