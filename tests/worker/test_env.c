@@ -456,10 +456,31 @@ static void a_drawing_is_what_was_seen(void)
     suite_destroy(suite);
 }
 
+/* A state has the scenario and the world of its handle, which another's rows know nothing of. */
+static void a_state_of_another_handle_is_refused(void)
+{
+    struct swerve_env *env = open_env(1, 1, 0);
+    struct swerve_env *other = open_env(2, 1, 0);
+    struct swerve_env_state *state = NULL;
+    char text[512] = "";
+    reset(env, 0, 2, 5);
+    ok(swerve_env_save(env, 0, &state, text, sizeof text), text);
+    expect_refused(swerve_env_restore(other, state, 1, text, sizeof text), STATUS_USAGE, text,
+                   "another's");
+    struct swerve_env_rows rows;
+    swerve_env_rows(other, &rows);
+    EXPECT_INT(rows.end[1], SWERVE_ENV_EMPTY);
+    ok(swerve_env_restore(env, state, 0, text, sizeof text), text);
+    swerve_env_state_free(env, state);
+    swerve_env_close(other);
+    swerve_env_close(env);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(drives_equal_the_runners), TEST(a_copy_goes_on_as_its_source),
                     TEST(threads_and_index_do_not_matter),
                     TEST(documents_have_points_in_every_locale), TEST(what_cannot_be_opened),
-                    TEST(what_cannot_be_done_changes_nothing), TEST(a_drawing_is_what_was_seen));
+                    TEST(what_cannot_be_done_changes_nothing),
+                    TEST(a_state_of_another_handle_is_refused), TEST(a_drawing_is_what_was_seen));
 }

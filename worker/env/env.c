@@ -20,6 +20,7 @@
 #define STEER_LIMIT_RAD 2.0
 
 struct swerve_env_state {
+    const struct swerve_env *env; /* whose scenarios and world it is of */
     struct env_drive drive;
     void *world_state;
     uint32_t scenario;
@@ -395,6 +396,7 @@ static enum status save_env(struct swerve_env *env, uint32_t from, struct swerve
     TRY(check_goes_on(env, from, error));
     struct swerve_env_state *state = calloc(1, sizeof *state);
     TRY(memory_check(state, error, "environments: out of memory"));
+    state->env = env;
     state->scenario = env->rows.scenario[from];
     state->world_state = malloc(env->ops->slot_state_bytes(env->world));
     enum status status =
@@ -422,6 +424,12 @@ static enum status restore_env(struct swerve_env *env, struct swerve_env_state *
 {
     struct env_drive copy;
     TRY(check_index(env, to, error));
+    if (state->env != env) {
+        return error_set(error, STATUS_USAGE,
+                         "environment %u: expected a state that was saved with this handle, found "
+                         "another's",
+                         to);
+    }
     TRY(env_drive_copy(env, &state->drive, to, &copy, error));
     env_drive_drop(env, to);
     env->ops->slot_restore(env->world, to, state->world_state); /* which consumes it */
