@@ -489,7 +489,11 @@ def _file_hash(path):
 def _loaded(files):
     """SHA-256 over names and contents of modules and files; "" for none. Places do not count."""
     lines = [f"module {name} {_file_hash(path)}" for name, path in _own_modules().items()]
-    lines += [f"file {os.path.basename(path)} {_file_hash(path)}" for path in files]
+    names = [os.path.basename(path) for path in files]
+    for i, path in enumerate(files):
+        # Of several with one name each counts in its place: what changes places is another planner.
+        place = names[: i + 1].count(names[i])
+        lines.append(f"file {names[i]} {_file_hash(path)}" + (f" {place}" if place > 1 else ""))
     return hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest() if lines else ""
 
 

@@ -82,6 +82,18 @@ def an_edited_data_file_is_another_planner():
     assert known()
 
 
+def files_of_one_name_are_told_apart():
+    for folder, text in (("left", "1"), ("right", "2")):
+        os.mkdir(folder)
+        write(f"{folder}/weights.bin", text)
+    write("two.py", PLANNER.replace('"weights.txt"', '"left/weights.bin", "right/weights.bin"'))
+    assert not known(planner="exec:python3 two.py", store="b.db")
+    assert known(planner="exec:python3 two.py", store="b.db")
+    write("left/weights.bin", "2")
+    write("right/weights.bin", "1")
+    assert not known(planner="exec:python3 two.py", store="b.db"), "they changed places"
+
+
 def a_late_import_does_not_count_and_is_said():
     write("late.py", "# edited\n")
     assert known()
@@ -131,7 +143,7 @@ def the_start_limit_is_ours_and_named():
 
 
 TESTS = [the_same_planner_is_not_driven_again, an_edited_import_is_another_planner, a_moved_import_is_the_same,
-         an_edited_data_file_is_another_planner, a_late_import_does_not_count_and_is_said,
+         an_edited_data_file_is_another_planner, files_of_one_name_are_told_apart, a_late_import_does_not_count_and_is_said,
          fresh_drives_again_to_the_same_end, jobs_of_another_version_are_refused, replay_knows_versions,
          a_planner_for_elsewhere_is_submitted, the_start_limit_is_ours_and_named]
 
