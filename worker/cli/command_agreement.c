@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/text.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -123,6 +124,10 @@ static enum status check_options(struct capacity_command *command, struct error 
     if (command->students > WORKERS_MAX || command->teachers > WORKERS_MAX) {
         return error_set(error, STATUS_USAGE, "expected at most %d workers", WORKERS_MAX);
     }
+    if (command->gate && (command->students == 0 || command->teachers == 0)) {
+        return error_set(error, STATUS_USAGE,
+                         "--gate: expected --students and --teachers, which make a load");
+    }
     if (command->audit_rate == NULL) {
         return STATUS_OK;
     }
@@ -181,6 +186,10 @@ static int tell(struct capacity_command *command)
         code = cli_print_json(capacity_json(&capacity));
     } else {
         capacity_print(&capacity, stdout);
+    }
+    if (code == 0 && command->gate && isnan(capacity.load)) {
+        text_print(stderr, "swerve: --gate: no job of a student and of the teacher was measured\n");
+        return 1; /* what nobody measured has not passed */
     }
     return code == 0 && command->gate && capacity.load > 1.0 ? 1 : code;
 }

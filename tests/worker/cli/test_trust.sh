@@ -179,6 +179,10 @@ the_teacher_keeps_up_or_it_is_said() {
     holds '0 < d["frozen_share"] < 1' out
     holds 'abs(d["teachers_per_student"] - d["frozen_share"] / (1 - d["frozen_share"]) * d["cost_ratio"]) < 1e-9' out
     code 2 "$swerve" capacity --store pairs.db --audit-rate 2
+    code 2 "$swerve" capacity --store pairs.db --gate
+    says err "expected --students and --teachers"
+    code 0 "$swerve" run rainy.json --world object --store unmeasured.db
+    code 1 "$swerve" capacity --store unmeasured.db --students 1 --teachers 1 --gate
 }
 what_they_differ_on_is_a_suite() {
     code 0 "$swerve" agreement --store pairs.db --disagreements differ
