@@ -100,6 +100,9 @@ def examples_agree():
     for name, planner, options in [("here", f"plugin:{PLUGIN}", ("--planner-sandbox", "off")),
                                    ("apart", f"plugin:{PLUGIN}", ("--planner-sandbox", "on")),
                                    ("python", f"exec:python3 {ROOT}/scripts/examples/objects.py", ())]:
+        if name == "apart" and INSTRUMENTED:
+            print("# not tested: a sandboxed plugin may not reserve the addresses that a sanitizer wants")
+            continue
         if name == "apart" and subprocess.run(["unshare", "-Ur", "true"], capture_output=True).returncode != 0:
             print("# not tested: this machine has no sandbox")
             continue
@@ -147,6 +150,8 @@ def bad_trajectories_end_their_rollout():
         assert sentences[row["scenario_id"]] in row["error"], (row["scenario_id"], row["error"])
 
 
+program = pathlib.Path(SWERVE).read_bytes()
+INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 ENVIRONMENT = dict(os.environ, PYTHONPATH=str(ROOT / "scripts"))
 TESTS = [examples_agree, outcomes_say_what_was_given, python_planners_see_lists, bad_trajectories_end_their_rollout]
 sys.argv[3] = os.path.realpath(sys.argv[3])
