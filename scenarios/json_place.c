@@ -139,8 +139,7 @@ size_t json_place_offset(const char *text, size_t bytes, const char *path, const
     }
     char member[JSON_PLACE_PATH_BYTES];
     if (name != NULL && name_bytes > 0 && name_bytes < sizeof member) {
-        memcpy(member, name, name_bytes);
-        member[name_bytes] = '\0';
+        snprintf(member, sizeof member, "%.*s", (int)name_bytes, name);
         place = enter_member(&walk, member, &key_at) == name_bytes ? key_at : place;
     }
     return place < bytes ? place : bytes;
