@@ -70,7 +70,7 @@ static void pools_run_side_by_side(void)
 
 /* ---- in a store ---- */
 
-static int64_t time_ns = NS_PER_S;
+static _Atomic int64_t time_ns = NS_PER_S; /* the store's committing thread reads it too */
 
 static int64_t test_now(void *context)
 {
