@@ -22,7 +22,7 @@ static const struct format {
     {"csv", SOURCE_TABLE, export_csv},     {"jsonl", SOURCE_TABLE, export_rows},
     {"parquet", SOURCE_TABLE, NULL},       {"arrow", SOURCE_TABLE, NULL},
     {"junit", SOURCE_SUITE, export_junit}, {"markdown", SOURCE_SUITE, export_markdown},
-    {"mcap", SOURCE_OUTCOME, NULL},
+    {"mcap", SOURCE_OUTCOME, NULL},        {"osi", SOURCE_OUTCOME, NULL},
 };
 
 struct export_options {
@@ -47,10 +47,11 @@ static enum status check_options(const struct export_options *options, const str
                                  struct error *error)
 {
     if (format == NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "--format: expected csv, jsonl, parquet, arrow, junit, markdown or mcap, "
-                         "found \"%s\"",
-                         options->format != NULL ? options->format : "");
+        return error_set(
+            error, STATUS_USAGE,
+            "--format: expected csv, jsonl, parquet, arrow, junit, markdown, mcap or osi, "
+            "found \"%s\"",
+            options->format != NULL ? options->format : "");
     }
     if ((format->source == SOURCE_OUTCOME) != (options->outcome != 0)) {
         return error_set(error, STATUS_USAGE,
@@ -90,7 +91,10 @@ static enum status write_format(const struct export_options *options, const stru
         return export_arrow(request, format->name, path, error);
     }
     enum status status = cli_outcome_find(request->store, options->outcome, &outcome, error);
-    return status == STATUS_OK ? export_mcap(request, &outcome, error) : status;
+    bool osi = strcmp(format->name, "osi") == 0;
+    THEN(status,
+         osi ? export_osi(request, &outcome, error) : export_mcap(request, &outcome, error));
+    return status;
 }
 
 struct chosen {
@@ -140,7 +144,7 @@ int command_export(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
         {"--suite", "ID", "only this suite's (junit, markdown: else the newest)",
          .text = &options.suite},
-        {"--format", "NAME", "csv, jsonl, parquet, arrow, junit, markdown, mcap",
+        {"--format", "NAME", "csv, jsonl, parquet, arrow, junit, markdown, mcap, osi",
          .text = &options.format},
         {"--output", "FILE", "where to write, also -o; csv, jsonl, junit, markdown: else stdout",
          .text = &options.output},
@@ -150,7 +154,7 @@ int command_export(int argc, char **argv)
         "[OUTCOME] --format NAME [-o FILE]",
         "Outcomes as a table (csv, jsonl, parquet, arrow), a suite for a CI system (junit, "
         "markdown),\n"
-        "or the drive of one OUTCOME (mcap).",
+        "or the drive of one OUTCOME (mcap, osi).",
         rows,
         COUNT_OF(rows),
         0,

@@ -1,9 +1,11 @@
 /*
- * Streams of exports: files that take their name when they are whole, and failures.
+ * Streams of exports: files that take their name when they are whole, and failures. What formats of
+ * one drive share: its recording, borders of lanes.
  */
 #include "worker/export/export.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,4 +46,28 @@ enum status export_stream_check(const struct export_request *request, struct err
                          errno != 0 ? strerror(errno) : "the stream has failed");
     }
     return STATUS_OK;
+}
+
+enum status export_drive_open(struct report_drive *drive, struct store *store,
+                              const struct outcome *outcome, int32_t *rollout, struct error *error)
+{
+    TRY(report_drive_open(drive, store, outcome, error));
+    *rollout = report_drive_rollout(drive, outcome);
+    if (*rollout < 0) {
+        return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
+                         (long long)outcome->id);
+    }
+    return STATUS_OK;
+}
+
+struct vec2 export_lane_border(const struct lane *lane, uint32_t point, double side)
+{
+    const struct vec2 *line = lane->centre_line;
+    uint32_t a = point > 0 ? point - 1 : 0;
+    uint32_t b = point + 1 < lane->point_count ? point + 1 : point;
+    double x_m = line[b].x_m - line[a].x_m;
+    double y_m = line[b].y_m - line[a].y_m;
+    double length_m = hypot(x_m, y_m);
+    double shift = length_m > 0 ? side * lane->width_m[point] / 2 / length_m : 0;
+    return (struct vec2){line[point].x_m - y_m * shift, line[point].y_m + x_m * shift};
 }

@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "schemas/outcome.h"
 #include "store/api/store.h"
+#include "worker/report/report_drive.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -55,6 +56,11 @@ enum status export_markdown(const struct export_request *request, struct error *
 enum status export_mcap(const struct export_request *request, const struct outcome *outcome,
                         struct error *error);
 
+/* ASAM OSI trace file (.osi) of one outcome: a GroundTruth message per tick, with ego as the host
+ * vehicle, agents, lanes and boundaries, signals and conditions. */
+enum status export_osi(const struct export_request *request, const struct outcome *outcome,
+                       struct error *error);
+
 /* Arrow IPC file ("arrow") or Parquet, through Python and pyarrow. DEVICE: neither python3 nor
  * pyarrow is there, with a sentence that says what to install. */
 enum status export_arrow(const struct export_request *request, const char *format, const char *path,
@@ -64,5 +70,13 @@ enum status export_arrow(const struct export_request *request, const char *forma
 
 /* IO with the place when the stream has failed. */
 enum status export_stream_check(const struct export_request *request, struct error *error);
+
+/* The recorded drive of an outcome and which rollout of its job it is. NOT_FOUND: no trace was
+ * kept. To be closed after failures too. */
+enum status export_drive_open(struct report_drive *drive, struct store *store,
+                              const struct outcome *outcome, int32_t *rollout, struct error *error);
+
+/* A point of a lane's left (side 1) or right (-1) border: its centre line moved to that side. */
+struct vec2 export_lane_border(const struct lane *lane, uint32_t point, double side);
 
 #endif

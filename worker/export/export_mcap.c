@@ -141,14 +141,8 @@ static void put_border(FILE *out, const struct lane *lane, double side)
     put_pose(out, &origin, 0);
     fputs(",\"thickness\":0.12,\"scale_invariant\":false,\"points\":[", out);
     for (uint32_t i = 0; i < lane->point_count; i++) {
-        uint32_t a = i > 0 ? i - 1 : 0;
-        uint32_t b = i + 1 < lane->point_count ? i + 1 : i;
-        double x_m = lane->centre_line[b].x_m - lane->centre_line[a].x_m;
-        double y_m = lane->centre_line[b].y_m - lane->centre_line[a].y_m;
-        double length_m = hypot(x_m, y_m);
-        double shift = length_m > 0 ? side * lane->width_m[i] / 2 / length_m : 0;
-        fprintf(out, "%s{\"x\":%.9g,\"y\":%.9g,\"z\":0}", i > 0 ? "," : "",
-                lane->centre_line[i].x_m - y_m * shift, lane->centre_line[i].y_m + x_m * shift);
+        struct vec2 point = export_lane_border(lane, i, side);
+        fprintf(out, "%s{\"x\":%.9g,\"y\":%.9g,\"z\":0}", i > 0 ? "," : "", point.x_m, point.y_m);
     }
     fputs("],", out);
     put_colour(out, (struct colour){0.75, 0.75, 0.75});
@@ -403,14 +397,8 @@ enum status export_mcap(const struct export_request *request, const struct outco
     struct drive *drive = calloc(1, sizeof *drive);
     TRY(memory_check(drive, error, "export: out of memory"));
     drive->outcome = outcome;
-    enum status status = report_drive_open(&drive->from, request->store, outcome, error);
-    if (status == STATUS_OK) {
-        drive->rollout = report_drive_rollout(&drive->from, outcome);
-        if (drive->rollout < 0) {
-            status = error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
-                               (long long)outcome->id);
-        }
-    }
+    enum status status =
+        export_drive_open(&drive->from, request->store, outcome, &drive->rollout, error);
     THEN(status, write_file(drive, request, error));
     report_drive_close(&drive->from);
     free(drive);
