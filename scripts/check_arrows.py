@@ -46,7 +46,8 @@ ROOMS = {
     # The program.
     "worker/tracker": ["schemas"],
     "worker/wire": ["schemas"],
-    "worker/planner": ["worker/tracker", "worker/wire"],
+    "worker/planner/builtin": ["schemas"],
+    "worker/planner": ["worker/planner/builtin", "worker/tracker", "worker/wire"],
     "worker/given": ["engine/sensors"],
     "worker/score": ["engine/sensors"],
     "worker/models": ["engine/bench"],

@@ -23,11 +23,13 @@ PATTERNS = [
     "schemas/scene.h",
     "schemas/trace.h",
     "worker/models/health*.[ch]",
-    "worker/planner/*.[ch]",
+    "worker/given/*.[ch]",
+    "worker/planner/**/*.[ch]",
     "worker/run/actuation.[ch]",
     "worker/run/rollout.[ch]",
     "worker/run/runner*.[ch]",
     "worker/score/*.[ch]",
+    "worker/tracker/*.[ch]",
 ]
 # A comment, or a literal that may hold what looks like one.
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)

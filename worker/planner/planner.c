@@ -8,7 +8,7 @@
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 #include "worker/planner/planner_exec.h"
 #include "worker/planner/planner_history.h"
 #include "worker/planner/planner_host.h"

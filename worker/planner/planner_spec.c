@@ -9,7 +9,7 @@
 #include "worker/planner/planner_spec.h"
 
 #include "worker/planner/planner.h"
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include "base/file.h"
 

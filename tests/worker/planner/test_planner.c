@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "tests/harness.h"
 #include "worker/planner/planner.h"
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 

@@ -5,7 +5,7 @@
  *
  * A log is copied at reset and shared by forks (counted), so a fork costs nothing.
  */
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include "base/check.h"
 #include "base/dmath.h"

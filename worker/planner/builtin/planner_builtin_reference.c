@@ -2,7 +2,7 @@
  * builtin:reference, the planner that Swerve's own suites are driven with: pure pursuit along the
  * route, the Intelligent Driver Model, and emergency braking, on what it sees in the BEV grid only.
  *
- * Each tick: update the tracks (worker/planner/planner_perception.h); find the speed that limits,
+ * Each tick: update the tracks (worker/planner/builtin/planner_perception.h); find the speed that limits,
  * curves, visibility and hiding places allow; find the acceleration that every object in ego's
  * path, or about to cross it, asks for; take the lowest; go there within comfortable jerk, unless
  * it is an emergency. It steers round a standing obstacle where its own direction of travel has
@@ -12,8 +12,8 @@
  */
 #include "base/dmath.h"
 #include "schemas/observation.h"
-#include "worker/planner/planner_builtin.h"
-#include "worker/planner/planner_perception.h"
+#include "worker/planner/builtin/planner_builtin.h"
+#include "worker/planner/builtin/planner_perception.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,8 +12,8 @@
  * Nothing but the grid and ego's odometry is used: no true objects. Fixed memory, no pointers: a
  * fork is a copy.
  */
-#ifndef SWERVE_WORKER_PLANNER_PLANNER_PERCEPTION_H
-#define SWERVE_WORKER_PLANNER_PLANNER_PERCEPTION_H
+#ifndef SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_PERCEPTION_H
+#define SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_PERCEPTION_H
 
 #include "schemas/planner.h"
 

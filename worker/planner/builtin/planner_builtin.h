@@ -4,8 +4,8 @@
  * Everything here computes with base/dmath.h in a fixed order, keeps its memory in one fixed-size
  * record per session (a fork copies the record), and looks at nothing but the observation.
  */
-#ifndef SWERVE_WORKER_PLANNER_PLANNER_BUILTIN_H
-#define SWERVE_WORKER_PLANNER_PLANNER_BUILTIN_H
+#ifndef SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_BUILTIN_H
+#define SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_BUILTIN_H
 
 #include "schemas/planner.h"
 

@@ -8,7 +8,7 @@
  * goes on as it does: one that crosses counts as standing where it enters. So does the stop line
  * of a signal that tells it to stop. Memory is fixed per session and written at reset alone.
  */
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include "base/check.h"
 #include "base/dmath.h"

@@ -2,7 +2,7 @@
  * Parts that the builtin planners share: their table, reading a config text, and lane keeping by
  * pure pursuit on the route points of an observation. Pure functions.
  */
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include "base/check.h"
 #include "base/dmath.h"

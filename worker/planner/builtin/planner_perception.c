@@ -5,11 +5,11 @@
  * The grid is mostly empty, so rows are skipped eight cells at a time and only occupied cells are
  * projected. Loops run in row, column and track order; no step depends on anything but the session.
  */
-#include "worker/planner/planner_perception.h"
+#include "worker/planner/builtin/planner_perception.h"
 
 #include "base/dmath.h"
 #include "schemas/observation.h"
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include <math.h>
 #include <string.h>

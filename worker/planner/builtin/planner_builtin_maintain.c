@@ -3,7 +3,7 @@
  * constant comfortable rate until it stands. Both keep the lane. They are the two baselines that
  * every planner is compared with: did it do better than doing nothing, and than just stopping?
  */
-#include "worker/planner/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include "base/dmath.h"
 
