@@ -2,11 +2,11 @@
  * builtin:reference, the planner that Swerve's own suites are driven with: pure pursuit along the
  * route, the Intelligent Driver Model, and emergency braking, on what it sees in the BEV grid only.
  *
- * Each tick: update the tracks (worker/planner/builtin/planner_perception.h); find the speed that limits,
- * curves, visibility and hiding places allow; find the acceleration that every object in ego's
- * path, or about to cross it, asks for; take the lowest; go there within comfortable jerk, unless
- * it is an emergency. It steers round a standing obstacle where its own direction of travel has
- * room. It waits for signals at their stop lines.
+ * Each tick: update the tracks (worker/planner/builtin/planner_perception.h); find the speed that
+ * limits, curves, visibility and hiding places allow; find the acceleration that every object in
+ * ego's path, or about to cross it, asks for; take the lowest; go there within comfortable jerk,
+ * unless it is an emergency. It steers round a standing obstacle where its own direction of travel
+ * has room. It waits for signals at their stop lines.
  *
  * Comfort stays inside nuPlan's bounds (longitudinal -4.05 .. 2.40 m/s2, jerk 4.13 m/s3).
  */

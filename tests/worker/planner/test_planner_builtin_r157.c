@@ -1,0 +1,333 @@
+/*
+ * Goal: builtin:r157 drives as the models of UN R157 do, and forks and repeats to the bit.
+ * Method: cut-ins that the models' authors' own program drove (tests/vectors/r157_jrc.txt), tick by
+ * tick; and on a straight road what the regulation says in words: who wanders is left alone, a
+ * leader's hard braking and a cut-out are reacted to after 0.4 s and 0.75 s, not before.
+ */
+#include "tests/harness.h"
+
+#include "base/check.h"
+#include "base/dmath.h"
+#include "worker/planner/planner.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { ROWS_MAX = 80 };
+
+#define EGO_LENGTH_M 4.3
+#define EGO_WIDTH_M 1.9
+
+struct road {
+    struct planner *planner;
+    struct swerve_route_point route[SWERVE_ROUTE_POINTS];
+    uint32_t tick;
+};
+
+static void road_reset(struct road *road, uint32_t session, enum swerve_objects_source source,
+                       enum status wanted)
+{
+    struct error error = {0};
+    const struct swerve_episode episode = {.session = session,
+                                           .ego_length_m = EGO_LENGTH_M,
+                                           .ego_width_m = EGO_WIDTH_M,
+                                           .ego_wheelbase_m = 2.8,
+                                           .objects_source = (uint32_t)source};
+    EXPECT_INT(planner_reset(road->planner, &episode, &error), wanted);
+}
+
+static void road_open(struct road *road, const char *spec, double limit_mps)
+{
+    struct planner_config config = {.session_count = 2};
+    struct error error = {0};
+    *road = (struct road){0};
+    EXPECT_OK(planner_open(spec, &config, &road->planner, &error), error);
+    for (uint32_t i = 0; i < SWERVE_ROUTE_POINTS; i++) {
+        road->route[i] = (struct swerve_route_point){.x_m = (float)(4.0 * i),
+                                                     .speed_limit_mps = (float)limit_mps,
+                                                     .left_m = 1.75f,
+                                                     .right_m = 1.75f};
+    }
+    road_reset(road, 0, SWERVE_OBJECTS_SEEN, STATUS_OK);
+}
+
+static double road_accel(struct road *road, uint32_t session, double x_m, double speed_mps,
+                         double accel_mps2, const struct swerve_object *objects, uint32_t count)
+{
+    const struct swerve_observation seen = {.session = session,
+                                            .tick = road->tick,
+                                            .x_m = x_m,
+                                            .speed_mps = speed_mps,
+                                            .accel_mps2 = accel_mps2,
+                                            .route_count = SWERVE_ROUTE_POINTS,
+                                            .route = road->route};
+    struct swerve_surroundings around = {
+        .objects_source = SWERVE_OBJECTS_SEEN, .object_count = count, .objects = objects};
+    struct swerve_action action;
+    uint8_t failed = 0;
+    struct error error = {0};
+    EXPECT_OK(planner_plan(road->planner, 1, &seen, &around, &action, &failed, &error), error);
+    EXPECT(failed == 0 && action.steer_rad == 0.0);
+    return action.accel_mps2;
+}
+
+static struct swerve_object car_at(double x_m, double y_m, double vx_mps, double vy_mps)
+{
+    return (struct swerve_object){.id = 7,
+                                  .length_m = EGO_LENGTH_M,
+                                  .width_m = EGO_WIDTH_M,
+                                  .height_m = 1.5,
+                                  .x_m = x_m,
+                                  .y_m = y_m,
+                                  .vx_mps = vx_mps,
+                                  .vy_mps = vy_mps};
+}
+
+/* ---- the authors' program ---- */
+
+struct row {
+    double ego_m, ego_mps, x_m, y_m, vx_mps, vy_mps, accel_mps2;
+};
+
+/* Drives one case by what the program saw; the largest difference of the answers. */
+static double follow(const char *spec, const struct row *rows, uint32_t count)
+{
+    struct road road;
+    double worst = 0.0;
+    double accel_mps2 = 0.0;
+    road_open(&road, spec, 0.0);
+    /* One tick before the first row, so that the lane that the other comes from is known. */
+    const struct row *first = &rows[0];
+    struct swerve_object before = car_at(first->x_m - 0.1 * first->vx_mps,
+                                         first->y_m - 0.1 * first->vy_mps, first->vx_mps, 0);
+    road_accel(&road, 0, first->ego_m - 0.1 * first->ego_mps, first->ego_mps, 0.0, &before, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct row *at = &rows[i];
+        struct swerve_object other = car_at(at->x_m, at->y_m, at->vx_mps, at->vy_mps);
+        road.tick++;
+        double answer = road_accel(&road, 0, at->ego_m, at->ego_mps, accel_mps2, &other, 1);
+        worst = dmath_max(worst, fabs(answer - at->accel_mps2));
+        accel_mps2 = at->accel_mps2;
+    }
+    planner_close(road.planner);
+    return worst;
+}
+
+static void models_equal_their_authors_program(void)
+{
+    static const char *const specs[] = {"builtin:r157?cruise=0&aeb=0",
+                                        "builtin:r157?cruise=0&fsm=1"};
+    FILE *file = fopen(R157_VECTORS, "r");
+    uint32_t model;
+    uint32_t count;
+    uint32_t cases[2] = {0};
+    double worst[2] = {0};
+    EXPECT(file != NULL);
+    while (fscanf(file, " case %u %u", &model, &count) == 2) {
+        struct row rows[ROWS_MAX];
+        EXPECT(model < 2 && count > 0 && count <= ROWS_MAX);
+        for (uint32_t i = 0; i < count; i++) {
+            struct row *row = &rows[i];
+            EXPECT_INT(fscanf(file, "%lf %lf %lf %lf %lf %lf %lf", &row->ego_m, &row->ego_mps,
+                              &row->x_m, &row->y_m, &row->vx_mps, &row->vy_mps, &row->accel_mps2),
+                       7);
+        }
+        double difference = follow(specs[model], rows, count);
+        if (difference > 1e-5) {
+            printf("# model %u, case %u of %u ticks: %.4f m/s2\n", model, cases[model], count,
+                   difference);
+        }
+        worst[model] = dmath_max(worst[model], difference);
+        cases[model]++;
+    }
+    EXPECT(feof(file));
+    fclose(file);
+    EXPECT(cases[0] >= 20 && cases[1] >= 18);
+    for (int i = 0; i < 2; i++) {
+        printf("# %s: %u cases, largest difference %.1e m/s2\n", specs[i], cases[i], worst[i]);
+        EXPECT(worst[i] < 1e-5);
+    }
+}
+
+/* ---- what the regulation says in words ---- */
+
+enum { EVENT_TICK = 20, TICKS = 60 };
+
+/* What the other one does from EVENT_TICK on. */
+struct event {
+    struct swerve_object other; /* before; y or x as it would be at tick 0 */
+    double brake_mps2, drift_mps, drift_m;
+};
+
+static void event_step(const struct event *event, uint32_t tick, struct swerve_object *other)
+{
+    double since_s = tick < EVENT_TICK ? 0.0 : 0.1 * (tick - EVENT_TICK);
+    double limit_s = event->brake_mps2 > 0.0 ? event->other.vx_mps / event->brake_mps2 : 0.0;
+    double braked_s = dmath_min(since_s, limit_s);
+    double moved_m = dmath_min(fabs(event->drift_mps) * since_s, event->drift_m);
+    bool drifts = tick >= EVENT_TICK && moved_m < event->drift_m;
+    *other = event->other;
+    other->x_m += event->other.vx_mps * 0.1 * tick -
+                  event->other.vx_mps * (since_s - braked_s) * (event->brake_mps2 > 0.0) -
+                  0.5 * event->brake_mps2 * braked_s * braked_s;
+    other->vx_mps -= event->brake_mps2 * braked_s;
+    other->ax_mps2 = tick >= EVENT_TICK && other->vx_mps > 0.0 ? -event->brake_mps2 : 0.0;
+    other->y_m += event->drift_mps > 0.0 ? moved_m : -moved_m;
+    other->vy_mps = drifts ? event->drift_mps : 0.0;
+}
+
+/* Ego under the model, a point mass, at 20 m/s at first. Fills the acceleration of every tick;
+ * returns the gap to the other's rear at the end. */
+static double run(const char *spec, const struct event *event, double *accel_mps2)
+{
+    struct road road;
+    double x_m = 0.0;
+    double speed_mps = 20.0;
+    double last_mps2 = 0.0;
+    struct swerve_object other;
+    road_open(&road, spec, 20.0);
+    for (uint32_t tick = 0; tick < TICKS; tick++) {
+        event_step(event, tick, &other);
+        road.tick = tick;
+        last_mps2 = road_accel(&road, 0, x_m, speed_mps, last_mps2, &other, 1);
+        accel_mps2[tick] = last_mps2;
+        x_m += 0.1 * speed_mps;
+        speed_mps = dmath_max(speed_mps + 0.1 * last_mps2, 0.0);
+    }
+    planner_close(road.planner);
+    event_step(event, TICKS, &other);
+    return other.x_m - x_m - EGO_LENGTH_M;
+}
+
+/* The first tick at which more is asked for than the foot off the accelerator gives. */
+static uint32_t brakes_at(const double *accel_mps2)
+{
+    uint32_t tick = 0;
+    while (tick < TICKS && accel_mps2[tick] > -1.0) {
+        tick++;
+    }
+    return tick;
+}
+
+static void who_wanders_is_left_alone(void)
+{
+    double accel_mps2[TICKS];
+    struct event event = {.other = car_at(45, 3.5, 12, 0), .drift_mps = -0.5, .drift_m = 0.37};
+    run("builtin:r157?cruise=0", &event, accel_mps2);
+    for (uint32_t tick = 0; tick < TICKS; tick++) {
+        EXPECT(accel_mps2[tick] == 0.0);
+    }
+    event.drift_m = 3.5;
+    event.drift_mps = -1.5;
+    run("builtin:r157?cruise=0", &event, accel_mps2);
+    EXPECT(brakes_at(accel_mps2) < TICKS);
+}
+
+/* 0.4 s to judge and 0.75 s to react, on the tick's grid: 0.4 and 0.8 s. */
+static void a_leaders_hard_braking_takes_time_to_react_to(void)
+{
+    double accel_mps2[TICKS];
+    struct event event = {.other = car_at(40, 0, 20, 0), .brake_mps2 = 6.0};
+    run("builtin:r157?cruise=0&aeb=0", &event, accel_mps2);
+    EXPECT(accel_mps2[EVENT_TICK + 3] == 0.0);
+    EXPECT_NEAR(accel_mps2[EVENT_TICK + 4], -0.4, 1e-9);
+    EXPECT_INT(brakes_at(accel_mps2), EVENT_TICK + 12);
+    EXPECT_NEAR(accel_mps2[EVENT_TICK + 18], -0.774 * 9.81, 1e-9);
+    event.brake_mps2 = 4.9; /* not hard: nothing before its time to collision is short */
+    run("builtin:r157?cruise=0&aeb=0", &event, accel_mps2);
+    EXPECT(brakes_at(accel_mps2) > EVENT_TICK + 12);
+}
+
+/* Between conflicts it keeps its distance with comfort. */
+static void a_leader_that_brakes_gently_is_followed(void)
+{
+    double accel_mps2[TICKS];
+    struct event event = {.other = car_at(50, 0, 20, 0), .brake_mps2 = 2.0};
+    static const char *const specs[] = {"builtin:r157", "builtin:r157?fsm=1"};
+    for (int i = 0; i < 2; i++) {
+        double gap_m = run(specs[i], &event, accel_mps2);
+        EXPECT(gap_m > 3.0);
+        for (uint32_t tick = 0; tick < TICKS; tick++) {
+            EXPECT(accel_mps2[tick] >= -4.0 - 1e-9);
+        }
+    }
+}
+
+/* Somebody who walks into the lane, out of nowhere and too near for comfort. */
+static void a_person_is_braked_for(void)
+{
+    double accel_mps2[TICKS];
+    struct event event = {.other = car_at(70, -4.0, 0, 0), .drift_mps = 1.5, .drift_m = 4.0};
+    event.other.kind = SWERVE_OBJECT_PEDESTRIAN;
+    event.other.length_m = event.other.width_m = 0.5;
+    run("builtin:r157?cruise=0&aeb=0", &event, accel_mps2);
+    uint32_t first = brakes_at(accel_mps2);
+    EXPECT(first >= EVENT_TICK + 12 && first < EVENT_TICK + 20);
+}
+
+static void aeb_brakes_harder_than_the_driver(void)
+{
+    double accel_mps2[TICKS];
+    double worst_mps2 = 0.0;
+    struct event event = {.other = car_at(24, 0, 20, 0), .brake_mps2 = 8.0};
+    run("builtin:r157?cruise=0", &event, accel_mps2);
+    for (uint32_t tick = 0; tick < TICKS; tick++) {
+        worst_mps2 = dmath_min(worst_mps2, accel_mps2[tick]);
+    }
+    EXPECT_NEAR(worst_mps2, -0.85 * 9.81, 1e-9);
+}
+
+/* ---- sessions ---- */
+
+static void sessions_are_independent(void)
+{
+    static const char *const specs[] = {"builtin:r157", "builtin:r157?fsm=1"};
+    const struct event event = {.other = car_at(22, 3.5, 14, 0), .drift_mps = -1.4, .drift_m = 3.5};
+    for (int s = 0; s < 2; s++) {
+        double alone[TICKS];
+        struct road road;
+        struct swerve_object other;
+        double x_m = 0.0;
+        double speed_mps = 20.0;
+        double last_mps2 = 0.0;
+        uint32_t session = 0;
+        struct error error = {0};
+        run(specs[s], &event, alone);
+        road_open(&road, specs[s], 20.0);
+        for (uint32_t tick = 0; tick < TICKS; tick++) {
+            if (tick == TICKS / 2) { /* goes on as a fork; the old number starts something else */
+                EXPECT_OK(planner_fork(road.planner, 0, 1, &error), error);
+                road_reset(&road, 0, SWERVE_OBJECTS_SEEN, STATUS_OK);
+                session = 1;
+            }
+            event_step(&event, tick, &other);
+            road.tick = tick;
+            last_mps2 = road_accel(&road, session, x_m, speed_mps, last_mps2, &other, 1);
+            EXPECT(last_mps2 == alone[tick]);
+            if (session == 1) {
+                road_accel(&road, 0, x_m, 5.0, 0.0, &other, 1);
+            }
+            x_m += 0.1 * speed_mps;
+            speed_mps = dmath_max(speed_mps + 0.1 * last_mps2, 0.0);
+        }
+        planner_close(road.planner);
+    }
+}
+
+static void it_needs_a_list(void)
+{
+    struct road road;
+    road_open(&road, "builtin:r157", 20.0);
+    road_reset(&road, 1, SWERVE_OBJECTS_NONE, STATUS_PLANNER);
+    planner_close(road.planner);
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(models_equal_their_authors_program), TEST(who_wanders_is_left_alone),
+                    TEST(a_leaders_hard_braking_takes_time_to_react_to),
+                    TEST(a_leader_that_brakes_gently_is_followed), TEST(a_person_is_braked_for),
+                    TEST(aeb_brakes_harder_than_the_driver), TEST(sessions_are_independent),
+                    TEST(it_needs_a_list));
+}

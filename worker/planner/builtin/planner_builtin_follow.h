@@ -1,0 +1,63 @@
+/*
+ * Following: what builtin planners with a list of objects share. Places along the route, the
+ * Intelligent Driver Model behind a leader or a stop line, and the speed that limits and bends
+ * allow.
+ *
+ * Pure functions of an observation; deterministic math alone.
+ */
+#ifndef SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_BUILTIN_FOLLOW_H
+#define SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_BUILTIN_FOLLOW_H
+
+#include "schemas/planner.h"
+
+#include <stdbool.h>
+
+/* Something on the route, measured along it from ego's foot point. */
+struct planner_place {
+    double s_m, offset_m;   /* left positive */
+    double cosine, sine;    /* of a heading relative to the route's */
+    double route_rad;       /* the route's direction there, ego frame */
+    double left_m, right_m; /* to the borders of ego's lane there */
+};
+
+/* The foot of a point (world frame) on the route ahead, with the direction of a heading there.
+ * False: it lies behind ego's foot point or past the route's end. */
+bool planner_place_find(const struct swerve_observation *seen, double x_m, double y_m,
+                        double heading_rad, struct planner_place *out);
+
+/* Half of what a box takes along and across the route. */
+struct planner_half {
+    double along_m, across_m;
+};
+struct planner_half planner_place_half(const struct planner_place *at, double length_m,
+                                       double width_m);
+
+/* Parameters of a driver. */
+struct planner_manners {
+    double headway_s;
+    double speed_factor; /* times the limit */
+    double min_gap_m;
+    double accel_mps2, decel_mps2; /* comfortable ones */
+};
+
+#define PLANNER_NO_LIMIT_MPS 13.9
+
+/* IDM's acceleration behind a leader (Treiber, Hennecke, Helbing, Phys. Rev. E 62, 2000). */
+double planner_idm_behind(const struct planner_manners *manners, double speed_mps, double gap_m,
+                          double lead_mps);
+
+/* IDM's acceleration on a free road; not below -decel_mps2. */
+double planner_idm_free(const struct planner_manners *manners, double speed_mps,
+                        double allowed_mps);
+
+/* What signals ask for: at red a stop, at yellow where it takes less than 3 m/s2; front edges stop
+ * on the line. */
+double planner_idm_signals(const struct planner_manners *manners,
+                           const struct swerve_observation *seen,
+                           const struct swerve_surroundings *around);
+
+/* The speed that limits and bends ahead allow; `unposted_mps` where there is no limit. */
+double planner_allowed_mps(const struct planner_manners *manners,
+                           const struct swerve_observation *seen, double unposted_mps);
+
+#endif
