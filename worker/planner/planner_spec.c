@@ -8,8 +8,8 @@
  */
 #include "worker/planner/planner_spec.h"
 
-#include "worker/planner/planner.h"
 #include "worker/planner/builtin/planner_builtin.h"
+#include "worker/planner/planner.h"
 
 #include "base/file.h"
 

@@ -5,8 +5,8 @@
  */
 #include "base/check.h"
 #include "tests/harness.h"
-#include "worker/planner/planner.h"
 #include "worker/planner/builtin/planner_builtin.h"
+#include "worker/planner/planner.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 
@@ -30,7 +30,8 @@ static void specs_are_checked(void)
         {"builtin:brake?decel_mps2=6", STATUS_OK, ""},
         {"builtin:maintain", STATUS_OK, ""},
         {"builtin:log", STATUS_OK, ""},
-        {"builtin:nobody", STATUS_NOT_FOUND, "there are reference, maintain, brake, log, idm, r157"},
+        {"builtin:nobody", STATUS_NOT_FOUND,
+         "there are reference, maintain, brake, log, idm, r157"},
         {"builtin:", STATUS_BAD_INPUT, "expected a name"},
         {"builtin:brake?decel_mps2=", STATUS_BAD_INPUT, "expected a number from 0.1 to 12"},
         {"builtin:brake?decel_mps2=nan", STATUS_BAD_INPUT, "found \"nan\""},
