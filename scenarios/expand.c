@@ -179,6 +179,8 @@ enum status entry_expand(const struct json_cursor *entry, const struct json_curs
     struct grid grid;
     struct json_cursor grid_cursor = json_cursor_member(entry, "grid");
     struct json_cursor set = json_cursor_member(entry, "set");
+    TRY(parameters_check_ranges(scenario, scenario, error));
+    TRY(parameters_check_ranges(scenario, entry, error));
     TRY(read_grid(&grid_cursor, scenario, &grid, error));
     if (json_cursor_present(&set) && !json_is_object(set.value)) {
         return json_fail(&set, error, "expected an object of parameter values");

@@ -50,6 +50,55 @@ enum status parameters_check_override(const struct json_cursor *scenario,
     return check_value(value, error);
 }
 
+static enum status check_range(const struct json_cursor *scenario, const struct json_cursor *range,
+                               struct error *error)
+{
+    size_t count;
+    TRY(json_array_begin(range, 1, LIMIT_SUITE_SCENARIOS, &count, error));
+    bool words = json_is_string(json_array_get(range->value, 0));
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor value = json_cursor_element(range, i);
+        struct json_cursor named = {
+            .file = range->file, .value = value.value, .parent = range->parent, .key = range->key};
+        TRY(parameters_check_override(scenario, &named, error));
+        const char *text = json_string_value(value.value);
+        if (words != (text != NULL) || (text != NULL && text[0] == '=')) {
+            return json_fail(&value, error, "expected two numbers or a list of words");
+        }
+    }
+    if (!words && (count != 2 || json_number_value(json_array_get(range->value, 0)) >=
+                                     json_number_value(json_array_get(range->value, 1)))) {
+        return json_fail(range, error,
+                         "expected the lowest and the highest number of a range, found %zu", count);
+    }
+    return STATUS_OK;
+}
+
+enum status parameters_check_ranges(const struct json_cursor *scenario,
+                                    const struct json_cursor *holder, struct error *error)
+{
+    const char *name;
+    json_t *value;
+    struct json_cursor ranges = json_cursor_member(holder, "ranges");
+    if (!json_cursor_present(&ranges)) {
+        return STATUS_OK;
+    }
+    if (!json_is_object(ranges.value) || json_object_size(ranges.value) == 0) {
+        return json_fail(&ranges, error, "expected an object of parameters with their ranges");
+    }
+    json_object_foreach ((json_t *)(uintptr_t)ranges.value, name, value) {
+        struct json_cursor range = json_cursor_member(&ranges, name);
+        TRY(check_range(scenario, &range, error));
+        if (json_object_get(json_object_get(holder->value, "set"), name) != NULL ||
+            json_object_get(json_object_get(holder->value, "grid"), name) != NULL) {
+            return json_fail(&range, error,
+                             "expected a parameter that the entry neither sets nor has in its "
+                             "grid, found one it does");
+        }
+    }
+    return STATUS_OK;
+}
+
 /* One attempt at one parameter; *progress when it got its value. */
 static enum status evaluate_one(const struct json_cursor *value, struct symbol_table *table,
                                 struct symbol *symbol, bool *progress, struct error *error)

@@ -36,6 +36,11 @@ enum status parameters_evaluate(const struct json_cursor *scenario,
 enum status parameters_check_override(const struct json_cursor *scenario,
                                       const struct json_cursor *value, struct error *error);
 
+/* The member "ranges" of a scenario, or of an entry that drives it: parameters with two numbers,
+ * the smaller first, or a list of words. Absent is OK. */
+enum status parameters_check_ranges(const struct json_cursor *scenario,
+                                    const struct json_cursor *holder, struct error *error);
+
 /* Every parameter has been asked for; the first that has not is an error. */
 enum status parameters_check_used(const struct json_cursor *scenario,
                                   const struct symbol_table *table, struct error *error);

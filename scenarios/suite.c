@@ -303,7 +303,7 @@ static enum status load_entry(struct loading *loading, const struct level *level
 {
     static const char *const keys[] = {
         "file",     "id",        "grid",     "set", "seeds",        "planners", "priority",
-        "question", "horizon_s", "branches", "ego", "traceability", NULL};
+        "question", "horizon_s", "branches", "ego", "traceability", "ranges",   NULL};
     struct error *error = loading->error;
     struct defaults defaults = level->defaults;
     char name[LIMIT_SPEC_BYTES];

@@ -31,6 +31,7 @@ ROOMS = {
     "scenarios": ["schemas"],
     "scenarios/import": ["scenarios"],
     "scenarios/protocol": ["scenarios"],
+    "scenarios/ranges": ["scenarios"],
     "scenarios/coverage": ["scenarios"],
     # The job store.
     "store/api": ["schemas"],
@@ -70,6 +71,7 @@ ROOMS = {
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
                    "worker/serving", "scenarios/import",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
+    "worker/cli/search": ["worker/cli", "scenarios/ranges"],
 }
 # Arrows that the plan would allow but that are not to be.
 FORBIDDEN = [("worker/", "kernels")]

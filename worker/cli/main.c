@@ -31,6 +31,7 @@ static const struct {
     {"export", command_export, "outcomes as CSV, Parquet, JUnit, MCAP and others"},
     {"avoid", command_avoid, "until when failures could have been avoided, and by what"},
     {"risk", command_risk, "events per distance and time, from exposures; how many more jobs"},
+    {"search", command_search, "failures in ranges of parameters, and where they begin"},
     {"retry", command_retry, "jobs of a suite again, by how they ended"},
     {"cancel", command_cancel, "cancel what a suite has not finished"},
     {"check", command_check, "whether everything in a store fits together"},

@@ -279,9 +279,10 @@ static enum status follow_store(const struct suite_options *options,
     return STATUS_OK;
 }
 
-enum status suite_options_build(const struct suite_options *options, const char *path,
-                                struct suite **suite, struct submission *submission,
-                                struct error *error)
+/* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
+static enum status build_jobs(const struct suite_options *options, const struct suite *suite,
+                              const char *path, struct suite **loaded,
+                              struct submission *submission, struct error *error)
 {
     char planner[LIMIT_SPEC_BYTES];
     struct submission_options build = {
@@ -297,7 +298,6 @@ enum status suite_options_build(const struct suite_options *options, const char 
     enum status status = check_numbers(options, error);
     THEN(status, choose_guardian(options, planner, error));
     THEN(status, cli_world_choice(options->world, &build.policy.choice, error));
-    struct suite *loaded = NULL;
     struct models *models = NULL;
     struct audit_policy audit;
     struct trust_slice *frozen = NULL;
@@ -309,20 +309,38 @@ enum status suite_options_build(const struct suite_options *options, const char 
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;
     }
-    THEN(status, cli_suite_load(path, &loaded, error));
-    THEN(status, submission_build(loaded, &build, submission, error));
+    if (status == STATUS_OK && suite == NULL) {
+        status = cli_suite_load(path, loaded, error);
+        suite = *loaded;
+    }
+    THEN(status, submission_build(suite, &build, submission, error));
     if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
         status = error->status;
         submission_finish(submission);
     }
     models_close(models); /* jobs name them by hash */
     free(frozen);
+    return status;
+}
+
+enum status suite_options_build(const struct suite_options *options, const char *path,
+                                struct suite **suite, struct submission *submission,
+                                struct error *error)
+{
+    struct suite *loaded = NULL;
+    enum status status = build_jobs(options, NULL, path, &loaded, submission, error);
     if (status != STATUS_OK) {
         suite_destroy(loaded);
         return status;
     }
     *suite = loaded;
     return STATUS_OK;
+}
+
+enum status suite_options_build_of(const struct suite_options *options, const struct suite *suite,
+                                   struct submission *submission, struct error *error)
+{
+    return build_jobs(options, suite, NULL, NULL, submission, error);
 }
 
 enum status suite_options_renew(const struct suite_options *options, const char *suite_id,

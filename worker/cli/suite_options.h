@@ -87,6 +87,10 @@ enum status suite_options_build(const struct suite_options *options, const char 
                                 struct suite **suite, struct submission *submission,
                                 struct error *error);
 
+/* The jobs of a suite that is loaded already. */
+enum status suite_options_build_of(const struct suite_options *options, const struct suite *suite,
+                                   struct submission *submission, struct error *error);
+
 /* submission_renew() for jobs of `suite_id`, each planner started once. */
 enum status suite_options_renew(const struct suite_options *options, const char *suite_id,
                                 struct job_spec *specs, uint32_t count, struct error *error);

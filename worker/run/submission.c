@@ -341,7 +341,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     return STATUS_OK;
 }
 
-static void set_suite_id(struct submission *out, const char *id)
+void submission_name(struct submission *out, const char *id)
 {
     snprintf(out->suite_id, sizeof out->suite_id, "%s", id);
     for (uint32_t i = 0; i < out->job_count; i++) {
@@ -367,7 +367,7 @@ static void name_suite(struct submission *out, const struct suite *suite)
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);
     snprintf(id, sizeof id, "%.*s-%.8s", LIMIT_ID_BYTES - 16, suite->id, hex);
-    set_suite_id(out, id);
+    submission_name(out, id);
 }
 
 static void set_round(struct submission *submission, const char first[LIMIT_ID_BYTES],
@@ -380,7 +380,7 @@ static void set_round(struct submission *submission, const char first[LIMIT_ID_B
     } else {
         memcpy(id, first, sizeof id);
     }
-    set_suite_id(submission, id);
+    submission_name(submission, id);
 }
 
 /* Jobs that ended without an answer (dead, cancelled) or whose traces are gone stay as they are in

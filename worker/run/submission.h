@@ -59,6 +59,10 @@ enum status submission_build(const struct suite *suite, const struct submission_
                              struct submission *out, struct error *error);
 void submission_finish(struct submission *submission);
 
+/* Another suite id for all jobs, before they are sent: one suite may be submitted piece by piece.
+ */
+void submission_name(struct submission *submission, const char *id);
+
 /* The job that asks the promoted teacher what `student` (a student's job) asks: pool, tier, model,
  * sampler, key. NOT_FOUND: no teacher is promoted, or it is not trusted for the `ticks` that the
  * scenario lasts. */
