@@ -20,7 +20,7 @@
 #include "store/server/http_routes.h"
 #include "store/sqlite/sqlite_db.h"
 #include "tests/sim/fiber.h"
-#include "tests/sim/model.h"
+#include "tests/store/model/model.h"
 #include "tests/sim/sim.h"
 
 enum {

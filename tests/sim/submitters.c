@@ -18,9 +18,7 @@
 
 enum { BATCH_SPECS_MAX = 64, SCENARIOS = 8, PLANNERS = 2, SEEDS = 6 };
 
-/* 9 + 5 ticks: MODEL_SCENARIO_TICKS. */
-static const char scenario_body[] =
-    "{\"branches\":[{\"at_tick\":4}],\"horizon_s\":0.9,\"id\":\"simulated\"}";
+static const char scenario_body[] = MODEL_SCENARIO_BODY;
 
 void fleet_key(const char *scenario_id, uint64_t seed, enum tier tier, const char *planner,
                char key[SHA256_HEX_BYTES])

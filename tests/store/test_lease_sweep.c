@@ -10,6 +10,7 @@
 #include "store/sqlite/sqlite_store.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
+#include "tests/store/manual_clock.h"
 
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -20,24 +21,15 @@ enum { TTL_MS = 15000, WORKERS = 3, JOBS = 3 };
 static char directory[] = "/tmp/swerve-sweep-XXXXXX";
 static char path[128];
 static int serial;
-static int64_t now_ns;
+static struct manual_clock manual;
 static struct store *store;
 static struct error error;
 static struct logger logger = {.level = LOG_DEBUG, .name = "test"};
 
-static int64_t read_clock(void *context)
-{
-    (void)context;
-    return now_ns;
-}
-
-static const struct clock clock_of_test = {
-    .now_ns = read_clock, .wall_ns = read_clock, .thread_cpu_ns = read_clock};
-
 static void open_store(void)
 {
     const struct store_config config = {
-        .clock = &clock_of_test, .lease_ttl_ms = TTL_MS, .logger = &logger};
+        .clock = &manual.clock, .lease_ttl_ms = TTL_MS, .logger = &logger};
     EXPECT_OK(sqlite_store_open_stepped(path, &config, &store, &error), error);
 }
 
@@ -74,7 +66,7 @@ static void prepare(void)
     snprintf(path, sizeof path, "%s/%d.db", directory, serial++);
     logger.fd = memfd_create("log", MFD_CLOEXEC);
     CHECK(logger.fd >= 0);
-    now_ns = 1000 * NS_PER_S;
+    manual_clock_init(&manual);
     open_store();
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < WORKERS; i++) {
@@ -100,7 +92,7 @@ static void prepare(void)
 /* Whose lease has ended, all at once. */
 static void let_leases_end(void)
 {
-    now_ns += (TTL_MS + 1) * NS_PER_MS;
+    manual_clock_advance(&manual, (TTL_MS + 1) * NS_PER_MS);
     sqlite_store_tick(sqlite_store_of(store));
 }
 
@@ -179,7 +171,7 @@ static void what_is_broken_is_tried_again(void)
     open_store();
     let_leases_end();
     for (int second = 0; second < 600; second++) {
-        now_ns += NS_PER_S;
+        manual_clock_advance(&manual, NS_PER_S);
         sqlite_store_tick(sqlite_store_of(store));
     }
     for (const char *at = logged(); (at = strstr(at, "cannot be queued again")) != NULL; at++) {
@@ -188,7 +180,7 @@ static void what_is_broken_is_tried_again(void)
     EXPECT(tries >= 8 && tries <= 20);
     EXPECT_INT(state_of(2), JOB_LEASED);
     EXPECT_OK(store->ops->price_set(store, "", "cuda", 5, &error), error);
-    now_ns += 64 * NS_PER_S;
+    manual_clock_advance(&manual, 64 * NS_PER_S);
     sqlite_store_tick(sqlite_store_of(store));
     EXPECT_INT(state_of(2), JOB_QUEUED);
     EXPECT_INT(state_of(5), JOB_QUEUED);

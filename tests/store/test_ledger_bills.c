@@ -10,6 +10,7 @@
 #include "store/sqlite/sqlite_store.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
+#include "tests/store/manual_clock.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -22,31 +23,22 @@ enum { TTL_MS = 15000 };
 static char directory[] = "/tmp/swerve-bills-XXXXXX";
 static char path[128];
 static int serial;
-static int64_t now_ns;
+static struct manual_clock manual;
 static struct store *store;
 static struct error error;
 static struct job_lease lease;
 static struct logger logger = {.fd = -1, .level = LOG_WARNING, .name = "test"};
 
-static int64_t read_clock(void *context)
-{
-    (void)context;
-    return now_ns;
-}
-
-static const struct clock clock_of_test = {
-    .now_ns = read_clock, .wall_ns = read_clock, .thread_cpu_ns = read_clock};
-
 static void open_store(void)
 {
     const struct store_config config = {
-        .clock = &clock_of_test, .lease_ttl_ms = TTL_MS, .logger = &logger};
+        .clock = &manual.clock, .lease_ttl_ms = TTL_MS, .logger = &logger};
     EXPECT_OK(sqlite_store_open_stepped(path, &config, &store, &error), error);
 }
 
 static void pass_ms(int64_t ms)
 {
-    now_ns += ms * NS_PER_MS;
+    manual_clock_advance(&manual, ms * NS_PER_MS);
     sqlite_store_tick(sqlite_store_of(store));
 }
 
@@ -75,7 +67,7 @@ static void begin(void)
                                   .rollout_count = 1,
                                   .attempts_max = 9};
     snprintf(path, sizeof path, "%s/%d.db", directory, serial++);
-    now_ns = 1000 * NS_PER_S;
+    manual_clock_init(&manual);
     open_store();
     EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
     claim("w");
@@ -183,7 +175,7 @@ static void attempts_from_before_the_opening_are_believed(void)
 {
     begin();
     finish();
-    now_ns += 7200 * NS_PER_S;
+    manual_clock_advance(&manual, 7200 * NS_PER_S);
     open_store();
     EXPECT_INT(complete(lease.epoch, ASKED_NS), STATUS_OK);
     EXPECT_INT(charged_ns(), ASKED_NS);
@@ -194,7 +186,7 @@ static void attempts_from_before_the_opening_are_believed(void)
 static void clocks_that_go_back_charge_nothing_below_zero(void)
 {
     begin();
-    now_ns -= 500 * NS_PER_S;
+    manual_clock_advance(&manual, -500 * NS_PER_S);
     EXPECT_INT(complete(lease.epoch, ASKED_NS), STATUS_OK);
     EXPECT_INT(charged_ns(), most_ns(0));
     finish();

@@ -12,6 +12,7 @@
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_support.h"
+#include "tests/store/manual_clock.h"
 
 #include <stdlib.h>
 
@@ -70,22 +71,7 @@ static void pools_run_side_by_side(void)
 
 /* ---- in a store ---- */
 
-static _Atomic int64_t time_ns = NS_PER_S; /* the store's committing thread reads it too */
-
-static int64_t test_now(void *context)
-{
-    (void)context;
-    return time_ns;
-}
-
-static int64_t test_wall(void *context)
-{
-    (void)context;
-    return 1700000000 * NS_PER_S;
-}
-
-static const struct clock test_clock = {
-    .now_ns = test_now, .wall_ns = test_wall, .thread_cpu_ns = test_now};
+static struct manual_clock manual;
 
 static void submit_jobs(struct store *store, const char *suite, enum tier tier, int first,
                         int count)
@@ -126,7 +112,7 @@ static uint32_t work(struct store *store, uint32_t max, int64_t took_ns)
     int64_t ttl_ms;
     EXPECT_OK(store->ops->claim(store, &worker, &claim_id, max, 0, leases, &count, &ttl_ms, &error),
               error);
-    time_ns += took_ns;
+    manual_clock_advance(&manual, took_ns);
     for (uint32_t i = 0; i < count; i++) {
         memset(&completions[i], 0, sizeof completions[i]);
         memset(&outcomes[i], 0, sizeof outcomes[i]);
@@ -157,12 +143,13 @@ static void a_store_counts_what_it_takes(void)
     enum { JOB_TICKS = 80 + 40 }; /* a branch at tick 40 of 80, one that is never reached */
     char path[160];
     struct store *store = NULL;
-    const struct store_config config = {.clock = &test_clock};
+    const struct store_config config = {.clock = &manual.clock};
+    manual_clock_init(&manual);
     snprintf(path, sizeof path, "%s/p.db", support_directory());
     EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
     submit_jobs(store, "first", TIER_OBJECT, 0, 20);
     struct store_suite_status status = status_of(store, "first");
-    EXPECT_INT(status.submitted_s, 1700000000);
+    EXPECT_INT(status.submitted_s, MANUAL_CLOCK_WALL_S);
     EXPECT_INT(status.planner_count, 1);
     EXPECT_TEXT(status.planner, "a");
     EXPECT_INT(status.ticks_planned, 20 * JOB_TICKS);
@@ -170,7 +157,7 @@ static void a_store_counts_what_it_takes(void)
     EXPECT_INT(status.eta_ms, -1);
     for (int round = 1; round <= 4; round++) {
         EXPECT_INT(work(store, 5, 10 * NS_PER_S), 5);
-        time_ns += 1000 * NS_PER_S; /* in which nothing runs */
+        manual_clock_advance(&manual, 1000 * NS_PER_S); /* in which nothing runs */
         status = status_of(store, "first");
         EXPECT_INT(status.ticks_ended, round * 5 * JOB_TICKS);
         EXPECT_INT(status.eta_ms, (4 - round) * 10000);

@@ -11,10 +11,10 @@
 #include "store/sqlite/sqlite_db.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
+#include "tests/store/manual_clock.h"
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -418,12 +418,6 @@ static void first_reads_come_together(void)
 
 enum { OPENING_MS = 4000 }; /* long enough to count, shorter than a lease */
 
-/* The store's writer reads it while the test moves it. */
-static int64_t still_ns(void *context)
-{
-    return atomic_load((const atomic_int_least64_t *)context);
-}
-
 static void open_again(const struct store_config *config)
 {
     store->ops->close(store);
@@ -443,10 +437,8 @@ static enum job_state state_of(int64_t job_id)
  * heartbeat in every opening but the short ones. The sweep comes before the heartbeat. */
 static void the_dead_do_not_live_by_restarts(void)
 {
-    atomic_int_least64_t now_ns = 1000;
-    const struct clock clock = {
-        .now_ns = still_ns, .wall_ns = still_ns, .thread_cpu_ns = still_ns, .context = &now_ns};
-    const struct store_config config = {.clock = &clock};
+    struct manual_clock manual;
+    const struct store_config config = {.clock = &manual.clock};
     const struct store_worker workers[2] = {
         {.worker_id = "living", .pool = "bulk", .device = "cpu"},
         {.worker_id = "dead", .pool = "bulk", .device = "cpu"}};
@@ -456,6 +448,7 @@ static void the_dead_do_not_live_by_restarts(void)
     uint32_t count = 0;
     int64_t ttl_ms = 0;
 
+    manual_clock_init(&manual);
     set_path("restarts.db");
     EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
     for (int i = 0; i < 2; i++) {
@@ -482,7 +475,7 @@ static void the_dead_do_not_live_by_restarts(void)
         for (int quick = 0; quick < 5; quick++) {
             open_again(&config);
         }
-        atomic_fetch_add(&now_ns, OPENING_MS * NS_PER_MS);
+        manual_clock_advance(&manual, OPENING_MS * NS_PER_MS);
         EXPECT_OK(store->ops->heartbeat(store, &workers[0], NULL, 0, NULL, NULL, &ttl_ms, &error),
                   error);
         EXPECT(state_of(leases[0].job_id) == JOB_LEASED);
@@ -496,10 +489,8 @@ static void the_dead_do_not_live_by_restarts(void)
  * word from it. */
 static void the_living_are_not_taken_for_dead(void)
 {
-    atomic_int_least64_t now_ns = 1000;
-    const struct clock clock = {
-        .now_ns = still_ns, .wall_ns = still_ns, .thread_cpu_ns = still_ns, .context = &now_ns};
-    const struct store_config config = {.clock = &clock};
+    struct manual_clock manual;
+    const struct store_config config = {.clock = &manual.clock};
     const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};
     const struct store_worker other = {.worker_id = "o", .pool = "bulk", .device = "cpu"};
     struct job_spec spec = {.key = "key",
@@ -515,6 +506,7 @@ static void the_living_are_not_taken_for_dead(void)
     uint32_t count = 0;
     int64_t ttl_ms = 0;
 
+    manual_clock_init(&manual);
     set_path("living.db");
     EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
     EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
@@ -525,7 +517,7 @@ static void the_living_are_not_taken_for_dead(void)
         EXPECT(count == 1);
         for (int opening = 0; opening < (round == 0 ? 3 : 1); opening++) {
             open_again(&config);
-            atomic_fetch_add(&now_ns, OPENING_MS * NS_PER_MS);
+            manual_clock_advance(&manual, OPENING_MS * NS_PER_MS);
             EXPECT_OK(store->ops->heartbeat(store, &other, NULL, 0, NULL, NULL, &ttl_ms, &error),
                       error);
         }

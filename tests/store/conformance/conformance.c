@@ -3,7 +3,7 @@
  * store/api/store.h. See conformance.h.
  *
  * Method: each test opens a store over empty storage and speaks only through struct store_ops. The
- * random part is in conformance_model.c.
+ * random part is in conformance_random.c.
  */
 #include "base/rng.h"
 #include "tests/claim_ids.h"
@@ -12,25 +12,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* ---- the clock ---- */
-
-static int64_t manual_now(void *context)
-{
-    const struct manual_clock *clock = context;
-    return __atomic_load_n(&clock->now_ns, __ATOMIC_SEQ_CST);
-}
-
-void manual_clock_init(struct manual_clock *clock)
-{
-    clock->now_ns = 1000 * NS_PER_S;
-    clock->clock = (struct clock){
-        .now_ns = manual_now, .wall_ns = manual_now, .thread_cpu_ns = manual_now, .context = clock};
-}
-
-void manual_clock_advance(struct manual_clock *clock, int64_t ns)
-{
-    __atomic_fetch_add(&clock->now_ns, ns, __ATOMIC_SEQ_CST);
-}
 /* ---- scenarios and artifacts ---- */
 
 /* Goal: bodies come back byte for byte; names that do not fit are refused. */
@@ -763,7 +744,7 @@ static void random_calls_match_the_model(void)
 
     for (uint64_t seed = 1; seed <= (thorough ? 40 : 4); seed++) {
         open_store(true);
-        struct model_config config = {
+        const struct random_config config = {
             .store = store,
             .clock = &manual,
             .lease_ttl_ms = TTL_MS,
@@ -771,7 +752,7 @@ static void random_calls_match_the_model(void)
             .seed = seed,
             .steps = thorough ? 600 : 300,
         };
-        if (!conformance_model(&config, why, sizeof why)) {
+        if (!conformance_random(&config, why, sizeof why)) {
             TEST_FAIL("seed %d: %s", (int)seed, why);
         }
         close_store();

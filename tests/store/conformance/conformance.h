@@ -11,6 +11,7 @@
 #define SWERVE_TESTS_STORE_CONFORMANCE_CONFORMANCE_H
 
 #include "store/api/store.h"
+#include "tests/store/manual_clock.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,17 +33,10 @@ int conformance_queue(const struct conformance_backend *backend);
 int conformance_results(const struct conformance_backend *backend);
 int conformance_main(int argc, char **argv, const struct conformance_backend *backend);
 
-/* A clock that moves when told. */
-struct manual_clock {
-    struct clock clock;
-    int64_t now_ns; /* atomic */
-};
-void manual_clock_init(struct manual_clock *manual);
-void manual_clock_advance(struct manual_clock *manual, int64_t ns);
-
-/* Plays `steps` random calls against the store and against a small model of what it should do.
- * False: they differ, `why` says how. The clock is the one that the store was opened with. */
-struct model_config {
+/* Plays `steps` random calls against the store and against the model of what it should do
+ * (tests/store/model). False: they differ, `why` says how. The clock is the one that the store was
+ * opened with. */
+struct random_config {
     struct store *store;
     struct manual_clock *clock;
     int64_t lease_ttl_ms;
@@ -50,6 +44,6 @@ struct model_config {
     uint64_t seed;
     uint32_t steps;
 };
-bool conformance_model(const struct model_config *config, char *why, size_t why_bytes);
+bool conformance_random(const struct random_config *config, char *why, size_t why_bytes);
 
 #endif

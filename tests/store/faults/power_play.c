@@ -27,10 +27,10 @@ static struct store_worker worker_of(const struct player *player, bool teacher)
     return worker;
 }
 
-void play_begin(struct player *player, struct model *model, int client, uint64_t seed)
+void play_begin(struct player *player, struct told *told, int client, uint64_t seed)
 {
     memset(player, 0, sizeof *player);
-    player->model = &model->clients[client];
+    player->told = &told->clients[client];
     player->client = client;
     player->key = rng_mix(seed + (uint64_t)client);
 }
@@ -42,7 +42,7 @@ static struct play_job *job_of(struct player *player, int64_t id)
             return &player->jobs[i];
         }
     }
-    CHECK(player->job_count < MODEL_JOBS_MAX);
+    CHECK(player->job_count < TOLD_JOBS_MAX);
     struct play_job *job = &player->jobs[player->job_count++];
     memset(job, 0, sizeof *job);
     job->id = id;
@@ -61,12 +61,12 @@ static void note(struct player *player, const struct play_job *job)
     struct fact fact = {
         .job_id = job->id, .state = job->state, .epoch = job->epoch, .rollouts = job->rollouts};
     memcpy(fact.artifact, job->artifact, sizeof fact.artifact);
-    model_fact(player->model, &fact);
+    told_fact(player->told, &fact);
 }
 
 static void acknowledged(struct player *player)
 {
-    model_op(player->model, player->begin, disk_position(), false);
+    told_op(player->told, player->begin, disk_position(), false);
 }
 
 /* ---- the operations ---- */
@@ -76,7 +76,7 @@ static bool submit_again(struct player *player)
     struct store_submit_result results[PLAY_BATCH];
     char suite[LIMIT_ID_BYTES];
 
-    model_suite(player->client, suite);
+    told_suite(player->client, suite);
     if (player->store->ops->submit(player->store, suite, 1, player->specs, player->spec_count,
                                    results, &player->error) != STATUS_OK) {
         return false;
@@ -155,8 +155,8 @@ static bool put_artifact(struct player *player, char hash[SHA256_HEX_BYTES])
     }
     struct fact fact = {.job_id = 0};
     memcpy(fact.artifact, hash, sizeof fact.artifact);
-    model_op(player->model, begin, disk_position(), false);
-    model_fact(player->model, &fact);
+    told_op(player->told, begin, disk_position(), false);
+    told_fact(player->told, &fact);
     return true;
 }
 
@@ -285,7 +285,7 @@ static bool cancel(struct player *player)
     int64_t count = 0;
 
     player->kind = PLAY_CANCEL;
-    model_suite(player->client, suite);
+    told_suite(player->client, suite);
     enum status status = player->store->ops->cancel(player->store, suite, &count, &player->error);
     if (status != STATUS_OK && status != STATUS_NOT_FOUND) {
         return false;
@@ -387,7 +387,7 @@ static bool look(struct player *player, int64_t id, bool *there)
 bool play_recover(struct player *player)
 {
     bool there;
-    bool changed[MODEL_JOBS_MAX];
+    bool changed[TOLD_JOBS_MAX];
     size_t count = player->job_count;
 
     for (size_t i = 0; i < count; i++) {
@@ -396,7 +396,7 @@ bool play_recover(struct player *player)
             return false;
         }
     }
-    model_op(player->model, player->begin, disk_position(), true);
+    told_op(player->told, player->begin, disk_position(), true);
     for (size_t i = 0; i < count; i++) {
         if (changed[i]) {
             note(player, &player->jobs[i]);
@@ -417,16 +417,16 @@ bool play_recover(struct player *player)
 
 bool play_resume(struct player *player, size_t position)
 {
-    const struct model_client *model = player->model;
-    int64_t ids[MODEL_JOBS_MAX];
-    bool doubt[MODEL_JOBS_MAX];
+    const struct told_client *told = player->told;
+    int64_t ids[TOLD_JOBS_MAX];
+    bool doubt[TOLD_JOBS_MAX];
     size_t count = 0;
     bool there;
 
-    for (size_t i = 0; i < model->op_count; i++) {
-        const struct model_op *op = &model->ops[i];
+    for (size_t i = 0; i < told->op_count; i++) {
+        const struct told_op *op = &told->ops[i];
         for (size_t j = 0; op->begin <= position && j < op->fact_count; j++) {
-            const struct fact *fact = &model->facts[op->fact_first + j];
+            const struct fact *fact = &told->facts[op->fact_first + j];
             size_t at = 0;
             while (at < count && ids[at] != fact->job_id) {
                 at++;
@@ -435,20 +435,20 @@ bool play_resume(struct player *player, size_t position)
                 continue;
             }
             if (at == count) {
-                CHECK(count < MODEL_JOBS_MAX);
+                CHECK(count < TOLD_JOBS_MAX);
                 ids[count++] = fact->job_id;
             }
             doubt[at] = op->end > position;
         }
     }
     player->job_count = 0;
-    model_cut(player->model, position);
+    told_cut(player->told, position);
     for (size_t i = 0; i < count; i++) {
         if (!look(player, ids[i], &there)) {
             return false;
         }
     }
-    model_op(player->model, 0, disk_position(), true);
+    told_op(player->told, 0, disk_position(), true);
     for (size_t i = 0; i < count; i++) {
         for (size_t j = 0; j < player->job_count; j++) {
             if (player->jobs[j].id == ids[i] && (doubt[i] || !finished(player->jobs[j].state))) {

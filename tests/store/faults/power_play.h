@@ -1,12 +1,12 @@
 /*
- * A caller of a store that does a bit of everything at random and notes in the model what it was
+ * A caller of a store that does a bit of everything at random and notes what it was
  * told: submits, claims, completions of every kind, artifacts, workers that vanish, cancellations.
  */
 #ifndef SWERVE_TESTS_STORE_FAULTS_POWER_PLAY_H
 #define SWERVE_TESTS_STORE_FAULTS_POWER_PLAY_H
 
 #include "tests/store/faults/disk.h"
-#include "tests/store/faults/power_model.h"
+#include "tests/store/faults/power_told.h"
 
 enum { PLAY_BATCH = 4, PLAY_BRANCHES = 3 };
 
@@ -22,13 +22,13 @@ struct play_job {
 enum play_kind { PLAY_NOTHING, PLAY_SUBMIT, PLAY_COMPLETE, PLAY_CLAIM, PLAY_GONE, PLAY_CANCEL };
 
 struct player {
-    struct model_client *model;
+    struct told_client *told;
     struct store *store; /* borrowed; the caller changes it when it opens another */
     int client;
     uint64_t key;
     uint64_t draws;
     uint64_t serial; /* of keys: never the same twice */
-    struct play_job jobs[MODEL_JOBS_MAX];
+    struct play_job jobs[TOLD_JOBS_MAX];
     size_t job_count;
     struct error error;
     /* The last call, to be repeated after an error. */
@@ -41,7 +41,7 @@ struct player {
     struct outcome outcomes[PLAY_BATCH][PLAY_BRANCHES];
 };
 
-void play_begin(struct player *player, struct model *model, int client, uint64_t seed);
+void play_begin(struct player *player, struct told *told, int client, uint64_t seed);
 
 /* The workers are heard of, with a store that was just opened; those that are silent for several
  * openings lose their jobs. False as below. */

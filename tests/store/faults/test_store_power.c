@@ -4,7 +4,7 @@
  * Method: callers play at random on a recorded disk (disk.h) while the log is checkpointed often,
  * the store is closed, opened and killed, and syncs fail. The power is then cut at random moments
  * of the record (power.h), and the product's own open meets what is left. Each time everything
- * acknowledged must be there, nothing half (power_model.h), every invariant of the file must hold,
+ * acknowledged must be there, nothing half (power_told.h), every invariant of the file must hold,
  * and the store must go on working. Some recordings start from what such a loss left behind.
  *
  * So that this proves something, a second test makes syncs lie, one kind after another, and must
@@ -22,8 +22,8 @@
 #include "tests/store/faults/disk.h"
 #include "tests/store/faults/invariants.h"
 #include "tests/store/faults/power.h"
-#include "tests/store/faults/power_model.h"
 #include "tests/store/faults/power_play.h"
+#include "tests/store/faults/power_told.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,8 +51,8 @@ static uint64_t points = 240;
 static uint64_t recordings = 6;
 static uint64_t seed = 1;
 
-static struct model model;
-static struct player players[MODEL_CLIENTS];
+static struct told told;
+static struct player players[TOLD_CLIENTS];
 static char why[WHY_BYTES];
 static struct error error;
 static bool faulty; /* the store that is open may have met a fault */
@@ -109,7 +109,7 @@ static bool open_and_greet(void)
     if (open_live(&store) != STATUS_OK) {
         return fail("open");
     }
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
         players[i].store = store;
         if (!play_greet(&players[i])) {
             error = players[i].error;
@@ -187,14 +187,14 @@ static void *play_thread(void *context)
 
 static bool play_together(struct store *store)
 {
-    pthread_t threads[MODEL_CLIENTS];
+    pthread_t threads[TOLD_CLIENTS];
     bool played = true;
 
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
         players[i].store = store;
         EXPECT_INT(pthread_create(&threads[i], NULL, play_thread, &players[i]), 0);
     }
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
         void *failed = NULL;
         pthread_join(threads[i], &failed);
         if (failed != NULL) {
@@ -202,7 +202,7 @@ static bool play_together(struct store *store)
             played = fail("playing together");
         }
     }
-    tally.operations += MODEL_CLIENTS * OPERATIONS;
+    tally.operations += TOLD_CLIENTS * OPERATIONS;
     return played;
 }
 
@@ -249,14 +249,14 @@ static bool record(enum shape shape, uint64_t key, size_t position, size_t *firs
     disk_record(first);
     disk_fail(0, 0, false, EIO);
     faulty = false;
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
-        play_begin(&players[i], &model, i, key);
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
+        play_begin(&players[i], &told, i, key);
     }
     if (!open_for(&players[0])) {
         return false;
     }
     struct store *store = players[0].store;
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
         if (!play_resume(&players[i], position)) {
             error = players[i].error;
             return fail("resuming");
@@ -385,7 +385,7 @@ static bool survives(const struct power *power, size_t position, uint64_t key)
     if (status != STATUS_OK) {
         return fail("open after the loss");
     }
-    bool held = model_holds(&model, store, position, key, why, sizeof why) && works(store);
+    bool held = told_holds(&told, store, position, key, why, sizeof why) && works(store);
     store->ops->close(store);
     return held && invariants_hold(cut_path, why, sizeof why);
 }
@@ -439,7 +439,7 @@ static void start_afresh(void)
 {
     disk_mount(NULL);
     empty_directory(live);
-    model_finish(&model);
+    told_finish(&told);
     disk_mount(live);
 }
 
@@ -636,7 +636,7 @@ int main(int argc, char **argv)
         TEST_RUN(TEST(nothing_acknowledged_is_lost), TEST(failed_syncs_are_not_forgotten),
                  TEST(syncs_that_lie_are_seen), TEST(stores_survive_being_brought_forward));
     disk_mount(NULL);
-    model_finish(&model);
+    told_finish(&told);
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;

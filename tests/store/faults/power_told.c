@@ -1,7 +1,7 @@
 /*
- * The model of what was acknowledged. See power_model.h.
+ * The record of what was acknowledged. See power_told.h.
  */
-#include "tests/store/faults/power_model.h"
+#include "tests/store/faults/power_told.h"
 
 #include "base/check.h"
 #include "base/rng.h"
@@ -12,27 +12,27 @@
 
 enum { ARTIFACTS_LATEST = 8 };
 
-void model_finish(struct model *model)
+void told_finish(struct told *told)
 {
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
-        free(model->clients[i].ops);
-        free(model->clients[i].facts);
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
+        free(told->clients[i].ops);
+        free(told->clients[i].facts);
     }
-    memset(model, 0, sizeof *model);
+    memset(told, 0, sizeof *told);
 }
 
-void model_op(struct model_client *client, size_t begin, size_t end, bool failed)
+void told_op(struct told_client *client, size_t begin, size_t end, bool failed)
 {
     if (client->op_count == client->op_capacity) {
         client->op_capacity = client->op_capacity == 0 ? 256 : client->op_capacity * 2;
         client->ops = realloc(client->ops, client->op_capacity * sizeof *client->ops);
         CHECK(client->ops != NULL);
     }
-    client->ops[client->op_count++] = (struct model_op){
+    client->ops[client->op_count++] = (struct told_op){
         .begin = begin, .end = end, .failed = failed, .fact_first = client->fact_count};
 }
 
-void model_fact(struct model_client *client, const struct fact *fact)
+void told_fact(struct told_client *client, const struct fact *fact)
 {
     if (client->fact_count == client->fact_capacity) {
         client->fact_capacity = client->fact_capacity == 0 ? 256 : client->fact_capacity * 2;
@@ -43,7 +43,7 @@ void model_fact(struct model_client *client, const struct fact *fact)
     client->ops[client->op_count - 1].fact_count++;
 }
 
-void model_cut(struct model_client *client, size_t position)
+void told_cut(struct told_client *client, size_t position)
 {
     size_t kept = 0;
 
@@ -56,7 +56,7 @@ void model_cut(struct model_client *client, size_t position)
         kept > 0 ? client->ops[kept - 1].fact_first + client->ops[kept - 1].fact_count : 0;
 }
 
-void model_suite(int client, char name[LIMIT_ID_BYTES])
+void told_suite(int client, char name[LIMIT_ID_BYTES])
 {
     snprintf(name, LIMIT_ID_BYTES, "suite-%d", client);
 }
@@ -67,7 +67,7 @@ struct held {
     int64_t job_id;
     const struct fact *known; /* acknowledged; NULL: the job need not be there */
     const struct fact *doubt; /* NULL: none */
-    bool anything;            /* see model_op.failed */
+    bool anything;            /* see told_op.failed */
 };
 
 struct check {
@@ -83,13 +83,13 @@ static struct held *held_of(struct held *jobs, size_t *count, int64_t job_id)
             return &jobs[i];
         }
     }
-    CHECK(*count < MODEL_JOBS_MAX);
+    CHECK(*count < TOLD_JOBS_MAX);
     jobs[*count] = (struct held){.job_id = job_id};
     return &jobs[(*count)++];
 }
 
 /* *failed: an operation is in doubt that may have left jobs which nobody knows of. */
-static size_t collect(const struct model_client *client, size_t position, struct held *jobs,
+static size_t collect(const struct told_client *client, size_t position, struct held *jobs,
                       bool *failed)
 {
     size_t count = 0;
@@ -97,7 +97,7 @@ static size_t collect(const struct model_client *client, size_t position, struct
     *failed = false;
 
     for (size_t i = 0; i < client->op_count; i++) {
-        const struct model_op *op = &client->ops[i];
+        const struct told_op *op = &client->ops[i];
         *failed |= op->failed && op->begin <= position && op->end > position;
         for (size_t j = 0; op->begin <= position && j < op->fact_count; j++) {
             const struct fact *fact = &client->facts[op->fact_first + j];
@@ -198,13 +198,13 @@ static bool job_holds(const struct check *check, const struct held *held, bool r
 }
 
 /* Artifacts whose putting was acknowledged: the latest ones, and some of the others. */
-static bool artifacts_hold(const struct check *check, const struct model_client *client,
+static bool artifacts_hold(const struct check *check, const struct told_client *client,
                            size_t position, uint64_t seed)
 {
     uint32_t latest = 0;
 
     for (size_t i = client->op_count; i-- > 0;) {
-        const struct model_op *op = &client->ops[i];
+        const struct told_op *op = &client->ops[i];
         const struct fact *fact = &client->facts[op->fact_first];
         if (op->end > position || op->fact_count == 0 || fact->job_id != 0 ||
             (latest++ >= ARTIFACTS_LATEST && rng_mix(seed + i) % 16 != 0)) {
@@ -217,10 +217,10 @@ static bool artifacts_hold(const struct check *check, const struct model_client 
     return true;
 }
 
-static bool client_holds(const struct check *check, const struct model_client *client, int index,
+static bool client_holds(const struct check *check, const struct told_client *client, int index,
                          size_t position, uint64_t seed)
 {
-    static struct held jobs[MODEL_JOBS_MAX];
+    static struct held jobs[TOLD_JOBS_MAX];
     struct store_suite_status suite;
     char name[LIMIT_ID_BYTES];
     struct error error;
@@ -231,7 +231,7 @@ static bool client_holds(const struct check *check, const struct model_client *c
     bool failed;
     size_t count = collect(client, position, jobs, &failed);
 
-    model_suite(index, name);
+    told_suite(index, name);
     for (size_t i = 0; i < count; i++) {
         bool read_outcomes = i + 16 > count || rng_mix(seed + i) % 8 == 0;
         if (!job_holds(check, &jobs[i], read_outcomes, &seen_new, &seen_old, &there)) {
@@ -256,13 +256,13 @@ static bool client_holds(const struct check *check, const struct model_client *c
     return artifacts_hold(check, client, position, seed);
 }
 
-bool model_holds(const struct model *model, struct store *store, size_t position, uint64_t seed,
-                 char *why, size_t why_bytes)
+bool told_holds(const struct told *told, struct store *store, size_t position, uint64_t seed,
+                char *why, size_t why_bytes)
 {
     struct check check = {.store = store, .why = why, .why_bytes = why_bytes};
 
-    for (int i = 0; i < MODEL_CLIENTS; i++) {
-        if (!client_holds(&check, &model->clients[i], i, position, seed + (uint64_t)i)) {
+    for (int i = 0; i < TOLD_CLIENTS; i++) {
+        if (!client_holds(&check, &told->clients[i], i, position, seed + (uint64_t)i)) {
             return false;
         }
     }

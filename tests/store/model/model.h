@@ -1,22 +1,27 @@
 /*
  * The model: what a job store is, without SQL, threads, disks or sums. It is told every call that
- * the server makes on its store, in the order in which they were made, and says what the answer
- * must be; and it can be compared with everything that the store shows. It keeps a list of jobs and
- * a list of attempts, and adds up anew whenever a sum is asked for.
+ * is made on a store, in the order in which they were made, and says what the answer must be; and
+ * it can be compared with everything that the store shows. It keeps a list of jobs and a list of
+ * attempts, and adds up anew whenever a sum is asked for. The simulated fleet and the conformance
+ * suite's random calls are held against it.
  *
  * It knows nothing of the store's code but store/api/store.h, schemas/job.h and the numbers in
  * store/sqlite/lease.h (how often a job may be lost).
  */
-#ifndef SWERVE_TESTS_SIM_MODEL_H
-#define SWERVE_TESTS_SIM_MODEL_H
+#ifndef SWERVE_TESTS_STORE_MODEL_MODEL_H
+#define SWERVE_TESTS_STORE_MODEL_MODEL_H
 
 #include "store/api/store.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The scenario of every job, put by whoever plays: 9 ticks of its own and 5 of its branch. */
+#define MODEL_SCENARIO_BODY \
+    "{\"branches\":[{\"at_tick\":4}],\"horizon_s\":0.9,\"id\":\"simulated\"}"
+
 enum {
-    MODEL_SCENARIO_TICKS = 14, /* that the body which submitters put plans */
+    MODEL_SCENARIO_TICKS = 14,
     MODEL_SUITES_MAX = 8,
     MODEL_WORKERS_MAX = 256,
     MODEL_JOBS_MAX = 512,

@@ -1,7 +1,7 @@
 /*
  * Comparing the model with everything that a store shows. See model.h.
  */
-#include "tests/sim/model.h"
+#include "tests/store/model/model.h"
 
 #include "base/check.h"
 #include "base/units.h"

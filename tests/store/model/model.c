@@ -1,7 +1,7 @@
 /*
  * The model of a job store. See model.h.
  */
-#include "tests/sim/model.h"
+#include "tests/store/model/model.h"
 
 #include "base/check.h"
 #include "base/units.h"

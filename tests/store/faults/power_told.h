@@ -1,14 +1,14 @@
 /*
- * What the callers of a store were told, and when: the model that a store is held against after a
- * loss of power. It knows nothing of SQL or files.
+ * What the callers of a store were told, and when: the record that a store is held against after a
+ * loss of power. It knows no rules (tests/store/model has them), and nothing of SQL or files.
  *
  * An operation is a set of facts between two moments of the disk's log: before `begin` none of them
  * is true, from `end` on (it was acknowledged) all are, for ever or until a later operation; in
  * between it is in doubt: all of them or none. One that answered with an error is in doubt until
  * somebody has looked what became of it.
  */
-#ifndef SWERVE_TESTS_STORE_FAULTS_POWER_MODEL_H
-#define SWERVE_TESTS_STORE_FAULTS_POWER_MODEL_H
+#ifndef SWERVE_TESTS_STORE_FAULTS_POWER_TOLD_H
+#define SWERVE_TESTS_STORE_FAULTS_POWER_TOLD_H
 
 #include "store/api/store.h"
 
@@ -16,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { MODEL_CLIENTS = 3, MODEL_JOBS_MAX = 512 };
+enum { TOLD_CLIENTS = 3, TOLD_JOBS_MAX = 512 };
 
 struct fact {
     int64_t job_id; /* 0: the artifact alone */
@@ -26,7 +26,7 @@ struct fact {
     char artifact[SHA256_HEX_BYTES]; /* of a finished job; "": none */
 };
 
-struct model_op {
+struct told_op {
     size_t begin;
     size_t end;
     bool failed; /* in doubt, anything may have become of jobs that were not finished */
@@ -35,8 +35,8 @@ struct model_op {
 };
 
 /* One caller; its suite, pools and workers are its own, so callers do not meet. */
-struct model_client {
-    struct model_op *ops;
+struct told_client {
+    struct told_op *ops;
     size_t op_count;
     size_t op_capacity;
     struct fact *facts;
@@ -44,25 +44,25 @@ struct model_client {
     size_t fact_capacity;
 };
 
-struct model {
-    struct model_client clients[MODEL_CLIENTS];
+struct told {
+    struct told_client clients[TOLD_CLIENTS];
 };
 
-void model_finish(struct model *model);
+void told_finish(struct told *told);
 
 /* An operation of the client; facts are added to the last one begun. */
-void model_op(struct model_client *client, size_t begin, size_t end, bool failed);
-void model_fact(struct model_client *client, const struct fact *fact);
+void told_op(struct told_client *client, size_t begin, size_t end, bool failed);
+void told_fact(struct told_client *client, const struct fact *fact);
 
 /* Forgets everything that began after `position`; what was in doubt there is forgotten too. Moments
  * count from the start of a new log: everything known is old. */
-void model_cut(struct model_client *client, size_t position);
+void told_cut(struct told_client *client, size_t position);
 
-void model_suite(int client, char name[LIMIT_ID_BYTES]);
+void told_suite(int client, char name[LIMIT_ID_BYTES]);
 
 /* The store, opened after a loss of power at `position`, holds what it must and nothing else of
  * these clients. Reads only. `seed` chooses which artifacts are read. False: `why`. */
-bool model_holds(const struct model *model, struct store *store, size_t position, uint64_t seed,
-                 char *why, size_t why_bytes);
+bool told_holds(const struct told *told, struct store *store, size_t position, uint64_t seed,
+                char *why, size_t why_bytes);
 
 #endif
