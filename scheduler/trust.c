@@ -99,18 +99,31 @@ void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *
     }
 }
 
+struct stability_sums {
+    double before;
+    double after;
+    double values; /* that occur at all */
+};
+
+static struct stability_sums stability_sums(const int64_t *before, const int64_t *after,
+                                            uint32_t count)
+{
+    struct stability_sums sums = {0};
+    for (uint32_t i = 0; i < count; i++) {
+        sums.before += (double)before[i];
+        sums.after += (double)after[i];
+        sums.values += before[i] + after[i] > 0;
+    }
+    return sums;
+}
+
 double trust_stability_index(const int64_t *before, const int64_t *after, uint32_t count)
 {
-    double sum_before = 0.0;
-    double sum_after = 0.0;
+    struct stability_sums sums = stability_sums(before, after, count);
     double index = 0.0;
     for (uint32_t i = 0; i < count; i++) {
-        sum_before += (double)before[i];
-        sum_after += (double)after[i];
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        double p = (before[i] > 0 ? (double)before[i] : 0.5) / sum_before;
-        double q = (after[i] > 0 ? (double)after[i] : 0.5) / sum_after;
+        double p = (before[i] > 0 ? (double)before[i] : 0.5) / sums.before;
+        double q = (after[i] > 0 ? (double)after[i] : 0.5) / sums.after;
         index += before[i] + after[i] > 0 ? (q - p) * log(q / p) : 0.0;
     }
     return index;
@@ -118,15 +131,8 @@ double trust_stability_index(const int64_t *before, const int64_t *after, uint32
 
 double trust_stability_noise(const int64_t *before, const int64_t *after, uint32_t count)
 {
-    double sum_before = 0.0;
-    double sum_after = 0.0;
-    double values = 0.0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum_before += (double)before[i];
-        sum_after += (double)after[i];
-        values += before[i] + after[i] > 0;
-    }
-    return (values - 1.0) * (1.0 / sum_before + 1.0 / sum_after);
+    struct stability_sums sums = stability_sums(before, after, count);
+    return (sums.values - 1.0) * (1.0 / sums.before + 1.0 / sums.after);
 }
 
 static bool of_slice(const struct trust_slice *slice, const struct trust_fact *fact)

@@ -10,41 +10,14 @@
  * (intraclass correlations `between` and `within`), and each seed of a case passes by chance.
  */
 #include "base/check.h"
-#include "base/rng.h"
 #include "scheduler/rate.h"
 #include "tests/harness.h"
+#include "tests/scheduler/draws.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { CASES_MAX = 8, CHECKED_REPETITIONS = 400, EXPECTED_FAILING = 10 };
-
-static uint64_t state;
-
-static double uniform(void)
-{
-    return ((double)(rng_mix(++state) >> 11) + 0.5) * 0x1p-53;
-}
-
-static double normal(void)
-{
-    return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
-
-/* Marsaglia, Tsang, ACM Trans. Math. Software 26, 2000. */
-static double gamma_draw(double shape)
-{
-    double boost = shape < 1 ? pow(uniform(), 1 / shape) : 1;
-    double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3;
-    for (;;) {
-        double x = normal();
-        double v = 1 + x / sqrt(9 * d);
-        v = v * v * v;
-        if (v > 0 && log(uniform()) < 0.5 * x * x + d - d * v + d * log(v)) {
-            return boost * d * v;
-        }
-    }
-}
 
 /* A share about `mean` whose draws have that intraclass correlation. */
 static double share_about(double mean, double correlation)
@@ -53,9 +26,9 @@ static double share_about(double mean, double correlation)
         return mean;
     }
     double size = (1 - correlation) / correlation;
-    double a = gamma_draw(mean * size);
-    double b = gamma_draw((1 - mean) * size);
-    return a + b > 0 ? a / (a + b) : (double)(uniform() < mean);
+    double a = draw_gamma(mean * size);
+    double b = draw_gamma((1 - mean) * size);
+    return a + b > 0 ? a / (a + b) : (double)(draw_uniform() < mean);
 }
 
 struct truth {
@@ -71,14 +44,14 @@ static void draw_suite(const struct truth *truth, struct rate *rate)
     *rate = (struct rate){0};
     for (int l = 0; l < truth->logical; l++) {
         int cases = 1;
-        while (cases < CASES_MAX && uniform() < 0.3) {
+        while (cases < CASES_MAX && draw_uniform() < 0.3) {
             cases++;
         }
         double at = share_about(truth->pass, truth->between);
         for (int c = 0; c < cases; c++) {
             double here = share_about(at, truth->within);
             for (int s = 0; s < truth->seeds; s++) {
-                rate_add(rate, l + 1, l * CASES_MAX + c + 1, uniform() < here);
+                rate_add(rate, l + 1, l * CASES_MAX + c + 1, draw_uniform() < here);
             }
         }
     }
@@ -120,8 +93,8 @@ static double difference_coverage(const struct truth *truth, double gain, double
             double at = share_about(truth->pass, truth->between);
             for (int c = 0; c < 2; c++) {
                 double here = share_about(at, truth->within);
-                bool first = uniform() < here;
-                bool second = first ? uniform() >= loss : uniform() < gain;
+                bool first = draw_uniform() < here;
+                bool second = first ? draw_uniform() >= loss : draw_uniform() < gain;
                 rate_add(&gains, l + 1, l * 2 + c + 1, second && !first);
                 rate_add(&losses, l + 1, l * 2 + c + 1, first && !second);
             }
@@ -216,7 +189,7 @@ static void intervals_cover_the_truth(void)
     };
     double width;
     double naive;
-    state = 1;
+    draws_state = 1;
     for (size_t i = 0; i < COUNT_OF(truths); i++) {
         double at = coverage(&truths[i], CHECKED_REPETITIONS, &width, &naive);
         EXPECT(at >= 91.5 && at <= 98.5);
@@ -236,9 +209,9 @@ static void seeds_of_one_drive_narrow_nothing(void)
     struct truth truth = {0.9, 100, 1, 0.1, 0.98};
     struct rate one;
     struct rate ten = {0};
-    state = 5;
+    draws_state = 5;
     draw_suite(&truth, &one);
-    state = 7;
+    draws_state = 7;
     for (int l = 0; l < 60; l++) {
         double value = l % 6 != 0;
         for (int s = 0; s < 10; s++) {
@@ -256,7 +229,7 @@ static void seeds_of_one_drive_narrow_nothing(void)
 
 static void streamed_sums_are_the_formula(void)
 {
-    for (state = 3; state < 400; state++) {
+    for (draws_state = 3; draws_state < 400; draws_state++) {
         enum { LOGICAL = 12 };
         double y[LOGICAL] = {0};
         double n[LOGICAL] = {0};
@@ -266,16 +239,16 @@ static void streamed_sums_are_the_formula(void)
         double best = 0;
         struct rate rate = {0};
         for (int l = 0; l < LOGICAL; l++) {
-            int count = 1 + (int)(uniform() * 4);
+            int count = 1 + (int)(draw_uniform() * 4);
             for (int c = 0; c < count; c++) {
-                int seeds = 1 + (int)(uniform() * 3);
+                int seeds = 1 + (int)(draw_uniform() * 3);
                 double sum = 0;
                 for (int s = 0; s < seeds; s++) {
-                    double value = uniform() < 0.6;
+                    double value = draw_uniform() < 0.6;
                     sum += value;
                     rate_add(&rate, l + 1, l * 10 + c + 1, value);
                 }
-                bool lacks = uniform() < 0.2;
+                bool lacks = draw_uniform() < 0.2;
                 if (lacks) {
                     rate_add(&rate, l + 1, l * 10 + c + 1, NAN);
                 }

@@ -10,47 +10,21 @@
  * of the event comes from a beta distribution, or from a mixture (one in five has most of it).
  */
 #include "base/check.h"
-#include "base/rng.h"
 #include "scheduler/rate.h"
 #include "scheduler/risk.h"
 #include "tests/harness.h"
+#include "tests/scheduler/draws.h"
 
 #include <math.h>
 #include <stdlib.h>
 
 enum { STRATA_MAX = 200, CLASSES = 10, CASES_MAX = 8, CHECKED_REPETITIONS = 200 };
 
-static uint64_t state;
-
-static double uniform(void)
-{
-    return ((double)(rng_mix(++state) >> 11) + 0.5) * 0x1p-53;
-}
-
-static double normal(void)
-{
-    return sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
-
-static double gamma_draw(double shape)
-{
-    double boost = shape < 1 ? pow(uniform(), 1 / shape) : 1;
-    double d = (shape < 1 ? shape + 1 : shape) - 1.0 / 3;
-    for (;;) {
-        double x = normal();
-        double v = 1 + x / sqrt(9 * d);
-        v = v * v * v;
-        if (v > 0 && log(uniform()) < 0.5 * x * x + d - d * v + d * log(v)) {
-            return boost * d * v;
-        }
-    }
-}
-
 static double poisson(double mean)
 {
     double count = -1;
     for (double sum = 0; sum < mean; count++) {
-        sum -= log(uniform());
+        sum -= log(draw_uniform());
     }
     return count;
 }
@@ -75,11 +49,11 @@ struct drawn {
 static double draw_probability(const struct truth *truth)
 {
     if (truth->size == 0) {
-        return uniform() < 0.2 ? fmin(1, truth->mean * 4) : truth->mean * 0.25;
+        return draw_uniform() < 0.2 ? fmin(1, truth->mean * 4) : truth->mean * 0.25;
     }
-    double a = gamma_draw(truth->mean * truth->size);
-    double b = gamma_draw((1 - truth->mean) * truth->size);
-    return a + b > 0 ? a / (a + b) : (double)(uniform() < truth->mean);
+    double a = draw_gamma(truth->mean * truth->size);
+    double b = draw_gamma((1 - truth->mean) * truth->size);
+    return a + b > 0 ? a / (a + b) : (double)(draw_uniform() < truth->mean);
 }
 
 static void draw_class(const struct truth *truth, double exposure, struct risk_class *out)
@@ -91,7 +65,7 @@ static void draw_class(const struct truth *truth, double exposure, struct risk_c
         out->rate = out->count / seen;
     } else if (truth->exposure == EXPOSURE_FACTOR) {
         double spread = log(2) / RATE_Z95;
-        out->rate = exposure * exp(spread * normal());
+        out->rate = exposure * exp(spread * draw_normal());
         out->low = out->rate / 2;
         out->high = out->rate * 2;
     }
@@ -100,7 +74,7 @@ static void draw_class(const struct truth *truth, double exposure, struct risk_c
 static void draw_results(double probability, uint32_t cases, struct risk_stratum *out)
 {
     for (uint32_t k = 0; k < cases; k++) {
-        out->events += uniform() < probability;
+        out->events += draw_uniform() < probability;
     }
     out->draws += cases;
 }
@@ -110,7 +84,7 @@ static void draw_suite(const struct truth *truth, struct drawn *out)
     double exposures[CLASSES];
     out->truth = 0;
     for (int c = 0; c < CLASSES; c++) {
-        exposures[c] = pow(10, 2 * uniform() - 1);
+        exposures[c] = pow(10, 2 * draw_uniform() - 1);
         draw_class(truth, exposures[c], &out->classes[c]);
     }
     for (uint32_t i = 0; i < truth->strata; i++) {
@@ -118,7 +92,7 @@ static void draw_suite(const struct truth *truth, struct drawn *out)
         uint32_t in_class = (truth->strata - class_index + CLASSES - 1) / CLASSES;
         uint32_t cases = truth->cases;
         for (cases = cases > 0 ? cases : 1; truth->cases == 0 && cases < CASES_MAX;) {
-            if (uniform() >= 0.3) {
+            if (draw_uniform() >= 0.3) {
                 break;
             }
             cases++;
@@ -139,7 +113,7 @@ static struct risk_input input_of(const struct truth *truth, const struct drawn 
                                .stratum_count = truth->strata,
                                .strata = drawn->strata,
                                .draw_count = draws,
-                               .key = state};
+                               .key = draws_state};
 }
 
 /* How often the interval has the truth in it, in percent, and its mean half width over
@@ -216,7 +190,7 @@ static void intervals_cover_the_truth(void)
         {0.05, 10, 50, 4, EXPOSURE_FACTOR},
     };
     double mean = 0;
-    state = 1;
+    draws_state = 1;
     for (size_t i = 0; i < COUNT_OF(truths); i++) {
         double width;
         double at = coverage(&truths[i], CHECKED_REPETITIONS, 300, &width);
@@ -281,7 +255,7 @@ static void plans_reach_their_precision(void)
     const struct truth truth = {0.2, 10, 50, 4, EXPOSURE_EXACT};
     double reached = 0;
     double before = 0;
-    state = 9;
+    draws_state = 9;
     for (int i = 0; i < SUITES; i++) {
         struct drawn drawn;
         struct risk_estimate at;
