@@ -18,12 +18,12 @@
 #include "tests/cuda/digest.h"
 #include "tests/engine/maps.h"
 #include "tests/engine/small_model.h"
+#include "tests/engine/spill_in_memory.h"
 #include "tests/harness.h"
 
-#include <semaphore.h>
 #include <stdlib.h>
 
-enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, SPILLED = 32, FORK_TICK = 2, HOST_PAGES = 2 };
+enum { TICKS = 4, SLOTS_MAX = 3, KEY = 3, FORK_TICK = 2, HOST_PAGES = 2 };
 
 static const struct world_ops *const ops = &world_student_ops;
 static struct device device;
@@ -43,52 +43,6 @@ static void create_prepared(void)
     maps_agent(&scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){75, 3.5, 0}, 12);
     maps_agent(&scenario, 1, AGENT_PEDESTRIAN, BEHAVIOUR_STATIC, (struct pose){90, 6, 1.0}, 0);
     CHECK(prepared_create(&scenario, &prepared, &error) == STATUS_OK);
-}
-
-struct spill_store {
-    void *data[SPILLED];
-    uint32_t writes, reads;
-    sem_t peeked;
-};
-
-static uint64_t store_write(void *context, const void *data, size_t bytes)
-{
-    struct spill_store *store = context;
-    for (uint64_t i = 0; i < SPILLED; i++) {
-        if (store->data[i] == NULL) {
-            store->data[i] = malloc(bytes);
-            CHECK(store->data[i] != NULL);
-            memcpy(store->data[i], data, bytes);
-            store->writes++;
-            return i + 1;
-        }
-    }
-    return 0;
-}
-
-static void store_drop(void *context, uint64_t handle)
-{
-    struct spill_store *store = context;
-    free(store->data[handle - 1]);
-    store->data[handle - 1] = NULL;
-}
-
-static bool store_read(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct spill_store *store = context;
-    memcpy(data, store->data[handle - 1], bytes);
-    store_drop(context, handle);
-    store->reads++;
-    return true;
-}
-
-/* The thread's; the owner waits for it. */
-static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct spill_store *store = context;
-    memcpy(data, store->data[handle - 1], bytes);
-    sem_post(&store->peeked);
-    return true;
 }
 
 /* ---- driving ---- */
@@ -298,7 +252,8 @@ static void company_changes_nothing(void)
 static void spill_and_fork(bool watched)
 {
     static struct spill_store store;
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop, NULL};
+    const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
+                                    NULL};
     char hex[SHA256_HEX_BYTES];
     const char *expected = reference();
     struct world_cost cost;
@@ -852,7 +807,8 @@ static void all_tiers_change_nothing(bool ahead)
     enum { ROLLOUTS = 3 };
     static struct spill_store store;
     static struct sha256 hashes[ROLLOUTS];
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop, store_peek};
+    const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
+                                    spill_store_peek};
     char hex[SHA256_HEX_BYTES];
     struct world_cost cost;
     void *states[ROLLOUTS];
@@ -902,7 +858,7 @@ static void all_tiers_change_nothing(bool ahead)
     EXPECT((announced > 0) == ahead && (store.reads > 0) == !ahead);
     EXPECT(cost.spills / 2 > store.reads + cost.ahead_used);
     ops->close(world);
-    for (uint32_t i = 0; i < SPILLED; i++) {
+    for (uint32_t i = 0; i < SPILL_RECORDS; i++) {
         EXPECT(store.data[i] == NULL);
     }
     sem_destroy(&store.peeked);
@@ -1065,7 +1021,7 @@ static void a_view_that_fails_loses_the_rollouts(void)
 static bool losing_read(void *context, uint64_t handle, void *data, size_t bytes)
 {
     (void)data, (void)bytes;
-    store_drop(context, handle);
+    spill_store_drop(context, handle);
     return false;
 }
 
@@ -1074,7 +1030,7 @@ static void a_lost_rollout_sees_nothing_in_its_view(void)
 {
     static struct spill_store store;
     static uint8_t nothing[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
-    const struct spill_ops spill = {&store, store_write, losing_read, store_drop, NULL};
+    const struct spill_ops spill = {&store, spill_store_write, losing_read, spill_store_drop, NULL};
     const uint64_t seeds[SLOTS_MAX] = {KEY, 91};
     struct error error = {0};
     struct world_cost cost;

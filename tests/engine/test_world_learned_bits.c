@@ -11,12 +11,12 @@
 #include "engine/worlds/world.h"
 #include "kernels/cpu.h"
 #include "tests/engine/maps.h"
+#include "tests/engine/spill_in_memory.h"
 #include "tests/harness.h"
 
-#include <semaphore.h>
 #include <stdlib.h>
 
-enum { TICKS = 5, FORK_TICK = 2, SLOTS_MAX = 8, KEY = 3, AGENTS = 4, SPILLED = 64 };
+enum { TICKS = 5, FORK_TICK = 2, SLOTS_MAX = 8, KEY = 3, AGENTS = 4 };
 
 static const struct world_ops *const ops = &world_student_ops;
 static struct model *models[NN_PRECISION_COUNT];
@@ -46,59 +46,6 @@ static struct action action_of(uint32_t key, uint32_t tick)
         4.0 * rng_uniform(key, RNG_STREAM_TEST, tick, 1) - 2.0,
         0.1 * rng_uniform(key, RNG_STREAM_TEST, tick, 2) - 0.05,
     };
-}
-
-/* ---- a spill in memory ---- */
-
-struct spill_store {
-    void *data[SPILLED];
-    uint32_t writes, reads;
-    bool refuses, fails;
-    sem_t peeked;
-};
-
-static uint64_t store_write(void *context, const void *data, size_t bytes)
-{
-    struct spill_store *store = context;
-    for (uint64_t i = 0; i < SPILLED && !store->refuses; i++) {
-        if (store->data[i] == NULL) {
-            store->data[i] = malloc(bytes);
-            CHECK(store->data[i] != NULL);
-            memcpy(store->data[i], data, bytes);
-            store->writes++;
-            return i + 1;
-        }
-    }
-    return 0;
-}
-
-static void store_drop(void *context, uint64_t handle)
-{
-    struct spill_store *store = context;
-    CHECK(store->data[handle - 1] != NULL);
-    free(store->data[handle - 1]);
-    store->data[handle - 1] = NULL;
-}
-
-/* The thread's, of records that nobody drops before it is done; the owner waits for that. */
-static bool store_peek(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct spill_store *store = context;
-    memcpy(data, store->data[handle - 1], bytes);
-    sem_post(&store->peeked);
-    return true;
-}
-
-static bool store_read(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    struct spill_store *store = context;
-    if (store->fails) {
-        return false;
-    }
-    memcpy(data, store->data[handle - 1], bytes);
-    store_drop(context, handle);
-    store->reads++;
-    return true;
 }
 
 /* ---- running and recording ---- */
@@ -363,7 +310,8 @@ static void through_parking(const struct how *how, char hex[SHA256_HEX_BYTES],
 static void through_spill(struct how how, bool refuses, char hex[SHA256_HEX_BYTES])
 {
     struct spill_store store = {.refuses = refuses};
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop, store_peek};
+    const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
+                                    spill_store_peek};
     struct world_cost cost;
     EXPECT_INT(sem_init(&store.peeked, 0, 0), 0);
     how.tight = true;
@@ -374,7 +322,7 @@ static void through_spill(struct how how, bool refuses, char hex[SHA256_HEX_BYTE
     EXPECT((store.writes > 0) == !refuses);
     EXPECT_INT(cost.ahead_used, how.ahead ? store.writes : 0);
     EXPECT_INT(store.reads, how.ahead || refuses ? 0 : store.writes);
-    for (int i = 0; i < SPILLED; i++) {
+    for (int i = 0; i < SPILL_RECORDS; i++) {
         EXPECT(store.data[i] == NULL);
     }
 }
@@ -539,7 +487,8 @@ static void a_lost_rollout_says_so_and_disturbs_nobody(void)
 {
     char hex[SHA256_HEX_BYTES];
     struct spill_store store = {.fails = true};
-    const struct spill_ops spill = {&store, store_write, store_read, store_drop, NULL};
+    const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
+                                    NULL};
     struct how how = {.precision = NN_BF16, .slots = 2, .tight = true, .spill = &spill};
     struct world *world = open_world(&how);
     void *state = malloc(ops->slot_state_bytes(world));
