@@ -19,6 +19,7 @@ all where there is none, except in CI (the variable CI is set), where a missing 
 import base64
 import json
 import os
+import pathlib
 import select
 import shutil
 import signal
@@ -26,7 +27,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import traceback
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "worker" / "cli"))
+import tap  # noqa: E402  (of the tests of the command line)
 
 ANSWER_S = 60
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -217,17 +220,7 @@ def tests(functions, setup=None):
             sys.exit("Bail out! no chromium: scripts/setup test installs it")
         print("1..0 # SKIP no chromium: scripts/setup test installs it")
         sys.exit(0)
-    failed = 0
     stage = setup() if setup else iter([None])
-    given = next(stage)
-    print(f"1..{len(functions)}")
-    for number, function in enumerate(functions, 1):
-        try:
-            function(given)
-            print(f"ok {number} - {function.__name__}", flush=True)
-        except Exception:  # every failure is reported, and the others still run
-            failed += 1
-            print(f"not ok {number} - {function.__name__}")
-            print("# " + traceback.format_exc().replace("\n", "\n# "), flush=True)
+    failed = tap.run(functions, next(stage))
     next(stage, None)
     sys.exit(failed > 0)

@@ -2,13 +2,13 @@
 import traceback
 
 
-def run(tests):
-    """Runs functions by their names, all of them, and returns how many failed."""
+def run(tests, *given):
+    """Runs functions by their names, all of them and each with what is given, and returns how many failed."""
     failed = 0
     print(f"1..{len(tests)}", flush=True)
     for number, test in enumerate(tests, 1):
         try:
-            test()
+            test(*given)
             print(f"ok {number} - {test.__name__}", flush=True)
         except Exception:
             failed += 1

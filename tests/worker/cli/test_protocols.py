@@ -15,6 +15,8 @@ import subprocess
 import sys
 import tempfile
 
+import tap
+
 EGO_WIDTH_M = 1.9
 # Scenario: share of ego's width from the side that the other comes from, and its speed.
 PLACES = {
@@ -79,19 +81,9 @@ def contacts_are_where_the_protocol_says(outcomes, store):
 
 
 def main():
-    failed = 0
     with tempfile.TemporaryDirectory(prefix="swerve-protocols-") as name:
         outcomes, store = drive(pathlib.Path(name))
-        tests = [every_conflict_is_one, contacts_are_where_the_protocol_says]
-        print(f"1..{len(tests)}")
-        for number, test in enumerate(tests, 1):
-            try:
-                test(outcomes, store)
-                print(f"ok {number} - {test.__name__}")
-            except AssertionError as problem:
-                failed += 1
-                print(f"not ok {number} - {test.__name__}\n# {problem}")
-    return 1 if failed else 0
+        return tap.run([every_conflict_is_one, contacts_are_where_the_protocol_says], outcomes, store) > 0
 
 
 if __name__ == "__main__":
