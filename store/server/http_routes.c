@@ -324,7 +324,7 @@ static enum status read_in_turn(struct http_exchange *exchange, const struct rou
     if (context->readers == NULL) {
         return route->handle(exchange, error);
     }
-    if (atomic_load(&context->budget->look_bytes) > HTTP_READER_BYTES_MAX) {
+    if (atomic_load(&context->budget->reader_bytes) > HTTP_READER_BYTES_MAX) {
         return error_set(error, STATUS_BUSY,
                          "readers have not taken %d MiB of answers yet, try again later",
                          HTTP_READER_BYTES_MAX >> 20);

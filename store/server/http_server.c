@@ -164,7 +164,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
     if (request != NULL) {
         request_body_finish(&request->request_body);
         atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
-        atomic_fetch_sub(&server->budget.look_bytes, request->readers ? request->reply_bytes : 0);
+        atomic_fetch_sub(&server->budget.reader_bytes, request->readers ? request->reply_bytes : 0);
         if (request->answered) {
             http_metrics_time(&server->metrics, request->admission.route,
                               clock_now_ns(clock_system()) - request->start_ns);
@@ -199,7 +199,7 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
         request->reply_bytes = reply->bytes;
         request->readers = reply->readers;
         atomic_fetch_add(&server->budget.bytes, reply->bytes);
-        atomic_fetch_add(&server->budget.look_bytes, reply->readers ? reply->bytes : 0);
+        atomic_fetch_add(&server->budget.reader_bytes, reply->readers ? reply->bytes : 0);
     }
     request->answered = true;
     http_metrics_count(&server->metrics, request->admission.route, reply->code);

@@ -20,7 +20,7 @@ struct http_budget {
     atomic_size_t bytes;   /* bodies and replies in memory */
     atomic_size_t uploads; /* artifacts on their way in */
     atomic_size_t downloads;
-    atomic_size_t look_bytes; /* of `bytes`, answers to those who only read */
+    atomic_size_t reader_bytes; /* of `bytes`, answers to those who only read */
     atomic_size_t reader_downloads;
 };
 
