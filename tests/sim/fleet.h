@@ -20,8 +20,8 @@
 #include "store/server/http_routes.h"
 #include "store/sqlite/sqlite_db.h"
 #include "tests/sim/fiber.h"
-#include "tests/store/model/model.h"
 #include "tests/sim/sim.h"
+#include "tests/store/model/model.h"
 
 enum {
     FLEET_PROCESSES_MAX = 256,
