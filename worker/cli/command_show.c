@@ -3,6 +3,7 @@
  * object per tick, for pandas), its scenario, or a video of it; with --all every outcome of a store
  * or suite, one JSON object a line.
  */
+#include "worker/careful/careful.h"
 #include "worker/cli/cli.h"
 #include "worker/draw/draw_video.h"
 #include "worker/trace/trace.h"
@@ -126,6 +127,29 @@ static enum status print_output(struct show *show, struct error *error)
     return STATUS_OK;
 }
 
+/* What a careful driver would have done, where that is asked. */
+static enum status read_careful(struct show *show, json_t **out, struct error *error)
+{
+    const struct outcome *outcome = &show->outcome;
+    struct scenario_document *document = NULL;
+    struct careful_drivers *drivers = NULL;
+    struct careful found;
+    char *body = NULL;
+    size_t bytes = 0;
+    TRY(show->store->ops->scenario_get(show->store, outcome->scenario_hash, &body, &bytes, error));
+    enum status status = scenario_load_text(outcome->scenario_hash, body, bytes, &document, error);
+    free(body);
+    THEN(status, careful_drivers_create(&drivers, error));
+    THEN(status, careful_ask(drivers, &document->scenario, outcome->scenario_hash, outcome->seed,
+                             &found, error));
+    careful_drivers_destroy(drivers);
+    scenario_destroy(document);
+    if (status == STATUS_OK) {
+        *out = careful_json(&found);
+    }
+    return status;
+}
+
 /* Where the outcome's job comes from and where it went, beside the outcome itself. */
 static json_t *with_lineage(struct show *show)
 {
@@ -146,6 +170,15 @@ static json_t *with_lineage(struct show *show)
         }
     }
     json_decref(output);
+    json_t *careful = NULL;
+    if (json != NULL && careful_asked(&show->outcome)) {
+        if (read_careful(show, &careful, &ignored) != STATUS_OK) {
+            json_object_set_new(json, "careful_fault",
+                                json_text_new(ignored.text, ERROR_TEXT_BYTES));
+        } else {
+            json_object_set_new(json, "careful", careful);
+        }
+    }
     return json;
 }
 

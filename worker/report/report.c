@@ -83,6 +83,7 @@ enum status report_write(struct store *store, const char *store_url, const char 
     THEN(status, report_drives(&report, error));
     THEN(status, write_sections(&report, error));
     THEN(status, file_replace(path, report.html.text, report.html.bytes, 0644, error));
+    careful_drivers_destroy(report.careful);
     report_drive_close(&report.drive);
     report_plan_finish(&report.plan);
     html_finish(&report.drives);

@@ -265,6 +265,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     if (scenario != NULL) {
         situation(report, job, scenario);
         contact(html, scenario, outcome, there ? &moment : NULL);
+        TRY(report_careful(report, scenario, outcome, error));
         report_criteria(html, scenario, outcome);
     }
     report_key_figures(html, outcome);

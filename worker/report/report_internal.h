@@ -8,6 +8,7 @@
 #ifndef SWERVE_WORKER_REPORT_REPORT_INTERNAL_H
 #define SWERVE_WORKER_REPORT_REPORT_INTERNAL_H
 
+#include "worker/careful/careful.h"
 #include "worker/report/report.h"
 #include "worker/report/report_drive.h"
 #include "worker/report/report_html.h"
@@ -74,7 +75,8 @@ struct report {
     const struct summary *summary;
     struct report_plan plan;
     struct report_drive drive;
-    uint32_t pictures_left_out; /* cards */
+    struct careful_drivers *careful; /* owned; NULL until somebody asks */
+    uint32_t pictures_left_out;      /* cards */
 };
 
 /* ---- report_plan.c ---- */
@@ -131,6 +133,12 @@ const struct scenario *report_scenario(const struct report *report, const struct
 
 /* Whether there is room for more pictures. */
 bool report_pictures(struct report *report);
+
+/* ---- report_careful.c ---- */
+
+/* A paragraph where there is something to ask. */
+enum status report_careful(struct report *report, const struct scenario *scenario,
+                           const struct outcome *outcome, struct error *error);
 
 /* ---- report_player.c ---- */
 

@@ -34,6 +34,10 @@ static const struct definition {
                  "in several lanes."},
     {"guardian", "A rule-based monitor: how often it overrides, or would have, by "
                  "the RSS safe distances or about to leave the drivable area."},
+    {"careful driver",
+     "One of the two driver models of UN R157, driven from the same start with the "
+     "same seed in the object world, on what ego's sensors see: it stays in its lane, "
+     "takes time to notice, and brakes."},
     {"drivable area", "Off when a corner of ego's box is 0.3 m or more outside it."},
     {"direction", "1 if ego moves less than 2 m against the lane within 1 s, 0.5 below 6 m, "
                   "else 0."},

@@ -459,6 +459,18 @@ a_crashing_plugin_costs_one_job() {
     code 0 "$swerve" report --store crash.db -o crash.html
     says crash.html "5 workers vanished"
 }
+a_failure_says_what_a_careful_driver_would_have_done() {
+    code 0 "$swerve" run "$root/scenarios/r157/cut_in_alks.json" --world object --planner builtin:maintain \
+        --store careful.db --report careful.html
+    grep -q 'A careful driver</abbr> would have <b class="good">avoided</b>' careful.html || fail "the card says nothing"
+    code 0 "$swerve" show 1 --store careful.db
+    holds 'd["verdict"] == "fail" and d["careful"]["driver"]["avoids"] is True' out
+    code 0 "$swerve" run "$root/scenarios/urban/dog_runs.json" --world object --planner builtin:maintain --nominal --store careful.db \
+        --report careful.html
+    grep -q 'is not known: an animal takes part' careful.html || fail "the card says too much"
+    code 0 "$swerve" show --all --store careful.db
+    ! grep -q careful out || fail "all outcomes were driven again"
+}
 a_plugin_that_exits_is_seen() {
     code 6 "$swerve" run drive.json --store quit.db --workers 1 --planner "plugin:$moody?quit,20,drive"
     says err "ended with status 0; its jobs are run again"
@@ -709,7 +721,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..33 >&3
+echo 1..34 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -734,6 +746,7 @@ t a_planner_fault_is_an_outcome
 t a_planner_that_stops_starting_ends_the_run
 t replay_names_another_planner
 t a_crashing_plugin_costs_one_job
+t a_failure_says_what_a_careful_driver_would_have_done
 t a_plugin_that_exits_is_seen
 t what_a_plugin_prints_stays_out_of_stdout
 t copies_that_a_plugin_forked_are_ended
