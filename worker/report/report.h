@@ -1,8 +1,9 @@
 /*
  * Report: one self-contained HTML file of a suite: the whole in a paragraph, verdicts by slice with
  * confidence intervals, miles and $/mile by tier and pool, failures with their criteria, paths and
- * strips of keyframes, branches side by side. Frames are redrawn from the traces; what is simulated
- * is what a careful driver would have done in place of one that failed. Bounded however long the suite is: caps with a note (report_internal.h).
+ * strips of keyframes, branches side by side. Frames are redrawn from the traces; nothing is
+ * simulated but what a careful driver would have done where a planner failed. Bounded however long
+ * the suite is: caps with a note (report_internal.h).
  */
 #ifndef SWERVE_WORKER_REPORT_REPORT_H
 #define SWERVE_WORKER_REPORT_REPORT_H
