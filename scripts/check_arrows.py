@@ -13,6 +13,7 @@ import sys
 ROOMS = {
     "base": [],
     "schemas": ["base"],
+    "schemas/world": ["base"],
     # Mathematics on plain pointers.
     "kernels": ["base"],
     "kernels/ref": ["kernels"],
@@ -25,7 +26,7 @@ ROOMS = {
     "engine/traffic": ["schemas"],
     "engine/sensors": ["engine/traffic", "kernels"],
     "engine/learned": ["engine/sensors"],
-    "engine/worlds": ["engine/learned"],
+    "engine/worlds": ["engine/learned", "schemas/world"],
     "engine/bench": ["engine/worlds"],
     # Suites.
     "scenarios": ["schemas"],
@@ -52,6 +53,7 @@ ROOMS = {
     "worker/given": ["engine/sensors"],
     "worker/score": ["engine/sensors"],
     "worker/models": ["engine/bench"],
+    "worker/world": ["worker/planner", "worker/models"],
     "worker/trace": ["engine/worlds"],
     "worker/run": ["worker/planner", "worker/given", "worker/score", "worker/models", "worker/trace", "scheduler"],
     "worker/careful": ["worker/run"],
@@ -68,7 +70,7 @@ ROOMS = {
     "worker/datagen": ["worker/run"],
     "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/trust", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
+    "worker/cli": ["worker/trust", "worker/world", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
                    "worker/serving", "scenarios/import",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
@@ -88,7 +90,7 @@ GUARDED = {
     "curl/curl.h": ["store/client/http_transport.c"],
 }
 # The engine builds with libc alone: of schemas it may use data records, not the JSON codecs.
-ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome|trace|job|planner)\.h")
+ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome|trace|job|planner|world/world)\.h")
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')
 SOURCES = (".c", ".h", ".cu", ".cuh", ".cpp")
 

@@ -22,6 +22,7 @@ PATTERNS = [
     "schemas/scenario.h",
     "schemas/scene.h",
     "schemas/trace.h",
+    "schemas/world/world.h",
     "worker/models/health*.[ch]",
     "worker/given/*.[ch]",
     "worker/planner/**/*.[ch]",
@@ -30,6 +31,7 @@ PATTERNS = [
     "worker/run/runner*.[ch]",
     "worker/score/*.[ch]",
     "worker/tracker/*.[ch]",
+    "worker/world/world_exec.[ch]",
 ]
 # A comment, or a literal that may hold what looks like one.
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)

@@ -18,6 +18,8 @@ struct agent_stats {
     double offset_m;      /* between the middles of both, NAN where there is too little of one */
 };
 
+enum { FRAME_FAULT_BYTES = 192 };
+
 /* What a learned world measured of the frame it just committed; the worker judges it. */
 struct frame_stats {
     uint32_t tick;
@@ -39,6 +41,7 @@ struct frame_stats {
     uint32_t horizon_ticks;    /* trusted horizon of the model with this conditioning */
     uint32_t agent_count;      /* agents near the window (agents), else 0 */
     struct agent_stats agents[AGENT_GATES_MAX];
+    char fault[FRAME_FAULT_BYTES]; /* of a foreign world: how it broke its word; "": it kept it */
 };
 
 #endif

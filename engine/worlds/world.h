@@ -29,6 +29,7 @@ struct world;
 /* A loaded model (engine/learned/model.h); NULL for worlds without one. */
 struct model;
 struct device;
+struct foreign;
 
 #define WORLD_HOST_DEFAULT SIZE_MAX
 
@@ -47,6 +48,7 @@ struct world_config {
      * is short; 0: none. WORLD_HOST_DEFAULT: half of page_bytes_max, at most 4 GiB. */
     size_t host_bytes_max;
     const struct spill_ops *spill; /* borrowed; NULL: none */
+    const struct foreign *foreign; /* engine/worlds/foreign.h; borrowed, outlives the world */
 };
 
 /* What running cost so far; all slots together. */

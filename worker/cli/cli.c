@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "worker/world/world_source.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -241,8 +242,13 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
             return STATUS_OK;
         }
     }
+    if (world_spec_is(name)) {
+        *out = WORLD_STUDENT;
+        return STATUS_OK;
+    }
     return error_set(error, STATUS_USAGE,
-                     "--world: expected auto, replay, object, student or teacher, found \"%s\"",
+                     "--world: expected auto, replay, object, student, teacher, plugin:FILE.so or "
+                     "exec:COMMAND, found \"%s\"",
                      name);
 }
 

@@ -18,6 +18,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "schemas/json_record.h"
+#include "worker/world/world_source.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ struct replay {
     char planner_hash[SHA256_HEX_BYTES];  /* and with what it loaded */
     uint32_t slot_count;
     int64_t deadline_ms;
+    const char *world, *audit_world; /* the user's own, as they were named then; NULL: none */
     bool json;
     const struct planner_confinement *confinement;
     bool debug;
@@ -425,6 +427,20 @@ static int finish(struct replay *replay, enum status status, const struct error 
     return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
+/* Outcomes name worlds by hash: those given here must be the same. */
+static enum status lend_worlds(struct replay *replay, struct error *error)
+{
+    const char *const worlds[] = {replay->world, replay->audit_world};
+    const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
+    const struct world_source_options how = {.confinement = replay->confinement};
+    for (size_t i = 0; i < COUNT_OF(worlds); i++) {
+        if (worlds[i] != NULL) {
+            TRY(world_source_lend(worlds[i], tiers[i], &how, replay->models, error));
+        }
+    }
+    return STATUS_OK;
+}
+
 /* Replays from a store that is open, closes it and says how it went. */
 static int replay_store(struct replay *replay, const char *models, const char *suite, int64_t id)
 {
@@ -433,6 +449,7 @@ static int replay_store(struct replay *replay, const char *models, const char *s
     replay->missing_results = json_array();
     replay->prepared_scenarios = prepared_cache_create();
     enum status status = models_open(models, NULL, &replay->models, &error);
+    THEN(status, lend_worlds(replay, &error));
     if (status == STATUS_OK && (replay->prepared_scenarios == NULL || replay->results == NULL ||
                                 replay->missing_results == NULL)) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
@@ -463,6 +480,9 @@ int command_replay(int argc, char **argv)
         {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
+        {"--world", "SPEC", "the world of yours that was driven in: plugin:FILE.so, exec:COMMAND",
+         .text = &replay.world},
+        {"--audit-world", "SPEC", "another, that audited", .text = &replay.audit_world},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &replay.deadline_ms},
         CONFINEMENT_OPTION_ROWS(confinement),
@@ -523,6 +543,9 @@ int command_debug(int argc, char **argv)
          .text = &folder},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
+        {"--world", "SPEC", "the world of yours that was driven in: plugin:FILE.so, exec:COMMAND",
+         .text = &replay.world},
+        {"--audit-world", "SPEC", "another, that audited", .text = &replay.audit_world},
     };
     const struct cli_command command = {
         "debug",

@@ -14,6 +14,7 @@
 #include "worker/report/report.h"
 #include "worker/report/summary.h"
 #include "worker/serving/serving.h"
+#include "worker/world/world_source.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -251,6 +252,8 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
         .models = options->suite.models,
+        .world = world_spec_is(options->suite.world) ? options->suite.world : NULL,
+        .audit_world = options->suite.audit_world,
         .device = device_of(options, submission),
         .worker_count = (uint32_t)options->workers,
         .slot_count = (uint32_t)options->slots,

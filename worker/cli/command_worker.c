@@ -10,6 +10,7 @@
 #include "worker/cli/pool.h"
 #include "worker/planner/planner_host.h"
 #include "worker/run/claim_loop.h"
+#include "worker/world/world_source.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -44,6 +45,7 @@ struct worker_options {
     const char *exact_id;
     const char *host;
     const char *models;
+    const char *world, *audit_world;
     int64_t threads;
     int64_t slots;
     int64_t deadline_ms;
@@ -151,6 +153,10 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &options->slots},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &options->models},
+        {"--world", "SPEC", "a world of yours that jobs may name: plugin:FILE.so or exec:COMMAND",
+         .text = &options->world},
+        {"--audit-world", "SPEC", "another, that audits and judges flags",
+         .text = &options->audit_world},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &options->threads},
         {"--drain", NULL, "end when the pool has nothing left", .flag = &options->drain},
         {"--device", "NAME", "of learned worlds: auto, cpu or cuda:N (auto)",
@@ -250,6 +256,14 @@ static enum status configure(struct worker_options *options, const struct device
         /* Jobs of other tiers do not need them; those that do will say what is wrong. */
         log_event(logger, LOG_ERROR, "%s", error->text);
         return STATUS_OK;
+    }
+    const char *const worlds[] = {options->world, options->audit_world};
+    const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
+    const struct world_source_options how = {.confinement = config->planner_config.confinement};
+    for (size_t i = 0; i < COUNT_OF(worlds) && status == STATUS_OK; i++) {
+        if (worlds[i] != NULL) {
+            status = world_source_lend(worlds[i], tiers[i], &how, config->models, error);
+        }
     }
     return status;
 }

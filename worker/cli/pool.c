@@ -25,7 +25,7 @@ enum {
     POOL_DEATHS_MAX = 50,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 40 + 4 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 48 + 4 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -122,6 +122,14 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     if (config->models != NULL) {
         argv[argc++] = "--models";
         argv[argc++] = config->models;
+    }
+    if (config->world != NULL) {
+        argv[argc++] = "--world";
+        argv[argc++] = config->world;
+    }
+    if (config->audit_world != NULL) {
+        argv[argc++] = "--audit-world";
+        argv[argc++] = config->audit_world;
     }
     if (config->device != NULL) {
         argv[argc++] = "--device";

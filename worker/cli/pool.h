@@ -28,8 +28,9 @@ enum { KEEP_EVERY_MS = 1000 };
 struct pool_config {
     const char *store_url;
     const char *pool;
-    const char *models; /* directory; NULL: as the workers find it */
-    const char *device; /* of learned worlds; NULL: auto */
+    const char *models;              /* directory; NULL: as the workers find it */
+    const char *device;              /* of learned worlds; NULL: auto */
+    const char *world, *audit_world; /* the user's own, as specs; NULL: none */
     uint32_t worker_count;
     uint32_t slot_count;
     int64_t planner_deadline_ms;

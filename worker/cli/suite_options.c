@@ -9,6 +9,7 @@
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/trust/table.h"
+#include "worker/world/world_source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,19 @@ static enum status parse_beyond(const char *name, enum route_beyond *out, struct
                      name);
 }
 
+/* The user's own worlds among the models. */
+static enum status lend_worlds(const struct suite_options *options, struct models *models,
+                               struct error *error)
+{
+    const struct world_source_options how = {.confinement = options->confinement};
+    if (world_spec_is(options->world)) {
+        TRY(world_source_lend(options->world, TIER_STUDENT, &how, models, error));
+    }
+    return options->audit_world == NULL
+               ? STATUS_OK
+               : world_source_lend(options->audit_world, TIER_TEACHER, &how, models, error);
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -67,6 +81,7 @@ static enum status prepare_models(const struct suite_options *options,
         return status;
     }
     status = models_open(options->models, NULL, models, error);
+    THEN(status, lend_worlds(options, *models, error));
     if (status == STATUS_OK) {
         build->models = *models;
         build->policy.student_available = models_available(*models, TIER_STUDENT);

@@ -11,8 +11,9 @@
 
 struct suite_options {
     const char *planner;
-    const char *guardian; /* "monitor" or "act": planners without a choice of their own */
-    const char *world;
+    const char *guardian;    /* "monitor" or "act": planners without a choice of their own */
+    const char *world;       /* a tier, or a foreign world that answers as the student */
+    const char *audit_world; /* a foreign world that answers as the teacher; NULL: ours does */
     const char *device;
     const char *models;
     const char *layout;
@@ -43,8 +44,12 @@ struct suite_options {
      .text = &(options).planner},                                                                  \
         {"--guardian", "monitor|act", "whether the guardian brakes for the planner (monitor)",     \
          .text = &(options).guardian},                                                             \
-        {"--world", "NAME", "auto, replay, object, student or teacher (auto)",                     \
+        {"--world", "NAME|SPEC",                                                                   \
+         "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so or "         \
+         "exec:COMMAND (auto; docs/worlds.md)",                                                    \
          .text = &(options).world},                                                                \
+        {"--audit-world", "SPEC", "a world of yours that audits and judges flags as the teacher",  \
+         .text = &(options).audit_world},                                                          \
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",                \
          .text = &(options).models},                                                               \

@@ -9,8 +9,8 @@
 #include <math.h>
 
 const char *const health_check_names[HEALTH_CHECK_COUNT] = {
-    "ok",     "not_finite", "teleport",   "kinematics", "frozen", "saturated", "mass",
-    "layout", "camera",     "permanence", "horizon",    "absent", "offset",    "phantom",
+    "ok",     "not_finite", "teleport", "kinematics", "frozen", "saturated", "mass",  "layout",
+    "camera", "permanence", "horizon",  "absent",     "offset", "phantom",   "world",
 };
 
 /* 100 m/s is beyond any road vehicle; a tenth of a second of it, plus slack for sparse logs. */
@@ -44,13 +44,13 @@ static bool check_motion(const struct health *health, const struct scene *scene,
     double moved_m =
         step_m(health->ego_pose.x_m, health->ego_pose.y_m, ego->pose.x_m, ego->pose.y_m);
     if (moved_m > STEP_M_MAX) {
-        *out = (struct health_verdict){HEALTH_TELEPORT, scene->tick, -1, moved_m, STEP_M_MAX};
+        *out = (struct health_verdict){HEALTH_TELEPORT, scene->tick, -1, moved_m, STEP_M_MAX, ""};
         return false;
     }
     double speed_step = fabs(ego->speed_mps - health->ego_speed_mps);
     if (speed_step > SPEED_STEP_MPS_MAX) {
-        *out = (struct health_verdict){HEALTH_KINEMATICS, scene->tick, -1, speed_step,
-                                       SPEED_STEP_MPS_MAX};
+        *out = (struct health_verdict){HEALTH_KINEMATICS, scene->tick,        -1,
+                                       speed_step,        SPEED_STEP_MPS_MAX, ""};
         return false;
     }
     for (uint32_t i = 0; true_agents && i < scene->agent_count; i++) {
@@ -61,8 +61,8 @@ static bool check_motion(const struct health *health, const struct scene *scene,
         moved_m = step_m(health->agent_position[i].x_m, health->agent_position[i].y_m,
                          agent->pose.x_m, agent->pose.y_m);
         if (moved_m > STEP_M_MAX) {
-            *out = (struct health_verdict){HEALTH_TELEPORT, scene->tick, (int32_t)i, moved_m,
-                                           STEP_M_MAX};
+            *out = (struct health_verdict){HEALTH_TELEPORT, scene->tick, (int32_t)i,
+                                           moved_m,         STEP_M_MAX,  ""};
             return false;
         }
     }
@@ -74,19 +74,20 @@ bool health_update(struct health *health, const struct scene *scene, bool true_a
 {
     if (!ego_finite(&scene->ego) || !isfinite(scene->conditions.friction) ||
         !isfinite(scene->conditions.visibility_m)) {
-        *out = (struct health_verdict){HEALTH_NOT_FINITE, scene->tick, -1, NAN, 0.0};
+        *out = (struct health_verdict){HEALTH_NOT_FINITE, scene->tick, -1, NAN, 0.0, ""};
         return false;
     }
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         if (!agent_finite(&scene->agents[i])) {
-            *out = (struct health_verdict){HEALTH_NOT_FINITE, scene->tick, (int32_t)i, NAN, 0.0};
+            *out =
+                (struct health_verdict){HEALTH_NOT_FINITE, scene->tick, (int32_t)i, NAN, 0.0, ""};
             return false;
         }
     }
     if (health->started) {
         if (scene->tick != health->tick + 1) {
-            *out = (struct health_verdict){HEALTH_FROZEN, scene->tick, -1, scene->tick,
-                                           health->tick + 1.0};
+            *out = (struct health_verdict){HEALTH_FROZEN, scene->tick,        -1,
+                                           scene->tick,   health->tick + 1.0, ""};
             return false;
         }
         if (!check_motion(health, scene, true_agents, out)) {

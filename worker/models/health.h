@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Sizes of health_bounds.h's tables, checked there. */
-enum { HEALTH_MEASURES = 14, HEALTH_TICKS = 3 };
+enum { HEALTH_MEASURES = 14, HEALTH_TICKS = 3, HEALTH_SAID_BYTES = 192 };
 
 enum health_check {
     HEALTH_OK = 0,
@@ -31,6 +31,7 @@ enum health_check {
     HEALTH_ABSENT,     /* an agent that was given is not drawn */
     HEALTH_OFFSET,     /* .. or is drawn elsewhere */
     HEALTH_PHANTOM,    /* something is drawn where nobody is: a clone, say */
+    HEALTH_WORLD,      /* a foreign world broke its word: `said` names it and how */
     HEALTH_CHECK_COUNT
 };
 
@@ -42,6 +43,7 @@ struct health_verdict {
     int32_t agent;    /* index, -1: ego or the world */
     double value;     /* what was measured */
     double threshold; /* what it may be at most */
+    char said[HEALTH_SAID_BYTES];
 };
 
 /* What health_world.h remembers of the ticks before. */

@@ -23,6 +23,8 @@
 /* Below this ego stands: a still picture is then no sign of anything. 0.1 m a tick is 1 m/s. */
 #define MOVING_STEP_M 0.1
 
+_Static_assert((int)HEALTH_SAID_BYTES == (int)FRAME_FAULT_BYTES, "it is passed on whole");
+
 static double mass_ratio(struct health_world *state, const struct frame_stats *frame_stats)
 {
     double expected = frame_stats->layout_cells;
@@ -166,22 +168,31 @@ bool health_world_judge(const struct health_world *state, const struct frame_sta
                         const double statistic[MEASURE_COUNT], const struct health_bounds *bounds,
                         enum conditioning conditioning, struct health_verdict *out)
 {
+    if (frame_stats->fault[0] != '\0') {
+        *out = (struct health_verdict){HEALTH_WORLD, frame_stats->tick, -1, 0.0, 0.0, ""};
+        memcpy(out->said, frame_stats->fault, sizeof out->said);
+        return false;
+    }
     if (frame_stats->not_finite > 0) {
-        *out = (struct health_verdict){HEALTH_NOT_FINITE, frame_stats->tick, -1,
-                                       (double)frame_stats->not_finite, 0.0};
+        *out = (struct health_verdict){
+            HEALTH_NOT_FINITE, frame_stats->tick, -1, (double)frame_stats->not_finite, 0.0, ""};
         return false;
     }
     if (frame_stats->tick > frame_stats->horizon_ticks) {
-        *out = (struct health_verdict){HEALTH_HORIZON, frame_stats->tick, -1, frame_stats->tick,
-                                       frame_stats->horizon_ticks};
+        *out = (struct health_verdict){HEALTH_HORIZON,    frame_stats->tick,          -1,
+                                       frame_stats->tick, frame_stats->horizon_ticks, ""};
         return false;
     }
     for (int i = 0; i < MEASURE_COUNT; i++) {
         double bound = bounds->bound[conditioning][i];
         bool sick = health_measures[i].low_is_sick ? statistic[i] < bound : statistic[i] > bound;
         if (sick) { /* never for NAN */
-            *out = (struct health_verdict){health_measures[i].check, frame_stats->tick,
-                                           state->agent[i], statistic[i], bound};
+            *out = (struct health_verdict){health_measures[i].check,
+                                           frame_stats->tick,
+                                           state->agent[i],
+                                           statistic[i],
+                                           bound,
+                                           ""};
             return false;
         }
     }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "engine/bench/machine.h"
+#include "engine/worlds/foreign.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -18,7 +19,10 @@
 #define MODELS_INSTALLED "/usr/share/swerve/models"
 #define MODELS_EXTENSION ".safetensors"
 
-enum { MODELS_OPEN_MAX = 16, FILES_MAX = 1024 };
+#define SAMPLER_EXACT "exact"
+#define SAMPLER_VARIES "varies"
+
+enum { MODELS_OPEN_MAX = 16, MODELS_LENT_MAX = 4, FILES_MAX = 1024 };
 
 struct models_entry {
     struct model *model; /* NULL: free */
@@ -26,11 +30,22 @@ struct models_entry {
     struct models_model view;
 };
 
+/* A foreign world and what it answers for. */
+struct models_lent {
+    struct models_model view;
+    struct model_config config;
+    char hash[SHA256_HEX_BYTES];
+    void *owner;
+    void (*close)(void *owner);
+};
+
 struct models {
     const struct model_loader *loader;
     struct registry registry;
     struct models_entry entries[MODELS_OPEN_MAX];
     uint32_t count;
+    struct models_lent lent[MODELS_LENT_MAX];
+    uint32_t lent_count;
 };
 
 /* ---- the engine's loader ---- */
@@ -123,7 +138,70 @@ void models_close(struct models *models)
     for (uint32_t i = 0; models != NULL && i < models->count; i++) {
         models->loader->close(models->entries[i].model);
     }
+    for (uint32_t i = 0; models != NULL && i < models->lent_count; i++) {
+        models->lent[i].close(models->lent[i].owner);
+    }
     free(models);
+}
+
+/* ---- foreign worlds ---- */
+
+enum status models_lend(struct models *models, enum tier tier, const struct foreign *foreign,
+                        const char *hash, void *owner, void (*close)(void *owner),
+                        struct error *error)
+{
+    if (models->lent_count == MODELS_LENT_MAX) {
+        return error_set(error, STATUS_LIMIT, "world %s: more than %d foreign worlds at once",
+                         foreign->declared.name, MODELS_LENT_MAX);
+    }
+    struct models_lent *lent = &models->lent[models->lent_count++];
+    *lent = (struct models_lent){.owner = owner, .close = close};
+    snprintf(lent->config.name, sizeof lent->config.name, "%s", foreign->declared.name);
+    lent->config.tier = tier;
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+        lent->config.horizon_ticks[i] = foreign->declared.horizon_ticks;
+    }
+    snprintf(lent->hash, sizeof lent->hash, "%s", hash);
+    lent->view = (struct models_model){
+        .foreign = foreign,
+        .config = &lent->config,
+        .hash = lent->hash,
+        .bounds = health_bounds_builtin(),
+    };
+    snprintf(lent->view.name, sizeof lent->view.name, "%s", foreign->declared.name);
+    return STATUS_OK;
+}
+
+/* That of the tier, or of the hash where one is given; NULL: none. */
+static const struct models_model *find_lent(const struct models *models, enum tier tier,
+                                            const char *hash)
+{
+    for (uint32_t i = 0; i < models->lent_count; i++) {
+        const struct models_lent *lent = &models->lent[i];
+        if (hash != NULL ? strcmp(lent->hash, hash) == 0 && lent->config.tier == tier
+                         : lent->config.tier == tier) {
+            return &lent->view;
+        }
+    }
+    return NULL;
+}
+
+void models_sampler(const struct models *models, const struct models_model *model,
+                    enum conditioning conditioning, char out[LIMIT_ID_BYTES])
+{
+    if (model->foreign == NULL) {
+        models->loader->sampler(model->model, conditioning, out);
+        return;
+    }
+    bool exact = (model->foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
+    snprintf(out, LIMIT_ID_BYTES, "%s/%.31s/%s", conditioning_names[conditioning],
+             model->foreign->declared.name, exact ? SAMPLER_EXACT : SAMPLER_VARIES);
+}
+
+bool models_sampler_exact(const char *sampler)
+{
+    const char *last = strrchr(sampler, '/');
+    return last == NULL || strcmp(last + 1, SAMPLER_VARIES) != 0;
 }
 
 const struct registry *models_registry(const struct models *models)
@@ -140,6 +218,9 @@ bool models_available(const struct models *models, enum tier tier)
 {
     char path[LIMIT_PATH_BYTES];
     const struct registry_entry *entry = registry_promoted(&models->registry, tier);
+    if (find_lent(models, tier, NULL) != NULL) {
+        return true;
+    }
     return entry != NULL &&
            registry_path(models->registry.directory, entry->name, MODELS_EXTENSION, path, NULL) ==
                STATUS_OK &&
@@ -196,8 +277,12 @@ enum status models_named(struct models *models, const char *name, enum nn_precis
 enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
                             const struct models_model **out, struct error *error)
 {
-    const struct models_model *found = NULL;
+    const struct models_model *found = find_lent(models, tier, NULL);
     const struct registry_entry *entry = registry_promoted(&models->registry, tier);
+    if (found != NULL) {
+        *out = found;
+        return STATUS_OK;
+    }
     if (entry == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "%s: no model is promoted for tier %s",
                          models->registry.directory, tier_names[tier]);
@@ -283,6 +368,13 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
 {
     char name[LIMIT_ID_BYTES];
     const struct models_model *found = NULL;
+    for (int tier = 0; tier < TIER_COUNT && found == NULL; tier++) {
+        found = find_lent(models, (enum tier)tier, hash);
+    }
+    if (found != NULL) {
+        *out = found;
+        return STATUS_OK;
+    }
     for (uint32_t i = 0; i < models->count; i++) {
         if (models->entries[i].precision == precision &&
             strcmp(models->entries[i].view.hash, hash) == 0) {
@@ -294,7 +386,8 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
     if (hash[0] == '\0' || name[0] == '\0') {
         return error_set(error, STATUS_DEVICE,
                          "model %.12s: this worker does not have it (looked in %s); put the file "
-                         "there or start the worker with --models",
+                         "there or start the worker with --models; a foreign world is named "
+                         "with --world or --audit-world, as it was then",
                          hash[0] != '\0' ? hash : "(none)", models->registry.directory);
     }
     /* Not by name: the file may have been another one when the name was last asked for. */
@@ -346,8 +439,9 @@ enum status models_parse_sampler(const char *sampler, enum conditioning *conditi
                          "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
     }
     snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
+    bool foreign = strcmp(last + 1, SAMPLER_EXACT) == 0 || strcmp(last + 1, SAMPLER_VARIES) == 0;
     if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
-        models_parse_precision(last + 1, &found_precision, error) != STATUS_OK) {
+        (!foreign && models_parse_precision(last + 1, &found_precision, error) != STATUS_OK)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
     }

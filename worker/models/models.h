@@ -31,10 +31,11 @@ extern const struct model_loader model_loader_engine;
 
 /* A model with what the worker knows of it. Owned by the models, valid until models_close. */
 struct models_model {
-    const struct model *model;
+    const struct model *model;     /* NULL: a foreign world */
+    const struct foreign *foreign; /* engine/worlds/foreign.h; NULL: a model of ours */
     const struct model_config *config;
     const char *hash;
-    char name[LIMIT_ID_BYTES]; /* NAME.safetensors */
+    char name[LIMIT_ID_BYTES]; /* NAME.safetensors, or as the world calls itself */
     struct health_bounds bounds;
 };
 
@@ -53,6 +54,12 @@ enum status models_open(const char *given, const struct model_loader *loader, st
                         struct error *error);
 void models_close(struct models *models); /* accepts NULL */
 
+/* A foreign world answers for a tier from now on, in place of what is promoted. Borrowed until
+ * models_close, which then calls close(owner). STATUS_LIMIT: there are too many. */
+enum status models_lend(struct models *models, enum tier tier, const struct foreign *foreign,
+                        const char *hash, void *owner, void (*close)(void *owner),
+                        struct error *error);
+
 const struct registry *models_registry(const struct models *models);
 const struct model_loader *models_loader(const struct models *models);
 bool models_available(const struct models *models, enum tier tier);
@@ -70,7 +77,15 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
 enum status models_named(struct models *models, const char *name, enum nn_precision precision,
                          const struct models_model **out, struct error *error);
 
-/* "<degree>/euler<steps>/<precision>" into its first and last part. BAD_INPUT. */
+/* How a job of the model is sampled: the loader's text, or "<degree>/<name>/exact" of a foreign
+ * world that declares to be deterministic, "<degree>/<name>/varies" of another. */
+void models_sampler(const struct models *models, const struct models_model *model,
+                    enum conditioning conditioning, char out[LIMIT_ID_BYTES]);
+/* Whether outcomes of that sampler have the same bits whenever they are driven. */
+bool models_sampler_exact(const char *sampler);
+
+/* "<degree>/euler<steps>/<precision>" into its first and last part; of a foreign world precision is
+ * that of a model of ours that would judge it. BAD_INPUT. */
 enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
                                  enum nn_precision *precision, struct error *error);
 

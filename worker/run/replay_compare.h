@@ -42,7 +42,8 @@ void replay_artifact_finish(struct replay_artifact *artifact);
 
 /* Compares a stored outcome with rollout `rollout` of `job`, which ran alone from tick 0 and
  * finished. An artifact that is lost or damaged is a difference; a store that does not answer is an
- * error. */
+ * error. Of a world that is not deterministic (models_sampler_exact) only the verdict is compared.
+ */
 enum status replay_compare(struct store *store, struct replay_artifact *artifact,
                            const struct outcome *stored, const struct job_run *job,
                            uint32_t rollout, struct replay_differences *out, struct error *error);

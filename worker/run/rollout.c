@@ -505,6 +505,11 @@ void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_v
     result->reasons = 0;
     result->health = *health;
     result->snapshot = snapshot;
+    if (health->check == HEALTH_WORLD) {
+        snprintf(result->error, sizeof result->error, "health: world at tick %u: %s", health->tick,
+                 health->said);
+        return;
+    }
     char where[32] = "ego or the world";
     if (health->agent >= 0) {
         snprintf(where, sizeof where, "agent %d", health->agent);

@@ -21,7 +21,7 @@
  * throughput, the fewer go on beside them. A few do, for planners that answer in batches. */
 static uint32_t width_of(const struct runner_config *config, bool on_device)
 {
-    bool computes = config->world->tier >= TIER_STUDENT && !on_device;
+    bool computes = config->model != NULL && !on_device;
     uint32_t threads = config->thread_count > 0 ? config->thread_count : 1;
     uint32_t most = RUNNER_CPU_WIDTH * threads;
     return computes && most < config->slot_count ? most : config->slot_count;
@@ -88,6 +88,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
         .thread_count = config->thread_count,
         .host_bytes_max = WORLD_HOST_DEFAULT,
         .spill = config->spill,
+        .foreign = config->foreign,
     };
     runner->on_device = config->device != NULL && config->device->ops != NULL;
     if (runner->on_device && config->world->views_open != NULL) {
@@ -629,12 +630,12 @@ static void collect_done(struct runner *runner)
     }
 }
 
-/* What a tick is charged for: processor time, or with a device, which works while the thread waits,
- * the time that it is taken. */
+/* What a tick is charged for: processor time, or the time that passes where the thread waits for a
+ * device or for another process. */
 static int64_t meter_ns(const struct runner *runner)
 {
-    return runner->on_device ? clock_now_ns(runner->config.clock)
-                             : clock_thread_cpu_ns(runner->config.clock);
+    bool waits = runner->on_device || runner->config.foreign != NULL;
+    return (waits ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
 }
 
 void runner_tick(struct runner *runner)

@@ -34,7 +34,8 @@ struct runner_config {
     struct planner_config planner_config; /* session_count is set by the runner */
     uint32_t slot_count;
     /* Learned worlds; see struct world_config. */
-    const struct model *model; /* borrowed */
+    const struct model *model;     /* borrowed */
+    const struct foreign *foreign; /* borrowed; a world of the user's in place of a model */
     enum conditioning conditioning;
     const struct device *device; /* borrowed during create; NULL: the CPU */
     uint32_t thread_count;

@@ -4,6 +4,7 @@
 #include "worker/run/runner_open.h"
 
 #include "engine/learned/device.h"
+#include "engine/worlds/foreign.h"
 #include "engine/worlds/world.h"
 
 #include <string.h>
@@ -27,8 +28,9 @@ static enum status choose_model(const struct runner_source *source, const struct
     }
     TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
     TRY(models_find(source->models, spec->model_hash, precision, &model, error));
-    models_loader(source->models)->sampler(model->model, conditioning, sampler);
-    if (model->config->tier != spec->tier || strcmp(sampler, spec->sampler) != 0) {
+    models_sampler(source->models, model, conditioning, sampler);
+    bool may = model->foreign != NULL || model->config->tier == spec->tier;
+    if (!may || strcmp(sampler, spec->sampler) != 0) {
         return error_set(error, STATUS_DEVICE,
                          "model %s: the job wants tier %s with sampler %s, this model is tier %s "
                          "with sampler %s",
@@ -36,6 +38,11 @@ static enum status choose_model(const struct runner_source *source, const struct
                          tier_names[model->config->tier], sampler);
     }
     config->model = model->model;
+    config->foreign = model->foreign;
+    if (model->foreign != NULL) {
+        config->world =
+            spec->tier == TIER_TEACHER ? &world_foreign_teacher_ops : &world_foreign_student_ops;
+    }
     config->conditioning = conditioning;
     config->bounds = &model->bounds;
     return STATUS_OK;

@@ -67,7 +67,10 @@ static enum status set_model(struct models *models, enum conditioning conditioni
     }
     TRY(models_promoted(models, spec->tier, precision, &model, error));
     snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
-    models_loader(models)->sampler(model->model, conditioning, spec->sampler);
+    models_sampler(models, model, conditioning, spec->sampler);
+    if (model->foreign != NULL) { /* it computes where it likes; what Swerve does is done here */
+        snprintf(spec->backend, sizeof spec->backend, "cpu");
+    }
     return STATUS_OK;
 }
 

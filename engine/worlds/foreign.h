@@ -1,0 +1,47 @@
+/*
+ * Foreign worlds: a world model of the user's as a tier. One world that fills the engine's table of
+ * functions from the one of schemas/world/world.h, whatever is behind that: a plugin, a process.
+ *
+ * The host keeps what no model makes (ego, traffic, the scene), draws what a world is given, and
+ * looks at what it gives back: frames are copied out of the shared memory before anybody sees them,
+ * then measured as those of the shipped models are. A world that breaks its word (a frame that is
+ * not finite, bytes beyond its frame, agents that are nowhere, no answer in time) loses the
+ * rollout: frame statistics name it, and the worker's health check keeps the rollout as evidence.
+ *
+ * Forks are late. A fork, a parked rollout and its main line hold one state of the world together;
+ * whoever steps while others hold it gets a fork of its own first. So a branch that is never
+ * stepped costs nothing, and a world needs no notion of parking.
+ */
+#ifndef SWERVE_ENGINE_WORLDS_FOREIGN_H
+#define SWERVE_ENGINE_WORLDS_FOREIGN_H
+
+#include "engine/worlds/world.h"
+#include "schemas/world/world.h"
+
+/* A world that was found and asked what it is. Immutable; outlives the worlds opened from it. */
+struct foreign {
+    const struct swerve_world_ops *ops;
+    const char *config; /* of swerve_world_setup */
+    const void *host;
+    struct swerve_world_declared declared;
+};
+
+/* Opened by config.foreign; one table for each tier that such a world can answer for. */
+extern const struct world_ops world_foreign_student_ops;
+extern const struct world_ops world_foreign_teacher_ops;
+
+/* Of a form: bytes of grid and cameras. */
+uint32_t foreign_bev_bytes(enum swerve_world_form form);
+uint32_t foreign_cameras_bytes(enum swerve_world_form form);
+
+/* Opens an instance for `state_count` states on memory of its own making, closes it, and fills
+ * *declared. STATUS_DEVICE: it does not open, or declares what cannot be (a sentence says which).
+ */
+enum status foreign_ask(const struct foreign *foreign, struct swerve_world_declared *declared,
+                        struct error *error);
+
+/* Whether what a world declares can be: names, form, bytes, tick, horizon. */
+enum status foreign_check_declared(const struct swerve_world_declared *declared,
+                                   struct error *error);
+
+#endif

@@ -1,0 +1,288 @@
+"""Swerve world client: serve a world model of yours to `--world "exec:python3 my_world.py"` in a few lines.
+
+One file, standard library only; with numpy installed frames are numpy arrays, without it memoryviews
+(and a NaN is yours to find). The protocol underneath is documented in schemas/world/world.md.
+
+    import swerve_world
+
+    class MyWorld(swerve_world.World):
+        name, version = "mine", "1.0"
+        def reset(self, given):                 # given.raster: the first frame, as the sensors saw it
+            return self.net.first(given.raster.bev)
+        def step(self, states, batch):          # one list element per rollout
+            ...
+            return new_states, bevs, cameras    # u8, or floats in [0, 1]
+
+    swerve_world.run(MyWorld())
+
+A state is whatever reset() and step() return for a rollout. Never change one in place: make a new one, and a
+fork costs nothing, because both branches hold the same state until they are stepped. (A world that must write
+in place overrides fork() and makes a copy.)
+
+Frames are bytes. In the form EGO, what planners see: bev [4][192][96] (occupancy, unseen,
+drivable, marking), cameras [3][64][96][3] (left, front, right; RGB). In the form WINDOW, what the shipped
+models compute: bev [96][96][22], cameras [3][32][48][12] (engine/model.md). A frame that has a NaN is reported
+and ends that rollout alone.
+
+stdout carries the protocol: what print() writes goes to stderr.
+"""
+
+import math
+import mmap
+import os
+import struct
+import sys
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+EGO, WINDOW = 0, 1
+DETERMINISTIC, BEV, CAMERAS, MOVES_AGENTS, READS_RASTER = 1, 2, 4, 8, 16
+AGENTS, MAP, NONE = 0, 1, 2  # conditioning: who moves the agents
+
+SHAPES = {EGO: ((4, 192, 96), (3, 64, 96, 3)), WINDOW: ((96, 96, 22), (3, 32, 48, 12))}
+
+ABI_VERSION = 1
+MAGIC = 0x4C575753
+HELLO, WELCOME, RESET, DONE, STEP, MADE, FORK, DROP, ERROR, BYE, PARK, RESTORE = range(1, 13)
+OK, FAILED, NOT_FINITE = 0, 1, 2
+HEADER = struct.Struct("<IIII")
+AGENT = struct.Struct("<IIdddd")
+
+
+def _layout():
+    """Members of struct swerve_world_given: where each is, and its format."""
+    doubles = "x_m y_m heading_rad speed_mps accel_mps2 yaw_rate_rps steer_rad action_accel_mps2 action_steer_rad"
+    doubles += " moved_x_m moved_y_m turned_rad local_x_m local_y_m local_heading_rad"
+    members = [("state", "I"), ("tick", "I"), ("seed", "Q")] + [(name, "d") for name in doubles.split()]
+    members += [("window_i", "i"), ("window_j", "i"), ("weather", "I"), ("light", "I"), ("friction", "d")]
+    members += [("visibility_m", "d"), ("conditions", "64f"), ("raster_bev", "Q"), ("raster_cameras", "Q")]
+    members += [("frame_bev", "Q"), ("frame_cameras", "Q"), ("agents", "Q")]
+    layout, at = {}, 0
+    for name, code in members:
+        layout[name] = struct.Struct("<" + code), at
+        at += layout[name][0].size
+    return layout, at
+
+
+GIVEN, GIVEN_BYTES = _layout()
+assert GIVEN_BYTES == 464
+
+
+class Setup:
+    """What the worker said: state_count, batch_max, thread_count, conditioning."""
+
+    def __init__(self, fields):
+        self.state_count, self.batch_max, self.thread_count, self.conditioning = fields
+
+
+class Pictures:
+    """A grid and three cameras, views of the shared memory; None where the world does not read them."""
+
+    def __init__(self, bev, cameras):
+        self.bev, self.cameras = bev, cameras
+
+
+class Given:
+    """What one rollout is given for one frame. Members of schemas/world/world.h (x_m, speed_mps, action_accel_mps2,
+    moved_x_m, weather, conditions ..) are attributes; `raster` is the conditioning raster, at reset the first frame;
+    `frame` is where the new frame goes, for who writes it there; `index` is the place in the batch."""
+
+    __slots__ = ("index", "_payload", "_at", "_server")
+
+    def __init__(self, payload, at, index, server):
+        self._payload, self._at, self.index, self._server = payload, at, index, server
+
+    def __getattr__(self, name):
+        try:
+            code, offset = GIVEN[name]
+        except KeyError:
+            raise AttributeError(name) from None
+        values = code.unpack_from(self._payload, self._at + offset)
+        return values[0] if len(values) == 1 else values
+
+    @property
+    def raster(self):
+        return self._server.pictures(self.raster_bev, self.raster_cameras)
+
+    @property
+    def frame(self):
+        return self._server.pictures(self.frame_bev, self.frame_cameras)
+
+
+class World:
+    """Derive from it. `form`, `flags` and `horizon_s` say what the world is; all of it is checked."""
+
+    name = "world"
+    version = "1"
+    form = EGO
+    flags = DETERMINISTIC | BEV | CAMERAS | READS_RASTER
+    horizon_s = 30.0
+
+    def open(self, setup):
+        """Once, before anything else."""
+
+    def reset(self, given):
+        """A rollout begins; returns its state."""
+        return None
+
+    def step(self, states, batch):
+        """One tick: states and batch (Given) are lists of one length. Returns the new states, grids and cameras,
+        each a list or an array of that length (None: the frame was written to given.frame already, or is not
+        declared); with MOVES_AGENTS also a list of agents per state: rows (index, x_m, y_m, heading_rad, speed_mps).
+        An exception in place of an element's frame fails that rollout alone."""
+        raise NotImplementedError
+
+    def fork(self, state):
+        """The state of a branch that begins here. The same object, where states are never changed in place."""
+        return state
+
+    def drop(self, state):
+        """The rollout is over."""
+
+
+class _Refused(Exception):
+    pass
+
+
+def _bytes_of(frame, shape):
+    """A frame as bytes, None where it has a NaN or an infinity."""
+    size = math.prod(shape)
+    if numpy is None or isinstance(frame, (bytes, bytearray, memoryview)):
+        data = memoryview(frame).cast("B")
+        if len(data) != size:
+            raise _Refused(f"a frame of {len(data)} bytes, expected {size}")
+        return data
+    array = numpy.asarray(frame)
+    if array.shape != shape:
+        raise _Refused(f"a frame of shape {list(array.shape)}, expected {list(shape)}")
+    if array.dtype == numpy.uint8:
+        return numpy.ascontiguousarray(array).reshape(-1)
+    if array.dtype.kind != "f":
+        raise _Refused(f"a frame of type {array.dtype}, expected uint8 or floats in [0, 1]")
+    if not numpy.isfinite(array).all():
+        return None
+    return (numpy.clip(array, 0.0, 1.0) * 255.0 + 0.5).astype(numpy.uint8).reshape(-1)
+
+
+class _Server:
+    def __init__(self, world, source, sink, memory_fd):
+        self.world, self.source, self.sink, self.memory_fd = world, source, sink, memory_fd
+        self.states = {}
+        self.shapes = SHAPES[world.form]
+        self.sizes = [math.prod(shape) for shape in self.shapes]
+
+    def pictures(self, bev, cameras):
+        if bev == cameras:  # both 0: none was drawn
+            return Pictures(None, None)
+        parts = []
+        for offset, size, shape in zip((bev, cameras), self.sizes, self.shapes):
+            part = self.memory[offset : offset + size]
+            parts.append(part if numpy is None else numpy.frombuffer(part, numpy.uint8).reshape(shape))
+        return Pictures(*parts)
+
+    def read(self, count):
+        parts = []
+        while count:
+            part = os.read(self.source, count)
+            if not part:
+                raise EOFError
+            parts.append(part)
+            count -= len(part)
+        return b"".join(parts)
+
+    def answer(self, kind, sequence, payload=b""):
+        data = memoryview(HEADER.pack(MAGIC, kind, len(payload), sequence) + payload)
+        while data:
+            data = data[os.write(self.sink, data) :]
+
+    def hello(self, payload):
+        version, *fields, _, memory_bytes = struct.unpack("<6IQ", payload)
+        if version != ABI_VERSION:
+            raise _Refused(f"the worker speaks version {version} of the world protocol, this client {ABI_VERSION}")
+        self.memory = memoryview(mmap.mmap(self.memory_fd, memory_bytes))
+        world = self.world
+        world.open(Setup(fields))
+        sizes = [size if world.flags & flag else 0 for size, flag in zip(self.sizes, (BEV, CAMERAS))]
+        return struct.pack("<32s32s6Id", world.name.encode(), world.version.encode(), world.form, world.flags,
+                           *sizes, round(world.horizon_s * 10), 0, 0.1)
+
+    def put(self, given, frames):
+        """Copies a rollout's frames to where they belong; what to say of it."""
+        places = given.frame_bev, given.frame_cameras
+        for frame, flag, offset, size, shape in zip(frames, (BEV, CAMERAS), places, self.sizes, self.shapes):
+            if isinstance(frame, Exception):
+                return FAILED
+            if frame is None or not self.world.flags & flag:
+                continue
+            data = _bytes_of(frame, shape)
+            if data is None:
+                return NOT_FINITE
+            self.memory[offset : offset + size] = data
+        return OK
+
+    def put_agents(self, given, agents):
+        for i, (index, *pose) in enumerate(agents):
+            AGENT.pack_into(self.memory, given.agents + i * AGENT.size, index, 1, *pose)
+        return len(agents)
+
+    def step(self, payload):
+        count, record_bytes = struct.unpack_from("<II", payload)
+        batch = [Given(payload, 8 + i * record_bytes, i, self) for i in range(count)]
+        numbers = [given.state for given in batch]
+        states, bevs, cameras, *agents = self.world.step([self.states[number] for number in numbers], batch)
+        made = []
+        for i, (number, given) in enumerate(zip(numbers, batch)):
+            self.states[number] = states[i]
+            result, agent_count = OK, 0
+            if bevs is not None or cameras is not None:
+                result = self.put(given, [None if part is None else part[i] for part in (bevs, cameras)])
+            if agents and result == OK:
+                agent_count = self.put_agents(given, agents[0][i])
+            made += [number, result, agent_count, 0]
+        return struct.pack(f"<{4 * count}I", *made)
+
+    def handle(self, kind, payload):
+        """The answer's type and payload; None: there is none."""
+        if kind == HELLO:
+            return WELCOME, self.hello(payload)
+        if kind == STEP:
+            return MADE, self.step(payload)
+        if kind == RESET:
+            given = Given(payload, 0, 0, self)
+            self.states[given.state] = self.world.reset(given)
+            return DONE, b""
+        if kind == FORK:
+            source, target = struct.unpack("<II", payload)
+            self.states[target] = self.world.fork(self.states[source])
+            return DONE, b""
+        if kind == DROP:
+            self.world.drop(self.states.pop(struct.unpack("<I", payload)[0], None))
+        return None
+
+    def serve(self):
+        while True:
+            try:
+                magic, kind, count, sequence = HEADER.unpack(self.read(HEADER.size))
+                payload = self.read(count)
+            except EOFError:
+                return
+            if kind == BYE:
+                return
+            try:
+                answer = self.handle(kind, payload)
+            except _Refused as fault:
+                answer = ERROR, str(fault).encode()[:4096]
+            if answer is not None:
+                self.answer(answer[0], sequence, answer[1])
+
+
+def run(world):
+    """Serves a World until the worker is done with it."""
+    if "SWERVE_SHM_FD" not in os.environ:
+        sys.exit(f"{sys.argv[0]}: a world for swerve; start it with: swerve run SUITE --world \"exec:python3 {sys.argv[0]}\"")
+    sink = os.dup(1)
+    os.dup2(2, 1)
+    _Server(world, 0, sink, int(os.environ["SWERVE_SHM_FD"])).serve()

@@ -1,0 +1,347 @@
+/*
+ * The process adapter of worlds. See world_exec.h.
+ */
+#include "worker/world/world_exec.h"
+
+#include "base/units.h"
+#include "worker/planner/planner_output.h"
+#include "worker/planner/planner_process.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum wire_type {
+    WIRE_HELLO = 1,
+    WIRE_WELCOME,
+    WIRE_RESET,
+    WIRE_DONE,
+    WIRE_STEP,
+    WIRE_MADE,
+    WIRE_FORK,
+    WIRE_DROP,
+    WIRE_ERROR,
+    WIRE_BYE,
+    WIRE_PARK,
+    WIRE_RESTORE,
+};
+
+enum {
+    WIRE_MAGIC = 0x4C575753, /* the bytes SWWL */
+    WIRE_ERROR_BYTES_MAX = 4096,
+    FILES_MAX = 1024,
+    DEATH_BYTES = 360,
+    SESSION = 0, /* what is written to stderr is nobody's in particular */
+};
+#define EXIT_GRACE_NS (1 * NS_PER_S)
+
+struct wire_header {
+    uint32_t magic, type, payload_bytes, sequence;
+};
+
+struct wire_hello {
+    uint32_t abi_version, state_count, batch_max, thread_count, conditioning, reserved;
+    uint64_t memory_bytes;
+};
+
+struct wire_step {
+    uint32_t count, record_bytes;
+};
+
+/* Sent as they are: little-endian, without padding that nobody filled. */
+_Static_assert(sizeof(struct wire_header) == 16 && sizeof(struct wire_hello) == 32 &&
+                   sizeof(struct wire_step) == 8 && sizeof(struct swerve_world_declared) == 96 &&
+                   sizeof(struct swerve_world_given) == 464 &&
+                   sizeof(struct swerve_world_made) == 16 &&
+                   sizeof(struct swerve_world_agent) == 40,
+               "records of the protocol have no padding");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "records are sent as they lie");
+
+struct world_exec {
+    const struct world_exec_host *host;
+    struct planner_process process;
+    struct planner_output *output;
+    bool alive;
+    uint32_t sequence;
+    uint8_t *question; /* header, wire_step, records */
+    uint8_t *answer;   /* header, payload */
+    size_t answer_bytes_max;
+    char death[DEATH_BYTES];
+};
+
+static int report(const char *sentence, char *error_text, uint32_t error_bytes)
+{
+    snprintf(error_text, error_bytes, "%s", sentence);
+    return 1;
+}
+
+/* The last line of its stderr that says something. */
+static void last_line(struct world_exec *exec, char *line, size_t bytes)
+{
+    char tail[PLANNER_OUTPUT_TAIL_BYTES + 1];
+    planner_output_tail(exec->output, tail);
+    size_t end = strlen(tail);
+    while (end > 0 && (tail[end - 1] == '\n' || tail[end - 1] == ' ')) {
+        end--;
+    }
+    size_t start = end;
+    while (start > 0 && tail[start - 1] != '\n') {
+        start--;
+    }
+    snprintf(line, bytes, "%.*s", (int)(end - start), tail + start);
+}
+
+static void die(struct world_exec *exec, const char *what, bool tell_exit)
+{
+    char line[160];
+    char exit_text[96] = "";
+    process_end(&exec->process, tell_exit ? EXIT_GRACE_NS : 0);
+    if (tell_exit) {
+        process_exit_text(&exec->process, exit_text, sizeof exit_text);
+    }
+    last_line(exec, line, sizeof line);
+    snprintf(exec->death, sizeof exec->death, "%.99s%s%s%s%s", what, tell_exit ? " " : "",
+             exit_text, line[0] != '\0' ? "; its last words: " : "", line);
+    exec->alive = false;
+}
+
+static struct wire_header header_of(struct world_exec *exec, enum wire_type type, size_t bytes)
+{
+    return (struct wire_header){WIRE_MAGIC, (uint32_t)type, (uint32_t)bytes, exec->sequence};
+}
+
+/* Puts a question with a payload of one record together; its bytes. */
+static size_t compose(struct world_exec *exec, enum wire_type type, const void *payload,
+                      size_t bytes)
+{
+    struct wire_header header = header_of(exec, type, bytes);
+    memcpy(exec->question, &header, sizeof header);
+    memcpy(exec->question + sizeof header, payload, bytes);
+    return sizeof header + bytes;
+}
+
+/* What is wrong with an answer's header; "": nothing. */
+static void check_header(const struct world_exec *exec, const struct wire_header *header,
+                         enum wire_type want, size_t want_bytes, char *text, size_t bytes)
+{
+    bool error = header->type == WIRE_ERROR && header->payload_bytes <= WIRE_ERROR_BYTES_MAX;
+    text[0] = '\0';
+    if (header->magic != WIRE_MAGIC || header->sequence != exec->sequence) {
+        snprintf(text, bytes,
+                 "its answer has magic 0x%08x and sequence %u, expected 0x%08x and %u (does it "
+                 "write to descriptor 1?)",
+                 header->magic, header->sequence, WIRE_MAGIC, exec->sequence);
+    } else if (!error && (header->type != (uint32_t)want || header->payload_bytes != want_bytes)) {
+        snprintf(text, bytes, "its answer has type %u and %u bytes, expected %u and %zu",
+                 header->type, header->payload_bytes, (unsigned)want, want_bytes);
+    }
+}
+
+/* The composed question and its answer, whose payload is at exec->answer + 16. */
+static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type want,
+               size_t want_bytes, int64_t deadline_ms, char *error_text, uint32_t error_bytes)
+{
+    char text[160];
+    struct wire_header header;
+    size_t sent = 0;
+    int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
+    if (!exec->alive) {
+        return report(exec->death, error_text, error_bytes);
+    }
+    enum process_result result = process_exchange(&exec->process, exec->question, question_bytes,
+                                                  &sent, exec->answer, sizeof header, deadline_ns);
+    if (result == PROCESS_OK) {
+        memcpy(&header, exec->answer, sizeof header);
+        check_header(exec, &header, want, want_bytes, text, sizeof text);
+        if (text[0] != '\0') {
+            die(exec, text, false);
+            return report(exec->death, error_text, error_bytes);
+        }
+        result = process_exchange(&exec->process, exec->question, question_bytes, &sent,
+                                  exec->answer + sizeof header, header.payload_bytes, deadline_ns);
+    }
+    if (result == PROCESS_TIMEOUT) {
+        snprintf(text, sizeof text, "no answer within %lld ms", (long long)deadline_ms);
+        die(exec, text, false);
+    } else if (result == PROCESS_CLOSED) {
+        die(exec, "the process", true);
+    } else if (result == PROCESS_FAULT) {
+        die(exec, strerror(errno), false);
+    }
+    if (result != PROCESS_OK) {
+        return report(exec->death, error_text, error_bytes);
+    }
+    exec->sequence++;
+    if (header.type == WIRE_ERROR) {
+        snprintf(error_text, error_bytes, "%.*s", (int)header.payload_bytes,
+                 (const char *)exec->answer + sizeof header);
+        return 1;
+    }
+    return 0;
+}
+
+/* A frame that is not answered. */
+static void tell(struct world_exec *exec, enum wire_type type, const void *payload, size_t bytes,
+                 int64_t deadline_ms)
+{
+    size_t sent = 0;
+    size_t question_bytes = compose(exec, type, payload, bytes);
+    uint8_t nothing;
+    if (!exec->alive) {
+        return;
+    }
+    if (process_exchange(&exec->process, exec->question, question_bytes, &sent, &nothing, 0,
+                         process_now_ns() + deadline_ms * NS_PER_MS) != PROCESS_OK) {
+        die(exec, "it does not read what it is told", false);
+    }
+    exec->sequence++;
+}
+
+/* ---- the table ---- */
+
+static void exec_close(void *world)
+{
+    struct world_exec *exec = world;
+    if (exec->alive) {
+        tell(exec, WIRE_BYE, "", 0, 100);
+    }
+    if (exec->process.in_fd >= 0) {
+        shutdown(exec->process.in_fd, SHUT_WR);
+    }
+    process_end(&exec->process, EXIT_GRACE_NS);
+    process_finish(&exec->process);
+    planner_output_destroy(exec->output);
+    free(exec->question);
+    free(exec->answer);
+    free(exec);
+}
+
+static struct world_exec *create(const struct swerve_world_setup *setup)
+{
+    struct world_exec *exec = calloc(1, sizeof *exec);
+    struct error error;
+    if (exec == NULL) {
+        return NULL;
+    }
+    exec->host = setup->host;
+    exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
+    exec->question = malloc(sizeof(struct wire_header) + sizeof(struct wire_step) +
+                            setup->batch_max * sizeof(struct swerve_world_given));
+    exec->answer_bytes_max =
+        WIRE_ERROR_BYTES_MAX + setup->batch_max * sizeof(struct swerve_world_made);
+    exec->answer = malloc(sizeof(struct wire_header) + exec->answer_bytes_max);
+    if (exec->question == NULL || exec->answer == NULL ||
+        planner_output_create(1, &exec->output, &error) != STATUS_OK) {
+        exec_close(exec);
+        return NULL;
+    }
+    planner_output_speaker(exec->output, SESSION);
+    return exec;
+}
+
+static int exec_open(void **world, const struct swerve_world_setup *setup,
+                     struct swerve_world_declared *declared, char *error_text, uint32_t error_bytes)
+{
+    const struct world_exec_host *host = setup->host;
+    struct planner_argv words;
+    struct error error;
+    struct world_exec *exec = create(setup);
+    if (exec == NULL) {
+        return report("out of memory", error_text, error_bytes);
+    }
+    const struct process_limits limits = {host->memory_bytes, FILES_MAX, host->confinement,
+                                          exec->output, false};
+    enum status status = planner_argv_parse(host->command, &words, &error);
+    THEN(status, process_start(&exec->process, &words, setup->memory_fd, setup->memory_bytes,
+                               &limits, &error));
+    if (status != STATUS_OK) {
+        /* Planners start by the same code, whose sentences begin with them. */
+        const char *text = error.text;
+        text += strncmp(text, "planner ", 8) == 0 ? 8 : 0;
+        exec_close(exec);
+        return report(text, error_text, error_bytes);
+    }
+    exec->alive = true;
+    const struct wire_hello hello = {
+        setup->abi_version,  setup->state_count,  setup->batch_max,
+        setup->thread_count, setup->conditioning, 0,
+        setup->memory_bytes,
+    };
+    if (ask(exec, compose(exec, WIRE_HELLO, &hello, sizeof hello), WIRE_WELCOME, sizeof *declared,
+            host->start_ms, error_text, error_bytes) != 0) {
+        exec_close(exec);
+        return 1;
+    }
+    memcpy(declared, exec->answer + sizeof(struct wire_header), sizeof *declared);
+    *world = exec;
+    return 0;
+}
+
+static int exec_reset(void *world, const struct swerve_world_given *given, char *error_text,
+                      uint32_t error_bytes)
+{
+    struct world_exec *exec = world;
+    return ask(exec, compose(exec, WIRE_RESET, given, sizeof *given), WIRE_DONE, 0,
+               exec->host->start_ms, error_text, error_bytes);
+}
+
+static int exec_step(void *world, uint32_t count, const struct swerve_world_given *given,
+                     struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
+{
+    struct world_exec *exec = world;
+    const struct wire_step step = {count, sizeof *given};
+    size_t at = sizeof(struct wire_header);
+    struct wire_header header = header_of(exec, WIRE_STEP, sizeof step + count * sizeof *given);
+    memcpy(exec->question, &header, at);
+    memcpy(exec->question + at, &step, sizeof step);
+    memcpy(exec->question + at + sizeof step, given, count * sizeof *given);
+    if (ask(exec, at + header.payload_bytes, WIRE_MADE, count * sizeof *made, exec->host->step_ms,
+            error_text, error_bytes) != 0) {
+        return 1;
+    }
+    memcpy(made, exec->answer + at, count * sizeof *made);
+    return 0;
+}
+
+static int exec_fork(void *world, uint32_t from, uint32_t to, char *error_text,
+                     uint32_t error_bytes)
+{
+    struct world_exec *exec = world;
+    const uint32_t pair[2] = {from, to};
+    return ask(exec, compose(exec, WIRE_FORK, pair, sizeof pair), WIRE_DONE, 0,
+               exec->host->start_ms, error_text, error_bytes);
+}
+
+static void tell_state(struct world_exec *exec, enum wire_type type, uint32_t state)
+{
+    tell(exec, type, &state, sizeof state, exec->host->step_ms);
+}
+
+static void exec_drop(void *world, uint32_t state)
+{
+    tell_state(world, WIRE_DROP, state);
+}
+
+static void exec_park(void *world, uint32_t state)
+{
+    tell_state(world, WIRE_PARK, state);
+}
+
+static void exec_restore(void *world, uint32_t state)
+{
+    tell_state(world, WIRE_RESTORE, state);
+}
+
+const struct swerve_world_ops world_exec_ops = {
+    .abi_version = SWERVE_WORLD_ABI_VERSION,
+    .open = exec_open,
+    .close = exec_close,
+    .reset = exec_reset,
+    .step = exec_step,
+    .fork = exec_fork,
+    .drop = exec_drop,
+    .park = exec_park,
+    .restore = exec_restore,
+};

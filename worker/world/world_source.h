@@ -1,0 +1,41 @@
+/*
+ * World specs: from `plugin:FILE.so[?config]` or `exec:COMMAND LINE` to a world that answers for a
+ * tier. A job names a world by hash alone, as it names a model: whoever submits cannot make a
+ * worker run a command. Which worlds a worker has, its own command line says (--world,
+ * --audit-world).
+ *
+ * The hash covers what the world is made of (the plugin's file and config; the command line, its
+ * program and every regular file that it names) and all that the world declares, its version first.
+ */
+#ifndef SWERVE_WORKER_WORLD_WORLD_SOURCE_H
+#define SWERVE_WORKER_WORLD_WORLD_SOURCE_H
+
+#include "engine/worlds/foreign.h"
+#include "worker/models/models.h"
+#include "worker/planner/planner.h"
+
+struct world_source;
+
+struct world_source_options {
+    const struct planner_confinement *confinement; /* of processes; NULL: none; outlives it */
+    int64_t start_ms, step_ms;                     /* 0: WORLD_START_MS, WORLD_STEP_MS */
+};
+
+/* Whether --world names a foreign world and not a tier. */
+bool world_spec_is(const char *spec);
+
+/* Loads or starts it once, to hear what it declares. STATUS_DEVICE, STATUS_NOT_FOUND,
+ * STATUS_BAD_INPUT. */
+enum status world_source_open(const char *spec, const struct world_source_options *options,
+                              struct world_source **out, struct error *error);
+void world_source_close(struct world_source *source); /* accepts NULL */
+
+const struct foreign *world_source_foreign(const struct world_source *source);
+const char *world_source_hash(const struct world_source *source);
+
+/* Opens it and has it answer for a tier in `models`, which closes it. */
+enum status world_source_lend(const char *spec, enum tier tier,
+                              const struct world_source_options *options, struct models *models,
+                              struct error *error);
+
+#endif
