@@ -133,5 +133,6 @@ int command_token(int argc, char **argv);
 int command_traceability(int argc, char **argv);
 int command_validate(int argc, char **argv);
 int command_worker(int argc, char **argv);
+int command_world(int argc, char **argv);
 
 #endif

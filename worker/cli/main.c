@@ -47,6 +47,7 @@ static const struct {
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},
     {"model", command_model, "world models: list, promote, roll back, calibrate"},
+    {"world", command_world, "world models of yours: whether one keeps its word"},
     {"bench", command_bench, "measure worlds and the store against baselines"},
     {PLANNER_HOST_COMMAND, command_plugin_host, NULL}, /* for our own child processes */
     {"doctor", command_doctor, "what this machine has and what it lacks"},

@@ -1,0 +1,409 @@
+/*
+ * The conformance checks. See world_check.h.
+ *
+ * A record is the digest of everything that a rollout shows at each tick. Rollouts of one key get
+ * the same actions, so whatever is done around them, their records must be those of the rollout
+ * alone.
+ */
+#include "worker/world/world_check.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/sha256.h"
+#include "base/units.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OBSERVATION_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES };
+
+struct record {
+    uint32_t ticks; /* entries, tick 0 included */
+    uint8_t digest[WORLD_CHECK_TICKS_MAX + 1][SHA256_BYTES];
+    char fault[FRAME_FAULT_BYTES];
+    double ego_m; /* driven */
+};
+
+struct checker {
+    const struct world_check_options *options;
+    struct world_check *out;
+    uint8_t *observation;
+    struct record alone[WORLD_CHECK_SLOTS]; /* by key */
+    struct record other[WORLD_CHECK_SLOTS];
+    void *parked;
+};
+
+static void tell(struct checker *checker, const char *name, int verdict, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void tell(struct checker *checker, const char *name, int verdict, const char *format, ...)
+{
+    struct world_check_row *row = &checker->out->rows[checker->out->row_count++];
+    va_list args;
+    CHECK(checker->out->row_count <= WORLD_CHECK_ROWS_MAX);
+    row->name = name;
+    row->verdict = verdict;
+    checker->out->bad_count += verdict == WORLD_CHECK_BAD;
+    va_start(args, format);
+    vsnprintf(row->text, sizeof row->text, format, args);
+    va_end(args);
+}
+
+/* Driving that differs for every key and tick. */
+static struct action action_of(uint32_t key, uint32_t tick)
+{
+    return (struct action){0.5 + 0.25 * (double)key - 0.125 * (double)(tick % 7),
+                           0.004 * (double)((tick * (key + 3)) % 5) - 0.008};
+}
+
+static void look(struct checker *checker, struct world *world, uint32_t slot, struct record *record)
+{
+    const struct world_ops *ops = checker->options->ops;
+    struct observation_buffers buffers = {.bev = checker->observation};
+    const struct scene *scene = ops->slot_scene(world, slot);
+    struct sha256 hash;
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        buffers.camera[i] = checker->observation + BEV_BYTES + (size_t)i * CAMERA_BYTES;
+    }
+    ops->slot_observe(world, slot, &buffers);
+    sha256_init(&hash);
+    sha256_update(&hash, checker->observation, OBSERVATION_BYTES);
+    for (uint32_t i = 0; i < scene->agent_count; i++) {
+        uint8_t present = scene->agents[i].present;
+        sha256_update(&hash, &present, 1);
+        sha256_update(&hash, &scene->agents[i].pose, sizeof scene->agents[i].pose);
+    }
+    sha256_final(&hash, record->digest[record->ticks++]);
+    record->ego_m += scene->ego.speed_mps * TICK_S;
+    const struct frame_stats *stats =
+        ops->slot_frame_stats != NULL ? ops->slot_frame_stats(world, slot) : NULL;
+    if (stats != NULL && stats->fault[0] != '\0' && record->fault[0] == '\0') {
+        memcpy(record->fault, stats->fault, sizeof record->fault);
+    }
+}
+
+/* Steps the slots of `active` by one tick; slot i drives as keys[i]. */
+static void step(struct checker *checker, struct world *world, const uint32_t *keys,
+                 const uint8_t *active)
+{
+    struct action actions[WORLD_CHECK_SLOTS] = {{0}};
+    for (uint32_t i = 0; i < world->slot_count; i++) {
+        if (active[i]) {
+            actions[i] = action_of(keys[i], checker->options->ops->slot_scene(world, i)->tick);
+        }
+    }
+    checker->options->ops->step(world, actions, active);
+}
+
+/* One slot on to tick `until`, looked at after each; tick 0 is looked at where it begins there. */
+static void drive(struct checker *checker, struct world *world, uint32_t slot, uint32_t key,
+                  uint32_t until, struct record *record)
+{
+    uint8_t active[WORLD_CHECK_SLOTS] = {0};
+    uint32_t keys[WORLD_CHECK_SLOTS] = {0};
+    active[slot] = 1;
+    keys[slot] = key;
+    if (record->ticks == 0) {
+        look(checker, world, slot, record);
+    }
+    while (record->ticks <= until) {
+        step(checker, world, keys, active);
+        look(checker, world, slot, record);
+    }
+}
+
+/* Opens a world; false: the row of that name says why it does not. */
+static bool open_world(struct checker *checker, const char *name, uint32_t slots,
+                       struct world **out)
+{
+    struct world_config config = checker->options->config;
+    struct error error;
+    config.slot_count = slots;
+    if (checker->options->ops->open(&config, out, &error) == STATUS_OK) {
+        return true;
+    }
+    tell(checker, name, WORLD_CHECK_BAD, "%s", error.text);
+    return false;
+}
+
+static bool reset(struct checker *checker, const char *name, struct world *world, uint32_t slot,
+                  uint32_t key)
+{
+    struct error error;
+    if (checker->options->ops->slot_reset(world, slot, checker->options->prepared, 1 + key,
+                                          &error) == STATUS_OK) {
+        return true;
+    }
+    tell(checker, name, WORLD_CHECK_BAD, "%s", error.text);
+    return false;
+}
+
+/* The row of a comparison with the rollout alone. True: it holds. */
+static bool compare(struct checker *checker, const char *name, uint32_t key,
+                    const struct record *found, const char *what)
+{
+    const struct record *alone = &checker->alone[key];
+    if (found->fault[0] != '\0') {
+        tell(checker, name, WORLD_CHECK_BAD, "%s", found->fault);
+        return false;
+    }
+    for (uint32_t tick = 0; checker->options->exact && tick < found->ticks; tick++) {
+        if (memcmp(found->digest[tick], alone->digest[tick], SHA256_BYTES) != 0) {
+            tell(checker, name, WORLD_CHECK_BAD,
+                 "%s: tick %u differs from the same rollout alone, and it declares to be "
+                 "deterministic",
+                 what, tick);
+            return false;
+        }
+    }
+    return true;
+}
+
+static void conclude(struct checker *checker, const char *name, const char *what)
+{
+    if (checker->options->exact) {
+        tell(checker, name, WORLD_CHECK_OK, "%s: the same bits as alone", what);
+    } else {
+        tell(checker, name, WORLD_CHECK_SKIPPED, "%s: no fault; bits vary, as it declares", what);
+    }
+}
+
+/* ---- the checks ---- */
+
+/* Every key alone: what the others are compared with. False: nothing more can be said. */
+static bool check_frames(struct checker *checker)
+{
+    const uint32_t ticks = checker->options->ticks;
+    for (uint32_t key = 0; key < WORLD_CHECK_SLOTS; key++) {
+        struct record *record = &checker->alone[key];
+        struct world *world = NULL;
+        if (!open_world(checker, "frames", 1, &world)) {
+            return false;
+        }
+        bool good = reset(checker, "frames", world, 0, key);
+        if (good) {
+            drive(checker, world, 0, key, ticks, record);
+        }
+        checker->options->ops->close(world);
+        if (!good) {
+            return false;
+        }
+        if (record->fault[0] != '\0') {
+            tell(checker, "frames", WORLD_CHECK_BAD, "%s", record->fault);
+            return false;
+        }
+    }
+    tell(checker, "frames", WORLD_CHECK_OK, "%d rollouts of %u ticks, each alone",
+         WORLD_CHECK_SLOTS, ticks);
+    return true;
+}
+
+static void check_moves(struct checker *checker)
+{
+    const struct record *record = &checker->alone[0];
+    uint32_t changes = 0;
+    for (uint32_t tick = 2; tick < record->ticks; tick++) {
+        changes += memcmp(record->digest[tick], record->digest[tick - 1], SHA256_BYTES) != 0;
+    }
+    if (record->ego_m > 1.0 && changes == 0) {
+        tell(checker, "moves", WORLD_CHECK_BAD,
+             "ego drove %.1f m, and every frame is the one before", record->ego_m);
+    } else {
+        tell(checker, "moves", WORLD_CHECK_OK,
+             "%u of %u frames differ from the one before; ego "
+             "drove %.1f m",
+             changes, record->ticks - 2, record->ego_m);
+    }
+}
+
+static void check_repeats(struct checker *checker)
+{
+    struct world *world = NULL;
+    struct record *again = memset(&checker->other[0], 0, sizeof checker->other[0]);
+    if (!open_world(checker, "repeats", 1, &world)) {
+        return;
+    }
+    if (reset(checker, "repeats", world, 0, 0)) {
+        drive(checker, world, 0, 0, checker->options->ticks, again);
+        if (compare(checker, "repeats", 0, again, "opened again")) {
+            conclude(checker, "repeats", "opened again");
+        }
+    }
+    checker->options->ops->close(world);
+}
+
+/* All keys at once, each in another slot than its number. */
+static void check_batch(struct checker *checker)
+{
+    struct world *world = NULL;
+    uint32_t keys[WORLD_CHECK_SLOTS];
+    uint8_t active[WORLD_CHECK_SLOTS];
+    bool good = true;
+    if (!open_world(checker, "batch", WORLD_CHECK_SLOTS, &world)) {
+        return;
+    }
+    memset(checker->other, 0, sizeof checker->other);
+    for (uint32_t slot = 0; slot < WORLD_CHECK_SLOTS && good; slot++) {
+        keys[slot] = WORLD_CHECK_SLOTS - 1 - slot;
+        active[slot] = 1;
+        good = reset(checker, "batch", world, slot, keys[slot]);
+    }
+    for (uint32_t tick = 0; tick <= checker->options->ticks && good; tick++) {
+        if (tick > 0) {
+            step(checker, world, keys, active);
+        }
+        for (uint32_t slot = 0; slot < WORLD_CHECK_SLOTS; slot++) {
+            look(checker, world, slot, &checker->other[slot]);
+        }
+    }
+    for (uint32_t slot = 0; slot < WORLD_CHECK_SLOTS && good; slot++) {
+        good = compare(checker, "batch", keys[slot], &checker->other[slot], "in a batch of 4");
+    }
+    if (good) {
+        conclude(checker, "batch", "in a batch of 4");
+    }
+    checker->options->ops->close(world);
+}
+
+/* A branch from the middle, driven to its end before its main line goes on, and one that drives
+ * otherwise. */
+static void check_fork(struct checker *checker)
+{
+    const struct world_ops *ops = checker->options->ops;
+    const uint32_t middle = checker->options->ticks / 2;
+    struct world *world = NULL;
+    memset(checker->other, 0, sizeof checker->other);
+    struct record *main_line = &checker->other[0];
+    struct record *branch = &checker->other[1];
+    struct record *astray = &checker->other[2];
+    if (!open_world(checker, "fork", 3, &world)) {
+        return;
+    }
+    if (reset(checker, "fork", world, 0, 1)) {
+        drive(checker, world, 0, 1, middle, main_line);
+        *branch = *astray = *main_line;
+        ops->slot_fork(world, 0, 1);
+        ops->slot_fork(world, 0, 2);
+        drive(checker, world, 2, 3, checker->options->ticks, astray);
+        drive(checker, world, 1, 1, checker->options->ticks, branch);
+        drive(checker, world, 0, 1, checker->options->ticks, main_line);
+        if (compare(checker, "fork", 1, branch, "a branch") &&
+            compare(checker, "fork", 1, main_line, "a main line after its fork")) {
+            conclude(checker, "fork", "a branch and its main line");
+        }
+    }
+    ops->close(world);
+}
+
+static void check_park(struct checker *checker)
+{
+    const struct world_ops *ops = checker->options->ops;
+    struct world *world = NULL;
+    struct record *record = memset(&checker->other[0], 0, sizeof checker->other[0]);
+    struct record *guest = memset(&checker->other[1], 0, sizeof checker->other[1]);
+    if (!open_world(checker, "park", 2, &world)) {
+        return;
+    }
+    checker->parked = malloc(ops->slot_state_bytes(world));
+    if (checker->parked != NULL && reset(checker, "park", world, 0, 2)) {
+        drive(checker, world, 0, 2, checker->options->ticks / 2, record);
+        ops->slot_save(world, 0, checker->parked);
+        ops->slot_release(world, 0);
+        bool good = reset(checker, "park", world, 0, 0);
+        if (good) {
+            drive(checker, world, 0, 0, 3, guest);
+        }
+        ops->slot_restore(world, 1, checker->parked);
+        if (good) {
+            drive(checker, world, 1, 2, checker->options->ticks, record);
+        }
+        if (good && compare(checker, "park", 2, record, "parked and taken up again")) {
+            conclude(checker, "park", "parked and taken up again");
+        }
+    }
+    free(checker->parked);
+    checker->parked = NULL;
+    ops->close(world);
+}
+
+/* A state that another rollout left. */
+static void check_reuse(struct checker *checker)
+{
+    const struct world_ops *ops = checker->options->ops;
+    struct world *world = NULL;
+    struct record *before = memset(&checker->other[0], 0, sizeof checker->other[0]);
+    struct record *record = memset(&checker->other[1], 0, sizeof checker->other[1]);
+    if (!open_world(checker, "reuse", 1, &world)) {
+        return;
+    }
+    bool good = reset(checker, "reuse", world, 0, 3);
+    if (good) {
+        drive(checker, world, 0, 3, checker->options->ticks / 2, before);
+        ops->slot_release(world, 0);
+        good = reset(checker, "reuse", world, 0, 0);
+    }
+    if (good) {
+        drive(checker, world, 0, 0, checker->options->ticks, record);
+        good = compare(checker, "reuse", 0, record, "in a state that was used before");
+    }
+    if (good) {
+        conclude(checker, "reuse", "in a state that was used before");
+    }
+    ops->close(world);
+}
+
+static void check_time(struct checker *checker)
+{
+    struct world *world = NULL;
+    uint32_t keys[WORLD_CHECK_SLOTS] = {0, 1, 2, 3};
+    uint8_t active[WORLD_CHECK_SLOTS] = {1, 1, 1, 1};
+    bool good = open_world(checker, "time", WORLD_CHECK_SLOTS, &world);
+    if (!good) {
+        return;
+    }
+    for (uint32_t slot = 0; slot < WORLD_CHECK_SLOTS && good; slot++) {
+        good = reset(checker, "time", world, slot, slot);
+    }
+    int64_t start_ns = clock_now_ns(clock_system());
+    for (uint32_t tick = 0; tick < checker->options->ticks && good; tick++) {
+        step(checker, world, keys, active);
+    }
+    int64_t taken_ns = clock_now_ns(clock_system()) - start_ns;
+    if (good) {
+        tell(checker, "time", WORLD_CHECK_OK,
+             "%.2f ms a tick of %d rollouts, their rasters and health measures included",
+             (double)taken_ns / (double)NS_PER_MS / checker->options->ticks, WORLD_CHECK_SLOTS);
+    }
+    checker->options->ops->close(world);
+}
+
+enum status world_check_run(const struct world_check_options *options, struct world_check *out,
+                            struct error *error)
+{
+    struct checker *checker = calloc(1, sizeof *checker);
+    uint8_t *observation = malloc(OBSERVATION_BYTES);
+    CHECK(options->ticks >= 8 && options->ticks <= WORLD_CHECK_TICKS_MAX);
+    *out = (struct world_check){0};
+    if (checker == NULL || observation == NULL) {
+        free(checker);
+        free(observation);
+        return error_set(error, STATUS_NO_MEMORY, "world check: out of memory");
+    }
+    checker->options = options;
+    checker->out = out;
+    checker->observation = observation;
+    if (check_frames(checker)) {
+        check_moves(checker);
+        check_repeats(checker);
+        check_batch(checker);
+        check_fork(checker);
+        check_park(checker);
+        check_reuse(checker);
+        check_time(checker);
+    }
+    free(checker);
+    free(observation);
+    return STATUS_OK;
+}
