@@ -20,8 +20,9 @@
 enum { OBSERVATION_BYTES = BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES };
 
 struct record {
-    uint32_t ticks; /* entries, tick 0 included */
-    uint8_t digest[WORLD_CHECK_TICKS_MAX + 1][SHA256_BYTES];
+    uint32_t ticks;                                           /* entries, tick 0 included */
+    uint8_t picture[WORLD_CHECK_TICKS_MAX + 1][SHA256_BYTES]; /* what the sensors saw */
+    uint8_t digest[WORLD_CHECK_TICKS_MAX + 1][SHA256_BYTES];  /* and where the agents were */
     char fault[FRAME_FAULT_BYTES];
     double ego_m; /* driven */
 };
@@ -70,6 +71,8 @@ static void look(struct checker *checker, struct world *world, uint32_t slot, st
     ops->slot_observe(world, slot, &buffers);
     sha256_init(&hash);
     sha256_update(&hash, checker->observation, OBSERVATION_BYTES);
+    struct sha256 picture = hash;
+    sha256_final(&picture, record->picture[record->ticks]);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         uint8_t present = scene->agents[i].present;
         sha256_update(&hash, &present, 1);
@@ -205,7 +208,7 @@ static void check_moves(struct checker *checker)
     const struct record *record = &checker->alone[0];
     uint32_t changes = 0;
     for (uint32_t tick = 2; tick < record->ticks; tick++) {
-        changes += memcmp(record->digest[tick], record->digest[tick - 1], SHA256_BYTES) != 0;
+        changes += memcmp(record->picture[tick], record->picture[tick - 1], SHA256_BYTES) != 0;
     }
     if (record->ego_m > 1.0 && changes == 0) {
         tell(checker, "moves", WORLD_CHECK_BAD,
