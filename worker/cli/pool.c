@@ -75,6 +75,25 @@ static void add_confinement(const struct planner_confinement *confinement, char 
     }
 }
 
+/* Models, worlds of the user's, and where they run. */
+static void add_models(const struct pool_config *config, const char **argv, size_t *argc)
+{
+    const struct {
+        const char *option, *value;
+    } rows[] = {
+        {"--models", config->models},
+        {"--world", config->world},
+        {"--audit-world", config->audit_world},
+        {"--device", config->device},
+    };
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        if (rows[i].value != NULL) {
+            argv[(*argc)++] = rows[i].option;
+            argv[(*argc)++] = rows[i].value;
+        }
+    }
+}
+
 static enum status spawn_worker(struct pool *pool, uint32_t index, struct error *error)
 {
     const struct pool_config *config = &pool->config;
@@ -119,22 +138,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     if (config->verbose) {
         argv[argc++] = "--verbose";
     }
-    if (config->models != NULL) {
-        argv[argc++] = "--models";
-        argv[argc++] = config->models;
-    }
-    if (config->world != NULL) {
-        argv[argc++] = "--world";
-        argv[argc++] = config->world;
-    }
-    if (config->audit_world != NULL) {
-        argv[argc++] = "--audit-world";
-        argv[argc++] = config->audit_world;
-    }
-    if (config->device != NULL) {
-        argv[argc++] = "--device";
-        argv[argc++] = config->device;
-    }
+    add_models(config, argv, &argc);
     CHECK(argc < ARGUMENTS_MAX);
     pid_t pid = 0;
     posix_spawn_file_actions_t actions;
