@@ -21,10 +21,10 @@
  * throughput, the fewer go on beside them. A few do, for planners that answer in batches. */
 static uint32_t width_of(const struct runner_config *config, bool on_device)
 {
-    bool computes = config->model != NULL && !on_device;
+    bool ours = config->world->tier >= TIER_STUDENT && config->foreign == NULL;
     uint32_t threads = config->thread_count > 0 ? config->thread_count : 1;
     uint32_t most = RUNNER_CPU_WIDTH * threads;
-    return computes && most < config->slot_count ? most : config->slot_count;
+    return ours && !on_device && most < config->slot_count ? most : config->slot_count;
 }
 
 /* Slots, sessions and what a tick needs per slot. False: out of memory; runner_destroy frees what
