@@ -31,6 +31,7 @@ ROOMS = {
     # Suites.
     "scenarios": ["schemas"],
     "scenarios/import": ["scenarios"],
+    "scenarios/import/womd": ["scenarios"],
     "scenarios/protocol": ["scenarios"],
     "scenarios/ranges": ["scenarios"],
     "scenarios/coverage": ["scenarios"],
@@ -72,7 +73,7 @@ ROOMS = {
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
     "worker/cli": ["worker/trust", "worker/world", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
-                   "worker/serving", "scenarios/import",
+                   "worker/serving", "scenarios/import", "scenarios/import/womd",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
     "worker/cli/search": ["worker/cli", "scenarios/ranges"],
     "worker/cli/world": ["worker/cli"],

@@ -1,6 +1,7 @@
 /*
  * swerve validate and swerve import: commands that only look at files.
  */
+#include "scenarios/import/womd/womd.h"
 #include "scenarios/json_place.h"
 #include "scenarios/scenarios.h"
 #include "worker/cli/cli.h"
@@ -303,15 +304,41 @@ static enum status make_id_unique(struct imported *all, size_t index, struct err
     return STATUS_OK;
 }
 
-static enum status import_file(const char *path, struct imported *all, struct error *error)
+/* From the text of a file to documents, each malloc'ed, the array too. */
+typedef enum status import_reader(const char *name, const char *text, size_t bytes, char ***texts,
+                                  size_t *count, struct error *error);
+
+static const struct importer {
+    const char *name;
+    import_reader *read;
+    size_t bytes_max;
+} importers[] = {
+    {"commonroad", import_commonroad, LIMIT_XML_BYTES},
+    {"womd", import_womd, LIMIT_DOCUMENT_BYTES},
+};
+
+static enum status import_find(const char *name, const struct importer **out, struct error *error)
 {
-    char *xml = NULL;
+    for (size_t i = 0; i < COUNT_OF(importers); i++) {
+        if (strcmp(name, importers[i].name) == 0) {
+            *out = &importers[i];
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "import: expected commonroad or womd, found \"%s\"",
+                     name);
+}
+
+static enum status import_file(const struct importer *importer, const char *path,
+                               struct imported *all, struct error *error)
+{
+    char *text = NULL;
     size_t bytes = 0;
     char **texts = NULL;
     size_t count = 0;
-    TRY(file_read(path, LIMIT_XML_BYTES, &xml, &bytes, error));
-    enum status status = import_commonroad(path, xml, bytes, &texts, &count, error);
-    free(xml);
+    TRY(file_read(path, importer->bytes_max, &text, &bytes, error));
+    enum status status = importer->read(path, text, bytes, &texts, &count, error);
+    free(text);
     if (status != STATUS_OK) {
         return status;
     }
@@ -338,8 +365,9 @@ int command_import(int argc, char **argv)
     };
     const struct cli_command command = {
         "import",
-        "commonroad FILE... -o OUT.json",
-        "Turns CommonRoad XML (2018b, 2020a) into scenarios.",
+        "commonroad|womd FILE... -o OUT.json",
+        "Turns CommonRoad XML (2018b, 2020a), or scenes of the Waymo Open Motion Dataset in the\n"
+        "JSON of GPUDrive and PufferDrive, into scenarios.",
         rows,
         COUNT_OF(rows),
         2,
@@ -353,8 +381,8 @@ int command_import(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    if (strcmp(arguments[0], "commonroad") != 0) {
-        error_set(&error, STATUS_USAGE, "import: expected commonroad, found \"%s\"", arguments[0]);
+    const struct importer *importer = NULL;
+    if (import_find(arguments[0], &importer, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (out == NULL) {
@@ -364,7 +392,7 @@ int command_import(int argc, char **argv)
     struct imported all = {0};
     enum status status = STATUS_OK;
     for (uint32_t i = 1; status == STATUS_OK && i < count; i++) {
-        status = import_file(arguments[i], &all, &error);
+        status = import_file(importer, arguments[i], &all, &error);
     }
     for (size_t i = 1; status == STATUS_OK && i < all.count; i++) {
         status = make_id_unique(&all, i, &error);

@@ -98,6 +98,7 @@ def furnish(home):
 
     shutil.copy(ROOT / "tests/scenarios/data/commonroad_2020a.xml", home / "scene.xml")
     shutil.copy(ROOT / "tests/scenarios/data/commonroad_2018b.xml", home / "peach.xml")
+    shutil.copy(ROOT / "tests/fuzz/corpus/womd/scene.json", home / "tfrecord-00000-of-01000_4.json")
 
 
 def call(command, home):

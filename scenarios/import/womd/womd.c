@@ -1,0 +1,511 @@
+/*
+ * WOMD import: tracks, ego and the document. See womd.h.
+ */
+#include "scenarios/import/womd/womd.h"
+
+#include "base/dmath.h"
+#include "base/units.h"
+#include "scenarios/resolve.h"
+#include "scenarios/scenarios.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OBJECTS_MAX = 4096 };
+#define SIZE_MIN_M 0.05
+#define SIZE_MAX_M 40.0
+#define SPEED_MAX_MPS 100.0
+#define PARKED_M 1.0         /* who stays within that stands */
+#define TRUCK_M 7.0          /* vehicles from here on */
+#define WHEELBASE_SHARE 0.58 /* of a car's length; the file does not say */
+#define PATH_WIDTH_M 4.0
+#define PATH_AHEAD_M 60.0
+#define PATH_STEP_M 1.0
+
+/* One object with its valid samples, times from the scenario's start. */
+struct track {
+    char id[LIMIT_ID_BYTES];
+    char type[LIMIT_ID_BYTES];
+    double length_m;
+    double width_m;
+    double height_m;
+    uint32_t count;
+    struct trajectory_point *points; /* owned */
+};
+
+struct import {
+    struct womd_context context;
+    const json_t *root;
+    uint32_t first; /* sample at which the scenario starts: ego's first valid one */
+    uint32_t sdc;   /* ego's object */
+    struct track ego;
+    struct womd_lanes lanes;
+    json_t *map;
+    json_t *agents;
+};
+
+/* ---- tracks ---- */
+
+static enum status read_size(struct import *import, const struct json_cursor *object,
+                             struct track *out)
+{
+    struct error *error = import->context.error;
+    out->height_m = 1.5;
+    TRY(json_member_number(object, "length", true, 0, SIZE_MAX_M, &out->length_m, error));
+    TRY(json_member_number(object, "width", true, 0, SIZE_MAX_M, &out->width_m, error));
+    TRY(json_member_number(object, "height", false, -SIZE_MAX_M, SIZE_MAX_M, &out->height_m,
+                           error));
+    out->length_m = dmath_max(out->length_m, SIZE_MIN_M);
+    out->width_m = dmath_max(out->width_m, SIZE_MIN_M);
+    out->height_m = dmath_clamp(out->height_m, 0.3, 6.0);
+    return STATUS_OK;
+}
+
+/* The four lists of an object, equally long. */
+struct samples {
+    struct json_cursor position;
+    struct json_cursor heading;
+    struct json_cursor velocity;
+    struct json_cursor valid;
+    size_t count;
+};
+
+static enum status read_lists(struct import *import, const struct json_cursor *object,
+                              struct samples *out)
+{
+    struct error *error = import->context.error;
+    size_t same;
+    out->position = json_cursor_member(object, "position");
+    out->heading = json_cursor_member(object, "heading");
+    out->velocity = json_cursor_member(object, "velocity");
+    out->valid = json_cursor_member(object, "valid");
+    TRY(json_array_begin(&out->valid, 1, WOMD_SAMPLES_MAX, &out->count, error));
+    TRY(json_array_begin(&out->position, out->count, out->count, &same, error));
+    TRY(json_array_begin(&out->heading, out->count, out->count, &same, error));
+    return json_array_begin(&out->velocity, out->count, out->count, &same, error);
+}
+
+static enum status read_sample(struct import *import, const struct samples *samples, uint32_t i,
+                               struct trajectory_point *out)
+{
+    struct error *error = import->context.error;
+    struct json_cursor position = json_cursor_element(&samples->position, i);
+    struct json_cursor heading = json_cursor_element(&samples->heading, i);
+    struct json_cursor velocity = json_cursor_element(&samples->velocity, i);
+    struct vec2 at;
+    double x = 0;
+    double y = 0;
+    TRY(womd_point(&import->context, &position, &at));
+    TRY(json_value_number(&heading, -100, 100, &out->heading_rad, error));
+    TRY(json_member_number(&velocity, "x", true, -SPEED_MAX_MPS, SPEED_MAX_MPS, &x, error));
+    TRY(json_member_number(&velocity, "y", true, -SPEED_MAX_MPS, SPEED_MAX_MPS, &y, error));
+    out->heading_rad = dmath_wrap_angle(out->heading_rad);
+    out->x_m = at.x_m;
+    out->y_m = at.y_m;
+    /* Of who reverses too: a document's logs have no negative speeds. */
+    out->speed_mps = sqrt(x * x + y * y);
+    out->t_s = (double)(i - import->first) * TICK_S;
+    return STATUS_OK;
+}
+
+static enum status is_valid(struct import *import, const struct samples *samples, uint32_t i,
+                            bool *out)
+{
+    struct json_cursor cursor = json_cursor_element(&samples->valid, i);
+    return json_value_bool(&cursor, out, import->context.error);
+}
+
+/* The valid samples from `first` on; points stay NULL where there is none. */
+static enum status read_track(struct import *import, const struct json_cursor *object,
+                              struct track *out)
+{
+    struct samples samples;
+    bool valid;
+    int64_t id = 0;
+    struct error *error = import->context.error;
+    if (!json_is_object(object->value)) {
+        return json_fail(object, error, "expected an object, a track");
+    }
+    TRY(json_member_integer(object, "id", false, -1, INT64_C(1) << 53, &id, error));
+    TRY(json_member_text(object, "type", true, out->type, sizeof out->type, error));
+    /* Ids repeat in some files, places in the list do not. */
+    snprintf(out->id, sizeof out->id, "track%zu_%lld", object->index, (long long)id);
+    TRY(read_size(import, object, out));
+    TRY(read_lists(import, object, &samples));
+    out->points = calloc(samples.count + 1, sizeof *out->points);
+    TRY(memory_check(out->points, error, "%s: out of memory", import->context.name));
+    bool gap = false;
+    for (uint32_t i = import->first; i < samples.count; i++) {
+        TRY(is_valid(import, &samples, i, &valid));
+        if (!valid) {
+            gap = out->count > 0;
+            continue;
+        }
+        TRY(read_sample(import, &samples, i, &out->points[out->count++]));
+        import->context.notes.gaps_bridged += gap;
+        gap = false;
+    }
+    return STATUS_OK;
+}
+
+/* ---- agents ---- */
+
+static const char *kind_of(const struct track *track)
+{
+    if (strcmp(track->type, "vehicle") == 0) {
+        return track->length_m >= TRUCK_M ? "truck" : "car";
+    }
+    if (strcmp(track->type, "pedestrian") == 0) {
+        return "pedestrian";
+    }
+    return strcmp(track->type, "cyclist") == 0 ? "cyclist" : "object";
+}
+
+static bool stays(const struct track *track)
+{
+    for (uint32_t i = 0; i < track->count; i++) {
+        double x = track->points[i].x_m - track->points[0].x_m;
+        double y = track->points[i].y_m - track->points[0].y_m;
+        if (sqrt(x * x + y * y) > PARKED_M) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* A recording of one who stands is noise about a place: two samples at it, from the start on,
+ * because it was there before it was seen. */
+static void settle(struct track *track, double end_s)
+{
+    struct trajectory_point at = track->points[track->count / 2];
+    at.speed_mps = 0;
+    at.t_s = 0;
+    track->points[0] = at;
+    at.t_s = end_s + TICK_S;
+    track->points[1] = at; /* there is room for one more than were read */
+    track->count = 2;
+}
+
+static json_t *trajectory_json(const struct track *track)
+{
+    json_t *json = json_array();
+    for (uint32_t i = 0; i < track->count; i++) {
+        const struct trajectory_point *p = &track->points[i];
+        json_array_append_new(json, json_pack("[f, f, f, f, f]", p->t_s, p->x_m, p->y_m,
+                                              p->heading_rad, p->speed_mps));
+    }
+    return json;
+}
+
+static bool is_over_ego(const struct import *import, const struct track *track)
+{
+    const struct trajectory_point *e = &import->ego.points[0];
+    const struct trajectory_point *p = &track->points[0];
+    struct box ego = box_make((struct pose){e->x_m, e->y_m, e->heading_rad}, import->ego.length_m,
+                              import->ego.width_m);
+    struct box box =
+        box_make((struct pose){p->x_m, p->y_m, p->heading_rad}, track->length_m, track->width_m);
+    return p->t_s <= 0 && box_overlap(&ego, &box);
+}
+
+static double end_s(const struct import *import)
+{
+    return import->ego.points[import->ego.count - 1].t_s;
+}
+
+static void add_agent(struct import *import, struct track *track)
+{
+    if (track->count > 0 && stays(track)) {
+        settle(track, end_s(import));
+    }
+    if (track->count < 2 || is_over_ego(import, track) ||
+        json_array_size(import->agents) >= LIMIT_AGENTS) {
+        import->context.notes.tracks_dropped++;
+        return;
+    }
+    const struct trajectory_point *p = &track->points[0];
+    json_array_append_new(import->agents,
+                          json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:{s:f, s:f, s:f}, s:f}",
+                                    "id", track->id, "kind", kind_of(track), "behaviour", "replay",
+                                    "length_m", track->length_m, "width_m", track->width_m,
+                                    "height_m", track->height_m, "trajectory",
+                                    trajectory_json(track), "pose", "x_m", p->x_m, "y_m", p->y_m,
+                                    "heading_rad", p->heading_rad, "speed_mps", p->speed_mps));
+}
+
+static enum status read_agents(struct import *import, const struct json_cursor *objects)
+{
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < json_array_size(objects->value) && status == STATUS_OK; i++) {
+        struct json_cursor object = json_cursor_element(objects, i);
+        struct track track = {.count = 0};
+        if (i != import->sdc) {
+            status = read_track(import, &object, &track);
+            if (status == STATUS_OK) {
+                add_agent(import, &track);
+            }
+            free(track.points);
+        }
+    }
+    return status;
+}
+
+/* ---- ego ---- */
+
+/* Which object, and from when on. */
+static enum status find_ego(struct import *import, const struct json_cursor *objects)
+{
+    struct json_cursor top = json_cursor_root(import->context.name, import->root);
+    struct json_cursor metadata = json_cursor_member(&top, "metadata");
+    struct error *error = import->context.error;
+    struct samples samples;
+    size_t count;
+    int64_t sdc = 0;
+    bool valid = false;
+    TRY(json_array_begin(objects, 1, OBJECTS_MAX, &count, error));
+    if (!json_is_object(metadata.value)) {
+        return json_fail(&metadata, error,
+                         "expected an object with sdc_track_index, the recording vehicle");
+    }
+    TRY(json_member_integer(&metadata, "sdc_track_index", true, 0, (int64_t)count - 1, &sdc,
+                            error));
+    import->sdc = (uint32_t)sdc;
+    struct json_cursor object = json_cursor_element(objects, import->sdc);
+    if (!json_is_object(object.value)) {
+        return json_fail(&object, error, "expected an object, a track");
+    }
+    TRY(read_lists(import, &object, &samples));
+    for (import->first = 0; import->first < samples.count; import->first++) {
+        TRY(is_valid(import, &samples, import->first, &valid));
+        if (valid) {
+            break;
+        }
+    }
+    if (import->first + 1 >= samples.count) {
+        return json_fail(&samples.valid, error,
+                         "expected at least two valid samples of the recording vehicle, found "
+                         "fewer");
+    }
+    struct trajectory_point at;
+    TRY(read_sample(import, &samples, import->first, &at));
+    import->context.origin = (struct vec2){floor(at.x_m), floor(at.y_m)};
+    TRY(read_track(import, &object, &import->ego));
+    if (import->ego.count < 2) {
+        return json_fail(&samples.valid, error,
+                         "expected at least two valid samples of the recording vehicle, found "
+                         "fewer");
+    }
+    return STATUS_OK;
+}
+
+static json_t *ego_json(const struct import *import, bool path_lane)
+{
+    const struct track *ego = &import->ego;
+    const struct trajectory_point *p = &ego->points[0];
+    json_t *json =
+        json_pack("{s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:o}", "pose", "x_m", p->x_m, "y_m",
+                  p->y_m, "heading_rad", p->heading_rad, "speed_mps", p->speed_mps, "length_m",
+                  ego->length_m, "width_m", ego->width_m, "height_m", ego->height_m, "wheelbase_m",
+                  dmath_max(WHEELBASE_SHARE * ego->length_m, 0.5), "log", trajectory_json(ego));
+    if (path_lane) {
+        json_object_set_new(json, "route", json_pack("[s]", "ego_path"));
+    } else {
+        const struct trajectory_point *last = &ego->points[ego->count - 1];
+        json_object_set_new(
+            json, "goal",
+            json_pack("{s:f, s:f, s:f}", "x_m", last->x_m, "y_m", last->y_m, "radius_m", 5.0));
+    }
+    return json;
+}
+
+/* A lane along what ego drove and straight on: for scenes whose lanes do not lead there. */
+static void add_path_lane(struct import *import, json_t *map)
+{
+    const struct track *ego = &import->ego;
+    json_t *line = json_array();
+    struct vec2 last = {ego->points[0].x_m, ego->points[0].y_m};
+    double heading = ego->points[0].heading_rad;
+    /* Its front may be past where it stands; the lane begins behind it. */
+    struct vec2 begin = {last.x_m - 10.0 * dmath_cos(heading),
+                         last.y_m - 10.0 * dmath_sin(heading)};
+    json_array_append_new(line, json_pack("[f, f]", begin.x_m, begin.y_m));
+    json_array_append_new(line, json_pack("[f, f]", last.x_m, last.y_m));
+    for (uint32_t i = 1; i < ego->count && json_array_size(line) < LIMIT_LANE_POINTS - 2; i++) {
+        const struct trajectory_point *p = &ego->points[i];
+        double ahead = (p->x_m - last.x_m) * dmath_cos(p->heading_rad) +
+                       (p->y_m - last.y_m) * dmath_sin(p->heading_rad);
+        if (ahead >= PATH_STEP_M) {
+            last = (struct vec2){p->x_m, p->y_m};
+            heading = p->heading_rad;
+            json_array_append_new(line, json_pack("[f, f]", last.x_m, last.y_m));
+        }
+    }
+    json_array_append_new(line, json_pack("[f, f]", last.x_m + PATH_AHEAD_M * dmath_cos(heading),
+                                          last.y_m + PATH_AHEAD_M * dmath_sin(heading)));
+    json_array_append_new(json_object_get(map, "lanes"),
+                          json_pack("{s:s, s:o, s:f, s:s, s:s}", "id", "ego_path", "centre_line",
+                                    line, "width_m", PATH_WIDTH_M, "left_marking", "none",
+                                    "right_marking", "none"));
+}
+
+/* ---- the document ---- */
+
+static void make_id(const struct import *import, char out[LIMIT_ID_BYTES])
+{
+    const char *given = json_string_value(json_object_get(import->root, "scenario_id"));
+    const char *slash = strrchr(import->context.name, '/');
+    const char *text = given != NULL && given[0] != '\0' ? given
+                       : slash != NULL                   ? slash + 1
+                                                         : import->context.name;
+    size_t used = (size_t)snprintf(out, LIMIT_ID_BYTES, "womd_");
+    for (; *text != '\0' && used + 1 < LIMIT_ID_BYTES; text++) {
+        bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+                     (*text >= '0' && *text <= '9') || *text == '_' || *text == '-';
+        out[used++] = plain ? *text : '_';
+    }
+    out[used] = '\0';
+}
+
+static void write_source(const struct import *import, char out[LIMIT_TEXT_BYTES])
+{
+    const struct womd_notes *notes = &import->context.notes;
+    int used = snprintf(out, LIMIT_TEXT_BYTES,
+                        "Waymo Open Motion Dataset, JSON of GPUDrive; origin %.0f %.0f",
+                        import->context.origin.x_m, import->context.origin.y_m);
+    const struct {
+        uint32_t count;
+        const char *what;
+    } rows[] = {
+        {notes->lanes_dropped, "lanes left out"},   {notes->lanes_thinned, "lanes thinned"},
+        {notes->tracks_dropped, "tracks left out"}, {notes->gaps_bridged, "gaps bridged"},
+        {notes->lights_dropped, "lights left out"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].count > 0 && used < LIMIT_TEXT_BYTES) {
+            used += snprintf(out + used, LIMIT_TEXT_BYTES - (size_t)used, "; %u %s", rows[i].count,
+                             rows[i].what);
+        }
+    }
+    if (notes->path_lane && used < LIMIT_TEXT_BYTES) {
+        snprintf(out + used, LIMIT_TEXT_BYTES - (size_t)used, "; ego's path is a lane");
+    }
+}
+
+/* Most lanes by type: 1 is a freeway (MapElementIds of the file's writer). */
+static const char *road_of(const struct import *import)
+{
+    size_t i;
+    json_t *road;
+    int freeway = 0;
+    int other = 0;
+    json_array_foreach (json_object_get(import->root, "roads"), i, road) {
+        const char *type = json_string_value(json_object_get(road, "type"));
+        if (type != NULL && strcmp(type, "lane") == 0) {
+            bool is = json_integer_value(json_object_get(road, "map_element_id")) == 1;
+            freeway += is;
+            other += !is;
+        }
+    }
+    return freeway > other ? "motorway" : "urban";
+}
+
+/* Whom ego shares the road with that needs most care. */
+static const char *actor_of(const struct import *import)
+{
+    static const char *const order[] = {"pedestrian", "cyclist", "truck", "car", "object"};
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+        size_t i;
+        json_t *agent;
+        json_array_foreach (import->agents, i, agent) {
+            if (strcmp(json_string_value(json_object_get(agent, "kind")), order[k]) == 0) {
+                return order[k];
+            }
+        }
+    }
+    return "none";
+}
+
+/* The document, loaded: with the file's lanes alone, or with ego's own path as a lane. */
+static enum status build(struct import *import, bool path_lane, struct scenario_document **out)
+{
+    char id[LIMIT_ID_BYTES];
+    char source[LIMIT_TEXT_BYTES];
+    json_t *map = json_deep_copy(import->map);
+    import->context.notes.path_lane = path_lane;
+    if (path_lane && map != NULL) {
+        add_path_lane(import, map);
+    }
+    make_id(import, id);
+    write_source(import, source);
+    /* Widths and edges are not the file's, so nobody is judged by them. */
+    json_t *document = json_pack(
+        "{s:s, s:s, s:s, s:s, s:o, s:o, s:O, s:f, s:{s:s, s:s, s:s, s:s}, s:{s:b, s:b}}", "id", id,
+        "title", "Recorded drive", "source", source, "question", "regression", "map", map, "ego",
+        ego_json(import, path_lane), "agents", import->agents, "horizon_s", end_s(import), "slices",
+        "road", road_of(import), "geography", "north_america", "actor", actor_of(import),
+        "scenario_type", "recorded", "criteria", "stay_drivable", 0, "right_direction", 0);
+    TRY(memory_check(document, import->context.error, "%s: out of memory", import->context.name));
+    struct json_cursor written = json_cursor_root(import->context.name, document);
+    enum status status = scenario_load_written(&written, NULL, out, import->context.error);
+    json_decref(document);
+    return status;
+}
+
+static enum status hand_out(struct import *import, char ***texts, size_t *count)
+{
+    struct scenario_document *document = NULL;
+    enum status status = build(import, false, &document);
+    if (status == STATUS_BAD_INPUT) {
+        status = build(import, true, &document);
+    }
+    if (status != STATUS_OK) {
+        return status == STATUS_BAD_INPUT ? error_prefix(import->context.error,
+                                                         "%s: expected a scene that makes a "
+                                                         "scenario, found one that does not",
+                                                         import->context.name)
+                                          : status;
+    }
+    char **list = malloc(sizeof *list);
+    char *text = strdup(document->canonical);
+    scenario_destroy(document);
+    if (list == NULL || text == NULL) {
+        free(list);
+        free(text);
+        return error_set(import->context.error, STATUS_NO_MEMORY, "%s: out of memory",
+                         import->context.name);
+    }
+    list[0] = text;
+    *texts = list;
+    *count = 1;
+    return STATUS_OK;
+}
+
+enum status import_womd(const char *name, const char *json, size_t bytes, char ***texts,
+                        size_t *count, struct error *error)
+{
+    json_t *root = NULL;
+    struct import import = {.context = {.name = name, .error = error}};
+    TRY(json_read_text(name, json, bytes, &root, error));
+    import.root = root;
+    import.agents = json_array();
+    struct json_cursor top = json_cursor_root(name, root);
+    struct json_cursor objects = json_cursor_member(&top, "objects");
+    struct json_cursor roads = json_cursor_member(&top, "roads");
+    struct json_cursor states = json_cursor_member(&top, "tl_states");
+    enum status status = json_is_object(root)
+                             ? memory_check(import.agents, error, "%s: out of memory", name)
+                             : json_fail(&top, error, "expected an object, a scene");
+    THEN(status, find_ego(&import, &objects));
+    THEN(status, womd_map(&import.context, &roads, &import.map, &import.lanes));
+    THEN(status, womd_signals(&import.context, &states, import.first, &import.lanes, import.map));
+    THEN(status, read_agents(&import, &objects));
+    THEN(status, hand_out(&import, texts, count));
+    free(import.ego.points);
+    womd_lanes_finish(&import.lanes);
+    json_decref(import.map);
+    json_decref(import.agents);
+    json_decref(root);
+    return status;
+}

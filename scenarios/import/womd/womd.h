@@ -1,0 +1,77 @@
+/*
+ * WOMD import: a scene of the Waymo Open Motion Dataset in the JSON that GPUDrive and PufferDrive
+ * read, to a scenario document: ego is the recording vehicle, with its drive as its log, and every
+ * other track follows its own log (in the object world: drives by IDM along it).
+ *
+ * Sources: the format, as GPUDrive's data_utils/process_waymo_files.py writes it; types of lanes
+ * and lights, waymo_open_dataset/protos/map.proto. What the format does not have (widths, links and
+ * neighbours of lanes, speed limits) is made up as docs/womd.md says.
+ *
+ * Invariant: what is handed out has been loaded once, and loads again.
+ */
+#ifndef SWERVE_SCENARIOS_IMPORT_WOMD_WOMD_H
+#define SWERVE_SCENARIOS_IMPORT_WOMD_WOMD_H
+
+#include "base/geom.h"
+#include "base/status.h"
+#include "schemas/json_read.h"
+#include "schemas/limits.h"
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* One scenario in (*texts)[0], malloc'ed as the array is. `bytes` <= LIMIT_DOCUMENT_BYTES. */
+enum status import_womd(const char *name, const char *json, size_t bytes, char ***texts,
+                        size_t *count, struct error *error);
+
+/* ---- within the room ---- */
+
+enum { WOMD_SAMPLES_MAX = 4096 };
+#define WOMD_COORDINATE_MAX_M 1e7
+
+/* What the import left out or made up, for the scenario's source. */
+struct womd_notes {
+    uint32_t lanes_dropped;
+    uint32_t lanes_thinned;
+    uint32_t tracks_dropped; /* never seen, or over ego at the start */
+    uint32_t gaps_bridged;
+    uint32_t lights_dropped;
+    bool path_lane; /* ego's own path became a lane */
+};
+
+struct womd_context {
+    const char *name;
+    struct vec2 origin; /* of the scenario, in the file's coordinates */
+    struct womd_notes notes;
+    struct error *error;
+};
+
+/* A line that has a lane's id. */
+struct womd_lane {
+    char id[LIMIT_ID_BYTES];
+    uint32_t point_count;
+    struct vec2 *points; /* owned */
+};
+
+struct womd_lanes {
+    uint32_t count;
+    uint32_t point_total;
+    struct womd_lane *items; /* owned */
+};
+
+void womd_lanes_finish(struct womd_lanes *lanes);
+
+/* An object with x and y, moved to the scenario's origin. */
+enum status womd_point(const struct womd_context *context, const struct json_cursor *cursor,
+                       struct vec2 *out);
+
+/* The map as a document writes it, a new reference, and the lanes in it. */
+enum status womd_map(struct womd_context *context, const struct json_cursor *roads, json_t **map,
+                     struct womd_lanes *lanes);
+
+/* Adds the signals of "tl_states" to the map, from sample `first` on. */
+enum status womd_signals(struct womd_context *context, const struct json_cursor *states,
+                         uint32_t first, const struct womd_lanes *lanes, json_t *map);
+
+#endif

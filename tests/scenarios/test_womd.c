@@ -1,0 +1,355 @@
+/*
+ * Scenes of the Waymo Open Motion Dataset. Method: a scene made here, of which everything that a
+ * scenario takes over is known (places, times, links, lights), imported as it is and with one thing
+ * changed; then every value of it removed or replaced in turn, which must be refused with the file
+ * and what was expected, or make a scenario that loads.
+ */
+#include "scenarios/import/womd/womd.h"
+#include "scenarios/scenarios.h"
+#include "tests/harness.h"
+
+#include <stdlib.h>
+
+enum { SAMPLES = 31 };
+#define ORIGIN_X 7000.25
+#define ORIGIN_Y -300.5
+
+static json_t *xy(double x, double y)
+{
+    return json_pack("{s:f, s:f, s:f}", "x", ORIGIN_X + x, "y", ORIGIN_Y + y, "z", 12.0);
+}
+
+/* A track that starts at (x, y) and goes east at speed; not seen from `from` up to `to`. */
+static json_t *make_track(int id, const char *type, double length, double x, double y, double speed,
+                          int from, int to)
+{
+    json_t *position = json_array();
+    json_t *heading = json_array();
+    json_t *velocity = json_array();
+    json_t *valid = json_array();
+    for (int i = 0; i < SAMPLES; i++) {
+        bool seen = i < from || i >= to;
+        json_array_append_new(position, seen ? xy(x + speed * i * 0.1, y)
+                                             : json_pack("{s:f, s:f, s:f}", "x", -10000.0, "y",
+                                                         -10000.0, "z", -10000.0));
+        json_array_append_new(heading, json_real(seen ? 0.0 : -10000.0));
+        json_array_append_new(velocity, json_pack("{s:f, s:f}", "x", seen ? speed : -10000.0, "y",
+                                                  seen ? 0.0 : -10000.0));
+        json_array_append_new(valid, json_boolean(seen));
+    }
+    return json_pack("{s:i, s:s, s:f, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:b}", "id", id, "type",
+                     type, "length", length, "width", 2.0, "height", 1.6, "position", position,
+                     "heading", heading, "velocity", velocity, "valid", valid, "goalPosition",
+                     xy(0, 0), "mark_as_expert", 0);
+}
+
+static json_t *make_road(int id, const char *type, int element, const double *points, int count)
+{
+    json_t *geometry = json_array();
+    for (int i = 0; i < count; i++) {
+        json_array_append_new(geometry, xy(points[2 * i], points[2 * i + 1]));
+    }
+    return json_pack("{s:i, s:s, s:i, s:o}", "id", id, "type", type, "map_element_id", element,
+                     "geometry", geometry);
+}
+
+static json_t *make_lights(void)
+{
+    json_t *states = json_array();
+    json_t *times = json_array();
+    json_t *xs = json_array();
+    json_t *ys = json_array();
+    for (int i = 0; i < SAMPLES; i++) {
+        const char *state = i == 5 ? "unknown" : i < 10 ? "arrow_stop" : i < 20 ? "go" : "caution";
+        json_array_append_new(states, json_string(state));
+        json_array_append_new(times, json_integer(i));
+        json_array_append_new(xs, json_real(ORIGIN_X + 60));
+        json_array_append_new(ys, json_real(ORIGIN_Y));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o}", "state", states, "time_index", times, "x", xs, "y",
+                     ys);
+}
+
+/* Two lanes one after the other along y = 0, a lane beside that nothing links to, a bicycle lane; a
+ * driveway, a crosswalk, an edge. Ego is the third object. */
+static json_t *make_scene(void)
+{
+    static const double first[] = {-40, 0, -39.5, 0, 0, 0, 50, 0};
+    static const double second[] = {50.2, 0, 80, 0, 200, 0};
+    static const double beside[] = {-40, 4, 200, 4};
+    static const double cycle[] = {-40, -3, 200, -3};
+    static const double drive[] = {0, -9, 20, -9, 20, -4, 0, -4};
+    static const double walk[] = {40, -6, 44, -6, 44, 6, 40, 6, 40, -6};
+    json_t *objects = json_pack("[o, o, o, o, o]", make_track(7, "vehicle", 4.5, 30, 0, 6, 0, 0),
+                                make_track(8, "pedestrian", 0.6, 20, -5, 1.2, 12, 15),
+                                make_track(9, "vehicle", 4.8, 0, 0, 8, 0, 0),
+                                make_track(10, "vehicle", 9.0, 60, 4, 0.05, 0, 8),
+                                make_track(11, "cyclist", 1.8, 50, -3, 4, 0, 20));
+    json_t *roads =
+        json_pack("[o, o, o, o, o, o, o]", make_road(1, "lane", 2, first, 4),
+                  make_road(2, "lane", 2, second, 3), make_road(3, "lane", 2, beside, 2),
+                  make_road(4, "lane", 3, cycle, 2), make_road(5, "driveway", 16, drive, 4),
+                  make_road(6, "crosswalk", 18, walk, 5), make_road(7, "road_edge", 15, beside, 2));
+    return json_pack("{s:s, s:s, s:o, s:o, s:{s:o}, s:{s:i, s:[], s:[]}}", "name", "scene.json",
+                     "scenario_id", "made_here", "objects", objects, "roads", roads, "tl_states",
+                     "2", make_lights(), "metadata", "sdc_track_index", 2, "objects_of_interest",
+                     "tracks_to_predict");
+}
+
+/* Consumes the scene. What is refused leaves *out NULL. */
+static enum status try_scene(json_t *scene, struct scenario_document **out, struct error *error)
+{
+    char **texts = NULL;
+    size_t count = 0;
+    struct error load;
+    char *text = json_dumps(scene, JSON_REAL_PRECISION(17));
+    json_decref(scene);
+    *out = NULL;
+    enum status status = import_womd("scene.json", text, strlen(text), &texts, &count, error);
+    free(text);
+    if (status != STATUS_OK) {
+        EXPECT(texts == NULL && count == 0);
+        return status;
+    }
+    EXPECT(count == 1);
+    EXPECT_OK(scenario_load_text("imported", texts[0], strlen(texts[0]), out, &load), load);
+    EXPECT_TEXT((*out)->canonical, texts[0]);
+    free(texts[0]);
+    free(texts);
+    return STATUS_OK;
+}
+
+static struct scenario_document *import_scene(json_t *scene)
+{
+    struct scenario_document *document;
+    struct error error;
+    EXPECT_OK(try_scene(scene, &document, &error), error);
+    return document;
+}
+
+static const struct agent *agent_of(const struct scenario *scenario, const char *id)
+{
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        if (strcmp(scenario->agents[i].id, id) == 0) {
+            return &scenario->agents[i];
+        }
+    }
+    TEST_FAIL("no agent %s", id);
+    return NULL;
+}
+
+static bool is_close(double a, double b)
+{
+    return fabs(a - b) < 1e-6;
+}
+
+/* The origin is ego's first place, rounded down to whole metres. */
+#define X(x) ((x) + 0.25)
+#define Y(y) ((y) + 0.5)
+
+static void a_scene_becomes_its_scenario(void)
+{
+    struct scenario_document *document = import_scene(make_scene());
+    const struct scenario *scenario = &document->scenario;
+    EXPECT_TEXT(scenario->id, "womd_made_here");
+    EXPECT_INT(scenario->horizon_ticks, SAMPLES - 1);
+    EXPECT(is_close(scenario->ego.pose.x_m, X(0)) && is_close(scenario->ego.pose.y_m, Y(0)));
+    EXPECT(is_close(scenario->ego.speed_mps, 8) && is_close(scenario->ego.length_m, 4.8));
+    EXPECT_INT(scenario->ego.log.point_count, SAMPLES);
+    for (uint32_t i = 0; i < SAMPLES; i++) {
+        const struct trajectory_point *p = &scenario->ego.log.points[i];
+        EXPECT(is_close(p->t_s, 0.1 * i) && is_close(p->x_m, X(0.8 * i)) && is_close(p->y_m, Y(0)));
+    }
+    EXPECT_INT(scenario->agent_count, 4);
+    const struct agent *lead = agent_of(scenario, "track0_7");
+    EXPECT(lead->kind == AGENT_CAR && lead->behaviour == BEHAVIOUR_REPLAY);
+    EXPECT(is_close(lead->trajectory.points[30].x_m, X(48)) && is_close(lead->speed_mps, 6));
+    EXPECT(scenario->question == QUESTION_REGRESSION);
+    EXPECT_TEXT(scenario->slices.value[SLICE_ROAD], "urban");
+    EXPECT_TEXT(scenario->slices.value[SLICE_ACTOR], "pedestrian");
+    scenario_destroy(document);
+}
+
+static void tracks_that_were_not_always_seen_are_whole(void)
+{
+    struct scenario_document *document = import_scene(make_scene());
+    const struct scenario *scenario = &document->scenario;
+    const struct agent *walker = agent_of(scenario, "track1_8");
+    EXPECT_INT(walker->trajectory.point_count, SAMPLES - 3);
+    EXPECT(is_close(walker->trajectory.points[12].t_s, 1.5)); /* nothing between 1.1 and 1.5 s */
+    const struct agent *truck = agent_of(scenario, "track3_10");
+    EXPECT(truck->kind == AGENT_TRUCK && truck->trajectory.point_count == 2);
+    EXPECT(truck->trajectory.points[0].t_s == 0 && truck->speed_mps == 0); /* it was there before */
+    const struct agent *late = agent_of(scenario, "track4_11");
+    EXPECT(late->kind == AGENT_CYCLIST && is_close(late->trajectory.points[0].t_s, 2.0));
+    EXPECT(strstr(scenario->source, "1 gaps bridged") != NULL);
+    scenario_destroy(document);
+}
+
+static void lanes_that_meet_are_linked(void)
+{
+    struct scenario_document *document = import_scene(make_scene());
+    const struct map *map = &document->scenario.map;
+    EXPECT_INT(map->lane_count, 4);
+    EXPECT_TEXT(map->lanes[0].id, "lane1");
+    EXPECT_INT(map->lanes[0].successor_count, 1);
+    EXPECT_INT(map->lanes[0].successors[0], 1);
+    EXPECT_INT(map->lanes[1].successor_count + map->lanes[2].successor_count, 0);
+    EXPECT(map->lanes[3].kind == LANE_CYCLE);
+    EXPECT(map->drivable_count == 1 && map->crosswalk_count == 1);
+    EXPECT_INT(map->crosswalks[0].point_count, 4); /* closed by itself in the file */
+    EXPECT_INT(document->scenario.ego.route_count, 1);
+    scenario_destroy(document);
+}
+
+static void lights_keep_their_times(void)
+{
+    struct scenario_document *document = import_scene(make_scene());
+    const struct map *map = &document->scenario.map;
+    EXPECT_INT(map->signal_count, 1);
+    const struct traffic_signal *signal = &map->signals[0];
+    static const double seconds[] = {1.0, 1.0, 1.1}; /* what was not seen goes on */
+    static const enum traffic_light lights[] = {TRAFFIC_LIGHT_RED, TRAFFIC_LIGHT_GREEN,
+                                                TRAFFIC_LIGHT_YELLOW};
+    EXPECT_INT(signal->phase_count, 3);
+    for (int i = 0; i < 3; i++) {
+        EXPECT(signal->phases[i].light == lights[i]);
+        EXPECT(is_close(signal->phases[i].duration_s, seconds[i]));
+    }
+    EXPECT(!signal->repeats && is_close(signal->stop_m, 140.0));
+    scenario_destroy(document);
+}
+
+static void ego_beside_all_lanes_drives_on_its_own_path(void)
+{
+    json_t *scene = make_scene();
+    json_object_set_new(scene, "roads", json_array());
+    struct scenario_document *document = import_scene(scene);
+    EXPECT_INT(document->scenario.map.lane_count, 1);
+    EXPECT_TEXT(document->scenario.map.lanes[0].id, "ego_path");
+    EXPECT(strstr(document->scenario.source, "ego's path is a lane") != NULL);
+    EXPECT_INT(document->scenario.map.signal_count, 0);
+    scenario_destroy(document);
+}
+
+static void who_stands_over_ego_is_left_out(void)
+{
+    json_t *scene = make_scene();
+    json_array_append_new(json_object_get(scene, "objects"),
+                          make_track(12, "vehicle", 4.5, 1, 0.5, 0, 0, 0));
+    struct scenario_document *document = import_scene(scene);
+    EXPECT_INT(document->scenario.agent_count, 4);
+    EXPECT(strstr(document->scenario.source, "1 tracks left out") != NULL);
+    scenario_destroy(document);
+}
+
+static void a_scene_begins_when_ego_is_seen(void)
+{
+    json_t *scene = make_scene();
+    json_t *objects = json_object_get(scene, "objects");
+    json_array_set_new(objects, 2, make_track(9, "vehicle", 4.8, 0, 0, 8, 0, 5));
+    struct scenario_document *document = import_scene(scene);
+    EXPECT_INT(document->scenario.horizon_ticks, SAMPLES - 1 - 5);
+    EXPECT(document->scenario.ego.log.points[0].t_s == 0);
+    EXPECT(is_close(document->scenario.map.signals[0].phases[0].duration_s, 0.5));
+    scenario_destroy(document);
+}
+
+static void mistakes_are_named(void)
+{
+    static const struct {
+        const char *member;
+        const char *value;
+        const char *words;
+    } rows[] = {
+        {"objects", "[]", "scene.json: $.objects: expected"},
+        {"objects", "[1,2,3]", "$.objects[2]: expected an object"},
+        {"metadata", "{}", "$.metadata.sdc_track_index: expected"},
+        {"metadata", "{\"sdc_track_index\": 5}", "$.metadata.sdc_track_index: expected"},
+        {"metadata", "[]", "$.metadata: expected an object with sdc_track_index"},
+        {"roads", "{}", "$.roads: expected an array"},
+        {"roads", "[{\"type\": \"lane\", \"id\": 1}]", "$.roads[0].geometry: expected"},
+        {"roads", "[{\"type\": \"lane\", \"id\": 1, \"geometry\": [{\"x\": 1}]}]",
+         "$.roads[0].geometry[0].y: expected"},
+        {"tl_states", "{\"2\": {\"state\": [\"stop\"], \"time_index\": []}}",
+         "$.tl_states.2.time_index: expected"},
+        {"tl_states", "[]", "$.tl_states: expected an object"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct scenario_document *document;
+        struct error error = {.text = ""};
+        json_t *scene = make_scene();
+        json_object_set_new(scene, rows[i].member, json_loads(rows[i].value, 0, NULL));
+        EXPECT(try_scene(scene, &document, &error) == STATUS_BAD_INPUT ||
+               error.status == STATUS_LIMIT);
+        if (strstr(error.text, rows[i].words) == NULL) {
+            TEST_FAIL("expected \"%s\", found \"%s\"", rows[i].words, error.text);
+        }
+    }
+}
+
+/* Walks the document with a stack of its own: value `target` in document order is replaced. */
+static bool replace_nth(json_t *value, int *target, const json_t *by)
+{
+    const char *key;
+    void *next;
+    json_t *member;
+    size_t i;
+    json_object_foreach_safe(value, next, key, member)
+    {
+        if ((*target)-- == 0) {
+            by == NULL ? json_object_del(value, key)
+                       : json_object_set(value, key, (json_t *)(uintptr_t)by);
+            return true;
+        }
+        if (replace_nth(member, target, by)) {
+            return true;
+        }
+    }
+    json_array_foreach (value, i, member) {
+        if ((*target)-- == 0) {
+            by == NULL ? json_array_remove(value, i)
+                       : json_array_set(value, i, (json_t *)(uintptr_t)by);
+            return true;
+        }
+        if (i < 3 && replace_nth(member, target, by)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void any_change_is_refused_or_makes_a_scenario(void)
+{
+    json_t *values[] = {NULL,          json_null(),     json_string("x"), json_real(1e300),
+                        json_real(-3), json_integer(0), json_object(),    json_array()};
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        for (int n = 0;; n += 1 + n / 12) {
+            struct scenario_document *document;
+            struct error error = {.text = ""};
+            json_t *scene = make_scene();
+            int target = n;
+            bool replaced = replace_nth(scene, &target, values[v]);
+            if (!replaced) {
+                json_decref(scene);
+                break;
+            }
+            if (try_scene(scene, &document, &error) != STATUS_OK) {
+                EXPECT(strncmp(error.text, "scene.json: ", 12) == 0);
+                EXPECT(strstr(error.text, "expected ") != NULL);
+            }
+            scenario_destroy(document);
+        }
+        json_decref(values[v]);
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(a_scene_becomes_its_scenario),
+                    TEST(tracks_that_were_not_always_seen_are_whole),
+                    TEST(lanes_that_meet_are_linked), TEST(lights_keep_their_times),
+                    TEST(ego_beside_all_lanes_drives_on_its_own_path),
+                    TEST(who_stands_over_ego_is_left_out), TEST(a_scene_begins_when_ego_is_seen),
+                    TEST(mistakes_are_named), TEST(any_change_is_refused_or_makes_a_scenario));
+}
