@@ -31,7 +31,7 @@ static void specs_are_checked(void)
         {"builtin:maintain", STATUS_OK, ""},
         {"builtin:log", STATUS_OK, ""},
         {"builtin:nobody", STATUS_NOT_FOUND,
-         "there are reference, maintain, brake, log, idm, r157"},
+         "there are reference, maintain, brake, log, idm, pdm, r157"},
         {"builtin:", STATUS_BAD_INPUT, "expected a name"},
         {"builtin:brake?decel_mps2=", STATUS_BAD_INPUT, "expected a number from 0.1 to 12"},
         {"builtin:brake?decel_mps2=nan", STATUS_BAD_INPUT, "found \"nan\""},

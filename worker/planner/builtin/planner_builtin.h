@@ -21,6 +21,7 @@ extern const struct swerve_planner_ops planner_builtin_maintain_ops;
 extern const struct swerve_planner_ops planner_builtin_brake_ops;
 extern const struct swerve_planner_ops planner_builtin_log_ops;
 extern const struct swerve_planner_ops planner_builtin_idm_ops;
+extern const struct swerve_planner_ops planner_builtin_pdm_ops;
 extern const struct swerve_planner_ops planner_builtin_r157_ops;
 
 /* The planner of that name, or NULL. */

@@ -1,0 +1,157 @@
+/*
+ * Goal: builtin:pdm drives well on a straight road, by the rules that it states.
+ * Method: a point mass that follows its answers: it reaches the limit, stops behind what stands and
+ * at a red light, passes within its lane what leaves room for it, waits for who crosses, brakes
+ * with all it has for who appears; and answers are of the moment alone, whatever came before.
+ */
+#include "tests/worker/planner/road.h"
+
+enum { TICKS = 300 };
+
+struct drive {
+    struct road_ego ego;
+    double heading_rad;
+    double accel_min_mps2, offset_max_m, gap_min_m;
+};
+
+/* Ego as a bicycle whose heading stays small enough to be left out of what it sees. */
+static struct drive follow(struct road *road, double speed_mps, struct swerve_object *objects,
+                           uint32_t count, uint32_t ticks)
+{
+    struct drive drive = {.ego = {.speed_mps = speed_mps}, .gap_min_m = 1e9};
+    for (uint32_t tick = 0; tick < ticks; tick++) {
+        road->tick = tick;
+        struct swerve_action action = road_ask(road, 0, drive.ego, objects, count);
+        double v = drive.ego.speed_mps;
+        drive.accel_min_mps2 = dmath_min(drive.accel_min_mps2, action.accel_mps2);
+        /* The heading relaxes to where the wheels point: enough for lane changes of a metre. */
+        drive.ego.y_m += 0.1 * v * sin(action.steer_rad);
+        drive.ego.x_m += 0.1 * v;
+        drive.ego.speed_mps = dmath_max(v + 0.1 * action.accel_mps2, 0.0);
+        drive.offset_max_m = dmath_max(drive.offset_max_m, fabs(drive.ego.y_m));
+        for (uint32_t i = 0; i < count; i++) {
+            objects[i].x_m += 0.1 * objects[i].vx_mps;
+            objects[i].y_m += 0.1 * objects[i].vy_mps;
+            struct box one =
+                box_make((struct pose){drive.ego.x_m, drive.ego.y_m, 0}, EGO_LENGTH_M, EGO_WIDTH_M);
+            struct box other =
+                box_make((struct pose){objects[i].x_m, objects[i].y_m, objects[i].heading_rad},
+                         objects[i].length_m, objects[i].width_m);
+            drive.gap_min_m = dmath_min(drive.gap_min_m, box_distance_m(&one, &other));
+        }
+    }
+    return drive;
+}
+
+static void a_free_road_is_driven_at_its_limit(void)
+{
+    struct road road;
+    road_open(&road, "builtin:pdm", 15.0);
+    struct drive drive = follow(&road, 10.0, NULL, 0, TICKS);
+    EXPECT_NEAR(drive.ego.speed_mps, 15.0, 0.3);
+    EXPECT(drive.offset_max_m < 1e-9);
+    planner_close(road.planner);
+}
+
+static void what_stands_is_stopped_for_without_haste(void)
+{
+    struct road road;
+    struct swerve_object car = car_at(150, 0, 0, 0);
+    road_open(&road, "builtin:pdm", 15.0);
+    struct drive drive = follow(&road, 15.0, &car, 1, TICKS);
+    EXPECT(drive.ego.speed_mps < 0.1);
+    EXPECT(drive.gap_min_m > 0.5 && drive.gap_min_m < 6.0);
+    EXPECT(drive.accel_min_mps2 > -4.5);
+    planner_close(road.planner);
+}
+
+static void red_is_stopped_at_and_green_is_not(void)
+{
+    struct road road;
+    road_open(&road, "builtin:pdm", 13.9);
+    road.stop_x_m = 120.0;
+    road.light = SWERVE_SIGNAL_RED;
+    struct drive drive = follow(&road, 13.9, NULL, 0, TICKS);
+    double front_m = drive.ego.x_m + 0.5 * EGO_LENGTH_M;
+    EXPECT(drive.ego.speed_mps < 0.1 && front_m < 120.0 && front_m > 114.0);
+    road.light = SWERVE_SIGNAL_GREEN;
+    drive = follow(&road, 13.9, NULL, 0, TICKS);
+    EXPECT(drive.ego.x_m > 200.0);
+    planner_close(road.planner);
+}
+
+/* Something narrow at the lane's edge: a metre aside there is room. */
+static void what_leaves_room_is_passed_within_the_lane(void)
+{
+    struct road road;
+    struct swerve_object post = car_at(100, -1.2, 0, 0);
+    post.width_m = 0.5;
+    post.length_m = 1.0;
+    road_open_sized(&road, "builtin:pdm", 12.0, (struct sizes){EGO_LENGTH_M, EGO_WIDTH_M, 4.4});
+    struct drive drive = follow(&road, 12.0, &post, 1, TICKS);
+    EXPECT(drive.ego.x_m > 150.0);
+    EXPECT(drive.gap_min_m > 0.1);
+    EXPECT(drive.offset_max_m > 0.3 && drive.offset_max_m < 1.3);
+    planner_close(road.planner);
+}
+
+static void who_crosses_is_waited_for(void)
+{
+    struct road road;
+    struct swerve_object walker = car_at(60, -5.0, 0, 1.4);
+    walker.kind = SWERVE_OBJECT_PEDESTRIAN;
+    walker.length_m = walker.width_m = 0.5;
+    road_open(&road, "builtin:pdm", 13.9);
+    struct drive drive = follow(&road, 13.9, &walker, 1, TICKS);
+    EXPECT(drive.gap_min_m > 0.3);
+    EXPECT(drive.ego.x_m > 150.0); /* and not for ever */
+    planner_close(road.planner);
+}
+
+static void who_appears_is_braked_for_with_all_there_is(void)
+{
+    struct road road;
+    struct swerve_object car = car_at(20, 0, 0, 0);
+    road_open(&road, "builtin:pdm", 13.9);
+    EXPECT_NEAR(road_accel(&road, 0, 0, 13.9, 0, &car, 1), -8.0, 1e-12);
+    planner_close(road.planner);
+}
+
+/* Nothing is kept: a session that comes from elsewhere answers as a new one. */
+static void answers_are_of_the_moment(void)
+{
+    struct road road;
+    struct swerve_object near_by = car_at(40, 0.4, 5, 0);
+    struct swerve_object far_off = car_at(80, -0.4, 9, 0);
+    struct error error = {0};
+    road_open(&road, "builtin:pdm", 13.9);
+    road_reset(&road, 1, SWERVE_OBJECTS_TRUE, STATUS_OK);
+    const struct road_ego ego = {.x_m = 3, .y_m = 0.2, .speed_mps = 11};
+    struct swerve_action fresh = road_ask(&road, 1, ego, &near_by, 1);
+    for (int i = 0; i < 5; i++) {
+        road_ask(&road, 0, (struct road_ego){.speed_mps = 3 * i}, &far_off, 1);
+    }
+    struct swerve_action used = road_ask(&road, 0, ego, &near_by, 1);
+    EXPECT(memcmp(&fresh, &used, sizeof fresh) == 0);
+    EXPECT_OK(planner_fork(road.planner, 0, 1, &error), error);
+    used = road_ask(&road, 1, ego, &near_by, 1);
+    EXPECT(memcmp(&fresh, &used, sizeof fresh) == 0);
+    planner_close(road.planner);
+}
+
+static void it_needs_a_list(void)
+{
+    struct road road;
+    road_open(&road, "builtin:pdm", 13.9);
+    road_reset(&road, 1, SWERVE_OBJECTS_NONE, STATUS_PLANNER);
+    planner_close(road.planner);
+}
+
+int main(void)
+{
+    return TEST_RUN(
+        TEST(a_free_road_is_driven_at_its_limit), TEST(what_stands_is_stopped_for_without_haste),
+        TEST(red_is_stopped_at_and_green_is_not), TEST(what_leaves_room_is_passed_within_the_lane),
+        TEST(who_crosses_is_waited_for), TEST(who_appears_is_braked_for_with_all_there_is),
+        TEST(answers_are_of_the_moment), TEST(it_needs_a_list));
+}
