@@ -463,7 +463,8 @@ static const struct frame_stats *slot_frame_stats(const struct world *world, uin
 static void cost(const struct world *world, struct world_cost *out)
 {
     const struct foreign_world *self = foreign_of(world);
-    *out = (struct world_cost){.ticks = self->ticks, .pages_shared = self->forks_shared};
+    *out = (struct world_cost){
+        .ticks = self->ticks, .pages_shared = self->forks_shared, .foreign_ns = self->step_ns};
 }
 
 /* ---- branches ---- */

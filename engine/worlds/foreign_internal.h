@@ -73,6 +73,7 @@ struct foreign_world {
     struct window_planes *expected;
     uint8_t *scratch; /* the frame before, and a frame in the EGO form */
     uint64_t ticks, forks_shared;
+    int64_t step_ns; /* in the world's own step */
 };
 
 static inline struct foreign_world *foreign_of(const struct world *world)

@@ -2,6 +2,7 @@
  * One tick of a foreign world: everybody is moved, rasters are drawn, the world is asked once for
  * all states, and what it gave back is checked, copied out of the shared memory and measured.
  */
+#include "base/clock.h"
 #include "base/dmath.h"
 #include "engine/learned/agent_measure.h"
 #include "engine/learned/frame_measure.h"
@@ -309,8 +310,11 @@ void foreign_step_world(struct world *world, const struct action *actions, const
         return;
     }
     threads_run(self->threads, count, 1, draw, self);
-    if (self->foreign->ops->step(self->instance, count, self->given, self->made, text,
-                                 sizeof text) != 0) {
+    int64_t start_ns = clock_now_ns(clock_system());
+    int failed =
+        self->foreign->ops->step(self->instance, count, self->given, self->made, text, sizeof text);
+    self->step_ns += clock_now_ns(clock_system()) - start_ns;
+    if (failed != 0) {
         text[sizeof text - 1] = '\0';
         for (uint32_t i = 0; i < count; i++) {
             foreign_lose(self, self->steps[i].slot, "tick %u: %s", self->given[i].tick, text);

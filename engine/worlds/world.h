@@ -68,6 +68,7 @@ struct world_cost {
     uint64_t captures; /* of a tick's graph: one, unless the model or the number of slots changed */
     uint64_t batches;  /* ticks of all slots at once */
     uint64_t up_bytes, down_bytes; /* over the bus */
+    int64_t foreign_ns;            /* in a foreign world's own step; 0 of ours */
 };
 
 /* What an observation call should fill; NULL members are not drawn. */

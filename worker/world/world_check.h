@@ -15,6 +15,7 @@ enum {
     WORLD_CHECK_TEXT_BYTES = 300,
     WORLD_CHECK_TICKS_MAX = 200,
     WORLD_CHECK_SLOTS = 4,
+    WORLD_CHECK_TIMED = 16,
 };
 
 struct world_check_row {
