@@ -281,6 +281,8 @@ void layout_canonical(const struct scene *scene, enum conditioning conditioning,
     out->conditions.weather = WEATHER_CLEAR;
     out->conditions.light = LIGHT_DAY;
     out->conditions.visibility_m = 200.0;
+    /* Models were trained on maps without lights. */
+    memset(out->signal_light, TRAFFIC_LIGHT_COUNT, sizeof out->signal_light);
 }
 
 void layout_cameras(const struct prepared *prepared, const struct scene *scene,

@@ -138,6 +138,7 @@ void raster_bev(const struct raster_layers *layers, const struct scenario *scena
     uint8_t *unseen = out + BEV_UNSEEN * BEV_CELLS;
     struct raster_view view = raster_view_ego(&scene->ego.pose);
     raster_map(layers, &view, out + BEV_DRIVABLE * BEV_CELLS, out + BEV_MARKING * BEV_CELLS);
+    raster_stop_lines(layers, scene, &view, out + BEV_MARKING * BEV_CELLS);
     raster_lidar(&layers->kernels, scenario, scene, &view,
                  &(struct raster_planes){.occupancy = occupancy, .unseen = unseen});
     if (scene->conditions.weather != WEATHER_CLEAR) {

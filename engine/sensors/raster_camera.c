@@ -90,6 +90,13 @@ static void resolve_backdrop(const struct backdrop *backdrop, uint8_t *out)
     }
 }
 
+/* Everything that stands on the ground. */
+static void draw_standing(const struct painter *painter, const struct body *bodies, uint32_t count)
+{
+    solids_draw(bodies, count);
+    signals_draw(painter, painter->layers, painter->scene);
+}
+
 /* Draws the agents over the backdrop's bytes, from the painter's screen. */
 static void draw_bands(const struct painter *painter, const struct body *bodies, uint32_t count,
                        const struct backdrop *backdrop, uint8_t *out)
@@ -97,7 +104,7 @@ static void draw_bands(const struct painter *painter, const struct body *bodies,
     struct screen *screen = painter->screen;
     struct canvas canvas;
     canvas.backdrop = backdrop;
-    solids_draw(bodies, count);
+    draw_standing(painter, bodies, count);
     const struct screen_list whole = screen_list_of(screen);
     bool full = screen->full;
     for (int32_t band = 0; band < CAMERA_ROWS / CAMERA_BAND_ROWS; band++) {
@@ -106,7 +113,7 @@ static void draw_bands(const struct painter *painter, const struct body *bodies,
             screen->command_count = screen->point_count = 0;
             screen->rows = (struct screen_rows){band * CANVAS_BAND, (band + 1) * CANVAS_BAND};
             screen->canvas = &canvas;
-            solids_draw(bodies, count);
+            draw_standing(painter, bodies, count);
             const struct screen_list rest = screen_list_of(screen);
             canvas_draw(&canvas, &rest);
         } else {
@@ -137,6 +144,8 @@ static void painter_init(struct painter *painter, const struct raster_layers *la
     struct picture *picture = &painter->picture;
     memset(picture, 0, sizeof *picture);
     painter->screen = screen;
+    painter->layers = layers;
+    painter->scene = scene;
     picture->view = view_make(camera);
     picture->mood = mood_make(&scene->conditions, town);
     dmath_sincos(ego->heading_rad, &picture->ego_sin, &picture->ego_cos);
@@ -151,7 +160,7 @@ bool raster_camera_prepare(const struct raster_layers *layers, const struct scen
     struct body bodies[LIMIT_AGENTS];
     struct painter painter;
     painter_init(&painter, layers, scenario, scene, camera, screen);
-    solids_draw(bodies, solids_pick(&painter, scenario, scene, bodies));
+    draw_standing(&painter, bodies, solids_pick(&painter, scenario, scene, bodies));
     *picture = painter.picture;
     return !screen->full;
 }

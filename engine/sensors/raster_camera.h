@@ -67,6 +67,8 @@ struct screen {
 
 struct painter {
     struct picture picture;
+    const struct raster_layers *layers;
+    const struct scene *scene;
     struct screen *screen;
 };
 
@@ -129,6 +131,12 @@ uint32_t solids_pick(const struct painter *painter, const struct scenario *scena
 
 /* Adds them to the painter's screen, shadows first; nearer surfaces win. */
 void solids_draw(const struct body *bodies, uint32_t count);
+
+/* ---- traffic lights, raster_signals.c ---- */
+
+/* Adds the heads that are near to the painter's screen. */
+void signals_draw(const struct painter *painter, const struct raster_layers *layers,
+                  const struct scene *scene);
 
 /* ---- commands, raster_screen.c ---- */
 

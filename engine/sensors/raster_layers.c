@@ -405,6 +405,7 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
     };
     enum status status = build(&builder, map, error);
     free(builder.scratch);
+    THEN(status, raster_heads_create(map, &layers->heads, &layers->head_count, error));
     if (status != STATUS_OK) {
         raster_layers_destroy(layers);
         return status;
@@ -421,6 +422,7 @@ void raster_layers_destroy(struct raster_layers *layers)
     free(layers->map.slots);
     free(layers->map.texels);
     free(layers->map.details);
+    free(layers->heads);
     free(layers);
 }
 

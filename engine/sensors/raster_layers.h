@@ -17,8 +17,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A traffic light of one lane (raster_signals.c). */
+struct raster_head {
+    uint32_t signal;     /* index in the map */
+    struct pose line;    /* the middle of the stop line, heading as traffic drives */
+    double half_m;       /* of the lane's width */
+    double sine, cosine; /* of the heading */
+};
+
 struct raster_layers {
     struct raster_map map; /* owned; kernels/raster.h */
+    uint32_t head_count;
+    struct raster_head *heads; /* owned; NULL: the map has no signals */
     struct raster_kernels kernels;
 };
 
@@ -35,6 +45,10 @@ void raster_mask_fill(struct raster_mask *mask, struct vec2 corner, const struct
 
 /* Number of samples per texel (0..64) for a whole tile, row-major. */
 void raster_mask_count(const struct raster_mask *mask, uint8_t counts[RASTER_TILE_CELLS]);
+
+/* The heads of a map's signals; the caller frees them. */
+enum status raster_heads_create(const struct map *map, struct raster_head **out, uint32_t *count,
+                                struct error *error);
 
 /* ---- what a map consists of (raster_shapes.c) ---- */
 

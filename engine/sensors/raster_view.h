@@ -55,6 +55,11 @@ void raster_map_window(const struct raster_layers *layers, const struct raster_v
 void raster_map(const struct raster_layers *layers, const struct raster_view *view,
                 uint8_t *drivable, uint8_t *marking);
 
+/* Adds the stop lines whose lights hold traffic to a grid's markings: red and red with yellow in
+ * full, yellow by half. */
+void raster_stop_lines(const struct raster_layers *layers, const struct scene *scene,
+                       const struct raster_view *view, uint8_t *marking);
+
 /* What weather does to a lidar: the chance that a cell's return is lost, at no range and at the
  * edge of visibility, in 1/256, and the number of stray returns per frame. */
 struct raster_weather {

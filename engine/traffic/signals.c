@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TIME_SLACK_S 1e-6   /* ticks are multiples of 0.1 s, which sums of phases miss by less */
 #define ALONG_MAX_RAD 0.6   /* a track that crosses a stop line otherwise is other traffic */
@@ -47,6 +48,22 @@ void signals_hold(const struct map *map, uint32_t signal, enum traffic_light lig
 {
     scene->signal_held[signal] = (uint8_t)(light + 1);
     signals_update(map, scene);
+}
+
+void signals_recorded(const struct scenario *scenario, const char *branch_id, struct scene *scene)
+{
+    memset(scene->signal_held, 0, sizeof scene->signal_held);
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        const struct branch *branch = &scenario->branches[b];
+        for (uint32_t i = 0; strcmp(branch->id, branch_id) == 0 && i < branch->intervention_count;
+             i++) {
+            const struct intervention *what = &branch->interventions[i];
+            if (what->kind == INTERVENE_SIGNAL && what->tick <= scene->tick) {
+                scene->signal_held[what->signal] = (uint8_t)(what->light + 1);
+            }
+        }
+    }
+    signals_update(&scenario->map, scene);
 }
 
 struct stop_line signal_stop_line(const struct roadmap *roadmap,

@@ -24,6 +24,10 @@ void signals_update(const struct map *map, struct scene *scene);
 void signals_hold(const struct map *map, uint32_t signal, enum traffic_light light,
                   struct scene *scene);
 
+/* Sets the lights of a recorded scene, which has its tick alone: by the phases and by what the
+ * branch of that id ("": the main line) does to signals. */
+void signals_recorded(const struct scenario *scenario, const char *branch_id, struct scene *scene);
+
 /* Traffic that sees one of these waits, if it can still stop. */
 static inline bool signal_stops(enum traffic_light light)
 {

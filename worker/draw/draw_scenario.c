@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "engine/sensors/prepared.h"
 #include "engine/traffic/roadmap.h"
+#include "engine/traffic/signals.h"
 #include "schemas/scenario_json.h"
 #include "worker/draw/draw_scene.h"
 #include "worker/trace/png_encode.h"
@@ -383,6 +384,11 @@ static void paint(struct sketch *sketch, struct painter *painter, double scale, 
     draw_map(painter, &view, &sketch->scenario->map);
     draw_path(painter, &view, sketch->route, ROUTE_POINTS, fmax(1.6 * scale, 2), 0, draw_route);
     draw_goal_area(painter, &view, ego);
+    uint8_t lights[LIMIT_SIGNALS] = {0};
+    for (uint32_t i = 0; i < sketch->scenario->map.signal_count; i++) { /* at the start */
+        lights[i] = (uint8_t)signal_light_at(&sketch->scenario->map.signals[i], 0.0);
+    }
+    draw_signals(painter, &view, &sketch->scenario->map, lights);
     draw_agents(sketch, painter, &view);
     draw_box(painter, &view, ego->pose, ego->length_m, ego->width_m, draw_ego, draw_ink);
     draw_ruler(painter, scale, height - 14.0);

@@ -155,6 +155,32 @@ void draw_map(struct painter *painter, const struct draw_view *view, const struc
     }
 }
 
+void draw_signals(struct painter *painter, const struct draw_view *view, const struct map *map,
+                  const uint8_t *lights)
+{
+    static const struct colour colours[TRAFFIC_LIGHT_COUNT] = {
+        [TRAFFIC_LIGHT_RED] = {0xd0, 0x21, 0x21, 1},
+        [TRAFFIC_LIGHT_RED_YELLOW] = {0xd8, 0x6b, 0x10, 1},
+        [TRAFFIC_LIGHT_YELLOW] = {0xe6, 0xb0, 0x00, 1},
+        [TRAFFIC_LIGHT_GREEN] = {0x1a, 0x9a, 0x4a, 1},
+        [TRAFFIC_LIGHT_OFF] = {0x60, 0x66, 0x6c, 1},
+    };
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        const struct traffic_signal *signal = &map->signals[i];
+        for (uint32_t k = 0; lights[i] < TRAFFIC_LIGHT_COUNT && k < signal->lane_count; k++) {
+            const struct lane *lane = &map->lanes[signal->lanes[k]];
+            double length_m = polyline_length_m(lane->centre_line, lane->point_count);
+            double s_m = fmax(length_m - signal->stop_m, 0.0);
+            double half_m = lane->width_m[lane->point_count - 1] / 2;
+            struct pose left = polyline_pose_at(lane->centre_line, lane->point_count, s_m, half_m);
+            struct pose right =
+                polyline_pose_at(lane->centre_line, lane->point_count, s_m, -half_m);
+            const struct vec2 line[2] = {{left.x_m, left.y_m}, {right.x_m, right.y_m}};
+            draw_path(painter, view, line, 2, fmax(0.8 * view->scale, 3), 0, colours[lights[i]]);
+        }
+    }
+}
+
 void draw_path(struct painter *painter, const struct draw_view *view, const struct vec2 *points,
                uint32_t count, double width, double dash, struct colour colour)
 {

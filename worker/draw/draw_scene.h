@@ -28,6 +28,10 @@ extern const struct colour draw_ground, draw_ink, draw_soft, draw_ego, draw_seco
 struct colour draw_agent_colour(enum agent_kind kind);
 
 void draw_map(struct painter *painter, const struct draw_view *view, const struct map *map);
+/* The stop lines of its signals, in the colours of their lights[signal_count]; one that is not
+ * known (TRAFFIC_LIGHT_COUNT) is left out. */
+void draw_signals(struct painter *painter, const struct draw_view *view, const struct map *map,
+                  const uint8_t *lights);
 void draw_route_lanes(struct painter *painter, const struct draw_view *view,
                       const struct scenario *scenario);
 void draw_goal_area(struct painter *painter, const struct draw_view *view, const struct ego *ego);

@@ -89,6 +89,7 @@ static void paint_road(struct film *film, const struct scene *scene, const struc
     draw_map(painter, &view, &scenario->map);
     draw_route_lanes(painter, &view, scenario);
     draw_goal_area(painter, &view, &scenario->ego);
+    draw_signals(painter, &view, &scenario->map, scene->signal_light);
     for (uint32_t i = 0; i < scene->agent_count; i++) {
         if (scene->agents[i].present) {
             draw_box(painter, &view, scene->agents[i].pose, scenario->agents[i].length_m,
@@ -173,7 +174,7 @@ static void paint(struct film *film, uint32_t tick)
     const struct series *series = &film->series;
     struct scene scene;
     struct trace_tick at;
-    if (!trace_reader_scene(&film->drive->reader, film->rollout, tick, &scene, &at)) {
+    if (!report_drive_scene(film->drive, film->rollout, tick, &scene, &at)) {
         return; /* the frame before stays */
     }
     painter_clear(&film->painter, draw_ground);
@@ -208,7 +209,7 @@ static enum status measure(struct film *film, struct error *error)
     for (uint32_t t = 0; t < film->ticks; t++) {
         struct scene scene;
         series->gap_m[t] = INFINITY;
-        if (trace_reader_scene(&film->drive->reader, film->rollout, t, &scene, NULL)) {
+        if (report_drive_scene(film->drive, film->rollout, t, &scene, NULL)) {
             series->speed_mps[t] = scene.ego.speed_mps;
             series->accel_mps2[t] = scene.ego.accel_mps2;
             series->gap_m[t] = gap_m(scenario, &scene);

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "engine/sensors/raster.h"
+#include "engine/traffic/signals.h"
 #include "schemas/scenario_json.h"
 
 #include <math.h>
@@ -121,6 +122,9 @@ static enum status draw(const struct swerve_env_drawing *drawing,
     struct scene *scene = malloc(sizeof *scene);
     TRY(memory_check(scene, error, "drawing: out of memory"));
     enum status status = scene_of(scenario, moment, scene, error);
+    if (status == STATUS_OK) {
+        signals_recorded(scenario, "", scene);
+    }
     if (status == STATUS_OK && bev != NULL) {
         raster_bev(drawing->layers, scenario, scene, drawing->seed, bev);
     }

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "engine/sensors/picture.h"
 #include "engine/sensors/visible.h"
+#include "engine/traffic/signals.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -127,6 +128,17 @@ static void closest_approach(const struct report_drive *drive, int32_t rollout, 
     }
 }
 
+bool report_drive_scene(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        struct scene *scene, struct trace_tick *at)
+{
+    if (!trace_reader_scene(&drive->reader, rollout, tick, scene, at)) {
+        return false;
+    }
+    signals_recorded(&drive->document->scenario, trace_reader_branch(&drive->reader, rollout),
+                     scene);
+    return true;
+}
+
 uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, int32_t agent,
                             uint32_t end_tick)
 {
@@ -138,7 +150,7 @@ uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, i
     bool known = agent >= 0 && (uint32_t)agent < scenario->agent_count;
     end_tick = end_tick < last ? end_tick : last; /* the store may have been edited */
     for (uint32_t t = 0; scene != NULL && known && t <= end_tick; t++) {
-        if (!trace_reader_scene(&drive->reader, rollout, t, scene, &at) ||
+        if (!report_drive_scene(drive, rollout, t, scene, &at) ||
             !visible_agent(scenario, scene, (uint32_t)agent)) {
             sight = UINT32_MAX;
         } else if (sight == UINT32_MAX) {
@@ -215,7 +227,7 @@ bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_
     bool found = false;
     if (bev != NULL && report_drive_has_keyframes(drive)) {
         found = keyframe_pictures(drive, rollout, tick, bev, NULL);
-    } else if (bev != NULL && trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
+    } else if (bev != NULL && report_drive_scene(drive, rollout, tick, &scene, NULL)) {
         raster_bev(drive->layers, &drive->document->scenario, &scene, seed, bev);
         found = true;
     }
@@ -233,7 +245,7 @@ bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint3
     if (report_drive_has_keyframes(drive)) {
         return keyframe_pictures(drive, rollout, tick, NULL, rgb);
     }
-    if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
+    if (!report_drive_scene(drive, rollout, tick, &scene, NULL)) {
         return false;
     }
     raster_camera(drive->layers, &drive->document->scenario, &scene, seed, CAMERA_FRONT, rgb);
@@ -308,7 +320,7 @@ void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint3
     struct scene scene;
     struct trace_tick at;
     tick = report_drive_shown_tick(drive, rollout, tick);
-    if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, &at)) {
+    if (!report_drive_scene(drive, rollout, tick, &scene, &at)) {
         return;
     }
     html_raw(html, at.guardian ? "<figure class=\"guardian\"" : "<figure");
@@ -330,7 +342,7 @@ void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uin
 {
     static const char *const names[CAMERA_COUNT] = {"left camera", "front camera", "right camera"};
     struct scene scene;
-    if (!trace_reader_scene(&drive->reader, rollout, tick, &scene, NULL)) {
+    if (!report_drive_scene(drive, rollout, tick, &scene, NULL)) {
         return;
     }
     html_raw(html, "<div class=\"cameras\">");

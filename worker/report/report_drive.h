@@ -28,6 +28,10 @@ void report_drive_close(struct report_drive *drive);
 /* Rollout index of the outcome in the trace, -1: not recorded. */
 int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
 
+/* A recorded tick as a scene, with what the signals showed. False: it is not recorded. */
+bool report_drive_scene(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        struct scene *scene, struct trace_tick *at);
+
 /* When it was decided and against whom. */
 struct report_moment {
     uint32_t tick;          /* first contact, closest approach, or the end */

@@ -396,6 +396,11 @@ int32_t trace_reader_find(const struct trace_reader *reader, const char *branch_
     return -1;
 }
 
+const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollout)
+{
+    return reader->rollouts[rollout].header.branch_id;
+}
+
 uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollout)
 {
     /* A branch that never forked has no ticks of its own: its end is its parent's. */
@@ -474,6 +479,7 @@ bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint
                        .friction = at.friction,
                        .visibility_m = at.visibility_m},
     };
+    memset(out->signal_light, TRAFFIC_LIGHT_COUNT, sizeof out->signal_light); /* not recorded */
     for (uint32_t i = 0; i < reader->header.agent_count; i++) {
         out->agents[i] = (struct agent_state){
             .pose = {agents[i].x_m, agents[i].y_m, agents[i].heading_rad},

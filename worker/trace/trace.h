@@ -91,6 +91,9 @@ void trace_reader_finish(struct trace_reader *reader);
 /* Index of the rollout of a branch ("" main line), -1: not in this artifact. */
 int32_t trace_reader_find(const struct trace_reader *reader, const char *branch_id);
 
+/* The other way round; borrowed from the reader. */
+const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollout);
+
 /* The last tick recorded for a rollout. */
 uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollout);
 
