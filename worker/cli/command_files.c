@@ -56,8 +56,16 @@ static uint32_t trusted_ticks(void)
     return ticks;
 }
 
-/* Scenarios about perception that last longer than the model that would answer them is trusted: a
- * submission refuses them unless it is told what to do. */
+static void warn(json_t *warnings, bool json, const char *text)
+{
+    json_array_append_new(warnings, json_string(text));
+    if (!json) {
+        text_print(stderr, "warning: %s\n", text);
+    }
+}
+
+/* What a scenario about perception asks of a learned world that it cannot give: to last longer than
+ * the model is trusted (a submission refuses that unless it is told what to do), or lights. */
 static json_t *warn_beyond(const struct suite *suite, bool json)
 {
     json_t *warnings = json_array();
@@ -65,20 +73,25 @@ static json_t *warn_beyond(const struct suite *suite, bool json)
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         const struct suite_entry *entry = &suite->entries[i];
         const struct scenario *scenario = &entry->document->scenario;
+        char text[512];
         if (scenario->question != QUESTION_PERCEPTION) {
             continue;
         }
         trusted = trusted > 0 ? trusted : trusted_ticks();
         if (scenario->horizon_ticks > trusted) {
-            char text[512];
             snprintf(text, sizeof text,
                      "%s: scenario %s lasts %g s, the student is trusted for %g s; submit it with "
                      "--horizon clip or route",
                      entry->file, scenario->id, scenario->horizon_ticks / 10.0, trusted / 10.0);
-            json_array_append_new(warnings, json_string(text));
-            if (!json) {
-                text_print(stderr, "warning: %s\n", text);
-            }
+            warn(warnings, json, text);
+        }
+        if (scenario->map.signal_count > 0) {
+            snprintf(
+                text, sizeof text,
+                "%s: scenario %s asks about perception and has traffic signals: learned worlds "
+                "show no lights, the object world does",
+                entry->file, scenario->id);
+            warn(warnings, json, text);
         }
     }
     return warnings;

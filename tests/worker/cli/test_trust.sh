@@ -63,6 +63,15 @@ validate_warns_beforehand() {
     says err "warning: long.json: scenario long lasts 30.5 s, the student is trusted for 30 s"
     code 0 "$swerve" validate long.json short.json --json
     holds '[len(f["warnings"]) for f in d["files"]] == [1, 0]' out
+    python3 - short.json lights.json <<'PY' || fail "lights.json"
+import json, sys
+scenario = json.load(open(sys.argv[1]))
+lane = scenario["ego"]["route"][0] if "route" in scenario["ego"] else scenario["map"]["lanes"][0]["id"]
+scenario["map"]["signals"] = [{"id": "s", "lanes": [lane], "phases": [{"light": "red", "duration_s": 9}]}]
+json.dump(scenario, open(sys.argv[2], "w"))
+PY
+    code 0 "$swerve" validate lights.json
+    says err "learned worlds show no lights"
 }
 
 # Twelve seeds of two ticks, each repeated by the teacher, and by the object world.
