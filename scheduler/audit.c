@@ -102,10 +102,3 @@ bool audit_sampled(const char *key, double rate)
     /* 53 bits: uniform in [0, 1), so that a rate of 1 takes all and 0 none. */
     return (double)(bits >> 11) * 0x1p-53 < rate;
 }
-
-void audit_job_key(const char *teacher_key, char out[SHA256_HEX_BYTES])
-{
-    uint8_t digest[SHA256_BYTES];
-    hash_of("audit twin", teacher_key, digest);
-    sha256_to_hex(digest, out);
-}

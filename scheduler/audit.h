@@ -43,8 +43,4 @@ double audit_rate(const struct audit_policy *policy, const struct slices *slices
 /* Whether the job of this key is among them. */
 bool audit_sampled(const char *key, double rate);
 
-/* Key of the audit job that runs as `teacher` (a job spec with its own key): apart from that of the
- * same job run for its own sake, so that both may stand in one suite. */
-void audit_job_key(const char *teacher_key, char out[SHA256_HEX_BYTES]);
-
 #endif

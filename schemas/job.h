@@ -19,6 +19,7 @@
 #include "schemas/limits.h"
 #include "schemas/outcome.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -61,6 +62,8 @@ struct job_spec {
                                           teacher, to compare the verdicts; "": a job in its own
                                           right. Its outcomes do not count as the suite's, its cost
                                           does */
+    bool follows; /* answered by the version that its tier points to when it is claimed, where the
+                     store has one (store/api/models.h); else by the model that it names */
 };
 
 /* What a claim returns. */

@@ -164,7 +164,8 @@ json_t *json_record_encode(const struct json_field_list *list, const void *recor
     for (size_t i = 0; object != NULL && i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
         const void *place = (const char *)record + field->offset;
-        if (json_record_omits(field, record)) {
+        if (json_record_omits(field, record) &&
+            (common == NULL || json_record_omits(field, common))) {
             continue;
         }
         if (common != NULL && same(field, place, (const char *)common + field->offset)) {

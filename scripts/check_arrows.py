@@ -38,7 +38,8 @@ ROOMS = {
     # The job store.
     "store/api": ["schemas"],
     "store/artifacts": ["store/api"],
-    "store/sqlite": ["store/artifacts"],
+    "store/log": ["schemas"],
+    "store/sqlite": ["store/artifacts", "store/log"],
     "store/wire": ["store/api"],
     "store/client": ["store/wire", "store/artifacts"],
     "store/server/web": ["base"],
@@ -60,6 +61,7 @@ ROOMS = {
     "worker/careful": ["worker/run"],
     "worker/report": ["worker/careful", "worker/trace", "scheduler", "engine/bench"],
     "worker/trust": ["scheduler"],
+    "worker/versions": ["worker/models", "store/api"],
     "worker/serving": ["worker/report", "store/server"],
     "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
@@ -71,12 +73,13 @@ ROOMS = {
     "worker/datagen": ["worker/run"],
     "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "store/bench"],
-    "worker/cli": ["worker/trust", "worker/world", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
+    "worker/cli": ["worker/trust", "worker/versions", "worker/world", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
                    "worker/serving", "scenarios/import", "scenarios/import/womd",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
     "worker/cli/search": ["worker/cli", "scenarios/ranges"],
     "worker/cli/world": ["worker/cli"],
+    "worker/cli/model": ["worker/cli"],
 }
 # Arrows that the plan would allow but that are not to be.
 FORBIDDEN = [("worker/", "kernels")]

@@ -19,6 +19,7 @@
 #include "base/status.h"
 #include "schemas/job.h"
 #include "schemas/outcome.h"
+#include "store/api/models.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -293,6 +294,27 @@ struct store_ops {
      * way, and is repeated. */
     enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
                           struct error *error);
+
+    /* ---- models ---- */
+    /* Takes a version of a model as a candidate; its weights and health bounds are artifacts
+     * already (CONFLICT). Repeating is free; another version of that name or of these weights:
+     * CONFLICT. What the store sets of it is not looked at. */
+    enum status (*model_add)(struct store *store, const struct model_version *version,
+                             struct error *error);
+    /* Versions by name, above `after` ("": all). */
+    enum status (*models)(struct store *store, const char *after, struct model_version *out,
+                          uint32_t max, uint32_t *count, struct error *error);
+    /* MOVED or EVALUATED: what happens to a version, in one transaction with everything that
+     * follows: a move sets the pointer of its tier, retires who was promoted, and moves queued jobs
+     * that follow. *done: the event as it is stored. A move to where the version is already changes
+     * nothing and answers its last event. MISMATCH: to canary or promoted without `forced`, and its
+     * last evaluation did not pass, or has expired; who was promoted before may come back.
+     * CONFLICT: no such move. NOT_FOUND. */
+    enum status (*model_event)(struct store *store, const struct model_event *event,
+                               struct model_event *done, struct error *error);
+    /* Ascending id after `after_id`. */
+    enum status (*model_events)(struct store *store, int64_t after_id, struct model_event *out,
+                                uint32_t max, uint32_t *count, struct error *error);
 
     /* ---- artifacts ---- */
     /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */

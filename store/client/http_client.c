@@ -352,6 +352,10 @@ static const struct store_ops client_ops = {
     .price_get = client_price_get,
     .commits_lost = client_commits_lost,
     .cancel = client_cancel,
+    .model_add = http_client_model_add,
+    .models = http_client_models,
+    .model_event = http_client_model_event,
+    .model_events = http_client_model_events,
     .artifact_put = client_artifact_put,
     .artifact_get = client_artifact_get,
 };

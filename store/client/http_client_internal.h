@@ -1,6 +1,6 @@
 /*
- * Parts that the two files of the raw HTTP backend share: the client, and the calls of its
- * store_ops that lie in http_client_work.c. Private to http_client.c and http_client_work.c.
+ * Parts that the files of the raw HTTP backend share: the client, and the calls of its
+ * store_ops that lie in http_client_work.c and http_client_models.c. Private to these three.
  */
 #ifndef SWERVE_STORE_CLIENT_HTTP_CLIENT_INTERNAL_H
 #define SWERVE_STORE_CLIENT_HTTP_CLIENT_INTERNAL_H
@@ -36,5 +36,15 @@ enum status http_client_worker_gone(struct store *store, const char *worker_id,
                                     struct error *error);
 enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error);
+
+/* About versions of models: http_client_models.c. */
+enum status http_client_model_add(struct store *store, const struct model_version *version,
+                                  struct error *error);
+enum status http_client_models(struct store *store, const char *after, struct model_version *out,
+                               uint32_t max, uint32_t *count, struct error *error);
+enum status http_client_model_event(struct store *store, const struct model_event *event,
+                                    struct model_event *done, struct error *error);
+enum status http_client_model_events(struct store *store, int64_t after_id, struct model_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error);
 
 #endif

@@ -270,6 +270,31 @@ static enum status retry_cancel(struct store *store, const char *suite_id, int64
     REPEAT(cancel, suite_id, count);
 }
 
+static enum status retry_model_add(struct store *store, const struct model_version *version,
+                                   struct error *error)
+{
+    REPEAT(model_add, version);
+}
+
+static enum status retry_models(struct store *store, const char *after, struct model_version *out,
+                                uint32_t max, uint32_t *count, struct error *error)
+{
+    REPEAT(models, after, out, max, count);
+}
+
+static enum status retry_model_event(struct store *store, const struct model_event *event,
+                                     struct model_event *done, struct error *error)
+{
+    REPEAT(model_event, event, done);
+}
+
+static enum status retry_model_events(struct store *store, int64_t after_id,
+                                      struct model_event *out, uint32_t max, uint32_t *count,
+                                      struct error *error)
+{
+    REPEAT(model_events, after_id, out, max, count);
+}
+
 static enum status retry_artifact_put(struct store *store, const void *data, size_t bytes,
                                       char hash[SHA256_HEX_BYTES], struct error *error)
 {
@@ -317,6 +342,10 @@ static const struct store_ops retry_ops = {
     .price_get = retry_price_get,
     .commits_lost = retry_commits_lost,
     .cancel = retry_cancel,
+    .model_add = retry_model_add,
+    .models = retry_models,
+    .model_event = retry_model_event,
+    .model_events = retry_model_events,
     .artifact_put = retry_artifact_put,
     .artifact_get = retry_artifact_get,
 };

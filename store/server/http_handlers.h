@@ -115,6 +115,10 @@ enum status http_handle_overview(struct http_exchange *exchange, struct error *e
 enum status http_handle_events(struct http_exchange *exchange, struct error *error);
 enum status http_handle_slices(struct http_exchange *exchange, struct error *error);
 enum status http_handle_workers(struct http_exchange *exchange, struct error *error);
+enum status http_handle_model_add(struct http_exchange *exchange, struct error *error);
+enum status http_handle_models(struct http_exchange *exchange, struct error *error);
+enum status http_handle_model_event(struct http_exchange *exchange, struct error *error);
+enum status http_handle_model_events(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error);
 

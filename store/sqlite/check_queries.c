@@ -68,7 +68,8 @@ static const struct {
      "SELECT " JOB ", 'holds a number beyond what there is' FROM jobs j"
      " JOIN job_specs s ON s.job = j.id WHERE j.state NOT BETWEEN 0 AND 5"
      " OR j.rollouts NOT BETWEEN 1 AND 257 OR s.attempts_max NOT BETWEEN 1 AND 1000"
-     " OR j.priority NOT BETWEEN -2147483648 AND 2147483647 OR j.audit NOT IN (0, 1)"},
+     " OR j.priority NOT BETWEEN -2147483648 AND 2147483647 OR j.audit NOT IN (0, 1)"
+     " OR j.follows NOT IN (0, 1)"},
     {"text", "names of suites", ODD_TEXTS(SUITE, "suites u", ODD("u.name", 1, 63))},
     {"text", "weights of suites",
      "SELECT " SUITE ", 'has weight ' || u.weight || ', which cannot be' FROM suites u"
@@ -348,6 +349,46 @@ static const struct {
     {"text", "dates of suites",
      "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
      " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},
+    {"model", "versions of models",
+     "SELECT 'model ' || m.id, CASE WHEN " ODD("m.name", 1, 63) " OR " ODD("m.hash", 64, 64) " OR "
+     ODD("m.health_hash", 0, 64) " OR " ODD("m.precision", 1, 63) " OR " ODD("m.sampler", 1, 63) " OR "
+     ODD("m.parents", 0, 1023) " OR " ODD("m.data_note", 0, 1023)
+     "  THEN 'holds a text that is empty, cut off or longer than any that is stored'"
+     "  WHEN substr(m.sampler, -length(m.precision) - 1) <> '/' || m.precision"
+     "  THEN 'has precision ' || m.precision || ' and sampler ' || m.sampler"
+     "  ELSE 'holds a number beyond what there is' END FROM models m WHERE "
+     ODD("m.name", 1, 63) " OR " ODD("m.hash", 64, 64) " OR " ODD("m.health_hash", 0, 64) " OR "
+     ODD("m.precision", 1, 63) " OR " ODD("m.sampler", 1, 63) " OR " ODD("m.parents", 0, 1023) " OR "
+     ODD("m.data_note", 0, 1023) " OR length(m.health_hash) NOT IN (0, 64)"
+     " OR substr(m.sampler, -length(m.precision) - 1) <> '/' || m.precision"
+     " OR m.tier NOT IN (2, 3) OR m.agents_ticks NOT BETWEEN 0 AND 2147483647"
+     " OR m.map_ticks NOT BETWEEN 0 AND 2147483647 OR m.none_ticks NOT BETWEEN 0 AND 2147483647"
+     " OR m.added_s NOT BETWEEN 0 AND 100000000000"},
+    {"model", "states of models",
+     "SELECT 'model ' || m.id, 'is in state ' || m.state || ' with ' || m.canary_percent ||"
+     " ' percent; its last event says otherwise' FROM models m WHERE NOT EXISTS"
+     " (SELECT 1 FROM model_events e WHERE e.id = (SELECT MAX(f.id) FROM model_events f"
+     "  WHERE f.model = m.id AND f.kind <> 2) AND e.to_state = m.state"
+     "  AND e.canary_percent = m.canary_percent)"},
+    {"model", "events of models",
+     "SELECT 'event ' || e.id || ' of models', CASE WHEN m.id IS NULL THEN 'is of a model that is not there'"
+     " WHEN " ODD("e.against", 0, 63) " OR " ODD("e.report_hash", 0, 64) " OR " ODD("e.actor", 0, 63)
+     "  OR " ODD("e.evidence", 0, 1023) " THEN 'holds a text that is cut off or longer than any that is stored'"
+     " WHEN e.from_state <> COALESCE((SELECT f.to_state FROM model_events f WHERE f.model = e.model"
+     "  AND f.id < e.id ORDER BY f.id DESC LIMIT 1), 0) THEN 'does not begin where the one before it ended'"
+     " ELSE 'holds a number beyond what there is' END"
+     " FROM model_events e LEFT JOIN models m ON m.id = e.model WHERE m.id IS NULL"
+     " OR " ODD("e.against", 0, 63) " OR " ODD("e.report_hash", 0, 64) " OR " ODD("e.actor", 0, 63)
+     " OR " ODD("e.evidence", 0, 1023) " OR length(e.report_hash) NOT IN (0, 64)"
+     " OR e.from_state <> COALESCE((SELECT f.to_state FROM model_events f WHERE f.model = e.model"
+     "  AND f.id < e.id ORDER BY f.id DESC LIMIT 1), 0)"
+     " OR e.kind NOT BETWEEN 0 AND 2 OR (e.kind = 0) <> (NOT EXISTS"
+     " (SELECT 1 FROM model_events f WHERE f.model = e.model AND f.id < e.id)) OR (e.kind = 2 AND e.to_state <> e.from_state)"
+     " OR e.to_state NOT BETWEEN 0 AND 4 OR e.forced NOT IN (0, 1) OR e.passed NOT IN (0, 1)"
+     " OR (e.kind <> 2 AND (e.passed <> 0 OR e.expires_s <> 0 OR e.report_hash <> ''))"
+     " OR (e.kind <> 1 AND (e.forced <> 0 OR e.jobs_moved <> 0)) OR e.expires_s < 0 OR e.jobs_moved < 0"
+     " OR (e.kind = 1 AND e.to_state = 2) <> (e.canary_percent <> 0) OR e.canary_percent NOT BETWEEN 0 AND 100"
+     " OR e.at_s NOT BETWEEN 0 AND 100000000000"},
     {"ledger", "the ledger's sums over all suites",
      "WITH n AS MATERIALIZED (SELECT pool, device, tier, audit, ending, SUM(attempts) AS attempts,"
      " SUM(device_ns) AS device_ns, SUM(metres_mm) AS metres_mm, SUM(mflop) AS mflop,"

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "store/sqlite/models.h"
 #include "store/sqlite/records.h"
 #include "store/sqlite/sqlite_store.h"
 
@@ -335,6 +336,11 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
     int64_t suite = row->suite;
     TRY(query_end(&query, error));
     for (uint32_t i = first; i < call->count; i++) {
+        bool moved = false;
+        if (call->leases[i].spec.follows) {
+            TRY(models_follow(call->tally.db, call->leases[i].job_id, &call->leases[i].spec, &moved,
+                              error));
+        }
         TRY(lease_row(call, &call->leases[i], error));
         TRY(tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error));
         pace_lease(&call->store->paces, suite, call->pool, call->leases[i].spec.tier, 1,

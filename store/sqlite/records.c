@@ -142,16 +142,14 @@ enum status record_context_id(struct sqlite_db *db, const struct record_context 
 
 #define READ_TEXT(query, column, field) query_column_text((query), (column), (field), sizeof(field))
 
-/* One column per member of the table, in its order, from `column` on; the column after them. */
-static int read_fields(struct query *query, int column, const struct json_field_list *list,
-                       void *record)
+int record_read(struct query *query, int column, const struct json_field_list *list, void *record)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
         void *place = (char *)record + field->offset;
         switch (field->kind) {
         case JSON_FIELD_RECORD:
-            column = read_fields(query, column, field->list, place);
+            column = record_read(query, column, field->list, place);
             continue;
         case JSON_FIELD_TEXT:
             query_column_text(query, column, place, field->bytes);
@@ -185,7 +183,7 @@ static int read_fields(struct query *query, int column, const struct json_field_
 
 void record_spec_read(struct query *query, int first, struct job_spec *spec)
 {
-    CHECK(read_fields(query, first, &job_spec_field_list, spec) == first + RECORD_SPEC_COLUMNS);
+    CHECK(record_read(query, first, &job_spec_field_list, spec) == first + RECORD_SPEC_COLUMNS);
 }
 
 void record_job_read(struct query *query, struct store_job *job)
@@ -204,7 +202,7 @@ void record_outcome_read(struct query *query, struct outcome *outcome)
     enum { HEALTH_CHECK_COLUMN = 26 };
     CHECK(outcome_record.fields[HEALTH_CHECK_COLUMN].offset ==
           offsetof(struct outcome, health_check));
-    CHECK(read_fields(query, 0, &outcome_record, outcome) == RECORD_OUTCOME_COLUMNS);
+    CHECK(record_read(query, 0, &outcome_record, outcome) == RECORD_OUTCOME_COLUMNS);
     if (query_column_is_null(query, HEALTH_CHECK_COLUMN)) {
         outcome->health_value = 0.0; /* what NULL reads as is NAN */
         outcome->health_threshold = 0.0;

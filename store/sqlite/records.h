@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "schemas/job.h"
+#include "schemas/json_record.h"
 #include "schemas/outcome.h"
 #include "store/api/store.h"
 #include "store/sqlite/digest.h"
@@ -43,8 +44,10 @@ enum status record_find(struct sqlite_db *db, enum statement statement, const ch
                         int64_t *id, struct error *error);
 
 /* Reads SPEC_COLUMNS from column `first` on: so many. */
-enum { RECORD_SPEC_COLUMNS = 19 };
+enum { RECORD_SPEC_COLUMNS = 20 };
 void record_spec_read(struct query *query, int first, struct job_spec *spec);
+/* One column per member of the table, in its order, from `column` on; the column after them. */
+int record_read(struct query *query, int column, const struct json_field_list *list, void *record);
 void record_job_read(struct query *query, struct store_job *job);
 void record_outcome_read(struct query *query, struct outcome *outcome);
 /* Columns that record_outcome_read reads. */

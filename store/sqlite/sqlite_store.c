@@ -10,9 +10,10 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite/log_renew.h"
-#include "store/sqlite/log_scan.h"
+#include "store/log/log_renew.h"
+#include "store/log/log_scan.h"
 #include "store/sqlite/migrate.h"
+#include "store/sqlite/models.h"
 #include "store/sqlite/store_path.h"
 
 #include <stdio.h>
@@ -304,6 +305,10 @@ static const struct store_ops sqlite_ops = {
     .price_get = ledger_price_get,
     .commits_lost = stats_commits_lost,
     .cancel = lifecycle_cancel,
+    .model_add = models_add,
+    .models = models_page,
+    .model_event = models_event,
+    .model_events = models_events_page,
     .artifact_put = put_artifact,
     .artifact_get = get_artifact,
     .claimable_wait = claim_claimable_wait,

@@ -10,7 +10,7 @@
 #define SPEC_COLUMNS                                                                   \
     "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
     " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
-    " s.attempts_max, s.parent_job, p.key, s.audit_key"
+    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows"
 #define SPEC_JOINS                                \
     " CROSS JOIN job_specs s ON s.job = j.id"     \
     " CROSS JOIN suites u ON u.id = j.suite"      \
@@ -77,6 +77,15 @@
     " AND n.model_hash = json_extract(e.value, '$[3]')"                              \
     " AND n.sampler = json_extract(e.value, '$[4]')"                                 \
     " AND n.backend = json_extract(e.value, '$[5]'))))"
+
+/* Read by models.c: the order of model_version_fields and of model_event_fields. */
+#define MODEL_COLUMNS                                                                \
+    "m.name, m.hash, m.health_hash, m.tier, m.precision, m.sampler, m.agents_ticks," \
+    " m.map_ticks, m.none_ticks, m.parents, m.data_note, m.added_s, m.state, m.canary_percent"
+#define MODEL_EVENT_COLUMNS                                                                \
+    "e.id, m.name, e.kind, e.from_state, e.to_state, e.canary_percent, e.forced,"          \
+    " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
+    " e.at_s"
 
 /* clang-format off */
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
@@ -165,8 +174,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_AUDITED_FIND] =
         "SELECT job FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL",
     [STATEMENT_JOB_INSERT] =
-        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
         " attempts_max, parent_job, audit_key)"
@@ -363,6 +372,47 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_AUDITS_DEAD] =
         "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
 
+    /* `state = 2`, `state = 3` are what models_canary and models_promoted are made of. */
+    [STATEMENT_MODEL_FIND] = "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.name = ?1",
+    [STATEMENT_MODEL_INSERT] =
+        "INSERT INTO models (name, hash, health_hash, tier, precision, sampler, agents_ticks,"
+        " map_ticks, none_ticks, parents, data_note, added_s, state, canary_percent)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)"
+        " ON CONFLICT (hash, precision) DO NOTHING",
+    [STATEMENT_MODEL_SET] =
+        "UPDATE models SET state = ?2, canary_percent = ?3 WHERE id = ?1",
+    [STATEMENT_MODEL_PAGE] =
+        "SELECT " MODEL_COLUMNS " FROM models m WHERE m.name > ?1 ORDER BY m.name LIMIT ?2",
+    [STATEMENT_MODEL_POINTERS] =
+        "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 3"
+        " UNION ALL"
+        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 2",
+    [STATEMENT_MODEL_EVENT_ADD] =
+        "INSERT INTO model_events (model, kind, from_state, to_state, canary_percent, forced,"
+        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    [STATEMENT_MODEL_EVENT_PAGE] =
+        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
+        " WHERE e.id > ?1 ORDER BY e.id LIMIT ?2",
+    [STATEMENT_MODEL_EVENT_LAST] =
+        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
+        " WHERE e.model = ?1 ORDER BY e.id DESC LIMIT 1",
+    /* The last evaluation decides; who has been promoted before may come back. */
+    [STATEMENT_MODEL_FIT] =
+        "SELECT COALESCE((SELECT e.passed AND (e.expires_s = 0 OR e.expires_s > ?2)"
+        "  FROM model_events e WHERE e.model = ?1 AND e.kind = 2 ORDER BY e.id DESC LIMIT 1), 0),"
+        " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 1 AND e.to_state = 3),"
+        " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 2)",
+    [STATEMENT_FOLLOWING_JOBS] =
+        "SELECT j.id, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.follows = 1 AND j.id > ?1 ORDER BY j.id LIMIT ?2",
+    [STATEMENT_FOLLOWER_MOVE] =
+        "UPDATE job_specs SET key = ?2, context = ?3 WHERE job = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM job_specs t WHERE t.key = ?2 AND t.suite = job_specs.suite)",
+    [STATEMENT_FOLLOWER_TWINS] =
+        "UPDATE job_specs SET audit_key = ?2 WHERE audit_key = ?1"
+        " AND suite = (SELECT suite FROM jobs WHERE id = ?3)",
+
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =
         "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
@@ -472,6 +522,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> ''"
         " UNION ALL SELECT evidence_hash, id FROM outcomes WHERE evidence_hash IS NOT NULL"
         " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL"
+        " UNION ALL SELECT hash, 0 FROM models UNION ALL SELECT health_hash, 0 FROM models WHERE health_hash <> ''"
+        " UNION ALL SELECT report_hash, 0 FROM model_events WHERE report_hash <> ''"
         " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.artifact_hash') AS hash, 0"
         " FROM partial_outcomes WHERE json_valid(outcome)) WHERE hash <> ''",
 };

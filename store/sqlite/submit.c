@@ -314,6 +314,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&job, spec->rollout_count);
     query_int_or_null(&job, memo_of);
     query_int(&job, spec->audit_key[0] != '\0');
+    query_int(&job, spec->follows);
     TRY(query_run(&job, error));
     *job_id = sqlite_db_last_id(call->db);
     struct query insert = query_begin(call->db, STATEMENT_SPEC_INSERT);

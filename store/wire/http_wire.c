@@ -282,6 +282,8 @@ const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &led
 const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL};
 const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL};
 const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL};
+const struct wire_codec wire_model = {sizeof(struct model_version), &model_version_fields, NULL};
+const struct wire_codec wire_model_event = {sizeof(struct model_event), &model_event_fields, NULL};
 const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};
 const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, &i64_field};
 

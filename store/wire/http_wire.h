@@ -81,6 +81,8 @@ extern const struct wire_codec wire_ledger_row;        /* struct store_ledger_ro
 extern const struct wire_codec wire_job;               /* struct store_job */
 extern const struct wire_codec wire_lease;             /* struct job_lease */
 extern const struct wire_codec wire_outcome;           /* struct outcome */
+extern const struct wire_codec wire_model;             /* struct model_version */
+extern const struct wire_codec wire_model_event;       /* struct model_event */
 extern const struct wire_codec wire_text_id;           /* char[LIMIT_ID_BYTES] */
 extern const struct wire_codec wire_i64;               /* int64_t */
 

@@ -98,7 +98,7 @@ static void make_audit(const struct job_spec *spec, struct job_spec *audit)
     snprintf(audit->model_hash, sizeof audit->model_hash, "mt");
     snprintf(audit->sampler, sizeof audit->sampler, "many");
     fleet_key(spec->scenario_id, spec->seed, TIER_TEACHER, spec->planner, teacher);
-    audit_job_key(teacher, audit->key);
+    job_key_audit(teacher, audit->key);
 }
 
 static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, struct job_spec *specs)

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "store/api/store.h"
-#include "store/sqlite/log_scan.h"
+#include "store/log/log_scan.h"
 #include "store/sqlite/sqlite_db.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_support.h"

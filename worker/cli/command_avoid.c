@@ -9,6 +9,7 @@
 #include "worker/cli/confinement_options.h"
 #include "worker/run/avoidance.h"
 #include "worker/run/runner_open.h"
+#include "worker/versions/versions.h"
 
 #include "base/array.h"
 #include "base/check.h"
@@ -400,6 +401,9 @@ int command_avoid(int argc, char **argv)
         }
     }
     THEN(status, models_open(models, NULL, &avoid.models, &error));
+    if (status == STATUS_OK) { /* without a place for them those of the directory remain */
+        versions_fetch_from(avoid.store, avoid.models, NULL);
+    }
     THEN(status, load_drives(&avoid, &error));
     for (uint32_t i = 0; status == STATUS_OK && i < avoid.count; i++) {
         status = sweep(&avoid, &avoid.drives[i], &error);

@@ -3,8 +3,8 @@
  * finding; the exit code is 4 when there is a fault, 7 when the store is in use and nothing was
  * looked at.
  */
+#include "store/log/log_scan.h"
 #include "store/sqlite/check.h"
-#include "store/sqlite/log_scan.h"
 #include "store/sqlite/ownership.h"
 #include "worker/cli/cli.h"
 

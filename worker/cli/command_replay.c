@@ -14,6 +14,7 @@
 #include "worker/run/replay_compare.h"
 #include "worker/run/revision.h"
 #include "worker/run/runner_open.h"
+#include "worker/versions/versions.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -449,6 +450,9 @@ static int replay_store(struct replay *replay, const char *models, const char *s
     replay->missing_results = json_array();
     replay->prepared_scenarios = prepared_cache_create();
     enum status status = models_open(models, NULL, &replay->models, &error);
+    if (status == STATUS_OK) { /* without a place for them those of the directory remain */
+        versions_fetch_from(replay->store, replay->models, NULL);
+    }
     THEN(status, lend_worlds(replay, &error));
     if (status == STATUS_OK && (replay->prepared_scenarios == NULL || replay->results == NULL ||
                                 replay->missing_results == NULL)) {

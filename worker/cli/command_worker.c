@@ -10,6 +10,7 @@
 #include "worker/cli/pool.h"
 #include "worker/planner/planner_host.h"
 #include "worker/run/claim_loop.h"
+#include "worker/versions/versions.h"
 #include "worker/world/world_source.h"
 
 #include "base/check.h"
@@ -280,6 +281,11 @@ static enum status work(const char *url, struct claim_loop_config *config, struc
     TRY(config->drain ? cli_store_exists(url, error) : STATUS_OK);
     TRY(store_open(url, &store_config, &config->store, error));
     struct claim_loop_stats stats = {0};
+    struct error why;
+    if (config->models != NULL &&
+        versions_fetch_from(config->store, config->models, &why) != STATUS_OK) {
+        log_event(config->logger, LOG_WARNING, "%s", why.text); /* those of the directory remain */
+    }
     enum status status = claim_loop_run(config, &stats, error);
     config->store->ops->close(config->store);
     log_event(config->logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",

@@ -9,6 +9,7 @@
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/trust/table.h"
+#include "worker/versions/versions.h"
 #include "worker/world/world_source.h"
 
 #include <stdlib.h>
@@ -61,6 +62,29 @@ static enum status lend_worlds(const struct suite_options *options, struct model
                : world_source_lend(options->audit_world, TIER_TEACHER, &how, models, error);
 }
 
+/* A store that is there already may point to versions of its own; a directory that is named
+ * decides for itself. */
+static enum status ask_pointers(const struct suite_options *options, struct models *models,
+                                struct submission_options *build, struct error *error)
+{
+    static const enum tier tiers[] = {TIER_TEACHER, TIER_STUDENT};
+    struct store *store = NULL;
+    if (options->models != NULL ||
+        cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) != STATUS_OK) {
+        return STATUS_OK;
+    }
+    TRY(cli_store_open(options->store_url, &store, error));
+    enum status status = versions_point(store, models, error);
+    store->ops->close(store);
+    for (size_t i = 0; status == STATUS_OK && i < COUNT_OF(tiers); i++) {
+        enum nn_precision precision = NN_BF16;
+        if (models_pointed(models, tiers[i], &precision)) {
+            build->precision = precision;
+        }
+    }
+    return status;
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -81,6 +105,7 @@ static enum status prepare_models(const struct suite_options *options,
         return status;
     }
     status = models_open(options->models, NULL, models, error);
+    THEN(status, ask_pointers(options, *models, build, error));
     THEN(status, lend_worlds(options, *models, error));
     if (status == STATUS_OK) {
         build->models = *models;

@@ -42,6 +42,13 @@ struct models_lent {
 struct models {
     const struct model_loader *loader;
     struct registry registry;
+    char source[LIMIT_PATH_BYTES]; /* second directory; "": none */
+    models_fetch *fetch;
+    void *fetch_context;
+    struct {
+        char hash[SHA256_HEX_BYTES]; /* "": the registry decides */
+        enum nn_precision precision;
+    } pointed[TIER_COUNT];
     struct models_entry entries[MODELS_OPEN_MAX];
     uint32_t count;
     struct models_lent lent[MODELS_LENT_MAX];
@@ -214,8 +221,37 @@ const struct model_loader *models_loader(const struct models *models)
     return models->loader;
 }
 
+enum status models_set_source(struct models *models, const char *directory, models_fetch *fetch,
+                              void *context, struct error *error)
+{
+    if (strlen(directory) >= sizeof models->source) {
+        return error_set(error, STATUS_LIMIT, "models directory %.200s..: the path is too long",
+                         directory);
+    }
+    snprintf(models->source, sizeof models->source, "%s", directory);
+    models->fetch = fetch;
+    models->fetch_context = context;
+    return STATUS_OK;
+}
+
+void models_point(struct models *models, enum tier tier, const char *hash,
+                  enum nn_precision precision)
+{
+    snprintf(models->pointed[tier].hash, sizeof models->pointed[tier].hash, "%s", hash);
+    models->pointed[tier].precision = precision;
+}
+
+bool models_pointed(const struct models *models, enum tier tier, enum nn_precision *precision)
+{
+    *precision = models->pointed[tier].precision;
+    return models->pointed[tier].hash[0] != '\0';
+}
+
 bool models_available(const struct models *models, enum tier tier)
 {
+    if (models->pointed[tier].hash[0] != '\0') {
+        return true;
+    }
     char path[LIMIT_PATH_BYTES];
     const struct registry_entry *entry = registry_promoted(&models->registry, tier);
     if (find_lent(models, tier, NULL) != NULL) {
@@ -229,12 +265,13 @@ bool models_available(const struct models *models, enum tier tier)
 
 /* ---- opening ---- */
 
-/* Opens the file that has this name now. */
-static enum status open_entry(struct models *models, const char *name, enum nn_precision precision,
-                              const struct models_model **out, struct error *error)
+/* Opens the file that has this name in the directory now. */
+static enum status open_entry(struct models *models, const char *directory, const char *name,
+                              enum nn_precision precision, const struct models_model **out,
+                              struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    TRY(registry_path(models->registry.directory, name, MODELS_EXTENSION, path, error));
+    TRY(registry_path(directory, name, MODELS_EXTENSION, path, error));
     if (models->count == MODELS_OPEN_MAX) {
         return error_set(error, STATUS_LIMIT, "model %s: more than %d models at once", name,
                          MODELS_OPEN_MAX);
@@ -250,8 +287,8 @@ static enum status open_entry(struct models *models, const char *name, enum nn_p
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    enum status status = health_bounds_load(models->registry.directory, name, entry->view.hash,
-                                            &entry->view.bounds, error);
+    enum status status =
+        health_bounds_load(directory, name, entry->view.hash, &entry->view.bounds, error);
     if (status != STATUS_OK) {
         models->loader->close(entry->model);
         return status;
@@ -271,7 +308,7 @@ enum status models_named(struct models *models, const char *name, enum nn_precis
             return STATUS_OK;
         }
     }
-    return open_entry(models, name, precision, out, error);
+    return open_entry(models, models->registry.directory, name, precision, out, error);
 }
 
 enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
@@ -282,6 +319,10 @@ enum status models_promoted(struct models *models, enum tier tier, enum nn_preci
     if (found != NULL) {
         *out = found;
         return STATUS_OK;
+    }
+    if (models->pointed[tier].hash[0] != '\0') {
+        return models_find(models, models->pointed[tier].hash, models->pointed[tier].precision, out,
+                           error);
     }
     if (entry == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "%s: no model is promoted for tier %s",
@@ -363,10 +404,42 @@ static void search_directory(const char *directory, const char *hash, char name[
     }
 }
 
+/* The file of that hash in either directory, brought there where somebody can. */
+static enum status locate(struct models *models, const char *hash, enum nn_precision precision,
+                          const char **directory, char name[LIMIT_ID_BYTES], struct error *error)
+{
+    struct error why = {.text = ""};
+    *directory = models->registry.directory;
+    search_directory(*directory, hash, name);
+    if (name[0] == '\0' && models->source[0] != '\0' && hash[0] != '\0') {
+        *directory = models->source;
+        char path[LIMIT_PATH_BYTES];
+        char found[SHA256_HEX_BYTES];
+        snprintf(name, LIMIT_ID_BYTES, "%.32s-%s", hash, nn_precision_names[precision]);
+        TRY(registry_path(*directory, name, MODELS_EXTENSION, path, error));
+        bool there = file_hash(path, found) && strcmp(found, hash) == 0;
+        if (!there && models->fetch != NULL) {
+            there = models->fetch(models->fetch_context, hash, precision, *directory, name, &why) ==
+                    STATUS_OK;
+        }
+        name[0] = there ? name[0] : '\0';
+    }
+    if (hash[0] == '\0' || name[0] == '\0') {
+        return error_set(error, STATUS_DEVICE,
+                         "model %.12s: this worker does not have it (looked in %s); put the file "
+                         "there or start the worker with --models; a foreign world is named "
+                         "with --world or --audit-world, as it was then%s%.400s",
+                         hash[0] != '\0' ? hash : "(none)", models->registry.directory,
+                         why.text[0] != '\0' ? "; from the store: " : "", why.text);
+    }
+    return STATUS_OK;
+}
+
 enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
                         const struct models_model **out, struct error *error)
 {
     char name[LIMIT_ID_BYTES];
+    const char *directory = NULL;
     const struct models_model *found = NULL;
     for (int tier = 0; tier < TIER_COUNT && found == NULL; tier++) {
         found = find_lent(models, (enum tier)tier, hash);
@@ -382,16 +455,9 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
             return STATUS_OK;
         }
     }
-    search_directory(models->registry.directory, hash, name);
-    if (hash[0] == '\0' || name[0] == '\0') {
-        return error_set(error, STATUS_DEVICE,
-                         "model %.12s: this worker does not have it (looked in %s); put the file "
-                         "there or start the worker with --models; a foreign world is named "
-                         "with --world or --audit-world, as it was then",
-                         hash[0] != '\0' ? hash : "(none)", models->registry.directory);
-    }
+    TRY(locate(models, hash, precision, &directory, name, error));
     /* Not by name: the file may have been another one when the name was last asked for. */
-    TRY(open_entry(models, name, precision, &found, error));
+    TRY(open_entry(models, directory, name, precision, &found, error));
     if (strcmp(found->hash, hash) != 0) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
                          name);

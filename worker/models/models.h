@@ -62,6 +62,22 @@ enum status models_lend(struct models *models, enum tier tier, const struct fore
 
 const struct registry *models_registry(const struct models *models);
 const struct model_loader *models_loader(const struct models *models);
+/* Brings the weights of this hash to DIRECTORY/NAME.safetensors, with their health bounds for this
+ * precision beside them. NOT_FOUND: there is no such model. */
+typedef enum status models_fetch(void *context, const char *hash, enum nn_precision precision,
+                                 const char *directory, const char *name, struct error *error);
+/* A second directory, looked into after the first, and who fills it. Its files are called
+ * HASH-PRECISION, with 32 digits of the hash; `context` is borrowed
+ * as long as models are asked for. fetch NULL: nobody. */
+enum status models_set_source(struct models *models, const char *directory, models_fetch *fetch,
+                              void *context, struct error *error);
+
+/* Another than the directory's registry says what answers for a tier: a version that a store points
+ * to. Jobs made from then on follow it (job_spec.follows). */
+void models_point(struct models *models, enum tier tier, const char *hash,
+                  enum nn_precision precision);
+bool models_pointed(const struct models *models, enum tier tier, enum nn_precision *precision);
+
 bool models_available(const struct models *models, enum tier tier);
 
 /* The promoted model of a tier. NOT_FOUND: none; CONFLICT: its file is not the one that was

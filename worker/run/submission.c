@@ -19,43 +19,6 @@ static void update_text(struct sha256 *hash, const char *text)
     sha256_update(hash, text, strlen(text) + 1);
 }
 
-/* The result's name: everything an outcome's bits depend on. */
-static void make_key(struct job_spec *spec, uint64_t fresh)
-{
-    struct sha256 hash;
-    uint8_t digest[SHA256_BYTES];
-    sha256_init(&hash);
-    update_text(&hash, spec->scenario_hash);
-    update_text(&hash, spec->planner);
-    update_text(&hash, spec->planner_hash);
-    update_text(&hash, tier_names[spec->tier]);
-    update_text(&hash, spec->model_hash);
-    update_text(&hash, spec->sampler);
-    update_text(&hash, spec->backend);
-    update_text(&hash, spec->revision);
-    sha256_update(&hash, &spec->seed, sizeof spec->seed);
-    if (fresh != 0) {
-        sha256_update(&hash, &fresh, sizeof fresh);
-    }
-    sha256_final(&hash, digest);
-    sha256_to_hex(digest, spec->key);
-}
-
-/* The number under which a job is driven afresh, as its key tells; 0: it is not. */
-static uint64_t fresh_number(const struct job_spec *spec)
-{
-    struct job_spec known = *spec;
-    make_key(&known, 0);
-    if (strcmp(known.key, spec->key) == 0) {
-        return 0;
-    }
-    uint64_t number = 0;
-    for (int i = 0; i < 16; i++) {
-        number = number * 31 + (uint8_t)spec->key[i];
-    }
-    return number;
-}
-
 /* The promoted model of the spec's tier, and how it is sampled. */
 static enum status set_model(struct models *models, enum conditioning conditioning,
                              enum nn_precision precision, struct job_spec *spec,
@@ -67,6 +30,7 @@ static enum status set_model(struct models *models, enum conditioning conditioni
     }
     TRY(models_promoted(models, spec->tier, precision, &model, error));
     snprintf(spec->model_hash, sizeof spec->model_hash, "%s", model->hash);
+    spec->follows = model->foreign == NULL && models_pointed(models, spec->tier, &precision);
     models_sampler(models, model, conditioning, spec->sampler);
     if (model->foreign != NULL) { /* it computes where it likes; what Swerve does is done here */
         snprintf(spec->backend, sizeof spec->backend, "cpu");
@@ -109,7 +73,7 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
                            trusted_ticks / 10.0, conditioning_names[conditioning], ticks / 10.0);
     }
     if (status == STATUS_OK) {
-        make_key(&spec, fresh_number(student));
+        job_key_make(&spec, job_key_fresh(student));
         *out = spec;
     }
     return status;
@@ -228,7 +192,7 @@ static enum status add_audited(struct submission *out, const struct asked *quest
     TRY(submission_teacher_spec(options->models, spec, question->document->scenario.horizon_ticks,
                                 &audit, error));
     char key[SHA256_HEX_BYTES];
-    audit_job_key(audit.key, key);
+    job_key_audit(audit.key, key);
     memcpy(audit.key, key, sizeof audit.key);
     memcpy(audit.audit_key, spec->key, sizeof audit.audit_key);
     add_job(out, question->document, &audit);
@@ -337,7 +301,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
                 TRY(set_model(options->models, options->conditioning, options->precision, &spec,
                               error));
             }
-            make_key(&spec, options->fresh);
+            job_key_make(&spec, options->fresh);
             TRY(add_audited(out, &question, options, &horizons, &spec, error));
         }
     }
@@ -461,7 +425,7 @@ enum status submission_renew(const struct submission_options *options, const cha
             snprintf(specs[i].suite_id, sizeof specs[i].suite_id, "%.*s-again-%08x",
                      LIMIT_ID_BYTES - 16, suite_id,
                      (unsigned)(options->fresh ^ options->fresh >> 32));
-            make_key(&specs[i], options->fresh);
+            job_key_make(&specs[i], options->fresh);
         }
     }
     free(hashes);

@@ -777,6 +777,9 @@ int conformance_queue(const struct conformance_backend *tested)
 
 int conformance_main(int argc, char **argv, const struct conformance_backend *tested)
 {
-    bool results = argc > 1 && strcmp(argv[1], "results") == 0;
-    return results ? conformance_results(tested) : conformance_queue(tested);
+    const char *part = argc > 1 ? argv[1] : "queue";
+    if (strcmp(part, "models") == 0) {
+        return conformance_models(tested);
+    }
+    return strcmp(part, "results") == 0 ? conformance_results(tested) : conformance_queue(tested);
 }

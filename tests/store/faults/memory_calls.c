@@ -226,6 +226,78 @@ static enum status get_price(struct memory_caller *caller, struct error *error)
     return status;
 }
 
+static enum status put_weights(struct memory_caller *caller, struct error *error)
+{
+    char hash[SHA256_HEX_BYTES];
+
+    return caller->store->ops->artifact_put(caller->store, "weights", 7, hash, error);
+}
+
+static enum status add_model(struct memory_caller *caller, struct error *error)
+{
+    struct model_version version = {
+        .name = "v1", .tier = TIER_STUDENT, .precision = "bf16", .sampler = "euler2/bf16"};
+
+    sha256_hex("weights", 7, version.hash);
+    return caller->store->ops->model_add(caller->store, &version, error);
+}
+
+static enum status add_model_before(struct memory_caller *caller, struct error *error)
+{
+    TRY(put_weights(caller, error));
+    return add_model(caller, error);
+}
+
+static enum status look_models(struct memory_caller *caller, struct error *error)
+{
+    struct model_version found[2];
+    uint32_t count = 0;
+    enum status status = caller->store->ops->models(caller->store, "", found, 2, &count, error);
+
+    answer(caller, &count, sizeof count);
+    if (status == STATUS_OK && count > 0) {
+        answer(caller, found[0].name, strlen(found[0].name));
+    }
+    return status;
+}
+
+static enum status model_is_there(struct memory_caller *caller, struct error *error)
+{
+    struct model_version found[2];
+    uint32_t count = 0;
+    TRY(caller->store->ops->models(caller->store, "", found, 2, &count, error));
+    return same("models", count, 1, error);
+}
+
+static enum status promote_model(struct memory_caller *caller, struct error *error)
+{
+    struct model_event done;
+    const struct model_event event = {
+        .model = "v1", .kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+
+    return caller->store->ops->model_event(caller->store, &event, &done, error);
+}
+
+static enum status look_events(struct memory_caller *caller, struct error *error)
+{
+    struct model_event found[4];
+    uint32_t count = 0;
+    enum status status =
+        caller->store->ops->model_events(caller->store, 0, found, 4, &count, error);
+
+    answer(caller, &count, sizeof count);
+    return status;
+}
+
+/* However often it was asked for: added, and promoted. */
+static enum status promoted_once(struct memory_caller *caller, struct error *error)
+{
+    struct model_event found[4];
+    uint32_t count = 0;
+    TRY(caller->store->ops->model_events(caller->store, 0, found, 4, &count, error));
+    return same("events", count, 2, error);
+}
+
 static enum status cancel(struct memory_caller *caller, struct error *error)
 {
     int64_t count = 0;
@@ -536,6 +608,10 @@ const struct memory_call memory_calls[] = {
     {"ledger", memory_nothing, look_ledger, memory_nothing, true},
     {"price_set", memory_nothing, set_price, memory_nothing, false},
     {"price_get", memory_nothing, get_price, memory_nothing, true},
+    {"model_add", put_weights, add_model, model_is_there, false},
+    {"models", add_model_before, look_models, memory_nothing, true},
+    {"model_event", add_model_before, promote_model, promoted_once, false},
+    {"model_events", add_model_before, look_events, memory_nothing, true},
     {"cancel", memory_nothing, cancel, memory_nothing, false},
     {"artifact_put", new_artifact, put_artifact, artifact_is_there, false},
     {"artifact_get", put_artifact, get_artifact, memory_nothing, true},

@@ -14,7 +14,7 @@
  */
 #include "base/rng.h"
 #include "store/api/store.h"
-#include "store/sqlite/log_scan.h"
+#include "store/log/log_scan.h"
 #include "store/sqlite/migrate.h"
 #include "store/sqlite/sqlite_db.h"
 #include "tests/claim_ids.h"

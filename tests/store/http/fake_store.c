@@ -41,6 +41,8 @@ struct fake {
     uint32_t blob_count;
     struct ledger_totals totals;
     int64_t price_uusd;
+    struct model_version version;
+    struct model_event event;
 };
 
 static struct fake *begin(struct store *store)
@@ -421,6 +423,46 @@ static enum status fake_price_set(struct store *store, const char *pool, const c
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_model_add(struct store *store, const struct model_version *version,
+                                  struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->version = *version;
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_models(struct store *store, const char *after, struct model_version *out,
+                               uint32_t max, uint32_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    *count = max > 0 && strcmp(fake->version.name, after) > 0 ? 1 : 0;
+    if (*count > 0) {
+        out[0] = fake->version;
+    }
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_model_event(struct store *store, const struct model_event *event,
+                                    struct model_event *done, struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->event = *event;
+    fake->event.id = 7;
+    *done = fake->event;
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_model_events(struct store *store, int64_t after_id, struct model_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    *count = max > 0 && fake->event.id > after_id ? 1 : 0;
+    if (*count > 0) {
+        out[0] = fake->event;
+    }
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_commits_lost(struct store *store, int64_t *count, struct error *error)
 {
     struct fake *fake = begin(store);
@@ -512,6 +554,10 @@ static const struct store_ops fake_ops = {
     .price_get = fake_price_get,
     .commits_lost = fake_commits_lost,
     .cancel = fake_cancel,
+    .model_add = fake_model_add,
+    .models = fake_models,
+    .model_event = fake_model_event,
+    .model_events = fake_model_events,
     .artifact_put = fake_artifact_put,
     .artifact_get = fake_artifact_get,
 };

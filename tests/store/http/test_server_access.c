@@ -166,6 +166,10 @@ static const struct {
     {"GET", "/v1/losses", "rsa"},
     {"PUT", "/v1/prices/*/*", "a"},
     {"GET", "/v1/prices/*/*", "rsa"},
+    {"GET", "/v1/models", "rswa"},
+    {"PUT", "/v1/models/*", "a"},
+    {"POST", "/v1/models/*/events", "a"},
+    {"GET", "/v1/model-events", "rsa"},
     {"PUT", "/v1/artifacts/*", "wa"},
     {"GET", "/v1/artifacts/*", "rswa"},
 };

@@ -48,6 +48,20 @@ UNNOTICED = {
     "jobs.progress_ns": ("used while a job runs, and then replaced by its attempt's", reported(10**15)),
     "jobs.progress_mm": ("likewise", reported(10**13)),
     "jobs.progress_mflop": ("likewise", reported(10**15)),
+    "models.name": ("what people call it", text(1, 63)),
+    "models.agents_ticks": ("a fact of its file, kept for people", number(0, 2**31 - 1)),
+    "models.map_ticks": ("likewise", number(0, 2**31 - 1)),
+    "models.none_ticks": ("likewise", number(0, 2**31 - 1)),
+    "models.parents": ("what people wrote", text(0, 1023)),
+    "models.data_note": ("likewise", text(0, 1023)),
+    "models.added_s": ("the date that people are shown", number(0, 10**11)),
+    "models.tier": ("2 or 3: what it answers for; its file says", lambda row, value: value in (2, 3)),
+    "model_events.id": ("the last of its model's", lambda row, value: value > row["id"]),
+    "model_events.against": ("what people are told", text(0, 63)),
+    "model_events.actor": ("likewise", text(0, 63)),
+    "model_events.evidence": ("likewise", text(0, 1023)),
+    "model_events.at_s": ("the date that people are shown", number(0, 10**11)),
+    "model_events.jobs_moved": ("of a move, for people", lambda row, value: row["kind"] == 1 and value >= 0),
     "prices.pool": ("prices of attempts to come; each attempt keeps its own", text(0, 63)),
     "prices.device": ("likewise", text(1, 63)),
     "prices.price_uusd_per_hour": ("likewise", number(0, 10**12)),
@@ -57,10 +71,10 @@ UNNOTICED = {
     "log_losses.commits": ("likewise", lambda row, value: row["frames"] >= value >= row["lost"]),
 }
 # Of jobs without outcomes, and of contexts of such jobs alone: what they will be is said by their outcomes.
-UNNOTICED_UNANSWERED = {"jobs.priority", "job_specs.key", "job_specs.scenario_id", "job_specs.seed",
+UNNOTICED_UNANSWERED = {"jobs.priority", "jobs.follows", "job_specs.key", "job_specs.scenario_id", "job_specs.seed",
                         "job_specs.attempts_max", "job_specs.parent_job", "job_specs.context", "jobs.prefix",
                         "contexts.model_hash", "contexts.sampler", "contexts.backend", "contexts.revision"}
-UNNOTICED_TAKEN_OVER = {"jobs.priority", "jobs.pool", "jobs.prefix", "job_specs.scenario_id",
+UNNOTICED_TAKEN_OVER = {"jobs.priority", "jobs.follows", "jobs.pool", "jobs.prefix", "job_specs.scenario_id",
                         "job_specs.context", "job_specs.attempts_max", "job_specs.parent_job"}
 
 swerve, store, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])

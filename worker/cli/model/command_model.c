@@ -1,8 +1,9 @@
 /*
  * swerve model: the world models of a directory: what there is, what answers for a tier, what did
- * before, and what their health checks were calibrated on.
+ * before, and what their health checks were calibrated on; with --store those of a store.
  */
 #include "worker/cli/cli.h"
+#include "worker/cli/model/model_store.h"
 #include "worker/models/models.h"
 #include "worker/run/calibrate.h"
 
@@ -250,10 +251,37 @@ static const struct {
     {"rollback", 1, rollback_model}, {"calibrate", 1, calibrate_model},
 };
 
+/* One verb of the directory's; `count`: words behind "model". */
+static enum status run_verb(struct model_command *model, const char *name, uint32_t count,
+                            const char *usage, struct error *error)
+{
+    size_t verb = 0;
+    while (verb < COUNT_OF(verbs) && strcmp(verbs[verb].name, name) != 0) {
+        verb++;
+    }
+    if (verb == COUNT_OF(verbs) || count != 1 + verbs[verb].arguments ||
+        model->seeds > LIMIT_SEEDS) {
+        return error_set(error, STATUS_USAGE, "model: expected %s", usage);
+    }
+    return verbs[verb].run(model, error);
+}
+
 int command_model(int argc, char **argv)
 {
     struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
+    struct model_store_command stored = {.percent = 5};
     const struct cli_option rows[] = {
+        {"--store", "URL", "versions of this store instead of the directory's (docs/models.md)",
+         .text = &stored.url},
+        {"--name", "NAME", "add to a store: its name there (the file's)", .text = &stored.as},
+        {"--parents", "TEXT", "add to a store: what it was made from", .text = &stored.parents},
+        {"--note", "TEXT", "add to a store: what it was trained on", .text = &stored.note},
+        {"--share", "PERCENT", "canary: share of the tier's jobs, 1 to 100 (5)",
+         .number = &stored.percent},
+        {"--evidence", "TEXT", "moves in a store: why, kept with the event",
+         .text = &stored.evidence},
+        {"--force", NULL, "canary, promote: also without a passing evaluation; recorded",
+         .flag = &stored.force},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &model.directory},
         {"--precision", "NAME", "fp32, bf16 or int8 (bf16)", .text = &model.precision},
@@ -264,7 +292,9 @@ int command_model(int argc, char **argv)
     };
     const struct cli_command command = {
         "model",
-        "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]",
+        "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]\n"
+        "       swerve model ls|show NAME|add FILE|candidate NAME|shadow NAME|canary NAME|\n"
+        "                    promote NAME|retire NAME|rollback TIER --store URL [options]",
         "World models: which there are and which answers for a tier.",
         rows,
         COUNT_OF(rows),
@@ -279,19 +309,24 @@ int command_model(int argc, char **argv)
     if (code != 0 || help) {
         return code;
     }
-    size_t verb = 0;
-    while (verb < COUNT_OF(verbs) && strcmp(verbs[verb].name, arguments[0]) != 0) {
-        verb++;
-    }
-    if (verb == COUNT_OF(verbs) || count != 1 + verbs[verb].arguments ||
-        model.seeds > LIMIT_SEEDS) {
+    model.name = arguments[1];
+    bool needs_name = strcmp(arguments[0], "ls") != 0;
+    if (stored.url != NULL && needs_name != (count == 2)) {
         error_set(&error, STATUS_USAGE, "model: expected %s", command.usage);
         return cli_fail(&error);
     }
-    model.name = arguments[1];
     enum status status = models_parse_precision(model.precision, &model.parsed_precision, &error);
     THEN(status, models_open(model.directory, NULL, &model.models, &error));
-    THEN(status, verbs[verb].run(&model, &error));
+    if (status == STATUS_OK && stored.url != NULL) {
+        stored.verb = arguments[0];
+        stored.name = arguments[1];
+        stored.json = model.json;
+        stored.models = model.models;
+        stored.precision = model.parsed_precision;
+        status = model_store_run(&stored, &error);
+    } else if (status == STATUS_OK) {
+        status = run_verb(&model, arguments[0], count, command.usage, &error);
+    }
     models_close(model.models);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

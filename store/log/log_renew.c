@@ -1,7 +1,7 @@
 /*
  * Replacing the log by a copy. See log_renew.h.
  */
-#include "store/sqlite/log_renew.h"
+#include "store/log/log_renew.h"
 
 #include "schemas/limits.h"
 

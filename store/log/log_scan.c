@@ -5,7 +5,7 @@
  * a frame behind a bad one can still be verified against its predecessor's stored checksum, and a
  * log whose header is damaged against either of the two checksums that the header gives.
  */
-#include "store/sqlite/log_scan.h"
+#include "store/log/log_scan.h"
 
 #include "schemas/limits.h"
 

@@ -12,8 +12,8 @@
  *
  * Format: SQLite, "Database File Format", section 4 (the write-ahead log).
  */
-#ifndef SWERVE_STORE_SQLITE_LOG_SCAN_H
-#define SWERVE_STORE_SQLITE_LOG_SCAN_H
+#ifndef SWERVE_STORE_LOG_LOG_SCAN_H
+#define SWERVE_STORE_LOG_LOG_SCAN_H
 
 #include "base/status.h"
 

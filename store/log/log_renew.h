@@ -19,8 +19,8 @@
  * the database at once, so that it begins anew; what stays uncovered is a failed sync, a kill and
  * then a loss of power within that one checkpoint.
  */
-#ifndef SWERVE_STORE_SQLITE_LOG_RENEW_H
-#define SWERVE_STORE_SQLITE_LOG_RENEW_H
+#ifndef SWERVE_STORE_LOG_LOG_RENEW_H
+#define SWERVE_STORE_LOG_LOG_RENEW_H
 
 #include "base/status.h"
 

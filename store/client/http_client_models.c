@@ -1,0 +1,65 @@
+/*
+ * Calls of the HTTP client about versions of models. See http_client.h.
+ */
+#include "store/client/http_call.h"
+#include "store/client/http_client_internal.h"
+
+#include <string.h>
+
+enum status http_client_model_add(struct store *store, const struct model_version *version,
+                                  struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    TRY(http_id_check("model", version->name, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/models/%s", version->name);
+    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path,
+                       wire_encode(&wire_model, version), &root, error));
+    json_decref(root);
+    return STATUS_OK;
+}
+
+enum status http_client_models(struct store *store, const char *after, struct model_version *out,
+                               uint32_t max, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    TRY(http_id_check("model", after, LIMIT_ID_BYTES, error));
+    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
+    http_path_make(&path, "/v1/models?max=%lld", (long long)max);
+    if (after[0] != '\0') {
+        http_path_add(&path, "&after=%s", after);
+    }
+    return http_get_list(http_client_of(store)->transport, &path, "models", &wire_model, out, max,
+                         count, error);
+}
+
+enum status http_client_model_event(struct store *store, const struct model_event *event,
+                                    struct model_event *done, struct error *error)
+{
+    struct http_path path;
+    struct model_event stored;
+    json_t *root = NULL;
+    TRY(http_id_check("model", event->model, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/models/%s/events", event->model);
+    TRY(http_send_json(http_client_of(store)->transport, "POST", &path,
+                       wire_encode(&wire_model_event, event), &root, error));
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    memset(&stored, 0, sizeof stored);
+    enum status status = wire_decode(&wire_model_event, &cursor, &stored, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *done = stored;
+    }
+    return status;
+}
+
+enum status http_client_model_events(struct store *store, int64_t after_id, struct model_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
+    http_path_make(&path, "/v1/model-events?after=%lld&max=%lld", (long long)after_id,
+                   (long long)max);
+    return http_get_list(http_client_of(store)->transport, &path, "events", &wire_model_event, out,
+                         max, count, error);
+}

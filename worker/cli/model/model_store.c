@@ -1,0 +1,286 @@
+/*
+ * The registry of a store on the command line. See model_store.h.
+ */
+#include "worker/cli/model/model_store.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "store/api/store.h"
+#include "worker/cli/cli.h"
+#include "worker/versions/versions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PAGE = 100 };
+
+static const char *date_text(int64_t seconds, char out[32])
+{
+    time_t at = (time_t)seconds;
+    struct tm parts;
+    snprintf(out, 32, "-");
+    if (seconds > 0 && gmtime_r(&at, &parts) != NULL) {
+        strftime(out, 32, "%Y-%m-%d %H:%M", &parts);
+    }
+    return out;
+}
+
+static void print_version(const struct model_version *version)
+{
+    char date[32];
+    char state[LIMIT_ID_BYTES];
+    snprintf(state, sizeof state, "%s", model_state_names[version->state]);
+    if (version->state == MODEL_CANARY) {
+        snprintf(state, sizeof state, "canary %lld%%", (long long)version->canary_percent);
+    }
+    text_print(stdout, "%-24s %-8s %-11s %.12s  %-5s %-12s trusted %g s  added %s\n", version->name,
+               tier_names[version->tier], state, version->hash, version->precision,
+               version->sampler, (double)version->agents_ticks / 10.0,
+               date_text(version->added_s, date));
+}
+
+static void print_event(const struct model_event *event)
+{
+    char date[32];
+    text_print(stdout, "%5lld  %s  %-24s ", (long long)event->id, date_text(event->at_s, date),
+               event->model);
+    if (event->kind == MODEL_EVALUATED) {
+        text_print(stdout, "evaluated against %s: %s",
+                   event->against[0] != '\0' ? event->against : "nothing",
+                   event->passed ? "passed" : "not passed");
+    } else if (event->kind == MODEL_MOVED) {
+        text_print(stdout, "%s -> %s", model_state_names[event->from_state],
+                   model_state_names[event->to_state]);
+        if (event->canary_percent > 0) {
+            text_print(stdout, " %lld%%", (long long)event->canary_percent);
+        }
+        text_print(stdout, "%s", event->forced ? ", FORCED" : "");
+        if (event->jobs_moved > 0) {
+            text_print(stdout, ", %lld queued jobs moved", (long long)event->jobs_moved);
+        }
+    } else {
+        text_print(stdout, "added");
+    }
+    text_print(stdout, "%s%s%s%s\n", event->actor[0] != '\0' ? " by " : "", event->actor,
+               event->evidence[0] != '\0' ? ": " : "", event->evidence);
+}
+
+/* ---- reading ---- */
+
+static enum status list_versions(struct store *store, bool json, struct error *error)
+{
+    struct model_version *page = calloc(PAGE, sizeof *page);
+    json_t *list = json_array();
+    char after[LIMIT_ID_BYTES] = "";
+    uint32_t count = PAGE;
+    uint32_t listed = 0;
+    enum status status = memory_check(page, error, "model: out of memory");
+    while (status == STATUS_OK && count > 0) {
+        status = store->ops->models(store, after, page, PAGE, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++, listed++) {
+            memcpy(after, page[i].name, sizeof after);
+            if (json) {
+                json_array_append_new(list,
+                                      json_record_encode(&model_version_fields, &page[i], NULL));
+            } else {
+                print_version(&page[i]);
+            }
+        }
+    }
+    free(page);
+    if (status == STATUS_OK && listed == 0 && !json) {
+        text_print(stdout, "the store has no models; those of the models directory answer\n");
+    }
+    if (status == STATUS_OK && json && cli_print_json(json_pack("{s:O}", "models", list)) != 0) {
+        status = error_set(error, STATUS_IO, "cannot print");
+    }
+    json_decref(list);
+    return status;
+}
+
+/* Events of one version (NULL: of all), oldest first. */
+static enum status each_event(struct store *store, const char *name,
+                              void (*visit)(void *context, const struct model_event *event),
+                              void *context, struct error *error)
+{
+    struct model_event *page = calloc(PAGE, sizeof *page);
+    int64_t after = 0;
+    uint32_t count = PAGE;
+    enum status status = memory_check(page, error, "model: out of memory");
+    while (status == STATUS_OK && count > 0) {
+        status = store->ops->model_events(store, after, page, PAGE, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            after = page[i].id;
+            if (name == NULL || strcmp(page[i].model, name) == 0) {
+                visit(context, &page[i]);
+            }
+        }
+    }
+    free(page);
+    return status;
+}
+
+static void show_event(void *context, const struct model_event *event)
+{
+    json_t *list = context;
+    if (list != NULL) {
+        json_array_append_new(list, json_record_encode(&model_event_fields, event, NULL));
+    } else {
+        print_event(event);
+    }
+}
+
+static enum status show_version(const struct model_store_command *command, struct store *store,
+                                struct error *error)
+{
+    struct model_version version;
+    TRY(versions_named(store, command->name, &version, error));
+    json_t *list = command->json ? json_array() : NULL;
+    if (!command->json) {
+        print_version(&version);
+        text_print(stdout, "  from %s; data: %s\n",
+                   version.parents[0] != '\0' ? version.parents : "-",
+                   version.data_note[0] != '\0' ? version.data_note : "-");
+    }
+    enum status status = each_event(store, command->name, show_event, list, error);
+    if (status == STATUS_OK && command->json) {
+        json_t *json = json_record_encode(&model_version_fields, &version, NULL);
+        json_object_set(json, "events", list);
+        status =
+            cli_print_json(json) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
+    }
+    json_decref(list);
+    return status;
+}
+
+/* ---- changing ---- */
+
+static enum status copy_text(const char *what, const char *text, char *out, size_t capacity,
+                             struct error *error)
+{
+    if (text != NULL && strlen(text) >= capacity) {
+        return error_set(error, STATUS_USAGE, "%s: expected at most %zu bytes", what, capacity - 1);
+    }
+    snprintf(out, capacity, "%s", text != NULL ? text : "");
+    return STATUS_OK;
+}
+
+static enum status add_version(const struct model_store_command *command, struct store *store,
+                               struct error *error)
+{
+    static const char extension[] = ".safetensors";
+    struct model_version version = {.state = MODEL_CANDIDATE};
+    const char *slash = strrchr(command->name, '/');
+    const char *file = slash != NULL ? slash + 1 : command->name;
+    size_t bytes = strlen(file);
+    size_t tail = sizeof extension - 1;
+    char stem[LIMIT_PATH_BYTES];
+    snprintf(stem, sizeof stem, "%s", file);
+    if (bytes > tail && bytes < sizeof stem && strcmp(file + bytes - tail, extension) == 0) {
+        stem[bytes - tail] = '\0';
+    }
+    const char *name = command->as != NULL ? command->as : stem;
+    TRY(copy_text("--name", name, version.name, sizeof version.name, error));
+    TRY(copy_text("--parents", command->parents, version.parents, sizeof version.parents, error));
+    TRY(copy_text("--note", command->note, version.data_note, sizeof version.data_note, error));
+    TRY(versions_add(store, command->models, command->name, command->precision, &version, error));
+    text_print(stdout, "%s (%.12s, %s, %s) is a candidate for tier %s now\n", version.name,
+               version.hash, version.precision, version.sampler, tier_names[version.tier]);
+    return STATUS_OK;
+}
+
+static enum status move_version(const struct model_store_command *command, struct store *store,
+                                const char *name, enum model_state to, struct error *error)
+{
+    struct model_event event = {.kind = MODEL_MOVED,
+                                .to_state = to,
+                                .forced = command->force,
+                                .canary_percent = to == MODEL_CANARY ? command->percent : 0};
+    struct model_event done;
+    TRY(copy_text("model", name, event.model, sizeof event.model, error));
+    TRY(copy_text("--evidence", command->evidence, event.evidence, sizeof event.evidence, error));
+    const char *user = getenv("USER");
+    snprintf(event.actor, sizeof event.actor, "%.60s", user != NULL ? user : "");
+    TRY(store->ops->model_event(store, &event, &done, error));
+    print_event(&done);
+    return STATUS_OK;
+}
+
+struct last_promoted {
+    struct store *store;
+    enum tier tier;
+    char now[LIMIT_ID_BYTES];
+    char before[LIMIT_ID_BYTES]; /* whom `now` took the place of */
+};
+
+static void note_retired(void *context, const struct model_event *event)
+{
+    struct last_promoted *last = context;
+    if (event->kind == MODEL_MOVED && event->from_state == MODEL_PROMOTED &&
+        strcmp(event->against, last->now) == 0) {
+        memcpy(last->before, event->model, sizeof last->before);
+    }
+}
+
+static enum status roll_back(const struct model_store_command *command, struct store *store,
+                             struct error *error)
+{
+    struct model_version now;
+    bool found = false;
+    enum tier tier = strcmp(command->name, "student") == 0   ? TIER_STUDENT
+                     : strcmp(command->name, "teacher") == 0 ? TIER_TEACHER
+                                                             : TIER_COUNT;
+    if (tier == TIER_COUNT) {
+        return error_set(error, STATUS_USAGE, "expected student or teacher, found \"%s\"",
+                         command->name);
+    }
+    TRY(versions_pointed(store, tier, MODEL_PROMOTED, &now, &found, error));
+    struct last_promoted last = {.store = store, .tier = tier};
+    memcpy(last.now, now.name, found ? sizeof last.now : 0);
+    TRY(found ? each_event(store, NULL, note_retired, &last, error) : STATUS_OK);
+    if (last.before[0] == '\0') {
+        return error_set(error, STATUS_CONFLICT, "tier %s: no version was promoted before%s%s",
+                         tier_names[tier], found ? " " : "", found ? now.name : "");
+    }
+    return move_version(command, store, last.before, MODEL_PROMOTED, error);
+}
+
+static const struct {
+    const char *name;
+    enum model_state to;
+} moves[] = {
+    {"candidate", MODEL_CANDIDATE}, {"shadow", MODEL_SHADOW},  {"canary", MODEL_CANARY},
+    {"promote", MODEL_PROMOTED},    {"retire", MODEL_RETIRED},
+};
+
+static enum status run_verb(const struct model_store_command *command, struct store *store,
+                            struct error *error)
+{
+    const char *verb = command->verb;
+    for (size_t i = 0; i < COUNT_OF(moves); i++) {
+        if (strcmp(verb, moves[i].name) == 0) {
+            return move_version(command, store, command->name, moves[i].to, error);
+        }
+    }
+    return strcmp(verb, "ls") == 0     ? list_versions(store, command->json, error)
+           : strcmp(verb, "show") == 0 ? show_version(command, store, error)
+           : strcmp(verb, "add") == 0  ? add_version(command, store, error)
+           : strcmp(verb, "rollback") == 0
+               ? roll_back(command, store, error)
+               : error_set(error, STATUS_USAGE, "model %s: not with --store", verb);
+}
+
+enum status model_store_run(const struct model_store_command *command, struct error *error)
+{
+    struct store *store = NULL;
+    /* The first model may make the store. */
+    TRY(strcmp(command->verb, "add") == 0 ? store_open(command->url, NULL, &store, error)
+                                          : cli_store_open(command->url, &store, error));
+    enum status status = run_verb(command, store, error);
+    store->ops->close(store);
+    return status;
+}

@@ -1,0 +1,31 @@
+/*
+ * Versions of models in a store, as `swerve model VERB --store URL` lists, adds and moves them.
+ */
+#ifndef SWERVE_WORKER_CLI_MODEL_MODEL_STORE_H
+#define SWERVE_WORKER_CLI_MODEL_MODEL_STORE_H
+
+#include "base/status.h"
+#include "worker/models/models.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct model_store_command {
+    const char *url;
+    const char *verb; /* "ls", "show", "add", "shadow", "canary", "promote", "retire", .. */
+    const char *name; /* of a version, a file (add) or a tier (rollback); NULL: none */
+    const char *as;   /* add: its name; NULL: the file's */
+    const char *parents;
+    const char *note;
+    const char *evidence;
+    int64_t percent;
+    bool force;
+    bool json;
+    struct models *models; /* add: reads the file */
+    enum nn_precision precision;
+};
+
+/* STATUS_USAGE: no such verb. */
+enum status model_store_run(const struct model_store_command *command, struct error *error);
+
+#endif

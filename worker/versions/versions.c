@@ -1,0 +1,249 @@
+/*
+ * Asking a store for versions of models, bringing their files and adding new ones. See versions.h.
+ */
+#include "worker/versions/versions.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { VERSIONS_PAGE = 50, HEALTH_BYTES_MAX = 1 << 20 };
+
+/* Whether a version is meant, by what `context` says. */
+typedef bool versions_match(const void *context, const struct model_version *version);
+
+static enum status find_version(struct store *store, versions_match *match, const void *context,
+                                struct model_version *out, bool *found, struct error *error)
+{
+    struct model_version *page = calloc(VERSIONS_PAGE, sizeof *page);
+    char after[LIMIT_ID_BYTES] = "";
+    uint32_t count = VERSIONS_PAGE;
+    enum status status = memory_check(page, error, "models: out of memory");
+    *found = false;
+    while (status == STATUS_OK && count > 0 && !*found) {
+        status = store->ops->models(store, after, page, VERSIONS_PAGE, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count && !*found; i++) {
+            memcpy(after, page[i].name, sizeof after);
+            *found = match(context, &page[i]);
+            if (*found) {
+                *out = page[i];
+            }
+        }
+    }
+    free(page);
+    return status;
+}
+
+static bool is_named(const void *context, const struct model_version *version)
+{
+    return strcmp(version->name, context) == 0;
+}
+
+enum status versions_named(struct store *store, const char *name, struct model_version *out,
+                           struct error *error)
+{
+    bool found = false;
+    TRY(find_version(store, is_named, name, out, &found, error));
+    return found ? STATUS_OK
+                 : error_set(error, STATUS_NOT_FOUND, "the store has no model \"%s\"", name);
+}
+
+struct pointed {
+    enum tier tier;
+    enum model_state state;
+};
+
+static bool is_pointed(const void *context, const struct model_version *version)
+{
+    const struct pointed *pointed = context;
+    return version->tier == pointed->tier && version->state == pointed->state;
+}
+
+enum status versions_pointed(struct store *store, enum tier tier, enum model_state state,
+                             struct model_version *out, bool *found, struct error *error)
+{
+    const struct pointed pointed = {tier, state};
+    return find_version(store, is_pointed, &pointed, out, found, error);
+}
+
+struct weights {
+    const char *hash;
+    const char *precision;
+};
+
+static bool has_weights(const void *context, const struct model_version *version)
+{
+    const struct weights *weights = context;
+    return strcmp(version->hash, weights->hash) == 0 &&
+           strcmp(version->precision, weights->precision) == 0;
+}
+
+/* ---- files ---- */
+
+/* The first of $SWERVE_MODEL_CACHE, $XDG_CACHE_HOME and $HOME that is set, and what is below it. */
+static enum status cache_directory(char out[LIMIT_PATH_BYTES], struct error *error)
+{
+    static const struct {
+        const char *variable;
+        const char *below;
+    } places[] = {{"SWERVE_MODEL_CACHE", ""},
+                  {"XDG_CACHE_HOME", "/swerve/models"},
+                  {"HOME", "/.cache/swerve/models"}};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        const char *value = getenv(places[i].variable);
+        if (value != NULL && value[0] != '\0') {
+            int bytes = snprintf(out, LIMIT_PATH_BYTES, "%s%s", value, places[i].below);
+            return bytes > 0 && bytes < LIMIT_PATH_BYTES
+                       ? STATUS_OK
+                       : error_set(error, STATUS_LIMIT, "%s: the path is too long",
+                                   places[i].variable);
+        }
+    }
+    return error_set(error, STATUS_IO,
+                     "models of the store need a place here: set SWERVE_MODEL_CACHE or HOME");
+}
+
+static enum status make_directory(const char *path, struct error *error)
+{
+    char part[LIMIT_PATH_BYTES];
+    snprintf(part, sizeof part, "%s", path);
+    for (char *slash = part + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
+        *slash = '\0';
+        mkdir(part, 0755); /* the last one says whether that was good */
+        *slash = '/';
+    }
+    if (mkdir(part, 0755) != 0 && errno != EEXIST) {
+        return error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+static enum status bring(struct store *store, const char *hash, const char *directory,
+                         const char *name, const char *extension, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    void *data = NULL;
+    size_t bytes = 0;
+    TRY(registry_path(directory, name, extension, path, error));
+    TRY(store->ops->artifact_get(store, hash, &data, &bytes, error));
+    enum status status = file_replace(path, data, bytes, 0644, error);
+    free(data);
+    return status;
+}
+
+static enum status fetch(void *context, const char *hash, enum nn_precision precision,
+                         const char *directory, const char *name, struct error *error)
+{
+    struct store *store = context;
+    const struct weights weights = {hash, nn_precision_names[precision]};
+    struct model_version version;
+    bool found = false;
+    TRY(find_version(store, has_weights, &weights, &version, &found, error));
+    if (!found) {
+        return error_set(error, STATUS_NOT_FOUND, "it is not registered there with precision %s",
+                         weights.precision);
+    }
+    TRY(make_directory(directory, error));
+    if (version.health_hash[0] != '\0') { /* first: weights without them would be believed */
+        TRY(bring(store, version.health_hash, directory, name, ".health.json", error));
+    }
+    return bring(store, hash, directory, name, ".safetensors", error);
+}
+
+enum status versions_fetch_from(struct store *store, struct models *models, struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    TRY(cache_directory(directory, error));
+    return models_set_source(models, directory, fetch, store, error);
+}
+
+enum status versions_point(struct store *store, struct models *models, struct error *error)
+{
+    static const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
+    for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++) {
+        struct model_version version;
+        const struct models_model *model = NULL;
+        enum nn_precision precision = NN_BF16;
+        bool found = false;
+        TRY(versions_pointed(store, tiers[i], MODEL_PROMOTED, &version, &found, error));
+        if (!found) {
+            continue;
+        }
+        TRY(models_parse_precision(version.precision, &precision, error));
+        TRY(versions_fetch_from(store, models, error));
+        models_point(models, tiers[i], version.hash, precision);
+        enum status status = models_promoted(models, tiers[i], precision, &model, error);
+        /* The store is the caller's again. */
+        char directory[LIMIT_PATH_BYTES];
+        THEN(status, cache_directory(directory, error));
+        THEN(status, models_set_source(models, directory, NULL, NULL, error));
+        TRY(status);
+    }
+    return STATUS_OK;
+}
+
+/* ---- adding ---- */
+
+/* NAME.health.json beside NAME.safetensors, where there is one. */
+static enum status put_health(struct store *store, const char *file, char hash[SHA256_HEX_BYTES],
+                              struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    const char *tail = strrchr(file, '.');
+    char *data = NULL;
+    size_t bytes = 0;
+    int length = snprintf(path, sizeof path, "%.*s.health.json",
+                          (int)(tail != NULL ? tail - file : (long)strlen(file)), file);
+    hash[0] = '\0';
+    if (length < 0 || length >= (int)sizeof path || access(path, R_OK) != 0) {
+        return STATUS_OK;
+    }
+    TRY(file_read(path, HEALTH_BYTES_MAX, &data, &bytes, error));
+    enum status status = store->ops->artifact_put(store, data, bytes, hash, error);
+    free(data);
+    return status;
+}
+
+static enum status put_weights(struct store *store, const char *file, const char *expected,
+                               struct error *error)
+{
+    char hash[SHA256_HEX_BYTES];
+    char *data = NULL;
+    size_t bytes = 0;
+    TRY(file_read(file, LIMIT_ARTIFACT_BYTES, &data, &bytes, error));
+    enum status status = store->ops->artifact_put(store, data, bytes, hash, error);
+    free(data);
+    if (status == STATUS_OK && strcmp(hash, expected) != 0) {
+        return error_set(error, STATUS_CONFLICT, "%s: the file changed while it was read", file);
+    }
+    return status;
+}
+
+enum status versions_add(struct store *store, struct models *models, const char *file,
+                         enum nn_precision precision, struct model_version *version,
+                         struct error *error)
+{
+    const struct model_loader *loader = models_loader(models);
+    struct model *model = NULL;
+    char sampler[LIMIT_ID_BYTES];
+    TRY(loader->open(file, precision, &model, error));
+    const struct model_config *config = loader->config(model);
+    loader->sampler(model, CONDITIONING_AGENTS, sampler);
+    snprintf(version->hash, sizeof version->hash, "%s", loader->hash(model));
+    snprintf(version->precision, sizeof version->precision, "%s", nn_precision_names[precision]);
+    const char *slash = strchr(sampler, '/');
+    snprintf(version->sampler, sizeof version->sampler, "%s", slash != NULL ? slash + 1 : sampler);
+    version->tier = config->tier;
+    version->agents_ticks = config->horizon_ticks[CONDITIONING_AGENTS];
+    version->map_ticks = config->horizon_ticks[CONDITIONING_MAP];
+    version->none_ticks = config->horizon_ticks[CONDITIONING_NONE];
+    loader->close(model);
+    TRY(put_weights(store, file, version->hash, error));
+    TRY(put_health(store, file, version->health_hash, error));
+    return store->ops->model_add(store, version, error);
+}

@@ -1,0 +1,37 @@
+/*
+ * Versions: models that a store keeps, as the processes around it use them. Who submits asks which
+ * version answers for a tier; who works brings by hash what its jobs name, and keeps it.
+ *
+ * Kept are files in $SWERVE_MODEL_CACHE, else $XDG_CACHE_HOME/swerve/models, else
+ * ~/.cache/swerve/models: HASH-PRECISION.safetensors with 32 digits of the hash, and the health
+ * bounds beside it. What a file holds is checked against its hash whenever it is opened, so the
+ * folder may be shared, and be emptied at any time.
+ */
+#ifndef SWERVE_WORKER_VERSIONS_VERSIONS_H
+#define SWERVE_WORKER_VERSIONS_VERSIONS_H
+
+#include "store/api/store.h"
+#include "worker/models/models.h"
+
+/* The version of this name. NOT_FOUND. */
+enum status versions_named(struct store *store, const char *name, struct model_version *out,
+                           struct error *error);
+/* The version in this state of a tier's pointer (MODEL_PROMOTED, MODEL_CANARY); *found: there is
+ * one. */
+enum status versions_pointed(struct store *store, enum tier tier, enum model_state state,
+                             struct model_version *out, bool *found, struct error *error);
+
+/* What the store points to answers for its tier from now on; its files are here on return. Tiers
+ * without a promoted version stay with the directory of `models`. */
+enum status versions_point(struct store *store, struct models *models, struct error *error);
+
+/* From now on `models` brings what it lacks from the store, which is borrowed. */
+enum status versions_fetch_from(struct store *store, struct models *models, struct error *error);
+
+/* Reads a model's file here, its health bounds beside it, puts both into the store and adds the
+ * version. Of *version the caller sets name, parents and data_note. */
+enum status versions_add(struct store *store, struct models *models, const char *file,
+                         enum nn_precision precision, struct model_version *version,
+                         struct error *error);
+
+#endif
