@@ -106,8 +106,8 @@ static void wrong_policies_are_refused(void)
 int main(void)
 {
     snprintf(path, sizeof path, "/tmp/swerve-audit-%d.json", (int)getpid());
-    int failed = TEST_RUN(TEST(the_share_is_the_rate),
-                          TEST(the_highest_rate_counts), TEST(wrong_policies_are_refused));
+    int failed = TEST_RUN(TEST(the_share_is_the_rate), TEST(the_highest_rate_counts),
+                          TEST(wrong_policies_are_refused));
     unlink(path);
     return failed;
 }
