@@ -17,6 +17,7 @@ CREATE TABLE models (
     added_s INTEGER NOT NULL, -- wall clock, for people
     state INTEGER NOT NULL CHECK (state BETWEEN 0 AND 4),
     canary_percent INTEGER NOT NULL CHECK (canary_percent BETWEEN 0 AND 100),
+    digest BLOB NOT NULL, -- SHA-256 over what never changes
     UNIQUE (hash, precision)
 ) STRICT;
 
@@ -40,7 +41,8 @@ CREATE TABLE model_events (
     report_hash TEXT NOT NULL, -- artifact; '': none
     actor TEXT NOT NULL,
     evidence TEXT NOT NULL,
-    at_s INTEGER NOT NULL
+    at_s INTEGER NOT NULL,
+    digest BLOB NOT NULL -- SHA-256 over the event
 ) STRICT;
 
 CREATE INDEX model_events_by_model ON model_events (model, id);

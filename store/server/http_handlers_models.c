@@ -13,7 +13,7 @@ static enum status check_name(const struct http_exchange *exchange, const char *
     TRY(http_id_check("model", exchange->ids[0], LIMIT_ID_BYTES, error));
     return strcmp(exchange->ids[0], name) == 0
                ? STATUS_OK
-               : error_set(error, STATUS_BAD_INPUT,
+               : error_set(error, STATUS_CONFLICT,
                            "model: the path names \"%.64s\", the body \"%s\"", exchange->ids[0],
                            name);
 }

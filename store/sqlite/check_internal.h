@@ -40,6 +40,7 @@ enum status check_integrity(struct check *check, struct error *error);
 enum status check_queries(struct check *check, struct error *error);
 enum status check_outcomes(struct check *check, struct error *error);
 enum status check_money(struct check *check, struct error *error);
+enum status check_models(struct check *check, struct error *error);
 enum status check_scenarios(struct check *check, struct error *error);
 
 /* The artifacts that rows refer to. */

@@ -384,3 +384,48 @@ enum status check_scenarios(struct check *check, struct error *error)
     enum status status = query_end(&query, &why);
     return check_statement(check, "scenarios", status, &why, error);
 }
+
+/* ---- models ---- */
+
+static bool said_digest(struct query *query, int column, const struct digest *digest)
+{
+    size_t bytes = 0;
+    const void *said = query_column_blob(query, column, &bytes);
+
+    return bytes == sizeof digest->bytes && memcmp(said, digest->bytes, bytes) == 0;
+}
+
+enum status check_models(struct check *check, struct error *error)
+{
+    struct error why;
+    struct digest digest;
+    char place[64];
+    struct query models = query_begin(check->db, STATEMENT_CHECK_MODELS);
+
+    while (query_row(&models)) {
+        struct model_version version = {.name = ""};
+        int column = record_read(&models, 0, &model_version_fields, &version);
+        digest_model(&version, &digest);
+        if (!said_digest(&models, column, &digest)) {
+            snprintf(place, sizeof place, "model %" PRId64, query_column_int(&models, column + 1));
+            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
+        }
+    }
+    enum status status = query_end(&models, &why);
+    status = check_statement(check, "models", status, &why, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query events = query_begin(check->db, STATEMENT_CHECK_MODEL_EVENTS);
+    while (query_row(&events)) {
+        struct model_event event = {.id = 0};
+        int column = record_read(&events, 0, &model_event_fields, &event);
+        digest_model_event(&event, &digest);
+        if (!said_digest(&events, column, &digest)) {
+            snprintf(place, sizeof place, "event %" PRId64 " of models", event.id);
+            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
+        }
+    }
+    status = query_end(&events, &why);
+    return check_statement(check, "events of models", status, &why, error);
+}

@@ -115,6 +115,31 @@ void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, 
     sha256_final(&hash, out->bytes);
 }
 
+void digest_model(const struct model_version *version, struct digest *out)
+{
+    struct model_version kept = *version;
+    struct sha256 hash;
+
+    kept.state = MODEL_CANDIDATE; /* what its events say */
+    kept.canary_percent = 0;
+    sha256_init(&hash);
+    for (size_t i = 0; i < model_version_fields.count; i++) {
+        add_field(&hash, &model_version_fields.fields[i], &kept);
+    }
+    sha256_final(&hash, out->bytes);
+}
+
+void digest_model_event(const struct model_event *event, struct digest *out)
+{
+    struct sha256 hash;
+
+    sha256_init(&hash);
+    for (size_t i = 0; i < model_event_fields.count; i++) {
+        add_field(&hash, &model_event_fields.fields[i], event);
+    }
+    sha256_final(&hash, out->bytes);
+}
+
 void digest_add(struct digest *suite, const struct digest *part)
 {
     unsigned carry = 0;

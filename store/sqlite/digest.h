@@ -19,6 +19,7 @@
 #include "base/sha256.h"
 #include "schemas/job.h"
 #include "schemas/outcome.h"
+#include "store/api/models.h"
 
 #include <stdint.h>
 
@@ -29,6 +30,10 @@ struct digest {
 /* The outcome as it is read back under its own job, whose spec is `spec`. Its id, and what the
  * store derives from other rows (parent_job_id, audit_of), are not part of it. */
 void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out);
+
+/* A version of a model but for where it is in its life, and an event with its id. */
+void digest_model(const struct model_version *version, struct digest *out);
+void digest_model_event(const struct model_event *event, struct digest *out);
 
 /* Adds an outcome to a suite's digest, which begins as zeros. */
 void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id);

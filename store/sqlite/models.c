@@ -83,7 +83,7 @@ static enum status check_version(const struct model_version *version, struct err
     const char *slash = strrchr(version->sampler, '/');
     if (slash == NULL || strcmp(slash + 1, version->precision) != 0 ||
         (version->tier != TIER_STUDENT && version->tier != TIER_TEACHER)) {
-        return error_set(error, STATUS_BAD_INPUT,
+        return error_set(error, STATUS_CONFLICT,
                          "model \"%s\": expected tier student or teacher and a sampler like "
                          "euler2/%s, found \"%s\"",
                          version->name, version->precision, version->sampler);
@@ -106,12 +106,22 @@ static bool same_version(const struct model_version *a, const struct model_versi
            strcmp(a->parents, b->parents) == 0 && strcmp(a->data_note, b->data_note) == 0;
 }
 
-static enum status add_event(struct sqlite_db *db, int64_t model, const struct model_event *event,
-                             int64_t *id, struct error *error)
+/* Stores the event under the next id, which it gets. */
+static enum status add_event(struct sqlite_db *db, const struct found_version *model,
+                             struct model_event *event, struct error *error)
 {
-    struct query query = query_begin(db, STATEMENT_MODEL_EVENT_ADD);
+    struct digest digest;
+    struct query next = query_begin(db, STATEMENT_MODEL_EVENT_NEXT);
 
-    query_int(&query, model);
+    if (query_row(&next)) {
+        event->id = query_column_int(&next, 0);
+    }
+    TRY(query_end(&next, error));
+    memcpy(event->model, model->version.name, sizeof event->model);
+    digest_model_event(event, &digest);
+    struct query query = query_begin(db, STATEMENT_MODEL_EVENT_ADD);
+    query_int(&query, event->id);
+    query_int(&query, model->id);
     query_int(&query, (int64_t)event->kind);
     query_int(&query, (int64_t)event->from_state);
     query_int(&query, (int64_t)event->to_state);
@@ -125,16 +135,19 @@ static enum status add_event(struct sqlite_db *db, int64_t model, const struct m
     query_text(&query, event->actor);
     query_text(&query, event->evidence);
     query_int(&query, event->at_s);
-    TRY(query_run(&query, error));
-    *id = sqlite_db_last_id(db);
-    return STATUS_OK;
+    query_blob(&query, digest.bytes, sizeof digest.bytes);
+    return query_run(&query, error);
 }
 
 static enum status insert_version(struct sqlite_db *db, const struct model_version *version,
                                   int64_t now_s, struct error *error)
 {
+    struct digest digest;
+    struct model_version kept = *version;
     struct query query = query_begin(db, STATEMENT_MODEL_INSERT);
 
+    kept.added_s = now_s;
+    digest_model(&kept, &digest);
     query_text(&query, version->name);
     query_text(&query, version->hash);
     query_text(&query, version->health_hash);
@@ -147,6 +160,7 @@ static enum status insert_version(struct sqlite_db *db, const struct model_versi
     query_text(&query, version->parents);
     query_text(&query, version->data_note);
     query_int(&query, now_s);
+    query_blob(&query, digest.bytes, sizeof digest.bytes);
     return query_run(&query, error);
 }
 
@@ -174,7 +188,7 @@ static enum status add_op(struct sqlite_db *db, void *context, struct error *err
                          "precision %s too",
                          version->name, version->precision);
     }
-    return add_event(db, known.id, &event, &event.id, error);
+    return add_event(db, &known, &event, error);
 }
 
 static enum status need_artifact(struct sqlite_store *store, const struct model_version *version,
@@ -343,11 +357,13 @@ static enum status check_event(const struct model_event *event, struct error *er
     bool canary = event->kind == MODEL_MOVED && event->to_state == MODEL_CANARY;
     if ((event->kind != MODEL_MOVED && event->kind != MODEL_EVALUATED) ||
         (unsigned)event->to_state >= MODEL_STATE_COUNT || event->expires_s < 0 ||
-        (canary ? event->canary_percent < 1 || event->canary_percent > 100
-                : event->canary_percent != 0)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "model \"%s\": expected a move or an evaluation, with 1 to 100 percent "
-                         "for a canary and none else",
+        event->canary_percent < 0 || event->canary_percent > 100) {
+        return error_set(error, STATUS_BAD_INPUT, "model \"%s\": expected a move or an evaluation",
+                         event->model);
+    }
+    if (canary != (event->canary_percent != 0)) {
+        return error_set(error, STATUS_CONFLICT,
+                         "model \"%s\": a canary has a share of 1 to 100 percent, others none",
                          event->model);
     }
     return STATUS_OK;
@@ -432,7 +448,7 @@ static enum status clear_place(const struct event_call *call, struct sqlite_db *
         memcpy(retired.actor, event->actor, sizeof retired.actor);
         memcpy(retired.against, event->model, sizeof retired.against);
         TRY(set_state(db, pointers.promoted.id, MODEL_RETIRED, 0, error));
-        TRY(add_event(db, pointers.promoted.id, &retired, &retired.id, error));
+        TRY(add_event(db, &pointers.promoted, &retired, error));
     }
     return STATUS_OK;
 }
@@ -462,7 +478,7 @@ static enum status move_model(struct event_call *call, struct sqlite_db *db,
         TRY(move_followers(db, model->version.tier, call->followers, &call->done.jobs_moved,
                            error));
     }
-    return add_event(db, model->id, &call->done, &call->done.id, error);
+    return add_event(db, model, &call->done, error);
 }
 
 static enum status event_op(struct sqlite_db *db, void *context, struct error *error)
@@ -483,7 +499,7 @@ static enum status event_op(struct sqlite_db *db, void *context, struct error *e
     }
     call->done.to_state = model.version.state;
     call->done.forced = false;
-    return add_event(db, model.id, &call->done, &call->done.id, error);
+    return add_event(db, &model, &call->done, error);
 }
 
 enum status models_event(struct store *base, const struct model_event *event,

@@ -376,8 +376,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_MODEL_FIND] = "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.name = ?1",
     [STATEMENT_MODEL_INSERT] =
         "INSERT INTO models (name, hash, health_hash, tier, precision, sampler, agents_ticks,"
-        " map_ticks, none_ticks, parents, data_note, added_s, state, canary_percent)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0)"
+        " map_ticks, none_ticks, parents, data_note, added_s, state, canary_percent, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0, ?13)"
         " ON CONFLICT (hash, precision) DO NOTHING",
     [STATEMENT_MODEL_SET] =
         "UPDATE models SET state = ?2, canary_percent = ?3 WHERE id = ?1",
@@ -388,9 +388,13 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " UNION ALL"
         " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 2",
     [STATEMENT_MODEL_EVENT_ADD] =
-        "INSERT INTO model_events (model, kind, from_state, to_state, canary_percent, forced,"
-        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+        "INSERT INTO model_events (id, model, kind, from_state, to_state, canary_percent, forced,"
+        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+    [STATEMENT_MODEL_EVENT_NEXT] = "SELECT COALESCE(MAX(id), 0) + 1 FROM model_events",
+    [STATEMENT_CHECK_MODELS] = "SELECT " MODEL_COLUMNS ", m.digest, m.id FROM models m",
+    [STATEMENT_CHECK_MODEL_EVENTS] =
+        "SELECT " MODEL_EVENT_COLUMNS ", e.digest FROM model_events e CROSS JOIN models m ON m.id = e.model",
     [STATEMENT_MODEL_EVENT_PAGE] =
         "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
         " WHERE e.id > ?1 ORDER BY e.id LIMIT ?2",

@@ -95,7 +95,7 @@ static void versions_do_not_change(void)
     strcpy(other.name, "twin");
     EXPECT_INT(store->ops->model_add(store, &other, &error), STATUS_CONFLICT);
     strcpy(other.precision, "int8");
-    EXPECT_INT(store->ops->model_add(store, &other, &error), STATUS_BAD_INPUT); /* its sampler */
+    EXPECT_INT(store->ops->model_add(store, &other, &error), STATUS_CONFLICT); /* its sampler */
     strcpy(other.sampler, "euler1/int8");
     EXPECT_OK(store->ops->model_add(store, &other, &error), error);
     strcpy(other.name, "../twin");
