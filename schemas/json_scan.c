@@ -142,12 +142,22 @@ static bool take_key(struct scan *scan, const char *name)
 
 bool json_scan_fields(struct scan *scan, const struct json_field_list *list, void *record)
 {
+    bool first = true;
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
-        if ((i > 0 && !scan_expect(scan, ',')) || !take_key(scan, field->name) ||
-            !take_field(scan, field, (char *)record + field->offset)) {
+        char *place = (char *)record + field->offset;
+        size_t before = scan->at;
+        bool there = (first || (scan->at < scan->bytes && scan_literal(scan, ","))) &&
+                     take_key(scan, field->name);
+        if (!there && field->optional) {
+            scan->at = before;
+            memset(place, 0, field->bytes);
+            continue;
+        }
+        if (!there || !take_field(scan, field, place)) {
             return false;
         }
+        first = false;
     }
     return true;
 }

@@ -499,6 +499,13 @@ static void leases_and_completions_are_scanned(void)
     EXPECT(scan_literal(&scan, "{") && json_scan_fields(&scan, &job_lease_field_list, &lease_out) &&
            scan_literal(&scan, "}") && scan.at == scan.bytes);
     EXPECT(memcmp(&lease, &lease_out, sizeof lease) == 0);
+    lease.spec.follows = true; /* which is left out where it is not so */
+    text.bytes = 0;
+    json_write_record(&text, &job_lease_field_list, &lease);
+    scan = scan_begin("message", "record", text.data, text.bytes, NULL);
+    EXPECT(scan_literal(&scan, "{") && json_scan_fields(&scan, &job_lease_field_list, &lease_out) &&
+           scan_literal(&scan, "}") && scan.at == scan.bytes);
+    EXPECT(memcmp(&lease, &lease_out, sizeof lease) == 0);
     for (uint32_t count = 0; count <= 3; count++) {
         completion.outcome_count = count;
         for (uint32_t i = 0; i < count; i++) {

@@ -487,7 +487,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 23);
+    EXPECT_INT(paths, 27);
     stack_stop(&stack);
 }
 
