@@ -402,10 +402,11 @@ static enum status check_fit(const struct event_call *call, struct sqlite_db *db
     if (fit || event->forced || (known && event->to_state == MODEL_PROMOTED)) {
         return STATUS_OK;
     }
-    return error_set(error, STATUS_MISMATCH,
-                     "model \"%s\": %s; force it, which is recorded, or evaluate it", event->model,
-                     evaluated ? "its last evaluation did not pass, or has expired"
-                               : "it was never evaluated");
+    return error_set(
+        error, STATUS_MISMATCH,
+        "model \"%s\": %s; evaluate it (swerve model evaluate), or force it, which is recorded",
+        event->model,
+        evaluated ? "its last evaluation did not pass, or has expired" : "it was never evaluated");
 }
 
 static enum status set_state(struct sqlite_db *db, int64_t model, enum model_state state,

@@ -88,6 +88,34 @@ the_one_before_comes_back() {
     code 0 "$swerve" model ls --store m.db
     says out "canary 50%"
 }
+the_gate_says_what_is_missing() {
+    code 1 "$swerve" model evaluate two --store m.db
+    says err "the store has no audited job of it"
+    echo '{"rate": 1}' >all.json
+    # A directory of its own: the store's pointers are not asked, the weights are those of "one".
+    code 0 "$swerve" run short.json --store g.db --workers 1 --world student --seeds 2 --audit all.json
+    code 0 "$swerve" model add "$student" --name one --store g.db
+    code 1 "$swerve" model evaluate one --store g.db --json
+    python3 - out <<'PY' || fail "$(cat out)"
+import json, sys
+report = json.load(open(sys.argv[1]))
+slices = {s["slice"]: s for s in report["slices"]}
+assert not report["passed"] and slices["all"]["result"] == "not shown", report
+assert slices["all"]["scenarios_needed"] == 35 and slices["all"]["agreement"] == 1, report
+PY
+    says err "all (not shown)"
+    code 1 "$swerve" model promote one --store g.db
+    says err "its last evaluation did not pass"
+    echo '{"format": "swerve-trust/1", "band": 0.01, "safety_critical_band": 0.01}' >bands.json
+    code 0 "$swerve" model evaluate one --policy bands.json --store g.db
+    says out "passed"
+    code 0 "$swerve" model promote one --store g.db
+    code 0 "$swerve" model show one --store g.db
+    says out "evaluated against nothing: passed"
+    code 0 "$swerve" check --store g.db
+    rm bands.json
+    code 3 "$swerve" model evaluate one --policy bands.json --store g.db
+}
 edits_are_noticed() {
     code 0 "$swerve" check --store m.db
     local table
@@ -97,12 +125,13 @@ edits_are_noticed() {
     done
 }
 
-echo 1..7 >&3
+echo 1..8 >&3
 t versions_are_added_once
 t nobody_answers_unseen
 t queued_jobs_go_along
 t workers_bring_what_they_lack
 t damaged_files_are_brought_again
 t the_one_before_comes_back
+t the_gate_says_what_is_missing
 t edits_are_noticed
 [ "$failed" = 0 ]

@@ -269,13 +269,18 @@ static enum status run_verb(struct model_command *model, const char *name, uint3
 int command_model(int argc, char **argv)
 {
     struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
-    struct model_store_command stored = {.percent = 5};
+    struct model_store_command stored = {.percent = 5, .days = 30};
     const struct cli_option rows[] = {
         {"--store", "URL", "versions of this store instead of the directory's (docs/models.md)",
          .text = &stored.url},
         {"--name", "NAME", "add to a store: its name there (the file's)", .text = &stored.as},
         {"--parents", "TEXT", "add to a store: what it was made from", .text = &stored.parents},
         {"--note", "TEXT", "add to a store: what it was trained on", .text = &stored.note},
+        {"--against", "NAME", "evaluate: the version that it is compared with (who is promoted)",
+         .text = &stored.against},
+        {"--policy", "FILE", "evaluate: bands that were declared before (docs/trust.md)",
+         .text = &stored.policy},
+        {"--days", "N", "evaluate: how long a pass counts (30)", .number = &stored.days},
         {"--share", "PERCENT", "canary: share of the tier's jobs, 1 to 100 (5)",
          .number = &stored.percent},
         {"--evidence", "TEXT", "moves in a store: why, kept with the event",
@@ -294,7 +299,8 @@ int command_model(int argc, char **argv)
         "model",
         "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]\n"
         "       swerve model ls|show NAME|add FILE|candidate NAME|shadow NAME|canary NAME|\n"
-        "                    promote NAME|retire NAME|rollback TIER --store URL [options]",
+        "                    promote NAME|retire NAME|rollback TIER|evaluate NAME --store URL "
+        "[options]",
         "World models: which there are and which answers for a tier.",
         rows,
         COUNT_OF(rows),

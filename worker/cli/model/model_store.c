@@ -3,6 +3,8 @@
  */
 #include "worker/cli/model/model_store.h"
 
+#include "worker/cli/model/model_evaluate.h"
+
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
@@ -265,6 +267,14 @@ static enum status run_verb(const struct model_store_command *command, struct st
         if (strcmp(verb, moves[i].name) == 0) {
             return move_version(command, store, command->name, moves[i].to, error);
         }
+    }
+    if (strcmp(verb, "evaluate") == 0) {
+        const struct model_evaluate_options options = {.name = command->name,
+                                                       .against = command->against,
+                                                       .policy = command->policy,
+                                                       .days = command->days,
+                                                       .json = command->json};
+        return model_evaluate(&options, store, error);
     }
     return strcmp(verb, "ls") == 0     ? list_versions(store, command->json, error)
            : strcmp(verb, "show") == 0 ? show_version(command, store, error)

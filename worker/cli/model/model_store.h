@@ -18,6 +18,9 @@ struct model_store_command {
     const char *parents;
     const char *note;
     const char *evidence;
+    const char *against; /* evaluate */
+    const char *policy;  /* likewise */
+    int64_t days;        /* likewise */
     int64_t percent;
     bool force;
     bool json;
