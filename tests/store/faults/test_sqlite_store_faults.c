@@ -6,7 +6,7 @@
  * again: what was acknowledged is there, what was not is there as a whole or not at all, every
  * invariant of the file holds, and the store goes on.
  *
- * SWERVE_TEST_LONG plays every N, otherwise some.
+ * SWERVE_TEST_LONG plays every N, otherwise some, and sanitizers fewer.
  */
 #include "store/api/store.h"
 #include "store/ownership/owner.h"
@@ -264,7 +264,7 @@ static bool play(const struct fault *fault, int64_t at, bool forever)
 /* Every call, or those of opening the file and then some, other ones for other faults. */
 static void play_all(const struct fault *fault)
 {
-    int64_t step = getenv("SWERVE_TEST_LONG") != NULL ? 1 : 13;
+    int64_t step = getenv("SWERVE_TEST_LONG") != NULL ? 1 : test_rounds(13, 61);
     int64_t plays = 0;
     int64_t calls = 0;
 

@@ -208,7 +208,7 @@ static bool play(const struct game *game, int64_t at, bool forever)
 
 static int64_t next(int64_t at)
 {
-    return at < FIRST_ONES ? at + 1 : at + step;
+    return at < test_rounds(FIRST_ONES, 4) ? at + 1 : at + step;
 }
 
 static void play_steps(const struct game *game, bool forever)
