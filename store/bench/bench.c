@@ -65,8 +65,8 @@ static enum status store_round(struct bench *bench, struct error *error)
 /* Of STATEMENT_SUITE_COUNT, but for the digest: id, two counts of jobs and rollouts, five sums. */
 enum {
     SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
-    READY_COLUMNS = 24,
-    HELD_COLUMNS = 35
+    READY_COLUMNS = 25,
+    HELD_COLUMNS = 36
 };
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)

@@ -120,7 +120,7 @@ edits_are_noticed() {
     code 0 "$swerve" check --store m.db
     local table
     for table in models model_events; do
-        code 0 python3 "$here/edit_store.py" "$swerve" m.db 5 4 $table
+        code 0 python3 "$here/edit_store.py" "$swerve" m.db 5 1 $table
         grep -q "^not noticed" out && fail "$(cat out)"
     done
 }
