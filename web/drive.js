@@ -61,6 +61,7 @@ const SwerveDrive = (() => {
       drivable: map.drivable.map(line),
       crosswalks: map.crosswalks.map(line),
       surfaces: map.surfaces.map(line),
+      signals: map.signals || [],
       goal: document.ego.goal || null,
       goalArea: document.ego.goal_area ? line(document.ego.goal_area) : null,
       rollouts: document.rollouts,
@@ -243,6 +244,16 @@ const SwerveDrive = (() => {
     }).sort((a, b) => a.tick - b.tick);
   };
 
+  // What each signal shows at a tick, "" where it is not known.
+  const lightsAt = (track, at) => {
+    if (track.drive.signals.length === 0) return [];
+    const chain = lineage(track.drive, track.rollout);
+    const link = chain.find(({ end }) => at < end) || chain[chain.length - 1];
+    const signals = (link && link.one.signals) || [];
+    return track.drive.signals.map((_, i) => (signals[i] || [])
+      .reduce((shown, [tick, light]) => (tick <= at ? light : shown), ""));
+  };
+
   // One rollout from tick 0 on.
   const trackOf = (drive, rollout) => {
     const chain = lineage(drive, rollout);
@@ -283,5 +294,5 @@ const SwerveDrive = (() => {
     drive.rollouts.find((one) => one.outcome === outcome) || drive.rollouts.find((one) => one.branch === "") ||
     drive.rollouts[0];
 
-  return { read, trackOf, find, gap, box, timeToTouch, unpack, plain };
+  return { read, trackOf, lightsAt, find, gap, box, timeToTouch, unpack, plain };
 })();

@@ -120,6 +120,18 @@ const SwerveScene = (() => {
     }
   };
 
+  const LIGHTS = { red: "#d02121", red_yellow: "#d86b10", yellow: "#e6b000", green: "#1a9a4a", off: "#60666c" };
+
+  // Stop lines, as their lights tell the traffic before them.
+  const drawSignals = (context, drive, lights, view) => {
+    context.lineWidth = Math.max(0.8, 3 / view.scale);
+    drive.signals.forEach((signal, i) => {
+      if (!LIGHTS[lights[i]]) return;
+      context.strokeStyle = LIGHTS[lights[i]];
+      for (const [x1, y1, x2, y2] of signal.lines) context.stroke(pathOf([[x1, y1], [x2, y2]]));
+    });
+  };
+
   const drawGoal = (context, drive, view, colours) => {
     context.strokeStyle = colours.goal;
     context.lineWidth = 2 / view.scale;
@@ -201,6 +213,7 @@ const SwerveScene = (() => {
     context.lineJoin = "round";
     drawMap(context, scene, view, reach, colours);
     drawGoal(context, scene.drive, view, colours);
+    drawSignals(context, scene.drive, SwerveDrive.lightsAt(tracks[0], Math.floor(at)), view);
     if (tracks[1]) drawTrack(context, tracks[1], at, view, colours, true);
     drawTrack(context, tracks[0], at, view, colours, false);
     return view;

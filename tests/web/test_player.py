@@ -20,7 +20,7 @@ import browser
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 HOSTILE = "<img src=x onerror=\"document.title='hurt'\">"
-SUITE = {"id": "pages", "scenarios": [{"file": "hit.json"}, {"file": "bend.json"}]}
+SUITE = {"id": "pages", "scenarios": [{"file": "hit.json"}, {"file": "bend.json"}, {"file": "lights.json"}]}
 ROAD = {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}
 SCENARIOS = {
     "hit": {"id": "hit", "title": HOSTILE, "map": ROAD,
@@ -34,7 +34,14 @@ SCENARIOS = {
                                 "speed_limit_mps": 15}]},
              "ego": {"pose": {"lane": "a", "s_m": 10}, "speed_mps": 8, "route": ["a"]},
              "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "a", "s_m": 40}, "speed_mps": 9,
-                         "behaviour": "idm"}]}}
+                         "behaviour": "idm"}]},
+    "lights": {"id": "lights", "title": "red, then green", "horizon_s": 4,
+               "map": {"lanes": [{"id": "in", "centre_line": [[0, 0], [60, 0]], "width_m": 3.5, "successors": ["out"]},
+                                 {"id": "out", "centre_line": [[60, 0], [400, 0]], "width_m": 3.5}],
+                       "signals": [{"id": "s", "lanes": ["in"], "repeats": False,
+                                    "phases": [{"light": "red", "duration_s": 2}, {"light": "green", "duration_s": 9}]}]},
+               "ego": {"pose": {"lane": "in", "s_m": 30}, "speed_mps": 4, "route": ["in", "out"]},
+               "agents": [{"id": "parked", "kind": "car", "pose": {"lane": "out", "s_m": 80}, "behaviour": "static"}]}}
 
 
 class Stage:
@@ -170,6 +177,21 @@ def the_picture_changes_with_time(stage):
     assert page.evaluate(picture) == before
 
 
+def stop_lines_have_the_colours_of_their_lights(stage):
+    page = stage.open(stage.outcome("lights"))
+    count = """((r, g, b) => {
+      const canvas = document.querySelector('.p-scene');
+      const data = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;
+      let found = 0;
+      for (let i = 0; i < data.length; i += 4) found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
+      return found;
+    })"""
+    red, green = count + "(0xd0, 0x21, 0x21)", count + "(0x1a, 0x9a, 0x4a)"
+    assert page.evaluate(red) > 20 and page.evaluate(green) == 0, (page.evaluate(red), page.evaluate(green))
+    page.key("End")
+    assert page.evaluate(red) == 0 and page.evaluate(green) > 20, (page.evaluate(red), page.evaluate(green))
+
+
 def two_rollouts_lie_over_one_another(stage):
     page = stage.open(stage.outcome("hit", "brake"))
     page.wait("document.querySelectorAll('.p-readings tr:first-child td').length === 2")
@@ -251,5 +273,5 @@ def a_server_plays_to_those_with_a_token(stage):
 
 browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_plays_with_the_figures_of_its_outcome,
                keys_and_scrubbing_move_one_time, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
-               two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
+               stop_lines_have_the_colours_of_their_lights, two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
                figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)

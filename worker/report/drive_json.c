@@ -6,6 +6,7 @@
  * added (order 1), or how that changed (order 2). A parked car is one number.
  */
 #include "worker/report/drive_json.h"
+#include "worker/report/drive_signals.h"
 
 #include "base/base64.h"
 #include "base/check.h"
@@ -165,7 +166,9 @@ static void put_map(struct writer *writer, const struct map *map)
         put_points(writer, surface->area.points, surface->area.point_count);
         put(writer, "}");
     }
-    put(writer, "]}");
+    put(writer, "]");
+    drive_signals_map(writer->text, map);
+    put(writer, "}");
 }
 
 static void put_ego(struct writer *writer, const struct ego *ego)
@@ -472,25 +475,6 @@ static const struct outcome *outcome_of(const struct writer *writer, int32_t rol
     return NULL;
 }
 
-static void put_interventions(struct writer *writer, const char *branch_id)
-{
-    const struct scenario *scenario = &writer->drive->document->scenario;
-    const char *comma = "";
-    put(writer, ",\"interventions\":[");
-    for (uint32_t b = 0; b < scenario->branch_count; b++) {
-        const struct branch *branch = &scenario->branches[b];
-        for (uint32_t i = 0; strcmp(branch->id, branch_id) == 0 && i < branch->intervention_count;
-             i++) {
-            put_format(writer, "%s{\"tick\":%u,\"kind\":\"%s\",\"agent\":%d}", comma,
-                       branch->interventions[i].tick,
-                       intervention_names[branch->interventions[i].kind],
-                       branch->interventions[i].agent);
-            comma = ",";
-        }
-    }
-    put(writer, "]");
-}
-
 static void put_outcome(struct writer *writer, const struct outcome *outcome)
 {
     const struct metrics *m = &outcome->metrics;
@@ -536,7 +520,7 @@ static void put_rollout(struct writer *writer, int32_t rollout)
     put_format(writer, "{\"rollout\":%d,\"parent\":%d,\"first_tick\":%u,\"ticks\":%u,", rollout,
                header->parent, header->first_tick, header->tick_count);
     put_text(writer, "branch", branch_id);
-    put_interventions(writer, branch_id);
+    drive_interventions(writer->text, &writer->drive->document->scenario, branch_id);
     if (outcome != NULL) {
         put_outcome(writer, outcome);
     }
@@ -544,6 +528,8 @@ static void put_rollout(struct writer *writer, int32_t rollout)
     put_runs(writer, rollout, "guardian", offsetof(struct trace_tick, guardian));
     put_runs(writer, rollout, "sensors_dark", offsetof(struct trace_tick, sensors_dark));
     put_conditions(writer, rollout);
+    drive_signals_rollout(writer->text, &writer->drive->document->scenario, branch_id,
+                          header->first_tick, header->tick_count);
     put(writer, ",\"agents\":[");
     for (uint32_t a = 0; a < reader->header.agent_count; a++) {
         put_agent(writer, rollout, a, &any);

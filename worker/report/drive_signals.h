@@ -1,0 +1,26 @@
+/*
+ * What the document of a drive (docs/player.md) has of the scenario's programme: traffic lights,
+ * where they hold traffic and what they showed, and what branches change. Traces do not keep the
+ * lights; they follow from phases and branches.
+ */
+#ifndef SWERVE_WORKER_REPORT_DRIVE_SIGNALS_H
+#define SWERVE_WORKER_REPORT_DRIVE_SIGNALS_H
+
+#include "schemas/json_scan.h"
+#include "schemas/scenario.h"
+
+#include <stdint.h>
+
+/* `,"signals":[{"lines":[[x1,y1,x2,y2],..]},..]`: stop lines in metres, of each signal. */
+void drive_signals_map(struct json_text *text, const struct map *map);
+
+/* `,"signals":[[[tick,"red"],..],..]`: for each signal its light at the first of `count` ticks, and
+ * where it changes. */
+void drive_signals_rollout(struct json_text *text, const struct scenario *scenario,
+                           const char *branch_id, uint32_t first_tick, uint32_t count);
+
+/* `,"interventions":[{"tick":..,"kind":..,"agent":..},..]` of the branch. */
+void drive_interventions(struct json_text *text, const struct scenario *scenario,
+                         const char *branch_id);
+
+#endif
