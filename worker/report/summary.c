@@ -496,6 +496,7 @@ json_t *summary_json(const struct summary *summary)
     json_object_set_new(json, "guardian_interventions",
                         json_integer((json_int_t)summary->interventions));
     json_object_set_new(json, "invalid_checks", summary_invalid_json(summary));
+    json_object_set_new(json, "field", summary_field_json(summary));
     json_object_set_new(json, "guardian", guardian_json(summary));
     json_object_set_new(json, "dead_jobs",
                         json_integer((json_int_t)summary->status.jobs[JOB_DEAD]));

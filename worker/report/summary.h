@@ -131,6 +131,12 @@ int64_t summary_invalid_mains(const struct summary *summary);
 void summary_print_invalid(const struct summary *summary, FILE *stream);
 json_t *summary_invalid_json(const struct summary *summary);
 
+/* ---- summary_field.c ---- */
+
+/* Of each tier: nuPlan's score, NAVSIM's PDM score, collisions per 1,000 km. */
+json_t *summary_field_json(const struct summary *summary);
+void summary_print_field(const struct summary *summary, FILE *stream);
+
 /* ---- summary_rates.c ---- */
 
 /* A main line that has a result. */

@@ -284,6 +284,7 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_tiers(summary, stream);
     print_flags(summary, stream);
     summary_print_invalid(summary, stream);
+    summary_print_field(summary, stream);
     print_audit(summary, stream);
     print_notes(summary, stream);
     char saved[SUMMARY_MONEY_BYTES];

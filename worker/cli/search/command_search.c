@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHARE_MIN = 10, BUDGET_MAX = 100000, RESOLUTION_MAX = 100000 };
+enum { SHARE_MIN = 10, BUDGET_MAX = 10000, RESOLUTION_MAX = 100000 };
 
 static atomic_int interrupted; /* the signal's number; 0: none */
 

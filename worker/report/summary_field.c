@@ -1,0 +1,99 @@
+/*
+ * What the field compares planners by: collisions per thousand kilometres, nuPlan's closed-loop
+ * score and NAVSIM's PDM score, over the main lines of each tier that have a result.
+ *
+ * Scenarios are chosen to be hard, so a rate per distance is one of this suite, to compare planners
+ * on it; what happens on roads is a question of exposures (docs/risk.md).
+ */
+#include "base/text.h"
+#include "base/units.h"
+#include "worker/report/summary.h"
+#include "worker/score/field/field.h"
+
+#include <math.h>
+
+struct field_row {
+    int64_t drives;
+    int64_t collisions; /* agents touched */
+    int64_t at_fault;   /* drives with a contact that was ego's fault */
+    double metres;
+    double score; /* sums */
+    double pdms;
+    int64_t scored;
+};
+
+static void add(struct field_row *row, const struct metrics *metrics)
+{
+    double pdms = field_pdms_of(metrics);
+    row->drives++;
+    row->collisions += metrics->collision_count;
+    row->at_fault += metrics->at_fault;
+    row->metres += isfinite(metrics->distance_m) ? metrics->distance_m : 0.0;
+    if (isfinite(pdms) && isfinite(metrics->score)) {
+        row->score += metrics->score;
+        row->pdms += pdms;
+        row->scored++;
+    }
+}
+
+static void count_rows(const struct summary *summary, struct field_row rows[TIER_COUNT])
+{
+    for (int t = 0; t < TIER_COUNT; t++) {
+        rows[t] = (struct field_row){.drives = 0};
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (summary_is_sample(outcome) && outcome->verdict != VERDICT_PLANNER_ERROR) {
+            add(&rows[outcome->tier], &outcome->metrics);
+        }
+    }
+}
+
+static double per_1000_km(int64_t count, double metres)
+{
+    return metres > 0.0 ? (double)count / (metres / 1e6) : NAN;
+}
+
+static json_t *number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *summary_field_json(const struct summary *summary)
+{
+    struct field_row rows[TIER_COUNT];
+    json_t *json = json_object();
+    count_rows(summary, rows);
+    for (int t = 0; t < TIER_COUNT; t++) {
+        const struct field_row *row = &rows[t];
+        double scored = row->scored > 0 ? (double)row->scored : NAN;
+        if (row->drives > 0) {
+            json_object_set_new(
+                json, tier_names[t],
+                json_pack("{s:I, s:f, s:o, s:o, s:o, s:o}", "drives", (json_int_t)row->drives, "km",
+                          row->metres / 1e3, "collisions_per_1000_km",
+                          number(per_1000_km(row->collisions, row->metres)),
+                          "at_fault_drives_per_1000_km",
+                          number(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
+                          number(row->score / scored), "pdms", number(row->pdms / scored)));
+        }
+    }
+    return json;
+}
+
+void summary_print_field(const struct summary *summary, FILE *stream)
+{
+    struct field_row rows[TIER_COUNT];
+    count_rows(summary, rows);
+    for (int t = 0; t < TIER_COUNT; t++) {
+        const struct field_row *row = &rows[t];
+        if (row->drives > 0 && row->metres > 0.0 && row->scored > 0) {
+            text_print(stream,
+                       "%s: nuPlan score %.3f, PDMS %.3f, %.0f collisions per 1,000 km of these "
+                       "scenarios (%.0f drives at fault)\n",
+                       tier_names[t], row->score / (double)row->scored,
+                       row->pdms / (double)row->scored, per_1000_km(row->collisions, row->metres),
+                       per_1000_km(row->at_fault, row->metres));
+        }
+    }
+}

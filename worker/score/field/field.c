@@ -1,0 +1,103 @@
+/*
+ * Scores of the field: composition and two stages. See field.h.
+ */
+#include "worker/score/field/field.h"
+
+#include "base/dmath.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define PROGRESS_MIN_M 5.0
+#define STAGE_VARIANCE_M2 0.1
+#define NOTHING 1e-8 /* numpy.isclose(x, 0) */
+
+double field_pdms(const struct field_parts *parts)
+{
+    double weighted = 5.0 * parts->progress + 5.0 * parts->ttc + 2.0 * parts->history_comfort;
+    return parts->no_at_fault_collision * parts->drivable_area * weighted / 12.0;
+}
+
+double field_pdms_of(const struct metrics *metrics)
+{
+    const struct field_parts parts = {
+        .no_at_fault_collision = metrics->no_at_fault_collision,
+        .drivable_area = metrics->drivable_area,
+        .progress = metrics->progress,
+        .ttc = metrics->ttc,
+        .history_comfort = metrics->comfort,
+    };
+    return field_pdms(&parts);
+}
+
+double field_epdms(const struct field_parts *parts)
+{
+    double product = parts->no_at_fault_collision * parts->drivable_area *
+                     parts->driving_direction * parts->traffic_light;
+    double weighted = 5.0 * parts->progress + 5.0 * parts->ttc + 2.0 * parts->lane_keeping +
+                      2.0 * parts->history_comfort;
+    return isnan(parts->extended_comfort)
+               ? product * weighted / 14.0
+               : product * (weighted + 2.0 * parts->extended_comfort) / 16.0;
+}
+
+void field_forgive(struct field_parts *parts, const struct field_parts *human)
+{
+    const struct {
+        double *ours;
+        double theirs;
+    } rows[] = {
+        {&parts->no_at_fault_collision, human->no_at_fault_collision},
+        {&parts->drivable_area, human->drivable_area},
+        {&parts->driving_direction, human->driving_direction},
+        {&parts->traffic_light, human->traffic_light},
+        {&parts->progress, human->progress},
+        {&parts->ttc, human->ttc},
+        {&parts->lane_keeping, human->lane_keeping},
+        {&parts->history_comfort, human->history_comfort},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].theirs == 0.0) {
+            *rows[i].ours = 1.0;
+        }
+    }
+}
+
+void field_normalise_progress(const double *progress_m, const double *product, uint32_t count,
+                              double *out)
+{
+    double most = -INFINITY;
+    for (uint32_t i = 0; i < count; i++) {
+        most = fmax(most, progress_m[i] * product[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        out[i] = most > PROGRESS_MIN_M ? dmath_clamp(progress_m[i] / most, 0.0, 1.0) : 1.0;
+    }
+}
+
+void field_stage_weights(double end_x_m, double end_y_m, const double *x_m, const double *y_m,
+                         uint32_t count, double *weights)
+{
+    double sum = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        double x = end_x_m - x_m[i];
+        double y = end_y_m - y_m[i];
+        weights[i] = dmath_exp(-(x * x + y * y) / (2.0 * STAGE_VARIANCE_M2));
+        sum += weights[i];
+    }
+    bool none = isnan(sum) || sum <= NOTHING;
+    for (uint32_t i = 0; i < count; i++) {
+        weights[i] = none ? 1.0 / count : weights[i] / sum;
+    }
+}
+
+double field_two_stage(double first, const double *second, const double *weights, uint32_t count)
+{
+    double sum = 0.0;
+    double total = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += weights[i] * second[i];
+        total += weights[i];
+    }
+    return total > 0.0 ? first * sum / total : NAN;
+}

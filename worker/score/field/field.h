@@ -1,0 +1,97 @@
+/*
+ * Field: the scores that others publish, from subscores or from signals, by their definitions. Pure
+ * functions over plain arrays, each checked against the original code on the same arrays
+ * (tests/worker/score/test_field.c).
+ *
+ * Sources: [N] NAVSIM v1, Dauner et al., NeurIPS 2024, section 3: PDMS. [E] navsim 2.1.2: EPDMS,
+ * pdm_scorer.py, pdm_comfort_metrics.py, scene_aggregator.py, run_pdm_score.py (two stages, Cao et
+ * al., "Pseudo-Simulation for Autonomous Driving", CoRL 2025).
+ */
+#ifndef SWERVE_WORKER_SCORE_FIELD_FIELD_H
+#define SWERVE_WORKER_SCORE_FIELD_FIELD_H
+
+#include "schemas/outcome.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Subscores, 0 to 1. */
+struct field_parts {
+    double no_at_fault_collision;
+    double drivable_area;
+    double driving_direction;
+    double traffic_light;
+    double progress;
+    double ttc;
+    double lane_keeping;
+    double history_comfort;
+    double extended_comfort; /* NAN: there is no earlier frame to compare with */
+};
+enum { FIELD_PARTS = 9 };
+
+/* [N]: collision * area * (5 progress + 5 ttc + 2 comfort) / 12. */
+double field_pdms(const struct field_parts *parts);
+
+/* The same of an outcome of ours, whose subscores stand for the whole drive instead of 4 s and
+ * whose progress is measured against what was expected of it; NAN where one of them is. */
+double field_pdms_of(const struct metrics *metrics);
+
+/* [E]: collision * area * direction * light * (5 progress + 5 ttc + 2 lane keeping + 2 history
+ * comfort + 2 extended comfort) / 16; without the last term / 14 where it is NAN. */
+double field_epdms(const struct field_parts *parts);
+
+/* [E]: what the human driver fails as well is not counted: zeros of `human` become ones. */
+void field_forgive(struct field_parts *parts, const struct field_parts *human);
+
+/* [E]: progress of proposals over the largest one whose product of multipliers counts it, 1 where
+ * that is at most 5 m. out[count] may be `progress_m`. */
+void field_normalise_progress(const double *progress_m, const double *product, uint32_t count,
+                              double *out);
+
+/* ---- signals ---- */
+
+enum { FIELD_SAMPLES_MAX = 256 };
+
+/* A drive or a plan, step_s apart, count 4..FIELD_SAMPLES_MAX. Accelerations along and across at
+ * the box's centre, their length at the rear axle. */
+struct field_signals {
+    uint32_t count;
+    double step_s;
+    const double *along_mps2;
+    const double *across_mps2;
+    const double *length_mps2;
+    const double *heading_rad;
+};
+
+/* [E]: nuPlan's six bounds, signals rounded to 8 decimals: along, across, jerk, jerk along, yaw
+ * acceleration, yaw rate, in this order. */
+enum { FIELD_COMFORTS = 6 };
+void field_comfort(const struct field_signals *signals, bool within[FIELD_COMFORTS]);
+
+/* [E]: root mean squares of what two plans for the same instants differ by: acceleration, jerk,
+ * yaw rate, yaw acceleration; and whether each is within its bound. */
+enum { FIELD_DIFFERENCES = 4 };
+bool field_extended_comfort(const struct field_signals *now, const struct field_signals *before,
+                            double differences[FIELD_DIFFERENCES]);
+
+/* [E]: 0 when ego was more than 0.5 m off the centre line for 2 s on end, else 1; samples in a
+ * junction neither count nor end a run. */
+double field_lane_keeping(const double *deviation_m, const bool *in_junction, uint32_t count,
+                          double step_s);
+
+/* [E]: metres driven at each sample outside lanes of the route; the most within 1 s: under 2 m 1,
+ * under 6 m 0.5, else 0. */
+double field_driving_direction(const double *oncoming_m, uint32_t count, double step_s);
+
+/* ---- two stages ---- */
+
+/* [E]: how much follow-up scenes that start at (x, y) count after a first stage that ended at
+ * (end_x_m, end_y_m): a Gaussian of their distance with variance 0.1 m2, summing to 1; equal where
+ * all are far. */
+void field_stage_weights(double end_x_m, double end_y_m, const double *x_m, const double *y_m,
+                         uint32_t count, double *weights);
+
+/* [E]: the first stage's score times the weighted mean of the second's. */
+double field_two_stage(double first, const double *second, const double *weights, uint32_t count);
+
+#endif
