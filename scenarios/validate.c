@@ -14,6 +14,7 @@
 static const double TOUCH_M = 0.01;           /* boxes may touch */
 static const double START_MARGIN_M = 0.5;     /* a start this far outside a lane counts as in it */
 static const double ROUTE_START_MAX_M = 15.0; /* from a route's first lane */
+static const double ROUTE_START_TURNED_MAX_RAD = PI_RAD / 2;
 static const double LOG_START_MAX_M = 0.5;
 static const double QUINTIC_ACCEL_PEAK = 5.7735026918962573; /* of a shift by 1 m in 1 s */
 
@@ -63,6 +64,13 @@ static enum status check_route(const struct validation *v, const char *owner, co
                     "expected a route that begins within %g m of the start, found lane "
                     "\"%s\" %g m away",
                     ROUTE_START_MAX_M, first->id, p.distance_m);
+    }
+    double turned_rad = fabs(dmath_wrap_angle(start.heading_rad - p.heading_rad));
+    if (turned_rad > ROUTE_START_TURNED_MAX_RAD) {
+        return fail(v, path,
+                    "expected a start that faces along the route's first lane, found one turned by "
+                    "%.0f degrees against \"%s\"",
+                    turned_rad * 180.0 / PI_RAD, first->id);
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct lane *lane = &map->lanes[route[i]];

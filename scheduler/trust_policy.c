@@ -22,6 +22,21 @@ struct trust_policy trust_policy_default(void)
     };
 }
 
+/* A word that no scenario has would watch nothing, and nobody would notice. The other kinds are the
+ * scenarios' own. */
+static enum status check_word(const struct json_cursor *slice, const char *kind, const char *value,
+                              const char *const *words, int count, struct error *error)
+{
+    struct json_cursor cursor = json_cursor_member(slice, kind);
+    for (int i = 0; i < count; i++) {
+        if (value[0] == '\0' || strcmp(value, words[i]) == 0) {
+            return STATUS_OK;
+        }
+    }
+    return json_fail(&cursor, error, "expected %s such as \"%s\" or \"%s\", found \"%s\"", kind,
+                     words[0], words[1], value);
+}
+
 static enum status read_slice(const struct json_cursor *cursor, struct trust_slice *out,
                               struct error *error)
 {
@@ -36,6 +51,9 @@ static enum status read_slice(const struct json_cursor *cursor, struct trust_sli
         TRY(json_member_text(cursor, keys[kind], false, slice.value[kind], sizeof slice.value[kind],
                              error));
     }
+    TRY(check_word(cursor, "weather", slice.value[SLICE_WEATHER], weather_names, WEATHER_COUNT,
+                   error));
+    TRY(check_word(cursor, "light", slice.value[SLICE_LIGHT], light_names, LIGHT_COUNT, error));
     TRY(json_member_bool(cursor, "safety_critical", false, &slice.safety_critical, error));
     *out = slice;
     return STATUS_OK;
@@ -70,7 +88,10 @@ static enum status read_thaw(const struct json_cursor *cursor, struct trust_thaw
     TRY(read_slice(&slice, &out->slice, error));
     TRY(json_member_integer(cursor, "after_outcome", true, 0, INT64_MAX, &out->after_outcome,
                             error));
-    return json_member_text(cursor, "evidence", true, out->evidence, sizeof out->evidence, error);
+    TRY(json_member_text(cursor, "evidence", true, out->evidence, sizeof out->evidence, error));
+    return out->evidence[0] != '\0'
+               ? STATUS_OK
+               : json_fail(cursor, error, "expected \"evidence\" that says why, found nothing");
 }
 
 static enum status read_lists(const struct json_cursor *cursor, struct trust_policy *out,

@@ -315,8 +315,7 @@ static size_t edit_distance(const char *a, const char *b)
     return row[width];
 }
 
-/* The legal key that `key` may be a slip of, or NULL. */
-static const char *nearest_key(const char *key, const char *const *keys)
+const char *json_nearest_key(const char *key, const char *const *keys)
 {
     const char *nearest = NULL;
     size_t least = TYPO_EDITS_MAX + 1;
@@ -342,7 +341,7 @@ enum status json_refuse_slip(const struct json_cursor *cursor, const char *key, 
         return STATUS_OK;
     }
     json_object_foreach ((json_t *)(uintptr_t)cursor->value, found, value) {
-        if (nearest_key(found, keys) != NULL) {
+        if (json_nearest_key(found, keys) != NULL) {
             return json_fail(cursor, error, "unknown member \"%.64s\"; did you mean \"%s\"?", found,
                              key);
         }
@@ -353,7 +352,7 @@ enum status json_refuse_slip(const struct json_cursor *cursor, const char *key, 
 static enum status fail_unknown_member(const struct json_cursor *cursor, const char *key,
                                        const char *const *keys, struct error *error)
 {
-    const char *nearest = nearest_key(key, keys);
+    const char *nearest = json_nearest_key(key, keys);
     char list[512] = "";
     size_t used = 0;
     size_t count = 0;

@@ -282,6 +282,8 @@ const SwerveDrive = (() => {
       }
       track.frames.push(...(one.frames || []).filter((frame) => frame.tick < end));
     }
+    // Behind the last tick nobody drives on: no action is asked for there, which is recorded as zeros.
+    for (const name of ["action_accel", "action_steer"]) track.ego[name][count - 1] = NaN;
     track.generated = chain.some(({ one }) => one.generated);
     track.agents = [...agents.values()];
     measure(drive, track);

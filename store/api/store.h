@@ -185,7 +185,7 @@ struct store_slice {
     int64_t agreed;  /* .. and where both say the same */
 };
 
-enum { STORE_SLICES_MAX = 1024 }; /* of one page; values beyond them are left out */
+enum { STORE_SLICES_MAX = 1024 }; /* of one page, which ends before more values come */
 
 /* A worker with a live lease. */
 struct store_live_worker {

@@ -166,6 +166,7 @@ static bool pattern_fits(const char *pattern, const char *path, size_t path_byte
 }
 
 /* The route of a request, with its captures; *known_path: some other method has this path. */
+/* HEAD is GET without a body, which the HTTP library leaves out. */
 static const struct route *find_route(const char *method, const char *uri,
                                       const char *captures[HTTP_CAPTURES_MAX],
                                       size_t capture_bytes[HTTP_CAPTURES_MAX], bool *known_path)
@@ -175,7 +176,8 @@ static const struct route *find_route(const char *method, const char *uri,
     for (size_t i = 0; i < COUNT_OF(routes); i++) {
         if (pattern_fits(routes[i].pattern, uri, path_bytes, captures, capture_bytes)) {
             *known_path = true;
-            if (strcmp(routes[i].method, method) == 0) {
+            if (strcmp(routes[i].method, method) == 0 ||
+                (strcmp(method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0)) {
                 return &routes[i];
             }
         }
@@ -201,8 +203,9 @@ void http_route_methods(const char *uri, char *out, size_t capacity)
     out[0] = '\0';
     for (size_t i = 0; i < COUNT_OF(routes) && used < capacity; i++) {
         if (pattern_fits(routes[i].pattern, uri, strcspn(uri, "?"), captures, capture_bytes)) {
-            used += (size_t)snprintf(out + used, capacity - used, "%s%s", used > 0 ? ", " : "",
-                                     routes[i].method);
+            used += (size_t)snprintf(out + used, capacity - used, "%s%s%s", used > 0 ? ", " : "",
+                                     routes[i].method,
+                                     strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
         }
     }
 }

@@ -4,6 +4,7 @@
  *
  * Jobs are counted as they change state (pool_jobs), so asking costs little.
  */
+#include "base/check.h"
 #include "schemas/scenario.h"
 #include "store/api/progress.h"
 #include "store/sqlite/records.h"
@@ -227,7 +228,7 @@ enum status look_suites_page(struct store *base, const char *after, char (*ids)[
     return status;
 }
 
-/* The place of a (planner, kind, value), made where there is none; NULL: no room for another. */
+/* The place of a (planner, kind, value), made where there is none; there is room for another. */
 static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *count,
                                        const char *planner, uint32_t kind, const char *value)
 {
@@ -238,9 +239,7 @@ static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *cou
             return slice;
         }
     }
-    if (*count == STORE_SLICES_MAX) {
-        return NULL;
-    }
+    CHECK(*count < STORE_SLICES_MAX);
     struct store_slice *slice = &slices[(*count)++];
     memset(slice, 0, sizeof *slice);
     slice->kind = kind;
@@ -249,7 +248,10 @@ static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *cou
     return slice;
 }
 
-/* One row of SLICE_COLUMNS. */
+/* What one outcome is counted in: a value of each kind, and all. */
+enum { SLICES_A_ROW = SLICE_KIND_COUNT + 1 };
+
+/* One row of SLICE_COLUMNS; there is room for SLICES_A_ROW more. */
 static void count_slices(struct query *query, struct store_slice *slices, uint32_t *count)
 {
     enum { AUDIT = 1, VERDICT, BRANCH, PLANNER, SLICES, OTHER = SLICES + SLICE_KIND_COUNT };
@@ -296,14 +298,16 @@ static enum status read_slices(struct sqlite_db *db, const char *suite_id, int64
     query_int(&query, after);
     query_int(&query, suite);
     query_int(&query, SLICE_LOOKS_MAX);
-    while (query_row(&query)) {
+    bool full = false;
+    while (!full && query_row(&query)) {
         last = query_column_int(&query, 0);
         count_slices(&query, out, &found);
         looks++;
+        full = found + SLICES_A_ROW > STORE_SLICES_MAX; /* the next one might not fit */
     }
     TRY(query_end(&query, error));
     *count = found;
-    *next = looks == SLICE_LOOKS_MAX ? last : 0;
+    *next = full || looks == SLICE_LOOKS_MAX ? last : 0;
     return STATUS_OK;
 }
 

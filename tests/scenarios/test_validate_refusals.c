@@ -177,6 +177,7 @@ static const struct refusal refusals[] = {
     {"$.ego.wheelbase_m", "6", "$.ego.wheelbase_m", "at most the length"},
     {"$.ego.route", "['next']", "$.ego.route[0]", "begins within 15 m"},
     {"$.ego.route", "['east','west']", "$.ego.route[1]", "successor or same-direction"},
+    {"$.ego.pose.heading_offset_rad", "3", "$.ego.route[0]", "turned by 172 degrees"},
     {"$.ego.route", "['walk']", "$.ego.route[0]", "found sidewalk"},
     {"$.ego.goal", NULL, "$.criteria.reach_goal", "expected a goal"},
     {"$.ego.goal", "{'x_m':22,'y_m':0,'radius_m':4}", "$.ego.goal", "where it is at the start"},

@@ -118,6 +118,7 @@ def every_rollout_plays_with_the_figures_of_its_outcome(stage):
         for (const rollout of drive.rollouts) {
           const track = SwerveDrive.trackOf(drive, rollout);
           found.push({outcome: rollout.outcome, count: track.count, gap: Math.min(...track.gap),
+                      asked: Array.from(track.ego.action_accel, Number.isFinite).lastIndexOf(true),
                       speed: Math.max(...track.ego.speed), kinds: track.events.map((event) => event.kind)});
         }
       }
@@ -125,6 +126,7 @@ def every_rollout_plays_with_the_figures_of_its_outcome(stage):
     })()""")
     assert sorted(one["outcome"] for one in drives) == sorted(one["id"] for one in stage.outcomes), drives
     for drive in drives:
+        assert drive["asked"] == drive["count"] - 2, "behind the last tick nothing is asked for"
         outcome = next(one for one in stage.outcomes if one["id"] == drive["outcome"])
         metrics = outcome["metrics"]
         # Positions are whole centimetres: a gap is right to two of them, and after a contact boxes may overlap.

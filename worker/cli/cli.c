@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "schemas/json_read.h"
 #include "worker/world/world_source.h"
 
 #include <dirent.h>
@@ -60,10 +61,41 @@ static bool parse_number(const char *text, int64_t *out)
     return true;
 }
 
+/* One line of what is wrong and one of what is right; all options only where somebody asks. */
 static int usage_error(const struct cli_command *command, const char *what, const char *which)
 {
     text_print(stderr, "swerve %s: %s%s\n", command->name, what, which);
-    print_usage(command, stderr);
+    text_print(stderr, "usage: swerve %s %s   (swerve %s --help for more)\n", command->name,
+               command->usage, command->name);
+    return 2;
+}
+
+enum { OPTIONS_MAX = 64 };
+
+/* The option that a word is a slip of, or NULL. */
+static const char *nearest_option(const struct cli_command *command, const char *word, size_t bytes)
+{
+    const char *names[OPTIONS_MAX + 1];
+    char name[64];
+    CHECK(command->option_count <= OPTIONS_MAX);
+    for (uint32_t i = 0; i < command->option_count; i++) {
+        names[i] = command->options[i].name;
+    }
+    names[command->option_count] = NULL;
+    snprintf(name, sizeof name, "%.*s", (int)bytes, word);
+    return bytes < sizeof name ? json_nearest_key(name, names) : NULL;
+}
+
+static int unknown_option(const struct cli_command *command, const char *word, size_t bytes)
+{
+    const char *nearest = nearest_option(command, word, bytes);
+    char meant[80] = "";
+    if (nearest != NULL) {
+        snprintf(meant, sizeof meant, "; did you mean %s?", nearest);
+    }
+    text_print(stderr, "swerve %s: unknown option %s%s\n", command->name, word, meant);
+    text_print(stderr, "usage: swerve %s %s   (swerve %s --help for more)\n", command->name,
+               command->usage, command->name);
     return 2;
 }
 
@@ -83,9 +115,7 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     size_t bytes = equals != NULL ? (size_t)(equals - word) : strlen(word);
     const struct cli_option *option = find_option(command, word, bytes);
     if (option == NULL) {
-        text_print(stderr, "swerve %s: unknown option %s; see swerve %s --help\n", command->name,
-                   word, command->name);
-        return 2;
+        return unknown_option(command, word, bytes);
     }
     if (option->flag != NULL) {
         if (equals != NULL) {

@@ -165,7 +165,7 @@ int command_risk(int argc, char **argv)
         {"--precision", "X",
          "how many more jobs until half the interval is X times the value (0.3)",
          .text = &options.precision_text},
-        {"--plan", "FILE", "write these jobs as a suite, in or above the folder of --from",
+        {"--plan", "FILE", "write these jobs as a suite, beside that of --from or above it",
          .text = &options.plan},
         {"--from", "SUITE", "the suite file that was driven", .text = &options.from},
         {"--json", NULL, "print one JSON object", .flag = &options.json},

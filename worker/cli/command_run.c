@@ -375,12 +375,16 @@ static enum status write_exports(const struct run_options *options, struct store
 /* Says what a gate missed. Returns the exit code. */
 static int tell_missed(const json_t *missed)
 {
+    if (missed == NULL) {
+        text_print(stderr, "swerve: out of memory for what the gate missed\n");
+        return status_exit_code(STATUS_NO_MEMORY);
+    }
     size_t i;
     json_t *sentence;
     json_array_foreach (missed, i, sentence) {
         text_print(stderr, "swerve: gate not met: %s\n", json_string_value(sentence));
     }
-    return missed != NULL && json_array_size(missed) == 0 ? 0 : status_exit_code(STATUS_MISMATCH);
+    return json_array_size(missed) == 0 ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
 /* Prints or writes everything that the finished suite has to show, of which `known` jobs were done
@@ -416,7 +420,8 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
             suite_options_put_beyond(submission, json);
-            json_object_set_new(json, "gate_met", json_boolean(json_array_size(missed) == 0));
+            json_object_set_new(json, "gate_met",
+                                json_boolean(missed != NULL && json_array_size(missed) == 0));
             json_object_set(json, "gate_missed", missed);
         }
         int json_code = cli_print_json(json);

@@ -316,6 +316,38 @@ static int tell(const struct retry *retry)
     return 0;
 }
 
+enum { RETRY_SUITES_MAX = 4096 };
+
+/* Twice the same question at the same time would be two drives of each: a retry that has jobs left
+ * is in the way of the next. */
+static enum status check_none_under_way(struct retry *retry, struct error *error)
+{
+    char(*ids)[LIMIT_ID_BYTES] = calloc(RETRY_SUITES_MAX, sizeof *ids);
+    char start[LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    TRY(memory_check(ids, error, "retry: out of memory"));
+    submission_renewed_prefix(retry->suite, retry->specs, retry->job_count, start);
+    enum status status =
+        retry->store->ops->suites(retry->store, ids, RETRY_SUITES_MAX, &count, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct store_suite_status at;
+        if (strncmp(ids[i], start, strlen(start)) != 0) {
+            continue;
+        }
+        status = retry->store->ops->suite_status(retry->store, ids[i], &at, error);
+        if (status == STATUS_OK && at.jobs[JOB_QUEUED] + at.jobs[JOB_LEASED] > 0) {
+            status =
+                error_set(error, STATUS_CONFLICT,
+                          "suite %s: %s drives these jobs again and has %lld left; let workers "
+                          "finish it, or swerve cancel %s",
+                          retry->suite, ids[i],
+                          (long long)(at.jobs[JOB_QUEUED] + at.jobs[JOB_LEASED]), ids[i]);
+        }
+    }
+    free(ids);
+    return status;
+}
+
 static enum status run_retry(struct retry *retry, const char *suite, struct error *error)
 {
     if (suite != NULL) {
@@ -331,6 +363,7 @@ static enum status run_retry(struct retry *retry, const char *suite, struct erro
     if (retry->job_count == 0) {
         return error_set(error, STATUS_NOT_FOUND, "suite %s: no job ended like that", retry->suite);
     }
+    TRY(check_none_under_way(retry, error));
     TRY(suite_options_renew(&retry->options, retry->suite, retry->specs, retry->job_count, error));
     return send(retry, error);
 }

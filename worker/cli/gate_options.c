@@ -33,6 +33,19 @@ static enum status read_fraction(const char *option, const char *text, double *o
     return STATUS_OK;
 }
 
+static enum status unknown_kind(const char *kind, struct error *error)
+{
+    char kinds[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < SUMMARY_GROUPS; i++) {
+        used += (size_t)snprintf(kinds + used, sizeof kinds - used, "%s%s", i > 0 ? ", " : "",
+                                 summary_groups[i]);
+        CHECK(used < sizeof kinds);
+    }
+    return error_set(error, STATUS_USAGE,
+                     "--gate-slice: expected a kind of slice (%s), found \"%s\"", kinds, kind);
+}
+
 /* KIND=VALUE>=FRACTION; a value may hold any of these characters but the last ">=". */
 static enum status read_slice(const char *text, struct gate_slice *out, struct error *error)
 {
@@ -50,6 +63,9 @@ static enum status read_slice(const char *text, struct gate_slice *out, struct e
                          text);
     }
     snprintf(out->group, sizeof out->group, "%.*s", (int)(equals - text), text);
+    if (!summary_has_group(out->group)) {
+        return unknown_kind(out->group, error);
+    }
     snprintf(out->value, sizeof out->value, "%.*s", (int)(bound - equals - 1), equals + 1);
     return read_fraction("--gate-slice", bound + 2, &out->rate, error);
 }
@@ -153,16 +169,25 @@ void gate_options_finish(struct gate_options *options)
 
 /* ---- judging ---- */
 
-static void miss(json_t *missed, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sentences so far. A gate whose sentence was lost would be met. */
+struct judging {
+    json_t *missed;
+    bool failed; /* memory ran out */
+};
 
-static void miss(json_t *missed, const char *format, ...)
+static void miss(struct judging *judging, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void miss(struct judging *judging, const char *format, ...)
 {
     char text[LIMIT_SPEC_BYTES + 256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    json_array_append_new(missed, json_text_new(text, sizeof text));
+    judging->failed =
+        json_array_append_new(judging->missed, json_text_new(text, sizeof text)) != 0 ||
+        judging->failed;
 }
 
 static const struct summary_row *find_row(const struct summary *summary, const char *group,
@@ -185,16 +210,16 @@ static double lowest_rate(const struct summary_row *row)
 }
 
 static void judge_slices(const struct gate_options *options, const struct summary *summary,
-                         json_t *missed)
+                         struct judging *judging)
 {
     for (uint32_t i = 0; i < options->slice_texts.count; i++) {
         const struct gate_slice *slice = &options->slices[i];
         double rate = lowest_rate(find_row(summary, slice->group, slice->value));
         if (isnan(rate)) {
-            miss(missed, "%s=%s: no main line of the suite is in this slice", slice->group,
+            miss(judging, "%s=%s: no main line of the suite is in this slice", slice->group,
                  slice->value);
         } else if (rate < slice->rate - RATE_SLACK) {
-            miss(missed, "%s=%s: %.1f%% of main lines passed, %.1f%% wanted", slice->group,
+            miss(judging, "%s=%s: %.1f%% of main lines passed, %.1f%% wanted", slice->group,
                  slice->value, 100 * rate, 100 * slice->rate);
         }
     }
@@ -209,7 +234,7 @@ static bool is_asked_of(const char *group)
 
 /* Each world of a row beside what the earlier run had in it. */
 static void judge_row(const struct gate_options *options, const char *name,
-                      const struct summary_row *row, const json_t *earlier, json_t *missed)
+                      const struct summary_row *row, const json_t *earlier, struct judging *judging)
 {
     const json_t *rates = json_object_get(earlier, "pass_rates");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
@@ -217,23 +242,23 @@ static void judge_row(const struct gate_options *options, const char *name,
         double before = json_is_number(known) ? json_number_value(known) : (double)NAN;
         double now = row != NULL ? rate_estimate(&row->rate[tier]).value : (double)NAN;
         if (!isnan(before) && isnan(now)) {
-            miss(missed, "%s: no main line in the %s world, the baseline has some", name,
+            miss(judging, "%s: no main line in the %s world, the baseline has some", name,
                  tier_names[tier]);
         } else if (now < before - options->margin - RATE_SLACK) {
-            miss(missed, "%s: %.1f%% of main lines passed in the %s world, %.1f%% in the baseline",
+            miss(judging, "%s: %.1f%% of main lines passed in the %s world, %.1f%% in the baseline",
                  name, 100 * now, tier_names[tier], 100 * before);
         }
     }
 }
 
 static void judge_baseline(const struct gate_options *options, const struct summary *summary,
-                           json_t *missed)
+                           struct judging *judging)
 {
     const char *group;
     const char *value;
     json_t *values;
     json_t *row;
-    judge_row(options, "all", &summary->total, options->earlier, missed);
+    judge_row(options, "all", &summary->total, options->earlier, judging);
     json_object_foreach (json_object_get(options->earlier, "by_slice"), group, values) {
         if (!is_asked_of(group)) {
             continue;
@@ -241,7 +266,7 @@ static void judge_baseline(const struct gate_options *options, const struct summ
         json_object_foreach (values, value, row) {
             char name[LIMIT_SPEC_BYTES];
             snprintf(name, sizeof name, "%.60s=%.200s", group, value);
-            judge_row(options, name, find_row(summary, group, value), row, missed);
+            judge_row(options, name, find_row(summary, group, value), row, judging);
         }
     }
 }
@@ -249,19 +274,21 @@ static void judge_baseline(const struct gate_options *options, const struct summ
 json_t *gate_missed(const struct gate_options *options, const struct summary *summary,
                     int64_t unanswered)
 {
-    json_t *missed = json_array();
+    struct judging judging = {.missed = json_array()};
     double rate = lowest_rate(&summary->total);
     rate = isnan(rate) ? 0.0 : rate;
-    if (missed == NULL) {
-        return NULL;
-    }
     if (rate < options->rate - RATE_SLACK || unanswered > 0) {
-        miss(missed, "%.1f%% of main lines passed, %.1f%% wanted; %lld jobs without a valid answer",
+        miss(&judging,
+             "%.1f%% of main lines passed, %.1f%% wanted; %lld jobs without a valid answer",
              100 * rate, 100 * options->rate, (long long)unanswered);
     }
-    judge_slices(options, summary, missed);
+    judge_slices(options, summary, &judging);
     if (options->earlier != NULL) {
-        judge_baseline(options, summary, missed);
+        judge_baseline(options, summary, &judging);
     }
-    return missed;
+    if (judging.failed) {
+        json_decref(judging.missed);
+        judging.missed = NULL;
+    }
+    return judging.missed;
 }

@@ -6,6 +6,7 @@
 #include "worker/run/revision.h"
 
 #include "base/text.h"
+#include "schemas/json_read.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -63,6 +64,25 @@ static void print_help(FILE *stream)
     }
 }
 
+static int unknown_command(const char *word)
+{
+    const char *names[sizeof commands / sizeof *commands + 1];
+    size_t count = 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        if (commands[i].help != NULL) {
+            names[count++] = commands[i].name;
+        }
+    }
+    names[count] = NULL;
+    const char *nearest = json_nearest_key(word, names);
+    text_print(stderr, "swerve: unknown command \"%s\"", word);
+    if (nearest != NULL) {
+        text_print(stderr, "; did you mean %s?", nearest);
+    }
+    text_print(stderr, "\nusage: swerve COMMAND ...   (swerve help lists the commands)\n");
+    return 2;
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -87,7 +107,5 @@ int main(int argc, char **argv)
             return commands[i].run(argc - 1, argv + 1);
         }
     }
-    text_print(stderr, "swerve: unknown command \"%s\"\n", argv[1]);
-    print_help(stderr);
-    return 2;
+    return unknown_command(argv[1]);
 }

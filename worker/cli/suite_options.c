@@ -146,7 +146,7 @@ static enum status check_numbers(const struct suite_options *options, struct err
         const char *name;
         int64_t value, least, most;
     } rows[] = {
-        {"--seeds", options->seeds, 0, LIMIT_SEEDS}, /* 0: not given */
+        {"--seeds", options->seeds == SEEDS_NOT_GIVEN ? 1 : options->seeds, 1, LIMIT_SEEDS},
         {"--attempts", options->attempts, 1, 100},
         {"--weight", options->weight, 1, 100},
     };
@@ -327,7 +327,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     char planner[LIMIT_SPEC_BYTES];
     struct submission_options build = {
         .planner = planner,
-        .seed_count = (uint32_t)options->seeds,
+        .seed_count = options->seeds == SEEDS_NOT_GIVEN ? 0 : (uint32_t)options->seeds,
         .nominal = options->nominal,
         .attempts_max = (uint32_t)options->attempts,
         .loads = loads,

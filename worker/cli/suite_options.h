@@ -32,10 +32,14 @@ struct suite_options {
     const struct planner_confinement *confinement; /* to start planners under; NULL: none */
 };
 
-#define SUITE_OPTIONS_DEFAULT                                                                     \
-    {                                                                                             \
-        .planner = "builtin:reference", .guardian = "monitor", .world = "auto", .device = "auto", \
-        .layout = "agents", .precision = "bf16", .horizon = "refuse", .attempts = 3, .weight = 10 \
+/* Seeds of the command line; 0 would be none. */
+enum { SEEDS_NOT_GIVEN = -1 };
+
+#define SUITE_OPTIONS_DEFAULT                                                                      \
+    {                                                                                              \
+        .planner = "builtin:reference", .guardian = "monitor", .world = "auto", .device = "auto",  \
+        .layout = "agents", .precision = "bf16", .horizon = "refuse", .attempts = 3, .weight = 10, \
+        .seeds = SEEDS_NOT_GIVEN                                                                   \
     }
 
 /* Rows for a command's option table. */

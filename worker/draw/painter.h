@@ -55,7 +55,7 @@ void painter_line(struct painter *painter, const struct vec2 *points, uint32_t c
                   double dash, struct colour colour);
 void painter_circle(struct painter *painter, struct vec2 center, double radius, double width,
                     struct colour colour);
-/* Words whose first one begins at x, their middle at y. In pixels, letters are capitals of a 5 x 7
+/* Words whose first one begins at x, their middle at y. In pixels, letters are those of a 5 x 7
  * raster, and what is not ASCII a box. */
 void painter_text(struct painter *painter, double x, double y, double size, struct colour colour,
                   const char *text);

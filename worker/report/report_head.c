@@ -267,8 +267,9 @@ static void invalid_sentence(struct report *report)
     if (count == 0) {
         return;
     }
-    html_format(html, "<b>%lld rollouts are invalid</b>, neither passed nor failed and in no rate",
-                (long long)report->summary->total.verdicts[VERDICT_INVALID]);
+    long long rollouts = (long long)report->summary->total.verdicts[VERDICT_INVALID];
+    html_format(html, "<b>%lld rollout%s invalid</b>, neither passed nor failed and in no rate",
+                rollouts, rollouts == 1 ? " is" : "s are");
     for (uint32_t i = 0; i < count; i++) {
         counted_name(html, &separator, checks[i].check, checks[i].rollouts);
     }

@@ -112,11 +112,14 @@ void html_text(struct html *html, const char *text)
     put_text(html, text, SIZE_MAX);
 }
 
+/* The longest double in %f has 309 digits before the point; a format asks for few behind it. */
+enum { NUMBER_BYTES = 512 };
+
 /* One conversion of a format, "%.2f" or so; returns its bytes. */
 static size_t convert(struct html *html, const char *spec, va_list *args)
 {
     char one[16] = "";
-    char number[64] = "";
+    char number[NUMBER_BYTES] = "";
     size_t sized = 1 + strspn(spec + 1, "+-.0123456789");
     size_t length = strspn(spec + sized, "lz");
     size_t bytes = sized + length + 1;

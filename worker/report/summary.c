@@ -14,19 +14,23 @@
 
 enum { SUMMARY_LEDGER_ROWS_MAX = 256 };
 
-/* Group order of the tables. */
-static const char *const group_order[] = {"scenario_type", "road",      "weather",         "light",
-                                          "actor",         "geography", "safety_critical", "tier",
-                                          "model",         "given",     "planner"};
+const char *const summary_groups[SUMMARY_GROUPS] = {
+    "scenario_type",   "road", "weather", "light", "actor",  "geography",
+    "safety_critical", "tier", "model",   "given", "planner"};
 
 static int group_rank(const char *group)
 {
-    for (size_t i = 0; i < sizeof group_order / sizeof *group_order; i++) {
-        if (strcmp(group_order[i], group) == 0) {
-            return (int)i;
+    for (int i = 0; i < SUMMARY_GROUPS; i++) {
+        if (strcmp(summary_groups[i], group) == 0) {
+            return i;
         }
     }
-    return (int)(sizeof group_order / sizeof *group_order);
+    return SUMMARY_GROUPS;
+}
+
+bool summary_has_group(const char *group)
+{
+    return group_rank(group) < SUMMARY_GROUPS;
 }
 
 static int compare_rows(const void *a, const void *b)

@@ -77,8 +77,8 @@ static enum status relative_name(const struct writing *writing, const char *file
     }
     if (strncmp(resolved, writing->folder, bytes) != 0) {
         return error_set(writing->error, STATUS_BAD_INPUT,
-                         "%s: expected a place in or above the folder of %s: suites name files "
-                         "below their own",
+                         "--plan %s: expected a file in a folder that %s is below, such as that of "
+                         "--from: suites name files below their own",
                          writing->path, file);
     }
     snprintf(out, PATH_MAX, "%s", resolved + bytes);

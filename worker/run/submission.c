@@ -410,21 +410,35 @@ enum status submission_build(const struct suite *suite, const struct submission_
     return STATUS_OK;
 }
 
+void submission_renewed_prefix(const char *suite_id, const struct job_spec *specs, uint32_t count,
+                               char out[LIMIT_ID_BYTES])
+{
+    uint32_t set = 2166136261; /* FNV-1a */
+    for (uint32_t i = 0; i < count; i++) {
+        for (const char *at = specs[i].key; *at != '\0'; at++) {
+            set = (set ^ (unsigned char)*at) * 16777619;
+        }
+    }
+    snprintf(out, LIMIT_ID_BYTES, "%.*s-again-%04x", LIMIT_ID_BYTES - 16, suite_id,
+             (unsigned)(set ^ set >> 16) & 0xffff);
+}
+
 enum status submission_renew(const struct submission_options *options, const char *suite_id,
                              struct job_spec *specs, uint32_t count, struct error *error)
 {
     struct planner_hashes *hashes = calloc(1, sizeof *hashes);
     enum status status = STATUS_OK;
+    char start[LIMIT_ID_BYTES];
     TRY(memory_check(hashes, error, "suite %s: out of memory", suite_id));
+    submission_renewed_prefix(suite_id, specs, count, start);
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         const char *hash = NULL;
         status = planner_hash(hashes, options, specs[i].planner, &hash, error);
         if (status == STATUS_OK) {
             memcpy(specs[i].planner_hash, hash, sizeof specs[i].planner_hash);
             snprintf(specs[i].revision, sizeof specs[i].revision, "%s", revision_hash);
-            snprintf(specs[i].suite_id, sizeof specs[i].suite_id, "%.*s-again-%08x",
-                     LIMIT_ID_BYTES - 16, suite_id,
-                     (unsigned)(options->fresh ^ options->fresh >> 32));
+            snprintf(specs[i].suite_id, sizeof specs[i].suite_id, "%.*s%04x", LIMIT_ID_BYTES - 5,
+                     start, (unsigned)(options->fresh ^ options->fresh >> 32) & 0xffff);
             job_key_make(&specs[i], options->fresh);
         }
     }

@@ -69,6 +69,10 @@ void submission_name(struct submission *submission, const char *id);
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
                                     uint32_t ticks, struct job_spec *out, struct error *error);
 
+/* What the ids of suites begin with that drive these jobs of a suite again. */
+void submission_renewed_prefix(const char *suite_id, const struct job_spec *specs, uint32_t count,
+                               char out[LIMIT_ID_BYTES]);
+
 /* Makes jobs that a store has had into new ones of a suite of their own: the planner and the
  * revision as they are now, and keys under `options->fresh`. Of the options that and `loads` count.
  */

@@ -217,7 +217,13 @@ static void every_route_knows_its_roles(void)
     EXPECT_INT(ask("GET", "/v1/nothing", NULL, ""), 401);
     EXPECT_INT(ask("GET", "/v1/nothing", site.texts[TOKEN_ROLE_READ], ""), 404);
     EXPECT_INT(ask("DELETE", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 405);
-    EXPECT_CONTAINS(reply, "Allow: GET\r\n");
+    EXPECT_CONTAINS(reply, "Allow: GET, HEAD\r\n");
+    /* HEAD is a GET without a body. */
+    EXPECT_INT(ask("HEAD", "/", NULL, ""), 200);
+    EXPECT_INT(ask("HEAD", "/v1/suites", NULL, ""), 401);
+    EXPECT_INT(ask("HEAD", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 200);
+    EXPECT_CONTAINS(reply, "Content-Length: ");
+    EXPECT_INT(ask("HEAD", "/v1/completions", site.texts[TOKEN_ROLE_ADMIN], ""), 405);
     site_stop();
 }
 

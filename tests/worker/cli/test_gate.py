@@ -68,7 +68,7 @@ def a_slice_that_is_not_there_is_missed():
 
 
 def wrong_gates_are_refused():
-    for words in (["--gate-slice", "fog"], ["--gate-slice", "weather=fog>=2"], ["--gate-slice", "=fog>=1"],
+    for words in (["--gate-slice", "fog"], ["--gate-slice", "weather=fog>=2"], ["--gate-slice", "=fog>=1"], ["--gate-slice", "wether=fog>=0"],
                   ["--gate-margin", "0.1"], ["--gate-rate", "most"]):
         run(*words, code=2)
     assert "--gate-baseline beside it" in run("--gate-margin", "0.1", code=2).stderr
@@ -140,6 +140,7 @@ def retry(*options, code=0):
 def retry_drives_planner_errors_again():
     first = retry()
     assert first["jobs"] == 2, first
+    assert "drives these jobs again and has 2 left" in retry(first["of"], code=4)
     swerve("worker", "--store", "e.db", "--pool", "bulk", "--drain")
     suites = {row["suite"]: row for row in json.loads(swerve("status", "--store", "e.db", "--json").stdout)["suites"]}
     assert suites[first["suite"]]["done"] == 2 and suites[first["suite"]]["rollouts_planner_error"] == 0, suites
@@ -149,9 +150,11 @@ def retry_drives_planner_errors_again():
 
 def retry_goes_by_verdict_and_reason():
     suite = json.loads(run("--fresh", "--json", store="e.db").stdout)["suite"]
-    assert retry(suite, "--verdict", "fail")["jobs"] == 1
-    assert retry(suite, "--reason", "at_fault_collision")["jobs"] == 1
-    assert retry(suite, "--verdict", "pass", "--verdict", "fail")["jobs"] == 4
+    for options, jobs in ((["--verdict", "fail"], 1), (["--reason", "at_fault_collision"], 1),
+                          (["--verdict", "pass", "--verdict", "fail"], 4)):
+        again = retry(suite, *options)
+        assert again["jobs"] == jobs, (options, again)
+        swerve("cancel", again["suite"], "--store", "e.db")
     retry(suite, "--reason", "uncomfortable", code=3)
     retry(suite, "--verdict", "bad", code=2)
     retry(suite, "--reason", "bad", code=2)

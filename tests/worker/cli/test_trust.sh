@@ -109,6 +109,9 @@ with sqlite3.connect("sick.db") as db:
     code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate
     code 3 "$swerve" agreement --store sick.db --policy all.json
     says err "all.json"
+    echo '{"format": "swerve-trust/1", "crossed": [{"weather": "frog"}]}' >frog.json
+    code 3 "$swerve" agreement --store sick.db --policy frog.json
+    says err 'frog.json: $.crossed[0].weather: expected weather such as "clear" or "rain", found "frog"'
     code 4 "$swerve" agreement --store nothing.db
 }
 

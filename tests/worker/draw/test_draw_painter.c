@@ -80,7 +80,7 @@ static void words_have_their_dots(void)
     for (int r = 0; r < 7; r++) {
         dots += (uint32_t)__builtin_popcount(painter_glyph('A')[r]);
     }
-    painter_text(&painter, 10, 30, 7, black, "a");
+    painter_text(&painter, 10, 30, 7, black, "A");
     EXPECT_NEAR(darkness(&painter), dots, 0.1);
     for (int c = 1; c < 256; c++) {
         uint32_t rows = 0;
@@ -88,6 +88,10 @@ static void words_have_their_dots(void)
             rows += painter_glyph((unsigned char)c)[r];
         }
         EXPECT((rows > 0) == (c != ' '));
+    }
+    for (int c = 'a'; c <= 'z'; c++) {
+        EXPECT(memcmp(painter_glyph((unsigned char)c), painter_glyph((unsigned char)(c - 32)), 7) !=
+               0);
     }
     painter_finish(&painter);
 }
