@@ -24,7 +24,7 @@ from unittest.mock import MagicMock
 ABSENT = {"pytest", "pandas", "geopandas", "pyquaternion", "ray", "hydra", "omegaconf", "bokeh", "tqdm", "boto3", "botocore",
           "aioboto3", "aiofiles", "cachetools", "retry", "sqlalchemy", "rasterio", "fiona", "torch", "pyarrow", "cv2",
           "matplotlib", "PIL", "tornado", "descartes", "pyogrio", "ujson", "msgpack", "control", "psutil", "joblib", "sklearn",
-          "rtree", "urllib3", "requests", "s3fs", "casadi"}
+          "rtree", "urllib3", "requests", "s3fs", "casadi", "sympy"}
 TICK_US = 100_000
 HORIZON_S = 2.95  # the devkit looks at 0.1 .. 2.9 s, swerve also at 3.0
 BOUNDS = {"lon": (-4.05, 2.40), "lat": (-4.89, 4.89), "lon_jerk": (-4.13, 4.13), "jerk": (-8.37, 8.37),

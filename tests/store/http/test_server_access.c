@@ -122,6 +122,12 @@ static int ask(const char *method, const char *path, const char *token, const ch
     return ask_with(method, path, token, "", body, strlen(body));
 }
 
+/* The answer has the length of a body that does not come: it ends with the connection. */
+static int ask_head(const char *path, const char *token)
+{
+    return ask_with("HEAD", path, token, "Connection: close\r\n", "", 0);
+}
+
 static void fill_path(const char *pattern, char out[256])
 {
     size_t used = 0;
@@ -219,11 +225,11 @@ static void every_route_knows_its_roles(void)
     EXPECT_INT(ask("DELETE", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 405);
     EXPECT_CONTAINS(reply, "Allow: GET, HEAD\r\n");
     /* HEAD is a GET without a body. */
-    EXPECT_INT(ask("HEAD", "/", NULL, ""), 200);
-    EXPECT_INT(ask("HEAD", "/v1/suites", NULL, ""), 401);
-    EXPECT_INT(ask("HEAD", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 200);
+    EXPECT_INT(ask_head("/", NULL), 200);
+    EXPECT_INT(ask_head("/v1/suites", NULL), 401);
+    EXPECT_INT(ask_head("/v1/suites", site.texts[TOKEN_ROLE_READ]), 200);
     EXPECT_CONTAINS(reply, "Content-Length: ");
-    EXPECT_INT(ask("HEAD", "/v1/completions", site.texts[TOKEN_ROLE_ADMIN], ""), 405);
+    EXPECT_INT(ask_head("/v1/completions", site.texts[TOKEN_ROLE_ADMIN]), 405);
     site_stop();
 }
 
