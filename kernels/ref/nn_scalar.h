@@ -167,9 +167,8 @@ static inline float nn_exp(float x)
     return p * nn_from_bits((nn_bits(shifted) + 127) << 23);
 }
 
-/* x / (1 + exp(-x)). Beyond the limits 1 + exp(-x) is taken at them; x itself is not limited, so
- * NaN and infinities pass. 2^n goes straight into the exponent. */
-static inline float nn_silu(float x)
+/* 1 / (1 + exp(-x)), beyond the limits as at them. 2^n goes straight into the exponent. */
+static inline float nn_logistic(float x)
 {
     float y = -NN_EXP_LIMIT > x ? -NN_EXP_LIMIT : x;
     y = NN_EXP_LIMIT < y ? NN_EXP_LIMIT : y;
@@ -185,8 +184,13 @@ static inline float nn_silu(float x)
     float t = fmaf(-d, r, 1.0f); /* r * (1 + t + t^2), then r * (1 + t) */
     r = fmaf(r, fmaf(t, t, t), r);
     t = fmaf(-d, r, 1.0f);
-    r = fmaf(r, t, r);
-    return x * r;
+    return fmaf(r, t, r);
+}
+
+/* x itself is not limited, so NaN and infinities pass. */
+static inline float nn_silu(float x)
+{
+    return x * nn_logistic(x);
 }
 
 /* The same to 1e-5, for results that are rounded to bfloat16. */

@@ -61,21 +61,21 @@ NN_INLINE v16 v16_exp(v16 x)
     return v16_mul(p, v16_from_bits(scale));
 }
 
-enum { SILU_MAX = 4 };
+enum { LOGISTIC_MAX = 4 };
 
-/* SiLU of `count` vectors in step: one is a chain of dependent operations, which the processor
- * cannot see far enough ahead to overlap with the next. `shorter`: nn_silu_short. */
-NN_INLINE void v16_silu_many(v16 *x, const int count, const bool shorter)
+/* 1 / (1 + exp(-x)) of `count` vectors in step: one is a chain of dependent operations, which the
+ * processor cannot see far enough ahead to overlap with the next. `shorter`: as nn_silu_short. */
+NN_INLINE void v16_logistic_many(v16 *x, const int count, const bool shorter)
 {
     const v16 one = v16_set1(1.0f);
     const v16 c4 = v16_set1(shorter ? NN_EXP_SHORT_C4 : NN_EXP_C4);
     const v16 c3 = v16_set1(shorter ? NN_EXP_SHORT_C3 : NN_EXP_C3);
     const v16 c2 = v16_set1(shorter ? NN_EXP_SHORT_C2 : NN_EXP_C2);
     const v16 c1 = v16_set1(shorter ? NN_EXP_SHORT_C1 : NN_EXP_C1);
-    v16 s[SILU_MAX];
-    v16 f[SILU_MAX];
-    v16 p[SILU_MAX];
-    v16 t[SILU_MAX];
+    v16 s[LOGISTIC_MAX];
+    v16 f[LOGISTIC_MAX];
+    v16 p[LOGISTIC_MAX];
+    v16 t[LOGISTIC_MAX];
     for (int i = 0; i < count; i++) {
         f[i] = v16_clamp(x[i], NN_EXP_LIMIT);
     }
@@ -123,10 +123,21 @@ NN_INLINE void v16_silu_many(v16 *x, const int count, const bool shorter)
         t[i] = shorter ? f[i] : v16_fnma(s[i], p[i], one);
     }
     for (int i = 0; i < count; i++) {
-        p[i] = v16_fma(p[i], t[i], p[i]);
+        x[i] = v16_fma(p[i], t[i], p[i]);
     }
+}
+
+enum { SILU_MAX = LOGISTIC_MAX };
+
+NN_INLINE void v16_silu_many(v16 *x, const int count, const bool shorter)
+{
+    v16 y[SILU_MAX];
     for (int i = 0; i < count; i++) {
-        x[i] = v16_mul(x[i], p[i]);
+        y[i] = x[i];
+    }
+    v16_logistic_many(y, count, shorter);
+    for (int i = 0; i < count; i++) {
+        x[i] = v16_mul(x[i], y[i]);
     }
 }
 

@@ -59,6 +59,10 @@ struct bench_store_options {
 enum status bench_store(const struct bench_store_options *options, struct bench_report *report,
                         struct error *error);
 
+/* The controls challenge: episodes per second of one core under its PID controller, in batches of
+ * several sizes. `model`: the challenge's tinyphysics.onnx. About a minute. */
+enum status bench_controls(const char *model, struct bench_report *report, struct error *error);
+
 struct bench_engine_options {
     const char *model;     /* path, or NULL: random weights */
     const char *shape;     /* "WIDTHxLAYERS" of these */

@@ -107,6 +107,7 @@ int command_capacity(int argc, char **argv);
 int command_check(int argc, char **argv);
 int command_avoid(int argc, char **argv);
 int command_compare(int argc, char **argv);
+int command_controls(int argc, char **argv);
 int command_correlate(int argc, char **argv);
 int command_coverage(int argc, char **argv);
 int command_datagen(int argc, char **argv);

@@ -71,12 +71,15 @@ static enum status measure(const struct bench_request *request, struct bench_rep
     if (strcmp(request->what, "planner") == 0) {
         return bench_planner(request->planner, report, error);
     }
+    if (strcmp(request->what, "controls") == 0) {
+        return bench_controls(request->engine.model, report, error);
+    }
     if (strcmp(request->what, "engine") == 0) {
         return bench_engine(&request->engine, report, error);
     }
     return error_set(error, STATUS_USAGE,
-                     "bench: expected kernels, engine, hash, planner, world or store, found "
-                     "\"%s\"",
+                     "bench: expected controls, kernels, engine, hash, planner, world or store, "
+                     "found \"%s\"",
                      request->what);
 }
 
@@ -92,7 +95,8 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
          .text = &request->store.workers},
         {"--batch", "N", "store: jobs of a fleet worker's claim (16)",
          .number = &request->store.batch},
-        {"--model", "FILE", "engine: the weights (random ones)", .text = &request->engine.model},
+        {"--model", "FILE", "engine: the weights (random ones); controls: tinyphysics.onnx",
+         .text = &request->engine.model},
         {"--random-weights", NULL, "engine: no model file", .flag = &request->random_weights},
         {"--shape", "WIDTHxLAYERS", "engine: of a model with random weights (128x4)",
          .text = &request->engine.shape},
@@ -116,7 +120,7 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
     };
     const struct cli_command command = {
         "bench",
-        "kernels|engine|hash|planner|world|store [options]",
+        "controls|kernels|engine|hash|planner|world|store [options]",
         "Measures against baselines of the same run.",
         rows,
         COUNT_OF(rows),

@@ -41,6 +41,7 @@ static const struct {
     {"price", command_price, "what a device-hour costs: list, show, set"},
     {"dossier", command_dossier, "a credibility dossier of a suite and its results"},
     {"correlate", command_correlate, "how far simulated motion goes from recorded drives"},
+    {"controls", command_controls, "logs of comma.ai's controls challenge, driven and scored"},
     {"coverage", command_coverage, "what of an operational design domain a suite covers"},
     {"draw", command_draw, "a scenario before it is driven, in words and as a picture"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},

@@ -1,0 +1,254 @@
+/*
+ * The simulator of the controls challenge: bins, draws, steps, costs.
+ */
+#include "engine/tinyphysics/tinyphysics_episode.h"
+
+#include "base/check.h"
+#include "base/dmath.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LATACCEL_LIMIT 5.0 /* of the bins, m/s2 */
+#define STEER_LIMIT 2.0
+#define STEP_LIMIT 0.5 /* change of lateral acceleration in a step, m/s2 */
+#define TEMPERATURE 0.8f
+#define STEP_S 0.1
+#define LATACCEL_WEIGHT 50.0
+
+/* ---- bins ---- */
+
+/* numpy.linspace(-5, 5, 1024): a product and a sum, each rounded. */
+static double bin_value(uint32_t token)
+{
+    const double step = 2.0 * LATACCEL_LIMIT / (TINYPHYSICS_BINS - 1);
+    const double offset = (double)token * step;
+    return token == TINYPHYSICS_BINS - 1 ? LATACCEL_LIMIT : offset + -LATACCEL_LIMIT;
+}
+
+/* numpy.digitize(.., right=True): bins that are below the value. */
+static uint16_t bin_of(double value)
+{
+    value = dmath_clamp(value, -LATACCEL_LIMIT, LATACCEL_LIMIT);
+    uint32_t low = 0;
+    uint32_t high = TINYPHYSICS_BINS - 1; /* the last is not below */
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (bin_value(middle) < value) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return (uint16_t)low;
+}
+
+/* ---- NumPy's legacy generator (Matsumoto and Nishimura's mt19937ar, init_genrand) ---- */
+
+enum { WORDS = 624, SHIFT = 397 };
+
+static void random_seed(struct tinyphysics_random *random, uint32_t seed)
+{
+    random->words[0] = seed;
+    for (uint32_t i = 1; i < WORDS; i++) {
+        const uint32_t before = random->words[i - 1];
+        random->words[i] = 1812433253u * (before ^ before >> 30) + i;
+    }
+    random->next = WORDS;
+}
+
+static void random_refill(uint32_t *words)
+{
+    for (uint32_t i = 0; i < WORDS; i++) {
+        const uint32_t mixed = (words[i] & 0x80000000u) | (words[(i + 1) % WORDS] & 0x7FFFFFFFu);
+        words[i] = words[(i + SHIFT) % WORDS] ^ mixed >> 1 ^ (mixed & 1 ? 0x9908B0DFu : 0);
+    }
+}
+
+static uint32_t random_word(struct tinyphysics_random *random)
+{
+    if (random->next == WORDS) {
+        random_refill(random->words);
+        random->next = 0;
+    }
+    uint32_t y = random->words[random->next++];
+    y ^= y >> 11;
+    y ^= y << 7 & 0x9D2C5680u;
+    y ^= y << 15 & 0xEFC60000u;
+    return y ^ y >> 18;
+}
+
+/* In [0, 1), 53 bits. */
+static double random_double(struct tinyphysics_random *random)
+{
+    const uint32_t high = random_word(random) >> 5;
+    const uint32_t low = random_word(random) >> 6;
+    return (high * 67108864.0 + low) / 9007199254740992.0;
+}
+
+/* ---- the draw ---- */
+
+/* numpy.add.reduce of floats that lie together: eight partial sums in blocks of 128, blocks in
+ * pairs. */
+static float sum_pairwise(const float *x, uint32_t count)
+{
+    if (count > 128) {
+        const uint32_t half = count / 2 - count / 2 % 8;
+        return sum_pairwise(x, half) + sum_pairwise(x + half, count - half);
+    }
+    float r[8];
+    for (uint32_t i = 0; i < 8; i++) {
+        r[i] = x[i];
+    }
+    for (uint32_t i = 8; i < count; i += 8) {
+        for (uint32_t j = 0; j < 8; j++) {
+            r[j] += x[i + j];
+        }
+    }
+    return ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+}
+
+/* The token of a uniform number. */
+static void draw(struct tinyphysics_episode *episode, const float *logits)
+{
+    float weights[TINYPHYSICS_BINS];
+    double sums[TINYPHYSICS_BINS];
+    float largest = logits[0] / TEMPERATURE;
+    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+        weights[i] = logits[i] / TEMPERATURE;
+        largest = weights[i] > largest ? weights[i] : largest;
+    }
+    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+        weights[i] = (float)dmath_exp((double)(weights[i] - largest));
+    }
+    const float total = sum_pairwise(weights, TINYPHYSICS_BINS);
+    double sum = 0.0;
+    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+        sum += (double)(weights[i] / total);
+        sums[i] = sum;
+    }
+    uint32_t token = 0;
+    while (token < TINYPHYSICS_BINS - 1 && sums[token] / sum <= episode->uniform) {
+        token++;
+    }
+    const double above = sums[token] / sum - episode->uniform;
+    const double below = token > 0 ? episode->uniform - sums[token - 1] / sum : above;
+    episode->token = (uint16_t)token;
+    episode->cdf_margin = dmath_min(above, below);
+}
+
+/* ---- steps ---- */
+
+enum status tinyphysics_episode_start(struct tinyphysics_episode *episode,
+                                      const struct controls_log *log, uint32_t seed,
+                                      struct error *error)
+{
+    *episode = (struct tinyphysics_episode){
+        .log = log,
+        .step = TINYPHYSICS_CONTEXT,
+        .end = log->count < TINYPHYSICS_COST_END ? log->count : TINYPHYSICS_COST_END,
+        .lataccel_mps2 = malloc(2 * log->count * sizeof(double)),
+    };
+    TRY(memory_check(episode->lataccel_mps2, error, "no memory for %u rows", log->count));
+    episode->actions = episode->lataccel_mps2 + log->count;
+    for (uint32_t i = 0; i < TINYPHYSICS_CONTEXT; i++) {
+        episode->lataccel_mps2[i] = log->rows[i].target_mps2;
+        episode->actions[i] = log->rows[i].steer; /* as logged: the reference does not clip these */
+    }
+    random_seed(&episode->random, seed);
+    return STATUS_OK;
+}
+
+void tinyphysics_episode_end(struct tinyphysics_episode *episode)
+{
+    free(episode->lataccel_mps2);
+    *episode = (struct tinyphysics_episode){0};
+}
+
+static void fill_window(const struct tinyphysics_episode *episode,
+                        struct tinyphysics_window *window)
+{
+    for (uint32_t t = 0; t < TINYPHYSICS_CONTEXT; t++) {
+        const uint32_t row = episode->step + 1 - TINYPHYSICS_CONTEXT + t;
+        const struct controls_row *state = &episode->log->rows[row];
+        window->inputs[t][0] = (float)episode->actions[row];
+        window->inputs[t][1] = (float)state->roll_lataccel_mps2;
+        window->inputs[t][2] = (float)state->v_ego_mps;
+        window->inputs[t][3] = (float)state->a_ego_mps2;
+        window->tokens[t] = bin_of(episode->lataccel_mps2[row - 1]);
+    }
+}
+
+static void finish_step(struct tinyphysics_episode *episode, const float *logits)
+{
+    const double before = episode->lataccel_mps2[episode->step - 1];
+    double now = episode->log->rows[episode->step].target_mps2;
+    if (logits != NULL) {
+        draw(episode, logits);
+        now = dmath_clamp(bin_value(episode->token), before - STEP_LIMIT, before + STEP_LIMIT);
+    }
+    episode->lataccel_mps2[episode->step++] = now;
+}
+
+void tinyphysics_episode_step(const struct tinyphysics_model *model,
+                              struct tinyphysics_workspace *workspace,
+                              struct tinyphysics_episode *const *episodes, const double *actions,
+                              uint32_t count)
+{
+    struct tinyphysics_window windows[TINYPHYSICS_BATCH];
+    struct tinyphysics_episode *drawn[TINYPHYSICS_BATCH];
+    uint32_t drawn_count = 0;
+    CHECK(count <= TINYPHYSICS_BATCH);
+    for (uint32_t i = 0; i < count; i++) {
+        struct tinyphysics_episode *episode = episodes[i];
+        const bool controlled = episode->step >= TINYPHYSICS_CONTROL_STEP;
+        const double action = controlled ? actions[i] : episode->log->rows[episode->step].steer;
+        CHECK(!tinyphysics_episode_done(episode));
+        episode->actions[episode->step] = dmath_clamp(action, -STEER_LIMIT, STEER_LIMIT);
+        episode->uniform = random_double(&episode->random);
+        if (controlled) {
+            fill_window(episode, &windows[drawn_count]);
+            drawn[drawn_count++] = episode;
+        } else {
+            finish_step(episode, NULL);
+        }
+    }
+    if (drawn_count > 0) {
+        const float *logits = tinyphysics_model_logits(model, workspace, windows, drawn_count);
+        for (uint32_t i = 0; i < drawn_count; i++) {
+            finish_step(drawn[i], logits + (size_t)i * TINYPHYSICS_BINS);
+        }
+    }
+}
+
+struct tinyphysics_costs tinyphysics_episode_costs(const struct tinyphysics_episode *episode)
+{
+    const uint32_t first = TINYPHYSICS_CONTROL_STEP;
+    const uint32_t end =
+        episode->step < TINYPHYSICS_COST_END ? episode->step : TINYPHYSICS_COST_END;
+    const double *lataccel = episode->lataccel_mps2;
+    double miss = 0.0;
+    double jerk = 0.0;
+    CHECK(end >= first + 2);
+    for (uint32_t i = first; i < end; i++) {
+        const double d = episode->log->rows[i].target_mps2 - lataccel[i];
+        miss += d * d;
+    }
+    for (uint32_t i = first + 1; i < end; i++) {
+        const double d = (lataccel[i] - lataccel[i - 1]) / STEP_S;
+        jerk += d * d;
+    }
+    struct tinyphysics_costs costs = {.lataccel = miss / (end - first) * 100.0,
+                                      .jerk = jerk / (end - first - 1) * 100.0};
+    costs.total = costs.lataccel * LATACCEL_WEIGHT + costs.jerk;
+    return costs;
+}
+
+double tinyphysics_pid_update(struct tinyphysics_pid *pid, double target_mps2, double lataccel_mps2)
+{
+    const double error = target_mps2 - lataccel_mps2;
+    const double change = error - pid->last_error;
+    pid->error_sum += error;
+    pid->last_error = error;
+    return 0.195 * error + 0.100 * pid->error_sum + -0.053 * change;
+}

@@ -1,0 +1,348 @@
+/*
+ * The network of tinyphysics: weights from the file, packed for the kernels of this machine, and
+ * one step of it.
+ */
+#include "engine/tinyphysics/tinyphysics_model.h"
+
+#include "base/check.h"
+#include "engine/tinyphysics/onnx_file.h"
+#include "kernels/nn.h"
+#include "kernels/nn_causal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WIDTH = 128,
+    HALF = WIDTH / 2, /* of a token: its state, its bin */
+    HEADS = WIDTH / NN_CAUSAL_HEAD,
+    MLP = 512,
+    BLOCKS = 4,
+    CONTEXT = TINYPHYSICS_CONTEXT,
+    BINS = TINYPHYSICS_BINS,
+    ROWS = TINYPHYSICS_BATCH * CONTEXT,
+};
+
+struct norm {
+    _Alignas(64) float scale[WIDTH];
+    _Alignas(64) float shift[WIDTH];
+};
+
+/* Weights as nn_kernels.pack left them; those of the last block's attention in two parts. */
+struct block {
+    struct norm attention_norm, mlp_norm;
+    void *qkv; /* [384][128]: queries, keys, values */
+    void *q, *kv;
+    void *attention_out; /* [128][128] */
+    void *up;            /* [512][128] */
+    void *down;          /* [128][512] */
+};
+
+struct tinyphysics_model {
+    struct nn_kernels nn;
+    struct nn_causal_kernels causal;
+    float state_bias[HALF];
+    float state[TINYPHYSICS_INPUTS][HALF];
+    float bins[BINS][HALF];
+    float positions[CONTEXT][WIDTH];
+    struct block blocks[BLOCKS];
+    struct norm last_norm;
+    void *head; /* [1024][128] */
+    uint8_t *memory;
+};
+
+struct tinyphysics_workspace {
+    _Alignas(64) float x[ROWS * WIDTH];
+    _Alignas(64) float normed[ROWS * WIDTH];
+    _Alignas(64) float qkv[ROWS * 3 * WIDTH];
+    _Alignas(64) float q[TINYPHYSICS_BATCH * WIDTH];
+    _Alignas(64) float attended[ROWS * WIDTH];
+    _Alignas(64) float hidden[ROWS * MLP];
+    _Alignas(64) float logits[TINYPHYSICS_BATCH * BINS];
+};
+
+/* ---- the file ---- */
+
+struct loader {
+    struct onnx_file file;
+    struct tinyphysics_model *model;
+    float *stored, *turned; /* room for the largest matrix, as stored [k][n] and as [n][k] */
+    uint8_t *next;          /* free memory for packed weights */
+};
+
+static size_t packed_bytes(const struct nn_kernels *nn, uint32_t n, uint32_t k)
+{
+    return (nn->packed_bytes(n, k) + 63) / 64 * 64;
+}
+
+static size_t model_bytes(const struct nn_kernels *nn)
+{
+    const size_t block = packed_bytes(nn, 3 * WIDTH, WIDTH) + packed_bytes(nn, WIDTH, WIDTH) +
+                         packed_bytes(nn, MLP, WIDTH) + packed_bytes(nn, WIDTH, MLP);
+    return BLOCKS * block + packed_bytes(nn, WIDTH, WIDTH) + packed_bytes(nn, 2 * WIDTH, WIDTH) +
+           packed_bytes(nn, BINS, WIDTH);
+}
+
+/* Packs columns first .. first + n - 1 of the matrix in loader->stored, [k][columns]. */
+static void *pack_columns(struct loader *loader, uint32_t first, uint32_t n, uint32_t k,
+                          uint32_t columns)
+{
+    const struct nn_kernels *nn = &loader->model->nn;
+    void *packed = loader->next;
+    for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < k; j++) {
+            loader->turned[(size_t)i * k + j] = loader->stored[(size_t)j * columns + first + i];
+        }
+    }
+    nn->pack(loader->turned, n, k, packed);
+    loader->next += packed_bytes(nn, n, k);
+    return packed;
+}
+
+/* The weights [k][n] of a MatMul node into loader->stored. */
+static enum status read_product(struct loader *loader, const char *node, uint32_t n, uint32_t k,
+                                struct error *error)
+{
+    char name[ONNX_NAME_BYTES];
+    const uint32_t dims[] = {k, n};
+    TRY(onnx_file_weights(&loader->file, node, "MatMul", name, error));
+    return onnx_file_floats(&loader->file, name, dims, 2, loader->stored, error);
+}
+
+static enum status load_product(struct loader *loader, const char *node, uint32_t n, uint32_t k,
+                                void **out, struct error *error)
+{
+    TRY(read_product(loader, node, n, k, error));
+    *out = pack_columns(loader, 0, n, k, n);
+    return STATUS_OK;
+}
+
+static enum status load_norm(const struct loader *loader, const char *prefix, struct norm *norm,
+                             struct error *error)
+{
+    char name[ONNX_NAME_BYTES];
+    const uint32_t dims[] = {WIDTH};
+    snprintf(name, sizeof name, "transformer.%s.weight", prefix);
+    TRY(onnx_file_floats(&loader->file, name, dims, 1, norm->scale, error));
+    snprintf(name, sizeof name, "transformer.%s.bias", prefix);
+    return onnx_file_floats(&loader->file, name, dims, 1, norm->shift, error);
+}
+
+static enum status load_block(struct loader *loader, uint32_t index, struct error *error)
+{
+    struct block *block = &loader->model->blocks[index];
+    char name[ONNX_NAME_BYTES / 2];
+    snprintf(name, sizeof name, "h.%u.attn.layer_norm", index);
+    TRY(load_norm(loader, name, &block->attention_norm, error));
+    snprintf(name, sizeof name, "h.%u.mlp.layer_norm", index);
+    TRY(load_norm(loader, name, &block->mlp_norm, error));
+    snprintf(name, sizeof name, "/h.%u/attn/c_attn/MatMul", index);
+    TRY(read_product(loader, name, 3 * WIDTH, WIDTH, error));
+    if (index == BLOCKS - 1) {
+        block->q = pack_columns(loader, 0, WIDTH, WIDTH, 3 * WIDTH);
+        block->kv = pack_columns(loader, WIDTH, 2 * WIDTH, WIDTH, 3 * WIDTH);
+    } else {
+        block->qkv = pack_columns(loader, 0, 3 * WIDTH, WIDTH, 3 * WIDTH);
+    }
+    snprintf(name, sizeof name, "/h.%u/attn/c_proj/MatMul", index);
+    TRY(load_product(loader, name, WIDTH, WIDTH, &block->attention_out, error));
+    snprintf(name, sizeof name, "/h.%u/mlp/c_fc/MatMul", index);
+    TRY(load_product(loader, name, MLP, WIDTH, &block->up, error));
+    snprintf(name, sizeof name, "/h.%u/mlp/c_proj/MatMul", index);
+    return load_product(loader, name, WIDTH, MLP, &block->down, error);
+}
+
+static enum status load_all(struct loader *loader, struct error *error)
+{
+    struct tinyphysics_model *model = loader->model;
+    const uint32_t bias[] = {HALF};
+    const uint32_t bins[] = {BINS, HALF};
+    const uint32_t positions[] = {CONTEXT, WIDTH};
+    TRY(onnx_file_floats(&loader->file, "transformer.wt_embedding.bias", bias, 1, model->state_bias,
+                         error));
+    TRY(read_product(loader, "/wt_embedding/MatMul", HALF, TINYPHYSICS_INPUTS, error));
+    memcpy(model->state, loader->stored, sizeof model->state);
+    TRY(onnx_file_floats(&loader->file, "transformer.wt2_embedding.weight", bins, 2,
+                         &model->bins[0][0], error));
+    TRY(onnx_file_floats(&loader->file, "transformer.wp_embedding.weight", positions, 2,
+                         &model->positions[0][0], error));
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        TRY(load_block(loader, i, error));
+    }
+    TRY(load_norm(loader, "layer_norm_f", &model->last_norm, error));
+    return load_product(loader, "/lm_head/MatMul", BINS, WIDTH, &model->head, error);
+}
+
+enum status tinyphysics_model_load(const char *path, uint32_t flags, struct tinyphysics_model **out,
+                                   struct error *error)
+{
+    struct loader loader = {0};
+    struct tinyphysics_model *model = aligned_alloc(_Alignof(struct norm), sizeof *model);
+    TRY(memory_check(model, error, "no memory for the model of %s", path));
+    memset(model, 0, sizeof *model);
+    nn_kernels_init(&model->nn, NN_FP32, flags);
+    nn_causal_kernels_init(&model->causal, flags);
+    model->memory = aligned_alloc(64, model_bytes(&model->nn));
+    loader.model = model;
+    loader.next = model->memory;
+    loader.stored = aligned_alloc(64, 2 * sizeof(float) * BINS * WIDTH);
+    enum status status =
+        memory_check(model->memory, error, "no memory for the weights of %s", path);
+    THEN(status, memory_check(loader.stored, error, "no memory to read %s", path));
+    loader.turned = loader.stored + BINS * WIDTH;
+    THEN(status, onnx_file_open(path, &loader.file, error));
+    THEN(status, load_all(&loader, error));
+    onnx_file_close(&loader.file);
+    free(loader.stored);
+    if (status != STATUS_OK) {
+        tinyphysics_model_free(model);
+        return status;
+    }
+    *out = model;
+    return STATUS_OK;
+}
+
+void tinyphysics_model_free(struct tinyphysics_model *model)
+{
+    if (model != NULL) {
+        free(model->memory);
+        free(model);
+    }
+}
+
+enum status tinyphysics_workspace_make(struct tinyphysics_workspace **workspace,
+                                       struct error *error)
+{
+    *workspace = aligned_alloc(64, sizeof **workspace);
+    return memory_check(*workspace, error, "no memory for tinyphysics");
+}
+
+void tinyphysics_workspace_free(struct tinyphysics_workspace *workspace)
+{
+    free(workspace);
+}
+
+/* ---- one step ---- */
+
+static void embed(const struct tinyphysics_model *model, const struct tinyphysics_window *window,
+                  float *x)
+{
+    for (uint32_t t = 0; t < CONTEXT; t++, x += WIDTH) {
+        const float *in = window->inputs[t];
+        const float *bin = model->bins[window->tokens[t]];
+        const float *position = model->positions[t];
+        for (uint32_t i = 0; i < HALF; i++) {
+            float y = in[0] * model->state[0][i] + in[1] * model->state[1][i] +
+                      in[2] * model->state[2][i] + in[3] * model->state[3][i];
+            x[i] = y + model->state_bias[i] + position[i];
+            x[HALF + i] = bin[i] + position[HALF + i];
+        }
+    }
+}
+
+/* c = a w, or c += a w; rows of k floats, and of n. */
+static void product(const struct tinyphysics_model *model, const float *a, const void *w,
+                    uint32_t rows, uint32_t n, uint32_t k, enum nn_epilogue epilogue, float *c)
+{
+    const struct nn_gemm g = {.m = rows,
+                              .n = n,
+                              .k = k,
+                              .a = a,
+                              .lda = k,
+                              .b = w,
+                              .epilogue = epilogue,
+                              .c = c,
+                              .ldc = n};
+    model->nn.gemm(&g, 0, rows);
+}
+
+static void normalise(const struct tinyphysics_model *model, const struct norm *norm,
+                      const float *x, float *out, uint32_t rows)
+{
+    model->causal.norm(x, WIDTH, norm->scale, norm->shift, out, rows);
+}
+
+/* x += attention, then x += MLP, of `rows` tokens whose heads' outputs are in `attended`. */
+static void finish_block(const struct tinyphysics_model *model, const struct block *block,
+                         struct tinyphysics_workspace *w, uint32_t rows)
+{
+    product(model, w->attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, w->x);
+    normalise(model, &block->mlp_norm, w->x, w->normed, rows);
+    product(model, w->normed, block->up, rows, MLP, WIDTH, NN_STORE, w->hidden);
+    model->causal.gelu(w->hidden, (size_t)rows * MLP);
+    product(model, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, w->x);
+}
+
+static void run_block(const struct tinyphysics_model *model, const struct block *block,
+                      struct tinyphysics_workspace *w, uint32_t count)
+{
+    const uint32_t rows = count * CONTEXT;
+    const struct nn_causal attention = {
+        .tokens = CONTEXT,
+        .heads = HEADS,
+        .q = w->qkv,
+        .q_stride = 3 * WIDTH,
+        .k = w->qkv + WIDTH,
+        .v = w->qkv + 2 * WIDTH,
+        .kv_stride = 3 * WIDTH,
+        .out = w->attended,
+    };
+    normalise(model, &block->attention_norm, w->x, w->normed, rows);
+    product(model, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
+    model->causal.attention(&attention, 0, count);
+    finish_block(model, block, w, rows);
+}
+
+/* The last block: of every window one row is left in x. */
+static void run_last_block(const struct tinyphysics_model *model, const struct block *block,
+                           struct tinyphysics_workspace *w, uint32_t count)
+{
+    const struct nn_causal attention = {
+        .tokens = CONTEXT,
+        .first = CONTEXT - 1,
+        .heads = HEADS,
+        .q = w->q,
+        .q_stride = WIDTH,
+        .k = w->qkv,
+        .v = w->qkv + WIDTH,
+        .kv_stride = 2 * WIDTH,
+        .out = w->attended,
+    };
+    normalise(model, &block->attention_norm, w->x, w->normed, count * CONTEXT);
+    product(model, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t last = ((size_t)i * CONTEXT + CONTEXT - 1) * WIDTH;
+        memmove(w->normed + (size_t)i * WIDTH, w->normed + last, WIDTH * sizeof(float));
+        memmove(w->x + (size_t)i * WIDTH, w->x + last, WIDTH * sizeof(float));
+    }
+    product(model, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
+    model->causal.attention(&attention, 0, count);
+    finish_block(model, block, w, count);
+}
+
+const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
+                                      struct tinyphysics_workspace *workspace,
+                                      const struct tinyphysics_window *windows, uint32_t count)
+{
+    CHECK(count >= 1 && count <= TINYPHYSICS_BATCH);
+    for (uint32_t i = 0; i < count; i++) {
+        embed(model, &windows[i], workspace->x + (size_t)i * CONTEXT * WIDTH);
+    }
+    for (uint32_t i = 0; i < BLOCKS - 1; i++) {
+        run_block(model, &model->blocks[i], workspace, count);
+    }
+    run_last_block(model, &model->blocks[BLOCKS - 1], workspace, count);
+    normalise(model, &model->last_norm, workspace->x, workspace->normed, count);
+    product(model, workspace->normed, model->head, count, BINS, WIDTH, NN_STORE, workspace->logits);
+    return workspace->logits;
+}
+
+double tinyphysics_model_flop(void)
+{
+    const double token = 3.0 * WIDTH * WIDTH + WIDTH * WIDTH + 2.0 * WIDTH * MLP;
+    const double last = 2.0 * WIDTH * WIDTH * CONTEXT + 2.0 * WIDTH * WIDTH + 2.0 * WIDTH * MLP;
+    const double pairs = CONTEXT * (CONTEXT + 1) / 2.0 * (BLOCKS - 1) + CONTEXT;
+    return 2.0 * (token * CONTEXT * (BLOCKS - 1) + last + 2.0 * WIDTH * pairs +
+                  (double)WIDTH * BINS + (double)HALF * TINYPHYSICS_INPUTS * CONTEXT);
+}

@@ -1,0 +1,58 @@
+/*
+ * Tinyphysics model: comma.ai's published network of a car's lateral acceleration (controls
+ * challenge, github.com/commaai/controls_challenge, tinyphysics.onnx), in this program's own
+ * kernels. The file is the user's; it is read, checked by the names and shapes of its tensors and
+ * converted once.
+ *
+ * Network: tokens of 20 steps (state [4] times a matrix + bias, beside the embedding of the last
+ * lateral acceleration's bin: 64 + 64; + learned position), 4 pre-norm blocks (causal attention, 4
+ * heads of 32; MLP 512, tanh-GELU; no biases), final norm, logits of 1,024 bins of the last token.
+ * Only what the last token's logits depend on is computed: in the last block keys and values of all
+ * tokens, the rest of one.
+ *
+ * Bits depend on the file alone: not on the machine, nor on what else is in a batch.
+ */
+#ifndef SWERVE_ENGINE_TINYPHYSICS_TINYPHYSICS_MODEL_H
+#define SWERVE_ENGINE_TINYPHYSICS_TINYPHYSICS_MODEL_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    TINYPHYSICS_CONTEXT = 20, /* steps that it sees */
+    TINYPHYSICS_INPUTS = 4,   /* steer action, roll lataccel m/s2, v_ego m/s, a_ego m/s2 */
+    TINYPHYSICS_BINS = 1024,
+    TINYPHYSICS_BATCH = 8, /* windows that are computed together, at most */
+};
+
+/* What the last 20 steps were. */
+struct tinyphysics_window {
+    float inputs[TINYPHYSICS_CONTEXT][TINYPHYSICS_INPUTS];
+    uint16_t tokens[TINYPHYSICS_CONTEXT]; /* bins of the lateral acceleration before each step */
+};
+
+struct tinyphysics_model; /* never changes once loaded: threads share one */
+struct tinyphysics_workspace;
+
+/* `flags`: enum cpu_flag; callers pass machine_cpu_flags(). Errors name the file and the tensor. */
+enum status tinyphysics_model_load(const char *path, uint32_t flags,
+                                   struct tinyphysics_model **model, struct error *error);
+void tinyphysics_model_free(struct tinyphysics_model *model);
+
+/* Memory for one thread's calls, about 1 MiB. */
+enum status tinyphysics_workspace_make(struct tinyphysics_workspace **workspace,
+                                       struct error *error);
+void tinyphysics_workspace_free(struct tinyphysics_workspace *workspace);
+
+/* Logits [count][TINYPHYSICS_BINS] of 1 .. TINYPHYSICS_BATCH windows; owned by the workspace, valid
+ * until its next call. Tokens are below TINYPHYSICS_BINS, inputs finite. */
+const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
+                                      struct tinyphysics_workspace *workspace,
+                                      const struct tinyphysics_window *windows, uint32_t count);
+
+/* Floating-point operations of one window, as they are done here. */
+double tinyphysics_model_flop(void);
+
+#endif

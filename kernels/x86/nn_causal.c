@@ -1,0 +1,175 @@
+/*
+ * Kernels of a small causal transformer on the vector units; ref/nn_causal.c is the definition.
+ */
+#include "kernels/nn_causal_internal.h"
+#include "kernels/x86/nn_x86.h"
+
+#include <math.h>
+
+static void norm(const float *x, uint32_t width, const float *scale, const float *shift, float *out,
+                 size_t rows)
+{
+    for (; rows > 0; rows--, x += width, out += width) {
+        v16 sum = v16_zero();
+        for (uint32_t i = 0; i < width; i += NN_LANES) {
+            sum = v16_add(sum, v16_load(x + i));
+        }
+        const v16 mean = v16_set1(v16_sum(sum) / (float)width);
+        sum = v16_zero();
+        for (uint32_t i = 0; i < width; i += NN_LANES) {
+            v16 d = v16_sub(v16_load(x + i), mean);
+            sum = v16_fma(d, d, sum);
+        }
+        const float variance = v16_sum(sum) / (float)width;
+        const __m128 root = _mm_sqrt_ss(_mm_set_ss(variance + NN_CAUSAL_EPSILON));
+        const v16 inverse = v16_set1(1.0f / _mm_cvtss_f32(root));
+        for (uint32_t i = 0; i < width; i += NN_LANES) {
+            v16 y = v16_mul(v16_sub(v16_load(x + i), mean), inverse);
+            v16_store(out + i, v16_fma(y, v16_load(scale + i), v16_load(shift + i)));
+        }
+    }
+}
+
+NN_INLINE void gelu_many(float *x, const int count)
+{
+    v16 value[LOGISTIC_MAX];
+    v16 y[LOGISTIC_MAX];
+    for (int i = 0; i < count; i++) {
+        value[i] = v16_load(x + i * NN_LANES);
+        v16 cube = v16_mul(v16_mul(value[i], value[i]), v16_set1(NN_GELU_CUBE));
+        y[i] = v16_mul(v16_fma(cube, value[i], value[i]), v16_set1(NN_GELU_FACTOR));
+    }
+    v16_logistic_many(y, count, false);
+    for (int i = 0; i < count; i++) {
+        v16_store(x + i * NN_LANES, v16_mul(value[i], y[i]));
+    }
+}
+
+static void gelu(float *x, size_t count)
+{
+    size_t i = 0;
+    for (; i + LOGISTIC_MAX * NN_LANES <= count; i += LOGISTIC_MAX * NN_LANES) {
+        gelu_many(x + i, LOGISTIC_MAX);
+    }
+    for (; i < count; i += NN_LANES) {
+        gelu_many(x + i, 1);
+    }
+}
+
+enum { TOKENS = NN_CAUSAL_TOKENS, HEAD = NN_CAUSAL_HEAD };
+
+/* The keys of one head with tokens along the lanes; tokens that are not there are 0. */
+static void turn(const float *k, size_t stride, uint32_t tokens, float out[HEAD][TOKENS])
+{
+    for (uint32_t j = 0; j < tokens; j++) {
+        for (uint32_t c = 0; c < HEAD; c++) {
+            out[c][j] = k[j * stride + c];
+        }
+    }
+    for (uint32_t c = 0; c < HEAD; c++) {
+        for (uint32_t j = tokens; j < TOKENS; j++) {
+            out[c][j] = 0.0f;
+        }
+    }
+}
+
+/* Softmax of two vectors of products, of which `count` lanes count; the others become 0. Returns 1
+ * / sum of the weights. */
+NN_INLINE float softmax(v16 first, v16 second, uint32_t count, float weights[TOKENS])
+{
+    float logits[TOKENS];
+    v16_store(logits, v16_mul(first, v16_set1(NN_LOGIT_SCALE)));
+    v16_store(logits + NN_LANES, v16_mul(second, v16_set1(NN_LOGIT_SCALE)));
+    for (uint32_t j = count; j < TOKENS; j++) {
+        logits[j] = -INFINITY;
+    }
+    first = v16_load(logits);
+    second = v16_load(logits + NN_LANES);
+    const v16 largest = v16_set1(v16_largest(v16_max(first, second)));
+    const uint32_t low = count < NN_LANES ? count : NN_LANES;
+    v16_store(weights, v16_exp(v16_sub(first, largest)));
+    v16_store(weights + NN_LANES, v16_exp(v16_sub(second, largest)));
+    first = v16_load_part(weights, low); /* exp is limited, so not 0 where the logit is -inf */
+    second = v16_load_part(weights + NN_LANES, count - low);
+    v16_store(weights, first);
+    v16_store(weights + NN_LANES, second);
+    return 1.0f / v16_sum(v16_add(first, second));
+}
+
+/* `count` (a constant, at most 4) queries of one head from token `token` on. */
+NN_INLINE void attend(const struct nn_causal *a, const float *q, const float turned[HEAD][TOKENS],
+                      const float *v, uint32_t token, float *out, size_t out_stride,
+                      const int count)
+{
+    v16 sums[4][2];
+    float weights[4][TOKENS];
+    float inverse[4];
+    for (int i = 0; i < count; i++) {
+        sums[i][0] = sums[i][1] = v16_zero();
+    }
+    for (uint32_t c = 0; c < HEAD; c++) {
+        const v16 low = v16_load(turned[c]);
+        const v16 high = v16_load(turned[c] + NN_LANES);
+        for (int i = 0; i < count; i++) {
+            const v16 x = v16_set1(q[(size_t)i * a->q_stride + c]);
+            sums[i][0] = v16_fma(x, low, sums[i][0]);
+            sums[i][1] = v16_fma(x, high, sums[i][1]);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        inverse[i] = softmax(sums[i][0], sums[i][1], token + (uint32_t)i + 1, weights[i]);
+        sums[i][0] = sums[i][1] = v16_zero();
+    }
+    for (uint32_t j = 0; j < token + (uint32_t)count; j++) {
+        const v16 low = v16_load(v + j * a->kv_stride);
+        const v16 high = v16_load(v + j * a->kv_stride + NN_LANES);
+        /* Later tokens are left out, not added with weight 0: that would lose a sum's sign at 0. */
+        for (int i = j <= token ? 0 : (int)(j - token); i < count; i++) {
+            const v16 x = v16_set1(weights[i][j]);
+            sums[i][0] = v16_fma(x, low, sums[i][0]);
+            sums[i][1] = v16_fma(x, high, sums[i][1]);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        v16_store(out + (size_t)i * out_stride, v16_mul(sums[i][0], v16_set1(inverse[i])));
+        v16_store(out + (size_t)i * out_stride + NN_LANES,
+                  v16_mul(sums[i][1], v16_set1(inverse[i])));
+    }
+}
+
+static void attention(const struct nn_causal *a, uint32_t first_sequence, uint32_t end_sequence)
+{
+    _Alignas(64) float turned[HEAD][TOKENS];
+    const uint32_t queries = a->tokens - a->first;
+    const size_t width = (size_t)a->heads * HEAD;
+    for (size_t s = first_sequence; s < end_sequence; s++) {
+        for (uint32_t h = 0; h < a->heads; h++) {
+            const size_t head = (size_t)h * HEAD;
+            const size_t past = s * a->tokens * a->kv_stride + head;
+            const float *q = a->q + s * queries * a->q_stride + head;
+            float *out = a->out + s * queries * width + head;
+            uint32_t i = 0;
+            turn(a->k + past, a->kv_stride, a->tokens, turned);
+            for (; i + 4 <= queries; i += 4) {
+                attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
+                       width, 4);
+            }
+            for (; i < queries; i++) {
+                attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
+                       width, 1);
+            }
+        }
+    }
+}
+
+void NN_NAME(causal_table)(struct nn_causal_kernels *kernels)
+{
+#if defined(__AVX512F__)
+    kernels->name = "avx512";
+#else
+    kernels->name = "avx2";
+#endif
+    kernels->norm = norm;
+    kernels->gelu = gelu;
+    kernels->attention = attention;
+}
