@@ -31,7 +31,7 @@ enum {
     GROUND_TILE_BITS = GROUND_TEXEL_BITS + RASTER_TILE_BITS,
 };
 
-/* What is looked at. */
+/* Part of the ground that is looked at. */
 struct ground_map {
     const struct raster_map *map;
     const struct ground_place *place;
@@ -209,7 +209,7 @@ BOTH_FN int32_t ground_step(double metres)
     return (int32_t)(step < 0 ? step - 0.5 : step + 0.5);
 }
 
-/* How many depths of canvas row `r` of an image row are looked at: several where it spans many
+/* Number of depths of canvas row `r` of an image row: several where it spans many
  * metres. 1..GROUND_DEPTHS_MAX. */
 BOTH_FN int32_t ground_depths(const struct camera_view *view, int32_t row, int32_t r)
 {
@@ -259,7 +259,7 @@ struct ground_noise {
     float amplitude;
 };
 
-/* What the pixels of an image row share. */
+/* Values that the pixels of an image row share. */
 struct ground_row {
     float ahead; /* depth, m */
     float unit;  /* to the right per column and metre of depth */
@@ -280,7 +280,7 @@ struct ground_point {
     float distance_m;
 };
 
-/* What a pixel is made from besides its sums. */
+/* Inputs of a pixel besides its sums. */
 struct ground_tone {
     float patches, grain; /* noise about 0 */
     float lamp;
@@ -305,7 +305,7 @@ BOTH_FN struct ground_noise ground_noise_make(const struct ground_place *place, 
     return noise;
 }
 
-/* What is left of noise when it is averaged over samples that lie `cells` apart. */
+/* Rest of noise when it is averaged over samples that lie `cells` apart. */
 BOTH_FN float ground_noise_left(double cells, double least)
 {
     return (float)both_max(1.0 - 0.42 * cells, least);

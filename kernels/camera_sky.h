@@ -12,7 +12,7 @@
 /* From this slope on clouds are coarser than a pixel and looked at once. */
 #define SKY_STEEP 0.15f
 
-/* What the sky's pixels of an image column share. */
+/* Values that the sky's pixels of an image column share. */
 struct sky_columns {
     float azimuth_rad[PICTURE_COLS]; /* world frame */
     float cosine[PICTURE_COLS], sine[PICTURE_COLS];
@@ -87,7 +87,7 @@ BOTH_FN float sky_cloud_fine(float x, float y)
     return mood_noise(0, 0, x * 2.3f + 9.0f, y * 2.3f);
 }
 
-/* How much cloud two octaves of noise make at a slope, 0..1: thinning towards the horizon. */
+/* Density of cloud that two octaves of noise make at a slope, 0..1: thinner at the horizon. */
 BOTH_FN float sky_cloud(float coarse, float fine, float slope)
 {
     float cloud = clamp_unit((0.6f * coarse + 0.4f * fine - 0.52f) * 3.0f);

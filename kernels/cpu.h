@@ -18,7 +18,7 @@ enum cpu_flag {
     CPU_FLAG_ALL = 31,         /* kernels of the last three need CPU_FLAG_AVX512 too */
 };
 
-/* What the processor and the operating system support: a set of enum cpu_flag. Asks the kernel to
+/* Features that processor and operating system support: a set of enum cpu_flag. Asks the kernel to
  * let this process use tiles; where it refuses, there are none. */
 uint32_t cpu_flags_detect(void);
 

@@ -78,7 +78,7 @@ struct device_matmul {
     const float *bias;       /* [n] */
 };
 
-/* What BEV and cameras each have; names as in engine/model.md. */
+/* Parts that BEV and cameras each have; names as in engine/model.md. */
 struct device_part {
     uint32_t channels, context_channels;
     struct device_matmul mod, ctx, in, mid, embed, unembed, head, out, memory;
@@ -142,7 +142,7 @@ struct device_counts {
     struct agent_sums agents[AGENT_GATES_MAX]; /* of the slot's gates, in `agents`; else zeros */
 };
 
-/* What becomes of a part of a view. */
+/* Fate of a part of a view. */
 enum device_view_update {
     DEVICE_VIEW_KEEP = 0, /* it stays as it is */
     DEVICE_VIEW_DRAW,     /* from the page's frame */
@@ -168,7 +168,7 @@ struct device_view {
     struct raster_window window; /* texels are not read */
 };
 
-/* What running cost so far. */
+/* Cost of running so far. */
 struct device_stats {
     uint64_t ticks, captures, replays, launches; /* launches: kernels launched by the host */
     uint64_t host_ns;                            /* of tick_start, all ticks together */
@@ -240,7 +240,7 @@ struct device_ops {
     uint32_t bytes;   /* device_abi_bytes() */
     const char *name; /* of the backend: "cuda", "emulated" */
 
-    /* How many devices there are; 0 with the reason in `why`. */
+    /* Number of devices; 0 with the reason in `why`. */
     uint32_t (*count)(struct device_text *why);
     int (*describe)(uint32_t device, struct device_info *out, struct device_text *why);
 

@@ -43,7 +43,7 @@ struct camera_view {
     double focal; /* canvas pixels */
 };
 
-/* What light and weather do to colours. */
+/* Effect of light and weather on colours. */
 struct mood {
     struct rgb zenith, horizon; /* sky */
     struct rgb ambient;         /* multiplies colours everywhere */
@@ -111,8 +111,8 @@ struct screen_command {
     double inverse_depth, du, dv;
 };
 
-/* What agents add to a picture, in the order of drawing. The lists are elsewhere: the caller's
- * arrays, or what lies behind a draw list. */
+/* Parts that agents add to a picture, in the order of drawing. The lists are elsewhere: the
+ * caller's arrays, or what lies behind a draw list. */
 struct screen_list {
     const struct screen_command *commands;
     const struct screen_point *points;
@@ -128,7 +128,7 @@ struct draw_list_cameras {
     struct picture pictures[PICTURE_CAMERAS];
 };
 
-/* What a draw list with so many commands and points takes. */
+/* Bytes of a draw list with so many commands and points. */
 BOTH_FN size_t draw_list_cameras_bytes(uint32_t command_count, uint32_t point_count)
 {
     return sizeof(struct draw_list_cameras) + command_count * sizeof(struct screen_command) +

@@ -417,7 +417,7 @@ BOTH_FN struct lidar_patch lidar_patch_of(const struct lidar_box *box, double x_
     return patch;
 }
 
-/* How far along the rows x (inside the grid) lies, in 1 / LIDAR_LENGTH_ONE of a cell. */
+/* Position along the rows at which x (inside the grid) lies, in 1 / LIDAR_LENGTH_ONE of a cell. */
 BOTH_FN uint32_t lidar_position(double x_min_m, double x_m)
 {
     double offset = both_clamp((x_m - x_min_m) * (1.0 / LIDAR_CELL_M), 0.0, LIDAR_ROWS);

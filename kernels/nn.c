@@ -9,7 +9,7 @@
 
 const char *const nn_precision_names[NN_PRECISION_COUNT] = {"fp32", "bf16", "int8"};
 
-/* What NN_INT8 has beside the table of NN_BF16. */
+/* Functions that NN_INT8 has beside the table of NN_BF16. */
 static void add_int8(struct nn_kernels *kernels, uint32_t flags)
 {
     kernels->precision = NN_INT8;

@@ -53,7 +53,7 @@ enum nn_epilogue {
 
 #define NN_INT8_LEAST 0x1p-100f
 
-/* What belongs to a row q of integers: element i stands for q[i] * scale. */
+/* Scale of a row q of integers: element i stands for q[i] * scale. */
 struct nn_int8_row {
     float scale;
     int32_t sum; /* of q, for instructions that take one side as bytes without a sign */

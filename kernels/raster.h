@@ -46,7 +46,7 @@ struct raster_mask {
     uint64_t rows[RASTER_TILE_SAMPLES][RASTER_MASK_WORDS];
 };
 
-/* What the ground of a texel is made of, for pictures. */
+/* Material of a texel's ground, for pictures. */
 enum raster_material {
     MATERIAL_NONE = 0,
     MATERIAL_SIDEWALK,
@@ -61,7 +61,7 @@ enum raster_material {
     MATERIAL_COUNT
 };
 
-/* What only the cameras need. */
+/* Layers that only the cameras need. */
 struct raster_detail {
     struct raster_mask paint; /* lane markings and zebra bars */
     uint8_t material[RASTER_TILE_CELLS];

@@ -40,7 +40,7 @@ BOTH_FN uint8_t raster_cell_blend(uint32_t quad, uint32_t x, uint32_t y)
     return (uint8_t)((sum + half) >> (2 * RASTER_WEIGHT_BITS));
 }
 
-/* What a window's grid shows in a cell: layer A in the low byte, B in the next. The tiles are the
+/* Contents of a cell of a window's grid: layer A in the low byte, B in the next. The tiles are the
  * map's, wherever the window's texels point; a number that the map does not have is its empty one.
  */
 BOTH_FN uint32_t raster_cell_ground(const struct raster_window *window,

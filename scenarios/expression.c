@@ -330,7 +330,7 @@ static enum expression_outcome next_argument(struct evaluation *e)
     return EXPRESSION_OK;
 }
 
-/* What may follow an operand. */
+/* Operators that may follow an operand. */
 static enum expression_outcome read_operator(struct evaluation *e, bool *operand)
 {
     char c = *e->at;

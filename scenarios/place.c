@@ -77,7 +77,7 @@ static enum status place_goal(const struct json_cursor *cursor, const struct lan
     if (!is_place(cursor->value)) {
         return STATUS_OK;
     }
-    /* What else must hold there is the decoder's. */
+    /* Any other condition there is the decoder's. */
     static const char *const kept[] = {"area",           "time_min_s",    "time_max_s",
                                        "speed_min_mps",  "speed_max_mps", "heading_min_rad",
                                        "heading_max_rad"};

@@ -164,7 +164,7 @@ enum status scenario_validate_parts(const char *name, const struct scenario *sce
 
 /* ---- changes.c ---- */
 
-/* What a suite changes in a scenario. Start from SCENARIO_UNCHANGED. */
+/* Changes that a suite makes in a scenario. Start from SCENARIO_UNCHANGED. */
 struct scenario_changes {
     int question;         /* enum question, -1: as written */
     double horizon_s;     /* NAN: as written */

@@ -28,7 +28,7 @@ struct defaults {
     struct scenario_changes changes; /* an entry's may differ */
 };
 
-/* What is being built. The suite comes first: suite_destroy gets a pointer to it. */
+/* Suite that is being built. The suite comes first: suite_destroy gets a pointer to it. */
 struct suite_owner {
     struct suite suite;
     struct arena arena;
@@ -686,7 +686,7 @@ enum status suite_check(const char *path, struct suite **out, struct errors *err
 {
     *errors = (struct errors){.count = 0};
     enum status status = load(path, errors, out, error);
-    /* What ended it is the last of the list, if it is about the input. */
+    /* The cause of the end is the last of the list, if it is about the input. */
     errors_keep(errors, status, error);
     return status;
 }

@@ -31,7 +31,7 @@ struct agreement_pair {
 uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
                         const struct outcome **scratch, struct agreement_pair *pairs);
 
-/* How often the two sides agree on one property. */
+/* Agreement of the two sides on one property. */
 struct agreement_count {
     int64_t pairs; /* that agree */
     struct rate rate;

@@ -25,7 +25,7 @@ double paired_exact_p(const int32_t *net, uint32_t count);
  * scratch[count] is overwritten. */
 void paired_holm(double *p, uint32_t count, uint32_t *scratch);
 
-/* What one cluster gave: differences of its cases, summed. */
+/* Sums of one cluster: differences of its cases, summed. */
 struct paired_cluster {
     double sum;
     double cases;

@@ -310,7 +310,7 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
 
 /* ---- stopping ---- */
 
-/* What each stratum gets when exposure times spread is worth `scale` draws. */
+/* Draws that each stratum gets when exposure times spread is worth `scale` draws. */
 static double spread_jobs(const struct risk_input *input, const double *probability, double scale,
                           double *jobs)
 {

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How often situations of a class come about, per unit of driving. */
+/* Frequency with which situations of a class come about, per unit of driving. */
 struct risk_class {
     double rate;
     double low; /* of its 95% interval, log-normal about the rate; 0: none is known */

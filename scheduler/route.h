@@ -17,7 +17,7 @@ struct route_policy {
     bool teacher_available;
 };
 
-/* What becomes of a scenario that lasts longer than the model is trusted. */
+/* Fate of a scenario that lasts longer than the model is trusted. */
 enum route_beyond {
     ROUTE_BEYOND_REFUSE = 0,
     ROUTE_BEYOND_CLIP,

@@ -139,7 +139,7 @@ struct search_point search_draw_point(const struct search_space *space,
 
 /* ---- learning ---- */
 
-/* How many samples come before sample i: smaller margins, equal ones in their order. */
+/* Number of samples before sample i: smaller margins, equal ones in their order. */
 static uint32_t rank_of(const struct search_sample *samples, uint32_t count, uint32_t i)
 {
     uint32_t before = 0;

@@ -47,7 +47,7 @@ struct search_sample {
     double margin;
 };
 
-/* How far an outcome is from failing, -2 to 1. A failure is below 0, down to -2 the harder the
+/* Distance of an outcome from failing, -2 to 1. A failure is below 0, down to -2 the harder the
  * contact (-1 without one); a pass is above 0 by what was left of time to collision (of 3 s) and
  * distance (of 10 m), the smaller of both. NAN where the outcome says nothing of the planner. */
 double search_margin(enum verdict verdict, const struct metrics *metrics);
@@ -57,7 +57,7 @@ double search_margin(enum verdict verdict, const struct metrics *metrics);
 void search_latin(const struct search_space *space, uint64_t seed, uint32_t count,
                   struct search_point *out);
 
-/* What cross-entropy draws from: a bell for a number, weights for choices. */
+/* Distribution that cross-entropy draws from: a bell for a number, weights for choices. */
 struct search_draw {
     double mean[SEARCH_DIMENSIONS_MAX];
     double deviation[SEARCH_DIMENSIONS_MAX];
@@ -135,7 +135,7 @@ enum search_way {
 extern const char *const search_side_names[SEARCH_SIDE_COUNT];
 extern const char *const search_way_names[SEARCH_WAY_COUNT];
 
-/* What failures have in common that are one cluster. */
+/* Traits in common of failures that are one cluster. */
 struct search_failure {
     uint32_t logical;      /* of which logical scenario */
     uint32_t reasons;      /* enum reason bits */

@@ -168,7 +168,7 @@ static void run_monitor(const struct trust_policy *policy, const struct trust_fa
     }
 }
 
-/* How sick a slice is at the least. */
+/* Sickness of a slice at the least. */
 static double lower_share(const struct trust_monitor *monitor)
 {
     double low;

@@ -96,7 +96,7 @@ void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *
 #define TRUST_DRIFT_INDEX 0.25
 double trust_stability_index(const int64_t *before, const int64_t *after, uint32_t count);
 
-/* What the index is on average when nothing has changed: (k - 1) (1 / before + 1 / after) for k
+/* Mean of the index when nothing has changed: (k - 1) (1 / before + 1 / after) for k
  * values that occur (Yurdakul, Western Michigan University, 2018). Above TRUST_DRIFT_NOISE there
  * are too few jobs for the index to say anything. */
 #define TRUST_DRIFT_NOISE 0.05

@@ -35,7 +35,7 @@ enum job_state {
 
 extern const char *const job_state_names[JOB_STATE_COUNT];
 
-/* What is submitted. Texts are owned by the caller for the duration of the call. */
+/* Submission of a job. Texts are owned by the caller for the duration of the call. */
 struct job_spec {
     char key[SHA256_HEX_BYTES]; /* result identity: SHA-256 of scenario, branches, planner, tier,
                                    model, sampler, seed, backend, revision. Memoisation looks it up;
@@ -66,7 +66,7 @@ struct job_spec {
                      store has one (store/api/models.h); else by the model that it names */
 };
 
-/* What a claim returns. */
+/* Answer to a claim. */
 struct job_lease {
     int64_t job_id;
     int64_t epoch;

@@ -271,7 +271,7 @@ enum status json_prefix(const struct json_cursor *cursor, struct error *error)
     return error_prefix(error, "%s: %s", cursor->file, path);
 }
 
-/* What a value is, for "found ..": a text is quoted, cut where it is long. */
+/* Kind of a value, for "found ..": a text is quoted, cut where it is long. */
 struct found {
     char text[64];
 };

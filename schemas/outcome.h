@@ -115,8 +115,8 @@ struct outcome {
     char artifact_hash[SHA256_HEX_BYTES]; /* trace artifact in the store */
     char slice[6][LIMIT_ID_BYTES];        /* values by enum slice_kind, copied from the scenario */
     bool safety_critical;
-    /* What the planner was shown: "bev,cameras,objects:seen,map", "route" (schemas/planner.md);
-     * "" of outcomes that are older than this member. */
+    /* Sights that the planner was given: "bev,cameras,objects:seen,map", "route"
+     * (schemas/planner.md); "" of outcomes that are older than this member. */
     char given[LIMIT_ID_BYTES];
     char error[OUTCOME_ERROR_BYTES]; /* planner error and the tail of its stderr; else "" */
     /* The evidence of a flagged rollout, or why one is invalid. */

@@ -138,7 +138,7 @@ struct swerve_map {
     const uint32_t *route; /* lanes that ego is to drive, in order */
 };
 
-/* What a planner may know when a rollout begins. Pointers are valid during reset() only. */
+/* Knowledge of a planner when a rollout begins. Pointers are valid during reset() only. */
 struct swerve_episode {
     uint32_t session;
     uint32_t horizon_ticks;
@@ -244,7 +244,7 @@ struct swerve_moment {
     const struct swerve_object *objects;
 };
 
-/* What an observation of version 3 has beside the sensors. Pointers are valid during plan() only.
+/* Members of version 3's observation beside the sensors. Pointers are valid during plan() only.
  */
 struct swerve_surroundings {
     uint32_t objects_source; /* enum swerve_objects_source */
@@ -262,7 +262,7 @@ struct swerve_trajectory_point {
     double x_m, y_m, heading_rad, speed_mps; /* of ego's box centre, world frame */
 };
 
-/* What follows a trajectory. Stated in schemas/planner.md. */
+/* Follower of a trajectory, stated in schemas/planner.md. */
 enum swerve_tracker {
     SWERVE_TRACKER_LQR = 0, /* nuPlan's, with its parameters */
     SWERVE_TRACKER_PURSUIT, /* pure pursuit, and the speed by a proportional term */

@@ -50,7 +50,7 @@ struct surface {
     struct polygon area;
 };
 
-/* What a traffic signal shows. */
+/* Lights of a traffic signal. */
 enum traffic_light {
     TRAFFIC_LIGHT_RED = 0,
     TRAFFIC_LIGHT_RED_YELLOW, /* about to turn green */
@@ -203,7 +203,7 @@ struct agent {
 
 /* ---- ego ---- */
 
-/* What else must hold at the tick at which ego is at its goal. NAN: not asked for. */
+/* Further conditions at the tick at which ego is at its goal. NAN: not asked for. */
 struct goal_bounds {
     double time_min_s; /* since the start */
     double time_max_s;
@@ -215,7 +215,7 @@ struct goal_bounds {
 
 #define EGO_DELAY_MAX_S 1.0
 
-/* How ego's body moves; engine/traffic/ego_model.h and single_track.h. */
+/* Models of ego's body; engine/traffic/ego_model.h and single_track.h. */
 enum dynamics { DYNAMICS_KINEMATIC = 0, DYNAMICS_SINGLE_TRACK, DYNAMICS_COUNT };
 
 struct ego {
@@ -272,8 +272,8 @@ struct slices {
     bool safety_critical;
 };
 
-/* What the rollout must satisfy to pass. An absent criterion is not applied; a number that is NAN
- * is absent. JSON member names as here. */
+/* Criteria that the rollout must satisfy to pass. An absent criterion is not applied; a number that
+ * is NAN is absent. JSON member names as here. */
 struct criteria {
     bool no_at_fault_collision;  /* default true */
     bool no_collision;           /* default false: any contact fails */
@@ -291,7 +291,7 @@ struct criteria {
     double expected_progress_m;  /* what counts as progress 1.0; NAN: from log or free flow */
 };
 
-/* What holds where a document says nothing. */
+/* Values where a document says nothing. */
 struct criteria criteria_default(void);
 
 /* ---- branches ---- */
@@ -320,7 +320,7 @@ enum sensor_mask {
     SENSOR_ALL = 15
 };
 
-/* What ego does for one tick. */
+/* Action of ego for one tick. */
 struct action {
     double
         accel_mps2; /* longitudinal, along ego's heading; physics clamps to tyres and drivetrain */

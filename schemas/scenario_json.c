@@ -39,7 +39,7 @@ enum status scenario_decode(const char *file, const json_t *root, struct arena *
     return scenario_decode_all(file, root, arena, out, NULL, error);
 }
 
-/* What stands in the road and on it: routes, agents and branches name lanes and one another, so
+/* Members of the road and things on it: routes, agents and branches name lanes and one another, so
  * nothing is looked at that rests on a part with mistakes. */
 static enum status decode_scene(const struct json_cursor *top, struct scenario_decoder *decoder,
                                 struct scenario *out)

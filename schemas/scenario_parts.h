@@ -22,7 +22,7 @@ struct id_index {
     struct id_entry *entries;
 };
 
-/* What travels down the decoders. */
+/* State that travels down the decoders. */
 struct scenario_decoder {
     struct arena *arena;
     struct error *error;

@@ -14,7 +14,7 @@ GOOD = {"OK", "SKIP", "EXPECTEDFAIL"}
 
 
 def count_cases(root: tree.Element) -> tuple[int, list[tuple[str, str]]]:
-    """How many cases passed, and the failed ones: (program, what to print)."""
+    """Number of cases that passed, and the failed ones: (program, what to print)."""
     passed = 0
     failed = []
     for suite in root.iter("testsuite"):

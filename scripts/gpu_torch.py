@@ -121,7 +121,7 @@ ROTARY = network.rotary_table
 
 
 def settle(tick: Tick) -> None:
-    """What a capture does not allow is done before it: constants that come from the host, and a question
+    """Steps that a capture does not allow are done before it: constants that come from the host, and a question
     to the device that only ticks without a layout ask."""
     table = ROTARY(tick)
     network.rotary_table = lambda tick: table

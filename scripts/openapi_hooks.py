@@ -1,4 +1,4 @@
-"""What scripts/check_openapi changes in the requests that schemathesis makes up."""
+"""Changes that scripts/check_openapi makes in the requests that schemathesis makes up."""
 import hashlib
 import re
 

@@ -36,7 +36,7 @@ def sha256(path: pathlib.Path) -> str:
 
 
 def sources() -> list[pathlib.Path]:
-    """What a build of the product reads; tests and scenarios are none of it."""
+    """Files that a build of the product reads; tests and scenarios are none of it."""
     rooms = ("base", "schemas", "kernels", "engine", "scenarios", "store", "scheduler", "worker", "scripts")
     kinds = {".c", ".h", ".cu", ".cuh", ".sql", ".css", ".js", ".py", ".json", ".yaml", ".build"}
     found = [p for room in rooms for p in (ROOT / room).rglob("*")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a server holds in memory while many clients hold it up.
+"""Memory that a server holds while many clients hold it up.
 
 Starts `swerve serve` on a scratch store (TLS with --tls), opens many connections that keep still,
 then as many uploads of large artifacts as it takes, each stopped half-way, then asks for a large artifact

@@ -113,7 +113,7 @@ class Record:
 
 
 class Episode(Record):
-    """What is known when a rollout begins: session, horizon_ticks, seed, tick_s, scenario_id, prompt,
+    """Facts known when a rollout begins: session, horizon_ticks, seed, tick_s, scenario_id, prompt,
     ego_length_m, ego_width_m, ego_wheelbase_m, log (list of LogPoint), world (see World), map (see Map; None
     where it was not asked for)."""
 

@@ -74,7 +74,7 @@ const SwerveDrive = (() => {
     x, y, cos: Math.cos(heading), sin: Math.sin(heading), l: length / 2, w: width / 2,
   });
 
-  // How much the axes of box a leave between a and b (negative: they overlap there): along, across.
+  // Gaps that the axes of box a leave between a and b (negative: they overlap there): along, across.
   const apart = (a, b) => {
     const dx = b.x - a.x;
     const dy = b.y - a.y;
@@ -236,7 +236,7 @@ const SwerveDrive = (() => {
     }
     list.push({ tick: track.count - 1, last: track.count - 1, kind: "end",
       text: rollout.verdict ? `end: ${[plain(rollout.verdict), ...rollout.reasons.map(plain)].join(", ")}` : "end" });
-    // What both a parent and its branch noted at the fork is told once.
+    // Notes that both a parent and its branch made at the fork are told once.
     const told = new Set();
     return list.filter((one) => {
       const key = `${one.kind} ${one.tick} ${one.text}`;

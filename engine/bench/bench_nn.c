@@ -302,7 +302,7 @@ static void bench_convs(struct bench *bench)
     bench_conv(bench, 32, 48, 64, 32);
 }
 
-/* What NN_INT8 has of its own. */
+/* Kernels that NN_INT8 has of its own. */
 static void bench_int8(struct bench *bench)
 {
     bench_gemms(bench);

@@ -24,7 +24,7 @@
 
 enum { HEAD_BYTES = 4096 }; /* of what is mapped: the barrier */
 
-/* What a rank writes to its pipe, before its result, which lies behind it as aligned as any. */
+/* Report that a rank writes to its pipe, before its result, which lies behind it well aligned. */
 struct report {
     _Alignas(16) enum status status;
     char text[ERROR_TEXT_BYTES];

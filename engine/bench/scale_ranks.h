@@ -21,7 +21,7 @@ struct scale_ranks_options {
 enum status scale_ranks_run(const struct scale_ranks_options *options, struct device_scale *out,
                             struct error *error);
 
-/* What of a step's launches, run one by one, were exchanges; *all_ms becomes what all were. */
+/* Time that exchanges took of a step's launches, run one by one; *all_ms becomes that of all. */
 double scale_ranks_all_to_all_ms(const struct device_scale *scale, double *all_ms);
 
 #endif

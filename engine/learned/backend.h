@@ -42,7 +42,7 @@ enum status backend_start(struct backend *backend, uint32_t frame_count, struct 
 void backend_destroy(struct backend *backend); /* accepts NULL; after the pool */
 
 uint32_t backend_batch(const struct backend *backend);
-/* What its device counted since backend_start; zeros on the CPU. */
+/* Counts of its device since backend_start; zeros on the CPU. */
 struct device_stats backend_stats(const struct backend *backend);
 /* Of the model's memory in a page of the pool: 0 on a device. */
 size_t backend_memory_bytes(const struct backend *backend);

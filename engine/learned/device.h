@@ -17,7 +17,7 @@ struct device {
     const struct device_ops *ops; /* NULL: the CPU */
     uint32_t index;
     bool reference; /* reference kernels, which modules of tests have */
-    /* What of the device decides a rollout's bits: "cuda:sm_90"; "cpu". */
+    /* Property of the device that decides a rollout's bits: "cuda:sm_90"; "cpu". */
     char backend[DEVICE_NAME_BYTES];
 };
 

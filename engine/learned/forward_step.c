@@ -192,7 +192,7 @@ static void temporal_tokens(struct workspace *w, uint32_t first, uint32_t end)
     forward_matmul(w, &block->to, &g, 0, first, end);
 }
 
-/* What follows a layer's attention, and what precedes the next one's. */
+/* The part behind a layer's attention, and that before the next one's. */
 static void block_tokens(struct workspace *w, uint32_t first, uint32_t end)
 {
     const struct model_config *config = &w->model->config;

@@ -74,7 +74,7 @@ static bool any_return(const uint8_t *position)
             position[6] | position[7]) != 0;
 }
 
-/* What stands where the layout has nothing near; most positions are empty. */
+/* Entry where the layout has nothing near; most positions are empty. */
 static void sum_surplus(const uint8_t *frame, const uint8_t *layout, struct frame_sums *sums)
 {
     for (int32_t i = 0; i < WINDOW_POSITIONS; i++) {

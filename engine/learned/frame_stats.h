@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a frame shows of one agent (engine/learned/agent_measure.h). */
+/* Measures of one agent in a frame (engine/learned/agent_measure.h). */
 struct agent_stats {
     uint32_t agent; /* index in the scenario */
     bool vru;
@@ -20,7 +20,7 @@ struct agent_stats {
 
 enum { FRAME_FAULT_BYTES = 192 };
 
-/* What a learned world measured of the frame it just committed; the worker judges it. */
+/* Measures by a learned world of the frame it just committed; the worker judges it. */
 struct frame_stats {
     uint32_t tick;
     uint64_t not_finite;    /* latents that were NaN or infinite, or lost with a spilled page */

@@ -35,7 +35,7 @@ struct model_matmul {
     const float *bias;     /* [n] */
 };
 
-/* What BEV and cameras each have. */
+/* Parts that BEV and cameras each have. */
 enum { PART_BEV = 0, PART_CAMERA, PART_COUNT };
 struct model_part {
     uint32_t channels;         /* C */
@@ -69,7 +69,7 @@ struct model {
 /* Parses and checks the text of `config`; errors name `source`, offset, expected, found. */
 enum status model_config_parse(const char *source, const char *text, size_t bytes,
                                struct model_config *out, struct error *error);
-/* What the text above cannot say: multiples, limits, a schedule that rises from 0 to 1. */
+/* Checks that the text above cannot express: multiples, limits, a schedule from 0 to 1. */
 enum status model_config_check(const char *source, const struct model_config *config,
                                struct error *error);
 

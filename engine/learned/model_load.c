@@ -176,7 +176,7 @@ static const float *take_floats(struct loader *loader, const char *name, uint32_
     return kept;
 }
 
-/* How a product is computed in NN_INT8 (engine/model.md, "Precision"). */
+/* Form in which a product is computed in NN_INT8 (engine/model.md, "Precision"). */
 enum numbers { FLOATS, WHOLE };
 
 /* The maps that a convolution takes. */

@@ -79,7 +79,7 @@ struct page_pool_config {
     const struct page_backing *backing; /* borrowed; NULL: none */
 };
 
-/* How many pages fit: frames are numbered below this. 0 when hot_max pages do not. */
+/* Number of pages that fit: frames are numbered below this. 0 when hot_max pages do not. */
 uint32_t page_pool_frames(const struct page_pool_config *config);
 
 struct page_stats {

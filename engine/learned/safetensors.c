@@ -133,7 +133,7 @@ static bool take_offsets(struct scan *scan, uint64_t offsets[2])
            scan_integer(scan, &offsets[1]) && scan_expect(scan, ']');
 }
 
-/* What the header says of one tensor must agree with itself and with the data's size. */
+/* A tensor's entry in the header must agree with itself and with the data's size. */
 static bool check_tensor(struct scan *scan, struct safetensors_tensor *tensor,
                          const uint64_t offsets[2], const uint8_t *data, uint64_t data_bytes)
 {

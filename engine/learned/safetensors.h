@@ -53,7 +53,7 @@ struct safetensors;
 enum status safetensors_parse(const char *source, const void *data, size_t bytes,
                               struct safetensors **out, struct error *error);
 
-/* How a file's bytes are held. A mapped file must not change while it is open (its values would
+/* Ways to hold a file's bytes. A mapped file must not change while it is open (its values would
  * change too, and one that shrinks ends the process); a copied one may be replaced at any time. */
 enum safetensors_mode { SAFETENSORS_MAP = 0, SAFETENSORS_COPY };
 

@@ -4,7 +4,7 @@
 #ifndef SWERVE_ENGINE_SENSORS_CONDITIONING_H
 #define SWERVE_ENGINE_SENSORS_CONDITIONING_H
 
-/* How much of the scene a learned world is given, see engine/model.md. */
+/* Share of the scene that a learned world is given, see engine/model.md. */
 enum conditioning {
     CONDITIONING_AGENTS = 0,
     CONDITIONING_MAP,

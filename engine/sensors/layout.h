@@ -60,7 +60,7 @@ void layout_bev(const struct prepared *prepared, const struct scene *scene,
                 const struct anchor *anchor, struct window window, enum conditioning conditioning,
                 uint8_t *bev);
 
-/* What a device draws the same from, its cameras left out: the list has room of
+/* Draw list from which a device draws the same, its cameras left out: the list has room of
  * DRAW_LIST_BYTES_MAX, and names the prepared scenario's map `map`. False: there is more than fits;
  * then it describes no agents, and cameras may still be added to it. */
 struct draw_list; /* kernels/draw_list.h */
@@ -84,7 +84,7 @@ void layout_conditions(const struct prepared *prepared, const struct scene *scen
                        struct window window, enum conditioning conditioning,
                        float cond[COND_COUNT]);
 
-/* What the sensors would record of the scene: the layout plus range noise, dropout, reflectivity,
+/* Recording by the sensors of the scene: the layout plus range noise, dropout, reflectivity,
  * weather returns (BEV) and the object world's cameras with weather, light and sensor noise. The
  * training target; depends on (scene, seed, tick) alone. Both outputs may be NULL. */
 void layout_sensed(const struct prepared *prepared, const struct scene *scene, uint64_t seed,

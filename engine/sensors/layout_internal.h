@@ -40,7 +40,7 @@ struct raster_view layout_map_view(const struct anchor *anchor, struct window wi
 /* A velocity in a frame's unit. */
 uint8_t layout_velocity_byte(double velocity_mps);
 
-/* What a perfect sensor returns. */
+/* Returns of a perfect sensor. */
 void layout_planes(const struct prepared *prepared, const struct scene *scene,
                    const struct anchor *anchor, struct window window, struct window_planes *out);
 

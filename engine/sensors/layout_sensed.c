@@ -109,7 +109,7 @@ static bool measure_cell(const struct sensor *sensor, const struct window_planes
     double scale = range > 0.25 ? error_m / (range * BEV_CELL_M) : 0.0;
     int32_t along_u = (int32_t)floor(dmath_clamp(du * scale, -0.7, 0.7) * SHARE_ONE + 0.5);
     int32_t along_v = (int32_t)floor(dmath_clamp(dv * scale, -0.7, 0.7) * SHARE_ONE + 0.5);
-    /* What moves to the next row and column; the rest, never negative, stays. */
+    /* The part that moves to the next row and column; the rest, never negative, stays. */
     uint32_t to_row = (uint32_t)(along_u < 0 ? -along_u : along_u);
     uint32_t to_col = (uint32_t)(along_v < 0 ? -along_v : along_v);
     to_col = to_row + to_col > SHARE_ONE ? SHARE_ONE - to_row : to_col;

@@ -162,7 +162,7 @@ void screen_add_shadow(const struct painter *painter, struct screen_rows rows,
 void screen_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
                      double radius_m, struct rgb colour);
 
-/* What the screen holds; borrowed from it. */
+/* Contents of the screen; borrowed from it. */
 struct screen_list screen_list_of(const struct screen *screen);
 
 /* ---- drawing, raster_canvas.c ---- */

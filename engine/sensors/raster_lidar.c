@@ -312,7 +312,7 @@ static void patch_resolve(const struct patch *patch, uint32_t agent, bool vru,
     }
 }
 
-/* What one box is drawn with: its rivals for the light and the cells it fills. */
+/* Data that one box is drawn with: its rivals for the light and the cells it fills. */
 struct box_canvas {
     const struct lidar *lidar;
     const struct lidar_box *box;

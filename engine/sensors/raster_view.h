@@ -47,7 +47,7 @@ bool raster_lidar_agents(const struct scenario *scenario, const struct scene *sc
                          const struct raster_view *view, uint32_t capacity,
                          struct lidar_agent *agents, uint32_t *count);
 
-/* What raster_map samples. */
+/* Samples of raster_map. */
 void raster_map_window(const struct raster_layers *layers, const struct raster_view *view,
                        struct raster_window *window);
 
@@ -60,7 +60,7 @@ void raster_map(const struct raster_layers *layers, const struct raster_view *vi
 void raster_stop_lines(const struct raster_layers *layers, const struct scene *scene,
                        const struct raster_view *view, uint8_t *marking);
 
-/* What weather does to a lidar: the chance that a cell's return is lost, at no range and at the
+/* Effect of weather on a lidar: the chance that a cell's return is lost, at no range and at the
  * edge of visibility, in 1/256, and the number of stray returns per frame. */
 struct raster_weather {
     uint16_t lost_near, lost_far;

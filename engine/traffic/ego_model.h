@@ -27,7 +27,7 @@ enum { EGO_DELAY_TICKS_MAX = 10 }; /* EGO_DELAY_MAX_S */
  * 1 - exp(-(TICK_S / EGO_SUBSTEPS) / EGO_ACCEL_TIME_CONSTANT_S) = 1 - exp(-0.25). */
 #define EGO_ACCEL_SHARE 0.22119921692859513
 
-/* What a body and its actuators remember beyond what everybody sees of them. A plain value; zero is
+/* Memory of a body and its actuators beyond what everybody sees of them. A plain value; zero is
  * rolling straight on. */
 struct ego_motion {
     double actuator_mps2;                        /* what drivetrain and brakes give */

@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* What the signal's phases show at a time since the start, interventions apart. */
+/* Light that the signal's phases show at a time since the start, interventions apart. */
 enum traffic_light signal_light_at(const struct traffic_signal *signal, double time_s);
 
 /* Sets scene->signal_light for scene->tick. */

@@ -10,7 +10,7 @@
 
 enum { X, Y, HEADING, ALONG, SIDE, YAW_RATE, STATES };
 
-/* What stays the same during a sub-step. */
+/* Constants of a sub-step. */
 struct axle_forces {
     double front_m; /* axles' distances from the centre of gravity */
     double rear_m;

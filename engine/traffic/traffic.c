@@ -280,7 +280,7 @@ static double advance_shift(struct agent_motion *motion, double speed_mps)
     return span_m * quintic_slope(u) / motion->shift_duration_s * pace;
 }
 
-/* What a change of track left over disappears at half the agent's speed. */
+/* The rest of a change of track disappears at half the agent's speed. */
 static void close_gap(struct agent_motion *motion, double speed_mps)
 {
     double gap_m = sqrt(motion->gap_x_m * motion->gap_x_m + motion->gap_y_m * motion->gap_y_m);

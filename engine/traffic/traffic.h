@@ -187,7 +187,7 @@ void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *
 void traffic_script_update(const struct traffic_plan *plan, uint32_t self, uint64_t seed,
                            struct scene *scene, struct agent_motion *motion);
 
-/* What the surface under a body gives to its tyres or soles, in every direction. */
+/* Friction that the surface under a body gives to its tyres or soles, in every direction. */
 double traffic_grip_mps2(const struct traffic_plan *plan, const struct scene *scene,
                          struct pose pose);
 

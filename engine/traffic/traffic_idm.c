@@ -47,7 +47,7 @@
 #define MOBIL_LOOK_M 100.0
 #define NEIGHBOUR_OFFSET_MAX_M 8.0
 
-/* What a body sweeps along a track. */
+/* Stretch that a body sweeps along a track. */
 struct corridor {
     const struct track *track;
     double s_m; /* of the body's centre */
@@ -92,7 +92,7 @@ static double log_accel(const struct agent_plan *agent, const struct track *trac
     return dmath_clamp((wanted_mps - v) / FOLLOW_TIME_CONSTANT_S, -6.0, 3.0);
 }
 
-/* How a crossing body hinders: 0 if it does not. gap_m to it along the track, lateral_m to the
+/* Hindrance by a crossing body: 0 if there is none. gap_m to it along the track, lateral_m to the
  * corridor's near edge, cross_m what it must clear beyond that. */
 static double crossing_interaction(const struct driver *driver, double headway_s, double v,
                                    double gap_m, double lateral_m, double cross_m,
@@ -192,7 +192,7 @@ static bool find_candidates(const struct driver *driver, const struct actors *ac
     return straight;
 }
 
-/* How one body hinders; *leads tells whether it is in the corridor, so that what lies beyond it
+/* Hindrance by one body; *leads tells whether it is in the corridor, so that what lies beyond it
  * does not count. */
 static double hindrance_by(const struct driver *driver, double headway_s,
                            const struct actors *actors, uint32_t self, uint32_t j, double along_m,
@@ -300,7 +300,7 @@ static double hindrance_by_signals(const struct traffic_plan *plan, const struct
     return worst;
 }
 
-/* What the driver would do with nobody ahead: the desired speed, and less in a bend. The track's
+/* Acceleration of the driver with nobody ahead: the desired speed, and less in a bend. The track's
  * cap is for BEND_LAT_ACCEL_MPS2; on ice a bend takes less. */
 static double open_accel(const struct driver *driver, const struct agent_motion *motion,
                          const struct track *track, double v, double grip_mps2)
@@ -390,7 +390,8 @@ static void find_neighbours(const struct actors *actors, uint32_t self,
     }
 }
 
-/* How an actor would drive; people in ego and scripted cars are taken to be like the asker. */
+/* Acceleration that an actor would choose; people in ego and scripted cars are taken to be like the
+ * asker. */
 static const struct driver *driver_of(const struct traffic_plan *plan, const struct actors *actors,
                                       int32_t actor, const struct driver *like)
 {

@@ -51,7 +51,7 @@ struct world_config {
     const struct foreign *foreign; /* engine/worlds/foreign.h; borrowed, outlives the world */
 };
 
-/* What running cost so far; all slots together. */
+/* Cost of running so far; all slots together. */
 struct world_cost {
     double flop;             /* counted from the model's shapes */
     uint64_t ticks;          /* slot-ticks */
@@ -71,13 +71,13 @@ struct world_cost {
     int64_t foreign_ns;            /* in a foreign world's own step; 0 of ours */
 };
 
-/* What an observation call should fill; NULL members are not drawn. */
+/* Outputs that an observation call should fill; NULL members are not drawn. */
 struct observation_buffers {
     uint8_t *bev;                  /* [BEV_BYTES] */
     uint8_t *camera[CAMERA_COUNT]; /* [CAMERA_BYTES] each */
 };
 
-/* What becomes of a part of a view; see world_view. */
+/* Fate of a part of a view; see world_view. */
 enum view_update {
     VIEW_KEEP = 0, /* it stays as it is */
     VIEW_DRAW,     /* what the sensors see now */

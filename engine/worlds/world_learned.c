@@ -65,8 +65,8 @@ static void close_world(struct world *world)
     free(self);
 }
 
-/* How many pages fit in the host tier; the pool has bytes_max. More than can be parked are never
- * there. */
+/* Number of pages that fit in the host tier; the pool has bytes_max. More than can be parked are
+ * never there. */
 static uint32_t host_pages(const struct world_config *config, size_t bytes_max)
 {
     size_t bytes = config->host_bytes_max;
@@ -166,7 +166,8 @@ static enum status teacher_open(const struct world_config *config, struct world 
     return open_world(&world_teacher_ops, config, out, error);
 }
 
-/* What the object world can run. A horizon beyond the model's trusted one is a matter of health. */
+/* Refusal of what the object world cannot run. A horizon beyond the model's trusted one is a matter
+ * of health. */
 static enum status accepts(const struct scenario *scenario, struct error *error)
 {
     return world_object_ops.accepts(scenario, error);
@@ -190,7 +191,7 @@ static void scene_digest(const struct scene *scene, uint8_t digest[SHA256_BYTES]
     sha256_final(&hash, digest);
 }
 
-/* What the sensors saw at tick 0, as a committed page of its own. */
+/* Frame of the sensors at tick 0, as a committed page of its own. */
 static enum status draw_context(struct learned_world *self, const struct learned_slot *slot,
                                 uint32_t *out)
 {

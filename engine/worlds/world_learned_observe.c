@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* What is asked for of views, while it is prepared. */
+/* Request for views, while it is prepared. */
 struct view_batch {
     struct learned_world *world;
     const struct world_view *views;
@@ -32,7 +32,7 @@ static const struct page_header *look(struct learned_world *self, struct learned
     return page;
 }
 
-/* What a lost rollout shows: nothing was seen. */
+/* Sight of a lost rollout: nothing was seen. */
 static void observe_nothing(const struct observation_buffers *buffers)
 {
     if (buffers->bev != NULL) {

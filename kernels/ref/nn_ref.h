@@ -21,7 +21,7 @@ void nn_to_int8_ref(const void *act, uint32_t k, int8_t *q, size_t ldq, struct n
                     uint32_t first_row, uint32_t end_row);
 void nn_gemm_int8_ref(const struct nn_gemm *g, uint32_t first_row, uint32_t end_row);
 
-/* What happens to the sum of one output of a convolution (ref/nn_gemm.c). */
+/* Epilogue of one output's sum of a convolution (ref/nn_gemm.c). */
 void nn_conv_store_ref(enum nn_precision precision, const struct nn_conv *c, uint32_t row,
                        uint32_t col, uint32_t o, float total);
 size_t nn_conv_packed_bytes_int8_ref(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);

@@ -40,7 +40,7 @@ void nn_pack_bf16_amx(const float *w, uint32_t n, uint32_t k, void *out)
     }
 }
 
-/* What a call does with its sums: an epilogue of the matrix product, or the convolution's. */
+/* Use that a call makes of its sums: an epilogue of the matrix product, or the convolution's. */
 enum { FINISH_CONV = NN_SILU_ACT + 1 };
 
 /* 16 rows of a product, and from which on to keep them (the last tile of a range may reach back

@@ -204,7 +204,7 @@ class DriveOutcome(collections.abc.Mapping):
 
 
 class State:
-    """What Batch.save() kept; freed with the last reference."""
+    """State that Batch.save() kept; freed with the last reference."""
 
     def __init__(self, batch, pointer):
         self.pointer = pointer

@@ -14,7 +14,7 @@ import warnings
 
 
 class Error(Exception):
-    """What `swerve` said when it could not do what it was asked. `code` is its exit code."""
+    """Message of `swerve` when it could not do what it was asked. `code` is its exit code."""
 
     def __init__(self, text, code=None):
         super().__init__(text)
@@ -97,7 +97,7 @@ def error_of(code, text):
 def call(words, accepted=(0,)):
     """(exit code, stdout as text, stderr as text). A code that is not in `accepted` is raised. An
     interrupt is passed on, so that what is finished is kept."""
-    # What is called python3 there, in an exec planner or an export, is this Python.
+    # The command called python3 there, in an exec planner or an export, is this Python.
     path = os.path.dirname(sys.executable) + os.pathsep + os.environ.get("PATH", os.defpath)
     with tempfile.TemporaryFile("w+") as said:
         child = subprocess.Popen(

@@ -91,7 +91,7 @@ def run(
 
 
 def _first_fault(result):
-    """What the first planner error of a run says, a traceback where there is one."""
+    """Text of a run's first planner error, a traceback where there is one."""
     for outcome in result or ():
         if outcome["verdict"] == "planner_error":
             return f"\n{outcome['scenario_id']}: {outcome['error']}"
@@ -107,7 +107,7 @@ def load(store, suite=None):
 
 
 def compare(a, b, *, store=None, suite=None, report=None):
-    """What `b` does better and worse than `a`: a Comparison.
+    """Points in which `b` does better and worse than `a`: a Comparison.
 
     `a` and `b` are Results, or what `swerve compare` takes: two stores, or with `store` two suites of
     it or two planners of `suite`. `report` is a file for the page with both sides' pictures.

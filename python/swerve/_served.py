@@ -29,7 +29,7 @@ def is_served(planner):
 
 
 def _factory(planner, wants):
-    """What swerve_planner.serve() takes: a Planner class, or a BatchPlanner."""
+    """Argument of swerve_planner.serve(): a Planner class, or a BatchPlanner."""
     if isinstance(planner, swerve_planner.BatchPlanner):
         return planner
     if isinstance(planner, type) and issubclass(

@@ -1,4 +1,4 @@
-"""What `swerve compare` found, as Python values."""
+"""Findings of `swerve compare`, as Python values."""
 
 
 class Comparison:

@@ -53,7 +53,7 @@ def action_space():
 
 
 class Step:
-    """What a reward is made of, in arrays with an element per environment.
+    """Parts of a reward, in arrays with an element per environment.
 
     advance_m   metres along the route in this step
     contact     True where ego touched something for the first time
@@ -92,7 +92,7 @@ def _picture(bev):
 
 
 class _Drives:
-    """What the two environments share: a batch, who draws which drive, and what is shown of it."""
+    """Base of the two environments: a batch, who draws which drive, and what is shown of it."""
 
     def __init__(self, suite, count, world, observation, reward, threads, trace_hash):
         self.space = observation_space(observation)
@@ -289,7 +289,7 @@ class SwerveVectorEnv(VectorEnv):
         return infos
 
     def observe(self):
-        """What all environments show now."""
+        """Observation of all environments now."""
         return self.drives.seen(self.copy)
 
     def fork(self, source, target):

@@ -82,7 +82,7 @@ class Outcome(collections.abc.Mapping):
         return json.loads(self._scenario_text())
 
     def trace(self):
-        """What happened tick by tick, as a Trace. Needs numpy."""
+        """Drive tick by tick, as a Trace. Needs numpy."""
         return Trace(self, self._store.call("show", str(self.id), "--trace"))
 
 

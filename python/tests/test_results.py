@@ -21,7 +21,7 @@ import pandas
 
 import swerve
 
-# What later versions of pandas do unasked.
+# Option that later versions of pandas set unasked.
 ROUND_TRIP = {"float_precision": "round_trip"} if pandas.__version__ < "3" else {}
 
 HOLD = """

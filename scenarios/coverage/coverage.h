@@ -48,7 +48,7 @@ struct odd_axis {
 
 extern const struct odd_axis odd_axes[ODD_ATTRIBUTE_COUNT];
 
-/* What the taxonomy has and scenarios cannot express; NULL-terminated. */
+/* Parts that the taxonomy has and scenarios cannot express; NULL-terminated. */
 extern const char *const odd_not_expressible[];
 
 /* Values of one attribute that hold in the scenario, as bits; never 0 but for agents of none. */

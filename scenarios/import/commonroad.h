@@ -126,7 +126,7 @@ enum cr_tag {
 
 extern const char *const cr_tag_names[CR_TAG_COUNT];
 
-/* What was repaired, in words, for the source text; each kind is counted and written once. */
+/* Repairs, in words, for the source text; each kind is counted and written once. */
 enum cr_note {
     CR_NOTE_ORIGIN = 0,
     CR_NOTE_LINE_REPAIRED,

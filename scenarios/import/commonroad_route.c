@@ -162,7 +162,7 @@ static enum status read_goal_position(struct finder *finder, const struct xml_el
     return STATUS_OK;
 }
 
-/* What a goal state asks for besides its place. Times count from ego's start; an orientation that
+/* Conditions of a goal state besides its place. Times count from ego's start; an orientation that
  * leaves everything open asks nothing. */
 static enum status read_goal_bounds(struct finder *finder, const struct xml_element *goal)
 {

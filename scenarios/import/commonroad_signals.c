@@ -148,7 +148,7 @@ static const struct xml_element *find_light(const struct signal_reader *reader, 
     return found ? reader->lights[first].element : NULL;
 }
 
-/* How well a light suits all the traffic of a lanelet. */
+/* Score of a light that suits all the traffic of a lanelet. */
 static int light_rank(const struct xml_element *light)
 {
     const struct xml_element *direction = xml_child(light, CR_DIRECTION);

@@ -62,7 +62,7 @@ static enum status pen_mark(struct pen *pen, const struct json_cursor *cursor, s
     return STATUS_OK;
 }
 
-/* How many equal steps of at most step_m. */
+/* Number of equal steps of at most step_m. */
 static uint32_t step_count(double length_m, double step_m)
 {
     double steps = ceil(length_m / step_m - 1e-9);

@@ -108,7 +108,7 @@ static double run_up_m(const struct manoeuvre *path)
     return path->speed_mps * path->speed_mps / (2 * path->rate_mps2);
 }
 
-/* How far it has come when ego's front reaches its box, for a start by ego's time to arrival. */
+/* Distance it has come when ego's front reaches its box, for a start by ego's time to arrival. */
 static bool walked_m(const struct scenario *scenario, const struct placed *agent,
                      const struct manoeuvre *path, double *out)
 {

@@ -18,7 +18,7 @@ enum { REGISTER_ARENA_BYTES = 16 << 20, PROTOCOLS_MAX = 64, FOLDERS_MAX = 16 };
 #define NUMBER_MAX 1e6
 #define TOLERANCE_DEFAULT 0.02
 
-/* What is being read. */
+/* Record that is being read. */
 struct reading {
     struct protocol_register *protocols;
     const char *path;

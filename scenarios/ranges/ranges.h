@@ -41,7 +41,7 @@ void range_set_destroy(struct range_set *set); /* accepts NULL */
 uint32_t range_set_count(const struct range_set *set);
 const struct range_scenario *range_set_scenario(const struct range_set *set, uint32_t index);
 
-/* What parameter `range` is at `at` (0..1, or the index of a choice): a new reference. Numbers are
+/* Value of parameter `range` at `at` (0..1, or the index of a choice): a new reference. Numbers are
  * rounded to six digits, so that an id says them in full. NULL: no memory. */
 json_t *range_value(const struct range *range, double at);
 

@@ -56,7 +56,7 @@ enum swerve_world_flags {
     SWERVE_WORLD_READS_RASTER = 16, /* wants the conditioning raster; else none is drawn */
 };
 
-/* What open() fills in: what the world says of itself. All of it is checked. */
+/* Self-description of the world, filled in by open(). All of it is checked. */
 struct swerve_world_declared {
     char name[SWERVE_WORLD_NAME_BYTES];    /* printable ASCII without blanks and slashes */
     char version[SWERVE_WORLD_NAME_BYTES]; /* another version is another model to every store */
@@ -68,7 +68,7 @@ struct swerve_world_declared {
     double tick_s; /* 0.1 */
 };
 
-/* What open() is told. Borrowed during the call, `memory` until close. */
+/* Arguments of open(). Borrowed during the call, `memory` until close. */
 struct swerve_world_setup {
     uint32_t abi_version;  /* of the worker */
     uint32_t state_count;  /* states are 0 .. state_count - 1 */
@@ -91,7 +91,7 @@ struct swerve_world_agent {
     double x_m, y_m, heading_rad, speed_mps;
 };
 
-/* What a state is given for one frame: where ego is now, what it did, and the rest of the scene. */
+/* Inputs of a state for one frame: where ego is now, what it did, and the rest of the scene. */
 struct swerve_world_given {
     uint32_t state;
     uint32_t tick; /* of the frame; 0 at reset */
@@ -117,7 +117,7 @@ struct swerve_world_given {
     uint64_t agents;
 };
 
-/* What a step says of one state. */
+/* Report of a step on one state. */
 enum swerve_world_result {
     SWERVE_WORLD_OK = 0,
     SWERVE_WORLD_FAILED,     /* no frame can be made */

@@ -262,7 +262,7 @@ class Adapter(swerve_planner.Planner):
 
 
 def points_of(trajectory, now):
-    """What a tracker needs of a trajectory: its own states where they are few, else one every 0.1 s for 8 s."""
+    """States that a tracker needs of a trajectory: its own states where they are few, else one every 0.1 s for 8 s."""
     states = [state for state in trajectory.get_sampled_trajectory() if state.time_us >= now.time_us]
     if len(states) > swerve_planner.TRAJECTORY_POINTS or len(states) < 2:
         last = min(trajectory.end_time.time_us, now.time_us + 7_900_000)

@@ -80,7 +80,7 @@ def make_compare(devkit: str):
     from nuplan.planning.metrics.utils import state_extractors as extract
 
     class Track(Agent):
-        """What TTC asks of a tracked object."""
+        """Interface that TTC wants of a tracked object."""
 
         def __init__(self, box, speed, token):
             self._own = (box, abs(speed), token)

@@ -25,7 +25,7 @@ class Follow(swerve_planner.Planner):
         ahead = target.x_m + self.wheelbase_m / 2
         steer = math.atan(2 * self.wheelbase_m * target.y_m / (ahead**2 + target.y_m**2))
         limit = observation.route[0].speed_limit_mps or 13.9
-        # What stops ego 6 m before it, from its centre on; sooner and gently rather than late and hard.
+        # Deceleration that stops ego 6 m before it, from its centre on; sooner and gently rather than late and hard.
         needed = observation.speed_mps**2 / (2 * max(self.gap_m(observation.bev) - 6.0, 0.1))
         accel = -1.2 * needed if needed > 1.5 else limit - observation.speed_mps
         return max(-8.0, min(1.5, accel)), steer

@@ -40,7 +40,7 @@ class Follower(swerve_planner.Planner):
         return points
 
     def meets_at(self, path, one):
-        """How far along the path something will stand in it within 4 s; infinity: not at all."""
+        """Distance along the path at which something will stand in it within 4 s; infinity: not at all."""
         for step in range(0, 41, 5):
             x = one.x_m + 0.1 * step * one.vx_mps
             y = one.y_m + 0.1 * step * one.vy_mps

@@ -177,7 +177,7 @@ def layout_cam(clip: Clip, k: int, degree: int) -> Tensor:
 
 
 def batch_tick(streams: list[Stream], window: int) -> Tick:
-    """What the model is given for the next frame of each stream; all are cut alike, or none."""
+    """Inputs of the model for the next frame of each stream; all are cut alike, or none."""
     b, cut = len(streams), streams[0].cut
     side, cams = 8 * cut.patches if cut else SIDE, streams[0].has_cameras()
     pages_bev = torch.zeros(b, window, side, side, BEV, dtype=torch.uint8)
@@ -248,7 +248,7 @@ def to_device(tick: Tick, device: torch.device) -> Tick:
 
 
 def interest_of(clips: list[Clip]) -> np.ndarray:
-    """What each clip holds, 0 to 6: at three ticks, whether something moves or is vulnerable."""
+    """Content of each clip, 0 to 6: at three ticks, whether something moves or is vulnerable."""
     interest = np.zeros(len(clips))
     for i, clip in enumerate(clips):
         for k in (0, clip.ticks // 2, clip.ticks - 1):
@@ -259,7 +259,7 @@ def interest_of(clips: list[Clip]) -> np.ndarray:
 
 @dataclass
 class Recipe:
-    """How streams are drawn for training."""
+    """Ways to draw streams for training."""
 
     window: int = 6
     shares: tuple[float, float, float] = (0.55, 0.35, 0.10)

@@ -54,7 +54,7 @@ class Config:
 
 @dataclass
 class Tick:
-    """What one tick of a batch is given; frames are bytes, pages newest first.
+    """Inputs of one tick of a batch; frames are bytes, pages newest first.
 
     Training may show a square cut-out of the window instead of all of it, with or without cameras
     (camera tensors None): then `window` is the cut-out's own and `corner` its place in the tick's window.
@@ -490,7 +490,7 @@ class WorldModel(nn.Module):
             self.ada.bias.view(6, -1)[[2, 5]] = 0.5
 
     def page(self, bev: Tensor, cam: Tensor | None) -> Tensor:
-        """What memory keeps of frames [N]: z [N][216][d]."""
+        """Part of frames that memory keeps, [N]: z [N][216][d]."""
         zb = self.bev.memory.leading(latent(bev_patches(bev), self.compute), BEV)
         if cam is None:
             return norm(zb)

@@ -1,4 +1,4 @@
-"""What teacher and student training share: losses, averaging, learning rate, checkpoints, rollouts.
+"""Parts that teacher and student training share: losses, averaging, learning rate, checkpoints, rollouts.
 
 A training run is bounded by wall-clock seconds; it writes a checkpoint every few minutes and at its end,
 so that an interrupted run still exports.
@@ -57,7 +57,7 @@ def moving_mask(truth: Tensor) -> Tensor:
 
 @dataclass
 class Weights:
-    """What an error counts: in the BEV [B][96][96][22], in the cameras [B][3][32][48][1] (None without
+    """Weight of an error: in the BEV [B][96][96][22], in the cameras [B][3][32][48][1] (None without
     them), and in which occupancy [B][96][96][8] it counts as it is, not squared."""
 
     bev: Tensor
@@ -349,7 +349,7 @@ class Pools:
     def batch(self, pool: Pool, streams: list[Stream]) -> Batch:
         tick = to_device(batch_tick(streams, pool.recipe.window), self.device)
         bev, cam, truth = (x if x is None else x.to(self.device) for x in targets(streams))
-        # What the model moves by itself is drawn without the sensor's noise, or each frame fed back
+        # Things that the model moves by itself are drawn without the sensor's noise, or each frame fed back
         # would lose a few cells more.
         # Nor does it invent anything: a guess far from all that is there would be a haze that stays.
         own = (tick.degree != AGENTS).view(-1, 1, 1, 1)

@@ -115,7 +115,7 @@ class Network:
         return y
 
     def page(self, bev, cameras, window):
-        """What is remembered of a frame: it, where it lies, and K and V per layer. Never changed afterwards."""
+        """Memory of a frame: it, where it lies, and K and V per layer. Never changed afterwards."""
         z = [self.linear(stem + ".memory", pack(pad(latent(frame), 32))) for stem, frame in (("bev", bev[None]), ("cam", cameras))]
         z = norm(np.concatenate(z))
         memory = [(self.linear(f"blocks.{i}.tk", z), self.linear(f"blocks.{i}.tv", z)) for i in range(self.config["layers"])]

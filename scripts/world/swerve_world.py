@@ -72,7 +72,7 @@ assert GIVEN_BYTES == 464
 
 
 class Setup:
-    """What the worker said: state_count, batch_max, thread_count, conditioning."""
+    """Figures of the worker: state_count, batch_max, thread_count, conditioning."""
 
     def __init__(self, fields):
         self.state_count, self.batch_max, self.thread_count, self.conditioning = fields
@@ -86,7 +86,7 @@ class Pictures:
 
 
 class Given:
-    """What one rollout is given for one frame. Members of schemas/world/world.h (x_m, speed_mps, action_accel_mps2,
+    """Inputs of one rollout for one frame. Members of schemas/world/world.h (x_m, speed_mps, action_accel_mps2,
     moved_x_m, weather, conditions ..) are attributes; `raster` is the conditioning raster, at reset the first frame;
     `frame` is where the new frame goes, for who writes it there; `index` is the place in the batch."""
 

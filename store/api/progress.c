@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* What is left of a part; negative: not known. */
+/* Rest of a part; negative: not known. */
 static double left_ns(const struct progress_part *part)
 {
     int64_t ended = part->ticks - part->ticks_open;

@@ -25,7 +25,7 @@ struct progress_part {
     int64_t other_wall_ns;
 };
 
-/* How long until every open job has ended; -1: not known. */
+/* Time until every open job has ended; -1: not known. */
 int64_t progress_eta_ms(const struct progress_part *parts, uint32_t count);
 
 enum { PROGRESS_TEXT_BYTES = 32 };

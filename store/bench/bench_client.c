@@ -138,7 +138,7 @@ static enum status failed(const struct worker *worker, const char *what, struct 
                      errno != 0 ? strerror(errno) : "the server closed the connection");
 }
 
-/* What the socket takes of the request; it is told by epoll when it takes more. */
+/* Bytes that the socket takes of the request; it is told by epoll when it takes more. */
 static enum status push(struct fleet *fleet, struct worker *worker, struct error *error)
 {
     while (worker->out_sent < worker->out_bytes) {

@@ -20,7 +20,7 @@ static inline struct http_client *http_client_of(struct store *store)
     return (struct http_client *)store;
 }
 
-/* What workers call. */
+/* Functions that workers call. */
 enum status http_client_heartbeat(struct store *store, const struct store_worker *worker,
                                   const struct store_progress *progress, uint32_t count,
                                   int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,

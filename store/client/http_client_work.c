@@ -19,7 +19,7 @@ static enum status worker_check(const struct store_worker *worker, struct error 
     return http_id_check("device", worker->device, sizeof worker->device, error);
 }
 
-/* What every call of a worker says of it; NULL when memory runs out. */
+/* Record of the worker that goes with its calls; NULL when memory runs out. */
 static json_t *worker_body(const struct store_worker *worker)
 {
     return json_pack("{s:o, s:o}", "pool", json_text_new(worker->pool, sizeof worker->pool),
@@ -106,7 +106,7 @@ static json_t *without_list(const struct store_worker *worker)
     return list;
 }
 
-/* What a worker has to say only now and then: servers of earlier versions know neither. */
+/* Facts that a worker has to say only now and then: servers of earlier versions know neither. */
 static bool put_host(json_t *body, const struct store_worker *worker)
 {
     return (worker->host[0] == '\0' ||
@@ -171,7 +171,7 @@ static json_t *completions_body(const struct job_completion *completions, uint32
     return json_pack("{s:o}", "completions", list);
 }
 
-/* How many of the completions fit into one request; at least one. */
+/* Number of completions that fit into one request; at least one. */
 static uint32_t completions_part(const struct job_completion *completions, uint32_t count)
 {
     uint64_t outcomes = 0;

@@ -101,7 +101,7 @@ static bool host_is_here(const char *url)
     return false;
 }
 
-/* What a connection over TCP needs to be trusted, and to trust us. */
+/* Settings that a connection over TCP needs to be trusted, and to trust us. */
 static enum status take_trust(struct http_transport *transport, const char *token_file,
                               const char *ca_file, struct error *error)
 {
@@ -213,9 +213,9 @@ static CURL *handle_take(struct http_transport *transport)
 
 static void handle_give(struct http_transport *transport, CURL *handle)
 {
-    /* What belonged to the call; set_options says everything else anew. Not curl_easy_reset: it
-     * copies strings, and without memory for them leaves other options at nothing, and says
-     * nothing: the next call's body is never sent. */
+    /* Settings that belonged to the call; set_options says everything else anew. Not
+     * curl_easy_reset: it copies strings, and without memory for them leaves other options at
+     * nothing, and says nothing: the next call's body is never sent. */
     curl_easy_setopt(handle, CURLOPT_ERRORBUFFER, NULL);
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, NULL);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, NULL);

@@ -14,7 +14,7 @@
 
 enum { RETRY_DEADLINE_MS = 30000 };
 
-/* How a link waits between tries, for simulations. */
+/* Function by which a link waits between tries, for simulations. */
 struct retry_pace {
     const struct clock *clock;
     void (*pause)(void *context, int64_t ns);

@@ -77,7 +77,7 @@ void http_connection_phase(struct http_connection *connection, enum http_phase p
  * those whose client does not keep moving as well. */
 void http_connections_drain(struct http_connections *list, int64_t drain_ms);
 
-/* How many are in each phase. */
+/* Number in each phase. */
 void http_connections_count(struct http_connections *list, size_t counts[HTTP_PHASE_COUNT]);
 
 #endif

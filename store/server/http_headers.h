@@ -29,7 +29,7 @@ struct http_headers {
 void http_headers_make(const struct http_reply *reply, const char *uri, bool takes_packed,
                        bool close_after, struct http_headers *out);
 
-/* What a request says of where it comes from; NULL: it does not. */
+/* Headers of a request on where it comes from; NULL: it does not. */
 struct http_origin {
     const char *host;
     const char *origin;

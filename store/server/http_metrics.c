@@ -279,7 +279,7 @@ static void add_ledger(struct text *text, const struct store_ledger_row *rows, u
                        offsetof(struct ledger_totals, cost_uusd), 1e-6);
 }
 
-/* What the store says now; stores behind a connection of their own say nothing. */
+/* Figures of the store now; stores behind a connection of their own say nothing. */
 static enum status store_text(struct store *store, struct text *text, struct error *error)
 {
     uint32_t count = 0;

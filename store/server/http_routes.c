@@ -261,7 +261,7 @@ void http_route_admit(const struct http_context *context, const char *method, co
     memset(out, 0, sizeof *out);
     out->route = route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
     admit_by_token(context, route, authorization, out);
-    /* What a reader may use changes nothing. */
+    /* A call that a reader may use changes nothing. */
     if (out->code == 0 && context->read_only && route != NULL &&
         (route->roles & (READ | ANYBODY)) == 0) {
         refuse(out, 403, "this server shows a store and changes nothing in it");

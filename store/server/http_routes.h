@@ -68,7 +68,7 @@ struct http_context {
     struct http_budget *budget;
 };
 
-/* What the first lines of a request decide. */
+/* Decisions by the first lines of a request. */
 struct http_admission {
     size_t route;       /* HTTP_METRICS_ROUTES_MAX: there is none */
     int code;           /* 0: admitted; 401, 403 */

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What all requests of a server hold together. */
+/* Bytes that all requests of a server hold together. */
 struct http_budget {
     atomic_size_t bytes;   /* bodies and replies in memory */
     atomic_size_t uploads; /* artifacts on their way in */

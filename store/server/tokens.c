@@ -119,7 +119,7 @@ static enum status decode_list(const char *path, const json_t *root, struct toke
     return status;
 }
 
-/* What tells one version of the file from another. */
+/* Marks that tell one version of the file from another. */
 struct file_stamp {
     dev_t device;
     ino_t inode;

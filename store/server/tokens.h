@@ -56,7 +56,7 @@ struct token_list {
     struct token tokens[TOKENS_MAX];
 };
 
-/* What a request may do; what a token without its secret says. */
+/* Rights of a request; what a token without its secret says. */
 struct token_grant {
     enum token_role role;
     char name[LIMIT_ID_BYTES];

@@ -17,7 +17,7 @@ enum { FINDINGS_MAX = 20, BUSY_PAUSE_MS = 50 };
 
 /* ---- findings ---- */
 
-/* How many of this kind there were before; this one is counted. */
+/* Number of this kind that there were before; this one is counted. */
 static int64_t count_kind(struct check *check, const char *kind)
 {
     for (size_t i = 0; i < check->kind_count; i++) {
@@ -162,7 +162,7 @@ static void say_what_is_unsaid(struct check *check)
 static enum status begin(struct check *check, struct error *error)
 {
     TRY(sqlite_db_open(check->path, SQLITE_DB_READER, &check->db, error));
-    /* What is sorted may be larger than memory should be. */
+    /* The sorted rows may be larger than memory should be. */
     TRY(sqlite_db_script(check->db, "PRAGMA temp_store = FILE; PRAGMA cache_size = -65536", error));
     TRY(query_simple(check->db, STATEMENT_READ_BEGIN, error));
     return check_version(check, error);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a suite says of its outcomes, and what they are found to be. */
+/* Counts of a suite's outcomes as stored, and what they are found to be. */
 enum {
     COUNT_PASS = 0, /* verdicts in the order of enum verdict */
     COUNT_FAIL,

@@ -512,7 +512,7 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
         }
         return held ? lease_holder_check(worker, holder, error) : hold_worker(call, db, error);
     }
-    /* What it will do has to be billed. */
+    /* Its later work has to be billed. */
     TRY(ledger_price(db, worker->pool, worker->device, &price, error));
     struct query insert = query_begin(db, STATEMENT_WORKER_INSERT);
     query_text(&insert, worker->worker_id);

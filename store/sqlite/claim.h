@@ -21,7 +21,7 @@ enum {
     FAIRNESS_DEBT = 4,    /* quanta */
 };
 
-/* What a job counts: its rollouts in units of one in the object world. A learned world takes about
+/* Cost of a job: its rollouts in units of one in the object world. A learned world takes about
  * as many times longer for a tick; without that a suite of a few quick jobs would wait for as many
  * slow ones of another. */
 int64_t claim_cost(enum tier tier, int64_t rollouts);

@@ -176,7 +176,7 @@ enum status lease_restart(struct sqlite_store *store, struct error *error)
 
 /* ---- attempts that end without a completion ---- */
 
-/* What ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
+/* Facts that ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
 enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, int64_t job_id,
                               enum job_state to_state, bool alone, struct error *error)
 {

@@ -19,7 +19,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How an attempt ended, as stored. */
+/* Endings of an attempt, as stored. */
 enum attempt_end {
     ATTEMPT_DONE = 0,
     ATTEMPT_FLAGGED,

@@ -52,7 +52,7 @@ struct held_job {
     int64_t ticks; /* planned */
 };
 
-/* What a completion makes of its job. */
+/* Result of a completion for its job. */
 struct job_end {
     enum job_state state;
     enum attempt_end end;
@@ -266,7 +266,7 @@ static enum status worker_host(struct complete_call *call, const struct held_job
     return query_end(&query, error);
 }
 
-/* How many hosts could not start the job's planner, whether `host` is among them, and whether
+/* Number of hosts that could not start the job's planner, whether `host` is among them, and whether
  * somebody has driven it since the first of them. */
 static enum status unstarted_hosts(struct complete_call *call, const struct held_job *job,
                                    const char *host, int64_t *count, bool *known, bool *driven,

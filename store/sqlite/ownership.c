@@ -28,7 +28,7 @@ enum {
     LOG_HEADER_BYTES = 32,
 };
 
-/* What the path leads to. */
+/* Target of the path. */
 enum part { PART_DATABASE, PART_LOG, PART_SHARED_MEMORY, PART_COUNT };
 
 enum finding { FOUND_NOTHING, FOUND_REMOVED, FOUND_REPLACED, FOUND_CUT_OFF };

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-/* What a result is computed with; contexts.id stands for all of it. */
+/* Context that a result is computed with; contexts.id stands for all of it. */
 struct record_context {
     const char *planner;
     const char *planner_hash;

@@ -184,7 +184,7 @@ static enum status missing(const char *path, int64_t version, size_t index, cons
                      path, version, what, index + 1, store_migrations[index].name);
 }
 
-/* What one migration makes is there if it has been applied, and not if it has not. */
+/* A table that one migration makes is there if it has been applied, and not if it has not. */
 static enum status check_change(struct sqlite_db *db, const char *path, int64_t version,
                                 const struct changes *changes, const struct change *change,
                                 struct error *error)

@@ -333,7 +333,7 @@ static enum status look_at(struct sqlite_store *store, struct error *error)
     return status == STATUS_OK ? migrate_check(store->db, store->path, error) : status;
 }
 
-/* What is found while a store is being opened. */
+/* Findings while a store is being opened. */
 struct opening {
     struct log_scan log; /* what the log that was left holds, zeros without one */
     bool shared;         /* a log was left, and another program has it open */
@@ -417,7 +417,7 @@ static enum status begin_anew(struct sqlite_store *store, struct error *error)
     return sqlite_db_checkpoint(store->db, error);
 }
 
-/* What a damaged log took away is said to whoever opens the store, and kept in it. */
+/* The loss by a damaged log is said to whoever opens the store, and kept in it. */
 static enum status note_losses(struct sqlite_store *store, const struct log_scan *log,
                                struct error *error)
 {

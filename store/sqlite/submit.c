@@ -163,7 +163,7 @@ static enum status find_scenario(struct submit_call *call, const struct job_spec
     return STATUS_OK;
 }
 
-/* What is known of a job's scenario by its number. */
+/* Facts about a job's scenario by its number. */
 static enum status find_ticks(struct submit_call *call, struct spec_ids *ids, struct error *error)
 {
     struct query query = query_begin(call->db, STATEMENT_SCENARIO_TICKS);
@@ -514,7 +514,7 @@ static enum status cancel_queued(struct tally *tally, int64_t suite, const struc
     return tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error);
 }
 
-/* What is submitted while a cancel goes its way is not meant by it. */
+/* A job that is submitted while a cancel goes its way is not meant by it. */
 static enum status find_last(struct sqlite_db *db, struct cancel_call *call, int64_t suite,
                              struct error *error)
 {

@@ -51,7 +51,7 @@ static void errors_keep_status_and_sentence(void)
     EXPECT_INT(error_set(NULL, STATUS_LIMIT, "nobody listens"), STATUS_LIMIT);
 }
 
-/* What a damaged file holds does not reach the terminal. */
+/* Bytes of a damaged file do not reach the terminal. */
 static void sentences_are_printable(void)
 {
     static const char *const rows[][2] = {

@@ -1,6 +1,6 @@
 /*
- * What tests of CUDA kernels share: inputs as in tests/kernels/nn_compare.h, and comparison with a
- * double-precision result within absolute + relative * |expected|. NaN is expected where the
+ * Parts that tests of CUDA kernels share: inputs as in tests/kernels/nn_compare.h, and comparison
+ * with a double-precision result within absolute + relative * |expected|. NaN is expected where the
  * reference has NaN; what the reference puts beyond the type's range must be infinite.
  */
 #ifndef SWERVE_TESTS_CUDA_COMPARE_H

@@ -1,5 +1,5 @@
 /*
- * What a device does with a shipped model: whether it drives as the CPU does, whether its bits
+ * Conduct of a device with a shipped model: whether it drives as the CPU does, whether its bits
  * depend on the batch, and how fast it is. scripts/gpu_check runs it on a machine with a GPU.
  *
  * Each line on stdout is one JSON object: {"name", "value", "unit"} for a figure, {"check", "ok",
@@ -189,7 +189,7 @@ static uint32_t past_ticks(void)
     return quick ? model->config.window : PAST_TICKS;
 }
 
-/* What rollouts cost from their beginning to the first tick in which they are all under way. */
+/* Cost of rollouts from their beginning to the first tick in which they are all under way. */
 struct fanout {
     double start_s, tick_s;
     uint64_t pages;
@@ -379,7 +379,7 @@ static void measure_unseen(struct device_session *session, uint32_t slots, uint3
     check("only counts come down unseen", bytes == sizeof(struct device_counts), "");
 }
 
-/* What a planner on the device waits for before it is asked: grid and images of all slots. */
+/* Work that a planner on the device waits for before it is asked: grid and images of all slots. */
 static void measure_observations(struct device_session *session, uint32_t slots, uint32_t looks)
 {
     char name[64];
@@ -631,7 +631,7 @@ static void print_scale(const char *config, const struct device_scale *s)
     check("full scale: every latent is finite", s->finite, "");
 }
 
-/* What ranks exchange, and their latents beside those of one process. */
+/* Bytes that ranks exchange, and their latents beside those of one process. */
 static void print_ranks(const struct device_scale *s)
 {
     double all_ms;
@@ -667,7 +667,7 @@ static int run_scale_ranks(const char *config, const char *ranks)
     return failed;
 }
 
-/* What another configuration is compared by. */
+/* Result that another configuration is compared by. */
 static void print_scale_brief(const char *config, const struct device_scale *s)
 {
     char name[96];

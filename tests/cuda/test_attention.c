@@ -232,7 +232,8 @@ static void place_of(const struct gpu_grid *g, uint32_t token, uint32_t *row, ui
     }
 }
 
-/* What a token attends to; its range, or the window. Returns 0 if it is in neither. */
+/* Number of tokens that a token attends to; its range, or the window. Returns 0 if it is in
+ * neither. */
 static uint32_t list_seen(const struct shape *s, uint32_t item, uint32_t token, struct seen *out)
 {
     uint32_t count = 0;

@@ -79,7 +79,7 @@ static void create_prepared(void)
     }
 }
 
-/* How a round's scene is unusual. */
+/* Ways in which a round's scene is unusual. */
 struct oddity {
     uint32_t agents;
     double visibility_m;

@@ -17,7 +17,7 @@
 
 enum { SLOTS = 4, PAGES = 6, PAGE_BYTES = FRAME_BYTES + 64, ROUNDS = 20 };
 
-/* What the bytes of a picture are like. */
+/* Kinds of bytes in a picture. */
 enum kind {
     NOISE,
     BLANK,      /* 0 */

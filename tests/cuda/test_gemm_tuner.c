@@ -306,7 +306,8 @@ static void the_fastest_is_chosen_and_kept(void)
         /* bf16 */
         {GPU_BF16, {3, 0}, 9, {5, 6, 4}, {0, 0, 0}, -1, GEMM_TUNER_SAME, 2, 4},
         {GPU_BF16, {0, 1}, 9, {5, 6, 4}, {0, 0, 0}, -1, GEMM_TUNER_OWN, 0, 0},
-        /* What a clock cannot tell apart: the library's first; ours before what takes memory */
+        /* Candidates that a clock cannot tell apart: the library's first; ours before what takes
+           memory */
         {GPU_BF16, {3, 0}, 4.99, {5, 4.95, 4.99}, {0, 0, 0}, -1, GEMM_TUNER_SAME, 0, 4},
         {GPU_E4M3, {1, 0}, 5, {0, 0, 0}, {4.95, 0, 0}, -1, GEMM_TUNER_OWN, 0, 2},
     };

@@ -80,7 +80,7 @@ static void draw(const struct device_slot *slot, uint32_t parts, uint8_t *layout
     }
 }
 
-/* What is not given of a slot's layout is drawn by the device, from now on. */
+/* The part that is not given of a slot's layout is drawn by the device, from now on. */
 static void describe(struct device_session *session, uint32_t index, uint32_t given)
 {
     struct device_slot *slot = &device.ops->slots(session)[index];

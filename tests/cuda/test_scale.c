@@ -33,7 +33,7 @@ static double e4m3(double x)
     return rounded > 448.0 ? 448.0 : rounded < -448.0 ? -448.0 : rounded;
 }
 
-/* What a product reads of a row: rounded to bf16, or quantised with the row's scale. */
+/* Form of a row that a product reads: rounded to bf16, or quantised with the row's scale. */
 static void store_row(enum gpu_type type, double *row, uint32_t width)
 {
     double largest = 0.0;
@@ -340,7 +340,7 @@ static void attend_past(const struct reference *r, const struct scale_inputs *in
     }
 }
 
-/* What a token sees through its window: keys and values as stored, or NULL. */
+/* Memory that a token sees through its window: keys and values as stored, or NULL. */
 struct window_key {
     const double *k, *v;
 };

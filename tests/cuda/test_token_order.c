@@ -113,7 +113,7 @@ static void tiles_follow_the_curve(void)
     }
 }
 
-/* How far neighbours lie apart on average, in both directions; in reading order that is half of
+/* Distance of neighbours on average, in both directions; in reading order that is half of
  * 1 + cols. */
 static double distance_of_neighbours(uint32_t rows, uint32_t cols)
 {

@@ -380,7 +380,7 @@ static void drive(const struct device *on, enum conditioning conditioning, struc
     ops->close(world);
 }
 
-/* What the device draws is what the host draws, for a fraction of the bytes; where it has no room
+/* The device's drawing is what the host draws, for a fraction of the bytes; where it has no room
  * for a map, or a crowd does not fit, the host does. */
 static void drawn_layouts_are_those_of_the_host(void)
 {
@@ -497,7 +497,7 @@ static int watch_make(struct device_session *session, uint32_t page, const uint8
     return device.ops->page_make(session, page, frame, why);
 }
 
-/* What the tick says of a frame is what the engine finds in it. */
+/* The tick's statistics of a frame are what the engine finds in it. */
 static void watch_slot(struct device_session *session, uint32_t index)
 {
     const struct device_slot *slot = &device.ops->slots(session)[index];
@@ -749,7 +749,7 @@ static void views_show_what_the_host_would_see(void)
     }
 }
 
-/* What is in a view stays there through ticks and copies, until it is drawn or cleared. */
+/* The content of a view stays there through ticks and copies, until it is drawn or cleared. */
 static void views_keep_what_they_show(void)
 {
     static uint8_t zeros[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
@@ -853,7 +853,7 @@ static void all_tiers_change_nothing(bool ahead)
     }
     ops->cost(world, &cost);
     EXPECT_INT(host, HOST_PAGES);
-    /* What left came back: some from the spill, read when wanted or before, some without it. */
+    /* Pages that left came back: some from the spill, read when wanted or before, some not. */
     EXPECT_INT(cost.ahead_used, announced);
     EXPECT((announced > 0) == ahead && (store.reads > 0) == !ahead);
     EXPECT(cost.spills / 2 > store.reads + cost.ahead_used);

@@ -74,7 +74,7 @@ static uint32_t draw(uint64_t *random, uint32_t below)
 
 /* ---- the models ---- */
 
-/* How many of those who wait go on before the first one that wants the page. */
+/* Number of those who wait that go on before the first one that wants the page. */
 static uint64_t wanted_after(const struct bench *bench, uint32_t page)
 {
     uint64_t before = 0;

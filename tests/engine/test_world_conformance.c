@@ -20,7 +20,7 @@
 
 enum { AGENTS = 9, BATCH_MAX = 16 };
 
-/* How long rollouts are, and how many. */
+/* Length of rollouts, and their number. */
 struct scale {
     uint32_t ticks;
     uint32_t fork_tick;
@@ -135,7 +135,7 @@ static struct action action_of(uint32_t key, uint32_t tick)
     };
 }
 
-/* What a rollout has shown so far. */
+/* Record of a rollout so far. */
 struct record {
     struct sha256 hash;
 };

@@ -170,7 +170,7 @@ static void run_alone(const struct how *how, uint32_t seed, char hex[SHA256_HEX_
     ops->close(world);
 }
 
-/* What every other way is compared with: one slot, one thread; computed once. */
+/* Reference for every other way: one slot, one thread; computed once. */
 static const char *reference(enum nn_precision precision, enum conditioning conditioning)
 {
     static char known[NN_PRECISION_COUNT][CONDITIONING_COUNT][SHA256_HEX_BYTES];

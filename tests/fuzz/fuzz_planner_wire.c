@@ -34,8 +34,8 @@ static void follow(const struct swerve_answer *answer)
     }
 }
 
-/* What a process that runs a plugin reads of the worker. Every index of a map that was taken is
- * followed. */
+/* Bytes that a process which runs a plugin reads of the worker. Every index of a map that was taken
+ * is followed. */
 static void read_scene(const uint8_t *bytes, size_t size)
 {
     struct swerve_map map;

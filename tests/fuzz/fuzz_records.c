@@ -91,7 +91,7 @@ static void check_codec(const struct wire_codec *codec, const struct json_cursor
     free(other);
 }
 
-/* What the scanner takes of the text, the decoder takes too, and both find the same. */
+/* A text that the scanner takes the decoder takes too, and both find the same. */
 static void check_scan(const char *text, size_t bytes)
 {
     struct scan scan = scan_begin("message", "record", text, bytes, NULL);

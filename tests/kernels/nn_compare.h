@@ -1,5 +1,5 @@
 /*
- * What the tests of network kernels share: buffers with guard bytes, inputs from tame to
+ * Parts that tests of network kernels share: buffers with guard bytes, inputs from tame to
  * pathological, and comparison bit by bit. Two NaN count as equal whatever their payload; in
  * bfloat16 there is only one NaN, so bits are compared.
  */

@@ -288,7 +288,7 @@ static void special_rows_end_as_stated(void)
     }
 }
 
-/* What NN_INT8 does not have of its own is NN_BF16's. */
+/* A function that NN_INT8 does not have of its own is NN_BF16's. */
 static void the_rest_is_bf16(void)
 {
     struct nn_kernels a;

@@ -109,7 +109,7 @@ static void every_value_is_found(void)
                 TEST_FAIL("%s: expected %zu, found %zu in %s", noted->path, noted->offset, offset,
                           doc.text);
             }
-            /* What is not there: the value that it would be in. */
+            /* A member that is not there: the value that it would be in. */
             char missing[240];
             snprintf(missing, sizeof missing, "%s.none[3]", noted->path);
             EXPECT_INT(json_place_offset(doc.text, doc.used, missing, NULL, 0), noted->offset);

@@ -15,7 +15,7 @@
 
 enum { FINDINGS_MAX = 512 };
 
-/* What a check said. */
+/* Findings of a check. */
 struct heard {
     uint32_t count;
     uint32_t kinds[PROTOCOL_FINDING_COUNT];

@@ -57,7 +57,7 @@ static void draw_suite(const struct truth *truth, struct rate *rate)
     }
 }
 
-/* How often the interval has the truth in it, in percent; its mean width; and how often Wilson's
+/* Coverage of the truth by the interval, in percent; its mean width; and how often Wilson's
  * has it with every drive as a draw. */
 static double coverage(const struct truth *truth, int repetitions, double *width, double *naive)
 {
@@ -79,7 +79,7 @@ static double coverage(const struct truth *truth, int repetitions, double *width
     return 100.0 * covered / repetitions;
 }
 
-/* How often the interval of a difference has the true one in it: two planners on the same cases,
+/* Coverage of the true difference by its interval: two planners on the same cases,
  * the second better by `gain` where the first fails, worse by `loss` where it passes. */
 static double difference_coverage(const struct truth *truth, double gain, double loss,
                                   int repetitions)

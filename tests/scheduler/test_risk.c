@@ -116,7 +116,7 @@ static struct risk_input input_of(const struct truth *truth, const struct drawn 
                                .key = draws_state};
 }
 
-/* How often the interval has the truth in it, in percent, and its mean half width over
+/* Coverage of the truth by the interval, in percent, and its mean half width over
  * the truth. */
 static double coverage(const struct truth *truth, int repetitions, uint32_t draws, double *width)
 {

@@ -196,7 +196,7 @@ static void the_sick_slice_is_frozen_and_no_other(void)
     EXPECT(missed <= 10 && others <= 10);
 }
 
-/* What a thaw covers is history to every monitor; what comes later is not. */
+/* Evidence that a thaw covers is history to every monitor; what comes later is not. */
 static void a_thaw_begins_anew(void)
 {
     static struct trust_policy policy;

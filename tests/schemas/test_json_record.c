@@ -416,7 +416,7 @@ static void make_outcome_plain(struct outcome *outcome)
     outcome->seed %= UINT64_C(1) << 53;
 }
 
-/* What the scanner takes of the text, the decoder takes, and they find the same. */
+/* A text that the scanner takes the decoder takes, and they find the same. */
 static bool scan_agrees(const char *text, size_t bytes)
 {
     static struct outcome scanned;

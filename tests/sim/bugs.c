@@ -66,7 +66,8 @@ static enum status complete_by_id(struct fleet *fleet, const struct job_completi
     return pass_on(fleet, changed, count, results, error);
 }
 
-/* What an attempt hands over counts although its lease was lost, and the job is somebody else's. */
+/* Outcomes that an attempt hands over count although its lease was lost, and the job is somebody
+ * else's. */
 static enum status partial_by_id(struct fleet *fleet, const struct job_completion *completions,
                                  uint32_t count, struct store_completion_result *results,
                                  struct error *error)

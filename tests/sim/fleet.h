@@ -31,7 +31,7 @@ enum {
     FLEET_PATH_BYTES = 256,
 };
 
-/* How bad the world of one seed is; all chances are zero in the quiet tail. */
+/* Faults of one seed's world; all chances are zero in the quiet tail. */
 struct faults {
     double request_lost;
     double reply_lost;
@@ -168,7 +168,7 @@ void server_compare(struct server *server, const char *when);
 
 /* spy.c */
 void spy_init(struct spy *spy, struct fleet *fleet);
-/* What a planted bug does after each call that writes. */
+/* Action of a planted bug after each call that writes. */
 void spy_after(struct fleet *fleet);
 
 /* ---- planted bugs (bugs.c) ---- */
@@ -194,7 +194,7 @@ struct bug {
                              const struct store_progress *progress, uint32_t count,
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                              struct error *error);
-    /* What a stranger does who is not refused. */
+    /* Action of a stranger who is not refused. */
     enum status (*stranger)(struct fleet *fleet, struct error *error);
     const char *setup;  /* SQL that is run at open, */
     const char *after;  /* and after each call that writes */
@@ -209,20 +209,20 @@ const char *bug_text(struct fleet *fleet, enum statement statement, const char *
 
 /* ---- the fleet (fleet.c) ---- */
 
-/* What an application was handed. */
+/* Jobs that an application was handed. */
 struct leased {
     int64_t job_id;
     int64_t epoch;
 };
 
-/* What a worker was told of a result. */
+/* Answer that a worker got to a result. */
 struct told {
     int64_t job_id;
     int64_t epoch;
     bool counts; /* OK, not STALE */
 };
 
-/* What a submitter was told. */
+/* Answers that a submitter got. */
 struct ack {
     int64_t job_id;
     char suite_id[LIMIT_ID_BYTES];
@@ -276,7 +276,7 @@ struct fleet {
     int64_t takings;    /* files moved away under the server */
 };
 
-/* What happened: a simulation in which nothing does shows nothing. */
+/* Counts of events: a simulation in which nothing does shows nothing. */
 struct fleet_figures {
     int64_t events;
     int64_t requests;

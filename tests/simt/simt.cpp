@@ -316,7 +316,7 @@ static void release_clocks(int id)
         const simt_fiber *f = simt_fibers[i];
         takes_part[f->warp] |= f->state == SIMT_AT_BARRIER && f->barrier == id;
     }
-    /* What one of them knew of a warp that is not here, all know. */
+    /* Knowledge of a warp that is not here is shared: of one, then of all. */
     uint32_t known[SIMT_WARPS_MAX] = {};
     for (unsigned w = 0; w < b->warps; w++) {
         for (unsigned v = 0; takes_part[w] && v < b->warps; v++) {

@@ -1,5 +1,5 @@
 /*
- * What a test says to the SIMT emulator and asks of it. Plain C, so that test programs are C.
+ * Controls that a test has of the SIMT emulator. Plain C, so that test programs are C.
  *
  * A seed is a schedule: 0 runs threads first in first out and leaves asynchronous work to the last
  * moment, 1 last in first out and does asynchronous work at once, 2 in reverse, odd seeds from 3

@@ -26,7 +26,7 @@ struct profile {
     {major, minor, (size_t)(block_kib) << 10, (e4m3) != 0, (wgmma) != 0},
 static const struct profile profiles[] = {GPU_CAPABILITIES(PROFILE)};
 
-/* What kernels of the product may be launched with. */
+/* Limits that kernels of the product may be launched with. */
 struct listed_launch {
     const char *kernel;
     uint64_t threads;

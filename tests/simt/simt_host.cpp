@@ -192,7 +192,7 @@ static cudaError_t queue(simt_stream *stream, std::function<void()> work)
     return cudaSuccess;
 }
 
-/* What was given to the default stream and to those that it waits for. */
+/* Work that was given to the default stream and to those that it waits for. */
 static cudaError_t wait_default(void)
 {
     drain_blocking();

@@ -36,7 +36,7 @@ struct simt_fiber {
     bool begun;
     simt_state state;
 
-    /* What it waits for, and where. */
+    /* Event that it waits for, and place. */
     simt_op op;
     unsigned mask;
     void *argument;

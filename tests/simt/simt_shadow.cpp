@@ -81,7 +81,7 @@ extern const char _end[] __attribute__((visibility("hidden")));
 
 /* ---- rules ---- */
 
-/* What the rules ask of the accessing thread, looked up once per access. */
+/* Questions of the rules to the accessing thread, looked up once per access. */
 struct accessor {
     record mine; /* mask 0 */
     uint32_t run, first_run, clock, seen_all;

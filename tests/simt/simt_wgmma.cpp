@@ -112,7 +112,7 @@ uint32_t window_start(void)
     return WINDOW_START + simt_mode % 8 * 128; /* dynamic memory is at no better multiple */
 }
 
-/* What lies in the window at this address, or a fault. */
+/* Value in the window at this address, or a fault. */
 char *at_window(uint32_t address, size_t bytes, const operation &o)
 {
     uint32_t offset = address - window_start();

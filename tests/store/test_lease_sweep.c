@@ -105,7 +105,7 @@ static enum job_state state_of(int id)
     return (enum job_state)state;
 }
 
-/* What was logged so far. */
+/* Log so far. */
 static const char *logged(void)
 {
     static char text[1 << 16];

@@ -1,5 +1,5 @@
 /*
- * What attempts may bill: device time, held against the age of their claims by the store's clock.
+ * Bills of attempts: device time, held against the age of their claims by the store's clock.
  *
  * Goal: no worker bills more time than has passed since it claimed the job, whichever way it says
  * so, and nothing that an honest one asks for is cut down. Method: time is the test's; workers ask
@@ -134,7 +134,7 @@ static void what_has_passed_is_charged(void)
     finish();
 }
 
-/* What a heartbeat has reported is charged when the worker vanishes. */
+/* Time that a heartbeat has reported is charged when the worker vanishes. */
 static void heartbeats_report_no_more_than_has_passed(void)
 {
     const struct store_worker worker = {.worker_id = "w", .pool = "bulk", .device = "cpu"};

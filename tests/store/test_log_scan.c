@@ -140,7 +140,7 @@ static struct log_scan scan(void)
     return found;
 }
 
-/* What an opening of the placed files came to. */
+/* Result of an opening of the placed files came to. */
 struct opening {
     enum status status;
     int missing; /* suites */

@@ -1,5 +1,5 @@
 /*
- * How long a suite still takes.
+ * Estimates of the time that a suite still takes.
  *
  * Goal: the estimate is exact where paces are steady, never climbs while work goes on as it did,
  * counts each tier by its own pace, takes an earlier suite's where there is none yet, and says when

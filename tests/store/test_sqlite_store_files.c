@@ -1,5 +1,5 @@
 /*
- * What the embedded store does with the files it finds: newer, foreign, damaged; and that it may
+ * Files that the embedded store finds: newer, foreign, damaged; and that it may
  * open them again, for reading, from many threads.
  */
 #include "base/check.h"
@@ -330,7 +330,7 @@ static void damaged_artifacts_are_reported(void)
         write_bytes(name, file, cut);
         EXPECT_INT(store->ops->artifact_get(store, hash, &data, &bytes, &error), STATUS_IO);
     }
-    /* What is no file: neither waited for nor read. */
+    /* A name that is no file: neither waited for nor read. */
     for (int kind = 0; kind < 3; kind++) {
         struct artifact_reader *reader = NULL;
         bool packed = kind == 1;

@@ -29,7 +29,7 @@ static char reply[REPLY_BYTES];
 
 static const char cancel[] = "/v1/suites/s/cancel";
 
-/* What a child does; its result is its exit status. */
+/* Work of a child; its result is its exit status. */
 static int cancels(void)
 {
     int code = support_call(stack.socket_path, "POST", cancel, "{}", reply, sizeof reply);

@@ -204,11 +204,11 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def text(self, selector):
-        """What an element says; None: there is none."""
+        """Text of an element; None: there is none."""
         return self.evaluate(f"(document.querySelector({json.dumps(selector)}) || {{}}).innerText ?? null")
 
     def screenshot(self, path):
-        """What the window shows, as PNG."""
+        """Picture of the window, as PNG."""
         with open(path, "wb") as out:
             out.write(base64.b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 

@@ -24,7 +24,7 @@
 
 enum { DRIVE_AGENTS = 16, DRIVE_LANES = 3 };
 
-/* How an agent moves: straight on at its speed, changed by one event. */
+/* Motion of an agent: straight on at its speed, changed by one event. */
 struct drive_agent {
     double accel_mps2;   /* from event_s on; never below 0 m/s, nor beyond speed_max */
     double event_s;      /* when it starts; < 0: at the start */
@@ -185,7 +185,7 @@ static void drive_route(struct drive *drive)
     drive->offset_max_m = fmax(drive->offset_max_m, fabs(d - drive->route_offset_m));
 }
 
-/* What ego sees now; points into the drive. */
+/* Sight of ego now; points into the drive. */
 static struct swerve_observation drive_observe(struct drive *drive, uint32_t session)
 {
     const struct ego_state *ego = &drive->scene.ego;

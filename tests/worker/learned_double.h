@@ -221,7 +221,7 @@ static void corrupt_frame_stats(struct frame_stats *frame_stats, uint32_t ticks_
     }
 }
 
-/* What the frame shows of single agents, as the engine measures it. */
+/* Measures in the frame of single agents, as the engine measures them. */
 static void measure_agents(struct double_world *self, struct double_slot *slot,
                            const struct scene *scene)
 {

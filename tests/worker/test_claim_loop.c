@@ -204,7 +204,7 @@ static enum status meddle_partials(struct store *store, int64_t job_id, struct o
     return m->inner->ops->partials(m->inner, job_id, out, max, count, error);
 }
 
-/* What a worker needs of a store, no more: any other call would crash. */
+/* Calls that a worker needs of a store, no more: any other call would crash. */
 static void meddler_init(struct meddler *m, struct store *inner, enum trick trick)
 {
     memset(m, 0, sizeof *m);
@@ -484,7 +484,7 @@ static void a_planner_that_changed_does_not_drive(void)
     shop_close(&shop);
 }
 
-/* What it raised reaches the outcome, with its tick, said once. */
+/* The error that it raised reaches the outcome, with its tick, said once. */
 static void a_planner_that_raises_leaves_its_traceback(void)
 {
     struct shop shop;
@@ -988,7 +988,7 @@ static const struct world_ops *slow_world_for_tier(enum tier tier)
     return tier == TIER_OBJECT ? &slow_ops : world_ops_for_tier(tier);
 }
 
-/* What a world takes is not the planner's: the watchdog looks at its calls alone. */
+/* Time that a world takes is not the planner's: the watchdog looks at its calls alone. */
 static void a_slow_world_is_no_hanging_plugin(void)
 {
     struct shop shop;

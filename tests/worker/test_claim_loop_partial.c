@@ -238,7 +238,7 @@ static int64_t ledger_metres(struct shop *shop, const char *end)
     return sum;
 }
 
-/* What the store keeps of jobs that go on. */
+/* Partial outcomes in the store of jobs that go on. */
 struct kept {
     uint32_t count;
     int64_t metres_mm;
@@ -291,7 +291,7 @@ static bool play(enum way way, int at, const char *planner, bool solo,
     for (uint32_t i = 0; i < before_count; i++) {
         results_mm -= outcomes[i].metres_mm;
     }
-    /* What is kept is paid for already: by a lost attempt, or one that was handed back. */
+    /* An outcome that is kept is paid for: by a lost attempt, or one that was handed back. */
     EXPECT(ledger_metres(&shop, "lost") + ledger_metres(&shop, "released") >= kept.metres_mm);
 
     mortal_init(&m, shop.store);

@@ -396,7 +396,7 @@ static void what_cannot_be_done_changes_nothing(void)
     swerve_env_close(env);
 }
 
-/* What a drive shows at its start, where road users are as the document has them; and refusals. */
+/* Sight at a drive's start, where road users are as the document has them; and refusals. */
 static void a_drawing_is_what_was_seen(void)
 {
     static uint8_t bev[SWERVE_ENV_BEV_BYTES];

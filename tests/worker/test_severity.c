@@ -30,7 +30,7 @@ static void equal_cars_share_the_impact(void)
     EXPECT(at.vru_severe == 0 && !at.outside);
 }
 
-/* What one gains in momentum the other loses, and both end with one velocity. */
+/* Momentum that one gains the other loses, and both end with one velocity. */
 static void momentum_is_kept(void)
 {
     struct severity_model model = severity_model_default();

@@ -253,8 +253,8 @@ static void expect_output(const struct trace_reader *reader, int32_t rollout, co
     EXPECT(bytes == 0 || memcmp(found, expected, bytes) == 0);
 }
 
-/* What planners wrote is read back, also by a branch that never began; every other length than the
- * two whole ones is refused, and no changed byte leads a reader astray. */
+/* Text that planners wrote is read back, also by a branch that never began; every other length than
+ * the two whole ones is refused, and no changed byte leads a reader astray. */
 static void planner_output_is_kept_and_checked(void)
 {
     struct artifact a;

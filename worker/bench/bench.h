@@ -42,7 +42,7 @@ enum status bench_kernels(struct bench_report *report, struct error *error);
  * plain C. A second. */
 enum status bench_hash(struct bench_report *report, struct error *error);
 
-/* What the sandbox costs an exec planner, at the start and at each tick, beside the same program
+/* Cost of the sandbox to an exec planner, at the start and at each tick, beside the same program
  * without it. `spec` starts in the working directory; a few seconds. STATUS_PLANNER where it cannot
  * be confined. */
 enum status bench_planner(const char *spec, struct bench_report *report, struct error *error);

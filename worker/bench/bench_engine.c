@@ -108,7 +108,7 @@ static enum status run_scale(const struct bench_engine_options *options, struct 
     return device_scale_run(&device, options->config, NULL, out, error);
 }
 
-/* What ranks exchange, and that they compute what one does. */
+/* Bytes that ranks exchange, and that they compute what one does. */
 static void add_all_to_all(const char *config, const struct device_scale *scale,
                            struct bench_report *report)
 {

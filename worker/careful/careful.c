@@ -1,5 +1,5 @@
 /*
- * What careful drivers would have done. See careful.h.
+ * Drives of careful drivers in place of ego. See careful.h.
  */
 #include "worker/careful/careful.h"
 

@@ -41,7 +41,7 @@ static void print_results(const struct bench_report *report)
     }
 }
 
-/* What to measure, and the options of the benchmarks that have any. */
+/* Subjects to measure, and the options of the benchmarks that have any. */
 struct bench_request {
     const char *what;
     const char *planner;

@@ -44,7 +44,7 @@ static bool has_suite(struct store *store, const char *name)
            store->ops->suite_status(store, name, &ignored, &error) == STATUS_OK;
 }
 
-/* What a name means: a store, or in --store a suite, or a planner of --suite. */
+/* Meaning of a name: a store, or in --store a suite, or a planner of --suite. */
 static enum status find_side(const struct compare_options *options, struct store *shared,
                              struct named_side *named, struct error *error)
 {

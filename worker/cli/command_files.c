@@ -64,7 +64,7 @@ static void warn(json_t *warnings, bool json, const char *text)
     }
 }
 
-/* What a scenario about perception asks of a learned world that it cannot give: to last longer than
+/* Demands of a scenario about perception that a learned world cannot meet: to last longer than
  * the model is trusted (a submission refuses that unless it is told what to do), or lights. */
 static json_t *warn_beyond(const struct suite *suite, bool json)
 {

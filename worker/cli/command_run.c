@@ -66,7 +66,7 @@ static void on_interrupt(int number)
     }
 }
 
-/* What planners have been tried for: a suite's jobs name few of them. */
+/* Suites that planners have been tried for: a suite's jobs name few of them. */
 struct trials {
     uint32_t count;
     struct {
@@ -232,7 +232,8 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     }
 }
 
-/* What workers get: the CPU unless a job was made for a device; "auto" may not change its mind. */
+/* Device that workers get: the CPU unless a job was made for a device; "auto" may not change its
+ * mind. */
 static const char *device_of(const struct run_options *options, const struct submission *submission)
 {
     const char *given = options->suite.device;

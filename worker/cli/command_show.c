@@ -99,7 +99,7 @@ static enum status open_trace(struct show *show, void **data, struct trace_reade
     return status;
 }
 
-/* What the planner wrote to stderr during the rollout, as one JSON string; empty for nothing. */
+/* Text that the planner wrote to stderr during the rollout, as one JSON string; "": nothing. */
 static enum status read_output(struct show *show, json_t **out, struct error *error)
 {
     void *data = NULL;
@@ -127,7 +127,7 @@ static enum status print_output(struct show *show, struct error *error)
     return STATUS_OK;
 }
 
-/* What a careful driver would have done, where that is asked. */
+/* Drive of a careful driver, where that is asked. */
 static enum status read_careful(struct show *show, json_t **out, struct error *error)
 {
     const struct outcome *outcome = &show->outcome;

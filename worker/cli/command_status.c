@@ -156,7 +156,7 @@ static void status_line(const char *id, const struct store_suite_status *status)
     }
 }
 
-/* What damaged logs took away, whoever owns the store and whenever it was opened. */
+/* Losses by damaged logs, whoever owns the store and whenever it was opened. */
 static enum status commits_lost(struct store *store, int64_t *count, struct error *error)
 {
     *count = 0;

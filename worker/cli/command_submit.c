@@ -86,7 +86,7 @@ int command_submit(int argc, char **argv)
 
 enum { RETRY_PAGE = 100, RETRY_BATCH = 1000 };
 
-/* What is asked for; a job is driven again as a whole when one of its outcomes is meant. */
+/* Selection of jobs; one is driven again as a whole when one of its outcomes is meant. */
 struct retry {
     struct suite_options options; /* how planners are started, how often jobs are tried */
     const char *store_url;

@@ -78,7 +78,7 @@ static enum status check_object(const struct json_cursor *cursor, struct error *
                            "expected an object, as `swerve run --json` prints, found none");
 }
 
-/* What is judged of a row. A rate that is no number would be a gate that is always met. */
+/* Value of a row that is judged. A rate that is no number would be a gate that is always met. */
 static enum status check_row(const struct json_cursor *row, struct error *error)
 {
     const char *tier;

@@ -208,7 +208,7 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
     json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
-/* What an exec planner loads is part of its identity, and known once it has started. */
+/* Files that an exec planner loads are part of its identity, and known once it has started. */
 static enum status loads(void *context, const char *planner, char loaded[SHA256_HEX_BYTES],
                          struct error *error)
 {
@@ -237,7 +237,7 @@ static uint64_t fresh_number(void)
     return (time ^ (uint64_t)getpid() << 44) | 1;
 }
 
-/* What policy and store say of the student that would answer. */
+/* State of the student that would answer, by policy and store. */
 struct advice {
     struct trust_slice *frozen; /* to be freed */
     uint32_t frozen_count;
@@ -297,7 +297,7 @@ static void raise_audit(struct audit_policy *audit, struct submission_options *b
     build->audit = audit;
 }
 
-/* What the store's audits and the policy have to say of this submission. */
+/* Verdict of the store's audits and the policy on this submission. */
 static enum status follow_store(const struct suite_options *options,
                                 struct submission_options *build, struct audit_policy *audit,
                                 struct trust_slice **frozen, struct error *error)

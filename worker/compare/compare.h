@@ -25,7 +25,7 @@
 
 /* ---- sides: compare_side.c ---- */
 
-/* What a comparison keeps of an outcome. */
+/* Fields that a comparison keeps of an outcome. */
 struct compare_rollout {
     int64_t id;
     uint64_t seed;

@@ -26,7 +26,7 @@
 
 enum { DRIVES_PER_CLIP_MAX = 64, CLEAN_CHANNELS = 12 };
 
-/* What a clip's numbers are drawn for: elements of its key's stream. */
+/* Purposes that a clip's numbers are drawn for: elements of its key's stream. */
 enum draw {
     DRAW_SEED = 0, /* two elements */
     DRAW_PLANNER = 2,
@@ -466,7 +466,7 @@ static enum status generator_open(struct generator *self, struct error *error)
     return status != STATUS_OK ? status : open_planners(self, error);
 }
 
-/* How many clips are held out: the share of the scenarios, unless one part alone is wanted. */
+/* Number of clips that are held out: the share of the scenarios, unless one part is wanted. */
 static uint32_t held_out_clips(const struct datagen_options *options,
                                const struct datagen_result *result)
 {

@@ -62,7 +62,7 @@ bool datagen_is_held_out(const char *scenario_id, double fraction);
 
 enum { DRIVE_TICKS_MAX = 600 };
 
-/* How a rollout is driven. */
+/* Ways to drive a rollout. */
 struct drive_plan {
     uint64_t seed;
     struct planner *planner; /* borrowed, session 0 */

@@ -38,7 +38,7 @@ enum status dossier_write(const struct dossier_request *request, struct error *e
 
 /* ---- dossier_results.c ---- */
 
-/* What of the suite the store has. */
+/* Part of the suite that the store has. */
 struct dossier_match {
     uint32_t driven;     /* concrete scenarios with a main line that has a result */
     uint32_t flagged;    /* of the others, with a main line that was flagged or is invalid */

@@ -63,7 +63,7 @@ enum status apng_begin(struct apng *apng, struct error *error)
     return STATUS_OK;
 }
 
-/* What differs from the frame before; one pixel where nothing does. */
+/* Rectangle that differs from the frame before; one pixel where nothing does. */
 static struct rectangle changed(const struct apng *apng, const uint8_t *rgb)
 {
     size_t stride = (size_t)apng->width * 3;

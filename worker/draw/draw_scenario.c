@@ -285,7 +285,7 @@ static void include(struct sketch *sketch, struct vec2 point)
     sketch->top = fmax(sketch->top, point.y_m);
 }
 
-/* What has to be seen; agents far away from everything else are left to the words. */
+/* Extent that has to be seen; agents far away from everything else are left to the words. */
 static void take_bounds(struct sketch *sketch)
 {
     const struct scenario *scenario = sketch->scenario;
@@ -357,7 +357,7 @@ static void draw_ruler(struct painter *painter, double scale, double y)
     painter_text(painter, MARGIN + length_m * scale + 8, y, 11, draw_ink, text);
 }
 
-/* What the marks mean, then the words of the scenario. */
+/* Key of the marks, then the words of the scenario. */
 static void draw_legend(const struct sketch *sketch, struct painter *painter, double y)
 {
     static const struct colour paper = {0xff, 0xff, 0xff, 1};

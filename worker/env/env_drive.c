@@ -156,7 +156,7 @@ void env_drive_show(struct swerve_env *env, uint32_t index)
     env->rows.seed[index] = rollout->job->lease.spec.seed;
 }
 
-/* How the drive ends at this tick, SWERVE_ENV_GOES_ON: not. */
+/* End of the drive at this tick, SWERVE_ENV_GOES_ON: not. */
 static enum swerve_env_end judge(struct swerve_env *env, struct env_drive *drive,
                                  const struct scene *scene)
 {

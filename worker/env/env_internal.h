@@ -49,7 +49,7 @@ struct swerve_env {
     struct env_arrays rows;
 };
 
-/* What the ABI answers: the status as a number, its sentence in the caller's text. */
+/* Answer of the ABI: the status as a number, its sentence in the caller's text. */
 int env_answer(enum status status, const struct error *error, char *text, uint32_t bytes);
 
 /* Documents have decimal points, whatever the locale of the program that loaded this library: the
@@ -65,8 +65,8 @@ enum status env_drive_begin(struct swerve_env *env, uint32_t index, struct prepa
 /* Empties the environment; its world slot too. */
 void env_drive_drop(struct swerve_env *env, uint32_t index);
 
-/* What a drive carries besides the world's state: a copy, for environment `index` (or, at least
- * that of env->count, for none). `from` goes on. */
+/* State that a drive carries besides the world's state: a copy, for environment `index` (or, at
+ * least that of env->count, for none). `from` goes on. */
 enum status env_drive_copy(const struct swerve_env *env, const struct env_drive *from,
                            uint32_t index, struct env_drive *out, struct error *error);
 /* Frees the parts of a drive that env_drive_copy made; the slot is not touched. */

@@ -279,7 +279,7 @@ static void put_moving_base(struct protobuf *out, const double size_m[3], const 
     protobuf_end(out, at);
 }
 
-/* What kind of thing it is and in which lane. */
+/* Kind of the thing, and its lane. */
 static void put_kind(struct osi *osi, enum agent_kind kind, const struct pose *pose)
 {
     static const struct {

@@ -21,7 +21,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a list of objects can be in a world of a tier: _TRUE, or of learned worlds _GENERATED; _NONE
+/* Kinds of a list of objects in a world of a tier: _TRUE, or of learned worlds _GENERATED; _NONE
  * where the model is given the agents: what it makes of them is not followed there, and a list of
  * what it was given would not be what it shows. */
 enum swerve_objects_source given_of_world(enum tier tier, enum conditioning conditioning);

@@ -46,7 +46,7 @@ struct health_verdict {
     char said[HEALTH_SAID_BYTES];
 };
 
-/* What health_world.h remembers of the ticks before. */
+/* Memory of health_world.h of the ticks before. */
 struct health_world {
     uint32_t seen;
     double mass_cells;
@@ -59,7 +59,7 @@ struct health_world {
     uint8_t offset_dm[LIMIT_AGENTS][HEALTH_TICKS - 1];
 };
 
-/* What the checks remember of the tick before. A plain value: a fork copies it. */
+/* Memory of the checks of the tick before. A plain value: a fork copies it. */
 struct health {
     bool started;
     uint32_t tick;

@@ -67,7 +67,7 @@ struct health_bounds health_bounds_builtin(void);
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
                                struct health_bounds *out, struct error *error);
 
-/* What healthy rollouts showed: extremes and a histogram-free sketch of the middle. */
+/* Range of healthy rollouts: extremes and a histogram-free sketch of the middle. */
 struct health_sample {
     uint64_t count;
     double least;

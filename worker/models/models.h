@@ -16,7 +16,7 @@
 
 struct models;
 
-/* How weights are opened: engine/learned/model.h, or a double in tests. */
+/* Function that opens weights: engine/learned/model.h, or a double in tests. */
 struct model_loader {
     enum status (*open)(const char *path, enum nn_precision precision, struct model **out,
                         struct error *error);
@@ -93,7 +93,7 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
 enum status models_named(struct models *models, const char *name, enum nn_precision precision,
                          const struct models_model **out, struct error *error);
 
-/* How a job of the model is sampled: the loader's text, or "<degree>/<name>/exact" of a foreign
+/* Sampling of a job of the model: the loader's text, or "<degree>/<name>/exact" of a foreign
  * world that declares to be deterministic, "<degree>/<name>/varies" of another. */
 void models_sampler(const struct models *models, const struct models_model *model,
                     enum conditioning conditioning, char out[LIMIT_ID_BYTES]);

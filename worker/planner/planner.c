@@ -161,7 +161,7 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
     return status;
 }
 
-/* What planners of version 3 need beside the others. */
+/* Buffers that planners of version 3 need beside the others. */
 static enum status open_plans(struct planner *planner, struct error *error)
 {
     if (!planner_ops_plans(planner->ops)) {

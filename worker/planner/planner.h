@@ -22,8 +22,9 @@
 
 struct planner;
 
-/* What exec planners may see and do beyond their limits. Borrowed for as long as planners are
- * opened. SWERVE_TOKEN_FILE and everything else that begins with SWERVE_TOKEN is never theirs. */
+/* Things that exec planners may see and do beyond their limits. Borrowed for as long as planners
+ * are opened. SWERVE_TOKEN_FILE and everything else that begins with SWERVE_TOKEN is never theirs.
+ */
 struct planner_confinement {
     bool sandbox;            /* worker/planner/planner_sandbox.h; plugins run apart then */
     const char *host;        /* the swerve binary, which runs plugins apart; NULL: refused */
@@ -75,9 +76,9 @@ struct planner_config {
 /* Checks that a spec is well-formed and names something that exists, without running it. */
 enum status planner_spec_check(const char *spec, struct error *error);
 
-/* What the results of this planner depend on: builtin: its name, config and the simulation
- * revision; plugin: the file's content and config; exec: the command line and the content of every
- * regular file named in it. */
+/* Identity on which the results of this planner depend: builtin: its name, config and the
+ * simulation revision; plugin: the file's content and config; exec: the command line and the
+ * content of every regular file named in it. */
 enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
 
 /* The identity of an exec planner, once planner_loaded() is known: `hash` becomes that of both.
@@ -133,7 +134,7 @@ const char *planner_session_error(const struct planner *planner, uint32_t sessio
 /* The last few KiB an exec planner wrote to stderr, terminated; "" for the others. */
 const char *planner_stderr_tail(struct planner *planner);
 
-/* What one session of it wrote since its reset or fork, at most PLANNER_OUTPUT_BYTES. */
+/* Text that one session of it wrote since its reset or fork, at most PLANNER_OUTPUT_BYTES. */
 const char *planner_session_output(struct planner *planner, uint32_t session, size_t *bytes);
 
 #endif

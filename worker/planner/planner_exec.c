@@ -257,7 +257,7 @@ static int exec_reset(void *planner, const struct swerve_episode *episode, char 
     if (!reserve_frame(exec, bytes)) {
         return report("out of memory", error_text, error_bytes);
     }
-    /* What comes before the answer without a label may still be of the rollout before. */
+    /* Output before the answer without a label may still be of the rollout before. */
     process_drain(&exec->process);
     planner_output_speaker(exec->output, PLANNER_OUTPUT_NOBODY);
     planner_output_clear(exec->output, episode->session);

@@ -19,7 +19,7 @@ static const uint32_t lists =
 
 const struct swerve_place planner_place_host = {-1, "cpu"};
 
-/* What the table's version knows of. */
+/* Members that the table's version knows of. */
 static bool opens_on(const struct swerve_planner_ops *ops)
 {
     return ops->abi_version >= ABI_OPEN_ON && ops->open_on != NULL;

@@ -17,7 +17,7 @@ struct planner_plugin {
     pid_t process; /* that loaded it */
 };
 
-/* What an instance of a checked table is shown (enum swerve_planner_wants): grid, cameras, lists of
+/* Sights of an instance of a checked table (enum swerve_planner_wants): grid, cameras, lists of
  * version 3, and DEVICE where it is given addresses on `place`'s device. place: where the pictures
  * of its world are. STATUS_PLANNER: it takes device addresses alone, and there are none because of
  * `reason`, a clause that says what to do. */

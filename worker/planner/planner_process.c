@@ -112,7 +112,7 @@ static int arrange_descriptors(const struct plumbing *plumbing, int shm_fd)
     return COUNT - 1;
 }
 
-/* What the child needs, all of it made before the fork. */
+/* Inputs of the child, all of it made before the fork. */
 struct child_plan {
     const char *path;
     char *const *argv;

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What programs need of a system; of /etc only what is no secret and no setting of services. There
- * is no /dev/zero: mapped and shared it is memory that no limit sees. */
+/* Paths that programs need of a system; of /etc only what is no secret and no setting of services.
+ * There is no /dev/zero: mapped and shared it is memory that no limit sees. */
 static const char *const system_paths[] = {
     "/usr",
     "/bin",
@@ -92,7 +92,7 @@ bool planner_sight_is_home(const char *directory)
     return strncmp(directory, "/home/", 6) == 0 && strchr(directory + 6, '/') == NULL;
 }
 
-/* What cannot be shown: everything, and what the sandbox has of its own. */
+/* Paths that cannot be shown: everything, and what the sandbox has of its own. */
 static bool is_own(const char *path)
 {
     static const char *const own[] = {"/", "/dev", "/dev/shm", "/proc", "/tmp"};
@@ -222,7 +222,7 @@ static enum status add_system(struct planner_sight *sight, struct error *error)
     return STATUS_OK;
 }
 
-/* What is to be shown whole must hold no store. */
+/* Folders that are to be shown whole must hold no store. */
 static enum status add_whole(struct planner_sight *sight, const char *path, struct error *error)
 {
     char full[LIMIT_PATH_BYTES];

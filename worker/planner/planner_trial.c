@@ -45,7 +45,7 @@ _Noreturn static void try_and_tell(int fd, const char *spec,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    /* What a plugin prints is no part of what the command prints. */
+    /* Text that a plugin prints is no part of what the command prints. */
     error.status = dup2(STDERR_FILENO, STDOUT_FILENO) >= 0
                        ? try_here(spec, confinement, on_device, NULL, &error)
                        : error_set(&error, STATUS_IO, "stdout: %s", strerror(errno));

@@ -1,6 +1,7 @@
 /*
- * What if: branches counted by what they change, then a card per fanout: every drive on one map and
- * one speed chart, and a row per branch with frames at the same moments, so that columns compare.
+ * Fanouts ("what if"): branches counted by what they change, then a card per fanout: every drive on
+ * one map and one speed chart, and a row per branch with frames at the same moments, so that
+ * columns compare.
  */
 #include "worker/report/report_chart.h"
 #include "worker/report/report_internal.h"
@@ -23,7 +24,7 @@ struct fanout {
     uint32_t sight_tick;       /* from which on ego's sensors see it, UINT32_MAX: never */
 };
 
-/* What driving it cost, -1: not known. `outcome` is one of the summary's. */
+/* Cost of driving it, -1: not known. `outcome` is one of the summary's. */
 static double outcome_usd(const struct report *report, const struct outcome *outcome)
 {
     const struct summary *summary = report->summary;
@@ -275,7 +276,7 @@ static void change_badge(struct html *html, enum verdict main, const struct outc
     }
 }
 
-/* What the rollout itself took: what it shares is the main line's. */
+/* Device time of the rollout itself: what it shares is the main line's. */
 static void own_cost(struct report *report, const struct outcome *outcome)
 {
     struct html *html = &report->html;

@@ -124,7 +124,8 @@ static void rescue_kinds(struct report *report, int first, int end, bool others_
     html_raw(html, separator[0] == ',' ? ")" : "");
 }
 
-/* What ego does instead of the planner is a way out; that another world or stack passes is none. */
+/* An action of ego instead of the planner's is a way out; that another world or stack passes is
+ * none. */
 static void rescue_sentence(struct report *report)
 {
     struct html *html = &report->html;
@@ -228,7 +229,7 @@ static void fragile_sentence(struct report *report)
     html_raw(html, broke > 0 ? ")." : ".");
 }
 
-/* What learned worlds answered, how often they were doubted, and what the teacher says. */
+/* Share that learned worlds answered, how often they were doubted, and what the teacher says. */
 static void learned_sentence(struct report *report)
 {
     struct html *html = &report->html;

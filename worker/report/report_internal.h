@@ -13,7 +13,7 @@
 #include "worker/report/report_drive.h"
 #include "worker/report/report_html.h"
 
-/* What a report shows at most; the rest is counted in a note. */
+/* Limits of a report; the rest is counted in a note. */
 enum {
     REPORT_FAILURE_CARDS_MAX = 60,
     REPORT_FAILURE_ROWS_MAX = 300,
@@ -111,7 +111,7 @@ void report_command(struct report *report, const char *what, int64_t id);
 /* Name of the place where a job with a fanout card shows this outcome. */
 void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome);
 
-/* How a contact is told: "contact at ego's front". */
+/* Words for a contact: "contact at ego's front". */
 const char *report_contact(enum collision_kind kind);
 
 /* One of our own names ("at_fault_collision") in prose. */
@@ -119,7 +119,7 @@ void report_plain(struct html *html, const char *name);
 
 /* The planner's last words, if any. */
 void report_planner_error(struct html *html, const struct outcome *outcome);
-/* What it wrote in that rollout otherwise, folded away; nothing when it wrote nothing. */
+/* Other text that it wrote in that rollout, folded away; nothing when it wrote nothing. */
 void report_planner_output(struct html *html, const struct report_drive *drive, int32_t rollout,
                            const struct outcome *outcome);
 

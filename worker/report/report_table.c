@@ -59,7 +59,7 @@ static void table_head(struct html *html)
     html_raw(html, "</th><th class=\"n\">driven, s</th></tr></thead><tbody>");
 }
 
-/* What the player has here, and where it has the others. */
+/* Drives that the player has here, and where it has the others. */
 static void playable(struct report *report)
 {
     struct html *html = &report->html;

@@ -153,7 +153,7 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
     return STATUS_OK;
 }
 
-/* What each outcome's device time costs today, the audit jobs' too. */
+/* Cost of each outcome's device time today, the audit jobs' too. */
 static enum status price_outcomes(struct store *store, struct summary *summary, struct error *error)
 {
     int64_t price_uusd = 0;

@@ -23,7 +23,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* What driving took. */
+/* Use of time and money by driving. */
 struct summary_work {
     int64_t ticks; /* simulated, shared prefixes once */
     int64_t metres_mm;
@@ -207,7 +207,7 @@ bool summary_is_caught(const struct outcome *outcome);
  * first tick, and not a branch that ended in the past that it shares. */
 bool summary_is_learned(const struct outcome *outcome);
 
-/* What attempts of a tier cost that gave no result (flagged, failed, lost, stale), and its audit
+/* Cost of a tier's attempts that gave no result (flagged, failed, lost, stale), and its audit
  * jobs: device time at today's price, and what the ledger booked, which is what tables show. */
 struct summary_overhead {
     double flagged_usd;
@@ -222,7 +222,7 @@ struct summary_overhead {
 };
 struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
 
-/* What a tier took, as every table shows it. False: nothing, so that it has no row. A tier that
+/* Use of a tier, as every table shows it. False: nothing, so that it has no row. A tier that
  * gave no result may have cost something all the same: a teacher that drove nothing but audit jobs.
  */
 struct summary_tier_cost {
@@ -245,8 +245,7 @@ const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
 const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
 
-/* What the ledger booked, to the last micro-dollar: its rows add up to its total, digit by digit.
- */
+/* Bookings of the ledger, to the last micro-dollar: its rows add up to its total. */
 const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
 
 /* The suite's bill in the same spelling; "under $0.000001" when all that was driven fell short of a

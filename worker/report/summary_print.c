@@ -305,7 +305,7 @@ static int first_line(const char *text)
     return (int)strcspn(text, "\r\n");
 }
 
-/* What a planner's error says first, and the last line that its process left on stderr: the first
+/* First words of a planner's error, and the last line that its process left on stderr: the first
  * names the tick, the other what went wrong there. */
 static void print_planner_error(const char *text, FILE *stream)
 {

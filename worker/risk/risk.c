@@ -148,7 +148,7 @@ static enum status add_contact(struct loading *loading, const struct risk_contac
     return STATUS_OK;
 }
 
-/* What happened in a drive; NAN: it does not say. */
+/* Events of a drive; NAN: it does not say. */
 static enum status judge(struct loading *loading, uint32_t index, double values[RISK_EVENT_COUNT])
 {
     const struct outcome *outcome = &loading->summary->outcomes[index];

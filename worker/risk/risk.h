@@ -80,7 +80,7 @@ enum status risk_study_plan(struct risk_study *study, enum risk_event event, dou
 
 /* ---- risk_contacts.c ---- */
 
-/* What the contacts of a drive did; `drive` keeps what is open from call to call. */
+/* Effects of a drive's contacts; `drive` keeps what is open from call to call. */
 struct risk_drive;
 enum status risk_drive_open(struct store *store, struct risk_drive **out, struct error *error);
 void risk_drive_close(struct risk_drive *drive); /* accepts NULL */

@@ -188,7 +188,7 @@ static enum status set_apart(struct claim_loop *loop, uint32_t *count, struct er
     return claim_loop_flush(loop, error);
 }
 
-/* How many jobs to claim: whatever becomes of them can be noted without asking the store first. */
+/* Number of jobs to claim: whatever becomes of them can be noted without asking the store first. */
 static uint32_t claim_room(const struct claim_loop *loop)
 {
     uint32_t most = jobs_max(loop);
@@ -364,7 +364,7 @@ static enum status stuck_here(struct claim_loop *loop, bool *stuck, struct error
     return *stuck ? STATUS_OK : status;
 }
 
-/* What a lost lease means: others may run these jobs by now, so nothing more is spent on them. */
+/* Meaning of a lost lease: others may run these jobs by now, so nothing more is spent on them. */
 static void check_lease(struct claim_loop *loop)
 {
     if (lease_keeper_lost(loop->keeper)) {

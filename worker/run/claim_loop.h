@@ -52,15 +52,15 @@ struct claim_loop_config {
     /* A plugin that stays in one call for longer than this ends the process (exit status 6);
      * 0: the greater of 30 s and 20 planner deadlines. */
     int64_t stuck_limit_ms;
-    /* How long a job goes on before its finished rollouts are handed to the store, so that they
+    /* Time that a job goes on before its finished rollouts are handed to the store, so that they
      * outlive this worker; 0: 1,000, < 0: as soon as they end. */
     int64_t keep_every_ms;
     int64_t grace_ms; /* after `stop`: how long what runs may go on; the rest is handed back */
-    /* How long a store may be silent before the loop ends with what it said; until then it goes on
+    /* Time that a store may be silent before the loop ends with what it said; until then it goes on
      * computing what it has. 0: it ends at once. */
     int64_t offline_limit_ms;
-    /* How long a claim may wait at the store while there is nothing to do; the store must come back
-     * from it when `stop` is set (store_config), or this be short. 0: 300. */
+    /* Time that a claim may wait at the store while there is nothing to do; the store must come
+     * back from it when `stop` is set (store_config), or this be short. 0: 300. */
     int64_t idle_wait_ms;
     const struct logger *logger;
     const atomic_bool *stop; /* set (by a signal handler): hand back and return */

@@ -76,7 +76,7 @@ bool claim_loop_leave_world(struct claim_loop *loop, const struct job_lease *lea
  * once with `force`. */
 enum status claim_loop_collect(struct claim_loop *loop, bool force, struct error *error);
 
-/* What the attempt has cost, but for rollouts that go on. */
+/* Cost of the attempt, but for rollouts that go on. */
 void claim_loop_add_costs(struct job_completion *completion, const struct job_run *job);
 
 /* Puts the traces of finished rollouts whose outcomes the store does not keep yet; hash is written

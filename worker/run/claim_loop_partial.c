@@ -75,8 +75,8 @@ static enum status hand_over(struct claim_loop *loop, const struct runner *runne
     return status;
 }
 
-/* What cannot be handed over is lost with this worker, no more: whatever is wrong is met again when
- * the job is completed. */
+/* An outcome that cannot be handed over is lost with this worker, no more: whatever is wrong is met
+ * again when the job is completed. */
 static enum status note_refusal(struct claim_loop *loop, enum status status,
                                 const struct error *error)
 {

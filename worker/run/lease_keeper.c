@@ -110,8 +110,8 @@ static void check_stuck_locked(struct lease_keeper *keeper)
     }
 }
 
-/* What is held is reported in every round; an idle worker's lease is left alone for a third of its
- * length. After a failure, or a loss, the store is asked again in every round. */
+/* Jobs that are held are reported in every round; an idle worker's lease is left alone for a third
+ * of its length. After a failure, or a loss, the store is asked again in every round. */
 static bool due_locked(const struct lease_keeper *keeper, int64_t period_ms)
 {
     int64_t next_ns = clock_now_ns(keeper->clock) + period_ms * NS_PER_MS;

@@ -20,7 +20,7 @@ enum status lease_keeper_start(struct store *store, const struct store_worker *w
                                struct error *error);
 void lease_keeper_stop(struct lease_keeper *keeper); /* accepts NULL; joins the thread */
 
-/* What the worker holds now, to be sent with the next heartbeat; at most LIMIT_CLAIM_JOBS entries.
+/* Jobs that the worker holds now, to be sent with the next heartbeat; at most LIMIT_CLAIM_JOBS.
  */
 void lease_keeper_report(struct lease_keeper *keeper, const struct store_progress *progress,
                          uint32_t count);

@@ -32,7 +32,7 @@ static struct replay_difference *add(struct replay_differences *out, const char 
 
 /* ---- figures ---- */
 
-/* What a replay does not make; prefix and metres have rules of their own. */
+/* Fields that a replay does not make; prefix and metres have rules of their own. */
 static const char *const not_replayed[] = {
     "id",    "job_id",        "epoch",         "suite_id",  "planner",       "planner_hash",
     "tier",  "pool",          "model_hash",    "sampler",   "backend",       "revision",
@@ -50,7 +50,7 @@ static bool is_replayed(const char *name)
     return true;
 }
 
-/* What the planner was given, of an outcome from before that was kept. */
+/* Sights that the planner was given, of an outcome from before that was kept. */
 static bool is_unsaid(const struct json_field *field, const void *record)
 {
     return strcmp(field->name, "given") == 0 && ((const char *)record)[field->offset] == '\0';
@@ -116,7 +116,7 @@ static void compare_sets(const struct outcome *stored, const struct outcome *rep
             snprintf(row->replayed, sizeof row->replayed, "\"%s\"", replayed->slice[i]);
         }
     }
-    /* What a planner wrote is its own; a check's sentence is made of figures. */
+    /* Text that a planner wrote is its own; a check's sentence is made of figures. */
     if (!verdict_is_result(replayed->verdict) && strcmp(stored->error, replayed->error) != 0) {
         struct replay_difference *row = add(out, "error");
         snprintf(row->stored, sizeof row->stored, "\"%.180s\"", stored->error);

@@ -252,7 +252,8 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out)
     };
 }
 
-/* How far same-direction driving lanes reach beyond this one on a side (0: left, 1: right). */
+/* Distance by which same-direction driving lanes reach beyond this one on a side (0: left, 1:
+ * right). */
 static double adjacent_m(const struct map *map, int32_t lane, int side)
 {
     const struct lane *own = &map->lanes[lane];
@@ -344,7 +345,7 @@ static void see_there(const struct rollout *rollout, const struct world *world, 
     }
 }
 
-/* What is around ego, for planners of version 3. */
+/* Surroundings of ego, for planners of version 3. */
 static void look_around(struct rollout *rollout, const struct scene *scene, uint32_t dark)
 {
     rollout->around = (struct swerve_surroundings){0};

@@ -24,7 +24,7 @@
 
 enum { ROLLOUT_MAIN = -1 };
 
-/* What a finished rollout leaves. Owned by its job run. */
+/* Results of a finished rollout. Owned by its job run. */
 struct rollout_result {
     bool started; /* a branch: it was forked, or queued to run alone */
     bool finished;
@@ -47,8 +47,8 @@ struct rollout_result {
     uint8_t *snapshot; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
                           cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
     char error[OUTCOME_ERROR_BYTES];
-    /* What the store keeps of it while the job goes on, owned; NULL: nothing yet. Device time,
-     * metres and operations above are this attempt's alone, whichever attempt drove it. */
+    /* Partial outcome that the store keeps while the job goes on, owned; NULL: nothing yet. Device
+     * time, metres and operations above are this attempt's alone, whichever attempt drove it. */
     struct outcome *kept;
 };
 
@@ -62,7 +62,7 @@ struct job_run {
     uint32_t finished_count;
     uint64_t order;                  /* of arrival at its runner */
     uint32_t keyframes_period_ticks; /* 0: no keyframes */
-    /* What a list of objects would be in its world, for planners that ask for one. */
+    /* Kind that a list of objects would be in its world, for planners that ask for one. */
     enum swerve_objects_source objects_of_world;
     enum swerve_objects_source objects_source; /* what it is for this one */
     struct given_map *map;                     /* NULL: not asked for */
@@ -136,7 +136,7 @@ void rollout_destroy(
 /* The interventions this rollout applies: its branch's, none on the main line. */
 const struct branch *rollout_branch(const struct rollout *rollout);
 
-/* What the planner is told at the start. Valid while the prepared scenario lives; log points are
+/* Briefing of the planner at the start. Valid while the prepared scenario lives; log points are
  * borrowed. */
 void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
 

@@ -16,9 +16,9 @@
 
 /* ---- opening and closing ---- */
 
-/* How many rollouts go on at a time. A device steps all its slots for the price of one; a model on
- * the CPU takes as long for a tick of each, so there the first jobs end the sooner, for the same
- * throughput, the fewer go on beside them. A few do, for planners that answer in batches. */
+/* Number of rollouts that go on at a time. A device steps all its slots for the price of one; a
+ * model on the CPU takes as long for a tick of each, so there the first jobs end the sooner, for
+ * the same throughput, the fewer go on beside them: a few, for planners that answer in batches. */
 static uint32_t width_of(const struct runner_config *config, bool on_device)
 {
     bool ours = config->world->tier >= TIER_STUDENT && config->foreign == NULL;
@@ -354,8 +354,8 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
     }
 }
 
-/* What a learned world shows now, for people to look at; NULL when memory is short or the frame can
- * be redrawn from the trace. */
+/* Frame that a learned world shows now, for people to look at; NULL when memory is short or the
+ * frame can be redrawn from the trace. */
 static uint8_t *take_snapshot(const struct runner *runner, const struct rollout *rollout)
 {
     if (runner_ops(runner)->slot_frame_stats == NULL) {
@@ -630,8 +630,8 @@ static void collect_done(struct runner *runner)
     }
 }
 
-/* What a tick is charged for: processor time, or the time that passes where the thread waits for a
- * device or for another process. */
+/* Time that a tick is charged for: processor time, or the time that passes where the thread waits
+ * for a device or for another process. */
 static int64_t meter_ns(const struct runner *runner)
 {
     bool waits = runner->on_device || runner->config.foreign != NULL;

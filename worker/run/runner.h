@@ -73,13 +73,13 @@ enum { ROLLOUT_ALL = -2 };
 enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
                        struct error *error);
 
-/* What its planner says that it loaded (planner_loaded()). */
+/* Files that its planner says it loaded (planner_loaded()). */
 const char *runner_planner_loaded(const struct runner *runner);
 
-/* How many rollouts go on at a time: at most as many as there are slots. */
+/* Number of rollouts that go on at a time: at most as many as there are slots. */
 uint32_t runner_width(const struct runner *runner);
 
-/* How many more jobs can start without waiting. */
+/* Number of further jobs that can start without waiting. */
 uint32_t runner_free_slots(const struct runner *runner);
 
 /* Whether any rollout is unfinished. */
@@ -94,7 +94,7 @@ struct job_run *runner_take(struct runner *runner);
 /* Jobs with rollouts that are not finished, linked by `next`; they stay the runner's. */
 struct job_run *runner_jobs(const struct runner *runner);
 
-/* What is recorded so far of the main line that a job's branches forked from. */
+/* Record so far of the main line that a job's branches forked from. */
 const struct trace *runner_main_trace(const struct runner *runner, const struct job_run *job);
 
 /* Marks a job: its rollouts stop before the next tick and runner_take() returns it as cancelled. */
@@ -114,7 +114,7 @@ struct runner_progress {
 uint32_t runner_progress(const struct runner *runner, struct runner_progress *out, uint32_t max);
 
 const struct runner_stats *runner_stats(const struct runner *runner);
-/* What its world counted so far; zeros where it counts nothing. */
+/* Counts of its world so far; zeros where it counts nothing. */
 struct world_cost runner_cost(const struct runner *runner);
 
 #endif

@@ -126,9 +126,9 @@ enum status runner_open_planner(struct runner *runner, struct error *error);
 /* Closes the dead instance; what it was driving is queued to be run again, alone. */
 void runner_planner_died(struct runner *runner, const struct error *error);
 
-/* What an outcome says about a planner's fault at a tick: the sentence, then as much of the end of
- * its stderr as fits, because the last line of a traceback is the one that says why: what is known
- * to be of this rollout's session, or, where nothing is, of all of them. */
+/* Sentence of an outcome about a planner's fault at a tick: the sentence, then as much of the end
+ * of its stderr as fits, because the last line of a traceback is the one that says why: what is
+ * known to be of this rollout's session, or, where nothing is, of all of them. */
 void runner_fault_text(struct runner *runner, const struct rollout *rollout, uint32_t tick,
                        const char *sentence, char text[OUTCOME_ERROR_BYTES]);
 

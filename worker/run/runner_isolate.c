@@ -92,8 +92,8 @@ static void isolate(struct runner *runner, struct rollout *rollout)
     } else {
         rollout_list_push_back(&runner->isolated, again);
     }
-    /* What was simulated in vain is still paid for; discarding charges it. Its metres do not count:
-     * the rollout drives them again. */
+    /* Ticks that were simulated in vain are still paid for; discarding charges them. Its metres do
+     * not count: the rollout drives them again. */
     rollout->distance_m = 0.0;
     runner_discard(runner, rollout);
 }

@@ -29,7 +29,7 @@ struct spill_record {
     uint32_t next_free; /* index + 1, 0: end */
 };
 
-/* What unpacking a record needs, one for each thread. */
+/* Buffers to unpack a record, one for each thread. */
 struct unpacker {
     uint8_t *packed; /* [record_bytes] */
     ZSTD_DCtx *context;

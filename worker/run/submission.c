@@ -132,7 +132,7 @@ static enum status planner_hash(struct planner_hashes *cache,
     return STATUS_OK;
 }
 
-/* What a job records at most must fit an artifact, or it would be simulated in vain. */
+/* The most that a job records must fit an artifact, or it would be simulated in vain. */
 static enum status check_trace_bytes(const struct suite_entry *entry, struct error *error)
 {
     const struct scenario *scenario = &entry->document->scenario;
@@ -154,7 +154,7 @@ static void add_job(struct submission *out, const struct scenario_document *docu
     out->documents[out->job_count++] = document;
 }
 
-/* What is asked of one entry: its scenario, or the trusted part of it, and who answers. */
+/* Question of one entry: its scenario, or the trusted part of it, and who answers. */
 struct asked {
     const struct suite_entry *entry;
     const struct scenario_document *document;
@@ -513,7 +513,7 @@ enum status submission_send(struct submission *submission, struct store *store, 
         THEN(status, submit_jobs(submission, store, weight, &lost, error));
         if (status == STATUS_OK && lost) {
             status = store->ops->suite_status(store, submission->suite_id, &now, error);
-            /* What still runs is finished first; the next submission repairs the rest. */
+            /* Work that still runs is finished first; the next submission repairs the rest. */
             lost = status == STATUS_OK && now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
         }
     }

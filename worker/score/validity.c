@@ -27,7 +27,8 @@ const char *const validity_check_names[VALIDITY_CHECK_COUNT] = {
 #define SLIDING_M 0.3
 /* Boxes that touch are not in one place. */
 #define TOUCH_M 0.01
-/* How far beyond its speed a body may step: rounding of the path it is on, and of sparse logs. */
+/* Distance beyond its speed that a body may step: rounding of the path it is on, and of sparse
+ * logs. */
 #define STEP_FACTOR 2.0
 #define STEP_SLACK_M 1.0
 /* Over the friction where a body was or is, for the difference over a tick. */

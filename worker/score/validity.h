@@ -31,7 +31,7 @@ extern const char *const validity_check_names[VALIDITY_CHECK_COUNT];
 
 /* A plain value: a fork copies it. */
 struct validity {
-    /* What did not hold first; check == OK: everything has held so far. */
+    /* First check that did not hold; check == OK: everything has held so far. */
     enum validity_check check;
     uint32_t tick;
     int32_t agent;    /* index, -1: ego */

@@ -313,7 +313,7 @@ static enum status read_rollout(struct trace_reader *reader, uint32_t index, con
     return check_ticks(reader, index, error);
 }
 
-/* What may follow the rollouts: a set of keyframes, in order. *used: its bytes. */
+/* Part that may follow the rollouts: a set of keyframes, in order. *used: its bytes. */
 static enum status read_keyframes(struct trace_reader *reader, const uint8_t *data, size_t bytes,
                                   size_t *used, struct error *error)
 {

@@ -106,7 +106,7 @@ bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint3
 bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
                             struct trace_keyframe *out);
 
-/* What the planner wrote in that rollout since its first tick there; one that shares its main
+/* Text that the planner wrote in that rollout since its first tick there; one that shares its main
  * line's end shares this too. NULL: nothing. Borrowed, not terminated. */
 const char *trace_reader_output(const struct trace_reader *reader, int32_t rollout,
                                 uint32_t *bytes);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known of one concrete scenario. */
+/* Facts about one concrete scenario. */
 struct verdicts {
     const char *hash; /* of the suite's entry */
     uint32_t entry;

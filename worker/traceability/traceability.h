@@ -37,7 +37,7 @@ struct trace_register {
 enum status trace_register_load(const char *path, struct trace_register **out, struct error *error);
 void trace_register_destroy(struct trace_register *items); /* accepts NULL */
 
-/* What became of main lines. */
+/* Fate of main lines. */
 struct trace_result {
     uint32_t concrete; /* scenarios of the suite */
     uint32_t driven;   /* of these, with a result */

@@ -41,7 +41,7 @@ bool tracker_check(const struct tracker_ego *ego, const struct swerve_trajectory
 struct swerve_action tracker_follow(enum swerve_tracker tracker, const struct tracker_ego *ego,
                                     const struct swerve_trajectory_point *points, uint32_t count);
 
-/* What the regulator asks for, before the steering rate becomes an angle. */
+/* Curvature that the regulator asks for, before the steering rate becomes an angle. */
 struct tracker_command {
     double accel_mps2;
     double steer_rate_rps;

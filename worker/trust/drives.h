@@ -40,7 +40,7 @@ struct drives {
 enum status drives_add(struct drives *drives, const struct outcome *outcome, struct error *error);
 void drives_finish(struct drives *drives);
 
-/* What the monitor of a slice says of the flags of a student's drives. */
+/* State of a slice's monitor of the flags of a student's drives. */
 struct trust_monitor drives_flags(const struct drives *drives, const struct trust_policy *policy,
                                   const char *student_hash, const struct trust_slice *slice);
 
@@ -48,7 +48,7 @@ struct trust_monitor drives_flags(const struct drives *drives, const struct trus
 bool drives_is_in(const struct drives *drives, uint32_t drive, const char *student_hash,
                   const struct trust_slice *slice);
 
-/* How a kind of slice is distributed up to the outcome that an evaluation saw last, and after. */
+/* Distribution of a kind of slice up to the outcome that an evaluation saw last, and after. */
 struct drives_drift {
     int64_t before; /* drives */
     int64_t after;

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What is compared of one rollout. */
+/* Fields of one rollout that are compared. */
 struct pairs_side {
     int64_t outcome_id; /* 0: none */
     enum verdict verdict;

@@ -32,7 +32,7 @@ enum table_difference {                     /* teacher minus student */
 };
 extern const char *const table_difference_names[TABLE_DIFFERENCES];
 
-/* What a student was asked, whether it was audited or not. */
+/* Questions to a student, whether it was audited or not. */
 struct table_student {
     char student_hash[SHA256_HEX_BYTES];
     int64_t drives; /* main lines */

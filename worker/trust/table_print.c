@@ -49,7 +49,7 @@ static void print_row(const struct table_row *row, FILE *stream)
     text_print(stream, "%s\n", row->verdict.frozen ? ", FROZEN to the teacher" : "");
 }
 
-/* What differs and whom the arbiter sides with, of all that two models were asked. */
+/* Differences, and whom the arbiter sides with, of all that two models were asked. */
 static void print_whole(const struct table_row *row, FILE *stream)
 {
     static const char *const words[TABLE_DIFFERENCES] = {"nearest agent, m", "progress, m",

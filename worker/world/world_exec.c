@@ -122,7 +122,7 @@ static size_t compose(struct world_exec *exec, enum wire_type type, const void *
     return sizeof header + bytes;
 }
 
-/* What is wrong with an answer's header; "": nothing. */
+/* Fault of an answer's header; "": nothing. */
 static void check_header(const struct world_exec *exec, const struct wire_header *header,
                          enum wire_type want, size_t want_bytes, char *text, size_t bytes)
 {

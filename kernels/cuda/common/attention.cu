@@ -246,7 +246,7 @@ template <int dim> static void launch(const struct gpu_attention *a, void *strea
     }
 }
 
-/* How many pairs of places at most `reach` apart a row of so many has. */
+/* Number of pairs of places at most `reach` apart in a row of so many. */
 static double pairs_within(uint32_t count, uint32_t reach)
 {
     double pairs = 0.0;

@@ -28,7 +28,7 @@ enum {
     SHARED_BYTES = ALIGNMENT + (1 + 2 * STAGES) * TILE_BYTES,
 };
 
-/* What a warpgroup's thread holds: of each eight columns two numbers of two rows (gpu.h). */
+/* Share of a warpgroup's thread: of each eight columns two numbers of two rows (gpu.h). */
 struct wide {
     float logits[KEYS / 2];
     float out[HEAD / 2];
@@ -144,7 +144,7 @@ GPU_FN void weights_are_there(const struct wide &w)
     (void)gpu_barrier_any(own, GROUP, w.sum[0] < 0.0f || w.sum[1] < 0.0f);
 }
 
-/* What was summed before to the new maximum. */
+/* Rescaling of earlier sums to the new maximum. */
 GPU_FN void shrink_out(struct wide &w)
 {
 #pragma unroll

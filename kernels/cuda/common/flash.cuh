@@ -218,8 +218,8 @@ GPU_FN void load_scales(const struct gpu_attention &a, const struct place &at,
     }
 }
 
-/* What a thread holds of its warp's 16 queries: rows lane / 4 and 8 below, and of each 8 columns
- * the two at 2 (lane % 4). */
+/* Share that a thread holds of its warp's 16 queries: rows lane / 4 and 8 below, and of each 8
+ * columns the two at 2 (lane % 4). */
 template <int dim> struct running {
     uint32_t query[dim / 16][4];
     float out[dim / 8][4];

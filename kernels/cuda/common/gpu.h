@@ -227,8 +227,8 @@ GPU_FN float gpu_exp2(float x)
         "+f"((d)[54]), "+f"((d)[55]), "+f"((d)[56]), "+f"((d)[57]), "+f"((d)[58]), "+f"((d)[59]), \
         "+f"((d)[60]), "+f"((d)[61]), "+f"((d)[62]), "+f"((d)[63])
 
-/* What this thread wrote to shared memory through ordinary stores, or by cp.async that it waited
- * for, is there for products after the next barrier. */
+/* Fence after which what this thread wrote to shared memory through ordinary stores, or by cp.async
+ * that it waited for, is there for products after the next barrier. */
 GPU_FN void gpu_proxy_fence(void)
 {
 #if __CUDA_ARCH__ >= 900

@@ -50,7 +50,7 @@ struct gpu_gemm {
 
 void gpu_gemm_launch(const struct gpu_gemm *g, void *stream);
 
-/* What it does with what suits (gemm_wgmma.cu). */
+/* Launch of what suits (gemm_wgmma.cu). */
 int gpu_gemm_wgmma_suits(const struct gpu_gemm *g);
 void gpu_gemm_wgmma_launch(const struct gpu_gemm *g, void *stream);
 
@@ -118,7 +118,7 @@ void gpu_attention_launch(const struct gpu_attention *a, void *stream);
 /* Additions and multiplications of the products, over ranges. */
 double gpu_attention_flop(const struct gpu_attention *a);
 
-/* What gpu_attention_launch does with what suits (attention_wgmma.cu). */
+/* Launch by gpu_attention_launch of what suits (attention_wgmma.cu). */
 int gpu_attention_wgmma_suits(const struct gpu_attention *a);
 void gpu_attention_wgmma_launch(const struct gpu_attention *a, void *stream);
 

@@ -23,7 +23,7 @@ GPU_FN float round_bf16(float x)
     return gpu_bf16_to_float(gpu_act_bf16(x));
 }
 
-/* What one lane reads of a row, as it lies in memory. */
+/* Part that one lane reads of a row, as it lies in memory. */
 template <bool fp8> struct piece;
 template <> struct piece<false> {
     uint4 bits;

@@ -144,7 +144,7 @@ static void close_session(struct device_session *session)
     free(session);
 }
 
-/* What engine/model.md allows, for a caller that did not check. */
+/* Limits of engine/model.md, for a caller that did not check. */
 static int check_model(const struct device_model *model, const struct device_options *options,
                        struct device_text *why)
 {

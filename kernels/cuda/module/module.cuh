@@ -112,7 +112,7 @@ struct module_moves {
     struct module_move item[GPU_MOVE_MAX];
 };
 
-/* What planners on the device are shown; all zero before module_views_open. */
+/* Views for planners on the device; all zero before module_views_open. */
 struct module_views {
     uint32_t count;
     bool bev, cameras;
@@ -227,8 +227,8 @@ int module_view_copy(struct device_session *session, uint32_t from, uint32_t to,
 
 /* The device is a thread's, and the caller may come on another one than opened the session. */
 cudaError_t module_enter(const struct device_session *session);
-/* What is queued on the ticks' stream from now on comes after the copies of pages so far: it may
- * read a page that is being loaded, or write over one that is being saved. */
+/* Work that is queued on the ticks' stream from now on comes after the copies of pages so far: it
+ * may read a page that is being loaded, or write over one that is being saved. */
 cudaError_t module_follow_copies(struct device_session *session);
 /* For calls after which the session cannot go on: an error is a fault that loses it. */
 int module_check(struct device_session *session, cudaError_t error, const char *what,

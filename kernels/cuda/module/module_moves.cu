@@ -13,7 +13,7 @@
 
 #include "kernels/cuda/common/kernels.h"
 
-/* What of a page moves: frame and memory lie behind each other in the arena, and here too. */
+/* Parts of a page that move: frame and memory lie behind each other in the arena, and here too. */
 struct part {
     uint8_t *host;
     size_t offset, bytes;
@@ -33,8 +33,8 @@ static struct part part_of(const struct device_session *session, const struct mo
     return {move->memory, DEVICE_FRAME_BYTES, memory_bytes};
 }
 
-/* How many moves from `first` on are one run: the same part of their pages, at one distance, and
- * that no more than the device copies over (memPitch). */
+/* Number of moves from `first` on that are one run: the same part of their pages, at one distance,
+ * and that no more than the device copies over (memPitch). */
 static uint32_t run_of(const struct device_session *session, const struct module_moves *moves,
                        uint32_t first)
 {

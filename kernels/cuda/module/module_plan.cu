@@ -105,7 +105,7 @@ size_t module_buffers_place(const struct module_weights *w, uint32_t slot_count,
 
 /* ---- the pieces of a tick ---- */
 
-/* What every launch needs to know, and how many there were. */
+/* Data that every launch needs, and how many there were. */
 struct plan {
     struct device_session *session;
     const struct module_kernels *k;
@@ -243,7 +243,7 @@ static const float *part_mod(const struct plan *p, int part, uint32_t step, uint
 
 /* ---- before the first step ---- */
 
-/* What is not given of the layouts. */
+/* Fill for the part of the layouts that is not given. */
 static void plan_layouts(struct plan *p)
 {
     struct draw_list_slots s = {};

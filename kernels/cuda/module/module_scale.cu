@@ -218,7 +218,7 @@ static bool time_kinds(struct scale_run *run, const struct scale_config *config,
     return true;
 }
 
-/* What computes a product that is timed. */
+/* Functions that compute a product to be timed. */
 enum matmul_way { ON_LIBRARY, ON_MMA, ON_WGMMA };
 
 /* Operations per second of one large product, on the library or on our kernels. Its numbers are

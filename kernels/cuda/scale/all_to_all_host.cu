@@ -154,7 +154,7 @@ extern "C" int all_to_all_host_open(const struct device_ranks *place, struct all
 
 /* ---- either ---- */
 
-/* What rank 0 found. */
+/* Findings of rank 0. */
 struct offer {
     bool nccl;
     uint8_t id[ALL_TO_ALL_ID_BYTES];

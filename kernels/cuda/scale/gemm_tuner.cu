@@ -60,7 +60,7 @@ static int fault(struct device_text *why, const char *what, cudaError_t error)
 
 /* ---- life cycle ---- */
 
-/* What was chosen before on this kind of device. Without it choices are made anew. */
+/* Choices made before on this kind of device. Without it choices are made anew. */
 static void open_store(struct gemm_tuner *gemm_tuner, const char *folder)
 {
     cudaDeviceProp properties;

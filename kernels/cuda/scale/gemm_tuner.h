@@ -19,17 +19,17 @@ extern "C" {
 
 struct gemm_tuner;
 
-/* How many products ran, by what they ran on. */
+/* Number of products that ran, by what they ran on. */
 struct gemm_tuner_counts {
     uint64_t way[GEMM_TUNER_WAYS];
 };
 
-/* What a test puts in place of the machine's. */
+/* Functions that a test puts in place of the machine's. */
 struct gemm_tuner_parts {
     const struct gemm_vendor *vendor; /* copied; closed by gemm_tuner_destroy */
     const char *folder;               /* of the file; NULL: nothing is kept */
     uint64_t memory_bytes;            /* for expanded operands at most */
-    /* What a candidate took, beside what a clock said; NULL: that. */
+    /* Time of a candidate, beside what a clock said; NULL: that. */
     double (*measured)(void *context, const struct gpu_gemm *g,
                        const struct gemm_tuner_choice *choice, double ms);
     void *context;
@@ -51,8 +51,8 @@ const char *gemm_tuner_describe(const struct gemm_tuner *gemm_tuner);
 int gemm_tuner_prepare(struct gemm_tuner *gemm_tuner, const struct gpu_gemm *const *matmuls,
                        uint32_t count, void *stream, struct device_text *why);
 
-/* What was chosen so far, and to go by the choices of another library on the same kind of device,
- * which this one neither times again nor keeps. */
+/* Choices made so far, and a way to go by the choices of another library on the same kind of
+ * device, which this one neither times again nor keeps. */
 const struct gemm_tuner_store *gemm_tuner_choices(const struct gemm_tuner *gemm_tuner);
 void gemm_tuner_adopt(struct gemm_tuner *gemm_tuner, const struct gemm_tuner_store *choices);
 

@@ -20,13 +20,13 @@ extern "C" {
 
 enum { STORE_ALGORITHM_BYTES = 64, STORE_ENTRIES_MAX = 256, STORE_PATH_BYTES = 1024 };
 
-/* What a choice depends on besides device and library; numbers as in struct gpu_gemm. */
+/* Key of a choice besides device and library; numbers as in struct gpu_gemm. */
 struct gemm_tuner_shape {
     uint32_t type, epilogue, m, n, k;
     uint64_t lda, ldc;
 };
 
-/* What products of a shape run on. Numbers of the file: they never change. */
+/* Ways that products of a shape run. Numbers of the file: they never change. */
 enum gemm_tuner_way {
     GEMM_TUNER_OWN = 0,  /* gpu_gemm_launch */
     GEMM_TUNER_SAME = 1, /* the vendor's library, operands as they are */

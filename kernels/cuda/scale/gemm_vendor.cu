@@ -34,7 +34,7 @@ extern "C" struct gemm_tuner_shape gemm_tuner_shape_of(const struct gpu_gemm *g)
 
 enum { DESCRIBED_MAX = 2 * GEMM_TUNER_SHAPES_MAX, ASKED_MAX = 16 };
 
-/* What the module calls of the library. */
+/* Functions of the library that the module calls. */
 struct gemm_tuner_calls {
     decltype(&cublasLtCreate) create;
     decltype(&cublasLtDestroy) destroy;
@@ -53,7 +53,7 @@ struct gemm_tuner_calls {
     decltype(&cublasLtMatmulAlgoCheck) check;
 };
 
-/* How the library describes products of a shape. */
+/* Descriptors that the library has for products of a shape. */
 struct described {
     struct gemm_tuner_shape shape;
     bool good;

@@ -40,7 +40,7 @@ struct gemm_vendor {
     void (*close)(void *context);
 };
 
-/* What a choice depends on. */
+/* Key of a choice. */
 struct gemm_tuner_shape gemm_tuner_shape_of(const struct gpu_gemm *g);
 
 /* The real one, or out->text says why not. What was opened stays loaded when it is closed: the

@@ -79,7 +79,7 @@ struct scale_options {
     void *matmul_context;
 };
 
-/* What one world step varies in. */
+/* Values in which one world step varies. */
 struct scale_inputs {
     uint64_t seed;
     uint32_t tick;

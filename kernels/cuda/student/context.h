@@ -19,7 +19,7 @@ extern "C" {
 struct context_slots {
     const struct device_slot *slots; /* [count] */
     uint32_t count, window;          /* pages that a slot may name */
-    /* What kernels that know nothing of slots want to read, filled by context_unpack. */
+    /* Pointers that kernels which know nothing of slots want to read, filled by context_unpack. */
     uint32_t *active; /* [count] */
     int32_t *table;   /* [count][window]: pages, newest first, -1: none */
     uint64_t *keys;   /* [count] of the noise */
@@ -67,7 +67,7 @@ void context_store_memory(const struct context_slots *s, const uint16_t *kv, uin
  * read in the conditioning `agents` alone, where context_move leaves it (frame_sums.cu). */
 void context_sums(const struct context_slots *s, struct device_counts *counts, void *stream);
 
-/* What these frames show of the agents of the slots' gates, into counts[count].agents; in the
+/* Measures in these frames of the agents of the slots' gates, into counts[count].agents; in the
  * conditioning `agents` alone (agent_sums.cu). */
 void context_agents(const struct context_slots *s, struct device_counts *counts, void *stream);
 

@@ -51,7 +51,7 @@ GPU_FN size_t map_at(const struct gpu_conv &c, size_t image, uint32_t row, uint3
     return ((image * (c.rows + 2) + row) * (c.cols + 2) + col) * channels;
 }
 
-/* What follows the sum, then the store; `pair` consecutive channels from `channel`. */
+/* Epilogue of the sum, then the store; `pair` consecutive channels from `channel`. */
 template <int pair>
 GPU_FN void finish(const struct gpu_conv &c, const struct conv_place &p, uint32_t row, uint32_t col,
                    uint32_t channel, const float *sums)

@@ -24,7 +24,7 @@ struct draw_list_slots {
     uint8_t *layouts;              /* [count][DEVICE_FRAME_BYTES] */
 };
 
-/* What is in use of the draw lists, from the host's memory to the device's. */
+/* Copy of the used part of the draw lists, from the host's memory to the device's. */
 void draw_list_fetch(const struct draw_list_slots *s, void *stream);
 
 /* The layouts' BEV, all 22 channels: the bytes of engine/sensors/layout.h, layout_bev. Two

@@ -33,7 +33,7 @@ static_assert(TILES * COLS == LIDAR_COLS && STRIPS <= THREADS && POSITIONS % THR
               "tiles cover the window");
 static_assert((int)DRAW_LIST_AGENTS_MAX <= (int)THREADS, "a thread per agent that may hide");
 
-/* What a block keeps of its tile. */
+/* State that a block keeps of its tile. */
 struct tile_cells {
     int32_t area[LIDAR_ROWS + 2][COLS]; /* of one box, as differences along the rows */
     uint32_t cell[LIDAR_ROWS][COLS];
@@ -107,7 +107,7 @@ GPU_FN uint32_t region_columns(const struct tile *t, const struct lidar_region *
            ~columns_from(raster_cell_ceil(high), t->first_col);
 }
 
-/* What a box shades of a row: its core, and its shadow but for its outline. */
+/* Stretch of a row that a box shades: its core, and its shadow but for its outline. */
 GPU_FN uint32_t box_shade(const struct tile *t, const struct lidar_box *box, uint32_t row)
 {
     uint32_t first;

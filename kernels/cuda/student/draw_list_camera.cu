@@ -42,7 +42,7 @@ struct span {
     uint16_t first, end;
 };
 
-/* What the threads of a block share, besides the sky's columns. */
+/* Data that the threads of a block share, besides the sky's columns. */
 struct strip_ground {
     struct ground_map map;
     struct ground_row rows[STRIP_ROWS];
@@ -97,7 +97,7 @@ GPU_FN struct rgb draw_sky(const struct picture *picture, int32_t row, int32_t c
     return sky_pixel(picture, &shared, row, col);
 }
 
-/* What the strip's rows share; first: the first of them. */
+/* Data that the strip's rows share; first: the first of them. */
 GPU_FN void make_ground(const struct picture *picture, const struct raster_map *map, int32_t first,
                         struct strip_ground *out)
 {

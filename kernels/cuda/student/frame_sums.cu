@@ -49,7 +49,7 @@ GPU_FN int32_t distance(int32_t a, int32_t b)
     return a < b ? b - a : a - b;
 }
 
-/* What one position of the BEV adds, in the order of struct frame_sums. */
+/* Sums that one position of the BEV adds, in the order of struct frame_sums. */
 GPU_FN void sum_bev(const struct context_slots *s, uint32_t number, uint32_t position,
                     int32_t sums[BEV_SUMS])
 {
@@ -107,7 +107,7 @@ GPU_FN int32_t pixel(const struct pixels *p, int channel)
     return byte_of(p->word[channel / 4], channel % 4);
 }
 
-/* What frame x and layout y have to do with each other in one position, and what is left of both
+/* Relation that frame x and layout y have with each other in one position, and what is left of both
  * without the mirrored position. */
 GPU_FN void sum_products(const struct pixels *x, const struct pixels *x_mirror,
                          const struct pixels *y, const struct pixels *y_mirror,
@@ -132,7 +132,7 @@ GPU_FN void sum_products(const struct pixels *x, const struct pixels *x_mirror,
     }
 }
 
-/* What one position of the cameras adds, in the order of struct frame_sums. */
+/* Sums that one position of the cameras adds, in the order of struct frame_sums. */
 GPU_FN void sum_cameras(const struct context_slots *s, uint32_t number, uint32_t position,
                         int32_t sums[CAMERA_SUMS])
 {

@@ -35,7 +35,7 @@ enum {
 /* struct device_slot.conditioning, as in enum conditioning. */
 enum { CONDITION_AGENTS = 0, CONDITION_MAP, CONDITION_NONE };
 
-/* What a part (the BEV, or the three cameras) is made of. */
+/* Shape of a part (the BEV, or the three cameras). */
 struct shape_part {
     uint32_t images, rows, cols; /* of positions */
     uint32_t token_cols, image_tokens, tokens;

@@ -30,7 +30,7 @@ enum status import_womd(const char *name, const char *json, size_t bytes, char *
 enum { WOMD_SAMPLES_MAX = 4096 };
 #define WOMD_COORDINATE_MAX_M 1e7
 
-/* What the import left out or made up, for the scenario's source. */
+/* Notes on what the import left out or made up, for the scenario's source. */
 struct womd_notes {
     uint32_t lanes_dropped;
     uint32_t lanes_thinned;

@@ -89,7 +89,7 @@ document.getElementById('leave').addEventListener('click', () => {
   document.getElementById('leave').hidden = true;
 });
 
-/* What went wrong, in the place of the view; true: it is told. */
+/* Message of a failure, in the place of the view; true: it is told. */
 export function told(error, place) {
   if (error.name === 'AbortError') return true;
   if (error instanceof Refused && error.code === 401) {

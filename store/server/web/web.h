@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-/* What a browser may do with the page: run its own scripts and styles, speak with its own server,
+/* Rights of a browser with the page: run its own scripts and styles, speak with its own server,
  * show pictures that its scripts have made. No inline script, no other host, in nobody's frame. */
 #define WEB_POLICY                                                                  \
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \

@@ -21,7 +21,7 @@ static void *proxy(void *none)
     return none;
 }
 
-/* How often the threads came round: for the test, which looks it up by name. */
+/* Number of times that the threads came round: for the test, which looks it up by name. */
 unsigned long nccl_turns(void);
 unsigned long nccl_turns(void)
 {

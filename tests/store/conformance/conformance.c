@@ -390,7 +390,7 @@ static void workers_are_checked(void)
 
 /* ---- claims that are repeated ---- */
 
-/* What one claim answered: jobs and epochs. */
+/* Answer to one claim: jobs and epochs. */
 struct answer {
     uint32_t count;
     int64_t job_ids[8];
@@ -475,7 +475,7 @@ static void a_repeated_claim_finds_what_has_not_ended(void)
     EXPECT_INT(left.count, 2);
     EXPECT_INT(left.job_ids[0], first.job_ids[2]);
     EXPECT_INT(left.job_ids[1], first.job_ids[3]);
-    /* What was handed back comes again under another id, and stays out of this one. */
+    /* A job that was handed back comes again under another id, and stays out of this one. */
     struct answer again = claim_as("w", 2, 4);
     EXPECT_INT(again.count, 1);
     EXPECT_INT(again.job_ids[0], first.job_ids[1]);

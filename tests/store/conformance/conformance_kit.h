@@ -1,5 +1,5 @@
 /*
- * What the conformance suite's two halves share: the store under test, its clock, scratch records
+ * Parts that the conformance suite's halves share: the store under test, its clock, scratch records
  * and short hands for its calls. Included once by each (tests/harness.h wants one program, one
  * translation unit; each half runs by itself).
  */

@@ -154,7 +154,7 @@ static struct job_completion *make_partial(const char *worker_id, uint32_t first
     return completion;
 }
 
-/* How many there are; those handed over by `worker_id` are *own. */
+/* Number of them; those handed over by `worker_id` are *own. */
 static uint32_t partials_of(int64_t job_id, const char *worker_id, uint32_t *own)
 {
     static struct outcome found[8];

@@ -26,7 +26,7 @@
 
 enum { DESCRIPTORS_MAX = 4096 };
 
-/* What is known of an open descriptor. */
+/* Facts about an open descriptor. */
 struct descriptor {
     bool on_disk;
     bool lies; /* see disk_lie */

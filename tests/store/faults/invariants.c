@@ -96,7 +96,7 @@ static void on_finding(void *context, const struct store_check_finding *finding)
     }
 }
 
-/* What `swerve check` says, which must not be more than what is wrong. */
+/* Findings of `swerve check`, which must not be more than what is wrong. */
 static bool check_holds(const char *path, char *why, size_t why_bytes)
 {
     struct first_fault first = {.why = why, .why_bytes = why_bytes};

@@ -1,5 +1,5 @@
 /*
- * What must hold in every store's database file at every moment, checked by SQL from outside.
+ * Invariants of every store's database file at every moment, checked by SQL from outside.
  */
 #ifndef SWERVE_TESTS_STORE_FAULTS_INVARIANTS_H
 #define SWERVE_TESTS_STORE_FAULTS_INVARIANTS_H

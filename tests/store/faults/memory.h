@@ -16,7 +16,7 @@ void memory_fail(int64_t at, bool forever);
 /* Memory is there again. Returns how many allocations failed. */
 int64_t memory_is_well(void);
 
-/* How many have failed so far. */
+/* Number that have failed so far. */
 int64_t memory_failures(void);
 
 /* Allocations since memory_fail or memory_list. */

@@ -14,13 +14,13 @@
 
 enum { MEMORY_JOBS = 4, MEMORY_RESULT_BYTES = 1 << 20 };
 
-/* What calls are made with, and what they answered. Too large for a stack. */
+/* Arguments of calls, and what they answered. Too large for a stack. */
 struct memory_caller {
     struct store *store; /* borrowed; the one that is open now */
     const char *path;    /* borrowed; of the database, beside which artifacts lie */
     int64_t suite_jobs;  /* in the database, before the call */
 
-    /* What the call is made with. Names are new with each `serial`. */
+    /* Arguments of the call. Names are new with each `serial`. */
     int serial;
     struct store_worker worker;
     int64_t claim_id;
@@ -32,7 +32,7 @@ struct memory_caller {
     char artifact[SHA256_HEX_BYTES];
     uint8_t artifact_data[3000];
 
-    /* What it answered; memory_caller_listen begins with nothing. */
+    /* Answer of the call; memory_caller_listen begins with nothing. */
     struct store_submit_result submitted[MEMORY_JOBS];
     struct store_completion_result completed[MEMORY_JOBS];
     int64_t told[2 * MEMORY_JOBS]; /* ids of leases, by claims */

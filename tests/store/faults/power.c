@@ -52,7 +52,7 @@ struct power {
     struct names synced_names;
 };
 
-/* How this image loses things. */
+/* Rules by which this image loses things. */
 enum loss_order { LOSS_ANY, LOSS_SUFFIX }; /* of a file's writes: any, or all after one of them */
 
 struct loss {
@@ -178,7 +178,7 @@ static void remember(struct pending *pending, size_t entry)
     pending->entries[pending->count++] = entry;
 }
 
-/* What the disk took of a write: sector by sector. */
+/* Sectors that the disk took of a write: sector by sector. */
 static void apply_part(struct contents *contents, const struct disk_entry *entry, struct loss *loss)
 {
     size_t at = (size_t)entry->offset;
@@ -200,7 +200,7 @@ static void apply_part(struct contents *contents, const struct disk_entry *entry
     }
 }
 
-/* What the disk took of everything that was not synced. */
+/* Part that the disk took of everything that was not synced. */
 static void apply_pending(const struct power *power, int node, struct contents *contents,
                           struct loss *loss)
 {

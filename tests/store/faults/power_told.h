@@ -1,6 +1,6 @@
 /*
- * What the callers of a store were told, and when: the record that a store is held against after a
- * loss of power. It knows no rules (tests/store/model has them), and nothing of SQL or files.
+ * Record of answers to the callers of a store, and when: a store is held against it after a loss of
+ * power. It knows no rules (tests/store/model has them), and nothing of SQL or files.
  *
  * An operation is a set of facts between two moments of the disk's log: before `begin` none of them
  * is true, from `end` on (it was acknowledged) all are, for ever or until a later operation; in

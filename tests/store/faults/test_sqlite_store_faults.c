@@ -40,7 +40,7 @@ static struct job_completion completion;
 static struct store_completion_result completed;
 static struct store_job job;
 
-/* What the script was told, and tried. */
+/* Answers that the script got, and its tries. */
 static struct {
     bool submitted[ROUNDS];
     int64_t job_ids[ROUNDS][JOBS];

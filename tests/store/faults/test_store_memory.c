@@ -118,7 +118,7 @@ __attribute__((noipa)) static void begin_failing(int64_t at, bool forever)
     }
 }
 
-/* What is being played: a call, or opening. at 0: nothing fails, places are listed. False: no
+/* Call that is being played: one, or opening. at 0: nothing fails, places are listed. False: no
  * failure was met. */
 struct game {
     const char *name;

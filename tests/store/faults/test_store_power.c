@@ -57,7 +57,7 @@ static char why[WHY_BYTES];
 static struct error error;
 static bool faulty; /* the store that is open may have met a fault */
 
-/* What was tried, for the reader of the test's output. */
+/* Counts of what was tried, for the reader of the test's output. */
 static struct {
     uint64_t points;
     uint64_t operations;
@@ -341,7 +341,8 @@ static void leave_shared_memory(uint64_t key)
     close(fd);
 }
 
-/* What a loss of power alone did to the log is never taken for acknowledged commits that are lost.
+/* Damage that a loss of power alone did to the log is never taken for acknowledged commits that are
+ * lost.
  */
 static bool log_is_believed(void)
 {

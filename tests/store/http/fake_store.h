@@ -10,7 +10,8 @@
 
 #include <stdatomic.h>
 
-/* What the fake does and saw; shared between the test and the store, outlives the store. */
+/* Behaviour of the fake, and what it saw; shared between the test and the store, outlives the
+ * store. */
 struct fake_control {
     atomic_int fail_calls; /* the next so many calls answer STATUS_STORE */
     atomic_int block;      /* suite_status waits while this is set */

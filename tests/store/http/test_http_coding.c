@@ -144,7 +144,7 @@ static void files_are_given_as_they_are(void)
         EXPECT(strcasestr(reply, "Vary: Accept-Encoding\r\n") != NULL);
         EXPECT(bytes == CONTENT_BYTES && memcmp(body, content, bytes) == 0);
     }
-    /* What does not get shorter stays as it is. */
+    /* A body that does not get shorter stays as it is. */
     EXPECT_OK(site.behind->ops->artifact_put(site.behind, "abc", 3, hash, &error), error);
     body = call("GET", hash, "Accept-Encoding: zstd\r\n", NULL, 0, &code, &bytes);
     EXPECT(code == 200 && bytes == 3 && memcmp(body, "abc", 3) == 0);

@@ -217,7 +217,7 @@ static void pages_are_bounded(void)
                       cases[i].suite, cases[i].scenario, cases[i].verdict, found, calls);
         }
     }
-    /* What has to be walked past comes in steps; the whole call takes them all. */
+    /* Rows that have to be walked past comes in steps; the whole call takes them all. */
     static struct outcome page[1000];
     struct store_outcome_filter late = {.limit = 1000, .scenario_id = "late"};
     uint32_t count = 9;

@@ -219,7 +219,7 @@ static void every_route_knows_its_roles(void)
         EXPECT_TEXT(http_route_pattern(i), expected[i].pattern);
         check_roles(expected[i].method, expected[i].pattern, expected[i].roles);
     }
-    /* What is not there is not told to strangers. */
+    /* A thing that is not there is not told to strangers. */
     EXPECT_INT(ask("GET", "/v1/nothing", NULL, ""), 401);
     EXPECT_INT(ask("GET", "/v1/nothing", site.texts[TOKEN_ROLE_READ], ""), 404);
     EXPECT_INT(ask("DELETE", "/v1/suites", site.texts[TOKEN_ROLE_READ], ""), 405);
@@ -384,7 +384,7 @@ static void workers_act_for_their_own_pool(void)
     /* With its own worker's id, another pool's job is not its to end. */
     EXPECT_INT(complete("wb", 2, bulk), 200);
     EXPECT_CONTAINS(reply, "\"stale\"");
-    /* What is theirs works. */
+    /* Their own still works. */
     EXPECT_INT(heartbeat("wt", "teacher", site.teacher), 200);
     EXPECT_INT(complete("wt", 2, site.teacher), 200);
     EXPECT_CONTAINS(reply, "\"ok\"");

@@ -810,7 +810,7 @@ uint32_t model_rollout(const struct outcome *outcome)
     return outcome->branch_id[0] == '\0' ? 0 : (uint32_t)(outcome->branch_id[1] - '0');
 }
 
-/* What was handed over by the attempt that holds the job; the first one of a rollout stays. */
+/* Outcomes handed over by the attempt that holds the job; the first one of a rollout stays. */
 static void keep_partials(struct model_job *job, const struct job_completion *completion)
 {
     job->progress_ns = max_i64(job->progress_ns, completion->device_ns);

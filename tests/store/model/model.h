@@ -130,7 +130,7 @@ struct model_price {
     int64_t uusd_per_hour;
 };
 
-/* How far one suite is ahead of another in one pool while both have claimable jobs. */
+/* Lead of one suite of another in one pool while both have claimable jobs. */
 struct model_race {
     int64_t served[MODEL_SUITES_MAX][MODEL_SUITES_MAX]; /* cost of [i] while [j] had some too */
 };

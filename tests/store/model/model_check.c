@@ -178,7 +178,7 @@ static bool check_outcomes(struct model *model, struct store *store, int suite)
 
 /* ---- money ---- */
 
-/* What the attempts on one row of the ledger add up to. */
+/* Sums that the attempts on one row of the ledger add up to. */
 static struct ledger_totals add_up(const struct model *model, int suite, int pool, int device,
                                    enum tier tier, bool audit, enum model_end end)
 {

@@ -202,7 +202,7 @@ exit_2_usage() {
     code 0 "$swerve" --help
     code 0 "$swerve" run --help
 }
-# What waits or never ends when it is opened is refused, in every place where a file may be named.
+# A file that waits or never ends when it is opened is refused, in every place where a file may be named.
 exit_3_only_regular_files_are_read() {
     mkfifo pipe.xml pipe.json pipe.safetensors pipe.py
     local path
@@ -333,7 +333,7 @@ exit_4_store() {
     head -c 5000 /dev/urandom >junk.db
     code 4 "$swerve" status --store junk.db
 }
-# What lies where artifacts' folders would be is in their way, as a full disk is.
+# A file that lies where artifacts' folders would be is in their way, as a full disk is.
 a_store_that_fails_every_worker_is_given_up() {
     local i
     mkdir full.db.artifacts

@@ -36,7 +36,7 @@ ACTS = {"sleeps": "time.sleep(0.4)", "raises": "raise ValueError('x')", "nan": "
 
 
 def said():
-    """What a user who meets each fault reads."""
+    """Messages that a user who meets each fault reads."""
     printed = []
 
     def swerve(*words):

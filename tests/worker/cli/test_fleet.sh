@@ -201,7 +201,7 @@ swerve_planner.run(Still)' >still.py
     code 0 "$swerve" status --store "$url"
     ! grep -q "queued\|dead\|leased" out || fail "expected all to be done: $(cat out)"
 }
-# What starts on neither of two hosts dies of its attempts.
+# A planner that starts on neither of two hosts dies of its attempts.
 two_hosts_blame_the_planner() {
     echo 'raise SystemExit("nothing to see")' >still.py
     code 0 "$swerve" submit suite.json --store "$url" --planner "exec:/usr/bin/python3 -S still.py" --attempts 2

@@ -91,7 +91,7 @@ def a_baseline_holds_every_slice():
 
 
 def a_baseline_may_be_of_another_planner():
-    """What a planner is shown differs from planner to planner, and is no slice of the suite."""
+    """Sights differ from planner to planner, and is no slice of the suite."""
     pathlib.Path("other.json").write_text(run("--json").stdout)
     assert json.loads(pathlib.Path("other.json").read_text())["by_slice"]["given"].keys() == {"route"}
     done = swerve("run", "all.json", "--world", "object", "--store", "a.db", "--planner", "builtin:idm", "--gate-baseline",

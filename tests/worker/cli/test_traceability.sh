@@ -60,7 +60,7 @@ PY
     id=$(python3 -c 'import json; print([r["failed_outcome"] for r in json.load(open("out"))["matrix"] if r["scenario"] == "nearer"][0])')
     code 0 "$swerve" show "$id" --store a.db
     says out nearer
-    # What the store keeps is read back, ids included.
+    # Rows that the store keeps are read back, ids included.
     code 0 "$swerve" replay --all --store a.db
 }
 every_format_has_the_same() {

@@ -115,7 +115,7 @@ with sqlite3.connect("sick.db") as db:
     code 4 "$swerve" agreement --store nothing.db
 }
 
-# What the audits froze the teacher answers from then on, in that slice alone, until it is thawed.
+# A slice that the audits froze the teacher answers from then on, in that slice alone, until it is thawed.
 a_frozen_slice_goes_to_the_teacher() {
     echo '{"format": "swerve-trust/1"}' >trust.json
     sed 's/"weather": "clear"/"weather": "rain"/; s/"id": "short"/"id": "rainy"/' tiny.json >rainy.json

@@ -162,8 +162,8 @@ static double draw(uint32_t a, uint32_t b)
     return rng_uniform(21, RNG_STREAM_TEST, a, b);
 }
 
-/* How often a difference is found in `repeats` drawn pairs of suites: 60 logical scenarios of 1 to
- * 6 cases, whose changes go together; `worse` of the logical scenarios got worse, and in a tenth
+/* Share of differences that are found in `repeats` drawn pairs of suites: 60 logical scenarios of 1
+ * to 6 cases, whose changes go together; `worse` of the logical scenarios got worse, and in a tenth
  * things changed either way by chance. slices: a slice that is significant counts as found. */
 static double found(uint32_t repeats, double worse, bool slices)
 {

@@ -94,7 +94,7 @@ static uint32_t brakes_from(const double *accel_mps2, uint32_t count)
     return tick;
 }
 
-/* How far two profiles are apart, each from where it brakes on. */
+/* Distance of two profiles, each from where it brakes on. */
 static double profile_difference(const double *a, uint32_t a_from, const double *b, uint32_t b_from,
                                  uint32_t count)
 {
@@ -162,7 +162,7 @@ static void profiles_agree_with_esminis_reference_drivers(void)
 
 enum { EVENT_TICK = 20, TICKS = 60 };
 
-/* What the other one does from EVENT_TICK on. */
+/* Motion of the other one from EVENT_TICK on. */
 struct event {
     struct swerve_object other; /* before; y or x as it would be at tick 0 */
     double brake_mps2, drift_mps, drift_m;

@@ -90,7 +90,7 @@ static struct job_run *run(const char *planner, uint32_t slots, enum conditionin
     return job;
 }
 
-/* What the plugin's latest instance saw. The test holds the library, and so its memory, open. */
+/* Sights of the plugin's latest instance. The test holds the library, and so its memory, open. */
 static const struct device_plugin_seen *seen_by(const char *file)
 {
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -165,7 +165,7 @@ static uint64_t down_bytes(const struct runner *runner)
     return runner_cost(runner).down_bytes;
 }
 
-/* How many ticks of one rollout brought nothing down but counts and a digest. */
+/* Number of ticks of one rollout that brought nothing down but counts and a digest. */
 static uint32_t quiet_ticks(const char *planner, const struct device *on)
 {
     struct runner *runner = NULL;

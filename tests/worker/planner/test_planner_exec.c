@@ -465,7 +465,7 @@ static void opening_fails(void)
     }
 }
 
-/* What a planner forked is in its process group: it ends with it, so its lock becomes free. */
+/* A child that a planner forked is in its process group: it ends with it, and frees its lock. */
 static void grandchildren_are_ended(void)
 {
     char lock[] = "/tmp/swerve-planner-lock-XXXXXX";

@@ -1,5 +1,5 @@
 /*
- * What a confined planner sees.
+ * Sight of a confined planner.
  *
  * Goal: the list holds what a planner needs to start, wherever its Python lives, and nothing else;
  * above all nothing of a store, and nothing because whoever submitted a job named it.

@@ -130,7 +130,7 @@ static void act_has_the_documented_layout(void)
     EXPECT_NEAR(value, 7.0, 0.0);
     EXPECT_INT(get_u32(record + 1024), 1);
     EXPECT_INT(get_u32(record + 1024 + 116), 0);
-    /* What was not asked for is not announced. */
+    /* A part that was not asked for is not announced. */
     wire_act_encode(frame, 1, SWERVE_WANTS_CAMERAS, 2, seen);
     EXPECT_INT(get_u32(record + 116), 8);
     wire_act_encode(frame, 1, 0, 2, seen);

@@ -249,7 +249,7 @@ static struct outcome *failing_main_line(void)
     TEST_FAIL("no main line failed");
 }
 
-/* What a chart writes lies within it: "12 s" at the right edge, "10.1 m/s" at the left one. */
+/* Text that a chart writes lies within it: "12 s" at the right edge, "10.1 m/s" at the left one. */
 static void labels_of_charts_are_not_cut_off(void)
 {
     const double letter = 5.5; /* of 9.5 px, generously */
@@ -448,7 +448,7 @@ static void lost_traces_become_notes(void)
     EXPECT_HAS(text, "Cannot be redrawn: artifact ");
     EXPECT_HAS(text, "&lt;gone&gt;");
     EXPECT_INT(html_expect_pictures(text), 0);
-    /* What does not need the trace is still there. */
+    /* The part that does not need the trace is still there. */
     EXPECT_HAS(text, "<tr class=\"broken\">");
     free(text);
 }

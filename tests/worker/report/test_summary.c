@@ -465,7 +465,7 @@ static void tiers_are_not_mixed(void)
     summary_finish(&summary);
 }
 
-/* What a health check took away is no sample, and the rate says what it might have been. */
+/* A rollout that a health check took away is no sample; the rate says what it might have been. */
 static void flagged_main_lines_give_a_range(void)
 {
     struct summary summary;
@@ -886,7 +886,7 @@ static void flags_lead_to_who_answered(void)
     EXPECT_CONTAINS(text, "student: bloom at tick 41; teacher: fail\n");
     EXPECT_CONTAINS(text, "student: frozen at tick 0; no answer\n");
     free(text);
-    /* What was flagged did not fail: the teacher's answer did. */
+    /* A flagged rollout did not fail: the teacher's answer did. */
     text = printed(&summary, true);
     EXPECT_CONTAINS(text, "  5  cat ");
     EXPECT(strstr(text, "owl") == NULL && strstr(text, "  2  cat ") == NULL);

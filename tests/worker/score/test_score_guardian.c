@@ -43,7 +43,7 @@ static void lead_distance_is_that_of_rss(void)
     EXPECT(!active(10, 0, (struct pose){BOTH_HALVES_M + 1, 0, 0}, 30, 1)); /* it pulls away */
 }
 
-/* What ego's sensors cannot see is nothing that it could override for. */
+/* A thing that ego's sensors cannot see is nothing that it could override for. */
 static void what_is_out_of_sight_is_unknown(void)
 {
     for (int fog = 0; fog < 2; fog++) {

@@ -1,5 +1,5 @@
 /*
- * What a search found: tables for people, JSON for programs.
+ * Findings of a search: tables for people, JSON for programs.
  */
 #include "worker/cli/search/search_run.h"
 

@@ -93,7 +93,7 @@ void search_drive_stop(struct search_run *run); /* its workers */
 /* The whole search: sampling, clusters, boundaries. */
 enum status search_plan(struct search_run *run, struct error *error);
 
-/* What was found, as tables and as JSON. */
+/* Findings, as tables and as JSON. */
 void search_print(const struct search_run *run);
 json_t *search_json(const struct search_run *run);
 

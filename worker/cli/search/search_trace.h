@@ -1,5 +1,5 @@
 /*
- * What the traces of failures say of them: where ego was touched, by whom, and when its driving
+ * Story of failures by their traces: where ego was touched, by whom, and when its driving
  * began to differ from that of the closest drive that passed.
  */
 #ifndef SWERVE_WORKER_CLI_SEARCH_SEARCH_TRACE_H

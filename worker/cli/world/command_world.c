@@ -61,7 +61,7 @@ static enum status take_model(struct world_command *command, enum tier tier,
     return STATUS_OK;
 }
 
-/* What is checked. A world that cannot be opened is a finding, too. */
+/* Check of a world. One that cannot be opened is a finding, too. */
 static enum status take_world(struct world_command *command, struct world_check_options *options,
                               struct error *error)
 {
@@ -132,7 +132,7 @@ static void print_text(const struct world_command *command, const struct world_c
     }
 }
 
-/* What a world does wrong is in *check; an error is somebody else's. */
+/* Mistakes of a world are in *check; an error is somebody else's. */
 static enum status run(struct world_command *command, struct world_check *check,
                        struct error *error)
 {

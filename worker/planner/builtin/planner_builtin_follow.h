@@ -50,8 +50,8 @@ double planner_idm_behind(const struct planner_manners *manners, double speed_mp
 double planner_idm_free(const struct planner_manners *manners, double speed_mps,
                         double allowed_mps);
 
-/* What signals ask for: at red a stop, at yellow where it takes less than 3 m/s2; front edges stop
- * on the line. */
+/* Acceleration that signals ask for: at red a stop, at yellow where it takes less than 3 m/s2;
+ * front edges stop on the line. */
 double planner_idm_signals(const struct planner_manners *manners,
                            const struct swerve_observation *seen,
                            const struct swerve_surroundings *around);

@@ -77,7 +77,7 @@ static int idm_reset(void *planner, const struct swerve_episode *episode, char *
     return 0;
 }
 
-/* What one object asks for, if it is or comes in the way. */
+/* Acceleration that one object asks for, if it is or comes in the way. */
 static double yield_to(const struct idm *self, const struct idm_session *session,
                        const struct swerve_observation *seen, const struct swerve_object *object)
 {

@@ -66,7 +66,7 @@ struct mover {
     double rear_m[STEPS], offset_m[STEPS], across_m[STEPS], along_mps[STEPS];
 };
 
-/* What all proposals of a tick share. */
+/* Data that all proposals of a tick share. */
 struct outlook {
     const struct pdm *self;
     const struct pdm_session *session;

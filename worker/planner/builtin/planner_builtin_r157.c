@@ -49,7 +49,7 @@ enum { KNOWN_MAX = 48 }; /* objects ahead that a driver keeps in mind */
 #define MARGIN_M 0.3
 #define DRIFT_MPS 0.05 /* lateral speeds below are standing still */
 
-/* What is kept of an object. */
+/* Memory of an object. */
 struct known {
     uint32_t id;
     uint32_t tick;      /* last seen; 0: the place is free (ticks count from 1 here) */
@@ -356,7 +356,7 @@ static double fuzzy(struct r157_session *session, double demand_mps2, double cru
 
 /* ---- one tick ---- */
 
-/* What a tick's objects amount to. */
+/* Sum of a tick's objects. */
 struct conflict {
     bool critical;      /* some object is, to the careful driver */
     bool closing;       /* on any that is perceived and near */

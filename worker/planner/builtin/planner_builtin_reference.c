@@ -108,7 +108,7 @@ static bool touches_path(const struct view *view, double s_low_m, double s_high_
 
 /* ---- speed that the road allows ---- */
 
-/* What keeps a later allowance reachable at a gentle deceleration. */
+/* Speed that keeps a later allowance reachable at a gentle deceleration. */
 static double allowance_mps(double later_mps, double distance_m, double decel_mps2)
 {
     return sqrt(later_mps * later_mps + 2.0 * decel_mps2 * dmath_max(distance_m, 0.0));
@@ -240,7 +240,7 @@ static double free_accel_mps2(double speed_mps, double wanted_mps)
 
 /* ---- objects ---- */
 
-/* What one object asks for. */
+/* Acceleration that one object asks for. */
 struct demand {
     double comfort_mps2;  /* accelerate no more than this; NONE_MPS2: no wish */
     double required_mps2; /* constant deceleration that avoids it, >= 0 */
@@ -364,7 +364,8 @@ static struct demand yield(const struct view *view, struct perception_track *tra
         return nothing;
     }
     double speed = view->speed_mps;
-    /* What moves along the road is followed; what crosses is waited for where it crosses. */
+    /* Things that move along the road are followed; one that crosses is waited for where it
+     * crosses. */
     bool along = fabs(track->d_mps) < 0.5 * fabs(track->s_mps);
     double gap_m = (along ? track->at.s_low_m : meeting.s_m) - view->front_m;
     double room_m = dmath_max(gap_m - STOP_MARGIN_M, 0.25);

@@ -317,7 +317,7 @@ static void find_clusters(struct clusters *clusters, const struct swerve_observa
 
 /* ---- tracks ---- */
 
-/* What of a shape is followed from one frame to the next, along one axis. */
+/* State of a shape that is followed from one frame to the next, along one axis. */
 enum feature { FEATURE_CENTROID = 0, FEATURE_LOW, FEATURE_HIGH };
 
 /* One axis of a shape. */
@@ -330,9 +330,9 @@ static double span_pick(struct span span, enum feature feature)
     return feature == FEATURE_LOW ? span.low : feature == FEATURE_HIGH ? span.high : span.centroid;
 }
 
-/* How far a shape moved along two axes. The centroid is the finest measure, but moves by itself
- * when more or less of an object comes into view: then, and for large shapes, the edges that face
- * `towards` are followed, which are seen as long as the object is. */
+/* Distance that a shape moved along two axes. The centroid is the finest measure, but moves by
+ * itself when more or less of an object comes into view: then, and for large shapes, the edges that
+ * face `towards` are followed, which are seen as long as the object is. */
 static void measure(const struct span before[2], const struct span after[2],
                     const double towards[2], double moved[2])
 {
