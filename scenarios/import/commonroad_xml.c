@@ -24,6 +24,7 @@ struct builder {
     uint32_t depth;
     uint32_t skipped; /* open elements that are not kept, all of them innermost */
     uint32_t element_count;
+    uint32_t blank_lines; /* before the text that the parser is given */
     size_t text_bytes;
     char text[XML_TEXT_BYTES_MAX + 1]; /* of the innermost open element, since its last child */
 };
@@ -31,6 +32,7 @@ struct builder {
 static uint32_t current_line(const struct builder *builder)
 {
     XML_Size line = XML_GetCurrentLineNumber(builder->parser);
+    line += builder->blank_lines;
     return line > UINT32_MAX ? UINT32_MAX : (uint32_t)line;
 }
 
@@ -272,6 +274,10 @@ enum status xml_parse(const char *file, const char *text, size_t bytes, const ch
     builder->name_count = name_count;
     builder->arena = arena;
     builder->error = error;
+    /* Many tools write an empty line before the XML declaration, where expat wants none. */
+    for (; bytes > 0 && is_space(text[0]); text++, bytes--) {
+        builder->blank_lines += text[0] == '\n';
+    }
     XML_SetUserData(parser, builder);
     XML_SetElementHandler(parser, on_start, on_end);
     XML_SetCharacterDataHandler(parser, on_text);

@@ -1,0 +1,439 @@
+/*
+ * OpenDRIVE: part of a network as a scenario's map: lanes.
+ *
+ * All lanes of a section are cut at the same places, so that what lies side by side stays so: where
+ * the reference line has turned by more than a lane may without crossing itself, and where a posted
+ * speed changes. Centre lines are as fine as their bends ask for, within 1 cm. Links, signals and
+ * crosswalks are opendrive_map_links.c's.
+ */
+#include "scenarios/import/opendrive/opendrive_map.h"
+#include "base/dmath.h"
+#include "scenarios/resolve.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CUTS_MAX = 4096 };
+
+static const double TURN_MAX_RAD = 2.0; /* of a piece: lines that turn by less than pi are simple */
+static const double PIECE_MIN_M = 0.05;
+static const double TOLERANCE_M = 0.01;
+static const double STEP_MAX_M = 25.0;
+static const double STEP_MIN_M = 0.2;
+static const double WIDTH_MIN_M = 0.5; /* a map's lanes */
+static const double WIDTH_MAX_M = 50.0;
+
+enum status od_map_fail(const struct od_mapper *mapper, const char *what, int limit)
+{
+    return error_set(mapper->error, STATUS_LIMIT,
+                     "%s: expected at most %d %s in the part that becomes a map, found more; a "
+                     "smaller part of it may fit",
+                     mapper->network->name, limit, what);
+}
+
+void *od_map_alloc(const struct od_mapper *mapper, size_t count, size_t size)
+{
+    void *memory = arena_alloc(mapper->arena, count, size);
+    if (memory == NULL) {
+        error_set(mapper->error, STATUS_LIMIT,
+                  "%s: expected a map of at most %zu bytes in memory, "
+                  "found more",
+                  mapper->network->name, mapper->arena->limit_bytes);
+    }
+    return memory;
+}
+
+struct vec2 od_map_point(const struct od_mapper *mapper, struct pose pose)
+{
+    return (struct vec2){pose.x_m - mapper->cut->origin.x_m, pose.y_m - mapper->cut->origin.y_m};
+}
+
+/* ---- which sections, cut where ---- */
+
+/* Samples of the section's reference line: from *first on, up to *last. */
+static void section_samples(const struct opendrive_road *road,
+                            const struct opendrive_section *section, uint32_t *first,
+                            uint32_t *last)
+{
+    uint32_t low = 0;
+    uint32_t high = road->sample_count;
+    while (high - low > 1) {
+        uint32_t middle = low + (high - low) / 2;
+        if (road->sample_s_m[middle] <= section->s_m) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    *first = low;
+    *last = low;
+    while (*last + 1 < road->sample_count && road->sample_s_m[*last] < section->end_m) {
+        ++*last;
+    }
+}
+
+/* Whether a chord of its reference line may come into the box. */
+static bool section_is_in(const struct od_mapper *mapper, const struct opendrive_section *section)
+{
+    const struct opendrive_cut *cut = mapper->cut;
+    const struct opendrive_road *road = &mapper->network->roads[section->road];
+    uint32_t first;
+    uint32_t last;
+    if (section->end_m - section->s_m < PIECE_MIN_M) {
+        return false;
+    }
+    section_samples(road, section, &first, &last);
+    for (uint32_t i = first; i <= last; i++) {
+        struct pose a = road->samples[i];
+        struct pose b = road->samples[i < last ? i + 1 : i];
+        if (dmath_max(a.x_m, b.x_m) >= cut->low.x_m && dmath_min(a.x_m, b.x_m) <= cut->high.x_m &&
+            dmath_max(a.y_m, b.y_m) >= cut->low.y_m && dmath_min(a.y_m, b.y_m) <= cut->high.y_m) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double left = *(const double *)a;
+    double right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+struct cuts {
+    uint32_t count;
+    double s_m[CUTS_MAX];
+};
+
+static void add_cut(struct cuts *cuts, const struct opendrive_section *section, double s_m)
+{
+    bool inside = s_m > section->s_m + PIECE_MIN_M && s_m < section->end_m - PIECE_MIN_M;
+    if (inside && cuts->count + 2 < CUTS_MAX) {
+        cuts->s_m[cuts->count++] = s_m;
+    }
+}
+
+static void cut_at_turns(const struct od_mapper *mapper, const struct opendrive_section *section,
+                         struct cuts *cuts)
+{
+    const struct opendrive_road *road = &mapper->network->roads[section->road];
+    double turned = 0;
+    uint32_t first;
+    uint32_t last;
+    section_samples(road, section, &first, &last);
+    for (uint32_t i = first + 1; i <= last; i++) {
+        turned +=
+            fabs(dmath_wrap_angle(road->samples[i].heading_rad - road->samples[i - 1].heading_rad));
+        if (turned > TURN_MAX_RAD) {
+            add_cut(cuts, section, road->sample_s_m[i]);
+            turned = 0;
+        }
+    }
+}
+
+/* Boundaries of the section's pieces, from its beginning to its end. */
+static void find_cuts(const struct od_mapper *mapper, const struct opendrive_section *section,
+                      struct cuts *cuts)
+{
+    const struct opendrive_network *network = mapper->network;
+    const struct opendrive_road *road = &network->roads[section->road];
+    cuts->count = 0;
+    cut_at_turns(mapper, section, cuts);
+    for (uint32_t i = 0; i < road->speed_count; i++) {
+        add_cut(cuts, section, road->speeds[i].s_m);
+    }
+    for (uint32_t i = 0; i < section->left_count + section->right_count; i++) {
+        const struct opendrive_lane *lane = &network->lanes[od_section_lane(section, i)];
+        for (uint32_t k = 0; k < lane->speed_count; k++) {
+            add_cut(cuts, section, lane->speeds[k].s_m);
+        }
+    }
+    cuts->s_m[cuts->count++] = section->s_m;
+    cuts->s_m[cuts->count++] = section->end_m;
+    qsort(cuts->s_m, cuts->count, sizeof cuts->s_m[0], compare_doubles);
+    uint32_t kept = 1;
+    for (uint32_t i = 1; i < cuts->count; i++) {
+        if (cuts->s_m[i] - cuts->s_m[kept - 1] > PIECE_MIN_M || i + 1 == cuts->count) {
+            cuts->s_m[kept++] = cuts->s_m[i];
+        }
+    }
+    if (kept > 2 && cuts->s_m[kept - 1] - cuts->s_m[kept - 2] <= PIECE_MIN_M) {
+        cuts->s_m[kept - 2] = cuts->s_m[kept - 1];
+        kept--;
+    }
+    cuts->count = kept;
+}
+
+/* ---- centre lines ---- */
+
+struct line {
+    uint32_t count;
+    struct vec2 points[LIMIT_LANE_POINTS];
+    double width_m[LIMIT_LANE_POINTS];
+};
+
+static bool add_point(const struct od_mapper *mapper, uint32_t lane, double s_m, struct line *line)
+{
+    struct vec2 point = od_map_point(mapper, opendrive_lane_pose(mapper->network, lane, s_m, 0));
+    if (line->count == LIMIT_LANE_POINTS) {
+        return false;
+    }
+    if (line->count > 0) {
+        double x_m = point.x_m - line->points[line->count - 1].x_m;
+        double y_m = point.y_m - line->points[line->count - 1].y_m;
+        if (x_m * x_m + y_m * y_m < 0.01 * 0.01) {
+            return true; /* on the one before */
+        }
+    }
+    line->points[line->count] = point;
+    line->width_m[line->count++] =
+        dmath_clamp(opendrive_lane_width_m(mapper->network, lane, s_m), WIDTH_MIN_M, WIDTH_MAX_M);
+    return true;
+}
+
+/* Whether the lane from one s to the other is straight and evenly wide. */
+static bool is_straight(const struct od_mapper *mapper, uint32_t lane, double low_m, double high_m)
+{
+    const struct opendrive_network *network = mapper->network;
+    struct pose a = opendrive_lane_pose(network, lane, low_m, 0);
+    struct pose b = opendrive_lane_pose(network, lane, high_m, 0);
+    double a_m = opendrive_lane_width_m(network, lane, low_m);
+    double b_m = opendrive_lane_width_m(network, lane, high_m);
+    for (int i = 1; i < 4; i++) {
+        double s_m = low_m + (high_m - low_m) * i / 4;
+        struct pose at = opendrive_lane_pose(network, lane, s_m, 0);
+        double width_m = opendrive_lane_width_m(network, lane, s_m);
+        double miss_m = segment_distance_m((struct vec2){a.x_m, a.y_m}, (struct vec2){b.x_m, b.y_m},
+                                           (struct vec2){at.x_m, at.y_m});
+        if (miss_m > TOLERANCE_M || fabs(a_m + (b_m - a_m) * i / 4 - width_m) > TOLERANCE_M) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Points in the direction of larger s; false: too many. */
+static bool draw_line(const struct od_mapper *mapper, const struct opendrive_piece *piece,
+                      struct line *line)
+{
+    double s_m = piece->low_s_m;
+    double step_m = STEP_MAX_M;
+    line->count = 0;
+    if (!add_point(mapper, piece->lane, s_m, line)) {
+        return false;
+    }
+    while (s_m < piece->high_s_m) {
+        double rest_m = piece->high_s_m - s_m;
+        step_m = dmath_min(2 * step_m, STEP_MAX_M);
+        while (step_m > STEP_MIN_M &&
+               !is_straight(mapper, piece->lane, s_m, s_m + dmath_min(step_m, rest_m))) {
+            step_m /= 2;
+        }
+        s_m = step_m >= rest_m ? piece->high_s_m : s_m + step_m;
+        if (!add_point(mapper, piece->lane, s_m, line)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- lanes ---- */
+
+static enum lane_kind lane_kind(const struct opendrive_lane *lane)
+{
+    switch (lane->type) {
+    case OPENDRIVE_LANE_DRIVING:
+        return LANE_DRIVING;
+    case OPENDRIVE_LANE_BIKING:
+        return LANE_CYCLE;
+    case OPENDRIVE_LANE_SIDEWALK:
+        return LANE_SIDEWALK;
+    case OPENDRIVE_LANE_SHOULDER:
+    case OPENDRIVE_LANE_NONE:
+        break;
+    }
+    return LANE_SHOULDER;
+}
+
+/* road:section:lane, :part; a road's long id is told by its number in the file. */
+static void name_lane(const struct od_mapper *mapper, const struct opendrive_lane *lane,
+                      uint32_t part, char out[LIMIT_ID_BYTES])
+{
+    const struct opendrive_road *road = &mapper->network->roads[lane->road];
+    uint32_t section = lane->section - road->section_first;
+    char tail[16] = "";
+    bool plain = strlen(road->id) <= 24;
+    for (const char *c = road->id; *c != '\0'; c++) {
+        plain = plain && ((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                          (*c >= '0' && *c <= '9') || *c == '_' || *c == '-');
+    }
+    if (part > 0) {
+        snprintf(tail, sizeof tail, ":%u", part);
+    }
+    if (plain) {
+        snprintf(out, LIMIT_ID_BYTES, "%.24s:%u:%d%s", road->id, section, lane->id, tail);
+    } else {
+        snprintf(out, LIMIT_ID_BYTES, "n=%u:%u:%d%s", lane->road, section, lane->id, tail);
+    }
+}
+
+static enum status store_line(struct od_mapper *mapper, const struct opendrive_lane *lane,
+                              const struct line *line, struct lane *out)
+{
+    out->point_count = line->count;
+    out->centre_line = od_map_alloc(mapper, line->count, sizeof *out->centre_line);
+    out->width_m = od_map_alloc(mapper, line->count, sizeof *out->width_m);
+    if (out->centre_line == NULL || out->width_m == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < line->count; i++) {
+        uint32_t from = lane->against ? line->count - 1 - i : i;
+        out->centre_line[i] = line->points[from];
+        out->width_m[i] = line->width_m[from];
+    }
+    mapper->point_count += line->count;
+    return mapper->point_count <= LIMIT_MAP_POINTS
+               ? STATUS_OK
+               : od_map_fail(mapper, "points", LIMIT_MAP_POINTS);
+}
+
+/* A line that crosses itself, or has no length, is no lane. */
+static bool is_lane(const struct line *line)
+{
+    uint32_t first;
+    uint32_t second;
+    return line->count >= 2 &&
+           !points_self_intersect(line->points, line->count, false, &first, &second);
+}
+
+static enum status add_piece(struct od_mapper *mapper, const struct opendrive_piece *piece,
+                             struct line *line)
+{
+    const struct opendrive_network *network = mapper->network;
+    const struct opendrive_lane *lane = &network->lanes[piece->lane];
+    struct opendrive_map *out = mapper->out;
+    struct od_pieces *pieces = &mapper->pieces[piece->lane];
+    if (!draw_line(mapper, piece, line)) {
+        return od_map_fail(mapper, "points in a lane", LIMIT_LANE_POINTS);
+    }
+    if (!is_lane(line)) {
+        mapper->out->lanes_dropped++;
+        return STATUS_OK;
+    }
+    if (out->map.lane_count == LIMIT_LANES) {
+        return od_map_fail(mapper, "lanes", LIMIT_LANES);
+    }
+    struct lane *made = &out->map.lanes[out->map.lane_count];
+    *made = (struct lane){.kind = lane_kind(lane), .left = -1, .right = -1};
+    name_lane(mapper, lane, pieces->count, made->id);
+    made->intersection = network->roads[lane->road].junction != OPENDRIVE_NONE;
+    double middle_m = (piece->low_s_m + piece->high_s_m) / 2;
+    made->speed_limit_mps =
+        dmath_min(opendrive_speed_limit_mps(network, piece->lane, middle_m), 100);
+    TRY(store_line(mapper, lane, line, made));
+    if (pieces->count == 0) {
+        pieces->first = out->map.lane_count;
+    }
+    pieces->count++;
+    out->pieces[out->map.lane_count++] = *piece;
+    return STATUS_OK;
+}
+
+/* Whether the lane is anywhere as wide as a map's lane must be. */
+static bool is_wide(const struct od_mapper *mapper, uint32_t lane,
+                    const struct opendrive_section *section)
+{
+    double length_m = section->end_m - section->s_m;
+    for (uint32_t i = 0; i <= 8; i++) {
+        double s_m = section->s_m + length_m * i / 8;
+        if (opendrive_lane_width_m(mapper->network, lane, s_m) >= WIDTH_MIN_M) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status add_section(struct od_mapper *mapper, const struct opendrive_section *section,
+                               struct cuts *cuts, struct line *line)
+{
+    if (!section_is_in(mapper, section)) {
+        return STATUS_OK;
+    }
+    find_cuts(mapper, section, cuts);
+    for (uint32_t i = 0; i < section->left_count + section->right_count; i++) {
+        uint32_t lane = od_section_lane(section, i);
+        if (mapper->network->lanes[lane].type == OPENDRIVE_LANE_NONE ||
+            !is_wide(mapper, lane, section)) {
+            continue;
+        }
+        for (uint32_t k = 0; k + 1 < cuts->count; k++) {
+            struct opendrive_piece piece = {lane, cuts->s_m[k], cuts->s_m[k + 1]};
+            TRY(add_piece(mapper, &piece, line));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status add_lanes(struct od_mapper *mapper)
+{
+    struct cuts *cuts = malloc(sizeof *cuts);
+    struct line *line = malloc(sizeof *line);
+    enum status status = cuts != NULL && line != NULL
+                             ? STATUS_OK
+                             : error_set(mapper->error, STATUS_NO_MEMORY, "%s: out of memory",
+                                         mapper->network->name);
+    for (uint32_t i = 0; status == STATUS_OK && i < mapper->network->section_count; i++) {
+        status = add_section(mapper, &mapper->network->sections[i], cuts, line);
+    }
+    free(cuts);
+    free(line);
+    if (status == STATUS_OK && mapper->out->map.lane_count == 0) {
+        return error_set(mapper->error, STATUS_BAD_INPUT,
+                         "%s: expected lanes to drive, ride or walk on, found none",
+                         mapper->network->name);
+    }
+    return status;
+}
+
+struct opendrive_cut opendrive_cut_all(void)
+{
+    return (struct opendrive_cut){
+        .low = {-INFINITY, -INFINITY}, .high = {INFINITY, INFINITY}, .origin = {0, 0}};
+}
+
+enum status opendrive_map_make(const struct opendrive_network *network,
+                               const struct opendrive_cut *cut, struct arena *arena,
+                               struct opendrive_map *out, struct error *error)
+{
+    struct opendrive_map made = {0};
+    struct error local = {0};
+    struct od_mapper mapper = {.network = network,
+                               .cut = cut,
+                               .arena = arena,
+                               .out = &made,
+                               .error = error != NULL ? error : &local};
+    mapper.pieces = od_map_alloc(&mapper, network->lane_count, sizeof *mapper.pieces);
+    made.map.lanes = od_map_alloc(&mapper, LIMIT_LANES, sizeof *made.map.lanes);
+    made.pieces = od_map_alloc(&mapper, LIMIT_LANES, sizeof *made.pieces);
+    if (mapper.pieces == NULL || made.map.lanes == NULL || made.pieces == NULL) {
+        return STATUS_LIMIT;
+    }
+    TRY(add_lanes(&mapper));
+    TRY(od_map_link(&mapper));
+    *out = made;
+    return STATUS_OK;
+}
+
+uint32_t opendrive_map_lane(const struct opendrive_map *map, uint32_t lane, double s_m)
+{
+    uint32_t found = OPENDRIVE_NONE;
+    for (uint32_t i = 0; i < map->map.lane_count; i++) {
+        const struct opendrive_piece *piece = &map->pieces[i];
+        if (piece->lane == lane && (found == OPENDRIVE_NONE || piece->low_s_m <= s_m)) {
+            found = i;
+        }
+    }
+    return found;
+}

@@ -1,0 +1,298 @@
+/*
+ * OpenDRIVE: part of a network as a scenario's map: what connects lanes, and what stands on them.
+ *
+ * Neighbours lie in the same section and piece. A successor that begins elsewhere than its lane
+ * ends (a lane that opens beside another) is left out and counted. A traffic light on a connecting
+ * road is for the lanes that lead there.
+ */
+#include "base/dmath.h"
+#include "scenarios/import/opendrive/opendrive_map.h"
+#include "scenarios/resolve.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { EMPTY_LANES_MAX = 16 };
+
+static const double GAP_MAX_M = 1.5; /* between a lane and its successor */
+static const double STOP_M = 1.0;    /* from a stop line to its lane's end, at least */
+
+/* ---- neighbours and markings ---- */
+
+static enum marking marking_of(enum opendrive_mark mark)
+{
+    return mark == OPENDRIVE_MARK_BROKEN  ? MARKING_DASHED
+           : mark == OPENDRIVE_MARK_SOLID ? MARKING_SOLID
+                                          : MARKING_NONE;
+}
+
+/* The mark on the border towards larger t, or smaller. */
+static enum marking border_marking(const struct opendrive_network *network, uint32_t lane,
+                                   bool left)
+{
+    const struct opendrive_lane *at = &network->lanes[lane];
+    const struct opendrive_section *section = &network->sections[at->section];
+    if (left == (at->id > 0)) {
+        return marking_of(at->outer_mark);
+    }
+    uint32_t first = at->id > 0 ? section->left_first : section->right_first;
+    return marking_of(lane == first ? section->centre_mark : network->lanes[lane - 1].outer_mark);
+}
+
+static void link_side(struct od_mapper *mapper, uint32_t index, bool left_of_travel)
+{
+    const struct opendrive_network *network = mapper->network;
+    uint32_t lane = mapper->out->pieces[index].lane;
+    const struct opendrive_lane *at = &network->lanes[lane];
+    struct lane *made = &mapper->out->map.lanes[index];
+    bool left = left_of_travel != at->against;
+    uint32_t beside = opendrive_neighbour(network, lane, left);
+    enum marking marking = border_marking(network, lane, left);
+    *(left_of_travel ? &made->left_marking : &made->right_marking) = marking;
+    if (beside == OPENDRIVE_NONE || mapper->pieces[beside].count != mapper->pieces[lane].count) {
+        return;
+    }
+    uint32_t other = mapper->pieces[beside].first + index - mapper->pieces[lane].first;
+    bool opposite = network->lanes[beside].against != at->against;
+    *(left_of_travel ? &made->left : &made->right) = (int32_t)other;
+    *(left_of_travel ? &made->left_opposite : &made->right_opposite) = opposite;
+}
+
+/* ---- successors ---- */
+
+static enum status add_successor(struct od_mapper *mapper, struct lane *from, uint32_t to)
+{
+    const struct lane *next = &mapper->out->map.lanes[to];
+    struct vec2 end = from->centre_line[from->point_count - 1];
+    double x_m = next->centre_line[0].x_m - end.x_m;
+    double y_m = next->centre_line[0].y_m - end.y_m;
+    if (x_m * x_m + y_m * y_m > GAP_MAX_M * GAP_MAX_M) {
+        mapper->out->links_dropped++;
+        return STATUS_OK;
+    }
+    for (uint32_t i = 0; i < from->successor_count; i++) {
+        if (from->successors[i] == to) {
+            return STATUS_OK;
+        }
+    }
+    if (from->successors == NULL) {
+        from->successors = od_map_alloc(mapper, LIMIT_LANE_LINKS, sizeof *from->successors);
+        if (from->successors == NULL) {
+            return STATUS_LIMIT;
+        }
+    }
+    if (from->successor_count == LIMIT_LANE_LINKS) {
+        return od_map_fail(mapper, "successors of a lane", LIMIT_LANE_LINKS);
+    }
+    from->successors[from->successor_count++] = to;
+    return STATUS_OK;
+}
+
+/* Piece of the lane where traffic enters it, or where it leaves it. */
+static uint32_t end_piece(const struct od_mapper *mapper, uint32_t lane, bool leave)
+{
+    const struct od_pieces *pieces = &mapper->pieces[lane];
+    bool last = leave != mapper->network->lanes[lane].against;
+    return last ? pieces->first + pieces->count - 1 : pieces->first;
+}
+
+/* Lanes that follow; one of no length is passed through. */
+static enum status link_next(struct od_mapper *mapper, uint32_t index)
+{
+    const struct opendrive_network *network = mapper->network;
+    uint32_t lane = mapper->out->pieces[index].lane;
+    const struct opendrive_lane *at = &network->lanes[lane];
+    struct lane *made = &mapper->out->map.lanes[index];
+    if (index != end_piece(mapper, lane, true)) {
+        return add_successor(mapper, made, at->against ? index - 1 : index + 1);
+    }
+    for (uint32_t i = 0; i < at->next_count; i++) {
+        uint32_t next = at->next[i];
+        for (int k = 0; k < EMPTY_LANES_MAX && mapper->pieces[next].count == 0; k++) {
+            const struct opendrive_section *section =
+                &network->sections[network->lanes[next].section];
+            if (section->end_m - section->s_m > 0.05 || network->lanes[next].next_count != 1) {
+                break;
+            }
+            next = network->lanes[next].next[0];
+        }
+        if (mapper->pieces[next].count > 0) {
+            TRY(add_successor(mapper, made, end_piece(mapper, next, false)));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- traffic lights ---- */
+
+/* Lights for vehicles: pedestrians' and cyclists' own are 1000002, 1000007, 1000013, 1000014. */
+static bool is_light(const struct opendrive_signal *signal)
+{
+    static const char *const types[] = {"1000001", "1000008", "1000009",   "1000010",
+                                        "1000011", "1000012", "1000015",   "1000016",
+                                        "1000017", "1000018", "1.000.001", "1.000.011"};
+    for (size_t i = 0; signal->dynamic && i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(signal->type, types[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static double line_length_m(const struct lane *lane)
+{
+    return polyline_length_m(lane->centre_line, lane->point_count);
+}
+
+static void control(const struct od_mapper *mapper, struct traffic_signal *made, uint32_t piece)
+{
+    const struct lane *lane = &mapper->out->map.lanes[piece];
+    if (lane->kind != LANE_DRIVING && lane->kind != LANE_CYCLE) {
+        return;
+    }
+    for (uint32_t i = 0; i < made->lane_count; i++) {
+        if (made->lanes[i] == piece) {
+            return;
+        }
+    }
+    if (made->lane_count < LIMIT_SIGNAL_LANES && line_length_m(lane) > 2 * STOP_M) {
+        made->lanes[made->lane_count++] = piece;
+    }
+}
+
+/* The lanes that lead up to the light, and its distance from their ends. */
+static void find_approach(const struct od_mapper *mapper, const struct opendrive_signal *signal,
+                          struct traffic_signal *made)
+{
+    const struct opendrive_network *network = mapper->network;
+    bool inside = network->roads[signal->road].junction != OPENDRIVE_NONE;
+    for (uint32_t i = 0; i < signal->lane_count; i++) {
+        const struct opendrive_lane *lane = &network->lanes[signal->lanes[i]];
+        for (uint32_t k = 0; inside && k < lane->previous_count; k++) {
+            if (mapper->pieces[lane->previous[k]].count > 0) {
+                control(mapper, made, end_piece(mapper, lane->previous[k], true));
+            }
+        }
+        if (!inside && mapper->pieces[signal->lanes[i]].count > 0) {
+            uint32_t piece = opendrive_map_lane(mapper->out, signal->lanes[i], signal->s_m);
+            control(mapper, made, piece);
+        }
+    }
+    made->stop_m = STOP_M;
+    for (uint32_t i = 0; !inside && i < made->lane_count; i++) {
+        const struct opendrive_piece *piece = &mapper->out->pieces[made->lanes[i]];
+        bool against = network->lanes[piece->lane].against;
+        double end_m = against ? piece->low_s_m : piece->high_s_m;
+        double length_m = line_length_m(&mapper->out->map.lanes[made->lanes[i]]);
+        made->stop_m = dmath_clamp(dmath_max(fabs(end_m - signal->s_m), made->stop_m), STOP_M,
+                                   length_m - STOP_M);
+    }
+}
+
+static bool same_lanes(const struct traffic_signal *a, const struct traffic_signal *b)
+{
+    return a->lane_count == b->lane_count &&
+           memcmp(a->lanes, b->lanes, a->lane_count * sizeof *a->lanes) == 0;
+}
+
+static enum status add_light(struct od_mapper *mapper, const struct opendrive_signal *signal)
+{
+    struct map *map = &mapper->out->map;
+    struct traffic_signal made = {.repeats = true, .phase_count = 1};
+    made.lanes = od_map_alloc(mapper, LIMIT_SIGNAL_LANES, sizeof *made.lanes);
+    made.phases = od_map_alloc(mapper, 1, sizeof *made.phases);
+    if (made.lanes == NULL || made.phases == NULL) {
+        return STATUS_LIMIT;
+    }
+    find_approach(mapper, signal, &made);
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        if (same_lanes(&map->signals[i], &made)) {
+            return STATUS_OK; /* a second light for the same traffic */
+        }
+    }
+    if (made.lane_count == 0 || map->signal_count == LIMIT_SIGNALS) {
+        mapper->out->lights_dropped++;
+        return STATUS_OK;
+    }
+    made.phases[0] = (struct signal_phase){TRAFFIC_LIGHT_OFF, 1};
+    snprintf(made.id, sizeof made.id, "s%u", (uint32_t)(signal - mapper->network->signals));
+    map->signals[map->signal_count++] = made;
+    return STATUS_OK;
+}
+
+static enum status add_signals(struct od_mapper *mapper)
+{
+    const struct opendrive_network *network = mapper->network;
+    struct map *map = &mapper->out->map;
+    map->signals = od_map_alloc(mapper, LIMIT_SIGNALS, sizeof *map->signals);
+    if (map->signals == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < network->signal_count; i++) {
+        if (!is_light(&network->signals[i])) {
+            mapper->out->signs_dropped++;
+            continue;
+        }
+        TRY(add_light(mapper, &network->signals[i]));
+    }
+    return STATUS_OK;
+}
+
+/* ---- crosswalks ---- */
+
+static bool is_polygon(const struct vec2 *points, uint32_t count)
+{
+    uint32_t first;
+    uint32_t second;
+    double twice_area_m2 = 0;
+    for (uint32_t i = 0, j = count - 1; i < count; j = i++) {
+        twice_area_m2 += (points[j].x_m - points[0].x_m) * (points[i].y_m - points[0].y_m) -
+                         (points[i].x_m - points[0].x_m) * (points[j].y_m - points[0].y_m);
+    }
+    return fabs(twice_area_m2) > 0.2 &&
+           !points_self_intersect(points, count, true, &first, &second);
+}
+
+static enum status add_crosswalks(struct od_mapper *mapper)
+{
+    const struct opendrive_network *network = mapper->network;
+    const struct opendrive_cut *cut = mapper->cut;
+    struct map *map = &mapper->out->map;
+    map->crosswalks = od_map_alloc(mapper, LIMIT_POLYGONS, sizeof *map->crosswalks);
+    if (map->crosswalks == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < network->crosswalk_count; i++) {
+        const struct opendrive_crosswalk *from = &network->crosswalks[i];
+        struct vec2 at = from->points[0];
+        if (at.x_m < cut->low.x_m || at.x_m > cut->high.x_m || at.y_m < cut->low.y_m ||
+            at.y_m > cut->high.y_m) {
+            continue;
+        }
+        struct vec2 *points = od_map_alloc(mapper, from->point_count, sizeof *points);
+        if (points == NULL) {
+            return STATUS_LIMIT;
+        }
+        for (uint32_t k = 0; k < from->point_count; k++) {
+            points[k] =
+                od_map_point(mapper, (struct pose){from->points[k].x_m, from->points[k].y_m, 0});
+        }
+        if (map->crosswalk_count == LIMIT_POLYGONS || !is_polygon(points, from->point_count)) {
+            mapper->out->crosswalks_dropped++;
+            continue;
+        }
+        map->crosswalks[map->crosswalk_count++] = (struct polygon){from->point_count, points};
+    }
+    return STATUS_OK;
+}
+
+enum status od_map_link(struct od_mapper *mapper)
+{
+    for (uint32_t i = 0; i < mapper->out->map.lane_count; i++) {
+        link_side(mapper, i, true);
+        link_side(mapper, i, false);
+        TRY(link_next(mapper, i));
+    }
+    TRY(add_signals(mapper));
+    return add_crosswalks(mapper);
+}
