@@ -1,6 +1,7 @@
 /*
  * swerve validate and swerve import: commands that only look at files.
  */
+#include "scenarios/import/opendrive/opendrive.h"
 #include "scenarios/import/womd/womd.h"
 #include "scenarios/json_place.h"
 #include "scenarios/scenarios.h"
@@ -14,6 +15,7 @@
 #include "base/text.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -323,10 +325,11 @@ typedef enum status import_reader(const char *name, const char *text, size_t byt
 
 static const struct importer {
     const char *name;
-    import_reader *read;
+    import_reader *read; /* NULL: roads, which options say more of */
     size_t bytes_max;
 } importers[] = {
     {"commonroad", import_commonroad, LIMIT_XML_BYTES},
+    {"opendrive", NULL, LIMIT_XML_BYTES},
     {"womd", import_womd, LIMIT_DOCUMENT_BYTES},
 };
 
@@ -338,19 +341,39 @@ static enum status import_find(const char *name, const struct importer **out, st
             return STATUS_OK;
         }
     }
-    return error_set(error, STATUS_USAGE, "import: expected commonroad or womd, found \"%s\"",
-                     name);
+    return error_set(error, STATUS_USAGE,
+                     "import: expected commonroad, opendrive or womd, found \"%s\"", name);
+}
+
+/* One scenario of an OpenDRIVE file. */
+static enum status read_roads(const char *path, const char *xml, size_t bytes,
+                              const struct opendrive_options *options, char ***texts, size_t *count,
+                              struct error *error)
+{
+    char **one = calloc(1, sizeof *one);
+    TRY(memory_check(one, error, "%s: out of memory", path));
+    enum status status = import_opendrive(path, xml, bytes, options, one, error);
+    if (status != STATUS_OK) {
+        free(one);
+        return status;
+    }
+    *texts = one;
+    *count = 1;
+    return STATUS_OK;
 }
 
 static enum status import_file(const struct importer *importer, const char *path,
-                               struct imported *all, struct error *error)
+                               const struct opendrive_options *roads, struct imported *all,
+                               struct error *error)
 {
     char *text = NULL;
     size_t bytes = 0;
     char **texts = NULL;
     size_t count = 0;
     TRY(file_read(path, importer->bytes_max, &text, &bytes, error));
-    enum status status = importer->read(path, text, bytes, &texts, &count, error);
+    enum status status = importer->read != NULL
+                             ? importer->read(path, text, bytes, &texts, &count, error)
+                             : read_roads(path, text, bytes, roads, &texts, &count, error);
     free(text);
     if (status != STATUS_OK) {
         return status;
@@ -370,16 +393,104 @@ static enum status import_file(const struct importer *importer, const char *path
     return STATUS_OK;
 }
 
+/* "ROAD,LANE,S", the last two numbers: a road's id may hold commas. Cuts the text. */
+static enum status parse_address(const char *option, const char *given, char *text,
+                                 struct opendrive_address *out, struct error *error)
+{
+    if (given == NULL) {
+        return STATUS_OK;
+    }
+    snprintf(text, LIMIT_TEXT_BYTES, "%s", given);
+    char *last = strrchr(text, ',');
+    char *end = NULL;
+    char *lane_end = NULL;
+    if (last != NULL) {
+        *last = '\0';
+    }
+    char *middle = strrchr(text, ',');
+    if (last != NULL && middle != NULL && middle > text) {
+        *middle = '\0';
+        out->road = text;
+        out->lane_id = (int32_t)strtol(middle + 1, &lane_end, 10);
+        out->s_m = strtod(last + 1, &end);
+    }
+    if (end == NULL || end == last + 1 || *end != '\0' || lane_end == middle + 1 ||
+        *lane_end != '\0' || !isfinite(out->s_m)) {
+        return error_set(error, STATUS_USAGE,
+                         "import: %s: expected ROAD,LANE,S such as 3,-1,20.5, found \"%s\"", option,
+                         given);
+    }
+    return STATUS_OK;
+}
+
+static enum status parse_size(const char *option, const char *given, double max, double *out,
+                              struct error *error)
+{
+    char *end = NULL;
+    double value = given != NULL ? strtod(given, &end) : 0;
+    if (given == NULL) {
+        return STATUS_OK;
+    }
+    if (end == given || *end != '\0' || !(value >= 0 && value <= max)) {
+        return error_set(error, STATUS_USAGE,
+                         "import: %s: expected a number of 0 to %g, found "
+                         "\"%s\"",
+                         option, max, given);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+/* What the command line says of ego and the part of the network. */
+struct road_options {
+    const char *from;
+    const char *to;
+    const char *speed;
+    const char *reach;
+    const char *horizon;
+    char from_text[LIMIT_TEXT_BYTES];
+    char to_text[LIMIT_TEXT_BYTES];
+    struct opendrive_options parsed;
+};
+
+static enum status parse_road_options(bool roads, struct road_options *options, struct error *error)
+{
+    options->parsed = OPENDRIVE_OPTIONS;
+    if (!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
+                   options->reach != NULL || options->horizon != NULL)) {
+        return error_set(error, STATUS_USAGE,
+                         "import: --from, --to, --speed, --reach and --horizon "
+                         "are for opendrive; other formats say where ego drives");
+    }
+    TRY(parse_address("--from", options->from, options->from_text, &options->parsed.from, error));
+    TRY(parse_address("--to", options->to, options->to_text, &options->parsed.to, error));
+    TRY(parse_size("--speed", options->speed, 100, &options->parsed.speed_mps, error));
+    TRY(parse_size("--reach", options->reach, 1e6, &options->parsed.reach_m, error));
+    return parse_size("--horizon", options->horizon, 600, &options->parsed.horizon_s, error);
+}
+
 int command_import(int argc, char **argv)
 {
     const char *out = NULL;
+    struct road_options options = {0};
     const struct cli_option rows[] = {
         {"--output", "OUT.json", "where to write, also -o", .text = &out},
+        {"--from", "ROAD,LANE,S", "opendrive: where ego starts (the longest lane)",
+         .text = &options.from},
+        {"--to", "ROAD,LANE,S", "opendrive: ego's goal (up to 300 m straight on)",
+         .text = &options.to},
+        {"--speed", "MPS", "opendrive: ego's speed at the start (the posted limit)",
+         .text = &options.speed},
+        {"--reach", "M", "opendrive: how far the map goes beside ego's way (200)",
+         .text = &options.reach},
+        {"--horizon", "S", "opendrive: how long it lasts (enough for the way)",
+         .text = &options.horizon},
     };
     const struct cli_command command = {
         "import",
-        "commonroad|womd FILE... -o OUT.json",
-        "Turns CommonRoad XML (2018b, 2020a), or scenes of the Waymo Open Motion Dataset in the\n"
+        "commonroad|opendrive|womd FILE... -o OUT.json",
+        "Turns CommonRoad XML (2018b, 2020a), roads of OpenDRIVE, or scenes of the Waymo Open "
+        "Motion Dataset in the\n"
         "JSON of GPUDrive and PufferDrive, into scenarios.",
         rows,
         COUNT_OF(rows),
@@ -395,7 +506,8 @@ int command_import(int argc, char **argv)
         return code;
     }
     const struct importer *importer = NULL;
-    if (import_find(arguments[0], &importer, &error) != STATUS_OK) {
+    if (import_find(arguments[0], &importer, &error) != STATUS_OK ||
+        parse_road_options(importer->read == NULL, &options, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (out == NULL) {
@@ -405,7 +517,7 @@ int command_import(int argc, char **argv)
     struct imported all = {0};
     enum status status = STATUS_OK;
     for (uint32_t i = 1; status == STATUS_OK && i < count; i++) {
-        status = import_file(importer, arguments[i], &all, &error);
+        status = import_file(importer, arguments[i], &options.parsed, &all, &error);
     }
     for (size_t i = 1; status == STATUS_OK && i < all.count; i++) {
         status = make_id_unique(&all, i, &error);
