@@ -1,0 +1,375 @@
+/*
+ * Goal: OpenDRIVE files become scenarios that load, and what cannot is refused with its place.
+ * Method: hand-made roads are imported and their lanes, links, lights and goals compared with what
+ * was drawn; a table of mistakes and of hostile files, each with what its message must say; every
+ * public file beside the checkout comes in.
+ */
+#include "scenarios/scenarios.h"
+#include "tests/scenarios/opendrive_fixture.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+
+static char *read_file(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    EXPECT(file != NULL);
+    fseek(file, 0, SEEK_END);
+    long size = ftell(file);
+    rewind(file);
+    char *text = malloc((size_t)size + 1);
+    EXPECT(text != NULL && fread(text, 1, (size_t)size, file) == (size_t)size);
+    fclose(file);
+    text[size] = '\0';
+    *bytes = (size_t)size;
+    return text;
+}
+
+static enum status try_import(const char *path, const struct opendrive_options *options,
+                              struct scenario_document **out, struct error *error)
+{
+    size_t bytes;
+    char *xml = read_file(path, &bytes);
+    char *text = NULL;
+    enum status status = import_opendrive(path, xml, bytes, options, &text, error);
+    free(xml);
+    if (status == STATUS_OK) {
+        EXPECT_OK(scenario_load_text("imported", text, strlen(text), out, error), *error);
+        EXPECT_TEXT((*out)->canonical, text);
+    } else {
+        EXPECT(text == NULL);
+    }
+    free(text);
+    return status;
+}
+
+static struct scenario_document *import_own(const char *name,
+                                            const struct opendrive_options *options)
+{
+    char path[1024];
+    struct scenario_document *document = NULL;
+    struct error error;
+    snprintf(path, sizeof path, "%s/opendrive/%s.xodr", HAND_MADE, name);
+    EXPECT_OK(try_import(path, options, &document, &error), error);
+    return document;
+}
+
+static const struct lane *find_lane(const struct scenario *scenario, const char *id)
+{
+    for (uint32_t i = 0; i < scenario->map.lane_count; i++) {
+        if (strcmp(scenario->map.lanes[i].id, id) == 0) {
+            return &scenario->map.lanes[i];
+        }
+    }
+    TEST_FAIL("expected a lane %s, found none", id);
+    return NULL;
+}
+
+/* ---- what comes in ---- */
+
+static void a_crossing_has_lanes_links_and_lights(void)
+{
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    options.from = (struct opendrive_address){"n", 1, 60};
+    options.to = (struct opendrive_address){"e", -1, 40};
+    struct scenario_document *document = import_own("crossing", &options);
+    const struct scenario *scenario = &document->scenario;
+    const struct map *map = &scenario->map;
+    EXPECT_INT(map->lane_count, 12);
+    const struct lane *west = find_lane(scenario, "w:0:-1");
+    EXPECT_INT(west->successor_count, 2);
+    EXPECT_NEAR(west->speed_limit_mps, 50 / 3.6, 1e-9);
+    EXPECT_NEAR(west->centre_line[0].y_m, -1.75, 1e-9);
+    EXPECT_TEXT(map->lanes[west->left].id, "w:0:1");
+    EXPECT(west->left_opposite && west->right == -1);
+    EXPECT(west->left_marking == MARKING_DASHED && west->right_marking == MARKING_SOLID);
+    EXPECT(find_lane(scenario, "we:0:1")->intersection && !west->intersection);
+    /* Ego comes from the north and turns left to the east. */
+    EXPECT_INT(scenario->ego.route_count, 3);
+    EXPECT_TEXT(map->lanes[scenario->ego.route[1]].id, "ne:0:-1");
+    EXPECT_NEAR(scenario->ego.pose.heading_rad, -acos(-1.0) / 2, 1e-9);
+    EXPECT_NEAR(scenario->ego.pose.x_m, -1.75, 1e-9);
+    EXPECT_NEAR(scenario->ego.pose.y_m, 70, 1e-9);
+    EXPECT(scenario->criteria.reach_goal);
+    EXPECT_TEXT(scenario->slices.value[SLICE_ROAD], "junction");
+    /* Two lights for the same lane are one, before its end as far as the file says. */
+    EXPECT_INT(map->signal_count, 2);
+    EXPECT_TEXT(map->lanes[map->signals[0].lanes[0]].id, "w:0:-1");
+    EXPECT_NEAR(map->signals[0].stop_m, 2, 1e-6);
+    EXPECT_TEXT(map->lanes[map->signals[1].lanes[0]].id, "n:0:1");
+    EXPECT_NEAR(map->signals[1].stop_m, 1.5, 1e-6);
+    EXPECT(map->signals[0].phases[0].light == TRAFFIC_LIGHT_OFF);
+    EXPECT_INT(map->crosswalk_count, 1);
+    scenario_destroy(document);
+}
+
+/* Who drives at the limit until the end is still on the lanes; who drives at most of it is at the
+ * goal. */
+static void drives_end_before_their_lanes(void)
+{
+    static const char *const files[] = {"shapes", "crossing"};
+    for (size_t i = 0; i < 2; i++) {
+        struct opendrive_options options = OPENDRIVE_OPTIONS;
+        struct scenario_document *document = import_own(files[i], &options);
+        const struct scenario *scenario = &document->scenario;
+        const struct lane *lanes = scenario->map.lanes;
+        double limit_mps = 0;
+        for (uint32_t k = 0; k < scenario->map.lane_count; k++) {
+            limit_mps = fmax(limit_mps, lanes[k].speed_limit_mps);
+        }
+        double driven_m = limit_mps * scenario->horizon_ticks * 0.1;
+        double goal_m = hypot(scenario->ego.goal.x_m - scenario->ego.pose.x_m,
+                              scenario->ego.goal.y_m - scenario->ego.pose.y_m);
+        uint32_t at = scenario->ego.route[0];
+        struct polyline_projection foot =
+            polyline_project(lanes[at].centre_line, lanes[at].point_count,
+                             (struct vec2){scenario->ego.pose.x_m, scenario->ego.pose.y_m});
+        double ahead_m = -foot.s_m;
+        for (uint32_t k = 0; k < 16; k++) {
+            ahead_m += polyline_length_m(lanes[at].centre_line, lanes[at].point_count);
+            if (lanes[at].successor_count == 0) {
+                break;
+            }
+            at = lanes[at].successors[0];
+        }
+        EXPECT(driven_m < ahead_m && driven_m > goal_m);
+        scenario_destroy(document);
+    }
+}
+
+/* Centre lines stay within 1 cm of the lanes, and widths too. */
+static void lines_are_as_fine_as_they_must_be(void)
+{
+    struct opendrive_network *network = roads_load("shapes");
+    struct arena arena;
+    struct opendrive_cut cut = opendrive_cut_all();
+    struct opendrive_map made;
+    struct error error;
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    EXPECT_OK(opendrive_map_make(network, &cut, &arena, &made, &error), error);
+    for (uint32_t i = 0; i < made.map.lane_count; i++) {
+        const struct lane *lane = &made.map.lanes[i];
+        const struct opendrive_piece *piece = &made.pieces[i];
+        for (int k = 0; k <= 50; k++) {
+            double s_m = piece->low_s_m + (piece->high_s_m - piece->low_s_m) * k / 50;
+            struct pose pose = opendrive_lane_pose(network, piece->lane, s_m, 0);
+            struct polyline_projection foot = polyline_project(lane->centre_line, lane->point_count,
+                                                               (struct vec2){pose.x_m, pose.y_m});
+            EXPECT(foot.distance_m < 0.03);
+            bool against = network->lanes[piece->lane].against;
+            double way = pose.heading_rad + (against ? acos(-1.0) : 0);
+            EXPECT(cos(foot.heading_rad - way) > 0.98);
+        }
+        EXPECT_INT(opendrive_map_lane(&made, piece->lane, (piece->low_s_m + piece->high_s_m) / 2),
+                   i);
+    }
+    arena_finish(&arena);
+    opendrive_destroy(network);
+}
+
+static void a_closed_circle_is_cut(void)
+{
+    char text[2048];
+    struct error error;
+    struct opendrive_network *network;
+    struct arena arena;
+    struct opendrive_cut cut = opendrive_cut_all();
+    struct opendrive_map made;
+    snprintf(text, sizeof text, "%s<arc curvature=\"0.0628318530717958648\"/>%s%s", ROAD_HEAD,
+             ROAD_LANES,
+             "<link><successor elementType=\"road\" elementId=\"1\" "
+             "contactPoint=\"start\"/></link>" ROAD_TAIL);
+    EXPECT_OK(roads_try(text, &network, &error), error);
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    EXPECT_OK(opendrive_map_make(network, &cut, &arena, &made, &error), error);
+    EXPECT_INT(made.map.lane_count, 6);
+    EXPECT_INT(made.lanes_dropped, 0);
+    for (uint32_t i = 0; i < made.map.lane_count; i++) {
+        EXPECT_INT(made.map.lanes[i].successor_count, 1);
+        EXPECT(made.map.lanes[i].left >= 0);
+    }
+    /* Lanes that say nothing of what follows are joined where they touch. */
+    EXPECT_INT(network->notes[OPENDRIVE_NOTE_LINK_FOUND], 2);
+    arena_finish(&arena);
+    opendrive_destroy(network);
+}
+
+static void public_files_come_in(void)
+{
+    static const char *const folders[] = {SCENARIO_DATA "/esmini/resources/xodr",
+                                          SCENARIO_DATA "/osc-ncap/OpenDRIVE/NCAP"};
+    for (size_t i = 0; i < 2; i++) {
+        DIR *stream = opendir(folders[i]);
+        struct dirent *entry;
+        while (stream != NULL && (entry = readdir(stream)) != NULL) {
+            char path[1024];
+            struct opendrive_options options = OPENDRIVE_OPTIONS;
+            struct scenario_document *document = NULL;
+            struct error error;
+            snprintf(path, sizeof path, "%s/%s", folders[i], entry->d_name);
+            if (strstr(entry->d_name, ".xodr") != NULL) {
+                EXPECT_OK(try_import(path, &options, &document, &error), error);
+                EXPECT(document->scenario.ego.route_count > 0);
+                scenario_destroy(document);
+            }
+        }
+        if (stream != NULL) {
+            closedir(stream);
+        }
+    }
+}
+
+/* ---- what does not ---- */
+
+struct mistake {
+    const char *text;
+    enum status status;
+    const char *says;
+};
+
+#define LINE "<line/>"
+
+static const struct mistake mistakes[] = {
+    {"", STATUS_BAD_INPUT, "expected well-formed XML"},
+    {"<CommonRoad/>", STATUS_BAD_INPUT, "line 1: expected a root element <OpenDRIVE>"},
+    {"<OpenDRIVE/>", STATUS_BAD_INPUT, "line 1: <OpenDRIVE>: expected at least one <road>"},
+    {"<!DOCTYPE a [<!ENTITY b \"c\">]><OpenDRIVE/>", STATUS_BAD_INPUT,
+     "expected no document type declaration"},
+    {"<OpenDRIVE>\n<road length=\"1\"/></OpenDRIVE>", STATUS_BAD_INPUT,
+     "line 2: <road>: expected an attribute \"id\", found none"},
+    {"<OpenDRIVE><road id=\"1\"/></OpenDRIVE>", STATUS_BAD_INPUT, "expected a <planView>"},
+    {ROAD_HEAD ROAD_LANES ROAD_TAIL, STATUS_BAD_INPUT,
+     "<geometry>: expected <line>, <arc>, <spiral>, <poly3> or <paramPoly3> in it"},
+    {ROAD_HEAD "<arc curvature=\"nan\"/>" ROAD_LANES ROAD_TAIL, STATUS_BAD_INPUT,
+     "<arc>: curvature: expected a number, found \"nan\""},
+    {ROAD_HEAD "<arc curvature=\"1e999\"/>" ROAD_LANES ROAD_TAIL, STATUS_BAD_INPUT,
+     "expected a number"},
+    {ROAD_HEAD "<arc curvature=\"2e6\"/>" ROAD_LANES ROAD_TAIL, STATUS_BAD_INPUT,
+     "curvature: expected -1e+06 to 1e+06, found 2e+06"},
+    {"\n \n<?xml version=\"1.0\"?>\n<OpenDRIVE/>", STATUS_BAD_INPUT,
+     "line 4: <OpenDRIVE>: expected at least one <road>"},
+    {ROAD_HEAD "<spiral curvStart=\"0\" curvEnd=\"90\"/>" ROAD_LANES ROAD_TAIL, STATUS_LIMIT,
+     "expected a curve that turns by at most 1000 rad, found 9000"},
+    {ROAD_HEAD "<paramPoly3 aU=\"0\" bU=\"0\" cU=\"0\" dU=\"0\" aV=\"0\" bV=\"0\" cV=\"0\" "
+               "dV=\"0\"/>" ROAD_LANES ROAD_TAIL,
+     STATUS_BAD_INPUT, "expected a curve with a length"},
+    {ROAD_HEAD LINE "</geometry></planView></road></OpenDRIVE>", STATUS_BAD_INPUT,
+     "<road>: expected a <lanes>"},
+    {ROAD_HEAD LINE "</geometry></planView><lanes><laneSection s=\"0\"><left><lane id=\"-1\"/>"
+                    "</left></laneSection></lanes></road></OpenDRIVE>",
+     STATUS_BAD_INPUT, "<lane>: id: expected one above 0 in <left>, found -1"},
+    {ROAD_HEAD LINE "</geometry></planView><lanes><laneSection s=\"0\"><left><lane id=\"1\"/>"
+                    "<lane id=\"1\"/></left></laneSection></lanes></road></OpenDRIVE>",
+     STATUS_BAD_INPUT, "expected each lane once, found lane 1 again"},
+    {ROAD_HEAD LINE "</geometry></planView><lanes><laneSection s=\"5\"/><laneSection s=\"2\"/>"
+                    "</lanes></road></OpenDRIVE>",
+     STATUS_BAD_INPUT, "expected sections in ascending order, found 2 after 5"},
+    {ROAD_HEAD LINE ROAD_LANES "<signals><signal id=\"a\" s=\"x\" t=\"0\"/></signals>" ROAD_TAIL,
+     STATUS_BAD_INPUT, "<signal>: s: expected a number, found \"x\""},
+    {ROAD_HEAD LINE ROAD_LANES
+     "<type s=\"0\" type=\"town\"><speed max=\"5\" unit=\"knots\"/></type>" ROAD_TAIL,
+     STATUS_BAD_INPUT, "unit: expected \"m/s\", \"km/h\" or \"mph\", found \"knots\""},
+};
+
+static void mistakes_are_told_with_their_place(void)
+{
+    for (size_t i = 0; i < sizeof mistakes / sizeof mistakes[0]; i++) {
+        struct opendrive_network *network;
+        struct error error;
+        EXPECT_INT(roads_try(mistakes[i].text, &network, &error), mistakes[i].status);
+        EXPECT(network == NULL && strncmp(error.text, "f.xodr: line ", 13) == 0);
+        EXPECT_CONTAINS(error.text, mistakes[i].says);
+    }
+}
+
+/* Repeats a piece between two others. */
+static char *repeat(const char *head, const char *piece, size_t count, const char *tail)
+{
+    size_t bytes = strlen(head) + count * strlen(piece) + strlen(tail) + 1;
+    char *text = malloc(bytes);
+    EXPECT(text != NULL);
+    size_t at = (size_t)snprintf(text, bytes, "%s", head);
+    for (size_t i = 0; i < count; i++) {
+        at += (size_t)snprintf(text + at, bytes - at, "%s", piece);
+    }
+    snprintf(text + at, bytes - at, "%s", tail);
+    return text;
+}
+
+static void hostile_files_come_to_an_end(void)
+{
+    static const char *const cut = "</geometry></planView><lanes>";
+    struct opendrive_network *network;
+    struct error error;
+    char *deep = repeat("<OpenDRIVE>", "<road>", 100000, "");
+    EXPECT_INT(roads_try(deep, &network, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "nested elements");
+    /* Sections without a length, lanes that lead in a circle through them. */
+    char head[512];
+    snprintf(head, sizeof head, "%s%s%s", ROAD_HEAD, LINE, cut);
+    char *many = repeat(head,
+                        "<laneSection s=\"0\"><right><lane id=\"-1\" type=\"driving\"><link>"
+                        "<predecessor id=\"-1\"/><successor id=\"-1\"/></link><width sOffset=\"0\" "
+                        "a=\"3\" b=\"0\" c=\"0\" d=\"0\"/></lane></right></laneSection>",
+                        20000, "</lanes></road></OpenDRIVE>");
+    EXPECT_OK(roads_try(many, &network, &error), error);
+    EXPECT_INT(network->section_count, 20000);
+    uint32_t lane = network->sections[0].right_first;
+    double s_m = 0;
+    EXPECT(opendrive_walk(network, &lane, &s_m, 50, OPENDRIVE_STRAIGHT) <= 50);
+    opendrive_destroy(network);
+    char *sides = repeat(head, "", 0, "<laneSection s=\"0\"><right>");
+    char *wide = repeat(sides, "<lane id=\"-1\"/>", 1000,
+                        "</right></laneSection></lanes></road></OpenDRIVE>");
+    EXPECT_INT(roads_try(wide, &network, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "expected at most 256 lanes on a side");
+    /* A road as long as may be takes no longer to look through than its points are many. */
+    char *text = NULL;
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    char *far =
+        repeat("<OpenDRIVE><road id=\"1\" length=\"1000000\" junction=\"-1\"><planView>"
+               "<geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" length=\"1000000\">" LINE ROAD_LANES,
+               "", 0, ROAD_TAIL);
+    EXPECT_INT(import_opendrive("f.xodr", far, strlen(far), &options, &text, &error), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "expected at most 2048 points in a lane");
+    free(far);
+    free(deep);
+    free(many);
+    free(sides);
+    free(wide);
+}
+
+static void addresses_that_are_not_there_are_told(void)
+{
+    static const struct {
+        struct opendrive_address from;
+        struct opendrive_address to;
+        const char *says;
+    } cases[] = {
+        {{"q", -1, 5}, {0}, "from q,-1,5: expected one of the file's 6 roads"},
+        {{"w", -1, 500}, {0}, "expected a place within the road's 100 m"},
+        {{"w", -3, 5}, {0}, "expected a lane that is there: 1 to the left, 1 to the right"},
+        {{"w", -1, 5}, {"w", 1, 50}, "to w,1,50: expected a place that driving lanes lead to"},
+        {{"w", -1, 50}, {"w", -1, 20}, "expected a place that driving lanes lead to"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct opendrive_options options = OPENDRIVE_OPTIONS;
+        struct scenario_document *document = NULL;
+        struct error error;
+        options.from = cases[i].from;
+        options.to = cases[i].to;
+        EXPECT_INT(try_import(HAND_MADE "/opendrive/crossing.xodr", &options, &document, &error),
+                   STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, cases[i].says);
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(a_crossing_has_lanes_links_and_lights),
+                    TEST(drives_end_before_their_lanes), TEST(lines_are_as_fine_as_they_must_be),
+                    TEST(a_closed_circle_is_cut), TEST(public_files_come_in),
+                    TEST(mistakes_are_told_with_their_place), TEST(hostile_files_come_to_an_end),
+                    TEST(addresses_that_are_not_there_are_told));
+}

@@ -1,0 +1,197 @@
+/*
+ * Goal: lanes of OpenDRIVE networks continue as the file says, over sections, roads that run the
+ * other way, and junctions.
+ * Method: hand-made roads whose links are known; properties that hold for every network (both
+ * directions agree, walks there and back return, walks end) on these and on the public files beside
+ * the checkout.
+ */
+#include "tests/scenarios/opendrive_fixture.h"
+
+#include <dirent.h>
+#include <math.h>
+
+static uint32_t lane(const struct opendrive_network *network, const char *road, double s_m, int id)
+{
+    uint32_t found = opendrive_lane_find(network, opendrive_road_find(network, road), s_m, id);
+    EXPECT(found != OPENDRIVE_NONE);
+    return found;
+}
+
+static bool leads(const struct opendrive_network *network, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < network->lanes[from].next_count; i++) {
+        if (network->lanes[from].next[i] == to) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool follows(const struct opendrive_network *network, uint32_t lane_index, uint32_t before)
+{
+    for (uint32_t i = 0; i < network->lanes[lane_index].previous_count; i++) {
+        if (network->lanes[lane_index].previous[i] == before) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void sections_and_roads_follow_each_other(void)
+{
+    struct opendrive_network *network = roads_load("shapes");
+    EXPECT(leads(network, lane(network, "1", 10, -1), lane(network, "1", 100, -1)));
+    EXPECT(leads(network, lane(network, "1", 100, 1), lane(network, "1", 10, 1)));
+    EXPECT(leads(network, lane(network, "1", 100, -1), lane(network, "2", 1, -1)));
+    EXPECT(leads(network, lane(network, "2", 1, 2), lane(network, "1", 100, 2)));
+    /* Road 3 runs towards road 2, so that its right lanes continue on the left. */
+    EXPECT(leads(network, lane(network, "2", 30, -1), lane(network, "3", 40, 1)));
+    EXPECT(leads(network, lane(network, "3", 40, -1), lane(network, "2", 30, 1)));
+    EXPECT_INT(network->lanes[lane(network, "1", 10, -2)].next_count, 0);
+    EXPECT_INT(network->notes[OPENDRIVE_NOTE_LINK], 0);
+    opendrive_destroy(network);
+}
+
+static void junctions_offer_every_connection(void)
+{
+    struct opendrive_network *network = roads_load("crossing");
+    uint32_t west = lane(network, "w", 50, -1);
+    EXPECT_INT(network->lanes[west].next_count, 2);
+    EXPECT(leads(network, west, lane(network, "we", 1, -1)));
+    EXPECT(leads(network, west, lane(network, "wn", 1, -1)));
+    uint32_t north = lane(network, "n", 50, 1);
+    EXPECT(leads(network, north, lane(network, "wn", 1, 1)));
+    EXPECT(leads(network, north, lane(network, "ne", 1, -1)));
+    EXPECT(leads(network, lane(network, "ne", 1, 1), lane(network, "n", 50, -1)));
+    EXPECT_INT(network->junction_count, 1);
+    EXPECT_INT(network->junctions[0].connection_count, 6);
+    EXPECT_INT(network->lanes[lane(network, "w", 50, 1)].next_count, 0);
+    opendrive_destroy(network);
+}
+
+static void walks_choose_as_they_are_told(void)
+{
+    static const struct {
+        enum opendrive_choice choice;
+        const char *road;
+    } cases[] = {{OPENDRIVE_STRAIGHT, "e"}, {OPENDRIVE_LEFTMOST, "n"}, {OPENDRIVE_RIGHTMOST, "e"}};
+    struct opendrive_network *network = roads_load("crossing");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t at = lane(network, "w", 90, -1);
+        double s_m = 90;
+        EXPECT_NEAR(opendrive_walk(network, &at, &s_m, 50, cases[i].choice), 0, 0);
+        EXPECT_TEXT(network->roads[network->lanes[at].road].id, cases[i].road);
+        double inside_m = strcmp(cases[i].road, "e") == 0 ? 20 : acos(-1.0) * 5;
+        EXPECT_NEAR(s_m, 40 - inside_m, 1e-9);
+        EXPECT_NEAR(opendrive_walk(network, &at, &s_m, -50, OPENDRIVE_STRAIGHT), 0, 0);
+    }
+    uint32_t at = lane(network, "e", 50, -1);
+    double s_m = 50;
+    EXPECT_NEAR(opendrive_walk(network, &at, &s_m, 80, OPENDRIVE_STRAIGHT), 30, 1e-9);
+    EXPECT_NEAR(s_m, 100, 1e-9);
+    opendrive_destroy(network);
+}
+
+static void routes_are_the_shortest_ways(void)
+{
+    struct opendrive_network *network = roads_load("crossing");
+    uint32_t lanes[8];
+    uint32_t from = lane(network, "n", 50, 1);
+    EXPECT_INT(opendrive_route(network, from, lane(network, "e", 50, -1), lanes, 8), 3);
+    EXPECT(lanes[0] == from && lanes[1] == lane(network, "ne", 1, -1));
+    EXPECT_INT(opendrive_route(network, from, lane(network, "e", 50, -1), lanes, 2), 0);
+    EXPECT_INT(opendrive_route(network, from, lane(network, "e", 50, 1), lanes, 8), 0);
+    EXPECT_INT(opendrive_route(network, from, from, lanes, 8), 1);
+    opendrive_destroy(network);
+}
+
+static void neighbours_lie_beside(void)
+{
+    struct opendrive_network *network = roads_load("shapes");
+    for (uint32_t i = 0; i < network->lane_count; i++) {
+        for (int left = 0; left < 2; left++) {
+            uint32_t beside = opendrive_neighbour(network, i, left != 0);
+            if (beside != OPENDRIVE_NONE) {
+                EXPECT_INT(opendrive_neighbour(network, beside, left == 0), i);
+                double own_m = opendrive_lane_centre_t_m(network, i, 1);
+                double other_m = opendrive_lane_centre_t_m(network, beside, 1);
+                EXPECT(left != 0 ? other_m >= own_m : other_m <= own_m);
+            }
+        }
+    }
+    opendrive_destroy(network);
+}
+
+/* ---- lights, crosswalks ---- */
+
+static void signals_are_for_lanes_that_come_up_to_them(void)
+{
+    struct opendrive_network *network = roads_load("crossing");
+    EXPECT_INT(network->signal_count, 3);
+    EXPECT_INT(network->signals[0].lane_count, 1);
+    EXPECT_INT(network->signals[0].lanes[0], lane(network, "w", 50, -1));
+    EXPECT_INT(network->signals[2].lanes[0], lane(network, "n", 50, 1));
+    EXPECT_TEXT(network->controllers[network->signals[0].controller], "C");
+    EXPECT_INT(network->signals[1].controller, OPENDRIVE_NONE);
+    EXPECT_INT(network->crosswalk_count, 1);
+    EXPECT_NEAR(network->crosswalks[0].points[2].x_m, 17, 1e-9);
+    EXPECT_INT(network->notes[OPENDRIVE_NOTE_OBJECT], 1);
+    opendrive_destroy(network);
+}
+
+/* ---- any network ---- */
+
+static void check_network(const struct opendrive_network *network)
+{
+    for (uint32_t i = 0; i < network->lane_count; i++) {
+        const struct opendrive_lane *at = &network->lanes[i];
+        for (uint32_t k = 0; k < at->next_count; k++) {
+            EXPECT(follows(network, at->next[k], i));
+        }
+        for (uint32_t k = 0; k < at->previous_count; k++) {
+            EXPECT(leads(network, at->previous[k], i));
+        }
+        uint32_t walker = i;
+        const struct opendrive_section *section = &network->sections[at->section];
+        double s_m = (section->s_m + section->end_m) / 2;
+        double rest_m = opendrive_walk(network, &walker, &s_m, 500, OPENDRIVE_STRAIGHT);
+        EXPECT(rest_m >= 0 && rest_m <= 500 && walker < network->lane_count);
+        const struct opendrive_section *end = &network->sections[network->lanes[walker].section];
+        EXPECT(s_m >= end->s_m - 1e-9 && s_m <= end->end_m + 1e-9);
+    }
+}
+
+static void both_directions_agree(void)
+{
+    static const char *const own[] = {"shapes", "crossing"};
+    for (size_t i = 0; i < 2; i++) {
+        struct opendrive_network *network = roads_load(own[i]);
+        check_network(network);
+        opendrive_destroy(network);
+    }
+    const char *folder = SCENARIO_DATA "/esmini/resources/xodr";
+    DIR *stream = opendir(folder);
+    struct dirent *entry;
+    while (stream != NULL && (entry = readdir(stream)) != NULL) {
+        char path[1024];
+        struct opendrive_network *network = NULL;
+        struct error error;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (strstr(entry->d_name, ".xodr") != NULL) {
+            EXPECT_OK(opendrive_load_file(path, &network, &error), error);
+            check_network(network);
+            opendrive_destroy(network);
+        }
+    }
+    if (stream != NULL) {
+        closedir(stream);
+    }
+}
+
+int main(void)
+{
+    return TEST_RUN(TEST(sections_and_roads_follow_each_other),
+                    TEST(junctions_offer_every_connection), TEST(walks_choose_as_they_are_told),
+                    TEST(routes_are_the_shortest_ways), TEST(neighbours_lie_beside),
+                    TEST(signals_are_for_lanes_that_come_up_to_them), TEST(both_directions_agree));
+}
