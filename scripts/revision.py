@@ -31,7 +31,9 @@ PATTERNS = [
     "worker/run/runner*.[ch]",
     "worker/score/*.[ch]",
     "worker/tracker/*.[ch]",
+    "worker/onnx/*.[ch]",
     "worker/world/world_exec.[ch]",
+    "worker/world/world_onnx*.[ch]",
 ]
 # A comment, or a literal that may hold what looks like one.
 TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)

@@ -277,8 +277,8 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
         return STATUS_OK;
     }
     return error_set(error, STATUS_USAGE,
-                     "--world: expected auto, replay, object, student, teacher, plugin:FILE.so or "
-                     "exec:COMMAND, found \"%s\"",
+                     "--world: expected auto, replay, object, student, teacher, plugin:FILE.so, "
+                     "exec:COMMAND or onnx:MODEL.onnx, found \"%s\"",
                      name);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "worker/cli/cli.h"
 #include "worker/models/models.h"
+#include "worker/onnx/ort.h"
 #include "worker/planner/planner.h"
 #include "worker/run/revision.h"
 
@@ -144,6 +145,21 @@ static void check_sandbox(bool json, json_t *list)
     check_line(json, list, "sandbox", true, text);
 }
 
+/* Only worlds of the user's need it, so that nothing is bad without it. */
+static void check_onnx(bool json, json_t *list)
+{
+    char text[LIMIT_PATH_BYTES + 64];
+    struct ort *ort = NULL;
+    struct error error;
+    if (ort_open(&ort, &error) == STATUS_OK) {
+        snprintf(text, sizeof text, "ONNX Runtime %s (%s)", ort_version(ort), ort_path(ort));
+    } else {
+        snprintf(text, sizeof text, "no --world onnx: here: %s", error.text);
+    }
+    check_line(json, list, "onnx", true, text);
+    ort_close(ort);
+}
+
 /* Both promoted models are there and their files are what was promoted. */
 static bool check_models(bool json, json_t *list)
 {
@@ -207,6 +223,7 @@ int command_doctor(int argc, char **argv)
                python ? "python3 is there for exec: planners"
                       : "no /usr/bin/python3: exec: planners in Python need one");
     good = check_models(json, list) && good;
+    check_onnx(json, list);
     check_sandbox(json, list);
     char gpu[ERROR_TEXT_BYTES];
     device_describe(gpu, sizeof gpu);

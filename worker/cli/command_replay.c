@@ -484,8 +484,8 @@ int command_replay(int argc, char **argv)
         {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
-        {"--world", "SPEC", "the world of yours that was driven in: plugin:FILE.so, exec:COMMAND",
-         .text = &replay.world},
+        {"--world", "SPEC",
+         "the world of yours that was driven in: plugin:, exec: or onnx:", .text = &replay.world},
         {"--audit-world", "SPEC", "another, that audited", .text = &replay.audit_world},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &replay.deadline_ms},
@@ -547,8 +547,8 @@ int command_debug(int argc, char **argv)
          .text = &folder},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
-        {"--world", "SPEC", "the world of yours that was driven in: plugin:FILE.so, exec:COMMAND",
-         .text = &replay.world},
+        {"--world", "SPEC",
+         "the world of yours that was driven in: plugin:, exec: or onnx:", .text = &replay.world},
         {"--audit-world", "SPEC", "another, that audited", .text = &replay.audit_world},
     };
     const struct cli_command command = {

@@ -49,8 +49,8 @@ enum { SEEDS_NOT_GIVEN = -1 };
         {"--guardian", "monitor|act", "whether the guardian brakes for the planner (monitor)",     \
          .text = &(options).guardian},                                                             \
         {"--world", "NAME|SPEC",                                                                   \
-         "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so or "         \
-         "exec:COMMAND (auto; docs/worlds.md)",                                                    \
+         "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so, "           \
+         "exec:COMMAND, onnx:MODEL.onnx (auto; docs/worlds.md)",                                   \
          .text = &(options).world},                                                                \
         {"--audit-world", "SPEC", "a world of yours that audits and judges flags as the teacher",  \
          .text = &(options).audit_world},                                                          \

@@ -6,6 +6,7 @@
 #include "base/sha256.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/world/world_exec.h"
+#include "worker/world/world_onnx.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,17 +14,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ONNX_PREFIX "onnx:"
+#define ONNX_MANIFEST "manifest="
+
 struct world_source {
     struct foreign foreign;
     struct planner_spec spec;
     struct world_exec_host host;
-    void *library; /* NULL: a process */
+    struct world_onnx_host onnx_host;
+    struct world_onnx_manifest manifest;
+    struct ort *ort;
+    char model[LIMIT_PATH_BYTES], manifest_path[LIMIT_PATH_BYTES]; /* "": no ONNX world */
+    void *library;                                                 /* NULL: no plugin */
     char hash[SHA256_HEX_BYTES];
 };
 
 bool world_spec_is(const char *spec)
 {
-    return strncmp(spec, "plugin:", 7) == 0 || strncmp(spec, "exec:", 5) == 0;
+    return strncmp(spec, "plugin:", 7) == 0 || strncmp(spec, "exec:", 5) == 0 ||
+           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0;
 }
 
 static enum status check_table(const char *file, const struct swerve_world_ops *ops,
@@ -71,16 +80,68 @@ static enum status load_plugin(struct world_source *source, struct error *error)
     return check_table(file, source->foreign.ops, error);
 }
 
-/* The files' hash, then all that is declared. */
+/* "onnx:MODEL.onnx[?manifest=FILE.json]"; without one it is MODEL.json. */
+static enum status load_onnx(struct world_source *source, const char *spec, struct error *error)
+{
+    const char *file = spec + sizeof ONNX_PREFIX - 1;
+    const char *query = strchr(file, '?');
+    size_t bytes = query != NULL ? (size_t)(query - file) : strlen(file);
+    bool named = query != NULL && strncmp(query + 1, ONNX_MANIFEST, sizeof ONNX_MANIFEST - 1) == 0;
+    if (bytes < 6 || strncmp(file + bytes - 5, ".onnx", 5) != 0 || (query != NULL && !named)) {
+        return error_set(error, STATUS_USAGE,
+                         "world: expected onnx:MODEL.onnx[?manifest=FILE.json], found \"%s\"",
+                         spec);
+    }
+    snprintf(source->model, sizeof source->model, "%.*s", (int)bytes, file);
+    if (named) {
+        snprintf(source->manifest_path, sizeof source->manifest_path, "%s",
+                 query + sizeof ONNX_MANIFEST);
+    } else {
+        snprintf(source->manifest_path, sizeof source->manifest_path, "%.*s.json", (int)bytes - 5,
+                 file);
+    }
+    TRY(ort_open(&source->ort, error));
+    TRY(world_onnx_manifest_load(source->manifest_path, &source->manifest, error));
+    source->onnx_host = (struct world_onnx_host){source->ort, source->model, &source->manifest};
+    source->foreign.ops = &world_onnx_ops;
+    source->foreign.host = &source->onnx_host;
+    return STATUS_OK;
+}
+
+static enum status add_identity(struct sha256 *hash, const char *spec, struct error *error)
+{
+    char files[SHA256_HEX_BYTES];
+    TRY(planner_identity(spec, files, error));
+    sha256_update(hash, files, strlen(files) + 1);
+    return STATUS_OK;
+}
+
+/* A file's content counts, as a plugin's does. */
+static enum status add_file(struct sha256 *hash, const char *path, struct error *error)
+{
+    char spec[LIMIT_SPEC_BYTES];
+    if (snprintf(spec, sizeof spec, "plugin:%s", path) >= (int)sizeof spec) {
+        return error_set(error, STATUS_LIMIT, "world: a file name of more than %zu bytes",
+                         sizeof spec);
+    }
+    return add_identity(hash, spec, error);
+}
+
+/* The files' hash, for ONNX that of the runtime's version too, then all that is declared. */
 static enum status make_hash(struct world_source *source, const char *spec, struct error *error)
 {
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
-    char files[SHA256_HEX_BYTES];
-    TRY(planner_identity(spec, files, error));
     sha256_init(&hash);
     sha256_update(&hash, "world", 6);
-    sha256_update(&hash, files, strlen(files) + 1);
+    if (source->ort != NULL) {
+        const char *version = ort_version(source->ort);
+        TRY(add_file(&hash, source->model, error));
+        TRY(add_file(&hash, source->manifest_path, error));
+        sha256_update(&hash, version, strlen(version) + 1);
+    } else {
+        TRY(add_identity(&hash, spec, error));
+    }
     sha256_update(&hash, &source->foreign.declared, sizeof source->foreign.declared);
     sha256_final(&hash, digest);
     sha256_to_hex(digest, source->hash);
@@ -91,14 +152,16 @@ static enum status open_source(struct world_source *source, const char *spec,
                                const struct world_source_options *options, struct error *error)
 {
     if (!world_spec_is(spec)) {
-        return error_set(error, STATUS_USAGE,
-                         "world: expected plugin:FILE.so or exec:COMMAND, found \"%s\"", spec);
+        return error_set(
+            error, STATUS_USAGE,
+            "world: expected plugin:FILE.so, exec:COMMAND or onnx:MODEL.onnx, found \"%s\"", spec);
     }
-    TRY(planner_spec_parse(spec, &source->spec, error));
     source->foreign.config = "";
-    if (source->spec.kind == PLANNER_SPEC_PLUGIN) {
+    bool onnx = strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0;
+    TRY(onnx ? load_onnx(source, spec, error) : planner_spec_parse(spec, &source->spec, error));
+    if (!onnx && source->spec.kind == PLANNER_SPEC_PLUGIN) {
         TRY(load_plugin(source, error));
-    } else {
+    } else if (!onnx) {
         int64_t mib = WORLD_MEMORY_MIB;
         source->host = (struct world_exec_host){
             .command = source->spec.target,
@@ -134,6 +197,9 @@ void world_source_close(struct world_source *source)
 {
     if (source != NULL && source->library != NULL) {
         dlclose(source->library);
+    }
+    if (source != NULL) {
+        ort_close(source->ort);
     }
     free(source);
 }

@@ -1,11 +1,13 @@
 /*
- * World specs: from `plugin:FILE.so[?config]` or `exec:COMMAND LINE` to a world that answers for a
+ * World specs: from `plugin:FILE.so[?config]`, `exec:COMMAND LINE` or
+ * `onnx:MODEL.onnx[?manifest=FILE.json]` to a world that answers for a
  * tier. A job names a world by hash alone, as it names a model: whoever submits cannot make a
  * worker run a command. Which worlds a worker has, its own command line says (--world,
  * --audit-world).
  *
  * The hash covers what the world is made of (the plugin's file and config; the command line, its
- * program and every regular file that it names) and all that the world declares, its version first.
+ * program and every regular file that it names; model, manifest and the runtime's version) and all
+ * that the world declares, its version first.
  */
 #ifndef SWERVE_WORKER_WORLD_WORLD_SOURCE_H
 #define SWERVE_WORKER_WORLD_WORLD_SOURCE_H

@@ -4,7 +4,9 @@ one that breaks its word is named, and what was driven in it is evidence and nev
 Method: the examples and eleven planted liars through `swerve world check`; a small suite through run, replay and
 show, in honest worlds and in lying ones.
 
-Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO
+ONNX Runtime is a double here (runtime_double.c), since no Debian package has it.
+
+Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO
 """
 import json
 import os
@@ -16,7 +18,7 @@ import tempfile
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
-PLUGINS = [os.path.realpath(path) for path in sys.argv[3:5]]
+PLUGINS = [os.path.realpath(path) for path in sys.argv[3:6]]
 sys.path.insert(0, str(ROOT / "tests/worker/cli"))
 import tap  # noqa: E402
 
@@ -156,6 +158,48 @@ def one_world_audits_another():
     assert {row["tier"] for row in rows} == {"student", "teacher"} and result["flagged"] == 0, result
 
 
+MANIFEST = {"name": "dream", "version": "2", "form": "ego", "horizon_s": 5, "deterministic": True,
+            "inputs": {"raster_bev": "raster", "motion": "motion"}, "outputs": {"bev": "frame"},
+            "states": [{"input": "h", "output": "h_next", "shape": [1, 4]}]}
+
+
+def onnx_files_are_worlds():
+    def model(word, **manifest):
+        pathlib.Path("model.onnx").write_text(word)
+        pathlib.Path("model.json").write_text(json.dumps({**MANIFEST, **manifest}))
+    model("dream")
+    text = swerve("run", "suite.json", "--world", "onnx:model.onnx", "--models", "models", "--store", "none.db", code=5)
+    assert text == "", text  # there is no runtime
+    os.environ["SWERVE_ONNXRUNTIME"] = os.path.realpath("runtime.so")
+    rows = {row["check"]: row["text"] for row in json.loads(doctor())["checks"]}
+    assert "ONNX Runtime 0.double" in rows["onnx"], rows
+    result = check("onnx:model.onnx")
+    assert result["ok"] and result["declared"]["name"] == "dream" and not result["declared"]["cameras"], result
+    assert all(row["verdict"] == "ok" for row in result["checks"]), result
+    result, rows = drive("onnx.db", "onnx:model.onnx")
+    assert result["flagged"] == 0 and result["prefix_ticks_saved"] == 6, result
+    assert {row["sampler"] for row in rows} == {"agents/dream/exact"}, rows
+    assert "2 identical" in swerve("replay", "--all", "--world", "onnx:model.onnx", "--models", "models", "--store", "onnx.db")
+    faults = {"nan": "its frame has a NaN", "small": 'output "frame": expected 73728 elements', "fails": "the model is broken"}
+    for word, words in faults.items():
+        model(word)
+        result = check("onnx:model.onnx", 1)
+        assert words in result["checks"][0]["text"], (word, result)
+    wrong = [("dream", {"inputs": {"x": "raster"}}, 'unknown member "x"'), ("dream", {"form": "round"}, "expected form"),
+             ("dream", {"states": [{"input": "h", "output": "g", "shape": [0]}]}, "states[0]"),
+             ("dream", {"version": "a b"}, "expected a name and a version"), ("other", {}, "no such model")]
+    for word, manifest, words in wrong:
+        model(word, **manifest)
+        done = subprocess.run([SWERVE, "world", "check", "onnx:model.onnx", "--suite", "suite.json"], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode in (1, 3) and words in done.stdout + done.stderr, (words, done)
+
+
+def doctor():
+    """It may find other things wrong."""
+    return subprocess.run([SWERVE, "doctor", "--json"], capture_output=True, text=True, check=False).stdout
+
+
 def the_student_in_numpy_drives_as_the_engines():
     """Bits differ, since sums run in another order; what is driven and how it ends does not."""
     try:
@@ -186,11 +230,11 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
 TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, outcomes_are_as_of_any_model,
          liars_leave_evidence_and_no_results, what_varies_replays_by_verdict, one_world_audits_another,
-         the_student_in_numpy_drives_as_the_engines]
+         onnx_files_are_worlds, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     os.mkdir("models")
-    for source, name in zip(PLUGINS, ("example.so", "liar.so")):
+    for source, name in zip(PLUGINS, ("example.so", "liar.so", "runtime.so")):
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
     for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES)):

@@ -188,7 +188,7 @@ int command_world(int argc, char **argv)
     };
     const struct cli_command command = {
         "world",
-        "check plugin:FILE.so|exec:COMMAND|student|teacher [options]",
+        "check plugin:FILE.so|exec:COMMAND|onnx:MODEL.onnx|student|teacher [options]",
         "Whether a world model keeps the contract of schemas/world/world.h (docs/worlds.md).",
         rows,
         COUNT_OF(rows),
