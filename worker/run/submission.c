@@ -132,10 +132,11 @@ static enum status planner_hash(struct planner_hashes *cache,
     return STATUS_OK;
 }
 
-/* The most that a job records must fit an artifact, or it would be simulated in vain. */
-static enum status check_trace_bytes(const struct suite_entry *entry, struct error *error)
+/* The most that a job records must fit an artifact, or it would be simulated in vain: of what is
+ * driven, for a clipped scenario may fit where the whole one does not. */
+static enum status check_trace_bytes(const struct suite_entry *entry,
+                                     const struct scenario *scenario, struct error *error)
 {
-    const struct scenario *scenario = &entry->document->scenario;
     uint64_t bytes = trace_artifact_bytes_max(scenario);
     if (bytes <= LIMIT_ARTIFACT_BYTES) {
         return STATUS_OK;
@@ -288,7 +289,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     struct route_horizons horizons = {0};
     struct asked question;
     TRY(ask(out, entry, options, &horizons, &question, error));
-    TRY(check_trace_bytes(entry, error));
+    TRY(check_trace_bytes(entry, &question.document->scenario, error));
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
         const char *hash = NULL;

@@ -51,6 +51,20 @@ what_is_trusted_is_driven_and_said() {
     code 0 "$swerve" submit long.json --store clip.db --horizon clip --audit off
     says out "1 scenario longer than the model's trusted horizon: driven as far as the model is trusted"
 }
+# Whole, its trace would take more than an artifact may; the part that is driven does not.
+what_is_clipped_is_measured_clipped() {
+    python3 - <<'PY'
+import json
+d = json.load(open("long.json"))
+d.update(id="wide", horizon_s=600)
+d["agents"] = [{**d["agents"][0], "id": f"a{i}", "pose": {"lane": "east", "s_m": 60 + 30 * i}} for i in range(60)]
+d["branches"] = [{**d["branches"][0], "id": f"b{i}"} for i in range(20)]
+json.dump(d, open("wide.json", "w"))
+PY
+    code 3 "$swerve" submit wide.json --store wide.db --world object
+    says err "its trace may take"
+    code 0 "$swerve" submit wide.json --store wide.db --horizon clip --audit off
+}
 another_world_answers_and_it_is_said() {
     code 0 "$swerve" run long.json --store route.db --workers 1 --horizon route --json
     holds 'd["rerouted"] == 1 and d["clipped"] == 0 and d["degraded"] == 0' out
@@ -208,9 +222,10 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..12 >&3
+echo 1..13 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
+t what_is_clipped_is_measured_clipped
 t another_world_answers_and_it_is_said
 t validate_warns_beforehand
 t agreement_is_counted_over_every_suite
