@@ -304,7 +304,8 @@ static struct box shrunk_box(struct pose pose, double length_m, double width_m)
                     dmath_max(width_m - TOUCH_M, TOUCH_M));
 }
 
-/* Recorded agents may overlap one another (measured boxes do); nothing else may. */
+/* Recorded agents may overlap one another (measured boxes do), and so may those of a storyboard;
+ * nothing else may. */
 static enum status check_overlaps(const struct validation *v)
 {
     const struct scenario *scenario = v->scenario;
@@ -326,7 +327,8 @@ static enum status check_overlaps(const struct validation *v)
         for (uint32_t j = 0; j < i; j++) {
             const struct agent *other = &scenario->agents[j];
             bool recorded =
-                agent->behaviour == BEHAVIOUR_REPLAY && other->behaviour == BEHAVIOUR_REPLAY;
+                agent->behaviour == other->behaviour &&
+                (agent->behaviour == BEHAVIOUR_REPLAY || agent->behaviour == BEHAVIOUR_STORYBOARD);
             if (!recorded && starts_present(other) && box_overlap(&boxes[i], &boxes[j])) {
                 return fail(v, path,
                             "expected agents apart at the start, found \"%s\" overlapping \"%s\"",

@@ -178,6 +178,7 @@ enum behaviour_kind {
     BEHAVIOUR_IDM,        /* follows its lane (or `route`) with IDM, changes lane with MOBIL */
     BEHAVIOUR_REPLAY,     /* a logged trajectory; in the object world, IDM along the logged path */
     BEHAVIOUR_SCRIPT,     /* keeps speed along lane or heading, then its manoeuvres in order */
+    BEHAVIOUR_STORYBOARD, /* an actor of the scenario's storyboard */
     BEHAVIOUR_COUNT
 };
 
@@ -372,6 +373,8 @@ struct trace_links {
 /* Which tier can answer: a logged scene again, planning behaviour, or perception in the loop. */
 enum question { QUESTION_REGRESSION = 0, QUESTION_PLANNING, QUESTION_PERCEPTION, QUESTION_COUNT };
 
+struct storyboard; /* schemas/storyboard/storyboard.h */
+
 struct scenario {
     char id[LIMIT_ID_BYTES]; /* unique within a suite after expansion */
     char title[LIMIT_TEXT_BYTES];
@@ -384,6 +387,7 @@ struct scenario {
     struct ego ego;
     uint32_t agent_count;
     struct agent *agents;
+    struct storyboard *storyboard; /* NULL: none */
     struct conditions conditions;
     struct slices slices;
     uint32_t horizon_ticks; /* JSON "horizon_s", a multiple of the 0.1 s tick */

@@ -229,6 +229,9 @@ json_t *scenario_encode(const struct scenario *scenario)
     build_member(&builder, root, "map", encode_map(&builder, &scenario->map));
     build_member(&builder, root, "ego", encode_ego(&builder, &scenario->map, &scenario->ego));
     build_member(&builder, root, "agents", encode_agents(&builder, scenario));
+    if (scenario->storyboard != NULL) {
+        build_member(&builder, root, "storyboard", encode_storyboard(&builder, scenario));
+    }
     build_member(&builder, root, "conditions", encode_conditions(&builder, &scenario->conditions));
     build_member(&builder, root, "slices", encode_slices(&builder, &scenario->slices));
     build_member(&builder, root, "horizon_s", json_real(scenario->horizon_ticks / 10.0));

@@ -52,6 +52,9 @@ static enum status decode_scene(const struct json_cursor *top, struct scenario_d
     TRY(errors_keep(decoder->errors, decode_ego(&part, decoder, &out->ego), error));
     part = json_cursor_member(top, "agents");
     TRY(errors_keep(decoder->errors, decode_agents(&part, decoder, out), error));
+    TRY(errors_end(decoder->errors, before, error)); /* a storyboard rests on the agents */
+    part = json_cursor_member(top, "storyboard");
+    TRY(errors_keep(decoder->errors, decode_storyboard(&part, decoder, out), error));
     return errors_end(decoder->errors, before, error);
 }
 
@@ -79,10 +82,10 @@ static enum status decode_surroundings(const struct json_cursor *top,
 static enum status decode_head(const struct json_cursor *top, struct scenario_decoder *decoder,
                                struct scenario *out)
 {
-    static const char *const keys[] = {"id",         "title",    "source",       "prompt",
-                                       "invalid",    "map",      "ego",          "agents",
-                                       "conditions", "slices",   "horizon_s",    "question",
-                                       "criteria",   "branches", "traceability", NULL};
+    static const char *const keys[] = {
+        "id",       "title",    "source",       "prompt",     "invalid",   "map",
+        "ego",      "agents",   "conditions",   "slices",     "horizon_s", "question",
+        "criteria", "branches", "traceability", "storyboard", NULL};
     struct errors *errors = decoder->errors;
     struct error *error = decoder->error;
     uint32_t before = errors_count(errors);

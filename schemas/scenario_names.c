@@ -20,7 +20,8 @@ const char *const agent_kind_names[AGENT_KIND_COUNT] = {
     "car", "van", "truck", "bus", "motorcycle", "cyclist", "pedestrian", "animal", "object",
 };
 
-const char *const behaviour_names[BEHAVIOUR_COUNT] = {"static", "idm", "replay", "script"};
+const char *const behaviour_names[BEHAVIOUR_COUNT] = {"static", "idm", "replay", "script",
+                                                      "storyboard"};
 
 const char *const dynamics_names[DYNAMICS_COUNT] = {"kinematic", "single_track"};
 const char *const weather_names[WEATHER_COUNT] = {"clear", "rain", "heavy_rain", "fog", "snow"};

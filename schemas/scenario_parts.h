@@ -93,6 +93,9 @@ enum status decode_signal_members(const struct json_cursor *cursor,
                                   struct scenario_decoder *decoder, struct intervention *out);
 enum status decode_agents(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                           struct scenario *out);
+/* "storyboard", of the agents decoded before it; absent: none. */
+enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                              struct scenario *out);
 enum status decode_traceability(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                 struct trace_links out[TRACE_KIND_COUNT]);
 enum status decode_branches(const struct json_cursor *cursor, struct scenario_decoder *decoder,
@@ -122,6 +125,7 @@ json_t *encode_signals(struct json_builder *builder, const struct map *map);
 json_t *encode_map(struct json_builder *builder, const struct map *map);
 json_t *encode_agent(struct json_builder *builder, const struct map *map,
                      const struct agent *agent);
+json_t *encode_storyboard(struct json_builder *builder, const struct scenario *scenario);
 json_t *encode_conditions(struct json_builder *builder, const struct conditions *conditions);
 json_t *encode_traceability(struct json_builder *builder, const struct scenario *scenario);
 json_t *encode_branch(struct json_builder *builder, const struct scenario *scenario,

@@ -13,6 +13,7 @@ import sys
 ROOMS = {
     "base": [],
     "schemas": ["base"],
+    "schemas/storyboard": ["schemas"],
     "schemas/world": ["base"],
     # Mathematics on plain pointers.
     "kernels": ["base"],
@@ -24,16 +25,18 @@ ROOMS = {
     "kernels/cuda/module": ["kernels/cuda/student", "kernels/cuda/scale"],
     # Worlds.
     "engine/traffic": ["schemas"],
+    "engine/story": ["schemas/storyboard"],
     "engine/sensors": ["engine/traffic", "kernels"],
     "engine/learned": ["engine/sensors"],
     "engine/tinyphysics": ["engine/learned"],
-    "engine/worlds": ["engine/learned", "schemas/world"],
+    "engine/worlds": ["engine/learned", "engine/story", "schemas/world"],
     "engine/bench": ["engine/worlds"],
     # Suites.
     "scenarios": ["schemas"],
     "scenarios/import": ["scenarios"],
     "scenarios/import/womd": ["scenarios"],
     "scenarios/import/opendrive": ["scenarios/import"],
+    "scenarios/import/openscenario": ["scenarios/import/opendrive", "schemas/storyboard"],
     "scenarios/protocol": ["scenarios"],
     "scenarios/ranges": ["scenarios"],
     "scenarios/coverage": ["scenarios"],
@@ -79,7 +82,7 @@ ROOMS = {
     "worker/bench": ["worker/run", "engine/bench", "engine/tinyphysics", "store/bench"],
     "worker/cli": ["worker/trust", "worker/versions", "worker/world", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
-                   "worker/serving", "scenarios/import/opendrive", "scenarios/import/womd",
+                   "worker/serving", "scenarios/import/openscenario", "scenarios/import/womd",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
     "worker/cli/controls": ["worker/cli", "engine/tinyphysics"],
     "worker/cli/search": ["worker/cli", "scenarios/ranges"],

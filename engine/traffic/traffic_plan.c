@@ -408,7 +408,9 @@ static enum status plan_agent(struct traffic_plan *plan, uint32_t index, struct 
     agent->half_width_m = record->width_m / 2;
     agent->radius_m = sqrt(agent->half_length_m * agent->half_length_m +
                            agent->half_width_m * agent->half_width_m);
-    agent->moves = record->behaviour != BEHAVIOUR_STATIC;
+    /* What a storyboard moves, the traffic leaves alone. */
+    agent->moves =
+        record->behaviour != BEHAVIOUR_STATIC && record->behaviour != BEHAVIOUR_STORYBOARD;
     agent->exact_log = record->behaviour == BEHAVIOUR_REPLAY && on_foot;
     agent->reactive =
         record->behaviour == BEHAVIOUR_IDM || (record->behaviour == BEHAVIOUR_REPLAY && !on_foot);

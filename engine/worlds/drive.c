@@ -3,11 +3,24 @@
  */
 #include "engine/worlds/drive.h"
 
+#include "base/dmath.h"
 #include "engine/traffic/ego_model.h"
 #include "engine/traffic/signals.h"
 
 #include <stddef.h>
 #include <string.h>
+
+/* Tells the traffic which way the storyboard's agents face. */
+static void face_actors(struct drive *drive)
+{
+    const struct scenario *scenario = drive->prepared->scenario;
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        if (scenario->agents[i].behaviour == BEHAVIOUR_STORYBOARD) {
+            struct agent_motion *motion = &drive->motion[i];
+            dmath_sincos(drive->scene.agents[i].pose.heading_rad, &motion->uy, &motion->ux);
+        }
+    }
+}
 
 void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs)
 {
@@ -21,6 +34,10 @@ void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, 
     };
     signals_update(&scenario->map, &drive->scene);
     traffic_reset(prepared->traffic, seed, follow_logs, &drive->scene, drive->motion);
+    if (scenario->storyboard != NULL) {
+        story_reset(scenario, &drive->scene, &drive->story);
+        face_actors(drive);
+    }
 }
 
 void drive_step(struct drive *drive, const struct action *action, bool traffic)
@@ -31,6 +48,10 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic)
     double friction = roadmap_friction(prepared->roadmap, place, drive->scene.conditions.friction);
     if (traffic) {
         traffic_step(prepared->traffic, drive->seed, &drive->scene, drive->motion);
+        if (prepared->scenario->storyboard != NULL) {
+            story_step(prepared->scenario, &drive->scene, &drive->story);
+            face_actors(drive);
+        }
     }
     ego_motion_step(ego, &drive->ego, &prepared->scenario->ego, action, friction);
     drive->scene.tick++;
@@ -49,6 +70,13 @@ enum status drive_intervene(struct drive *drive, const struct intervention *inte
                      &drive->scene);
         return STATUS_OK;
     }
+    const struct scenario *scenario = drive->prepared->scenario;
+    if (scenario->storyboard != NULL && intervention->kind == INTERVENE_AGENT_BRAKE &&
+        intervention->agent >= 0 &&
+        story_brake(scenario, &drive->story, (uint32_t)intervention->agent,
+                    intervention->decel_mps2)) {
+        return STATUS_OK;
+    }
     return traffic_intervene(drive->prepared->traffic, intervention, &drive->scene, drive->motion,
                              error);
 }
@@ -60,6 +88,9 @@ void drive_copy(struct drive *to, const struct drive *from)
            offsetof(struct drive, scene) + offsetof(struct scene, agents) +
                agents * sizeof from->scene.agents[0]);
     memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
+    if (from->prepared->scenario->storyboard != NULL) {
+        to->story = from->story;
+    }
     prepared_ref(to->prepared);
 }
 

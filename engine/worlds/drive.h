@@ -8,6 +8,7 @@
 #define SWERVE_ENGINE_WORLDS_DRIVE_H
 
 #include "engine/sensors/prepared_internal.h"
+#include "engine/story/story.h"
 #include "engine/traffic/ego_model.h"
 #include "engine/traffic/traffic.h"
 
@@ -20,6 +21,7 @@ struct drive {
     struct ego_motion ego;
     struct scene scene;
     struct agent_motion motion[LIMIT_AGENTS]; /* [scene.agent_count] in use */
+    struct story_state story;                 /* in use where the scenario has a storyboard */
 };
 
 /* The scenario's start, on a zeroed drive: what lies beyond agent_count is never read, but a saved

@@ -65,8 +65,10 @@ static int compare_name(const void *key, const void *entry)
 
 static int find_tag(const struct builder *builder, const char *name)
 {
-    const char *const *found =
-        bsearch(name, builder->names, builder->name_count, sizeof *builder->names, compare_name);
+    const char *const *found = builder->names == NULL
+                                   ? NULL
+                                   : bsearch(name, builder->names, builder->name_count,
+                                             sizeof *builder->names, compare_name);
     return found != NULL ? (int)(found - builder->names) : XML_TAG_NONE;
 }
 
@@ -131,7 +133,8 @@ static void on_start(void *context, const char *full_name, const char **attribut
         return;
     }
     int tag = find_tag(builder, name);
-    if (builder->skipped > 0 || (tag == XML_TAG_NONE && builder->at != NULL)) {
+    bool unknown = tag == XML_TAG_NONE && builder->names != NULL;
+    if (builder->skipped > 0 || (unknown && builder->at != NULL)) {
         builder->skipped++;
         return;
     }
@@ -142,6 +145,9 @@ static void on_start(void *context, const char *full_name, const char **attribut
     }
     *element = (struct xml_element){
         .tag = tag, .line = current_line(builder), .text = "", .parent = builder->at};
+    if (builder->names == NULL) {
+        element->name = copy_attribute(builder, name);
+    }
     if (!copy_attributes(builder, element, attributes)) {
         return;
     }

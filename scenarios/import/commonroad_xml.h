@@ -2,8 +2,9 @@
  * XML, private to the importers: a bounded tree of the elements a format knows, with line numbers.
  *
  * Only elements whose names the caller lists are kept; anything else is skipped with all it holds.
- * Invariant: memory comes from the caller's arena, depth, element count and text are bounded, no
- * external entity is ever read and a document type declaration is refused.
+ * A caller without a list gets every element. Invariant: memory comes from the caller's arena,
+ * depth, element count and text are bounded, no external entity is ever read and a document type
+ * declaration is refused.
  */
 #ifndef SWERVE_SCENARIOS_IMPORT_COMMONROAD_XML_H
 #define SWERVE_SCENARIOS_IMPORT_COMMONROAD_XML_H
@@ -25,6 +26,7 @@ enum {
 
 struct xml_element {
     int tag;                  /* index in the caller's names, or XML_TAG_NONE (the root only) */
+    const char *name;         /* where the caller has no names; else NULL */
     uint32_t line;            /* from 1 */
     uint32_t attribute_count; /* pairs */
     const char **attributes;  /* [2 * attribute_count] name, value */
@@ -40,9 +42,9 @@ struct xml_document {
     const char *root_name;
 };
 
-/* `names` is sorted by strcmp; name prefixes ("cr:lanelet") are ignored. STATUS_BAD_INPUT for what
- * is not well-formed, STATUS_LIMIT beyond the bounds above or the arena's. The tree lives in the
- * arena; `file` is for messages. */
+/* `names` is sorted by strcmp; NULL: every element is kept, and knows its name; name prefixes
+ * ("cr:lanelet") are ignored. STATUS_BAD_INPUT for what is not well-formed, STATUS_LIMIT beyond the
+ * bounds above or the arena's. The tree lives in the arena; `file` is for messages. */
 enum status xml_parse(const char *file, const char *text, size_t bytes, const char *const *names,
                       size_t name_count, struct arena *arena, struct xml_document *out,
                       struct error *error);

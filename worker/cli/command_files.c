@@ -2,6 +2,7 @@
  * swerve validate and swerve import: commands that only look at files.
  */
 #include "scenarios/import/opendrive/opendrive.h"
+#include "scenarios/import/openscenario/openscenario.h"
 #include "scenarios/import/womd/womd.h"
 #include "scenarios/json_place.h"
 #include "scenarios/scenarios.h"
@@ -280,43 +281,32 @@ struct imported {
     size_t count;
 };
 
-static bool has_id(const struct imported *all, size_t count, const char *id)
-{
-    for (size_t i = 0; i < count; i++) {
-        json_t *document = json_loads(all->texts[i], 0, NULL);
-        bool same = strcmp(json_string_value(json_object_get(document, "id")), id) == 0;
-        json_decref(document);
-        if (same) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Ids must be unique in a suite, but public files repeat theirs: the second becomes ID-2, and so
- * on. */
-static enum status make_id_unique(struct imported *all, size_t index, struct error *error)
+ * on. `taken` has the ids so far. */
+static enum status make_id_unique(char **text, json_t *taken, struct error *error)
 {
-    json_t *document = json_loads(all->texts[index], 0, NULL);
+    json_t *document = json_loads(*text, 0, NULL);
     char base[LIMIT_ID_BYTES];
     char id[LIMIT_ID_BYTES];
+    TRY(memory_check(document, error, "import: out of memory"));
     snprintf(base, sizeof base, "%s", json_string_value(json_object_get(document, "id")));
     memcpy(id, base, sizeof id);
-    for (int number = 2; has_id(all, index, id); number++) {
+    for (int number = 2; json_object_get(taken, id) != NULL; number++) {
         snprintf(id, sizeof id, "%.50s-%d", base, number);
     }
+    enum status status = STATUS_OK;
     if (strcmp(id, base) != 0) {
         json_object_set_new(document, "id", json_string(id));
-        char *text = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        if (text == NULL) {
-            json_decref(document);
-            return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", id);
+        char *renamed = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
+        status = memory_check(renamed, error, "%s: out of memory", id);
+        if (status == STATUS_OK) {
+            free(*text);
+            *text = renamed;
         }
-        free(all->texts[index]);
-        all->texts[index] = text;
     }
+    json_object_set_new(taken, id, json_true());
     json_decref(document);
-    return STATUS_OK;
+    return status;
 }
 
 /* From the text of a file to documents, each malloc'ed, the array too. */
@@ -325,11 +315,12 @@ typedef enum status import_reader(const char *name, const char *text, size_t byt
 
 static const struct importer {
     const char *name;
-    import_reader *read; /* NULL: roads, which options say more of */
-    size_t bytes_max;
+    import_reader *read; /* NULL: options say more */
+    size_t bytes_max;    /* 0: read by path, since the file names others */
 } importers[] = {
     {"commonroad", import_commonroad, LIMIT_XML_BYTES},
     {"opendrive", NULL, LIMIT_XML_BYTES},
+    {"openscenario", NULL, 0},
     {"womd", import_womd, LIMIT_DOCUMENT_BYTES},
 };
 
@@ -342,7 +333,8 @@ static enum status import_find(const char *name, const struct importer **out, st
         }
     }
     return error_set(error, STATUS_USAGE,
-                     "import: expected commonroad, opendrive or womd, found \"%s\"", name);
+                     "import: expected commonroad, opendrive, openscenario or womd, found \"%s\"",
+                     name);
 }
 
 /* One scenario of an OpenDRIVE file. */
@@ -362,22 +354,58 @@ static enum status read_roads(const char *path, const char *xml, size_t bytes,
     return STATUS_OK;
 }
 
-static enum status import_file(const struct importer *importer, const char *path,
-                               const struct opendrive_options *roads, struct imported *all,
-                               struct error *error)
+/* What the command line says of ego, the part of the network and the length. */
+struct road_options {
+    const char *from;
+    const char *to;
+    const char *speed;
+    const char *reach;
+    const char *horizon;
+    const char *goal;
+    char from_text[LIMIT_TEXT_BYTES];
+    char to_text[LIMIT_TEXT_BYTES];
+    struct opendrive_options parsed;
+    struct osc_options story;
+};
+
+static enum status read_story(const char *path, const struct osc_options *options, char ***texts,
+                              size_t *count, struct error *error)
+{
+    char *notes = NULL;
+    char *rest = NULL;
+    TRY(import_openscenario(path, options, texts, count, &notes, error));
+    for (char *line = strtok_r(notes, "\n", &rest); line != NULL;
+         line = strtok_r(NULL, "\n", &rest)) {
+        text_print(stderr, "note: %s\n", line);
+    }
+    free(notes);
+    return STATUS_OK;
+}
+
+static enum status read_documents(const struct importer *importer, const char *path,
+                                  const struct road_options *options, char ***texts, size_t *count,
+                                  struct error *error)
 {
     char *text = NULL;
     size_t bytes = 0;
-    char **texts = NULL;
-    size_t count = 0;
+    if (importer->bytes_max == 0) {
+        return read_story(path, &options->story, texts, count, error);
+    }
     TRY(file_read(path, importer->bytes_max, &text, &bytes, error));
     enum status status = importer->read != NULL
-                             ? importer->read(path, text, bytes, &texts, &count, error)
-                             : read_roads(path, text, bytes, roads, &texts, &count, error);
+                             ? importer->read(path, text, bytes, texts, count, error)
+                             : read_roads(path, text, bytes, &options->parsed, texts, count, error);
     free(text);
-    if (status != STATUS_OK) {
-        return status;
-    }
+    return status;
+}
+
+static enum status import_file(const struct importer *importer, const char *path,
+                               const struct road_options *options, struct imported *all,
+                               struct error *error)
+{
+    char **texts = NULL;
+    size_t count = 0;
+    TRY(read_documents(importer, path, options, &texts, &count, error));
     char **grown = realloc(all->texts, (all->count + count) * sizeof *grown);
     if (grown == NULL) {
         for (size_t i = 0; i < count; i++) {
@@ -441,32 +469,34 @@ static enum status parse_size(const char *option, const char *given, double max,
     return STATUS_OK;
 }
 
-/* What the command line says of ego and the part of the network. */
-struct road_options {
-    const char *from;
-    const char *to;
-    const char *speed;
-    const char *reach;
-    const char *horizon;
-    char from_text[LIMIT_TEXT_BYTES];
-    char to_text[LIMIT_TEXT_BYTES];
-    struct opendrive_options parsed;
-};
-
-static enum status parse_road_options(bool roads, struct road_options *options, struct error *error)
+static enum status parse_road_options(const struct importer *importer, struct road_options *options,
+                                      struct error *error)
 {
+    bool story = importer->read == NULL && importer->bytes_max == 0;
+    bool roads = importer->read == NULL && !story;
     options->parsed = OPENDRIVE_OPTIONS;
-    if (!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
-                   options->reach != NULL || options->horizon != NULL)) {
+    options->story.horizon_s = NAN;
+    options->story.goal_m = NAN;
+    if ((!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
+                    options->reach != NULL)) ||
+        (!roads && !story && options->horizon != NULL)) {
         return error_set(error, STATUS_USAGE,
                          "import: --from, --to, --speed, --reach and --horizon "
                          "are for opendrive; other formats say where ego drives");
+    }
+    if (!story && (options->story.ego != NULL || options->goal != NULL)) {
+        return error_set(error, STATUS_USAGE, "import: --ego and --goal are for openscenario");
     }
     TRY(parse_address("--from", options->from, options->from_text, &options->parsed.from, error));
     TRY(parse_address("--to", options->to, options->to_text, &options->parsed.to, error));
     TRY(parse_size("--speed", options->speed, 100, &options->parsed.speed_mps, error));
     TRY(parse_size("--reach", options->reach, 1e6, &options->parsed.reach_m, error));
-    return parse_size("--horizon", options->horizon, 600, &options->parsed.horizon_s, error);
+    TRY(parse_size("--goal", options->goal, 1e4, &options->story.goal_m, error));
+    TRY(parse_size("--horizon", options->horizon, 600, &options->parsed.horizon_s, error));
+    if (!isnan(options->parsed.horizon_s)) {
+        options->story.horizon_s = fmax(ceil(options->parsed.horizon_s * 10 - 1e-6) / 10, 0.1);
+    }
+    return STATUS_OK;
 }
 
 int command_import(int argc, char **argv)
@@ -477,21 +507,24 @@ int command_import(int argc, char **argv)
         {"--output", "OUT.json", "where to write, also -o", .text = &out},
         {"--from", "ROAD,LANE,S", "opendrive: where ego starts (the longest lane)",
          .text = &options.from},
-        {"--to", "ROAD,LANE,S", "opendrive: ego's goal (up to 300 m straight on)",
-         .text = &options.to},
+        {"--to", "ROAD,LANE,S", "opendrive: ego's goal (300 m straight on)", .text = &options.to},
         {"--speed", "MPS", "opendrive: ego's speed at the start (the posted limit)",
          .text = &options.speed},
         {"--reach", "M", "opendrive: how far the map goes beside ego's way (200)",
          .text = &options.reach},
-        {"--horizon", "S", "opendrive: how long it lasts (enough for the way)",
+        {"--horizon", "S", "how long it lasts (opendrive: enough for the way)",
          .text = &options.horizon},
+        {"--ego", "NAME", "openscenario: the entity that the planner drives (Ego)",
+         .text = &options.story.ego},
+        {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
     };
     const struct cli_command command = {
         "import",
-        "commonroad|opendrive|womd FILE... -o OUT.json",
-        "Turns CommonRoad XML (2018b, 2020a), roads of OpenDRIVE, or scenes of the Waymo Open "
-        "Motion Dataset in the\n"
-        "JSON of GPUDrive and PufferDrive, into scenarios.",
+        "commonroad|opendrive|openscenario|womd FILE... -o OUT.json",
+        "Turns CommonRoad XML (2018b, 2020a), roads of OpenDRIVE, OpenSCENARIO XML (1.0 to 1.3), "
+        "or "
+        "scenes of the\n"
+        "Waymo Open Motion Dataset in the JSON of GPUDrive and PufferDrive, into scenarios.",
         rows,
         COUNT_OF(rows),
         2,
@@ -507,7 +540,7 @@ int command_import(int argc, char **argv)
     }
     const struct importer *importer = NULL;
     if (import_find(arguments[0], &importer, &error) != STATUS_OK ||
-        parse_road_options(importer->read == NULL, &options, &error) != STATUS_OK) {
+        parse_road_options(importer, &options, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (out == NULL) {
@@ -517,11 +550,13 @@ int command_import(int argc, char **argv)
     struct imported all = {0};
     enum status status = STATUS_OK;
     for (uint32_t i = 1; status == STATUS_OK && i < count; i++) {
-        status = import_file(importer, arguments[i], &options.parsed, &all, &error);
+        status = import_file(importer, arguments[i], &options, &all, &error);
     }
-    for (size_t i = 1; status == STATUS_OK && i < all.count; i++) {
-        status = make_id_unique(&all, i, &error);
+    json_t *taken = json_object();
+    for (size_t i = 0; status == STATUS_OK && all.count > 1 && i < all.count; i++) {
+        status = make_id_unique(&all.texts[i], taken, &error);
     }
+    json_decref(taken);
     THEN(status, write_scenarios(out, all.texts, all.count, &error));
     if (status == STATUS_OK) {
         text_print(stdout, "%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");

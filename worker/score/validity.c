@@ -156,7 +156,8 @@ static void check_overlaps(struct validity *validity, const struct scenario *sce
         const struct agent *b = &scenario->agents[j];
         const struct agent_state *other = &scene->agents[j];
         bool stand = a->behaviour == BEHAVIOUR_STATIC && b->behaviour == BEHAVIOUR_STATIC;
-        bool recorded = a->behaviour == BEHAVIOUR_REPLAY && b->behaviour == BEHAVIOUR_REPLAY;
+        bool recorded = a->behaviour == b->behaviour &&
+                        (a->behaviour == BEHAVIOUR_REPLAY || a->behaviour == BEHAVIOUR_STORYBOARD);
         double reach_m = 0.5 * (a->length_m + a->width_m + b->length_m + b->width_m);
         if (!other->present || stand || recorded ||
             fabs(state->pose.x_m - other->pose.x_m) > reach_m ||
@@ -191,7 +192,8 @@ void validity_update(struct validity *validity, const struct prepared *prepared,
             continue;
         }
         if (validity->started && validity->agents[i].present &&
-            record->behaviour != BEHAVIOUR_STATIC) {
+            record->behaviour != BEHAVIOUR_STATIC &&
+            record->behaviour != BEHAVIOUR_STORYBOARD) { /* which may prescribe jumps */
             check_agent(validity, prepared, scene, i, follows_log(record, follows_logs));
         }
         if (validity->check == VALIDITY_OK) {

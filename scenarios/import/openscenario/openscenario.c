@@ -1,0 +1,487 @@
+/*
+ * OpenSCENARIO import: a file, or each point of a distribution, to one scenario document.
+ *
+ * The network becomes the map, cut to where anybody drives; entities become agents whose behaviour
+ * is the storyboard; the chosen one becomes ego. Every document is loaded before it is handed out,
+ * so what import_openscenario() returns always loads.
+ */
+#include "scenarios/import/openscenario/openscenario.h"
+
+#include "base/dmath.h"
+#include "base/units.h"
+#include "scenarios/import/openscenario/osc_internal.h"
+#include "scenarios/resolve.h"
+#include "scenarios/scenarios.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HORIZON_DEFAULT_S 30.0
+#define MARGIN_M 150.0
+#define APRON_M 300.0 /* half the side of the drivable area where a file has no road */
+
+enum { NOTES_BYTES = 16 << 10 };
+
+/* ---- end ---- */
+
+/* The file's own end where it is a time, else 30 s. */
+static enum status read_horizon(struct osc_context *context)
+{
+    const struct osc_element *storyboard = osc_child(context->root, "Storyboard");
+    const struct osc_element *stop =
+        storyboard != NULL ? osc_child(storyboard, "StopTrigger") : NULL;
+    double end_s = NAN;
+    context->horizon_s = context->options->horizon_s;
+    const struct osc_element *group = stop != NULL ? osc_child(stop, "ConditionGroup") : NULL;
+    for (; group != NULL; group = osc_next(group)) {
+        const struct osc_element *condition = osc_child(group, "Condition");
+        const struct osc_element *by =
+            condition != NULL ? osc_child(condition, "ByValueCondition") : NULL;
+        const struct osc_element *time =
+            by != NULL ? osc_child(by, "SimulationTimeCondition") : NULL;
+        if (time != NULL && osc_next(condition) == NULL) {
+            double value = NAN;
+            TRY(osc_number(context, time, "value", true, -1e5, 1e9, &value));
+            end_s = isnan(end_s) || value < end_s ? value : end_s;
+        } else {
+            osc_note(context, group,
+                     "what stops the storyboard beside a time does not end the "
+                     "scenario");
+        }
+    }
+    if (!isnan(context->horizon_s)) {
+        return STATUS_OK;
+    }
+    end_s = end_s > 0 ? end_s : HORIZON_DEFAULT_S;
+    double longest_s = LIMIT_HORIZON_TICKS / 10.0;
+    if (end_s > longest_s) {
+        osc_note(context, storyboard, "the scenario ends after 10 minutes");
+    }
+    context->horizon_s = dmath_clamp(ceil(end_s * 10 - 1e-6) / 10, 0.1, longest_s);
+    return STATUS_OK;
+}
+
+/* ---- map and ego ---- */
+
+/* Grown by the paths that actors start on, as far as they may get. */
+static struct opendrive_cut area_of(const struct osc_context *context)
+{
+    struct opendrive_cut cut = {.low = {INFINITY, INFINITY}, .high = {-INFINITY, -INFINITY}};
+    for (uint32_t i = 0; i < context->entity_count; i++) {
+        const struct osc_entity *entity = &context->entities[i];
+        const struct story_path *path = &context->board.paths[entity->path.index];
+        for (uint32_t k = 0; k < path->point_count && (entity->is_ego || entity->placed); k++) {
+            double x_m = path->points[k].x_m;
+            double y_m = path->points[k].y_m;
+            cut.low.x_m = dmath_min(cut.low.x_m, x_m);
+            cut.low.y_m = dmath_min(cut.low.y_m, y_m);
+            cut.high.x_m = dmath_max(cut.high.x_m, x_m);
+            cut.high.y_m = dmath_max(cut.high.y_m, y_m);
+        }
+    }
+    cut.low.x_m -= MARGIN_M;
+    cut.low.y_m -= MARGIN_M;
+    cut.high.x_m += MARGIN_M;
+    cut.high.y_m += MARGIN_M;
+    return cut;
+}
+
+/* Without a road: a lane ahead of ego on open ground. */
+static enum status open_ground(struct osc_context *context, struct scenario *scenario)
+{
+    const struct osc_entity *ego = context->ego;
+    struct map *map = &scenario->map;
+    struct lane *lane = osc_alloc(context, 1, sizeof *lane);
+    struct polygon *area = osc_alloc(context, 1, sizeof *area);
+    struct vec2 *points = osc_alloc(context, 6, sizeof *points);
+    double *widths = osc_alloc(context, 2, sizeof *widths);
+    double s;
+    double c;
+    if (lane == NULL || area == NULL || points == NULL || widths == NULL) {
+        return STATUS_LIMIT;
+    }
+    dmath_sincos(ego->pose.heading_rad, &s, &c);
+    double x_m = ego->pose.x_m;
+    double y_m = ego->pose.y_m;
+    points[0] = (struct vec2){x_m - 20 * c, y_m - 20 * s};
+    points[1] = (struct vec2){x_m + APRON_M * c, y_m + APRON_M * s};
+    points[2] = (struct vec2){x_m - APRON_M, y_m - APRON_M};
+    points[3] = (struct vec2){x_m + APRON_M, y_m - APRON_M};
+    points[4] = (struct vec2){x_m + APRON_M, y_m + APRON_M};
+    points[5] = (struct vec2){x_m - APRON_M, y_m + APRON_M};
+    widths[0] = widths[1] = 3.5;
+    *lane = (struct lane){.id = "ground",
+                          .point_count = 2,
+                          .centre_line = points,
+                          .width_m = widths,
+                          .left = -1,
+                          .right = -1};
+    *area = (struct polygon){.point_count = 4, .points = points + 2};
+    map->lane_count = 1;
+    map->lanes = lane;
+    map->drivable_count = 1;
+    map->drivable = area;
+    osc_note(context, context->root, "the file has no road: ego drives on open ground");
+    return STATUS_OK;
+}
+
+static enum status make_map(struct osc_context *context, struct scenario *scenario)
+{
+    struct opendrive_map map;
+    if (context->network == NULL) {
+        return open_ground(context, scenario);
+    }
+    struct opendrive_cut cut = area_of(context);
+    TRY(opendrive_map_make(context->network, &cut, context->arena, &map, context->error));
+    if (map.map.lane_count == 0) {
+        return open_ground(context, scenario);
+    }
+    scenario->map = map.map;
+    return STATUS_OK;
+}
+
+static enum status make_ego(struct osc_context *context, struct scenario *scenario)
+{
+    const struct osc_entity *entity = context->ego;
+    struct ego *ego = &scenario->ego;
+    double s;
+    double c;
+    dmath_sincos(entity->pose.heading_rad, &s, &c);
+    *ego = (struct ego){
+        .pose = {entity->pose.x_m + entity->centre_x_m * c,
+                 entity->pose.y_m + entity->centre_x_m * s, entity->pose.heading_rad},
+        .speed_mps = dmath_max(entity->speed_mps, 0),
+        .length_m = entity->length_m,
+        .width_m = entity->width_m,
+        .height_m = entity->height_m,
+        .wheelbase_m = dmath_clamp(entity->wheelbase_m, 0.5, entity->length_m),
+    };
+    ego->goal_bounds = (struct goal_bounds){NAN, NAN, NAN, NAN, NAN, NAN};
+    if (entity->speed_mps < 0) {
+        return osc_fail(context, entity->element, "expected ego to start forwards, found %g m/s",
+                        entity->speed_mps);
+    }
+    if (!isnan(context->options->goal_m)) {
+        struct pose goal = osc_path_pose(&context->board, entity->path.index,
+                                         entity->path.start_s_m + context->options->goal_m);
+        ego->has_goal = true;
+        ego->goal = (struct vec2){goal.x_m, goal.y_m};
+        ego->goal_radius_m = 5;
+        scenario->criteria.reach_goal = true;
+    }
+    return STATUS_OK;
+}
+
+/* ---- agents ---- */
+
+static bool id_taken(const struct scenario *scenario, const char *id)
+{
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        if (strcmp(scenario->agents[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void make_id(const char *name, char out[LIMIT_ID_BYTES])
+{
+    size_t bytes = 0;
+    for (; name[bytes] != '\0' && bytes < LIMIT_ID_BYTES - 1; bytes++) {
+        char ch = name[bytes];
+        bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
+                     (ch >= '0' && ch <= '9') || ch == '_' || ch == '-';
+        out[bytes] = plain ? ch : '_';
+    }
+    if (bytes == 0) {
+        out[bytes++] = '_';
+    }
+    out[bytes] = '\0';
+}
+
+static enum status make_agents(struct osc_context *context, struct scenario *scenario)
+{
+    scenario->agents = osc_alloc(context, context->entity_count, sizeof *scenario->agents);
+    if (scenario->agents == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < context->entity_count; i++) {
+        const struct osc_entity *entity = &context->entities[i];
+        struct story_actor *actor = &context->board.actors[entity->actor];
+        double s;
+        double c;
+        if (entity->is_ego) {
+            continue;
+        }
+        struct agent *agent = &scenario->agents[scenario->agent_count];
+        dmath_sincos(entity->pose.heading_rad, &s, &c);
+        *agent = (struct agent){
+            .kind = entity->kind,
+            .length_m = entity->length_m,
+            .width_m = entity->width_m,
+            .height_m = entity->height_m,
+            .pose = {entity->pose.x_m + entity->centre_x_m * c,
+                     entity->pose.y_m + entity->centre_x_m * s, entity->pose.heading_rad},
+            .speed_mps = dmath_max(entity->speed_mps, 0),
+            .hidden = !entity->placed,
+            .behaviour = BEHAVIOUR_STORYBOARD,
+        };
+        char id[LIMIT_ID_BYTES];
+        make_id(entity->name, id);
+        memcpy(agent->id, id, sizeof id);
+        for (int number = 2; id_taken(scenario, agent->id); number++) {
+            snprintf(agent->id, sizeof agent->id, "%.50s-%d", id, number);
+        }
+        actor->agent = (int32_t)scenario->agent_count++;
+    }
+    return STATUS_OK;
+}
+
+/* Boxes that overlap ego at the start would be refused: what stands in it is not there. */
+static void clear_ego(struct osc_context *context, struct scenario *scenario)
+{
+    const struct ego *ego = &scenario->ego;
+    struct box own = box_make(ego->pose, ego->length_m, ego->width_m);
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        struct agent *agent = &scenario->agents[i];
+        struct box box = box_make(agent->pose, agent->length_m, agent->width_m);
+        if (!agent->hidden && box_overlap(&own, &box)) {
+            agent->hidden = true;
+            osc_note(context, context->ego->element,
+                     "an entity that overlaps ego at the start is not there");
+        }
+    }
+}
+
+/* ---- documents ---- */
+
+static void name_scenario(const struct osc_context *context, const char *suffix,
+                          struct scenario *scenario)
+{
+    const char *slash = strrchr(context->path, '/');
+    const char *base = slash != NULL ? slash + 1 : context->path;
+    char stem[LIMIT_ID_BYTES];
+    size_t bytes = strlen(base);
+    bytes -= bytes > 5 && strcmp(base + bytes - 5, ".xosc") == 0 ? 5 : 0;
+    char text[LIMIT_PATH_BYTES];
+    snprintf(text, sizeof text, "%.*s", (int)(bytes < 200 ? bytes : 200), base);
+    make_id(text, stem);
+    size_t room = LIMIT_ID_BYTES - 1 - strlen(suffix);
+    snprintf(scenario->id, sizeof scenario->id, "%.*s%s", (int)room, stem, suffix);
+    snprintf(scenario->title, sizeof scenario->title, "OpenSCENARIO %.200s", base);
+    snprintf(scenario->source, sizeof scenario->source, "%.200s", base);
+}
+
+static enum status make_scenario(struct osc_context *context, const char *suffix,
+                                 struct scenario *scenario)
+{
+    *scenario = (struct scenario){.question = QUESTION_PLANNING, .criteria = criteria_default()};
+    name_scenario(context, suffix, scenario);
+    scenario->conditions = (struct conditions){WEATHER_CLEAR, LIGHT_DAY, 1.0, 200.0};
+    snprintf(scenario->slices.value[SLICE_WEATHER], LIMIT_ID_BYTES, "clear");
+    snprintf(scenario->slices.value[SLICE_LIGHT], LIMIT_ID_BYTES, "day");
+    for (int i = SLICE_ROAD; i < SLICE_KIND_COUNT; i++) {
+        snprintf(scenario->slices.value[i], LIMIT_ID_BYTES, "unspecified");
+    }
+    scenario->criteria.no_collision = true;
+    scenario->horizon_ticks = (uint32_t)floor(context->horizon_s * 10 + 0.5);
+    TRY(make_agents(context, scenario));
+    TRY(make_ego(context, scenario));
+    clear_ego(context, scenario);
+    TRY(make_map(context, scenario));
+    scenario->storyboard = &context->board;
+    return STATUS_OK;
+}
+
+static enum status make_document(struct osc_context *context, const struct scenario *scenario,
+                                 char **text)
+{
+    struct scenario_document *document = NULL;
+    json_t *json = scenario_encode(scenario);
+    TRY(memory_check(json, context->error, "%s: out of memory", context->path));
+    enum status status =
+        scenario_document_create(context->path, json, false, &document, NULL, context->error);
+    json_decref(json);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    *text = strdup(document->canonical);
+    scenario_destroy(document);
+    return memory_check(*text, context->error, "%s: out of memory", context->path);
+}
+
+static enum status alloc_board(struct osc_context *context)
+{
+    struct storyboard *board = &context->board;
+    board->paths = osc_alloc(context, LIMIT_STORY_PATHS, sizeof *board->paths);
+    board->actors = osc_alloc(context, LIMIT_STORY_ACTORS, sizeof *board->actors);
+    board->conditions = osc_alloc(context, LIMIT_STORY_CONDITIONS, sizeof *board->conditions);
+    board->actions = osc_alloc(context, LIMIT_STORY_ACTIONS, sizeof *board->actions);
+    board->events = osc_alloc(context, LIMIT_STORY_EVENTS, sizeof *board->events);
+    return board->paths != NULL && board->actors != NULL && board->conditions != NULL &&
+                   board->actions != NULL && board->events != NULL
+               ? STATUS_OK
+               : STATUS_LIMIT;
+}
+
+static enum status load_network(struct osc_context *context)
+{
+    const struct osc_element *network = osc_child(context->root, "RoadNetwork");
+    const struct osc_element *file = network != NULL ? osc_child(network, "LogicFile") : NULL;
+    const char *relative = file != NULL ? osc_attribute(file, "filepath") : NULL;
+    char path[LIMIT_PATH_BYTES];
+    if (relative == NULL || relative[0] == '\0') {
+        return STATUS_OK;
+    }
+    const char *slash = strrchr(context->path, '/');
+    int directory = slash != NULL && relative[0] != '/' ? (int)(slash - context->path) + 1 : 0;
+    snprintf(path, sizeof path, "%.*s%s", directory, context->path, relative);
+    if (opendrive_load_file(path, &context->network, context->error) != STATUS_OK) {
+        error_prefix(context->error, "%s: line %u: <LogicFile>", file->file, file->line);
+        return STATUS_BAD_INPUT;
+    }
+    return STATUS_OK;
+}
+
+static void write_notes(const struct osc_context *context, char *out)
+{
+    size_t used = strlen(out);
+    for (uint32_t i = 0; i < context->note_count && used < NOTES_BYTES - 1; i++) {
+        const struct osc_note *note = &context->notes[i];
+        char line[LIMIT_PATH_BYTES + 256];
+        char times[32] = "";
+        if (note->count > 1) {
+            snprintf(times, sizeof times, " (%u times)", note->count);
+        }
+        snprintf(line, sizeof line, "%s: line %u: %s%s\n", note->file, note->line, note->text,
+                 times);
+        if (strstr(out, line) == NULL) {
+            snprintf(out + used, NOTES_BYTES - used, "%s", line);
+            used = strlen(out);
+        }
+    }
+}
+
+/* One scenario with some parameters set. */
+static enum status import_one(const char *path, const struct osc_options *options,
+                              const struct osc_parameter *overrides, uint32_t override_count,
+                              const char *suffix, char **text, char *notes, struct error *error)
+{
+    struct arena arena;
+    struct osc_context *context = calloc(1, sizeof *context);
+    struct scenario scenario;
+    TRY(memory_check(context, error, "%s: out of memory", path));
+    arena_init(&arena, OSC_ARENA_BYTES);
+    context->arena = &arena;
+    context->error = error;
+    context->path = path;
+    context->options = options;
+    enum status status = osc_document_load(context, overrides, override_count);
+    THEN(status, alloc_board(context));
+    THEN(status, read_horizon(context));
+    THEN(status, load_network(context));
+    THEN(status, osc_entities_read(context));
+    THEN(status, osc_init_read(context));
+    THEN(status, osc_story_read(context));
+    THEN(status, make_scenario(context, suffix, &scenario));
+    THEN(status, make_document(context, &scenario, text));
+    if (status == STATUS_OK) {
+        write_notes(context, notes);
+    }
+    opendrive_destroy(context->network);
+    arena_finish(&arena);
+    free(context);
+    return status;
+}
+
+/* Which point of the grid an index is: the last axis varies fastest. */
+static enum status import_point(const struct osc_grid *grid, const struct osc_options *options,
+                                const char *stem, uint64_t index, char **text, char *notes,
+                                struct error *error)
+{
+    struct osc_parameter *overrides = calloc(OSC_PARAMETERS_MAX, sizeof *overrides);
+    char suffix[LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    uint64_t left = index;
+    TRY(memory_check(overrides, error, "%s: out of memory", grid->scenario_path));
+    for (uint32_t i = grid->axis_count; i-- > 0;) {
+        const struct osc_axis *axis = &grid->axes[i];
+        const struct osc_row *row = &axis->rows[left % axis->row_count];
+        left /= axis->row_count;
+        for (uint32_t k = 0; k < row->count && count < OSC_PARAMETERS_MAX; k++) {
+            overrides[count++] = row->items[k];
+        }
+    }
+    snprintf(suffix, sizeof suffix, "/%.30s=%llu", stem, (unsigned long long)index + 1);
+    enum status status =
+        import_one(grid->scenario_path, options, overrides, count, suffix, text, notes, error);
+    free(overrides);
+    return status == STATUS_OK
+               ? status
+               : error_prefix(error, "combination %llu of %llu", (unsigned long long)index + 1,
+                              (unsigned long long)grid->count);
+}
+
+/* The distribution of a file, if it is one; *grid->axes is NULL else. */
+static enum status read_grid(struct osc_context *context, struct osc_grid *grid)
+{
+    TRY(osc_document_load(context, NULL, 0));
+    const struct osc_element *distribution = osc_child(context->root, "ParameterValueDistribution");
+    if (osc_child(context->root, "Catalog") != NULL) {
+        return osc_fail(context, context->root,
+                        "expected a scenario or a distribution of "
+                        "parameters, found a catalog");
+    }
+    return distribution != NULL ? osc_grid_read(context, distribution, grid) : STATUS_OK;
+}
+
+enum status import_openscenario(const char *path, const struct osc_options *options, char ***texts,
+                                size_t *count, char **notes, struct error *error)
+{
+    struct arena arena;
+    struct osc_grid grid = {0};
+    struct error local = {0};
+    error = error != NULL ? error : &local;
+    struct osc_context *context = calloc(1, sizeof *context);
+    char *lines = calloc(1, NOTES_BYTES);
+    char **made = NULL;
+    uint64_t wanted = 1;
+    char stem[LIMIT_ID_BYTES];
+    arena_init(&arena, OSC_ARENA_BYTES);
+    enum status status = context == NULL || lines == NULL
+                             ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
+                             : STATUS_OK;
+    if (status == STATUS_OK) {
+        *context =
+            (struct osc_context){.arena = &arena, .error = error, .path = path, .options = options};
+        status = read_grid(context, &grid);
+    }
+    if (status == STATUS_OK) {
+        const char *slash = strrchr(path, '/');
+        make_id(slash != NULL ? slash + 1 : path, stem);
+        wanted = grid.axes != NULL ? grid.count : 1;
+        made = calloc(wanted, sizeof *made);
+        status = memory_check(made, error, "%s: out of memory", path);
+    }
+    for (uint64_t i = 0; status == STATUS_OK && i < wanted; i++) {
+        status = grid.axes != NULL ? import_point(&grid, options, stem, i, &made[i], lines, error)
+                                   : import_one(path, options, NULL, 0, "", &made[i], lines, error);
+    }
+    if (status == STATUS_OK) {
+        *texts = made;
+        *count = wanted;
+        *notes = lines;
+    } else {
+        for (uint64_t i = 0; made != NULL && i < wanted; i++) {
+            free(made[i]);
+        }
+        free(made);
+        free(lines);
+    }
+    arena_finish(&arena);
+    free(context);
+    return status;
+}

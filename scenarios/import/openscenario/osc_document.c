@@ -1,0 +1,547 @@
+/*
+ * OpenSCENARIO documents: a file and its catalogs to one tree in which every reference to a catalog
+ * is replaced by what it names and every attribute has its value.
+ *
+ * The tree is copied element by element under a stack of scopes: the file's parameters, a story's,
+ * a manoeuvre's, a catalog entry's with what the reference assigns. Invariant: depth, catalogs and
+ * elements are bounded, so references in circles end with an error.
+ */
+#include "scenarios/import/openscenario/osc_internal.h"
+
+#include "base/file.h"
+#include "scenarios/import/commonroad_xml.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct catalog {
+    const char *name;
+    const char *file;
+    const struct xml_element *element;
+};
+
+struct loader {
+    struct osc_context *context;
+    struct catalog *catalogs;
+    uint32_t catalog_count;
+    const struct xml_element *root;
+    int catalog_depth;
+    const struct osc_parameter *overrides;
+    uint32_t override_count;
+};
+
+/* ---- errors, notes, access ---- */
+
+void *osc_alloc(struct osc_context *context, size_t count, size_t size)
+{
+    void *memory = arena_alloc(context->arena, count > 0 ? count : 1, size);
+    if (memory == NULL) {
+        error_set(context->error, STATUS_LIMIT,
+                  "%s: expected at most %zu bytes in memory, found more", context->path,
+                  context->arena->limit_bytes);
+    }
+    return memory;
+}
+
+enum status osc_fail(struct osc_context *context, const struct osc_element *element,
+                     const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    enum status status = error_setv(context->error, STATUS_BAD_INPUT, format, args);
+    va_end(args);
+    error_prefix(context->error, "%s: line %u: <%s>", element->file, element->line, element->name);
+    return status;
+}
+
+enum status osc_unsupported(struct osc_context *context, const struct osc_element *element)
+{
+    return osc_fail(
+        context, element,
+        "expected one of the elements that scenarios/import/openscenario.md lists, found one "
+        "that is not supported");
+}
+
+void osc_note(struct osc_context *context, const struct osc_element *element, const char *text)
+{
+    for (uint32_t i = 0; i < context->note_count; i++) {
+        if (strcmp(context->notes[i].text, text) == 0) {
+            context->notes[i].count++;
+            return;
+        }
+    }
+    if (context->note_count < OSC_NOTES_MAX) {
+        context->notes[context->note_count++] =
+            (struct osc_note){element->file, element->line, text, 1};
+    }
+}
+
+bool osc_is(const struct osc_element *element, const char *name)
+{
+    return strcmp(element->name, name) == 0;
+}
+
+const struct osc_element *osc_child(const struct osc_element *element, const char *name)
+{
+    const struct osc_element *child = element->first;
+    while (child != NULL && !osc_is(child, name)) {
+        child = child->next;
+    }
+    return child;
+}
+
+const struct osc_element *osc_next(const struct osc_element *element)
+{
+    const struct osc_element *next = element->next;
+    while (next != NULL && !osc_is(next, element->name)) {
+        next = next->next;
+    }
+    return next;
+}
+
+const char *osc_attribute(const struct osc_element *element, const char *name)
+{
+    for (uint32_t i = 0; i < element->attribute_count; i++) {
+        if (strcmp(element->attributes[2 * i], name) == 0) {
+            return element->attributes[2 * i + 1];
+        }
+    }
+    return NULL;
+}
+
+enum status osc_required_child(struct osc_context *context, const struct osc_element *element,
+                               const char *name, const struct osc_element **out)
+{
+    *out = osc_child(element, name);
+    return *out != NULL ? STATUS_OK
+                        : osc_fail(context, element, "expected a <%s>, found none", name);
+}
+
+enum status osc_required_text(struct osc_context *context, const struct osc_element *element,
+                              const char *name, const char **out)
+{
+    *out = osc_attribute(element, name);
+    return *out != NULL ? STATUS_OK
+                        : osc_fail(context, element, "expected an attribute %s, found none", name);
+}
+
+enum status osc_number(struct osc_context *context, const struct osc_element *element,
+                       const char *name, bool required, double min, double max, double *out)
+{
+    const char *text = osc_attribute(element, name);
+    double value;
+    if (text == NULL || text[0] == '\0') {
+        return required ? osc_fail(context, element, "expected a number in %s, found none", name)
+                        : STATUS_OK;
+    }
+    if (strcasecmp(text, "INF") == 0 || strcasecmp(text, "+INF") == 0) {
+        value = INFINITY;
+    } else if (!osc_parse_number(text, &value)) {
+        return osc_fail(context, element, "expected a number in %s, found \"%.60s\"", name, text);
+    }
+    if (!(value >= min && value <= max)) {
+        return osc_fail(context, element, "expected a number from %g to %g in %s, found %g", min,
+                        max, name, value);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
+enum status osc_bool(struct osc_context *context, const struct osc_element *element,
+                     const char *name, bool fallback, bool *out)
+{
+    const char *text = osc_attribute(element, name);
+    *out = fallback;
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    bool yes = strcasecmp(text, "true") == 0 || strcmp(text, "1") == 0;
+    bool no = strcasecmp(text, "false") == 0 || strcmp(text, "0") == 0;
+    *out = yes;
+    return yes || no ? STATUS_OK
+                     : osc_fail(context, element, "expected true or false in %s, found \"%.60s\"",
+                                name, text);
+}
+
+enum status osc_choice(struct osc_context *context, const struct osc_element *element,
+                       const char *name, const char *const *names, int fallback, int *out)
+{
+    const char *text = osc_attribute(element, name);
+    if (text == NULL && fallback >= 0) {
+        *out = fallback;
+        return STATUS_OK;
+    }
+    char list[256] = "";
+    for (int i = 0; names[i] != NULL; i++) {
+        if (text != NULL && strcasecmp(text, names[i]) == 0) {
+            *out = i;
+            return STATUS_OK;
+        }
+        size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    return osc_fail(context, element, "expected one of %s in %s, found \"%.60s\"", list, name,
+                    text != NULL ? text : "");
+}
+
+/* ---- files ---- */
+
+static enum status parse_file(struct osc_context *context, const char *path,
+                              struct xml_document *document)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    TRY(file_read(path, LIMIT_XML_BYTES, &text, &bytes, context->error));
+    enum status status =
+        xml_parse(path, text, bytes, NULL, 0, context->arena, document, context->error);
+    free(text);
+    return status;
+}
+
+/* `relative` beside the file that names it. */
+static void join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES])
+{
+    const char *slash = strrchr(file, '/');
+    int directory = slash != NULL && relative[0] != '/' ? (int)(slash - file) + 1 : 0;
+    snprintf(out, LIMIT_PATH_BYTES, "%.*s%s", directory, file, relative);
+}
+
+static const struct xml_element *child_named(const struct xml_element *element, const char *name)
+{
+    const struct xml_element *child = element->first;
+    while (child != NULL && strcmp(child->name, name) != 0) {
+        child = child->next;
+    }
+    return child;
+}
+
+static enum status add_catalog(struct loader *loader, const char *path)
+{
+    struct osc_context *context = loader->context;
+    struct xml_document document = {0};
+    TRY(parse_file(context, path, &document));
+    const struct xml_element *catalog = child_named(document.root, "Catalog");
+    const char *name = catalog != NULL ? xml_attribute(catalog, "name") : NULL;
+    if (name == NULL || loader->catalog_count == OSC_CATALOGS_MAX) {
+        return STATUS_OK; /* something else that lies there */
+    }
+    char *file = arena_copy_text(context->arena, path, strlen(path));
+    if (file == NULL) {
+        return STATUS_LIMIT;
+    }
+    loader->catalogs[loader->catalog_count++] = (struct catalog){name, file, catalog};
+    return STATUS_OK;
+}
+
+static int compare_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Every .xosc file of a directory, by name: of two catalogs of one name the first counts. */
+static enum status add_directory(struct loader *loader, const char *path)
+{
+    DIR *directory = opendir(path);
+    char *files[OSC_CATALOGS_MAX];
+    size_t count = 0;
+    if (directory == NULL) {
+        return STATUS_OK; /* named but not there: what refers to it will say so */
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(directory)) != NULL && count < OSC_CATALOGS_MAX) {
+        size_t bytes = strlen(entry->d_name);
+        if (bytes > 5 && strcmp(entry->d_name + bytes - 5, ".xosc") == 0) {
+            char full[LIMIT_PATH_BYTES];
+            int length = snprintf(full, sizeof full, "%s/%s", path, entry->d_name);
+            files[count] = length < LIMIT_PATH_BYTES
+                               ? arena_copy_text(loader->context->arena, full, strlen(full))
+                               : NULL;
+            count += files[count] != NULL;
+        }
+    }
+    closedir(directory);
+    qsort(files, count, sizeof *files, compare_text);
+    enum status status = STATUS_OK;
+    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = add_catalog(loader, files[i]);
+    }
+    return status;
+}
+
+/* ---- scopes ---- */
+
+static enum status evaluate(struct loader *loader, const struct osc_scope *scope, const char *file,
+                            const struct xml_element *element, const char *name, const char *text,
+                            const char **out)
+{
+    struct osc_context *context = loader->context;
+    char value[OSC_VALUE_BYTES];
+    char message[256];
+    bool known = text[0] != '$' || osc_evaluate(scope, text, value, message, sizeof message);
+    if (text[0] != '$' || (!known && strcmp(name, "name") == 0)) {
+        *out = text; /* names may hold anything */
+        return STATUS_OK;
+    }
+    if (!known) {
+        return error_set(context->error, STATUS_BAD_INPUT, "%s: line %u: <%s> %s=\"%.80s\": %s",
+                         file, element->line, element->name, name, text, message);
+    }
+    *out = arena_copy_text(context->arena, value, strlen(value));
+    return *out != NULL ? STATUS_OK
+                        : error_set(context->error, STATUS_LIMIT,
+                                    "%s: expected less text in parameters, found more", file);
+}
+
+static const char *assigned(const struct osc_parameter *items, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(items[i].name, name) == 0) {
+            return items[i].value;
+        }
+    }
+    return NULL;
+}
+
+/* The parameters that an element declares, in order: later ones may use earlier ones. What is
+ * assigned from outside takes the place of the default. */
+static enum status declare(struct loader *loader, const char *file,
+                           const struct xml_element *declarations,
+                           const struct osc_parameter *given, uint32_t given_count,
+                           struct osc_scope *scope)
+{
+    if (declarations == NULL) {
+        return STATUS_OK;
+    }
+    scope->items = osc_alloc(loader->context, OSC_PARAMETERS_MAX, sizeof *scope->items);
+    if (scope->items == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (const struct xml_element *at = declarations->first; at != NULL; at = at->next) {
+        const char *name = xml_attribute(at, "name");
+        const char *text = xml_attribute(at, "value");
+        if (strcmp(at->name, "ParameterDeclaration") != 0 || name == NULL) {
+            continue;
+        }
+        if (scope->count == OSC_PARAMETERS_MAX) {
+            return error_set(loader->context->error, STATUS_LIMIT,
+                             "%s: line %u: expected at most %d parameters, found more", file,
+                             at->line, OSC_PARAMETERS_MAX);
+        }
+        const char *value = assigned(given, given_count, name);
+        name += name[0] == '$'; /* as written in 1.0 */
+        if (value == NULL) {
+            TRY(evaluate(loader, scope, file, at, "value", text != NULL ? text : "", &value));
+        }
+        scope->items[scope->count++] = (struct osc_parameter){name, value};
+    }
+    return STATUS_OK;
+}
+
+static enum status assignments(struct loader *loader, const struct osc_scope *scope,
+                               const char *file, const struct xml_element *reference,
+                               struct osc_scope *out)
+{
+    const struct xml_element *list = child_named(reference, "ParameterAssignments");
+    *out = (struct osc_scope){0};
+    if (list == NULL) {
+        return STATUS_OK;
+    }
+    out->items = osc_alloc(loader->context, OSC_PARAMETERS_MAX, sizeof *out->items);
+    if (out->items == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (const struct xml_element *at = list->first; at != NULL; at = at->next) {
+        const char *name = xml_attribute(at, "parameterRef");
+        const char *text = xml_attribute(at, "value");
+        if (name == NULL || text == NULL || out->count == OSC_PARAMETERS_MAX) {
+            continue;
+        }
+        const char *value;
+        name += name[0] == '$';
+        TRY(evaluate(loader, scope, file, at, "value", text, &value));
+        out->items[out->count++] = (struct osc_parameter){name, value};
+    }
+    return STATUS_OK;
+}
+
+/* ---- the tree ---- */
+
+static enum status copy_element(struct loader *loader, const struct osc_scope *scope,
+                                const char *file, const struct xml_element *from,
+                                struct osc_element *parent, struct osc_element **out);
+
+static enum status copy_reference(struct loader *loader, const struct osc_scope *scope,
+                                  const char *file, const struct xml_element *reference,
+                                  struct osc_element *parent, struct osc_element **out)
+{
+    struct osc_context *context = loader->context;
+    const char *names[2] = {xml_attribute(reference, "catalogName"),
+                            xml_attribute(reference, "entryName")};
+    if (names[0] == NULL || names[1] == NULL) {
+        return error_set(context->error, STATUS_BAD_INPUT,
+                         "%s: line %u: <CatalogReference>: expected catalogName and entryName, "
+                         "found none",
+                         file, reference->line);
+    }
+    for (int i = 0; i < 2; i++) {
+        TRY(evaluate(loader, scope, file, reference, i == 0 ? "catalogName" : "entryName", names[i],
+                     &names[i]));
+    }
+    if (loader->catalog_depth == OSC_CATALOG_DEPTH_MAX) {
+        return error_set(context->error, STATUS_LIMIT,
+                         "%s: line %u: <CatalogReference>: expected catalogs that refer to others "
+                         "at most %d deep, found more",
+                         file, reference->line, OSC_CATALOG_DEPTH_MAX);
+    }
+    bool found = false;
+    for (uint32_t i = 0; i < loader->catalog_count; i++) {
+        const struct catalog *catalog = &loader->catalogs[i];
+        if (strcmp(catalog->name, names[0]) != 0) {
+            continue;
+        }
+        found = true;
+        const struct xml_element *entry = catalog->element->first;
+        for (; entry != NULL; entry = entry->next) {
+            const char *name = xml_attribute(entry, "name");
+            if (name == NULL || strcmp(name, names[1]) != 0) {
+                continue;
+            }
+            struct osc_scope given;
+            struct osc_scope inner = {.outer = &context->globals};
+            TRY(assignments(loader, scope, file, reference, &given));
+            TRY(declare(loader, catalog->file, child_named(entry, "ParameterDeclarations"),
+                        given.items, given.count, &inner));
+            loader->catalog_depth++;
+            enum status status = copy_element(loader, &inner, catalog->file, entry, parent, out);
+            loader->catalog_depth--;
+            return status;
+        }
+    }
+    return error_set(context->error, STATUS_BAD_INPUT,
+                     "%s: line %u: <CatalogReference>: expected %s, found no %s \"%.60s\"", file,
+                     reference->line,
+                     found ? "an entry of the catalog"
+                           : "a catalog that "
+                             "<CatalogLocations> leads to",
+                     found ? "entry" : "catalog", found ? names[1] : names[0]);
+}
+
+static enum status copy_attributes(struct loader *loader, const struct osc_scope *scope,
+                                   const char *file, const struct xml_element *from,
+                                   struct osc_element *to)
+{
+    to->attributes =
+        osc_alloc(loader->context, 2 * (size_t)from->attribute_count, sizeof *to->attributes);
+    if (to->attributes == NULL) {
+        return STATUS_LIMIT;
+    }
+    to->attribute_count = from->attribute_count;
+    for (uint32_t i = 0; i < from->attribute_count; i++) {
+        const char *name = from->attributes[2 * i];
+        to->attributes[2 * i] = name;
+        TRY(evaluate(loader, scope, file, from, name, from->attributes[2 * i + 1],
+                     &to->attributes[2 * i + 1]));
+    }
+    return STATUS_OK;
+}
+
+static enum status copy_element(struct loader *loader, const struct osc_scope *scope,
+                                const char *file, const struct xml_element *from,
+                                struct osc_element *parent, struct osc_element **out)
+{
+    struct osc_context *context = loader->context;
+    if (strcmp(from->name, "CatalogReference") == 0) {
+        return copy_reference(loader, scope, file, from, parent, out);
+    }
+    if (++context->element_count > OSC_ELEMENTS_MAX) {
+        return error_set(context->error, STATUS_LIMIT,
+                         "%s: expected at most %d elements, found more", file, OSC_ELEMENTS_MAX);
+    }
+    struct osc_element *element = osc_alloc(context, 1, sizeof *element);
+    if (element == NULL) {
+        return STATUS_LIMIT;
+    }
+    *element = (struct osc_element){
+        .name = from->name, .file = file, .line = from->line, .parent = parent};
+    struct osc_scope inner = {.outer = scope};
+    bool declares = strcmp(from->name, "Story") == 0 || strcmp(from->name, "Maneuver") == 0;
+    if (declares && loader->catalog_depth == 0) {
+        TRY(declare(loader, file, child_named(from, "ParameterDeclarations"), NULL, 0, &inner));
+    }
+    TRY(copy_attributes(loader, &inner, file, from, element));
+    for (const struct xml_element *at = from->first; at != NULL; at = at->next) {
+        struct osc_element *child;
+        if (strcmp(at->name, "ParameterDeclarations") == 0 ||
+            strcmp(at->name, "ParameterAssignments") == 0) {
+            continue;
+        }
+        TRY(copy_element(loader, &inner, file, at, element, &child));
+        if (element->last == NULL) {
+            element->first = child;
+        } else {
+            element->last->next = child;
+        }
+        element->last = child;
+    }
+    *out = element;
+    return STATUS_OK;
+}
+
+static enum status read_catalogs(struct loader *loader)
+{
+    const struct xml_element *locations = child_named(loader->root, "CatalogLocations");
+    const struct xml_element *at = locations != NULL ? locations->first : NULL;
+    for (; at != NULL; at = at->next) {
+        const struct xml_element *directory = child_named(at, "Directory");
+        const char *text = directory != NULL ? xml_attribute(directory, "path") : NULL;
+        if (text == NULL) {
+            continue;
+        }
+        const char *relative;
+        char path[LIMIT_PATH_BYTES];
+        TRY(evaluate(loader, &loader->context->globals, loader->context->path, directory, "path",
+                     text, &relative));
+        join_path(loader->context->path, relative, path);
+        TRY(add_directory(loader, path));
+    }
+    return STATUS_OK;
+}
+
+enum status osc_document_load(struct osc_context *context, const struct osc_parameter *overrides,
+                              uint32_t override_count)
+{
+    struct xml_document document = {0};
+    struct loader loader = {
+        .context = context, .overrides = overrides, .override_count = override_count};
+    struct osc_element *root;
+    TRY(parse_file(context, context->path, &document));
+    if (strcmp(document.root->name, "OpenSCENARIO") != 0) {
+        return error_set(context->error, STATUS_BAD_INPUT,
+                         "%s: line %u: expected <OpenSCENARIO>, found <%.40s>", context->path,
+                         document.root->line, document.root->name);
+    }
+    loader.root = document.root;
+    loader.catalogs = osc_alloc(context, OSC_CATALOGS_MAX, sizeof *loader.catalogs);
+    if (loader.catalogs == NULL) {
+        return STATUS_LIMIT;
+    }
+    context->globals = (struct osc_scope){0};
+    TRY(declare(&loader, context->path, child_named(document.root, "ParameterDeclarations"),
+                overrides, override_count, &context->globals));
+    for (uint32_t i = 0; i < override_count; i++) {
+        if (assigned(context->globals.items, context->globals.count, overrides[i].name) == NULL) {
+            return error_set(context->error, STATUS_BAD_INPUT,
+                             "%s: expected a parameter \"%.60s\", which the distribution varies, "
+                             "found none",
+                             context->path, overrides[i].name);
+        }
+    }
+    TRY(read_catalogs(&loader));
+    TRY(copy_element(&loader, &context->globals, context->path, document.root, NULL, &root));
+    context->root = root;
+    return STATUS_OK;
+}

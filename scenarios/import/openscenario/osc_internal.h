@@ -1,0 +1,258 @@
+/*
+ * OpenSCENARIO import, private to its room.
+ *
+ *   osc_document   files to one tree: catalogs in place, parameters and expressions evaluated
+ *   osc_place      positions on the road network; paths that actors follow
+ *   osc_entity     who there is, and where Init puts it
+ *   osc_story, osc_condition, osc_action   the storyboard to a `struct storyboard`
+ *
+ * Invariant: everything lives in the context's arena; what is not understood is an error with file,
+ * line and element, or a note where it cannot matter.
+ */
+#ifndef SWERVE_SCENARIOS_IMPORT_OPENSCENARIO_OSC_INTERNAL_H
+#define SWERVE_SCENARIOS_IMPORT_OPENSCENARIO_OSC_INTERNAL_H
+
+#include "base/arena.h"
+#include "base/geom.h"
+#include "base/status.h"
+#include "scenarios/import/opendrive/opendrive.h"
+#include "scenarios/import/openscenario/openscenario.h"
+#include "schemas/scenario.h"
+#include "schemas/storyboard/storyboard.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    OSC_ARENA_BYTES = 512 << 20,
+    OSC_ELEMENTS_MAX = 1 << 20,
+    OSC_CATALOG_DEPTH_MAX = 8,
+    OSC_CATALOGS_MAX = 256,
+    OSC_PARAMETERS_MAX = 512,
+    OSC_VALUE_BYTES = 1024,
+    OSC_ENTITIES_MAX = LIMIT_STORY_ACTORS,
+    OSC_NAME_BYTES = 128,
+    OSC_CHAIN_MAX = 512, /* lanes of one path */
+    OSC_NOTES_MAX = 64
+};
+
+/* ---- osc_document.c ---- */
+
+struct osc_element {
+    const char *name;
+    const char *file;
+    uint32_t line;
+    uint32_t attribute_count;
+    const char **attributes; /* name, value; evaluated */
+    struct osc_element *parent;
+    struct osc_element *first;
+    struct osc_element *last;
+    struct osc_element *next;
+};
+
+struct osc_parameter {
+    const char *name;
+    const char *value;
+};
+
+/* Names and values, with those around them. */
+struct osc_scope {
+    const struct osc_scope *outer;
+    uint32_t count;
+    struct osc_parameter *items;
+};
+
+struct osc_path {
+    uint32_t index;      /* in the storyboard */
+    uint32_t lane_count; /* lanes it runs along, 0: off the lanes */
+    uint32_t *lanes;
+    double *lane_s_m; /* of the path, where each begins */
+    bool *with_s;     /* whether it runs towards larger s of the road there */
+    double start_s_m; /* of the path, where the actor begins */
+};
+
+struct osc_entity {
+    const char *name;
+    const struct osc_element *element;
+    bool is_ego;
+    bool placed;
+    bool on_path; /* follows a path that is not a lane's from the start */
+    enum agent_kind kind;
+    double length_m, width_m, height_m;
+    double centre_x_m;
+    double wheelbase_m;
+    double accel_max_mps2, decel_max_mps2, speed_max_mps;
+    struct pose pose; /* of the reference point */
+    struct opendrive_place place;
+    bool on_road;
+    double speed_mps;
+    struct osc_path path;
+    uint32_t actor;
+    uint32_t waypoint_count; /* of its route */
+    uint32_t *route_roads;
+    uint32_t route_road_count;
+};
+
+struct osc_note {
+    const char *file;
+    uint32_t line;
+    const char *text;
+    uint32_t count;
+};
+
+struct osc_context {
+    struct arena *arena;
+    struct error *error;
+    const char *path; /* of the scenario file */
+    const struct osc_options *options;
+    const struct osc_element *root;
+    struct osc_scope globals;
+    struct opendrive_network *network; /* NULL: none */
+    uint32_t entity_count;
+    struct osc_entity *entities;
+    struct osc_entity *ego;
+    double horizon_s;
+    struct storyboard board;
+    uint32_t note_count;
+    struct osc_note notes[OSC_NOTES_MAX];
+    uint32_t element_count;
+    bool variables_change;
+    struct osc_nodes *nodes; /* of the storyboard, osc_story.c */
+};
+
+/* "FILE: line N: <Element>: ..." */
+enum status osc_fail(struct osc_context *context, const struct osc_element *element,
+                     const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* STATUS_BAD_INPUT for what is legal but not supported. */
+enum status osc_unsupported(struct osc_context *context, const struct osc_element *element);
+void osc_note(struct osc_context *context, const struct osc_element *element, const char *text);
+void *osc_alloc(struct osc_context *context, size_t count, size_t size);
+
+/* The whole document with `overrides` for its parameters. */
+enum status osc_document_load(struct osc_context *context, const struct osc_parameter *overrides,
+                              uint32_t override_count);
+
+const struct osc_element *osc_child(const struct osc_element *element, const char *name);
+/* The first child of any name, NULL: none. */
+const struct osc_element *osc_next(const struct osc_element *element); /* same name */
+const char *osc_attribute(const struct osc_element *element, const char *name);
+bool osc_is(const struct osc_element *element, const char *name);
+
+enum status osc_required_child(struct osc_context *context, const struct osc_element *element,
+                               const char *name, const struct osc_element **out);
+enum status osc_required_text(struct osc_context *context, const struct osc_element *element,
+                              const char *name, const char **out);
+enum status osc_number(struct osc_context *context, const struct osc_element *element,
+                       const char *name, bool required, double min, double max, double *out);
+enum status osc_bool(struct osc_context *context, const struct osc_element *element,
+                     const char *name, bool fallback, bool *out);
+/* Index of the attribute's value among `names` (NULL at the end). */
+enum status osc_choice(struct osc_context *context, const struct osc_element *element,
+                       const char *name, const char *const *names, int fallback, int *out);
+
+/* ---- osc_expression.c ---- */
+
+/* Value of a text with $names and ${expressions}; false: `message` says why not. */
+bool osc_evaluate(const struct osc_scope *scope, const char *text, char out[OSC_VALUE_BYTES],
+                  char *message, size_t message_bytes);
+bool osc_parse_number(const char *text, double *out);
+
+/* ---- osc_place.c ---- */
+
+struct osc_position {
+    struct pose pose;
+    bool on_road;
+    struct opendrive_place place;
+    bool has_heading;        /* the file says one */
+    bool relative_to_moving; /* to an entity that moves: right at the start alone */
+};
+
+/* The child of a <Position> or the like. */
+enum status osc_position_read(struct osc_context *context, const struct osc_element *position,
+                              struct osc_position *out);
+/* A path from a place along its lane, `with_s` telling which way; adds it to the storyboard. */
+enum status osc_path_along(struct osc_context *context, const struct osc_entity *entity,
+                           uint32_t lane, double s_m, bool with_s, struct osc_path *out);
+/* Straight through a pose. */
+enum status osc_path_straight(struct osc_context *context, struct pose pose, struct osc_path *out);
+/* From points with s, x, y, heading (and times). */
+enum status osc_path_add(struct osc_context *context, const struct osc_element *element,
+                         const struct story_point *points, uint32_t count, bool timed,
+                         uint32_t *index);
+/* Lane-following path for a pose, straight where there is no lane. */
+enum status osc_path_from(struct osc_context *context, const struct osc_entity *entity,
+                          struct pose pose, struct osc_path *out);
+struct pose osc_path_pose(const struct storyboard *board, uint32_t path, double s_m);
+void osc_path_project(const struct storyboard *board, uint32_t path, struct vec2 point, double *s_m,
+                      double *offset_m);
+/* Whether a heading runs towards larger s at a place. */
+bool osc_runs_with_s(const struct osc_context *context, const struct opendrive_place *place,
+                     double heading_rad);
+/* The lane of an entity's path nearest to its start that `lane_id` (or `steps` lanes to its left)
+ * names, and a path along it. */
+enum status osc_path_beside(struct osc_context *context, const struct osc_element *element,
+                            const struct osc_entity *entity, const struct osc_path *from,
+                            bool relative, int32_t lane, struct osc_path *out);
+/* <Trajectory> to a path of the storyboard. */
+enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
+                                bool timed, uint32_t *index);
+
+/* ---- osc_entity.c ---- */
+
+enum status osc_entities_read(struct osc_context *context);
+struct osc_entity *osc_entity_find(struct osc_context *context, const char *name);
+enum status osc_entity_named(struct osc_context *context, const struct osc_element *element,
+                             const char *attribute, struct osc_entity **out);
+enum status osc_init_read(struct osc_context *context);
+enum status osc_route_read(struct osc_context *context, struct osc_entity *entity,
+                           const struct osc_element *route);
+
+/* ---- osc_condition.c ---- */
+
+enum status osc_trigger_read(struct osc_context *context, const struct osc_element *trigger,
+                             struct story_trigger *out);
+
+/* ---- osc_action.c ---- */
+
+/* <PrivateAction> of one entity: appends to the storyboard, *count of them from *first on. Those of
+ * ego wait as long as it would take. */
+enum status osc_private_action(struct osc_context *context, const struct osc_element *action,
+                               struct osc_entity *entity);
+enum status osc_global_action(struct osc_context *context, const struct osc_element *action);
+enum status osc_user_action(struct osc_context *context, const struct osc_element *action);
+
+/* ---- osc_story.c ---- */
+
+enum status osc_story_read(struct osc_context *context);
+/* State of an element of the storyboard as conditions on events; appended to a group. */
+enum status osc_state_condition(struct osc_context *context, const struct osc_element *element,
+                                struct story_condition base, struct story_group *group);
+
+enum status osc_add_condition(struct osc_context *context, const struct osc_element *element,
+                              const struct story_condition *condition, uint32_t *index);
+enum status osc_add_action(struct osc_context *context, const struct osc_element *element,
+                           const struct story_action *action);
+
+/* ---- osc_distribution.c ---- */
+
+struct osc_grid {
+    char scenario_path[LIMIT_PATH_BYTES];
+    uint32_t axis_count; /* each with rows of assignments */
+    struct osc_axis *axes;
+    uint64_t count; /* of points */
+};
+
+struct osc_axis {
+    uint32_t row_count;
+    struct osc_row {
+        uint32_t count;
+        struct osc_parameter *items;
+    } * rows;
+};
+
+/* <ParameterValueDistribution> of a document root. */
+enum status osc_grid_read(struct osc_context *context, const struct osc_element *distribution,
+                          struct osc_grid *out);
+
+#endif

@@ -1,0 +1,577 @@
+/*
+ * Paths that actors follow: along lanes, straight ahead, and trajectories of the file.
+ *
+ * A path along lanes begins a little behind the actor, so that what follows it can be measured, and
+ * goes on as far as anybody gets within the horizon. Where lanes part, the actor's route decides,
+ * else the way straightest ahead. Points closer than needed are dropped: places stay within 1 mm.
+ */
+#include "scenarios/import/openscenario/osc_internal.h"
+
+#include "base/dmath.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <string.h>
+
+#define BEHIND_M 250.0
+#define FASTEST_MPS 40.0
+#define AHEAD_MIN_M 100.0
+#define AHEAD_MAX_M 4000.0
+#define STEP_MAX_M 2.0
+#define STEP_MIN_M 0.2
+#define SAGITTA_M 0.001
+#define KEPT_M 0.001
+#define KEPT_RAD 2e-4
+#define CORNER_M 0.5 /* within which a polyline's heading turns at a vertex */
+#define NEXT_M 1e-3
+
+enum { RAW_MAX = 40000, MERGED_MAX = 256 };
+
+struct piece {
+    uint32_t lane;
+    double from_m;
+    double to_m; /* s of the road; from > to: towards smaller s */
+    bool with_s;
+};
+
+struct chain {
+    uint32_t count;
+    struct piece pieces[OSC_CHAIN_MAX];
+};
+
+struct raw {
+    uint32_t count;
+    struct story_point *points;
+};
+
+/* ---- points ---- */
+
+static bool merges(const struct story_point *points, uint32_t from, uint32_t to)
+{
+    const struct story_point *a = &points[from];
+    const struct story_point *b = &points[to];
+    for (uint32_t i = from + 1; i < to; i++) {
+        double u = (points[i].s_m - a->s_m) / (b->s_m - a->s_m);
+        double dx = points[i].x_m - (a->x_m + u * (b->x_m - a->x_m));
+        double dy = points[i].y_m - (a->y_m + u * (b->y_m - a->y_m));
+        double turn =
+            points[i].heading_rad - (a->heading_rad + u * (b->heading_rad - a->heading_rad));
+        if (dx * dx + dy * dy > KEPT_M * KEPT_M || fabs(turn) > KEPT_RAD) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t thin(struct story_point *points, uint32_t count)
+{
+    uint32_t kept = 1;
+    uint32_t from = 0;
+    while (from + 1 < count) {
+        uint32_t to = from + 1;
+        uint32_t reach = 1;
+        while (reach <= MERGED_MAX && from + reach < count && merges(points, from, from + reach)) {
+            to = from + reach;
+            reach *= 2;
+        }
+        for (uint32_t i = to + 1; i < count && i < from + reach && merges(points, from, i); i++) {
+            to = i;
+        }
+        points[kept++] = points[to];
+        from = to;
+    }
+    return kept;
+}
+
+enum status osc_path_add(struct osc_context *context, const struct osc_element *element,
+                         const struct story_point *points, uint32_t count, bool timed,
+                         uint32_t *index)
+{
+    struct storyboard *board = &context->board;
+    size_t bytes = count * sizeof *points;
+    for (uint32_t i = 0; i < board->path_count; i++) {
+        const struct story_path *path = &board->paths[i];
+        if (path->point_count == count && path->timed == timed && path->next < 0 &&
+            memcmp(path->points, points, bytes) == 0) {
+            *index = i;
+            return STATUS_OK;
+        }
+    }
+    if (board->path_count == LIMIT_STORY_PATHS || count > LIMIT_STORY_PATH_POINTS) {
+        return osc_fail(context, element, "expected at most %d paths of %d points, found more",
+                        LIMIT_STORY_PATHS, LIMIT_STORY_PATH_POINTS);
+    }
+    struct story_point *copy = osc_alloc(context, count, sizeof *copy);
+    if (copy == NULL) {
+        return STATUS_LIMIT;
+    }
+    memcpy(copy, points, bytes);
+    *index = board->path_count;
+    board->paths[board->path_count++] =
+        (struct story_path){.point_count = count, .points = copy, .timed = timed, .next = -1};
+    return STATUS_OK;
+}
+
+struct pose osc_path_pose(const struct storyboard *board, uint32_t index, double s_m)
+{
+    const struct story_path *path = &board->paths[index];
+    uint32_t k = 0;
+    while (k + 2 < path->point_count && path->points[k + 1].s_m <= s_m) {
+        k++;
+    }
+    const struct story_point *a = &path->points[k];
+    const struct story_point *b = a + 1;
+    double u = b->s_m > a->s_m ? (s_m - a->s_m) / (b->s_m - a->s_m) : 0.0;
+    double h = dmath_clamp(u, 0.0, 1.0);
+    return (struct pose){a->x_m + u * (b->x_m - a->x_m), a->y_m + u * (b->y_m - a->y_m),
+                         a->heading_rad + h * (b->heading_rad - a->heading_rad)};
+}
+
+void osc_path_project(const struct storyboard *board, uint32_t index, struct vec2 point,
+                      double *s_m, double *offset_m)
+{
+    const struct story_path *path = &board->paths[index];
+    double nearest = INFINITY;
+    *s_m = path->points[0].s_m;
+    *offset_m = 0.0;
+    for (uint32_t k = 0; k + 1 < path->point_count; k++) {
+        const struct story_point *a = &path->points[k];
+        const struct story_point *b = a + 1;
+        double dx = b->x_m - a->x_m;
+        double dy = b->y_m - a->y_m;
+        double length2 = dx * dx + dy * dy;
+        if (length2 <= 0.0) {
+            continue;
+        }
+        double px = point.x_m - a->x_m;
+        double py = point.y_m - a->y_m;
+        double u = dmath_clamp((px * dx + py * dy) / length2, 0.0, 1.0);
+        double ex = px - u * dx;
+        double ey = py - u * dy;
+        if (ex * ex + ey * ey < nearest) {
+            nearest = ex * ex + ey * ey;
+            *s_m = a->s_m + u * (b->s_m - a->s_m);
+            *offset_m = (dx * py - dy * px < 0.0 ? -1.0 : 1.0) * sqrt(nearest);
+        }
+    }
+}
+
+/* ---- along lanes ---- */
+
+static bool on_route(const struct osc_entity *entity, uint32_t road)
+{
+    for (uint32_t i = 0; i < entity->route_road_count; i++) {
+        if (entity->route_roads[i] == road) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The lane that goes on from the end of one, in the actor's direction. */
+static uint32_t lane_after(const struct osc_context *context, const struct osc_entity *entity,
+                           uint32_t lane, bool with_s, bool ahead, bool *next_with_s)
+{
+    const struct opendrive_network *network = context->network;
+    const struct opendrive_lane *record = &network->lanes[lane];
+    const struct opendrive_section *section = &network->sections[record->section];
+    bool with_traffic = with_s != record->against;
+    bool along_travel = with_traffic == ahead;
+    uint32_t next = lane;
+    double s_m = with_s == ahead ? section->end_m : section->s_m;
+    uint32_t count = along_travel ? record->next_count : record->previous_count;
+    const uint32_t *list = along_travel ? record->next : record->previous;
+    if (opendrive_walk(network, &next, &s_m, along_travel ? NEXT_M : -NEXT_M, OPENDRIVE_STRAIGHT) !=
+            0.0 ||
+        next == lane) {
+        return OPENDRIVE_NONE;
+    }
+    for (uint32_t i = 0; ahead && count > 1 && i < count; i++) {
+        if (on_route(entity, network->lanes[list[i]].road)) {
+            next = list[i];
+            break;
+        }
+    }
+    *next_with_s = with_traffic != network->lanes[next].against;
+    return next;
+}
+
+static double far_end(const struct osc_context *context, uint32_t lane, bool with_s)
+{
+    const struct opendrive_section *section =
+        &context->network->sections[context->network->lanes[lane].section];
+    return with_s ? section->end_m : section->s_m;
+}
+
+/* Pieces from BEHIND_M before the place to as far ahead as anybody gets; *first is the place's. */
+static void make_chain(const struct osc_context *context, const struct osc_entity *entity,
+                       uint32_t lane, double s_m, bool with_s, struct chain *chain, uint32_t *first)
+{
+    struct piece behind[OSC_CHAIN_MAX / 4];
+    uint32_t behind_count = 0;
+    double left_m = BEHIND_M;
+    uint32_t at = lane;
+    bool way = with_s;
+    double from_m = s_m;
+    while (at != OPENDRIVE_NONE && left_m > 0 && behind_count < OSC_CHAIN_MAX / 4) {
+        double near_m = far_end(context, at, !way);
+        double length_m = fabs(from_m - near_m);
+        double cut_m = length_m > left_m ? from_m + (way ? -left_m : left_m) : near_m;
+        behind[behind_count++] = (struct piece){at, cut_m, from_m, way};
+        left_m -= length_m;
+        bool next_way = way;
+        at = left_m > 0 ? lane_after(context, entity, at, way, false, &next_way) : OPENDRIVE_NONE;
+        way = next_way;
+        from_m = at != OPENDRIVE_NONE ? far_end(context, at, way) : 0;
+    }
+    chain->count = 0;
+    while (behind_count > 0) {
+        chain->pieces[chain->count++] = behind[--behind_count];
+    }
+    *first = chain->count - 1;
+    left_m = dmath_clamp(context->horizon_s * FASTEST_MPS, AHEAD_MIN_M, AHEAD_MAX_M);
+    chain->pieces[*first].to_m = far_end(context, lane, with_s);
+    left_m -= fabs(chain->pieces[*first].to_m - s_m);
+    at = lane;
+    way = with_s;
+    while (left_m > 0 && chain->count < OSC_CHAIN_MAX) {
+        bool next_way = way;
+        at = lane_after(context, entity, at, way, true, &next_way);
+        if (at == OPENDRIVE_NONE) {
+            break;
+        }
+        way = next_way;
+        struct piece piece = {at, far_end(context, at, !way), far_end(context, at, way), way};
+        double length_m = fabs(piece.to_m - piece.from_m);
+        if (length_m > left_m) {
+            piece.to_m = piece.from_m + (way ? left_m : -left_m);
+        }
+        chain->pieces[chain->count++] = piece;
+        left_m -= length_m;
+    }
+}
+
+static void add_raw(struct raw *raw, struct pose pose)
+{
+    if (raw->count > 0) {
+        const struct story_point *last = &raw->points[raw->count - 1];
+        double dx = pose.x_m - last->x_m;
+        double dy = pose.y_m - last->y_m;
+        double way_m = sqrt(dx * dx + dy * dy);
+        if (way_m < 1e-6 || raw->count == RAW_MAX) {
+            return;
+        }
+        raw->points[raw->count] = (struct story_point){
+            last->s_m + way_m, pose.x_m, pose.y_m,
+            last->heading_rad + dmath_wrap_angle(pose.heading_rad - last->heading_rad), 0};
+    } else {
+        raw->points[0] = (struct story_point){0, pose.x_m, pose.y_m, pose.heading_rad, 0};
+    }
+    raw->count++;
+}
+
+static void sample_piece(const struct osc_context *context, const struct piece *piece,
+                         struct raw *raw)
+{
+    double sign = piece->with_s ? 1.0 : -1.0;
+    double length_m = fabs(piece->to_m - piece->from_m);
+    uint32_t road = context->network->lanes[piece->lane].road;
+    double at_m = 0;
+    for (;;) {
+        double s_m = piece->from_m + sign * at_m;
+        struct pose pose = opendrive_lane_pose(context->network, piece->lane, s_m, 0);
+        pose.heading_rad += piece->with_s ? 0 : PI_RAD;
+        add_raw(raw, pose);
+        if (at_m >= length_m) {
+            return;
+        }
+        double curvature = fabs(opendrive_curvature(context->network, road, s_m));
+        double step_m = sqrt(8 * SAGITTA_M / dmath_max(curvature, 1e-6));
+        at_m = dmath_min(at_m + dmath_clamp(step_m, STEP_MIN_M, STEP_MAX_M), length_m);
+    }
+}
+
+enum status osc_path_along(struct osc_context *context, const struct osc_entity *entity,
+                           uint32_t lane, double s_m, bool with_s, struct osc_path *out)
+{
+    struct chain *chain = osc_alloc(context, 1, sizeof *chain);
+    struct raw raw = {0, osc_alloc(context, RAW_MAX, sizeof *raw.points)};
+    uint32_t first;
+    *out = (struct osc_path){0};
+    if (chain == NULL || raw.points == NULL) {
+        return STATUS_LIMIT;
+    }
+    make_chain(context, entity, lane, s_m, with_s, chain, &first);
+    out->lanes = osc_alloc(context, chain->count, sizeof *out->lanes);
+    out->lane_s_m = osc_alloc(context, chain->count, sizeof *out->lane_s_m);
+    out->with_s = osc_alloc(context, chain->count, sizeof *out->with_s);
+    if (out->lanes == NULL || out->lane_s_m == NULL || out->with_s == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < chain->count; i++) {
+        const struct piece *piece = &chain->pieces[i];
+        uint32_t before = raw.count;
+        sample_piece(context, piece, &raw);
+        out->lanes[i] = piece->lane;
+        out->with_s[i] = piece->with_s;
+        out->lane_s_m[i] = before > 0 ? raw.points[before - 1].s_m : 0;
+    }
+    out->lane_count = chain->count;
+    if (raw.count < 2) {
+        struct pose pose = opendrive_lane_pose(context->network, lane, s_m, 0);
+        pose.heading_rad += with_s ? 0 : PI_RAD;
+        uint32_t lanes = out->lane_count;
+        TRY(osc_path_straight(context, pose, out));
+        (void)lanes;
+        return STATUS_OK;
+    }
+    raw.count = thin(raw.points, raw.count);
+    TRY(osc_path_add(context, context->root, raw.points, raw.count, false, &out->index));
+    struct pose start = opendrive_lane_pose(context->network, lane, s_m, 0);
+    double offset_m;
+    osc_path_project(&context->board, out->index, (struct vec2){start.x_m, start.y_m},
+                     &out->start_s_m, &offset_m);
+    return STATUS_OK;
+}
+
+enum status osc_path_straight(struct osc_context *context, struct pose pose, struct osc_path *out)
+{
+    double s;
+    double c;
+    double ahead_m = dmath_clamp(context->horizon_s * FASTEST_MPS, AHEAD_MIN_M, AHEAD_MAX_M);
+    dmath_sincos(pose.heading_rad, &s, &c);
+    struct story_point points[2] = {
+        {0, pose.x_m - BEHIND_M * c, pose.y_m - BEHIND_M * s, pose.heading_rad, 0},
+        {BEHIND_M + ahead_m, pose.x_m + ahead_m * c, pose.y_m + ahead_m * s, pose.heading_rad, 0}};
+    *out = (struct osc_path){.start_s_m = BEHIND_M};
+    return osc_path_add(context, context->root, points, 2, false, &out->index);
+}
+
+enum status osc_path_from(struct osc_context *context, const struct osc_entity *entity,
+                          struct pose pose, struct osc_path *out)
+{
+    struct opendrive_place place;
+    struct vec2 point = {pose.x_m, pose.y_m};
+    if (context->network == NULL ||
+        !opendrive_locate(context->network, point, pose.heading_rad, 5.0, &place) ||
+        place.lane == OPENDRIVE_NONE) {
+        return osc_path_straight(context, pose, out);
+    }
+    bool with_s = osc_runs_with_s(context, &place, pose.heading_rad);
+    return osc_path_along(context, entity, place.lane, place.s_m, with_s, out);
+}
+
+/* ---- beside ---- */
+
+static uint32_t beside(const struct osc_context *context, uint32_t lane, bool with_s, bool relative,
+                       int32_t number)
+{
+    const struct opendrive_network *network = context->network;
+    if (!relative) {
+        const struct opendrive_lane *record = &network->lanes[lane];
+        const struct opendrive_section *section = &network->sections[record->section];
+        return opendrive_lane_find(network, record->road, 0.5 * (section->s_m + section->end_m),
+                                   number);
+    }
+    for (int32_t i = 0; i < (number < 0 ? -number : number) && lane != OPENDRIVE_NONE; i++) {
+        lane = opendrive_neighbour(network, lane, (number > 0) == with_s);
+    }
+    return lane;
+}
+
+enum status osc_path_beside(struct osc_context *context, const struct osc_element *element,
+                            const struct osc_entity *entity, const struct osc_path *from,
+                            bool relative, int32_t number, struct osc_path *out)
+{
+    for (uint32_t i = 0; i < from->lane_count; i++) {
+        bool last = i + 1 == from->lane_count;
+        bool behind = !last && from->lane_s_m[i + 1] <= from->start_s_m + 1e-6;
+        if (behind) {
+            continue;
+        }
+        uint32_t lane = beside(context, from->lanes[i], from->with_s[i], relative, number);
+        if (lane == OPENDRIVE_NONE) {
+            continue;
+        }
+        const struct opendrive_section *section =
+            &context->network->sections[context->network->lanes[lane].section];
+        double along_m = dmath_max(from->start_s_m - from->lane_s_m[i], 0);
+        double s_m = from->with_s[i] ? section->s_m + along_m : section->end_m - along_m;
+        s_m = dmath_clamp(s_m, section->s_m, section->end_m);
+        return osc_path_along(context, entity, lane, s_m, from->with_s[i], out);
+    }
+    return relative
+               ? osc_fail(context, element,
+                          "expected a lane %d to the left of that of \"%.60s\", found none", number,
+                          entity->name)
+               : osc_fail(context, element, "expected lane %d on the way of \"%.60s\", found none",
+                          number, entity->name);
+}
+
+/* ---- trajectories ---- */
+
+static enum status read_vertex(struct osc_context *context, const struct osc_element *vertex,
+                               struct raw *raw, bool timed, double *time_s)
+{
+    const struct osc_element *position;
+    struct osc_position at;
+    TRY(osc_required_child(context, vertex, "Position", &position));
+    TRY(osc_position_read(context, position, &at));
+    *time_s = 0;
+    TRY(osc_number(context, vertex, "time", timed, -1e5, 1e5, time_s));
+    if (raw->count == RAW_MAX) {
+        return osc_fail(context, vertex, "expected at most %d vertices, found more", RAW_MAX);
+    }
+    raw->points[raw->count++] = (struct story_point){
+        .x_m = at.pose.x_m, .y_m = at.pose.y_m, .heading_rad = at.pose.heading_rad, .t_s = *time_s};
+    return STATUS_OK;
+}
+
+/* Vertices to points: straight between them, the heading that of each segment, turning within
+ * CORNER_M of a vertex. */
+static enum status lay_polyline(struct osc_context *context, const struct osc_element *element,
+                                const struct raw *vertices, bool timed, uint32_t *index)
+{
+    struct story_point *points = osc_alloc(context, 3 * (size_t)vertices->count, sizeof *points);
+    uint32_t count = 0;
+    double s_m = 0;
+    double heading = vertices->points[0].heading_rad;
+    if (points == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i + 1 < vertices->count; i++) {
+        const struct story_point *a = &vertices->points[i];
+        const struct story_point *b = a + 1;
+        double dx = b->x_m - a->x_m;
+        double dy = b->y_m - a->y_m;
+        double length_m = sqrt(dx * dx + dy * dy);
+        if (timed && b->t_s <= a->t_s) {
+            return osc_fail(context, element, "expected times that grow, found %g s after %g s",
+                            b->t_s, a->t_s);
+        }
+        if (length_m > 1e-6) {
+            double along = dmath_atan2(dy, dx);
+            heading = i == 0 ? along : heading + dmath_wrap_angle(along - heading);
+        }
+        double share = length_m > 0 ? dmath_min(CORNER_M / length_m, 0.3) : 0.3;
+        double at[3] = {0, share, 1 - share};
+        for (int k = 0; k < 3; k++) {
+            points[count++] = (struct story_point){s_m + at[k] * length_m, a->x_m + at[k] * dx,
+                                                   a->y_m + at[k] * dy, heading,
+                                                   a->t_s + at[k] * (b->t_s - a->t_s)};
+        }
+        s_m += length_m;
+    }
+    const struct story_point *last = &vertices->points[vertices->count - 1];
+    points[count++] = (struct story_point){s_m, last->x_m, last->y_m, heading, last->t_s};
+    for (uint32_t i = 3; i + 1 < count; i += 3) { /* at a vertex between both segments' */
+        points[i].heading_rad = 0.5 * (points[i - 1].heading_rad + points[i + 1].heading_rad);
+    }
+    return osc_path_add(context, element, points, count, timed, index);
+}
+
+static enum status read_polyline(struct osc_context *context, const struct osc_element *polyline,
+                                 bool timed, uint32_t *index)
+{
+    struct raw raw = {0, osc_alloc(context, RAW_MAX, sizeof *raw.points)};
+    if (raw.points == NULL) {
+        return STATUS_LIMIT;
+    }
+    const struct osc_element *vertex = osc_child(polyline, "Vertex");
+    for (; vertex != NULL; vertex = osc_next(vertex)) {
+        double time_s;
+        TRY(read_vertex(context, vertex, &raw, timed, &time_s));
+    }
+    if (raw.count < 2) {
+        return osc_fail(context, polyline, "expected at least 2 vertices, found %u", raw.count);
+    }
+    return lay_polyline(context, polyline, &raw, timed, index);
+}
+
+/* One stretch of linear curvature, by the midpoint rule in steps that keep errors below 1 mm. */
+static void add_clothoid(struct raw *raw, struct pose *at, double curvature, double slope,
+                         double length_m, double start_s, double stop_s)
+{
+    enum { STEPS_MAX = 4000 };
+    int steps = (int)dmath_clamp(ceil(length_m / 0.2), 1, STEPS_MAX);
+    double step_m = length_m / steps;
+    for (int i = 0; i < steps && raw->count < RAW_MAX; i++) {
+        double middle_m = (i + 0.5) * step_m;
+        double s;
+        double c;
+        double turn = (curvature + slope * middle_m) * step_m;
+        dmath_sincos(at->heading_rad + 0.5 * turn, &s, &c);
+        at->x_m += step_m * c;
+        at->y_m += step_m * s;
+        at->heading_rad += turn;
+        const struct story_point *last = &raw->points[raw->count - 1];
+        raw->points[raw->count++] =
+            (struct story_point){last->s_m + step_m, at->x_m, at->y_m, at->heading_rad,
+                                 start_s + (i + 1) * (stop_s - start_s) / steps};
+    }
+}
+
+static enum status read_clothoids(struct osc_context *context, const struct osc_element *element,
+                                  bool timed, uint32_t *index)
+{
+    struct raw raw = {0, osc_alloc(context, RAW_MAX + 1, sizeof *raw.points)};
+    bool spline = osc_is(element, "ClothoidSpline");
+    const struct osc_element *part = spline ? osc_child(element, "ClothoidSplineSegment") : element;
+    struct pose at = {0};
+    if (raw.points == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (; part != NULL; part = spline ? osc_next(part) : NULL) {
+        double curvature = 0;
+        double end = NAN;
+        double slope = 0;
+        double length_m = 0;
+        double start_s = 0;
+        double stop_s = 0;
+        const struct osc_element *position = osc_child(part, spline ? "PositionStart" : "Position");
+        TRY(osc_number(context, part, spline ? "curvatureStart" : "curvature", true, -10, 10,
+                       &curvature));
+        TRY(osc_number(context, part, "length", true, 1e-6, 1e5, &length_m));
+        TRY(osc_number(context, part, "curvatureEnd", spline, -10, 10, &end));
+        TRY(osc_number(context, part, "curvatureDot", false, -10, 10, &slope));
+        TRY(osc_number(context, part, "curvaturePrime", false, -10, 10, &slope));
+        TRY(osc_number(context, part, "startTime", false, 0, 1e5, &start_s));
+        TRY(osc_number(context, part, "stopTime", timed && !spline, 0, 1e5, &stop_s));
+        slope = spline ? (end - curvature) / length_m : slope;
+        if (position != NULL) {
+            struct osc_position start;
+            TRY(osc_position_read(context, position, &start));
+            at = start.pose;
+        } else if (raw.count == 0) {
+            return osc_fail(context, part, "expected a position to start at, found none");
+        }
+        if (raw.count == 0) {
+            raw.points[raw.count++] =
+                (struct story_point){0, at.x_m, at.y_m, at.heading_rad, start_s};
+        }
+        add_clothoid(&raw, &at, curvature, slope, length_m, start_s, stop_s);
+    }
+    if (raw.count < 2) {
+        return osc_fail(context, element, "expected at least one segment, found none");
+    }
+    raw.count = timed ? raw.count : thin(raw.points, raw.count);
+    return osc_path_add(context, element, raw.points, raw.count, timed, index);
+}
+
+enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
+                                bool timed, uint32_t *index)
+{
+    const struct osc_element *shape = osc_child(trajectory, "Shape");
+    const struct osc_element *form = shape != NULL ? shape->first : NULL;
+    if (form == NULL) {
+        return osc_fail(context, trajectory, "expected a <Shape>, found none");
+    }
+    if (osc_is(form, "Polyline")) {
+        return read_polyline(context, form, timed, index);
+    }
+    if (osc_is(form, "Clothoid") || osc_is(form, "ClothoidSpline")) {
+        return read_clothoids(context, form, timed, index);
+    }
+    return osc_unsupported(context, form);
+}

@@ -1,0 +1,415 @@
+/*
+ * Positions of OpenSCENARIO on the road network.
+ *
+ * Headings that are relative are relative to the direction of travel in a lane (as esmini reads
+ * them), t and offsets grow to the left of the road. Distances from an entity are along its own
+ * direction. Positions relative to an entity are those of its start.
+ */
+#include "scenarios/import/openscenario/osc_internal.h"
+
+#include "base/dmath.h"
+#include "base/units.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define REACH_M 30.0
+#define PLACE_MAX_M 9e4
+
+bool osc_runs_with_s(const struct osc_context *context, const struct opendrive_place *place,
+                     double heading_rad)
+{
+    double along = opendrive_road_pose(context->network, place->road, place->s_m, 0).heading_rad;
+    return fabs(dmath_wrap_angle(heading_rad - along)) <= PI_RAD / 2;
+}
+
+/* Direction of travel where a place is: of its lane, or of its side of the road. */
+static double travel_heading(const struct osc_context *context, const struct opendrive_place *place)
+{
+    double heading =
+        opendrive_road_pose(context->network, place->road, place->s_m, place->t_m).heading_rad;
+    bool against = place->t_m > 0;
+    if (place->lane != OPENDRIVE_NONE) {
+        heading = opendrive_lane_pose(context->network, place->lane, place->s_m, 0).heading_rad;
+        against = context->network->lanes[place->lane].against;
+    }
+    return against ? heading + PI_RAD : heading;
+}
+
+/* <Orientation> of a position, onto `base` where it is relative. */
+static enum status orient(struct osc_context *context, const struct osc_element *element,
+                          double base_rad, struct osc_position *out)
+{
+    static const char *const types[] = {"absolute", "relative", NULL};
+    const struct osc_element *orientation = osc_child(element, "Orientation");
+    double h = 0;
+    int type = 0;
+    out->pose.heading_rad = dmath_wrap_angle(base_rad);
+    if (orientation == NULL) {
+        return STATUS_OK;
+    }
+    TRY(osc_choice(context, orientation, "type", types, 0, &type));
+    TRY(osc_number(context, orientation, "h", false, -100, 100, &h));
+    out->has_heading = true;
+    out->pose.heading_rad = dmath_wrap_angle(type == 0 ? h : base_rad + h);
+    return STATUS_OK;
+}
+
+static enum status find_road(struct osc_context *context, const struct osc_element *element,
+                             const char *attribute, uint32_t *road)
+{
+    const char *id;
+    TRY(osc_required_text(context, element, attribute, &id));
+    if (context->network == NULL) {
+        return osc_fail(context, element, "expected a road network (<LogicFile>), found none");
+    }
+    *road = opendrive_road_find(context->network, id);
+    if (*road == OPENDRIVE_NONE) {
+        return osc_fail(context, element, "expected the id of a road of %s, found \"%.40s\"",
+                        context->network->name, id);
+    }
+    return STATUS_OK;
+}
+
+/* Finds lane and offset of a place from road, s and t. */
+static void settle(struct osc_context *context, struct osc_position *out)
+{
+    struct opendrive_place *place = &out->place;
+    uint32_t section = opendrive_section_at(context->network, place->road, place->s_m);
+    const struct opendrive_section *at = &context->network->sections[section];
+    place->lane = OPENDRIVE_NONE;
+    for (uint32_t i = 0; i < at->left_count + at->right_count; i++) {
+        uint32_t lane =
+            i < at->left_count ? at->left_first + i : at->right_first + (i - at->left_count);
+        double inner_m;
+        double outer_m;
+        opendrive_lane_borders(context->network, lane, place->s_m, &inner_m, &outer_m);
+        if (place->t_m >= dmath_min(inner_m, outer_m) &&
+            place->t_m <= dmath_max(inner_m, outer_m) && fabs(outer_m - inner_m) > 1e-6) {
+            place->lane = lane;
+            place->offset_m =
+                place->t_m - opendrive_lane_centre_t_m(context->network, lane, place->s_m);
+            break;
+        }
+    }
+    struct pose pose = opendrive_road_pose(context->network, place->road, place->s_m, place->t_m);
+    out->pose.x_m = pose.x_m;
+    out->pose.y_m = pose.y_m;
+    out->on_road = true;
+}
+
+static enum status check_s(struct osc_context *context, const struct osc_element *element,
+                           uint32_t road, double s_m)
+{
+    double length_m = context->network->roads[road].length_m;
+    if (!(s_m >= -1e-6 && s_m <= length_m + 1e-6)) {
+        return osc_fail(context, element, "expected an s from 0 to %g m on road %s, found %g",
+                        length_m, context->network->roads[road].id, s_m);
+    }
+    return STATUS_OK;
+}
+
+/* (road, lane id, s, offset) to a place. */
+static enum status place_on_lane(struct osc_context *context, const struct osc_element *element,
+                                 uint32_t road, int32_t lane_id, double s_m, double offset_m,
+                                 struct osc_position *out)
+{
+    TRY(check_s(context, element, road, s_m));
+    uint32_t lane =
+        lane_id == 0 ? OPENDRIVE_NONE : opendrive_lane_find(context->network, road, s_m, lane_id);
+    if (lane == OPENDRIVE_NONE && lane_id != 0) {
+        return osc_fail(context, element, "expected a lane of road %s at s = %g m, found lane %d",
+                        context->network->roads[road].id, s_m, lane_id);
+    }
+    double centre_m =
+        lane != OPENDRIVE_NONE ? opendrive_lane_centre_t_m(context->network, lane, s_m) : 0.0;
+    out->place = (struct opendrive_place){
+        .road = road, .lane = lane, .s_m = s_m, .t_m = centre_m + offset_m, .offset_m = offset_m};
+    if (lane == OPENDRIVE_NONE) {
+        settle(context, out);
+        return STATUS_OK;
+    }
+    struct pose pose = opendrive_lane_pose(context->network, lane, s_m, offset_m);
+    out->pose.x_m = pose.x_m;
+    out->pose.y_m = pose.y_m;
+    out->on_road = true;
+    return STATUS_OK;
+}
+
+static enum status read_lane_id(struct osc_context *context, const struct osc_element *element,
+                                const char *name, int32_t *out)
+{
+    double value = NAN;
+    TRY(osc_number(context, element, name, true, -1000, 1000, &value));
+    if (value != floor(value)) {
+        return osc_fail(context, element, "expected a whole number in %s, found %g", name, value);
+    }
+    *out = (int32_t)value;
+    return STATUS_OK;
+}
+
+static enum status read_world(struct osc_context *context, const struct osc_element *element,
+                              struct osc_position *out)
+{
+    double h = 0;
+    TRY(osc_number(context, element, "x", true, -PLACE_MAX_M, PLACE_MAX_M, &out->pose.x_m));
+    TRY(osc_number(context, element, "y", true, -PLACE_MAX_M, PLACE_MAX_M, &out->pose.y_m));
+    TRY(osc_number(context, element, "h", false, -100, 100, &h));
+    out->has_heading = osc_attribute(element, "h") != NULL;
+    out->pose.heading_rad = dmath_wrap_angle(h);
+    struct vec2 point = {out->pose.x_m, out->pose.y_m};
+    out->on_road =
+        context->network != NULL &&
+        opendrive_locate(context->network, point, out->pose.heading_rad, REACH_M, &out->place);
+    return STATUS_OK;
+}
+
+static enum status read_lane(struct osc_context *context, const struct osc_element *element,
+                             struct osc_position *out)
+{
+    uint32_t road = OPENDRIVE_NONE;
+    int32_t lane = 0;
+    double s_m = 0;
+    double offset_m = 0;
+    TRY(find_road(context, element, "roadId", &road));
+    TRY(read_lane_id(context, element, "laneId", &lane));
+    TRY(osc_number(context, element, "s", true, -1e6, 1e6, &s_m));
+    TRY(osc_number(context, element, "offset", false, -1e4, 1e4, &offset_m));
+    TRY(place_on_lane(context, element, road, lane, s_m, offset_m, out));
+    return orient(context, element, travel_heading(context, &out->place), out);
+}
+
+static enum status read_road(struct osc_context *context, const struct osc_element *element,
+                             struct osc_position *out)
+{
+    uint32_t road = OPENDRIVE_NONE;
+    double s_m = 0;
+    double t_m = 0;
+    TRY(find_road(context, element, "roadId", &road));
+    TRY(osc_number(context, element, "s", true, -1e6, 1e6, &s_m));
+    TRY(osc_number(context, element, "t", true, -1e4, 1e4, &t_m));
+    TRY(check_s(context, element, road, s_m));
+    out->place = (struct opendrive_place){.road = road, .s_m = s_m, .t_m = t_m};
+    settle(context, out);
+    return orient(context, element, travel_heading(context, &out->place), out);
+}
+
+/* An entity that others are placed by has a place itself. */
+static enum status placed_entity(struct osc_context *context, const struct osc_element *element,
+                                 bool on_road, struct osc_entity **out)
+{
+    TRY(osc_entity_named(context, element, "entityRef", out));
+    if (!(*out)->placed) {
+        return osc_fail(context, element,
+                        "expected an entity that Init has placed before, found "
+                        "\"%.60s\"",
+                        (*out)->name);
+    }
+    if (on_road && (context->network == NULL || !(*out)->on_road)) {
+        return osc_fail(context, element, "expected an entity on a road, found \"%.60s\"",
+                        (*out)->name);
+    }
+    return STATUS_OK;
+}
+
+static enum status read_relative_lane(struct osc_context *context,
+                                      const struct osc_element *element, struct osc_position *out)
+{
+    struct osc_entity *entity;
+    int32_t steps = 0;
+    double ds = 0;
+    double offset_m = 0;
+    TRY(placed_entity(context, element, true, &entity));
+    TRY(read_lane_id(context, element, "dLane", &steps));
+    TRY(osc_number(context, element, "ds", false, -1e5, 1e5, &ds));
+    TRY(osc_number(context, element, "dsLane", false, -1e5, 1e5, &ds));
+    TRY(osc_number(context, element, "offset", false, -1e4, 1e4, &offset_m));
+    uint32_t lane = entity->place.lane;
+    double s_m = entity->place.s_m;
+    if (lane == OPENDRIVE_NONE) {
+        return osc_fail(context, element, "expected an entity in a lane, found \"%.60s\"",
+                        entity->name);
+    }
+    bool with_s = osc_runs_with_s(context, &entity->place, entity->pose.heading_rad);
+    bool with_traffic = with_s != context->network->lanes[lane].against;
+    double left_m =
+        opendrive_walk(context->network, &lane, &s_m, with_traffic ? ds : -ds, OPENDRIVE_STRAIGHT);
+    if (fabs(left_m) > 1e-6) {
+        return osc_fail(context, element,
+                        "expected a lane for %g m from \"%.60s\" on, found one "
+                        "%g m shorter",
+                        ds, entity->name, fabs(left_m));
+    }
+    for (int32_t i = 0; i < abs(steps) && lane != OPENDRIVE_NONE; i++) {
+        lane = opendrive_neighbour(context->network, lane, (steps > 0) == with_s);
+    }
+    if (lane == OPENDRIVE_NONE) {
+        return osc_fail(context, element, "expected a lane %d beside that of \"%.60s\", found none",
+                        steps, entity->name);
+    }
+    const struct opendrive_lane *record = &context->network->lanes[lane];
+    TRY(place_on_lane(context, element, record->road, record->id, s_m, offset_m, out));
+    out->relative_to_moving = true;
+    return orient(context, element, travel_heading(context, &out->place), out);
+}
+
+static enum status read_relative_road(struct osc_context *context,
+                                      const struct osc_element *element, struct osc_position *out)
+{
+    struct osc_entity *entity;
+    double ds = 0;
+    double dt = 0;
+    TRY(placed_entity(context, element, true, &entity));
+    TRY(osc_number(context, element, "ds", true, -1e5, 1e5, &ds));
+    TRY(osc_number(context, element, "dt", true, -1e4, 1e4, &dt));
+    double sign = osc_runs_with_s(context, &entity->place, entity->pose.heading_rad) ? 1 : -1;
+    double s_m = entity->place.s_m + sign * ds;
+    TRY(check_s(context, element, entity->place.road, s_m));
+    out->place = (struct opendrive_place){
+        .road = entity->place.road, .s_m = s_m, .t_m = entity->place.t_m + sign * dt};
+    settle(context, out);
+    out->relative_to_moving = true;
+    return orient(context, element, travel_heading(context, &out->place), out);
+}
+
+static enum status read_relative_object(struct osc_context *context,
+                                        const struct osc_element *element, bool in_world,
+                                        struct osc_position *out)
+{
+    struct osc_entity *entity;
+    double dx = 0;
+    double dy = 0;
+    double s = 0;
+    double c = 1;
+    TRY(placed_entity(context, element, false, &entity));
+    TRY(osc_number(context, element, "dx", true, -1e5, 1e5, &dx));
+    TRY(osc_number(context, element, "dy", true, -1e5, 1e5, &dy));
+    if (!in_world) {
+        dmath_sincos(entity->pose.heading_rad, &s, &c);
+    }
+    out->pose.x_m = entity->pose.x_m + c * dx - s * dy;
+    out->pose.y_m = entity->pose.y_m + s * dx + c * dy;
+    struct vec2 point = {out->pose.x_m, out->pose.y_m};
+    out->on_road =
+        context->network != NULL &&
+        opendrive_locate(context->network, point, entity->pose.heading_rad, REACH_M, &out->place);
+    out->relative_to_moving = true;
+    return orient(context, element, entity->pose.heading_rad, out);
+}
+
+static enum status read_on_trajectory(struct osc_context *context,
+                                      const struct osc_element *element, struct osc_position *out)
+{
+    const struct osc_element *trajectory;
+    uint32_t path;
+    double s_m = 0;
+    double t_m = 0;
+    double sin_h;
+    double cos_h;
+    const struct osc_element *reference = osc_child(element, "TrajectoryRef");
+    TRY(osc_required_child(context, reference != NULL ? reference : element, "Trajectory",
+                           &trajectory));
+    TRY(osc_number(context, element, "s", true, -1e6, 1e6, &s_m));
+    TRY(osc_number(context, element, "t", false, -1e4, 1e4, &t_m));
+    TRY(osc_trajectory_read(context, trajectory, false, &path));
+    struct pose pose = osc_path_pose(&context->board, path, s_m);
+    dmath_sincos(pose.heading_rad, &sin_h, &cos_h);
+    out->pose = (struct pose){pose.x_m - t_m * sin_h, pose.y_m + t_m * cos_h, pose.heading_rad};
+    struct vec2 point = {out->pose.x_m, out->pose.y_m};
+    out->on_road =
+        context->network != NULL &&
+        opendrive_locate(context->network, point, pose.heading_rad, REACH_M, &out->place);
+    return orient(context, element, pose.heading_rad, out);
+}
+
+/* Along a route: from its first waypoint so far along the lanes that lead to the others. */
+static enum status read_on_route(struct osc_context *context, const struct osc_element *element,
+                                 struct osc_position *out)
+{
+    const struct osc_element *reference;
+    const struct osc_element *in_route;
+    const struct osc_element *route;
+    const struct osc_element *first;
+    struct osc_entity along = {.name = "route"};
+    struct osc_position start = {0};
+    double s_m = 0;
+    double offset_m = 0;
+    double t_m = NAN;
+    int32_t lane_id = 0;
+    TRY(osc_required_child(context, element, "RouteRef", &reference));
+    TRY(osc_required_child(context, reference, "Route", &route));
+    TRY(osc_required_child(context, element, "InRoutePosition", &in_route));
+    const struct osc_element *at = in_route->first;
+    if (at == NULL || osc_is(at, "FromCurrentEntity")) {
+        return osc_unsupported(context, at != NULL ? at : in_route);
+    }
+    bool in_lane = osc_is(at, "FromLaneCoordinates") || osc_is(at, "LanePosition");
+    TRY(osc_number(context, at, "pathS", true, -1e6, 1e6, &s_m));
+    if (in_lane) {
+        TRY(read_lane_id(context, at, "laneId", &lane_id));
+        TRY(osc_number(context, at, "laneOffset", false, -1e4, 1e4, &offset_m));
+    } else {
+        TRY(osc_number(context, at, "t", true, -1e4, 1e4, &t_m));
+    }
+    TRY(osc_route_read(context, &along, route));
+    TRY(osc_required_child(context, route, "Waypoint", &first));
+    TRY(osc_required_child(context, first, "Position", &first));
+    TRY(osc_position_read(context, first, &start));
+    if (!start.on_road || start.place.lane == OPENDRIVE_NONE) {
+        return osc_fail(context, first, "expected a waypoint in a lane, found none there");
+    }
+    struct osc_path path;
+    along.route_road_count = along.route_road_count > 0 ? along.route_road_count : 0;
+    bool with_s = !context->network->lanes[start.place.lane].against;
+    TRY(osc_path_along(context, &along, start.place.lane, start.place.s_m, with_s, &path));
+    struct pose pose = osc_path_pose(&context->board, path.index, path.start_s_m + s_m);
+    struct vec2 point = {pose.x_m, pose.y_m};
+    if (!opendrive_locate(context->network, point, pose.heading_rad, REACH_M, &out->place)) {
+        return osc_fail(context, at, "expected a place on the route at %g m, found none", s_m);
+    }
+    if (in_lane) {
+        TRY(place_on_lane(context, at, out->place.road, lane_id, out->place.s_m, offset_m, out));
+    } else {
+        out->place.t_m = t_m;
+        settle(context, out);
+    }
+    return orient(context, element, pose.heading_rad, out);
+}
+
+enum status osc_position_read(struct osc_context *context, const struct osc_element *position,
+                              struct osc_position *out)
+{
+    const struct osc_element *element = position->first;
+    *out = (struct osc_position){.place = {.road = OPENDRIVE_NONE, .lane = OPENDRIVE_NONE}};
+    if (element == NULL) {
+        return osc_fail(context, position, "expected a position, found none");
+    }
+    if (osc_is(element, "WorldPosition")) {
+        return read_world(context, element, out);
+    }
+    if (osc_is(element, "LanePosition")) {
+        return read_lane(context, element, out);
+    }
+    if (osc_is(element, "RoadPosition")) {
+        return read_road(context, element, out);
+    }
+    if (osc_is(element, "RelativeLanePosition")) {
+        return read_relative_lane(context, element, out);
+    }
+    if (osc_is(element, "RelativeRoadPosition")) {
+        return read_relative_road(context, element, out);
+    }
+    if (osc_is(element, "RelativeObjectPosition") || osc_is(element, "RelativeWorldPosition")) {
+        return read_relative_object(context, element, osc_is(element, "RelativeWorldPosition"),
+                                    out);
+    }
+    if (osc_is(element, "TrajectoryPosition")) {
+        return read_on_trajectory(context, element, out);
+    }
+    if (osc_is(element, "RoutePosition")) {
+        return read_on_route(context, element, out);
+    }
+    return osc_unsupported(context, element);
+}

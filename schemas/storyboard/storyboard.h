@@ -1,0 +1,231 @@
+/*
+ * Storyboard: what agents do when, as OpenSCENARIO tells it: events that wait for conditions and
+ * start actions. The record behind "storyboard" of a scenario; engine/story runs it.
+ *
+ * An actor moves on a path (a polyline with arc lengths, in its direction of travel) at an offset
+ * to its left. Its position is that of its reference point (of a car: the middle of the rear axle);
+ * the box's centre lies reference_m ahead of it. Actors whose agent is -1 stand for ego, which a
+ * planner drives: conditions look at it, actions do not move it. All references are indices that
+ * decoding has checked. Arrays live in the arena of the scenario's document.
+ */
+#ifndef SWERVE_SCHEMAS_STORYBOARD_STORYBOARD_H
+#define SWERVE_SCHEMAS_STORYBOARD_STORYBOARD_H
+
+#include "base/geom.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    LIMIT_STORY_ACTORS = 48,
+    LIMIT_STORY_PATHS = 512,
+    LIMIT_STORY_PATH_POINTS = 8192, /* of one path */
+    LIMIT_STORY_CONDITIONS = 192,
+    LIMIT_STORY_ACTIONS = 128,
+    LIMIT_STORY_EVENTS = 96,
+    LIMIT_STORY_GROUPS = 16, /* of a trigger, and conditions of a group */
+    LIMIT_STORY_STEPS = 64,  /* of a speed profile */
+};
+
+#define STORY_EGO (-1)
+
+struct story_point {
+    double s_m; /* arc length, ascending */
+    double x_m;
+    double y_m;
+    double heading_rad; /* unwrapped along the path */
+    double t_s;         /* of a timed path, ascending; else 0 */
+};
+
+struct story_path {
+    uint32_t point_count;       /* >= 2 */
+    struct story_point *points; /* JSON [[s,x,y,heading],..], of a timed path [[s,x,y,heading,t],..]
+                                 */
+    bool timed;
+    int32_t next;         /* path that goes on where this one ends; -1: straight on */
+    double next_s_m;      /* where on it */
+    double next_offset_m; /* how far to its left */
+};
+
+struct story_actor {
+    int32_t agent; /* index, STORY_EGO: ego; JSON: agent id, absent: ego */
+    uint32_t path; /* where it starts; of ego: what distances along its road are measured on */
+    double s_m;
+    double offset_m;
+    double heading_rad; /* relative to the path */
+    double speed_mps;
+    double reference_m;    /* from the reference point forward to the box's centre */
+    double accel_max_mps2; /* bounds of its speed actions */
+    double decel_max_mps2;
+    double speed_max_mps;
+};
+
+enum story_rule {
+    STORY_GREATER = 0,
+    STORY_GREATER_EQUAL,
+    STORY_LESS,
+    STORY_LESS_EQUAL,
+    STORY_EQUAL,
+    STORY_NOT_EQUAL,
+    STORY_RULE_COUNT
+};
+
+enum story_edge {
+    STORY_EDGE_NONE = 0,
+    STORY_EDGE_RISING,
+    STORY_EDGE_FALLING,
+    STORY_EDGE_EITHER,
+    STORY_EDGE_COUNT
+};
+
+enum story_condition_kind {
+    STORY_TIME = 0,          /* seconds since the start */
+    STORY_STATE,             /* state of an event or, with action, of one of its actions */
+    STORY_DISTANCE,          /* actor to a point */
+    STORY_RELATIVE_DISTANCE, /* actor to another */
+    STORY_HEADWAY,           /* the same over the actor's speed; only while it moves */
+    STORY_TTC,               /* distance over closing speed, to another or to a point */
+    STORY_SPEED,
+    STORY_RELATIVE_SPEED, /* actor's minus other's */
+    STORY_ACCELERATION,
+    STORY_STANDSTILL, /* for at least value seconds; no rule */
+    STORY_TRAVELLED,  /* at least value metres; no rule */
+    STORY_REACH,      /* within value metres of a point; no rule */
+    STORY_COLLISION,  /* boxes overlap; no rule */
+    STORY_CONSTANT,   /* value is not 0; no rule */
+    STORY_CONDITION_COUNT
+};
+
+enum story_measure {
+    STORY_EUCLIDEAN = 0,
+    STORY_LONGITUDINAL, /* along the actor's heading, or along its path where `along` */
+    STORY_LATERAL,
+    STORY_MEASURE_COUNT
+};
+
+enum story_state_kind {
+    STORY_STANDBY = 0,
+    STORY_RUNNING,
+    STORY_COMPLETE, /* and from then on */
+    STORY_STARTS,   /* the moment of its start */
+    STORY_ENDS,     /* of its regular end */
+    STORY_STOPS,    /* of its end by an overwriting event or a stop trigger */
+    STORY_STATE_COUNT
+};
+
+struct story_condition {
+    enum story_condition_kind kind; /* JSON "is" */
+    enum story_rule rule;
+    enum story_edge edge;
+    enum story_measure measure;
+    enum story_state_kind state;
+    int32_t actor;
+    int32_t other;
+    int32_t event;
+    int32_t action;
+    bool freespace; /* between boxes, else between reference points */
+    bool along;
+    double value;
+    double delay_s;
+    double x_m;
+    double y_m;
+};
+
+enum story_shape { STORY_STEP = 0, STORY_LINEAR, STORY_CUBIC, STORY_SINUSOIDAL, STORY_SHAPE_COUNT };
+
+enum story_by {
+    STORY_BY_TIME = 0,
+    STORY_BY_DISTANCE,
+    STORY_BY_RATE,
+    STORY_BY_ACCEL,
+    STORY_BY_COUNT
+};
+
+enum story_action_kind {
+    STORY_DO_SPEED = 0,   /* to target_mps, or to other's speed * factor + target_mps */
+    STORY_DO_PROFILE,     /* speeds reached one after the other */
+    STORY_DO_LATERAL,     /* to target_m left of `path` (-1: the present one), with other: of it */
+    STORY_DO_FOLLOW,      /* a path from its s_m on; one with times at its times, from start_s on */
+    STORY_DO_GAP,         /* keeps `value` metres (or seconds) behind other, or ahead of it */
+    STORY_DO_SYNCHRONISE, /* reach (x, y) when other reaches (other_x, other_y) */
+    STORY_DO_PLACE,       /* at s_m, offset_m of path at once */
+    STORY_DO_PATH,        /* goes on along path from where it is */
+    STORY_DO_SHOW,
+    STORY_DO_HIDE,
+    STORY_DO_WAIT, /* value seconds: what nobody here carries out but others wait for */
+    STORY_ACTION_COUNT
+};
+
+struct story_action {
+    enum story_action_kind kind; /* JSON "do" */
+    int32_t actor;
+    int32_t other;
+    int32_t path;
+    enum story_shape shape;
+    enum story_by by;
+    bool continuous; /* never complete */
+    bool freespace;
+    bool absolute;   /* times of a path are the scenario's, else since the action's start */
+    bool ends_speed; /* synchronise: arrive at target_mps */
+    double target_mps;
+    double target_m;
+    double factor;
+    double value;  /* of `by`, gap or wait */
+    double time_s; /* gap in seconds, in place of value; NAN: none */
+    double s_m;
+    double offset_m;
+    double heading_rad;
+    double start_s; /* added to a path's times */
+    double scale;   /* of a path's times */
+    double x_m;
+    double y_m;
+    double other_x_m;
+    double other_y_m;
+    double tolerance_m;
+    double other_tolerance_m;
+    double steady_m; /* the last of the way at target_mps */
+    double accel_mps2;
+    double decel_mps2;
+    double speed_max_mps;
+    uint32_t step_count; /* of a profile */
+    struct vec2 *steps;  /* x: seconds since the one before, y: m/s; JSON [[s, mps],..] */
+};
+
+struct story_group {
+    uint32_t count; /* all of them hold */
+    uint32_t *conditions;
+};
+
+struct story_trigger {
+    uint32_t count; /* one of the groups holds; 0: at once (a start), never (a stop) */
+    struct story_group *groups;
+};
+
+enum story_priority { STORY_OVERWRITE = 0, STORY_SKIP, STORY_PARALLEL, STORY_PRIORITY_COUNT };
+
+/* An event, or with parent -1 an act: it waits, holds others, and moves nobody. */
+struct story_event {
+    int32_t parent; /* an earlier one */
+    uint32_t group; /* events of one manoeuvre have the same; priorities are among them */
+    enum story_priority priority;
+    uint32_t repeats; /* how often it may run, >= 1 */
+    struct story_trigger start;
+    struct story_trigger stop; /* of an act */
+    uint32_t action_count;
+    uint32_t *actions;
+};
+
+struct storyboard {
+    uint32_t path_count;
+    struct story_path *paths;
+    uint32_t actor_count;
+    struct story_actor *actors;
+    uint32_t condition_count;
+    struct story_condition *conditions;
+    uint32_t action_count;
+    struct story_action *actions;
+    uint32_t event_count;
+    struct story_event *events;
+};
+
+#endif

@@ -1,0 +1,154 @@
+/*
+ * Encodes a storyboard; decode_storyboard() is its inverse. Members that have their defaults are
+ * not written.
+ */
+#include "schemas/storyboard/storyboard_fields.h"
+
+#include <math.h>
+#include <string.h>
+
+static const void *member(const void *record, size_t offset)
+{
+    return (const char *)record + offset;
+}
+
+static json_t *encode_record(struct json_builder *builder, const struct story_record *record,
+                             const void *value)
+{
+    json_t *object = json_object();
+    for (const struct story_choice *c = record->choices; c->key != NULL; c++) {
+        int choice;
+        memcpy(&choice, member(value, c->offset), sizeof choice);
+        if (choice != c->fallback) {
+            build_member(builder, object, c->key, json_string(c->names[choice]));
+        }
+    }
+    for (const struct story_reference *r = record->references; r->key != NULL; r++) {
+        int32_t index;
+        memcpy(&index, member(value, r->offset), sizeof index);
+        if (index >= 0) {
+            build_member(builder, object, r->key, json_integer(index));
+        }
+    }
+    for (const struct story_flag *f = record->flags; f->key != NULL; f++) {
+        bool flag;
+        memcpy(&flag, member(value, f->offset), sizeof flag);
+        if (flag) {
+            build_member(builder, object, f->key, json_true());
+        }
+    }
+    for (const struct story_number *n = record->numbers; n->key != NULL; n++) {
+        double number;
+        memcpy(&number, member(value, n->offset), sizeof number);
+        if (number != n->fallback && isfinite(number)) {
+            build_member(builder, object, n->key, json_real(number));
+        }
+    }
+    return object;
+}
+
+static json_t *encode_path(struct json_builder *builder, const struct story_path *path)
+{
+    json_t *object = json_object();
+    json_t *points = json_array();
+    for (uint32_t i = 0; i < path->point_count; i++) {
+        const struct story_point *p = &path->points[i];
+        const double values[] = {p->s_m, p->x_m, p->y_m, p->heading_rad, p->t_s};
+        json_t *row = json_array();
+        for (size_t k = 0; k < (path->timed ? 5 : 4); k++) {
+            build_element(builder, row, json_real(values[k]));
+        }
+        build_element(builder, points, row);
+    }
+    build_member(builder, object, "points", points);
+    if (path->timed) {
+        build_member(builder, object, "timed", json_true());
+    }
+    if (path->next >= 0) {
+        build_member(builder, object, "next", json_integer(path->next));
+        build_member(builder, object, "next_s_m", json_real(path->next_s_m));
+        build_member(builder, object, "next_offset_m", json_real(path->next_offset_m));
+    }
+    return object;
+}
+
+static json_t *encode_indices(struct json_builder *builder, uint32_t count, const uint32_t *indices)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < count; i++) {
+        build_element(builder, list, json_integer(indices[i]));
+    }
+    return list;
+}
+
+static json_t *encode_trigger(struct json_builder *builder, const struct story_trigger *trigger)
+{
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < trigger->count; i++) {
+        build_element(
+            builder, list,
+            encode_indices(builder, trigger->groups[i].count, trigger->groups[i].conditions));
+    }
+    return list;
+}
+
+static json_t *encode_event(struct json_builder *builder, const struct story_event *event)
+{
+    json_t *object = encode_record(builder, &story_event_record, event);
+    build_member(builder, object, "group", json_integer(event->group));
+    build_member(builder, object, "repeats", json_integer(event->repeats));
+    build_member(builder, object, "start", encode_trigger(builder, &event->start));
+    build_member(builder, object, "stop", encode_trigger(builder, &event->stop));
+    build_member(builder, object, "actions",
+                 encode_indices(builder, event->action_count, event->actions));
+    return object;
+}
+
+static json_t *encode_story_action(struct json_builder *builder, const struct story_action *action)
+{
+    json_t *object = encode_record(builder, &story_action_record, action);
+    if (action->step_count > 0) {
+        build_member(builder, object, "steps",
+                     encode_points(builder, action->step_count, action->steps));
+    }
+    return object;
+}
+
+json_t *encode_storyboard(struct json_builder *builder, const struct scenario *scenario)
+{
+    const struct storyboard *board = scenario->storyboard;
+    json_t *root = json_object();
+    json_t *paths = json_array();
+    json_t *actors = json_array();
+    json_t *conditions = json_array();
+    json_t *actions = json_array();
+    json_t *events = json_array();
+    for (uint32_t i = 0; i < board->path_count; i++) {
+        build_element(builder, paths, encode_path(builder, &board->paths[i]));
+    }
+    for (uint32_t i = 0; i < board->actor_count; i++) {
+        const struct story_actor *actor = &board->actors[i];
+        json_t *object = encode_record(builder, &story_actor_record, actor);
+        build_member(builder, object, "path", json_integer(actor->path));
+        if (actor->agent != STORY_EGO) {
+            build_member(builder, object, "agent", json_string(scenario->agents[actor->agent].id));
+        }
+        build_element(builder, actors, object);
+    }
+    for (uint32_t i = 0; i < board->condition_count; i++) {
+        build_element(builder, conditions,
+                      encode_record(builder, &story_condition_record, &board->conditions[i]));
+    }
+    for (uint32_t i = 0; i < board->action_count; i++) {
+        build_element(builder, actions, encode_story_action(builder, &board->actions[i]));
+    }
+    for (uint32_t i = 0; i < board->event_count; i++) {
+        build_element(builder, events, encode_event(builder, &board->events[i]));
+    }
+    build_member(builder, root, "paths", paths);
+    build_member(builder, root, "actors", actors);
+    build_member(builder, root, "conditions", conditions);
+    build_member(builder, root, "actions", actions);
+    build_member(builder, root, "events", events);
+    return root;
+}

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Compares where actors of OpenSCENARIO files are with where esmini has them, over the run.
+
+    scripts/compare/openscenario_esmini.py --esmini PATH --binary build/worker/swerve FILE.xosc...
+
+Each file is run by esmini without a window, in steps of a millisecond, and imported and run here. Ego
+follows the drive that esmini recorded, so that what waits for ego waits for the same. A row per file:
+the largest distance between the reference points of an actor in both, and of which actor and when it is.
+Left out: entities that an esmini controller drives, and what happens after an entity has left the road.
+"""
+import argparse
+import csv
+import json
+import math
+import os
+import subprocess
+import tempfile
+
+STEP_S = 0.001
+
+
+def read_csv(path):
+    """{entity: [(t, x, y, heading, speed)]} of an esmini log."""
+    entities = {}
+    with open(path, newline="", errors="replace") as stream:
+        for row in csv.reader(stream):
+            cells = [cell.strip() for cell in row]
+            if len(cells) < 10 or not cells[0].isdigit():
+                continue
+            time_s = float(cells[1])
+            width = 31
+            for at in range(2, len(cells) - width + 2, width):
+                part = cells[at:at + width]
+                if not part or not part[0]:
+                    continue
+                entities.setdefault(part[0], []).append(
+                    (time_s, float(part[11]), float(part[12]), float(part[24]), float(part[2])))
+    return entities
+
+
+def run_esmini(esmini, path, seconds, log, step_s):
+    command = [esmini, "--headless", "--fixed_timestep", str(step_s), "--csv_logger", log, "--osc", path,
+               "--disable_controllers", "--disable_stdout", "--disable_log", "--seed", "1"]
+    subprocess.run(command, check=True, capture_output=True, timeout=seconds, cwd=os.path.dirname(path) or ".")
+
+
+def follow(scenario, drive):
+    """Has ego follow a drive of its reference point."""
+    ahead = next(a["reference_m"] if "reference_m" in a else 0.0
+                 for a in scenario["storyboard"]["actors"] if "agent" not in a)
+    rows = []
+    for time_s, x, y, heading, speed in drive:
+        if rows and time_s < rows[-1][0] + 0.0999:
+            continue
+        heading = math.remainder(heading, 2 * math.pi)
+        rows.append([round(time_s, 4), x + ahead * math.cos(heading), y + ahead * math.sin(heading), heading,
+                     max(speed, 0.0)])
+    last = rows[-1]
+    while rows[-1][0] < scenario["horizon_s"]:
+        rows.append([rows[-1][0] + 0.1] + last[1:])
+    scenario["ego"]["log"] = rows[:4000]
+
+
+def trace_of(binary, scenario, folder):
+    path = os.path.join(folder, "scenario.json")
+    store = os.path.join(folder, "store.db")
+    with open(path, "w") as stream:
+        json.dump(scenario, stream)
+    subprocess.run([binary, "run", path, "--world", "object", "--planner", "builtin:log", "--store", store],
+                   capture_output=True, check=False)
+    outcome = subprocess.run([binary, "show", "--all", "--store", store], capture_output=True, text=True, check=True)
+    number = json.loads(outcome.stdout.splitlines()[0])["id"]
+    trace = subprocess.run([binary, "show", str(number), "--trace", "--store", store], capture_output=True, text=True,
+                           check=True)
+    return [json.loads(line) for line in trace.stdout.splitlines()]
+
+
+def compare(args, path, folder):
+    log = os.path.join(folder, "esmini.csv")
+    out = os.path.join(folder, "imported.json")
+    imported = subprocess.run([args.binary, "import", "openscenario", path, "-o", out], capture_output=True, text=True)
+    if imported.returncode != 0:
+        return None, "refused: " + imported.stderr.strip().splitlines()[-1][-120:]
+    try:
+        run_esmini(args.esmini, os.path.abspath(path), 60, log, args.step)
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        return None, "esmini: " + str(error)[-80:]
+    if not os.path.exists(log):
+        return None, "esmini: no log"
+    theirs = read_csv(log)
+    with open(out) as stream:
+        scenario = json.load(stream)
+    ahead = {a["agent"]: a.get("reference_m", 0.0) for a in scenario["storyboard"]["actors"] if "agent" in a}
+    ego = next((name for name in theirs if name.lower() == "ego"), next(iter(theirs)))
+    follow(scenario, theirs[ego])
+    worst = (0.0, "", 0.0)
+    compared = {}
+    for tick in trace_of(args.binary, scenario, folder):
+        for name, state in agents_of(tick, scenario):
+            original = next((n for n in theirs if n.replace(" ", "_") == name), None)
+            if original is None:
+                continue
+            at = bisect_time(theirs[original], tick_time(tick))
+            if at is None:
+                continue
+            x = state["x_m"] - ahead[name] * math.cos(state["heading_rad"])
+            y = state["y_m"] - ahead[name] * math.sin(state["heading_rad"])
+            distance = math.hypot(x - at[1], y - at[2])
+            compared[name] = compared.get(name, 0) + 1
+            if distance > worst[0]:
+                worst = (distance, name, tick_time(tick))
+            if args.verbose and abs(tick_time(tick) * 2 - round(tick_time(tick) * 2)) < 1e-6:
+                print(f"    {tick_time(tick):6.2f} {name} {x:9.3f} {y:9.3f} theirs {at[1]:9.3f} {at[2]:9.3f} "
+                      f"speed {state.get('speed_mps', 0):.2f} {at[4]:.2f} off {distance:.3f}")
+    return worst, f"{len(compared)} actors, {sum(compared.values())} places"
+
+
+def tick_time(tick):
+    return tick["tick"] * 0.1
+
+
+def agents_of(tick, scenario):
+    for state in tick["agents"]:
+        yield scenario["agents"][state["agent"]]["id"], state
+
+
+def bisect_time(rows, time_s):
+    low, high = 0, len(rows) - 1
+    if time_s > rows[high][0] + 1e-6:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if rows[middle][0] < time_s - 1e-6:
+            low = middle + 1
+        else:
+            high = middle
+    return rows[low]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--esmini", required=True)
+    parser.add_argument("--binary", default="build/worker/swerve")
+    parser.add_argument("--step", type=float, default=STEP_S, help="of esmini, in seconds")
+    parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("files", nargs="+")
+    args = parser.parse_args()
+    args.binary = os.path.abspath(args.binary)
+    args.esmini = os.path.abspath(args.esmini)
+    within = 0
+    for path in args.files:
+        with tempfile.TemporaryDirectory() as folder:
+            worst, words = compare(args, path, folder)
+        if worst is not None:
+            within += worst[0] <= 0.1
+            words = f"{worst[0]:8.3f} m  {worst[1]} at {worst[2]:.1f} s; {words}"
+        print(f"{os.path.basename(path):60} {words}", flush=True)
+    print(f"{within} of {len(args.files)} files within 0.1 m")
+
+
+if __name__ == "__main__":
+    main()

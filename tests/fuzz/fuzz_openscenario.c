@@ -1,0 +1,54 @@
+/*
+ * Fuzz target: OpenSCENARIO files, without a road, so that every place is one of the world's. What
+ * is imported must load again; what is refused must say what was expected. The importer reads by
+ * path, because files name others: the input is written to a folder of its own first.
+ */
+#include "base/check.h"
+#include "scenarios/import/openscenario/openscenario.h"
+#include "scenarios/scenarios.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+static const char *input_path(void)
+{
+    static char folder[] = "/tmp/fuzz-openscenario-XXXXXX";
+    static char path[64];
+    if (path[0] == '\0') {
+        CHECK(mkdtemp(folder) != NULL);
+        snprintf(path, sizeof path, "%s/input.xosc", folder);
+    }
+    return path;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct error error = {0};
+    struct osc_options options = {NULL, NAN, NAN};
+    const char *path = input_path();
+    char **texts = NULL;
+    char *notes = NULL;
+    size_t count = 0;
+    FILE *stream = fopen(path, "wb");
+    CHECK(stream != NULL && fwrite(data, 1, bytes, stream) == bytes && fclose(stream) == 0);
+    if (import_openscenario(path, &options, &texts, &count, &notes, &error) != STATUS_OK) {
+        CHECK(error.text[0] != '\0' && texts == NULL && notes == NULL);
+        return 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        struct scenario_document *document = NULL;
+        CHECK(scenario_load_text("imported", texts[i], strlen(texts[i]), &document, &error) ==
+              STATUS_OK);
+        CHECK(strcmp(document->canonical, texts[i]) == 0);
+        scenario_destroy(document);
+        free(texts[i]);
+    }
+    free(texts);
+    free(notes);
+    return 0;
+}
