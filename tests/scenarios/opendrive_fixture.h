@@ -7,13 +7,13 @@
 #include "scenarios/import/opendrive/opendrive.h"
 #include "tests/harness.h"
 
-/* One of data/opendrive, by its name; the test ends where it cannot be read. */
-static inline struct opendrive_network *roads_load(const char *name)
+/* A file of that folder, by its name; the test ends where it cannot be read. */
+static inline struct opendrive_network *roads_load(const char *folder, const char *name)
 {
     char path[1024];
     struct error error;
     struct opendrive_network *network = NULL;
-    snprintf(path, sizeof path, "%s/opendrive/%s.xodr", HAND_MADE, name);
+    snprintf(path, sizeof path, "%s/%s.xodr", folder, name);
     EXPECT_OK(opendrive_load_file(path, &network, &error), error);
     return network;
 }

@@ -141,7 +141,7 @@ static void drives_end_before_their_lanes(void)
 /* Centre lines stay within 1 cm of the lanes, and widths too. */
 static void lines_are_as_fine_as_they_must_be(void)
 {
-    struct opendrive_network *network = roads_load("shapes");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "shapes");
     struct arena arena;
     struct opendrive_cut cut = opendrive_cut_all();
     struct opendrive_map made;

@@ -39,7 +39,7 @@ static bool follows(const struct opendrive_network *network, uint32_t lane_index
 
 static void sections_and_roads_follow_each_other(void)
 {
-    struct opendrive_network *network = roads_load("shapes");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "shapes");
     EXPECT(leads(network, lane(network, "1", 10, -1), lane(network, "1", 100, -1)));
     EXPECT(leads(network, lane(network, "1", 100, 1), lane(network, "1", 10, 1)));
     EXPECT(leads(network, lane(network, "1", 100, -1), lane(network, "2", 1, -1)));
@@ -54,7 +54,7 @@ static void sections_and_roads_follow_each_other(void)
 
 static void junctions_offer_every_connection(void)
 {
-    struct opendrive_network *network = roads_load("crossing");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
     uint32_t west = lane(network, "w", 50, -1);
     EXPECT_INT(network->lanes[west].next_count, 2);
     EXPECT(leads(network, west, lane(network, "we", 1, -1)));
@@ -75,7 +75,7 @@ static void walks_choose_as_they_are_told(void)
         enum opendrive_choice choice;
         const char *road;
     } cases[] = {{OPENDRIVE_STRAIGHT, "e"}, {OPENDRIVE_LEFTMOST, "n"}, {OPENDRIVE_RIGHTMOST, "e"}};
-    struct opendrive_network *network = roads_load("crossing");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t at = lane(network, "w", 90, -1);
         double s_m = 90;
@@ -94,7 +94,7 @@ static void walks_choose_as_they_are_told(void)
 
 static void routes_are_the_shortest_ways(void)
 {
-    struct opendrive_network *network = roads_load("crossing");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
     uint32_t lanes[8];
     uint32_t from = lane(network, "n", 50, 1);
     EXPECT_INT(opendrive_route(network, from, lane(network, "e", 50, -1), lanes, 8), 3);
@@ -107,7 +107,7 @@ static void routes_are_the_shortest_ways(void)
 
 static void neighbours_lie_beside(void)
 {
-    struct opendrive_network *network = roads_load("shapes");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "shapes");
     for (uint32_t i = 0; i < network->lane_count; i++) {
         for (int left = 0; left < 2; left++) {
             uint32_t beside = opendrive_neighbour(network, i, left != 0);
@@ -126,7 +126,7 @@ static void neighbours_lie_beside(void)
 
 static void signals_are_for_lanes_that_come_up_to_them(void)
 {
-    struct opendrive_network *network = roads_load("crossing");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
     EXPECT_INT(network->signal_count, 3);
     EXPECT_INT(network->signals[0].lane_count, 1);
     EXPECT_INT(network->signals[0].lanes[0], lane(network, "w", 50, -1));
@@ -165,7 +165,7 @@ static void both_directions_agree(void)
 {
     static const char *const own[] = {"shapes", "crossing"};
     for (size_t i = 0; i < 2; i++) {
-        struct opendrive_network *network = roads_load(own[i]);
+        struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", own[i]);
         check_network(network);
         opendrive_destroy(network);
     }

@@ -153,7 +153,7 @@ static void lanes_are_where_esmini_puts_them(void)
                    6);
         if (strcmp(file, before) != 0) {
             opendrive_destroy(network);
-            network = roads_load(file);
+            network = roads_load(HAND_MADE "/opendrive", file);
             strcpy(before, file);
         }
         double miss_m = vector_miss_m(network, road, lane, s_m, x_m, y_m);
@@ -172,7 +172,7 @@ static void lanes_are_where_esmini_puts_them(void)
 /* Poses on both sides of every seam of a road: geometries, and lanes that follow each other. */
 static void there_are_no_jumps(void)
 {
-    struct opendrive_network *network = roads_load("shapes");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "shapes");
     for (uint32_t i = 0; i < network->road_count; i++) {
         const struct opendrive_road *road = &network->roads[i];
         for (uint32_t k = 1; k < road->geometry_count; k++) {
@@ -212,7 +212,7 @@ static void the_way_back_is_the_way(void)
 {
     static const char *const files[] = {"shapes", "crossing"};
     for (size_t f = 0; f < 2; f++) {
-        struct opendrive_network *network = roads_load(files[f]);
+        struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", files[f]);
         for (uint32_t i = 0; i < 3000; i++) {
             uint32_t road = (uint32_t)(random_at(f, i, 0) * network->road_count);
             double s_m = random_at(f, i, 1) * network->roads[road].length_m;
@@ -231,7 +231,7 @@ static void the_way_back_is_the_way(void)
 
 static void places_are_located_in_their_lane(void)
 {
-    struct opendrive_network *network = roads_load("crossing");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
     for (uint32_t i = 0; i < network->lane_count; i++) {
         const struct opendrive_lane *lane = &network->lanes[i];
         const struct opendrive_section *section = &network->sections[lane->section];
@@ -261,7 +261,7 @@ static void places_are_located_in_their_lane(void)
 
 static void borders_say_what_widths_say(void)
 {
-    struct opendrive_network *network = roads_load("shapes");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "shapes");
     uint32_t road = opendrive_road_find(network, "border");
     uint32_t lane = opendrive_lane_find(network, road, 30, -2);
     double inner;
@@ -277,7 +277,7 @@ static void borders_say_what_widths_say(void)
 
 static void speeds_have_units_and_places(void)
 {
-    struct opendrive_network *network = roads_load("shapes");
+    struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "shapes");
     uint32_t road = opendrive_road_find(network, "left");
     uint32_t right = opendrive_lane_find(network, road, 0, -1);
     uint32_t left = opendrive_lane_find(network, road, 0, 1);
