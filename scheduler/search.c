@@ -144,8 +144,8 @@ static uint32_t rank_of(const struct search_sample *samples, uint32_t count, uin
 {
     uint32_t before = 0;
     for (uint32_t j = 0; j < count; j++) {
-        before += !isnan(samples[j].margin) && (samples[j].margin < samples[i].margin ||
-                                                (samples[j].margin == samples[i].margin && j < i));
+        const double margin = samples[j].margin;
+        before += margin < samples[i].margin || (j < i && margin == samples[i].margin);
     }
     return before;
 }

@@ -190,7 +190,7 @@ static bool id_taken(const struct scenario *scenario, const char *id)
 static void make_id(const char *name, char out[LIMIT_ID_BYTES])
 {
     size_t bytes = 0;
-    for (; name[bytes] != '\0' && bytes < LIMIT_ID_BYTES - 1; bytes++) {
+    for (; bytes < LIMIT_ID_BYTES - 1 && name[bytes] != '\0'; bytes++) {
         char ch = name[bytes];
         bool plain = (ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') ||
                      (ch >= '0' && ch <= '9') || ch == '_' || ch == '-';
