@@ -1018,19 +1018,13 @@ static void a_view_that_fails_loses_the_rollouts(void)
     ops->close(world);
 }
 
-static bool losing_read(void *context, uint64_t handle, void *data, size_t bytes)
-{
-    (void)data, (void)bytes;
-    spill_store_drop(context, handle);
-    return false;
-}
-
 /* Parked, its pages gone in the spill, restored: the device goes on, this rollout sees nothing. */
 static void a_lost_rollout_sees_nothing_in_its_view(void)
 {
-    static struct spill_store store;
+    static struct spill_store store = {.fails = true};
     static uint8_t nothing[BEV_BYTES + CAMERA_COUNT * CAMERA_BYTES];
-    const struct spill_ops spill = {&store, spill_store_write, losing_read, spill_store_drop, NULL};
+    const struct spill_ops spill = {&store, spill_store_write, spill_store_read, spill_store_drop,
+                                    NULL};
     const uint64_t seeds[SLOTS_MAX] = {KEY, 91};
     struct error error = {0};
     struct world_cost cost;

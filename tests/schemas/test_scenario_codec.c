@@ -1,10 +1,11 @@
 /*
  * Scenario codec. Method: random records over every member and kind are encoded, decoded and
- * compared member by member; their canonical texts are compared too.
+ * compared member by member, storyboards by their canonical texts, which are compared of all.
  */
 #include "base/rng.h"
 #include "base/units.h"
 #include "schemas/scenario_json.h"
+#include "schemas/storyboard/storyboard.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -349,8 +350,97 @@ static double maybe(double low, double high)
     return coin() ? NAN : uniform(low, high);
 }
 
+static struct story_path grow_story_path(struct arena *arena, uint32_t paths)
+{
+    struct story_path path = {.point_count = 2 + below(4), .timed = coin(), .next = -1};
+    path.points = take(arena, path.point_count, sizeof *path.points);
+    for (uint32_t i = 0; i < path.point_count; i++) {
+        path.points[i] =
+            (struct story_point){10.0 * i + uniform(0, 9), uniform(-1e6, 1e6), uniform(-1e6, 1e6),
+                                 uniform(-7, 7), path.timed ? i + uniform(0, 0.9) : 0.0};
+    }
+    if (coin()) {
+        path.next = (int32_t)below(paths);
+        path.next_s_m = uniform(-1e6, 1e6);
+        path.next_offset_m = uniform(-1e4, 1e4);
+    }
+    return path;
+}
+
+/* An actor for each agent that a storyboard moves; conditions, actions and events of kinds that
+ * refer to little. What only the engine looks at may be anything within its bounds. */
+static void grow_storyboard(struct arena *arena, struct scenario *scenario)
+{
+    struct storyboard *board = take(arena, 1, sizeof *board);
+    *board = (struct storyboard){
+        .path_count = 1 + below(3), .condition_count = 2, .action_count = 2, .event_count = 2};
+    board->paths = take(arena, board->path_count, sizeof *board->paths);
+    for (uint32_t i = 0; i < board->path_count; i++) {
+        board->paths[i] = grow_story_path(arena, board->path_count);
+    }
+    board->actors = take(arena, scenario->agent_count + 1, sizeof *board->actors);
+    for (int32_t i = STORY_EGO; i < (int32_t)scenario->agent_count; i++) {
+        if (i == STORY_EGO || scenario->agents[i].behaviour == BEHAVIOUR_STORYBOARD) {
+            board->actors[board->actor_count++] = (struct story_actor){i,
+                                                                       below(board->path_count),
+                                                                       uniform(-1e6, 1e6),
+                                                                       uniform(-1e4, 1e4),
+                                                                       uniform(-7, 7),
+                                                                       uniform(-200, 200),
+                                                                       uniform(-20, 20),
+                                                                       uniform(0.01, 1e4),
+                                                                       uniform(0.01, 1e4),
+                                                                       uniform(0, 200)};
+        }
+    }
+    board->conditions = take(arena, board->condition_count, sizeof *board->conditions);
+    board->conditions[0] = (struct story_condition){STORY_TIME,
+                                                    (enum story_rule)below(STORY_RULE_COUNT),
+                                                    (enum story_edge)below(STORY_EDGE_COUNT),
+                                                    .actor = -1,
+                                                    .other = -1,
+                                                    .event = -1,
+                                                    .action = -1,
+                                                    .value = uniform(-1e6, 1e6),
+                                                    .delay_s = uniform(0, 1e5)};
+    board->conditions[1] = (struct story_condition){
+        STORY_STATE,    .state = (enum story_state_kind)below(STORY_STATE_COUNT),
+        .actor = -1,    .other = -1,
+        .event = 0,     .action = coin() ? 0 : -1,
+        .along = coin()};
+    board->actions = take(arena, board->action_count, sizeof *board->actions);
+    for (uint32_t i = 0; i < board->action_count; i++) {
+        board->actions[i] =
+            (struct story_action){.kind = STORY_DO_WAIT,
+                                  .actor = -1,
+                                  .other = -1,
+                                  .path = -1,
+                                  .value = uniform(0, 1e6),
+                                  .time_s = coin() ? (double)NAN : uniform(0, 1e4),
+                                  .scale = uniform(1e-3, 1e3),
+                                  .accel_mps2 = coin() ? (double)INFINITY : uniform(1, 9),
+                                  .decel_mps2 = (double)INFINITY,
+                                  .speed_max_mps = uniform(0, 200)};
+    }
+    board->events = take(arena, board->event_count, sizeof *board->events);
+    for (uint32_t i = 0; i < board->event_count; i++) {
+        struct story_group *group = take(arena, 1, sizeof *group);
+        *group = (struct story_group){1, grow_indices(arena, 1, board->condition_count)};
+        board->events[i] =
+            (struct story_event){.parent = (int32_t)i - 1,
+                                 .group = below(3),
+                                 .priority = (enum story_priority)below(STORY_PRIORITY_COUNT),
+                                 .repeats = 1 + below(9),
+                                 .start = {coin(), group},
+                                 .action_count = i,
+                                 .actions = grow_indices(arena, i, board->action_count)};
+    }
+    scenario->storyboard = board;
+}
+
 static void grow_scenario(struct arena *arena, struct scenario *scenario)
 {
+    bool storyboard = false;
     *scenario = (struct scenario){.horizon_ticks = 1 + below(LIMIT_HORIZON_TICKS)};
     grow_id(scenario->id, "scenario", 0);
     snprintf(scenario->title, sizeof scenario->title, "T\xc3\xa4st \"%u\"", below(100));
@@ -362,6 +452,10 @@ static void grow_scenario(struct arena *arena, struct scenario *scenario)
     scenario->agents = take(arena, scenario->agent_count, sizeof *scenario->agents);
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         grow_agent(arena, &scenario->map, i, &scenario->agents[i]);
+        storyboard |= scenario->agents[i].behaviour == BEHAVIOUR_STORYBOARD;
+    }
+    if (storyboard) {
+        grow_storyboard(arena, scenario);
     }
     scenario->conditions = grow_conditions();
     for (int i = 0; i < SLICE_KIND_COUNT; i++) {
