@@ -165,7 +165,7 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
 {
     char place[64];
     struct outcome outcome;
-    struct job_spec spec;
+    struct job_spec spec = {0}; /* of job 0, which nobody has */
     int64_t spec_job = 0;
     enum status status = STATUS_OK;
     struct query query = query_begin(check->db, STATEMENT_CHECK_OUTCOMES);
@@ -198,7 +198,7 @@ static enum status read_partials(struct check *check, struct error *error)
 {
     char place[64];
     struct outcome outcome;
-    struct job_spec spec;
+    struct job_spec spec = {0}; /* of job 0, which nobody has */
     int64_t spec_job = 0;
     enum status status = STATUS_OK;
     struct query query = query_begin(check->db, STATEMENT_CHECK_PARTIALS);
