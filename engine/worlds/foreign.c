@@ -7,6 +7,7 @@
 #include "engine/learned/frame_measure.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -166,12 +167,14 @@ static void close_world(struct world *world)
     free(self);
 }
 
-/* Memory that another process can map. */
+/* Memory that another process can map. Sealed in its size: where a world could shorten it, our next
+ * look at it would end the worker (SIGBUS), with the rollouts of everybody. */
 static enum status share_memory(struct foreign_world *self, struct error *error)
 {
     self->memory_bytes = self->cell_count * self->layout.stride;
     self->memory_fd = memfd_create("swerve-world", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (self->memory_fd < 0 || ftruncate(self->memory_fd, (off_t)self->memory_bytes) != 0) {
+    if (self->memory_fd < 0 || ftruncate(self->memory_fd, (off_t)self->memory_bytes) != 0 ||
+        fcntl(self->memory_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
         return error_set(error, STATUS_IO, "world: shared memory of %zu bytes: %s",
                          self->memory_bytes, strerror(errno));
     }

@@ -13,6 +13,11 @@
 
 enum { CALL_TEXT_BYTES = 400, GUARD = 0xA5 };
 
+/* Bounds of a reported agent: beyond them sums and angles lose their meaning. */
+#define AGENT_PLACE_MAX_M 1e6
+#define AGENT_HEADING_MAX_RAD 1e4
+#define AGENT_SPEED_MAX_MPS 1e3
+
 static void give_ego(const struct foreign_slot *slot, const struct ego_state *before,
                      struct swerve_world_given *given)
 {
@@ -132,6 +137,14 @@ static bool check_made(const struct foreign_world *self, struct foreign_slot *sl
     return slot->frame_stats.fault[0] == '\0';
 }
 
+/* Whether an agent is somewhere; false for NaN. */
+static bool is_somewhere(const struct swerve_world_agent *agent)
+{
+    return fabs(agent->x_m) <= AGENT_PLACE_MAX_M && fabs(agent->y_m) <= AGENT_PLACE_MAX_M &&
+           fabs(agent->heading_rad) <= AGENT_HEADING_MAX_RAD &&
+           fabs(agent->speed_mps) <= AGENT_SPEED_MAX_MPS;
+}
+
 /* Agents as the world reports them; who moves and is not in the list is not there any more. */
 static bool take_agents(const struct foreign_world *self, struct foreign_slot *slot, uint32_t count)
 {
@@ -145,10 +158,10 @@ static bool take_agents(const struct foreign_world *self, struct foreign_slot *s
     for (uint32_t i = 0; i < count; i++) {
         struct swerve_world_agent agent;
         memcpy(&agent, list + i * sizeof agent, sizeof agent);
-        if (agent.index >= scene->agent_count || !isfinite(agent.x_m) || !isfinite(agent.y_m) ||
-            !isfinite(agent.heading_rad) || !isfinite(agent.speed_mps)) {
-            foreign_lose(self, slot, "tick %u: agent %u of %u is at (%g, %g)", scene->tick,
-                         agent.index, scene->agent_count, agent.x_m, agent.y_m);
+        if (agent.index >= scene->agent_count || !is_somewhere(&agent)) {
+            foreign_lose(self, slot, "tick %u: agent %u of %u is at (%g, %g), heading %g, %g m/s",
+                         scene->tick, agent.index, scene->agent_count, agent.x_m, agent.y_m,
+                         agent.heading_rad, agent.speed_mps);
             return false;
         }
         struct agent_state *state = &scene->agents[agent.index];

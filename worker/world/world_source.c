@@ -3,6 +3,7 @@
  */
 #include "worker/world/world_source.h"
 
+#include "base/file.h"
 #include "base/sha256.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/world/world_exec.h"
@@ -13,6 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+enum { ONNX_BYTES_MAX = INT32_MAX }; /* of one protocol buffer */
 
 #define ONNX_PREFIX "onnx:"
 #define ONNX_MANIFEST "manifest="
@@ -127,6 +131,59 @@ static enum status add_file(struct sha256 *hash, const char *path, struct error 
     return add_identity(hash, spec, error);
 }
 
+/* The name at `at` behind its length, as protocol buffers write it; false: none that fits. */
+static bool take_name(const uint8_t *at, const uint8_t *end, char out[LIMIT_PATH_BYTES])
+{
+    size_t bytes = 0;
+    if (end - at >= 2) {
+        bool two = (at[0] & 0x80) != 0;
+        bytes = two ? (size_t)(at[0] & 0x7f) | (size_t)at[1] << 7 : at[0];
+        at += two ? 2 : 1;
+    }
+    if (bytes == 0 || bytes >= LIMIT_PATH_BYTES || bytes > (size_t)(end - at) ||
+        memchr(at, '\0', bytes) != NULL) {
+        return false;
+    }
+    memcpy(out, at, bytes);
+    out[bytes] = '\0';
+    return true;
+}
+
+/* Weights that lie in files beside the model (ONNX's external data) are the model too. Whoever says
+ * where a tensor lies does it by an entry with the key "location", which is looked for as bytes. */
+static enum status add_external(struct sha256 *hash, const char *model, struct error *error)
+{
+    static const char key[] = "\x0a\x08"
+                              "location\x12";
+    const size_t key_bytes = sizeof key - 1;
+    const char *slash = strrchr(model, '/');
+    int folder = slash != NULL ? (int)(slash - model) + 1 : 0;
+    char name[LIMIT_PATH_BYTES];
+    char path[LIMIT_PATH_BYTES];
+    char *data = NULL;
+    size_t bytes = 0;
+    TRY(file_read(model, ONNX_BYTES_MAX, &data, &bytes, error));
+    enum status status = STATUS_OK;
+    const char *at = data;
+    while (status == STATUS_OK &&
+           (at = memmem(at, bytes - (size_t)(at - data), key, key_bytes)) != NULL) {
+        const char *entry = at;
+        at += key_bytes;
+        if (!take_name((const uint8_t *)at, (const uint8_t *)data + bytes, name)) {
+            continue;
+        }
+        size_t entry_bytes = key_bytes + (strlen(name) < 0x80 ? 1 : 2) + strlen(name);
+        bool first = memmem(data, bytes, entry, entry_bytes) == entry;
+        int length = snprintf(path, sizeof path, "%.*s%s", folder, model, name);
+        struct stat info;
+        if (first && length < (int)sizeof path && stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+            status = add_file(hash, path, error);
+        }
+    }
+    free(data);
+    return status;
+}
+
 /* The files' hash, for ONNX that of the runtime's version too, then all that is declared. */
 static enum status make_hash(struct world_source *source, const char *spec, struct error *error)
 {
@@ -137,6 +194,7 @@ static enum status make_hash(struct world_source *source, const char *spec, stru
     if (source->ort != NULL) {
         const char *version = ort_version(source->ort);
         TRY(add_file(&hash, source->model, error));
+        TRY(add_external(&hash, source->model, error));
         TRY(add_file(&hash, source->manifest_path, error));
         sha256_update(&hash, version, strlen(version) + 1);
     } else {

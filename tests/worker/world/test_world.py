@@ -55,6 +55,30 @@ swerve_world.run(Dies())
 """
 
 
+SHRINKS = """
+import os, sys, swerve_world
+class Shrinks(swerve_world.World):
+    name = "shrinks"
+    def step(self, states, batch):
+        try:
+            os.ftruncate(int(os.environ["SWERVE_SHM_FD"]), 0)
+        except PermissionError:
+            os._exit(7)
+        return states, None, None
+swerve_world.run(Shrinks())
+"""
+FAR = """
+import sys, swerve_world
+class Far(swerve_world.World):
+    name = "far"
+    flags = swerve_world.World.flags | swerve_world.MOVES_AGENTS
+    def step(self, states, batch):
+        rasters, agent = [given.raster for given in batch], (0, *map(float, sys.argv[1:]))
+        return states, [r.bev for r in rasters], [r.cameras for r in rasters], [[agent] for _ in batch]
+swerve_world.run(Far())
+"""
+
+
 def swerve(*arguments, code=0):
     done = subprocess.run([SWERVE, *arguments], capture_output=True, text=True, check=False)
     assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
@@ -112,6 +136,21 @@ def processes_that_hang_or_die_are_named():
     result = check(f"exec:{sys.executable} dies.py", 1)
     text = result["checks"][0]["text"]
     assert "exited with status 3" in text and "the network is broken" in text and "world dies 1" in text, result
+
+
+def shared_memory_keeps_its_size():
+    """A world that shortens it would take the worker along (SIGBUS): here it is not allowed to."""
+    result = check(f"exec:{sys.executable} shrinks.py", 1)
+    assert "exited with status 7" in result["checks"][0]["text"], result
+
+
+def agents_are_somewhere():
+    result = check(f"exec:{sys.executable} far.py 60 3 0 -5", 0, "--layout", "map")
+    assert result["ok"], result
+    for agent in ("1e7 0 0 0", "0 -1e300 0 0", "60 0 1e300 0", "60 0 0 1e300"):
+        result = check(f"exec:{sys.executable} far.py {agent}", 1, "--layout", "map")
+        bad = [row["text"] for row in result["checks"] if row["verdict"] == "BAD"]
+        assert bad and "agent 0 of 1 is at" in bad[0], (agent, result)
 
 
 def outcomes_are_as_of_any_model():
@@ -180,6 +219,12 @@ def onnx_files_are_worlds():
     assert result["flagged"] == 0 and result["prefix_ticks_saved"] == 6, result
     assert {row["sampler"] for row in rows} == {"agents/dream/exact"}, rows
     assert "2 identical" in swerve("replay", "--all", "--world", "onnx:model.onnx", "--models", "models", "--store", "onnx.db")
+    weights = pathlib.Path("weights.bin")
+    weights.write_bytes(b"1")
+    model("dream \n\x08location\x12\x0bweights.bin")
+    one = check("onnx:model.onnx")["declared"]["hash"]
+    weights.write_bytes(b"2")
+    assert one != check("onnx:model.onnx")["declared"]["hash"]  # other weights are another model
     faults = {"nan": "its frame has a NaN", "small": 'output "frame": expected 73728 elements', "fails": "the model is broken"}
     for word, words in faults.items():
         model(word)
@@ -228,7 +273,8 @@ program = pathlib.Path(SWERVE).read_bytes()
 INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
-TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, outcomes_are_as_of_any_model,
+TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, shared_memory_keeps_its_size,
+         agents_are_somewhere, outcomes_are_as_of_any_model,
          liars_leave_evidence_and_no_results, what_varies_replays_by_verdict, one_world_audits_another,
          onnx_files_are_worlds, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
@@ -237,7 +283,8 @@ with tempfile.TemporaryDirectory() as directory:
     for source, name in zip(PLUGINS, ("example.so", "liar.so", "runtime.so")):
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
-    for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES)):
+    for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES),
+                       ("shrinks.py", SHRINKS), ("far.py", FAR)):
         pathlib.Path(name).write_text(text)
     failed = tap.run(TESTS)
     os.chdir("/")
