@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+/* Whoever reads page by page asks for what comes behind the last one: a server that goes round in
+ * circles would keep it for ever. */
+#define PAGE_STANDS \
+    "%s: expected a page in ascending order behind what was asked for, found another"
+
 enum status http_client_model_add(struct store *store, const struct model_version *version,
                                   struct error *error)
 {
@@ -29,8 +34,14 @@ enum status http_client_models(struct store *store, const char *after, struct mo
     if (after[0] != '\0') {
         http_path_add(&path, "&after=%s", after);
     }
-    return http_get_list(http_client_of(store)->transport, &path, "models", &wire_model, out, max,
-                         count, error);
+    TRY(http_get_list(http_client_of(store)->transport, &path, "models", &wire_model, out, max,
+                      count, error));
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(out[i].name, i == 0 ? after : out[i - 1].name) <= 0) {
+            return error_set(error, STATUS_STORE, PAGE_STANDS, path.text);
+        }
+    }
+    return STATUS_OK;
 }
 
 enum status http_client_model_event(struct store *store, const struct model_event *event,
@@ -60,6 +71,12 @@ enum status http_client_model_events(struct store *store, int64_t after_id, stru
     max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
     http_path_make(&path, "/v1/model-events?after=%lld&max=%lld", (long long)after_id,
                    (long long)max);
-    return http_get_list(http_client_of(store)->transport, &path, "events", &wire_model_event, out,
-                         max, count, error);
+    TRY(http_get_list(http_client_of(store)->transport, &path, "events", &wire_model_event, out,
+                      max, count, error));
+    for (uint32_t i = 0; i < *count; i++) {
+        if (out[i].id <= (i == 0 ? after_id : out[i - 1].id)) {
+            return error_set(error, STATUS_STORE, PAGE_STANDS, path.text);
+        }
+    }
+    return STATUS_OK;
 }

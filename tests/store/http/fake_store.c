@@ -435,7 +435,8 @@ static enum status fake_models(struct store *store, const char *after, struct mo
                                uint32_t max, uint32_t *count, struct error *error)
 {
     struct fake *fake = begin(store);
-    *count = max > 0 && strcmp(fake->version.name, after) > 0 ? 1 : 0;
+    bool stands = atomic_load(&fake->control->stands) != 0;
+    *count = max > 0 && (stands || strcmp(fake->version.name, after) > 0) ? 1 : 0;
     if (*count > 0) {
         out[0] = fake->version;
     }
@@ -456,7 +457,8 @@ static enum status fake_model_events(struct store *store, int64_t after_id, stru
                                      uint32_t max, uint32_t *count, struct error *error)
 {
     struct fake *fake = begin(store);
-    *count = max > 0 && fake->event.id > after_id ? 1 : 0;
+    bool stands = atomic_load(&fake->control->stands) != 0;
+    *count = max > 0 && (stands || fake->event.id > after_id) ? 1 : 0;
     if (*count > 0) {
         out[0] = fake->event;
     }

@@ -173,6 +173,33 @@ static void calls_that_look_arrive(void)
     stack_stop(&stack);
 }
 
+/* A server whose pages never come to an end keeps no client. */
+static void pages_go_on_or_are_refused(void)
+{
+    static struct stack stack;
+    struct error error;
+    struct model_version version = {.name = "student-1", .tier = TIER_STUDENT};
+    struct model_version versions[2];
+    struct model_event event = {.model = "student-1", .kind = MODEL_MOVED};
+    struct model_event events[2];
+    uint32_t count = 0;
+    stack_start(&stack);
+    struct store *store = connect_to(stack.url);
+    const struct store_ops *ops = store->ops;
+    EXPECT_OK(ops->model_add(store, &version, &error), error);
+    EXPECT_OK(ops->model_event(store, &event, &event, &error), error);
+    atomic_store(&stack.control.stands, 1);
+    EXPECT_OK(ops->models(store, "", versions, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(ops->models(store, "student-1", versions, 2, &count, &error), STATUS_STORE);
+    EXPECT_OK(ops->model_events(store, 0, events, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(ops->model_events(store, events[0].id, events, 2, &count, &error), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "ascending order");
+    ops->close(store);
+    stack_stop(&stack);
+}
+
 static void bodies_of_any_size_arrive(void)
 {
     static struct stack stack;
@@ -496,8 +523,8 @@ int main(int argc, char **argv)
     CHECK(argc == 2); /* where the API is described */
     openapi_path = argv[1];
     return TEST_RUN(TEST(calls_of_workers_arrive), TEST(calls_that_look_arrive),
-                    TEST(bodies_of_any_size_arrive), TEST(bad_requests_get_sentences),
-                    TEST(the_published_paths_are_served), TEST(oversize_requests_are_refused),
-                    TEST(slow_clients_block_nobody), TEST(dawdling_clients_are_cut_off),
-                    TEST(tcp_serves_as_well));
+                    TEST(pages_go_on_or_are_refused), TEST(bodies_of_any_size_arrive),
+                    TEST(bad_requests_get_sentences), TEST(the_published_paths_are_served),
+                    TEST(oversize_requests_are_refused), TEST(slow_clients_block_nobody),
+                    TEST(dawdling_clients_are_cut_off), TEST(tcp_serves_as_well));
 }
