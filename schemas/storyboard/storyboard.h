@@ -192,8 +192,8 @@ struct story_action {
 };
 
 struct story_group {
-    uint32_t count; /* all of them hold */
-    uint32_t *conditions;
+    uint32_t count;       /* all of them hold */
+    uint32_t *conditions; /* each in one group alone, because it has a memory */
 };
 
 struct story_trigger {

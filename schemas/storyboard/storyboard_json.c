@@ -336,6 +336,38 @@ static enum status fill(const struct json_cursor *list, struct scenario_decoder 
     return STATUS_OK;
 }
 
+static enum status count_uses(const struct json_cursor *event, const char *key,
+                              const struct story_trigger *trigger,
+                              bool used[LIMIT_STORY_CONDITIONS], struct error *error)
+{
+    for (uint32_t i = 0; i < trigger->count; i++) {
+        for (uint32_t k = 0; k < trigger->groups[i].count; k++) {
+            bool *mark = &used[trigger->groups[i].conditions[k]];
+            if (*mark) {
+                struct json_cursor at = json_cursor_member(event, key);
+                return json_fail(&at, error, "expected each condition in one place, found %u again",
+                                 trigger->groups[i].conditions[k]);
+            }
+            *mark = true;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* A condition remembers what it was: two triggers that look at the same one would take its edges
+ * from each other, and many would make the storyboard's time of a tick that of their product. */
+static enum status check_conditions(const struct json_cursor *events,
+                                    const struct storyboard *board, struct error *error)
+{
+    bool used[LIMIT_STORY_CONDITIONS] = {false};
+    for (uint32_t i = 0; i < board->event_count; i++) {
+        struct json_cursor event = json_cursor_element(events, i);
+        TRY(count_uses(&event, "start", &board->events[i].start, used, error));
+        TRY(count_uses(&event, "stop", &board->events[i].stop, used, error));
+    }
+    return STATUS_OK;
+}
+
 /* Every agent whose behaviour says so is moved by one actor. */
 static enum status check_agents(const struct json_cursor *cursor, const struct scenario *scenario,
                                 struct error *error)
@@ -395,5 +427,6 @@ enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_
              board->action_count));
     TRY(fill(&events, decoder, decode_event, board->events, sizeof *board->events,
              board->event_count));
+    TRY(check_conditions(&events, board, decoder->error));
     return check_agents(cursor, out, decoder->error);
 }

@@ -12,6 +12,7 @@
 #include "scenarios/scenarios.h"
 #include "tests/harness.h"
 
+#include <jansson.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -402,6 +403,58 @@ static void refusals_say_what_and_where(void)
     }
 }
 
+/* Conditions remember, so that two triggers cannot share one: each would take the other's edges,
+ * and a small document could make a tick of any length. */
+static void conditions_stand_in_one_place(void)
+{
+    static char text[TEXT_BYTES];
+    struct scenario_document *document = NULL;
+    struct error error;
+    char **texts;
+    char *notes;
+    size_t count;
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    write_text("file.xosc", text);
+    EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
+    json_t *root = json_loads(texts[0], 0, NULL);
+    json_t *events = json_object_get(json_object_get(root, "storyboard"), "events");
+    EXPECT(json_array_size(events) >= 2);
+    json_object_set(json_array_get(events, 1), "start",
+                    json_object_get(json_array_get(events, 0), "start"));
+    char *shared = json_dumps(root, 0);
+    EXPECT(scenario_load_text("shared", shared, strlen(shared), &document, &error) ==
+           STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "events[1].start: expected each condition in one place, found");
+    free(shared);
+    json_decref(root);
+    free(texts[0]);
+    free(texts);
+    free(notes);
+}
+
+/* Sampling a lane ends where no path has room for more, however long and bent the lane is. */
+static void lanes_of_any_length_end(void)
+{
+    static char text[TEXT_BYTES];
+    struct error error;
+    char **texts = NULL;
+    char *notes = NULL;
+    size_t count = 0;
+    const char *lanes = strstr(road, "</planView>");
+    EXPECT(lanes != NULL);
+    snprintf(text, sizeof text,
+             "<OpenDRIVE><header revMajor='1' revMinor='6'/><road name='' length='1000000' id='0' "
+             "junction='-1'><planView><geometry s='0' x='0' y='0' hdg='0' length='1000000'>"
+             "<spiral curvStart='0' curvEnd='0.0009'/></geometry>%s",
+             lanes);
+    write_text("long.xodr", text);
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    memcpy(strstr(text, "road.xodr"), "long.xodr", 9);
+    write_text("bad.xosc", text);
+    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, "points in a lane");
+}
+
 /* A catalog whose entry refers to itself ends; so do deep expressions. */
 static void circles_end(void)
 {
@@ -435,7 +488,8 @@ int main(void)
                           TEST(lane_changes_have_their_shape_and_keep_the_way),
                           TEST(conditions_on_ego_fire_within_a_tick), TEST(events_wait_for_others),
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
-                          TEST(refusals_say_what_and_where), TEST(circles_end));
+                          TEST(refusals_say_what_and_where), TEST(circles_end),
+                          TEST(conditions_stand_in_one_place), TEST(lanes_of_any_length_end));
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? failed : 1;

@@ -283,7 +283,7 @@ static void sample_piece(const struct osc_context *context, const struct piece *
         struct pose pose = opendrive_lane_pose(context->network, piece->lane, s_m, 0);
         pose.heading_rad += piece->with_s ? 0 : PI_RAD;
         add_raw(raw, pose);
-        if (at_m >= length_m) {
+        if (at_m >= length_m || raw->count == RAW_MAX) { /* a lane may be longer than any path */
             return;
         }
         double curvature = fabs(opendrive_curvature(context->network, road, s_m));
