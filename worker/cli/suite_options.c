@@ -19,6 +19,20 @@
 
 #define DRIFT_AUDIT_RATE 0.5
 
+static const enum tier learned_tiers[] = {TIER_STUDENT, TIER_TEACHER};
+
+/* Whether everybody who may answer computes in bf16: jobs of both tiers get one backend. */
+static bool computes_in_bf16(const struct submission_options *build)
+{
+    bool all = build->precision == NN_BF16;
+    for (size_t i = 0; build->models != NULL && i < COUNT_OF(learned_tiers); i++) {
+        enum nn_precision precision = NN_BF16;
+        all = all && (!models_pointed(build->models, learned_tiers[i], &precision) ||
+                      precision == NN_BF16);
+    }
+    return all;
+}
+
 /* Where learned tiers run. Devices compute in bf16; a worker that lacks the device says so. */
 static enum status choose_backend(const struct suite_options *options,
                                   const struct submission_options *build, struct device *device,
@@ -26,12 +40,14 @@ static enum status choose_backend(const struct suite_options *options,
 {
     bool learned = build->policy.student_available || build->policy.teacher_available;
     bool automatic = strcmp(options->device, "auto") == 0;
-    if (automatic && (!learned || build->precision != NN_BF16)) {
+    if (automatic && (!learned || !computes_in_bf16(build))) {
         return device_choose("cpu", device, error);
     }
     TRY(device_choose(options->device, device, error));
-    if (device->ops != NULL && build->precision != NN_BF16) {
-        return error_set(error, STATUS_USAGE, "--device %s: computes in bf16, found --precision %s",
+    if (device->ops != NULL && !computes_in_bf16(build)) {
+        return error_set(error, STATUS_USAGE,
+                         "--device %s: computes in bf16, found --precision %s, or a version of the "
+                         "store with another",
                          options->device, options->precision);
     }
     return STATUS_OK;
@@ -67,7 +83,8 @@ static enum status lend_worlds(const struct suite_options *options, struct model
 static enum status ask_pointers(const struct suite_options *options, struct models *models,
                                 struct submission_options *build, struct error *error)
 {
-    static const enum tier tiers[] = {TIER_TEACHER, TIER_STUDENT};
+    enum tier asked = build->policy.choice == WORLD_TEACHER ? TIER_TEACHER : TIER_STUDENT;
+    enum nn_precision precision = NN_BF16;
     struct store *store = NULL;
     if (options->models != NULL ||
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) != STATUS_OK) {
@@ -76,11 +93,8 @@ static enum status ask_pointers(const struct suite_options *options, struct mode
     TRY(cli_store_open(options->store_url, &store, error));
     enum status status = versions_point(store, models, error);
     store->ops->close(store);
-    for (size_t i = 0; status == STATUS_OK && i < COUNT_OF(tiers); i++) {
-        enum nn_precision precision = NN_BF16;
-        if (models_pointed(models, tiers[i], &precision)) {
-            build->precision = precision;
-        }
+    if (status == STATUS_OK && models_pointed(models, asked, &precision)) {
+        build->precision = precision; /* of the other tier it says nothing */
     }
     return status;
 }

@@ -21,11 +21,11 @@ cat >short.json <<'JSON'
  "map": {"lanes": [{"id": "east", "centre_line": [[0, 0], [2000, 0]], "width_m": 3.5, "speed_limit_mps": 15}]},
  "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 12, "route": ["east"]}, "horizon_s": 0.5}
 JSON
-# samplers STATE: of the jobs of m.db in that state, one per line
+# samplers STATE [STORE]: of the jobs of m.db in that state, one per line
 samplers() {
-    python3 - "$1" <<'PY'
+    python3 - "$1" "${2:-m.db}" <<'PY'
 import sqlite3, sys
-for row in sqlite3.connect("file:m.db?mode=ro", uri=True).execute(
+for row in sqlite3.connect(f"file:{sys.argv[2]}?mode=ro", uri=True).execute(
         "SELECT c.sampler FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
         " WHERE j.state = ? ORDER BY j.id", (int(sys.argv[1]),)):
     print(*row)
@@ -60,6 +60,14 @@ queued_jobs_go_along() {
     says out "3 queued jobs moved"
     [ "$(samplers 0 | sort | uniq -c | tr -s ' ' | tr '\n' ,)" = " 1 agents/euler2/bf16, 3 agents/euler2/int8," ] ||
         fail "$(samplers 0)"
+}
+one_tiers_precision_is_not_anothers() {
+    code 0 "$swerve" model add "$root/engine/models/teacher.safetensors" --name t --precision fp32 --store p.db
+    code 0 "$swerve" model promote t --force --store p.db
+    code 0 "$swerve" submit short.json --store p.db --world student --seeds 1 --audit off
+    [ "$(samplers 0 p.db)" = agents/euler2/bf16 ] || fail "$(samplers 0 p.db)"
+    code 0 "$swerve" submit short.json --store p.db --world teacher --seeds 1 --audit off
+    [ "$(samplers 0 p.db | tail -1)" = agents/euler2/fp32 ] || fail "$(samplers 0 p.db)"
 }
 workers_bring_what_they_lack() {
     code 0 "$swerve" worker --store m.db --drain --models none
@@ -125,10 +133,11 @@ edits_are_noticed() {
     done
 }
 
-echo 1..8 >&3
+echo 1..9 >&3
 t versions_are_added_once
 t nobody_answers_unseen
 t queued_jobs_go_along
+t one_tiers_precision_is_not_anothers
 t workers_bring_what_they_lack
 t damaged_files_are_brought_again
 t the_one_before_comes_back
