@@ -4,6 +4,7 @@
  * not; what is no motorway names the reason; main lines alone that broke
  * something unsafe are asked; an answer that is kept is the answer.
  */
+#include "schemas/storyboard/storyboard.h"
 #include "tests/worker/jobs.h"
 #include "worker/careful/careful.h"
 
@@ -65,6 +66,29 @@ static void branches_are_not_driven(void)
     none->tick = 5;
     struct careful found = ask(drivers, &s.scenario, "branched", 0);
     EXPECT(found.drives[CAREFUL_DRIVER].avoids);
+    arena_finish(&s.arena);
+    careful_drivers_destroy(drivers);
+}
+
+/* An agent that jumps, as a storyboard may have it: nobody's drive is judged. */
+static void drives_without_an_answer_answer_nothing(void)
+{
+    struct careful_drivers *drivers = open_drivers();
+    struct jobs_scenario s;
+    struct story_point here[2] = {{0, 600, 50, 0, 0}, {5, 605, 50, 0, 0}};
+    struct story_point there[2] = {{0, 900, 50, 0, 0}, {5, 905, 50, 0, 0}};
+    struct story_path paths[2] = {{.point_count = 2, .points = here, .next = 1},
+                                  {.point_count = 2, .points = there, .next = -1}};
+    struct story_actor actor = {.agent = 3,
+                                .speed_mps = 10,
+                                .accel_max_mps2 = 10,
+                                .decel_max_mps2 = 10,
+                                .speed_max_mps = 50};
+    struct storyboard board = {.path_count = 2, .paths = paths, .actor_count = 1, .actors = &actor};
+    standing_car(&s, 200, 25);
+    maps_agent(&s.scenario, 3, AGENT_CAR, BEHAVIOUR_STORYBOARD, (struct pose){600, 50, 0}, 10);
+    s.scenario.storyboard = &board;
+    EXPECT_TEXT(ask(drivers, &s.scenario, "jumps", 0).outside, "the drive in its place is flagged");
     arena_finish(&s.arena);
     careful_drivers_destroy(drivers);
 }
@@ -155,6 +179,7 @@ static void json_has_what_was_found(void)
 int main(void)
 {
     return TEST_RUN(TEST(what_can_be_avoided_is_and_the_rest_is_not), TEST(branches_are_not_driven),
-                    TEST(an_answer_is_kept), TEST(what_is_no_motorway_is_not_asked),
-                    TEST(only_unsafe_main_lines_are_asked), TEST(json_has_what_was_found));
+                    TEST(drives_without_an_answer_answer_nothing), TEST(an_answer_is_kept),
+                    TEST(what_is_no_motorway_is_not_asked), TEST(only_unsafe_main_lines_are_asked),
+                    TEST(json_has_what_was_found));
 }

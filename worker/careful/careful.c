@@ -129,8 +129,10 @@ void careful_drivers_destroy(struct careful_drivers *drivers)
     free(drivers);
 }
 
+/* One model's drive; a drive without a valid answer makes *outside say so. */
 static enum status drive(struct runner *runner, struct prepared *prepared, uint64_t seed,
-                         struct careful_drive *out, struct error *error)
+                         struct careful_drive *out, char outside[LIMIT_TEXT_BYTES],
+                         struct error *error)
 {
     struct job_lease lease = {.job_id = 1};
     struct job_run *job = NULL;
@@ -150,6 +152,10 @@ static enum status drive(struct runner *runner, struct prepared *prepared, uint6
     } else {
         const struct rollout_result *result = &job->results[0];
         const struct metrics *metrics = &result->metrics;
+        if (result->verdict > VERDICT_FAIL) {
+            snprintf(outside, LIMIT_TEXT_BYTES, "the drive in its place is %s",
+                     verdict_names[result->verdict]);
+        }
         *out = (struct careful_drive){
             .avoids = avoidance_is_safe(result->verdict, result->reasons, metrics),
             .collides = metrics->collision_count > 0,
@@ -182,7 +188,8 @@ enum status careful_ask(struct careful_drivers *drivers, const struct scenario *
         TRY(prepared_create(&main_line, &prepared, error));
         enum status status = STATUS_OK;
         for (int m = 0; status == STATUS_OK && m < CAREFUL_MODELS; m++) {
-            status = drive(drivers->runners[m], prepared, seed, &found.drives[m], error);
+            status =
+                drive(drivers->runners[m], prepared, seed, &found.drives[m], found.outside, error);
         }
         prepared_unref(prepared);
         if (status != STATUS_OK) {

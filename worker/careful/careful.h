@@ -34,8 +34,8 @@ struct careful_drive {
 };
 
 struct careful {
-    char outside[LIMIT_TEXT_BYTES];              /* why it is not of the domain; "": it is */
-    struct careful_drive drives[CAREFUL_MODELS]; /* of the domain alone */
+    char outside[LIMIT_TEXT_BYTES]; /* why it is not of the domain, or has no answer; "": it has */
+    struct careful_drive drives[CAREFUL_MODELS]; /* then alone */
 };
 
 /* Whether there is something to ask: a main line that failed, and not for want of progress. */
