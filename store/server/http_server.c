@@ -35,7 +35,7 @@
 #include <unistd.h>
 
 enum {
-    STACK_BYTES = 1 << 20, /* per connection, virtual */
+    STACK_BYTES = 2 << 20, /* per connection, virtual; a picture of a drive takes 0.4 MB of it */
     CROWD_MAX = 64,        /* connections that are only told that there are too many */
 };
 
