@@ -423,9 +423,11 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
                                   .speed_max_mps = uniform(0, 200)};
     }
     board->events = take(arena, board->event_count, sizeof *board->events);
+    uint32_t first = below(board->condition_count);
     for (uint32_t i = 0; i < board->event_count; i++) {
         struct story_group *group = take(arena, 1, sizeof *group);
         *group = (struct story_group){1, grow_indices(arena, 1, board->condition_count)};
+        group->conditions[0] = (first + i) % board->condition_count; /* each in one place */
         board->events[i] =
             (struct story_event){.parent = (int32_t)i - 1,
                                  .group = below(3),
