@@ -3,8 +3,8 @@
  * with file, line and element.
  * Method: files written to a folder of their own, on a straight road along x, are imported and
  * driven in the object world, ego at constant speed; places are compared with closed forms. One
- * part of a good file is replaced at a time for refusals. Places beside esmini's over whole
- * collections are scripts/compare/openscenario_esmini.py's.
+ * part of a good file is replaced at a time for refusals. Ways part at a junction of made-up roads.
+ * Places beside esmini's over whole collections are scripts/compare/openscenario_esmini.py's.
  */
 #include "scenarios/import/openscenario/openscenario.h"
 
@@ -347,9 +347,13 @@ static const struct refusal {
     {"value='${2 * $speed}'", "value='${2 * ($speed}'", "expected )"},
     {"value='${2 * $speed}'", "value='${2 / 0}'", "expected a divisor other than 0"},
     {"entryName='car'/>", "entryName='cart'/>",
-     "line 5: <CatalogReference>: expected an entry of the catalog, found no entry \"cart\""},
+     "line 5: <CatalogReference>: expected an entry of catalog \"Cars\", found no entry \"cart\""},
     {"catalogName='Cars' entryName='car'/>", "catalogName='Kars' entryName='car'/>",
-     "found no catalog \"Kars\""},
+     "found no catalog \"Kars\"; looked in "},
+    {"path='cars'", "path='carts'", "/carts (cannot be opened)"},
+    {"<Directory path='cars'/>", "", "looked in no folder: none is named"},
+    {"revMajor='1'", "revMajor='0'",
+     "line 1: <FileHeader>: expected revMajor 1, of OpenSCENARIO XML 1.0 to 1.3, found \"0\""},
     {"road.xodr", "rode.xodr", "line 4: <LogicFile>"},
     {"laneId='-2'", "laneId='-7'",
      "<LanePosition>: expected a lane of road 0 at s = 50 m, found "
@@ -455,6 +459,109 @@ static void lanes_of_any_length_end(void)
     EXPECT_CONTAINS(error.text, "points in a lane");
 }
 
+#define LANES                                                                                    \
+    "<lanes><laneSection s='0'><center><lane id='0' type='none'/></center><right><lane id='-1' " \
+    "type='driving'><link><predecessor id='-1'/><successor id='-1'/></link><width sOffset='0' "  \
+    "a='3.5' b='0' c='0' d='0'/></lane></right></laneSection></lanes></road>\n"
+#define GEOMETRY(x, y, heading, length, shape)                                                    \
+    "<planView><geometry s='0' x='" x "' y='" y "' hdg='" heading "' length='" length "'><" shape \
+    "/></geometry></planView>" LANES
+#define BRANCH(to)                                                                        \
+    "<link><predecessor elementType='road' elementId='0' contactPoint='end'/><successor " \
+    "elementType='road' elementId='" to "' contactPoint='start'/></link>"
+#define CONNECTION(id, road)                                                                   \
+    "<connection id='" id "' incomingRoad='0' connectingRoad='" road "' contactPoint='start'>" \
+    "<laneLink from='-1' to='-1'/></connection>"
+
+/* From road 0 along x: to the right over road 10 onto road 1, straight on over 11 onto road 2. */
+static const char fork_roads[] =
+    "<OpenDRIVE><header revMajor='1' revMinor='6'/>\n"
+    "<road name='' length='100' id='0' junction='-1'><link><successor elementType='junction' "
+    "elementId='100'/></link>" GEOMETRY(
+        "0", "0", "0", "100",
+        "line") "<road name='' length='31.415926535897931' id='10' junction='100'>" BRANCH("1")
+        GEOMETRY(
+            "100", "0", "0", "31.415926535897931",
+            "arc curvature='-0.05'") "<road name='' length='20' id='11' junction='100'>" BRANCH("2")
+            GEOMETRY("100", "0", "0", "20",
+                     "line") "<road name='' length='200' id='1' junction='-1'><link><predecessor "
+                             "elementType='junction' "
+                             "elementId='100'/></link>" GEOMETRY(
+                                 "120", "-20", "-1.5707963267948966", "200",
+                                 "line") "<road name='' length='500' id='2' "
+                                         "junction='-1'><link><predecessor elementType='junction' "
+                                         "elementId='100'/></link>" GEOMETRY("120", "0", "0", "500",
+                                                                             "line");
+#define WAYPOINT(road)                                                         \
+    "<Waypoint routeStrategy='shortest'><Position><LanePosition roadId='" road \
+    "' laneId='-1' s='30'/></Position></Waypoint>"
+#define ROUTE_TO(road)                                                                           \
+    "<PrivateAction><RoutingAction><AssignRouteAction><Route name='r' closed='false'>" WAYPOINT( \
+        "0") WAYPOINT(road) "</Route></AssignRouteAction></RoutingAction></PrivateAction>"
+
+static void replace(char text[TEXT_BYTES], const char *from, const char *to)
+{
+    static char tail_text[TEXT_BYTES];
+    char *at = strstr(text, from);
+    EXPECT(at != NULL);
+    snprintf(tail_text, sizeof tail_text, "%s", at + strlen(from));
+    snprintf(at, TEXT_BYTES - (size_t)(at - text), "%s%s", to, tail_text);
+}
+
+/* Ego's route is the one that the file assigns, else straight on, in whichever order a junction
+ * lists its connections; where it ends too early a note says so. */
+static void ego_takes_the_way_of_the_file(void)
+{
+    static const struct {
+        bool right_first;
+        const char *assigned;
+        const char *last; /* lane of the route */
+        const char *note;
+    } rows[] = {
+        {true, "", "2:0:-1", NULL},
+        {false, "", "2:0:-1", NULL},
+        {true, ROUTE_TO("1"), "1:0:-1", "ego's lanes end 279 m ahead, where it is after 13.9 s"},
+        {false, ROUTE_TO("1"), "1:0:-1", "ego's lanes end 279 m ahead, where it is after 13.9 s"},
+        {true, ROUTE_TO("2"), "2:0:-1", NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static char text[TEXT_BYTES];
+        struct scenario_document *document;
+        struct error error;
+        char **texts;
+        char *notes;
+        size_t count;
+        snprintf(text, sizeof text, "%s<junction name='' id='100'>%s%s</junction></OpenDRIVE>",
+                 fork_roads, rows[i].right_first ? CONNECTION("0", "10") : CONNECTION("0", "11"),
+                 rows[i].right_first ? CONNECTION("1", "11") : CONNECTION("1", "10"));
+        write_text("fork.xodr", text);
+        snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+        replace(text, "road.xodr", "fork.xodr");
+        replace(text, "laneId='-2'", "laneId='-1'");
+        replace(text, "ds='100'", "ds='20'");
+        replace(text, "<Private entityRef='Ego'>", "<Private entityRef='Ego'><!-- here -->");
+        replace(text, "<!-- here -->", rows[i].assigned);
+        write_text("file.xosc", text);
+        EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
+        EXPECT_OK(scenario_load_text("imported", texts[0], strlen(texts[0]), &document, &error),
+                  error);
+        const struct scenario *scenario = &document->scenario;
+        EXPECT_INT(scenario->ego.route_count, 3);
+        EXPECT_TEXT(scenario->map.lanes[scenario->ego.route[0]].id, "0:0:-1");
+        EXPECT_TEXT(scenario->map.lanes[scenario->ego.route[2]].id, rows[i].last);
+        EXPECT_TEXT(scenario->slices.value[SLICE_ACTOR], "car");
+        if (rows[i].note != NULL) {
+            EXPECT_CONTAINS(notes, rows[i].note);
+        } else {
+            EXPECT(strstr(notes, "ego's lanes end") == NULL);
+        }
+        scenario_destroy(document);
+        free(texts[0]);
+        free(texts);
+        free(notes);
+    }
+}
+
 /* A catalog whose entry refers to itself ends; so do deep expressions. */
 static void circles_end(void)
 {
@@ -488,8 +595,9 @@ int main(void)
                           TEST(lane_changes_have_their_shape_and_keep_the_way),
                           TEST(conditions_on_ego_fire_within_a_tick), TEST(events_wait_for_others),
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
-                          TEST(refusals_say_what_and_where), TEST(circles_end),
-                          TEST(conditions_stand_in_one_place), TEST(lanes_of_any_length_end));
+                          TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
+                          TEST(circles_end), TEST(conditions_stand_in_one_place),
+                          TEST(lanes_of_any_length_end));
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? failed : 1;

@@ -140,7 +140,8 @@ static enum status make_map(struct osc_context *context, struct scenario *scenar
         return open_ground(context, scenario);
     }
     scenario->map = map.map;
-    return STATUS_OK;
+    TRY(osc_ego_route(context, &map, &scenario->ego));
+    return osc_ego_note_end(context);
 }
 
 static enum status make_ego(struct osc_context *context, struct scenario *scenario)
@@ -286,9 +287,11 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     for (int i = SLICE_ROAD; i < SLICE_KIND_COUNT; i++) {
         snprintf(scenario->slices.value[i], LIMIT_ID_BYTES, "unspecified");
     }
+    snprintf(scenario->slices.value[SLICE_SCENARIO_TYPE], LIMIT_ID_BYTES, "openscenario");
     scenario->criteria.no_collision = true;
     scenario->horizon_ticks = (uint32_t)floor(context->horizon_s * 10 + 0.5);
     TRY(make_agents(context, scenario));
+    snprintf(scenario->slices.value[SLICE_ACTOR], LIMIT_ID_BYTES, "%s", osc_actor_slice(scenario));
     TRY(make_ego(context, scenario));
     clear_ego(context, scenario);
     TRY(make_map(context, scenario));

@@ -24,6 +24,8 @@ struct catalog {
     const struct xml_element *element;
 };
 
+enum { LOOKED_BYTES = 320 };
+
 struct loader {
     struct osc_context *context;
     struct catalog *catalogs;
@@ -32,6 +34,7 @@ struct loader {
     int catalog_depth;
     const struct osc_parameter *overrides;
     uint32_t override_count;
+    char looked[LOOKED_BYTES]; /* folders of catalogs, "": none is named */
 };
 
 /* ---- errors, notes, access ---- */
@@ -219,6 +222,14 @@ static const struct xml_element *child_named(const struct xml_element *element, 
     return child;
 }
 
+/* Keeps the folder for the sentence about a catalog that is not found. */
+static void note_folder(struct loader *loader, const char *path, bool is_there)
+{
+    size_t used = strlen(loader->looked);
+    snprintf(loader->looked + used, LOOKED_BYTES - used, "%s%.150s%s", used > 0 ? ", " : "", path,
+             is_there ? "" : " (cannot be opened)");
+}
+
 static enum status add_catalog(struct loader *loader, const char *path)
 {
     struct osc_context *context = loader->context;
@@ -248,6 +259,7 @@ static enum status add_directory(struct loader *loader, const char *path)
     DIR *directory = opendir(path);
     char *files[OSC_CATALOGS_MAX];
     size_t count = 0;
+    note_folder(loader, path, directory != NULL);
     if (directory == NULL) {
         return STATUS_OK; /* named but not there: what refers to it will say so */
     }
@@ -421,13 +433,17 @@ static enum status copy_reference(struct loader *loader, const struct osc_scope 
             return status;
         }
     }
+    if (found) {
+        return error_set(context->error, STATUS_BAD_INPUT,
+                         "%s: line %u: <CatalogReference>: expected an entry of catalog \"%.60s\", "
+                         "found no entry \"%.60s\"",
+                         file, reference->line, names[0], names[1]);
+    }
     return error_set(context->error, STATUS_BAD_INPUT,
-                     "%s: line %u: <CatalogReference>: expected %s, found no %s \"%.60s\"", file,
-                     reference->line,
-                     found ? "an entry of the catalog"
-                           : "a catalog that "
-                             "<CatalogLocations> leads to",
-                     found ? "entry" : "catalog", found ? names[1] : names[0]);
+                     "%s: line %u: <CatalogReference>: expected a catalog that <CatalogLocations> "
+                     "leads to, found no catalog \"%.60s\"; looked in %s",
+                     file, reference->line, names[0],
+                     loader->looked[0] != '\0' ? loader->looked : "no folder: none is named");
 }
 
 static enum status copy_attributes(struct loader *loader, const struct osc_scope *scope,
@@ -511,6 +527,20 @@ static enum status read_catalogs(struct loader *loader)
     return STATUS_OK;
 }
 
+/* OpenSCENARIO 0.9 and the language of 2.0 are other formats; no version at all is let pass. */
+static enum status check_version(struct osc_context *context, const struct xml_element *root)
+{
+    const struct xml_element *header = child_named(root, "FileHeader");
+    const char *major = header != NULL ? xml_attribute(header, "revMajor") : NULL;
+    if (major != NULL && strcmp(major, "1") != 0) {
+        return error_set(context->error, STATUS_BAD_INPUT,
+                         "%s: line %u: <FileHeader>: expected revMajor 1, of OpenSCENARIO XML 1.0 "
+                         "to 1.3, found \"%.40s\"",
+                         context->path, header->line, major);
+    }
+    return STATUS_OK;
+}
+
 enum status osc_document_load(struct osc_context *context, const struct osc_parameter *overrides,
                               uint32_t override_count)
 {
@@ -525,6 +555,7 @@ enum status osc_document_load(struct osc_context *context, const struct osc_para
                          document.root->line, document.root->name);
     }
     loader.root = document.root;
+    TRY(check_version(context, document.root));
     loader.catalogs = osc_alloc(context, OSC_CATALOGS_MAX, sizeof *loader.catalogs);
     if (loader.catalogs == NULL) {
         return STATUS_LIMIT;

@@ -75,6 +75,15 @@ static enum status read_box(struct osc_context *context, const struct osc_elemen
                           : STATUS_OK;
 }
 
+/* A trailer is there, not only a place for the name of one. */
+static bool tows(const struct osc_element *vehicle)
+{
+    const struct osc_element *trailer = osc_child(vehicle, "Trailer");
+    const struct osc_element *ref = trailer != NULL ? osc_child(trailer, "TrailerRef") : NULL;
+    const char *name = ref != NULL ? osc_attribute(ref, "entityRef") : NULL;
+    return trailer != NULL && !(name != NULL && name[0] == '\0');
+}
+
 static enum status read_vehicle(struct osc_context *context, const struct osc_element *vehicle,
                                 struct osc_entity *entity)
 {
@@ -93,7 +102,7 @@ static enum status read_vehicle(struct osc_context *context, const struct osc_el
         TRY(osc_number(context, front, "positionX", false, -20, 20, &front_m));
     }
     entity->wheelbase_m = front_m > 0.5 ? front_m : entity->wheelbase_m;
-    if (osc_child(vehicle, "Trailer") != NULL) {
+    if (tows(vehicle)) {
         osc_note(context, vehicle, "trailers are not towed");
     }
     return STATUS_OK;

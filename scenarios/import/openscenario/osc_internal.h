@@ -4,6 +4,7 @@
  *   osc_document   files to one tree: catalogs in place, parameters and expressions evaluated
  *   osc_place      positions on the road network; paths that actors follow
  *   osc_entity     who there is, and where Init puts it
+ *   osc_ego        ego's route over the map
  *   osc_story, osc_condition, osc_action   the storyboard to a `struct storyboard`
  *
  * Invariant: everything lives in the context's arena; what is not understood is an error with file,
@@ -70,6 +71,7 @@ struct osc_path {
     double *lane_s_m; /* of the path, where each begins */
     bool *with_s;     /* whether it runs towards larger s of the road there */
     double start_s_m; /* of the path, where the actor begins */
+    bool ends;        /* where its last lane leads nowhere */
 };
 
 struct osc_entity {
@@ -207,6 +209,16 @@ enum status osc_entity_named(struct osc_context *context, const struct osc_eleme
 enum status osc_init_read(struct osc_context *context);
 enum status osc_route_read(struct osc_context *context, struct osc_entity *entity,
                            const struct osc_element *route);
+
+/* ---- osc_ego.c ---- */
+
+/* Lanes of the map along ego's path; none where it does not run along them. */
+enum status osc_ego_route(struct osc_context *context, const struct opendrive_map *map,
+                          struct ego *ego);
+/* A note where ego, at the speed it starts with, comes to the end of its lanes. */
+enum status osc_ego_note_end(struct osc_context *context);
+/* Whom ego shares the road with that needs most care: a kind of agent, "none". */
+const char *osc_actor_slice(const struct scenario *scenario);
 
 /* ---- osc_condition.c ---- */
 

@@ -37,6 +37,7 @@ struct piece {
 
 struct chain {
     uint32_t count;
+    bool ends; /* where the last lane leads nowhere */
     struct piece pieces[OSC_CHAIN_MAX];
 };
 
@@ -226,6 +227,7 @@ static void make_chain(const struct osc_context *context, const struct osc_entit
         from_m = at != OPENDRIVE_NONE ? far_end(context, at, way) : 0;
     }
     chain->count = 0;
+    chain->ends = false;
     while (behind_count > 0) {
         chain->pieces[chain->count++] = behind[--behind_count];
     }
@@ -239,6 +241,7 @@ static void make_chain(const struct osc_context *context, const struct osc_entit
         bool next_way = way;
         at = lane_after(context, entity, at, way, true, &next_way);
         if (at == OPENDRIVE_NONE) {
+            chain->ends = true;
             break;
         }
         way = next_way;
@@ -318,6 +321,7 @@ enum status osc_path_along(struct osc_context *context, const struct osc_entity 
         out->lane_s_m[i] = before > 0 ? raw.points[before - 1].s_m : 0;
     }
     out->lane_count = chain->count;
+    out->ends = chain->ends;
     if (raw.count < 2) {
         struct pose pose = opendrive_lane_pose(context->network, lane, s_m, 0);
         pose.heading_rad += with_s ? 0 : PI_RAD;

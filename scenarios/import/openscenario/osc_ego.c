@@ -1,0 +1,139 @@
+/*
+ * Ego's way: the lanes that its path runs along, as the route of the scenario.
+ *
+ * A route that the file assigns, else the way straightest ahead, is what ego's path follows. The
+ * loader would find a route too, but takes the first lane where several lead on.
+ */
+#include "scenarios/import/openscenario/osc_internal.h"
+
+#include "base/dmath.h"
+#include "base/units.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BESIDE_M 0.5 /* beyond a lane's edge ego still starts in it, as for the loader */
+
+struct route {
+    uint32_t count;
+    uint32_t *lanes; /* [LIMIT_ROUTE_LANES] of the map */
+};
+
+static bool leads_to(const struct lane *lane, uint32_t next)
+{
+    for (uint32_t i = 0; i < lane->successor_count; i++) {
+        if (lane->successors[i] == next) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Pieces of a lane of the network in its direction of travel, from an s on; false: the map does not
+ * lead over all of them. */
+static bool add_pieces(const struct osc_context *context, const struct opendrive_map *map,
+                       uint32_t lane, double from_s_m, struct route *route)
+{
+    bool against = context->network->lanes[lane].against;
+    uint32_t lane_count = map->map.lane_count;
+    uint32_t before = route->count;
+    for (uint32_t k = 0; k < lane_count; k++) {
+        uint32_t at = against ? lane_count - 1 - k : k;
+        const struct opendrive_piece *piece = &map->pieces[at];
+        const struct lane *made = &map->map.lanes[at];
+        bool behind = against ? piece->low_s_m >= from_s_m : piece->high_s_m <= from_s_m;
+        if (piece->lane != lane || behind) {
+            continue;
+        }
+        if (route->count == LIMIT_ROUTE_LANES || made->kind == LANE_SIDEWALK ||
+            (route->count > 0 && !leads_to(&map->map.lanes[route->lanes[route->count - 1]], at))) {
+            return false;
+        }
+        route->lanes[route->count++] = at;
+    }
+    return route->count > before;
+}
+
+static bool starts_in(const struct lane *lane, struct pose pose)
+{
+    struct vec2 point = {pose.x_m, pose.y_m};
+    struct polyline_projection at = polyline_project(lane->centre_line, lane->point_count, point);
+    double width_m = dmath_max(lane->width_m[at.segment], lane->width_m[at.segment + 1]);
+    return at.distance_m <= width_m / 2 + BESIDE_M &&
+           fabs(dmath_wrap_angle(pose.heading_rad - at.heading_rad)) < PI_RAD / 2;
+}
+
+enum status osc_ego_route(struct osc_context *context, const struct opendrive_map *map,
+                          struct ego *ego)
+{
+    const struct osc_entity *entity = context->ego;
+    const struct osc_path *path = &entity->path;
+    struct route route = {0, osc_alloc(context, LIMIT_ROUTE_LANES, sizeof *route.lanes)};
+    double start_m = path->start_s_m + entity->centre_x_m;
+    double goal_m = context->options->goal_m;
+    if (route.lanes == NULL) {
+        return STATUS_LIMIT;
+    }
+    for (uint32_t i = 0; i < path->lane_count; i++) {
+        bool behind = i + 1 < path->lane_count && path->lane_s_m[i + 1] <= start_m;
+        bool against = context->network->lanes[path->lanes[i]].against;
+        bool beyond = !isnan(goal_m) && path->lane_s_m[i] > path->start_s_m + goal_m;
+        if (behind) {
+            continue;
+        }
+        if (beyond || path->with_s[i] == against) {
+            break;
+        }
+        double from_s_m = path->with_s[i] ? -INFINITY : INFINITY;
+        if (path->lanes[i] == entity->place.lane && route.count == 0) {
+            from_s_m = entity->place.s_m + (against ? -1 : 1) * entity->centre_x_m;
+        }
+        if (!add_pieces(context, map, path->lanes[i], from_s_m, &route)) {
+            break;
+        }
+    }
+    if (route.count > 0 && starts_in(&map->map.lanes[route.lanes[0]], ego->pose)) {
+        ego->route = route.lanes;
+        ego->route_count = route.count;
+    }
+    return STATUS_OK;
+}
+
+enum status osc_ego_note_end(struct osc_context *context)
+{
+    const struct osc_entity *entity = context->ego;
+    const struct story_path *path = &context->board.paths[entity->path.index];
+    double left_m = path->points[path->point_count - 1].s_m - entity->path.start_s_m;
+    double speed_mps = entity->speed_mps;
+    char text[160];
+    if (!entity->path.ends || left_m >= speed_mps * context->horizon_s) {
+        return STATUS_OK;
+    }
+    snprintf(text, sizeof text,
+             "ego's lanes end %.0f m ahead, where it is after %.1f s at %g m/s: the scenario lasts "
+             "%g s (--horizon makes it shorter)",
+             left_m, left_m / speed_mps, speed_mps, context->horizon_s);
+    const char *copy = arena_copy_text(context->arena, text, strlen(text));
+    if (copy == NULL) {
+        return STATUS_LIMIT;
+    }
+    osc_note(context, entity->element, copy);
+    return STATUS_OK;
+}
+
+const char *osc_actor_slice(const struct scenario *scenario)
+{
+    static const enum agent_kind order[] = {AGENT_PEDESTRIAN, AGENT_CYCLIST, AGENT_ANIMAL,
+                                            AGENT_MOTORCYCLE, AGENT_TRUCK,   AGENT_BUS,
+                                            AGENT_VAN,        AGENT_CAR,     AGENT_OBJECT};
+    for (size_t k = 0; k < sizeof order / sizeof *order; k++) {
+        for (uint32_t i = 0; i < scenario->agent_count; i++) {
+            if (scenario->agents[i].kind == order[k]) {
+                return agent_kind_names[order[k]];
+            }
+        }
+    }
+    return "none";
+}
