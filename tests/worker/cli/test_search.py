@@ -132,6 +132,11 @@ def mistakes_are_named():
     assert "neither sets nor has in its grid" in search("bad.json", code=3).stderr
     assert "expected scenarios with \"ranges\"" in search("plain.json", code=3).stderr
     assert "--budget: expected 10 to" in search("ccr_brake.json", "--budget", "3", code=2).stderr
+    suite = {"id": "s", "scenarios": [{"file": "ccr_brake.json", "id": name} for name in "abc"]}
+    pathlib.Path("bad.json").write_text(json.dumps(suite))
+    for more, least in (((), 30), (("--seeds", "4"), 120), (("--nominal",), 30)):
+        words = f"--budget: expected at least {least} drives, 10 points for each of 3 logical scenarios, found 20"
+        assert words in search("bad.json", "--budget", "20", *more, code=2).stderr, (more, least)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,8 @@ static void on_interrupt(int number)
 static enum status begin(struct search_run *run, struct error *error)
 {
     run->count = range_set_count(run->set);
-    int64_t drives_each = run->options->suite.seeds + run->options->suite.nominal;
+    int64_t seeds = run->options->suite.seeds;
+    int64_t drives_each = (seeds == SEEDS_NOT_GIVEN ? 0 : seeds) + run->options->suite.nominal;
     int64_t points = run->options->budget / (drives_each > 0 ? drives_each : 1);
     if (points / run->count < SHARE_MIN) {
         return error_set(
@@ -117,7 +118,7 @@ static enum status check_options(struct search_options *options, struct error *e
     }
     options->suite.store_url = options->store_url;
     /* Boundaries are of parameters: by default nothing else varies. */
-    options->suite.nominal = options->suite.nominal || options->suite.seeds == 0;
+    options->suite.nominal = options->suite.nominal || options->suite.seeds == SEEDS_NOT_GIVEN;
     return STATUS_OK;
 }
 

@@ -114,7 +114,7 @@ static void print_clusters(const struct search_logical *logical)
         char kind[KIND_BYTES];
         const struct search_drive *worst = cluster_sum(logical, c, &count);
         describe(&worst->failure, kind);
-        text_print(stdout, "  %u failures: %s\n", count, kind);
+        text_print(stdout, "  %u failure%s: %s\n", count, count == 1 ? "" : "s", kind);
         text_print(stdout, "    hardest: outcome %lld, %s\n", (long long)worst->worst->id,
                    worst->scenario_id);
         for (uint32_t b = 0; b < logical->boundary_count; b++) {
