@@ -32,6 +32,7 @@ import mmap
 import os
 import struct
 import sys
+import traceback
 
 try:
     import numpy
@@ -275,8 +276,19 @@ class _Server:
                 answer = self.handle(kind, payload)
             except _Refused as fault:
                 answer = ERROR, str(fault).encode()[:4096]
+            except Exception as fault:  # pylint: disable=broad-except
+                traceback.print_exc()
+                answer = ERROR, _place(fault).encode()[:4096]
             if answer is not None:
                 self.answer(answer[0], sequence, answer[1])
+
+
+def _place(fault):
+    """Where an exception arose in the world's own file, else at all, and what it says, in one line."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    own = [frame for frame in frames if os.path.abspath(frame.filename) == os.path.abspath(sys.argv[0])]
+    frame = (own or frames)[-1]
+    return f"{os.path.basename(frame.filename)}:{frame.lineno}: {type(fault).__name__}: {fault}"
 
 
 def run(world):

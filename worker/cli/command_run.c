@@ -125,15 +125,19 @@ static int64_t finished_jobs(const struct store_suite_status *status)
 static void show_progress(const struct store_suite_status *status, int64_t since_ms, bool terminal)
 {
     int64_t done = 0;
+    int64_t flagged = status->rollouts[VERDICT_FLAGGED]; /* another tier drives them again */
     char eta[PROGRESS_TEXT_BYTES];
+    char flags[PROGRESS_TEXT_BYTES] = "";
     for (int v = 0; v < VERDICT_COUNT; v++) {
-        done += status->rollouts[v];
+        done += v == VERDICT_FLAGGED ? 0 : status->rollouts[v];
     }
-    double judged =
-        (double)(done - status->rollouts[VERDICT_FLAGGED] - status->rollouts[VERDICT_INVALID]);
+    if (flagged > 0) {
+        snprintf(flags, sizeof flags, "  flagged %lld", (long long)flagged);
+    }
+    double judged = (double)(done - status->rollouts[VERDICT_INVALID]);
     int64_t eta_ms = status->eta_ms > since_ms ? status->eta_ms - since_ms : 0;
-    fprintf(stderr, "%s%lld/%lld rollouts  pass %.0f%%  %.2f miles  $%.6f  ETA %s%s",
-            terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total,
+    fprintf(stderr, "%s%lld/%lld rollouts%s  pass %.0f%%  %.2f miles  $%.6f  ETA %s%s",
+            terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total, flags,
             judged > 0 ? 100.0 * (double)status->rollouts[VERDICT_PASS] / judged : 0.0,
             (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
             (double)status->cost_uusd / (double)UUSD_PER_USD,

@@ -11,6 +11,7 @@ Usage: test_world.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO RUNTIME_SO
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -52,6 +53,14 @@ class Dies(swerve_world.World):
             os._exit(3)
         return states, [g.raster.bev for g in batch], [g.raster.cameras for g in batch]
 swerve_world.run(Dies())
+"""
+RAISES = """
+import swerve_world
+class Raises(swerve_world.World):
+    name = "raises"
+    def step(self, states, batch):
+        return states, [g.raster.bev + "no grid" for g in batch], None
+swerve_world.run(Raises())
 """
 
 
@@ -136,6 +145,28 @@ def processes_that_hang_or_die_are_named():
     result = check(f"exec:{sys.executable} dies.py", 1)
     text = result["checks"][0]["text"]
     assert "exited with status 3" in text and "the network is broken" in text and "world dies 1" in text, result
+    result = check(f"exec:{sys.executable} raises.py", 1)
+    text = result["checks"][0]["text"]
+    assert "world raises 1" in text and "tick 1: raises.py:6: TypeError: " in text and "'str'" in text, result
+
+
+def flagged_rollouts_are_no_progress():
+    """Read from a terminal, which is shown a last line however short the run is."""
+    master, slave = os.openpty()
+    with subprocess.Popen([SWERVE, "run", "suite.json", "--world", f"exec:{sys.executable} dies.py", "--audit-world", ECHO,
+                           "--audit", "off", "--workers", "1", "--models", "models", "--store", "progress.db"],
+                          stdout=subprocess.DEVNULL, stderr=slave):
+        os.close(slave)
+        text = b""
+        try:
+            while piece := os.read(master, 4096):
+                text += piece
+        except OSError:  # the last one that writes to it has gone
+            pass
+    os.close(master)
+    counts = re.findall(rb"(\d+)/2 rollouts(  flagged \d+)?  pass", text)
+    assert counts and all(int(finished) <= 2 for finished, _ in counts), text
+    assert counts[-1] == (b"2", b"  flagged 2"), text
 
 
 def shared_memory_keeps_its_size():
@@ -273,8 +304,8 @@ program = pathlib.Path(SWERVE).read_bytes()
 INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
-TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, shared_memory_keeps_its_size,
-         agents_are_somewhere, outcomes_are_as_of_any_model,
+TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, flagged_rollouts_are_no_progress,
+         shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
          liars_leave_evidence_and_no_results, what_varies_replays_by_verdict, one_world_audits_another,
          onnx_files_are_worlds, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
@@ -284,7 +315,7 @@ with tempfile.TemporaryDirectory() as directory:
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
     for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES),
-                       ("shrinks.py", SHRINKS), ("far.py", FAR)):
+                       ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES)):
         pathlib.Path(name).write_text(text)
     failed = tap.run(TESTS)
     os.chdir("/")
