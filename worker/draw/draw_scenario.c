@@ -224,9 +224,10 @@ static void say_all(struct sketch *sketch)
     if (scenario->title[0] != '\0') {
         say(sketch, "%s", scenario->title);
     }
-    say(sketch, "%s, %s, friction %.3g, visibility %.0f m; %.1f s; %u lanes",
+    say(sketch, "%s, %s, friction %.3g, visibility %.0f m; %.1f s; %u lane%s",
         weather_names[c->weather], light_names[c->light], c->friction, c->visibility_m,
-        scenario->horizon_ticks * TICK_S, scenario->map.lane_count);
+        scenario->horizon_ticks * TICK_S, scenario->map.lane_count,
+        scenario->map.lane_count == 1 ? "" : "s");
     say(sketch, "ego: %.3g m/s, %u lane%s of route, %.0f m of it within reach%s", ego->speed_mps,
         ego->route_count, ego->route_count == 1 ? "" : "s", sketch->route_m,
         ego->has_goal ? "" : ", no goal");

@@ -113,7 +113,7 @@ def frames(path):
 def words_say_what_the_scenario_holds():
     made = swerve("draw", "sketch.json")
     assert made.returncode == 0 and made.stderr == "", made
-    for part in ["sketch\n", "10 m/s, 1 lane of route", "1  walker: pedestrian", "when ego is less than 2.5 s away",
+    for part in ["sketch\n", "; 1 lane\n", "10 m/s, 1 lane of route", "1  walker: pedestrian", "when ego is less than 2.5 s away",
                  "2  ghost: car", "hidden", "at 1.0 s  brake: ego_brake"]:
         assert part in made.stdout, (part, made.stdout)
     assert "\u001b" not in made.stdout, "a title may not move the cursor"

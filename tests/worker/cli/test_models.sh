@@ -95,6 +95,10 @@ the_one_before_comes_back() {
     code 0 "$swerve" model canary two --share 50 --force --store m.db
     code 0 "$swerve" model ls --store m.db
     says out "canary 50%"
+    code 2 "$swerve" model canary two --share 200 --force --store m.db
+    says err "--share: expected 1 to 100 percent, found 200"
+    code 2 "$swerve" model evaluate two --days 0 --store m.db
+    says err "--days: expected 1 to 3650, found 0"
 }
 the_gate_says_what_is_missing() {
     code 1 "$swerve" model evaluate two --store m.db

@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 100 };
+enum { PAGE = 100, DAYS_MAX = 3650 };
 
 static const char *date_text(int64_t seconds, char out[32])
 {
@@ -287,6 +287,14 @@ static enum status run_verb(const struct model_store_command *command, struct st
 enum status model_store_run(const struct model_store_command *command, struct error *error)
 {
     struct store *store = NULL;
+    if (command->percent < 1 || command->percent > 100) {
+        return error_set(error, STATUS_USAGE, "--share: expected 1 to 100 percent, found %lld",
+                         (long long)command->percent);
+    }
+    if (command->days < 1 || command->days > DAYS_MAX) {
+        return error_set(error, STATUS_USAGE, "--days: expected 1 to %d, found %lld", DAYS_MAX,
+                         (long long)command->days);
+    }
     /* The first model may make the store. */
     TRY(strcmp(command->verb, "add") == 0 ? store_open(command->url, NULL, &store, error)
                                           : cli_store_open(command->url, &store, error));
