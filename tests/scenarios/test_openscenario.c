@@ -586,6 +586,8 @@ static void circles_end(void)
     write_text("bad.xosc", text);
     EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "expected at most 64 nested parts");
+    EXPECT(try_file("cars/cars.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, "found a catalog");
 }
 
 int main(void)

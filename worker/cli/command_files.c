@@ -451,19 +451,19 @@ static enum status parse_address(const char *option, const char *given, char *te
     return STATUS_OK;
 }
 
-static enum status parse_size(const char *option, const char *given, double max, double *out,
-                              struct error *error)
+static enum status parse_size(const char *option, const char *given, double min, double max,
+                              double *out, struct error *error)
 {
     char *end = NULL;
     double value = given != NULL ? strtod(given, &end) : 0;
     if (given == NULL) {
         return STATUS_OK;
     }
-    if (end == given || *end != '\0' || !(value >= 0 && value <= max)) {
+    if (end == given || *end != '\0' || !(value >= min && value <= max)) {
         return error_set(error, STATUS_USAGE,
-                         "import: %s: expected a number of 0 to %g, found "
+                         "import: %s: expected a number of %g to %g, found "
                          "\"%s\"",
-                         option, max, given);
+                         option, min, max, given);
     }
     *out = value;
     return STATUS_OK;
@@ -477,22 +477,26 @@ static enum status parse_road_options(const struct importer *importer, struct ro
     options->parsed = OPENDRIVE_OPTIONS;
     options->story.horizon_s = NAN;
     options->story.goal_m = NAN;
-    if ((!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
-                    options->reach != NULL)) ||
-        (!roads && !story && options->horizon != NULL)) {
+    if (!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
+                   options->reach != NULL)) {
         return error_set(error, STATUS_USAGE,
-                         "import: --from, --to, --speed, --reach and --horizon "
-                         "are for opendrive; other formats say where ego drives");
+                         "import: --from, --to, --speed and --reach are for opendrive; other "
+                         "formats say where ego drives");
+    }
+    if (!roads && !story && options->horizon != NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "import: --horizon is for opendrive and openscenario; other formats say "
+                         "how long they last");
     }
     if (!story && (options->story.ego != NULL || options->goal != NULL)) {
         return error_set(error, STATUS_USAGE, "import: --ego and --goal are for openscenario");
     }
     TRY(parse_address("--from", options->from, options->from_text, &options->parsed.from, error));
     TRY(parse_address("--to", options->to, options->to_text, &options->parsed.to, error));
-    TRY(parse_size("--speed", options->speed, 100, &options->parsed.speed_mps, error));
-    TRY(parse_size("--reach", options->reach, 1e6, &options->parsed.reach_m, error));
-    TRY(parse_size("--goal", options->goal, 1e4, &options->story.goal_m, error));
-    TRY(parse_size("--horizon", options->horizon, 600, &options->parsed.horizon_s, error));
+    TRY(parse_size("--speed", options->speed, 0, 100, &options->parsed.speed_mps, error));
+    TRY(parse_size("--reach", options->reach, 0, 1e6, &options->parsed.reach_m, error));
+    TRY(parse_size("--goal", options->goal, 0, 1e4, &options->story.goal_m, error));
+    TRY(parse_size("--horizon", options->horizon, 0.1, 600, &options->parsed.horizon_s, error));
     if (!isnan(options->parsed.horizon_s)) {
         options->story.horizon_s = fmax(ceil(options->parsed.horizon_s * 10 - 1e-6) / 10, 0.1);
     }

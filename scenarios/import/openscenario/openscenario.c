@@ -433,11 +433,6 @@ static enum status read_grid(struct osc_context *context, struct osc_grid *grid)
 {
     TRY(osc_document_load(context, NULL, 0));
     const struct osc_element *distribution = osc_child(context->root, "ParameterValueDistribution");
-    if (osc_child(context->root, "Catalog") != NULL) {
-        return osc_fail(context, context->root,
-                        "expected a scenario or a distribution of "
-                        "parameters, found a catalog");
-    }
     return distribution != NULL ? osc_grid_read(context, distribution, grid) : STATUS_OK;
 }
 

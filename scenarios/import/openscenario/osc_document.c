@@ -555,6 +555,12 @@ enum status osc_document_load(struct osc_context *context, const struct osc_para
                          document.root->line, document.root->name);
     }
     loader.root = document.root;
+    if (child_named(document.root, "Catalog") != NULL) {
+        return error_set(context->error, STATUS_BAD_INPUT,
+                         "%s: line %u: expected a scenario or a distribution of parameters, found "
+                         "a catalog",
+                         context->path, child_named(document.root, "Catalog")->line);
+    }
     TRY(check_version(context, document.root));
     loader.catalogs = osc_alloc(context, OSC_CATALOGS_MAX, sizeof *loader.catalogs);
     if (loader.catalogs == NULL) {

@@ -202,6 +202,14 @@ exit_2_usage() {
     code 0 "$swerve" --help
     code 0 "$swerve" run --help
 }
+exit_2_options_of_importers_say_whose_they_are() {
+    code 2 "$swerve" import openscenario none.xosc --speed 4 -o none.json
+    says err "--from, --to, --speed and --reach are for opendrive"
+    code 2 "$swerve" import commonroad none.xml --horizon 4 -o none.json
+    says err "--horizon is for opendrive and openscenario"
+    code 2 "$swerve" import opendrive none.xodr --horizon 0 -o none.json
+    says err "--horizon: expected a number of 0.1 to 600, found \"0\""
+}
 # A file that waits or never ends when it is opened is refused, in every place where a file may be named.
 exit_3_only_regular_files_are_read() {
     mkfifo pipe.xml pipe.json pipe.safetensors pipe.py
@@ -738,6 +746,7 @@ t replays_are_identical
 t workers_and_slots_do_not_matter
 t exit_1_gate_and_mismatch
 t exit_2_usage
+t exit_2_options_of_importers_say_whose_they_are
 t exit_3_only_regular_files_are_read
 t exit_3_a_tag_of_many_attributes_is_refused_early
 t exit_3_bad_input_names_the_place_and_submits_nothing
