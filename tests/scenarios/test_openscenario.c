@@ -33,7 +33,10 @@ static const char road[] =
 static const char catalog[] =
     "<OpenSCENARIO><FileHeader/><Catalog name='Cars'><Vehicle name='car' vehicleCategory='car'>"
     "<ParameterDeclarations><ParameterDeclaration name='length' parameterType='double' value='4'/>"
-    "</ParameterDeclarations><BoundingBox><Center x='1.5' y='0' z='0.7'/><Dimensions width='1.8' "
+    "<ParameterDeclaration name='towed' parameterType='string' value=''/>"
+    "</ParameterDeclarations><Trailer><TrailerRef "
+    "entityRef='$towed'/></Trailer><BoundingBox><Center x='1.5' y='0' z='0.7'/><Dimensions "
+    "width='1.8' "
     "length='$length' height='1.4'/></BoundingBox><Performance maxSpeed='70' maxAcceleration='50' "
     "maxDeceleration='50'/></Vehicle></Catalog></OpenSCENARIO>";
 
@@ -555,6 +558,7 @@ static void ego_takes_the_way_of_the_file(void)
         } else {
             EXPECT(strstr(notes, "ego's lanes end") == NULL);
         }
+        EXPECT(strstr(notes, "trailers") == NULL); /* the name of one is empty */
         scenario_destroy(document);
         free(texts[0]);
         free(texts);

@@ -111,10 +111,11 @@ enum status osc_ego_note_end(struct osc_context *context)
     if (!entity->path.ends || left_m >= speed_mps * context->horizon_s) {
         return STATUS_OK;
     }
-    snprintf(text, sizeof text,
-             "ego's lanes end %.0f m ahead, where it is after %.1f s at %g m/s: the scenario lasts "
-             "%g s (--horizon makes it shorter)",
-             left_m, left_m / speed_mps, speed_mps, context->horizon_s);
+    snprintf(
+        text, sizeof text,
+        "ego's lanes end %.0f m ahead, where it is after %.1f s at %.3g m/s: the scenario lasts "
+        "%g s (--horizon makes it shorter)",
+        left_m, left_m / speed_mps, speed_mps, context->horizon_s);
     const char *copy = arena_copy_text(context->arena, text, strlen(text));
     if (copy == NULL) {
         return STATUS_LIMIT;

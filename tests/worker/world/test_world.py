@@ -59,7 +59,7 @@ import swerve_world
 class Raises(swerve_world.World):
     name = "raises"
     def step(self, states, batch):
-        return states, [g.raster.bev + "no grid" for g in batch], None
+        return states, [no_such_grid for g in batch], None
 swerve_world.run(Raises())
 """
 
@@ -147,7 +147,7 @@ def processes_that_hang_or_die_are_named():
     assert "exited with status 3" in text and "the network is broken" in text and "world dies 1" in text, result
     result = check(f"exec:{sys.executable} raises.py", 1)
     text = result["checks"][0]["text"]
-    assert "world raises 1" in text and "tick 1: raises.py:6: TypeError: " in text and "'str'" in text, result
+    assert "world raises 1" in text and "tick 1: raises.py:6: NameError: name 'no_such_grid'" in text, result
 
 
 def flagged_rollouts_are_no_progress():
