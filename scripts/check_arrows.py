@@ -2,7 +2,8 @@
 """Checks the shape of the house: who includes whom, how full rooms and files are, what tests are called.
 
 A room is a folder of sources. ROOMS says what each may include besides itself; what those may include
-below them is allowed as well. The plan must be free of circles. A test of FILE.c is tests/ROOM/../test_FILE.c
+below them is allowed as well. The plan must be free of circles, and CONTRIBUTING.md's table must say the
+same. A test of FILE.c is tests/ROOM/../test_FILE.c
 (the folder's name may stand in front), or test_FILE_PART.c for a part of what it does. See CONTRIBUTING.md.
 """
 import pathlib
@@ -210,10 +211,40 @@ def test_names(paths: list[str]) -> list[str]:
     return found
 
 
+def meant(room: str, name: str) -> str:
+    """The room that the table calls NAME in ROOM's row: its path may lack what both paths begin with."""
+    above = room
+    while above and f"{above}/{name}" not in ROOMS:
+        above = folder(above)
+    return f"{above}/{name}" if above and name not in ROOMS else name
+
+
+def table(text: str) -> list[str]:
+    """Differences of the plan and the table of CONTRIBUTING.md. "all of worker" stands for rooms below worker/."""
+    said: dict[str, set[str]] = {}
+    found = []
+    for line in text[text.index("| room |"):].split("\n\n")[0].splitlines()[2:]:
+        names, _, below = (cell.strip() for cell in line.strip("|").split("|"))
+        below = {name for name in re.split(r"[,;] *", re.sub(r" *\(.*\)", "", below)) if name not in ("", "libc")}
+        for room in re.findall(r"`([^`]+)`", names):
+            found += [f"CONTRIBUTING.md: {room} stands twice in the table of rooms"] if room in said else []
+            said[room] = below
+    for room, allowed in ROOMS.items():
+        names = said.get(room, set())
+        below = {meant(room, name) for name in names if name != "all of worker"}
+        plan = {name for name in allowed if "all of worker" not in names or not name.startswith("worker/")}
+        if room not in said:
+            found.append(f"CONTRIBUTING.md: {room} is not in the table of rooms")
+        elif below != plan:
+            found.append(f"CONTRIBUTING.md: {room} may include {', '.join(sorted(plan))}, the table says {', '.join(sorted(below))}")
+    tops = {room.split("/")[0] for room in ROOMS}
+    return found + [f"CONTRIBUTING.md: {room} is no room" for room in said if room not in ROOMS and room.split("/")[0] in tops]
+
+
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     paths = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
-    found = rooms(paths) + test_names(paths)
+    found = rooms(paths) + test_names(paths) + table((root / "CONTRIBUTING.md").read_text())
     sources = [path for path in paths if path.endswith(SOURCES)]
     for path in sources:
         text = (root / path).read_text()
