@@ -28,7 +28,7 @@ struct box {
     double half_width_m;
 };
 
-/* Where a point projects onto a polyline. */
+/* Projection of a point onto a polyline. */
 struct polyline_projection {
     uint32_t segment;   /* index of the segment's first point */
     double s_m;         /* arc length from the first point, clamped to the ends */

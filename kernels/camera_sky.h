@@ -72,7 +72,7 @@ BOTH_FN float sky_up(int32_t row)
     return (PICTURE_ROWS / 2.0f - 0.5f - (float)row) * PICTURE_SCALE;
 }
 
-/* Where on the clouds, a plane far above, one looks `up` canvas rows over the horizon. */
+/* Point of the clouds, a plane far above, that is seen `up` canvas rows over the horizon. */
 BOTH_FN void sky_cloud_place(const struct sky_columns *sky, int32_t col, float up, float *x,
                              float *y)
 {

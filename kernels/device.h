@@ -158,7 +158,7 @@ struct device_view {
     uint32_t page; /* read where a part is drawn */
     uint32_t conditioning;
     uint8_t bev, camera[3]; /* enum device_view_update */
-    /* Where the grid's first cell lies in the window's cells, and steps along its rows and columns:
+    /* Place of the grid's first cell in the window's cells, and steps along its rows and columns:
      * 2^-16 cells, between cell centres; the window's first cell is row 2, column 2. */
     int64_t row, col;
     int64_t row_per_row, col_per_row;

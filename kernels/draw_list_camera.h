@@ -59,7 +59,7 @@ struct mood {
     bool stars;
 };
 
-/* Where the sky is looked at from; a town has roofs on the skyline, other places have hills. */
+/* Point of view of the sky; a town has roofs on the skyline, other places have hills. */
 struct sky_place {
     double yaw_rad;  /* of the camera in the world frame */
     double sun_rad;  /* azimuth of the sun there */

@@ -17,7 +17,7 @@ struct frame_sums {
     /* The BEV. */
     int64_t occupancy; /* of the frame's bytes */
     int64_t vru;
-    /* Where the windows of both frames reach; 0 without an earlier one. */
+    /* Over the part that both frames' windows cover; 0 without an earlier one. */
     int64_t bev_change;   /* |occupancy now - then| */
     int64_t bev_compared; /* how many bytes these are */
     /* Of the layout's occupancy; 0 but in the conditioning `agents`. */

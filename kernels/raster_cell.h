@@ -8,7 +8,7 @@
 #include "base/both.h"
 #include "kernels/raster.h"
 
-/* Where in a window's directory the tile of a position is. Positions are unsigned, so that stepping
+/* Index of a position's tile in a window's directory. Positions are unsigned, so that stepping
  * past the window wraps instead of overflowing. */
 BOTH_FN uint32_t raster_cell_place(uint32_t x, uint32_t y)
 {

@@ -53,7 +53,7 @@ enum swerve_planner_wants {
     SWERVE_WANTS_SIGNALS = 128, /* what the map's signals show, true and wherever they are */
 };
 
-/* Where an instance's observations lie. Borrowed during open_on(). */
+/* Memory that holds an instance's observations. Borrowed during open_on(). */
 struct swerve_place {
     int32_t device;      /* as the device's runtime numbers them in this process; -1: host memory */
     const char *backend; /* "cuda:sm_90"; "cpu" in host memory */
@@ -109,7 +109,7 @@ struct swerve_map_vertex {
     double x_m, y_m;
 };
 
-/* Where traffic on a lane stops. */
+/* Line at which traffic on a lane stops. */
 struct swerve_map_stop_line {
     double left_x_m, left_y_m, right_x_m, right_y_m;
     int32_t lane;
@@ -211,7 +211,7 @@ struct swerve_object {
     double yaw_rate_rps;
 };
 
-/* Where a list of objects comes from. It is part of every outcome (schemas/planner.md). */
+/* Origin of a list of objects. It is part of every outcome (schemas/planner.md). */
 enum swerve_objects_source {
     SWERVE_OBJECTS_NONE = 0,  /* not asked for, or the world has no list: it is empty */
     SWERVE_OBJECTS_TRUE,      /* all that are there: privileged */

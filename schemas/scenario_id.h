@@ -20,7 +20,7 @@ struct scenario_id_parameter {
 /* Bytes of the logical scenario's name at the start of the id. */
 size_t scenario_id_logical_bytes(const char *id);
 
-/* Where the parameters start, for scenario_id_next(); an empty text: there are none. */
+/* Start of the parameters, for scenario_id_next(); an empty text: there are none. */
 const char *scenario_id_parameters(const char *id);
 
 /* The parameters in the id's order; *at moves behind the one that was read. False: no further one.

@@ -244,7 +244,7 @@ const SwerveDrive = (() => {
     }).sort((a, b) => a.tick - b.tick);
   };
 
-  // What each signal shows at a tick, "" where it is not known.
+  // Aspect of each signal at a tick, "" where it is not known.
   const lightsAt = (track, at) => {
     if (track.drive.signals.length === 0) return [];
     const chain = lineage(track.drive, track.rollout);

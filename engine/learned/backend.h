@@ -48,10 +48,10 @@ struct device_stats backend_stats(const struct backend *backend);
 size_t backend_memory_bytes(const struct backend *backend);
 /* For page_pool_config, after backend_buffers; NULL on the CPU. Valid until destroy. */
 const struct page_backing *backend_backing(const struct backend *backend);
-/* Where the layout [FRAME_BYTES] of a batch's slot number `index` is drawn before backend_tick;
+/* Place where the layout [FRAME_BYTES] of a batch's slot `index` is drawn before backend_tick;
  * stays as it is until the next one is drawn there. */
 uint8_t *backend_layout(struct backend *backend, uint32_t index);
-/* Where it is described instead (DRAW_LIST_BYTES_MAX), for a device that draws it; NULL: the CPU.
+/* Its description instead (DRAW_LIST_BYTES_MAX), for a device that draws it; NULL: the CPU.
  * Any thread, as backend_layout. */
 struct draw_list *backend_draw_list(struct backend *backend, uint32_t index);
 

@@ -118,7 +118,7 @@ static void turn_cameras(struct workspace *w)
     }
 }
 
-/* Where each token's patch of the world is in a page. */
+/* Place of each token's patch of the world in a page. */
 static void place_tokens(struct workspace *w, uint32_t page)
 {
     int64_t di = (int64_t)w->input->window.i - w->input->pages[page].window.i;

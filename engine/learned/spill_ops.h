@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Where pages go when memory is short; implemented by the caller (the engine knows no compressor).
+/* Keeps pages when memory is short; implemented by the caller (the engine knows no compressor).
  * `write` keeps `bytes` and returns a handle > 0, 0 when it cannot; `read` gives them back and
  * forgets them, or returns false and changes nothing; `drop` forgets them. */
 struct spill_ops {

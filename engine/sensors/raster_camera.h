@@ -60,7 +60,7 @@ struct screen {
     uint32_t commands_max, points_max;
     uint32_t command_count, point_count;
     struct screen_rows rows; /* the only ones wanted */
-    /* Where the list is drawn and begun anew when it is full; NULL: the rest is left out. */
+    /* Canvas on which a full list is drawn, to begin anew; NULL: the rest is left out. */
     struct canvas *canvas;
     bool full; /* something was left out */
 };

@@ -36,7 +36,7 @@ static bool compare(double value, enum story_rule rule, double bound)
     return false;
 }
 
-/* How far the corners of a box lie from a point along an axis: low to high. */
+/* Distances of a box's corners from a point along an axis: low to high. */
 static void box_extent(const struct box *box, struct vec2 origin, struct vec2 axis, double *low,
                        double *high)
 {

@@ -27,7 +27,7 @@ enum {
     TINYPHYSICS_BATCH = 8, /* windows that are computed together, at most */
 };
 
-/* What the last 20 steps were. */
+/* The last 20 steps. */
 struct tinyphysics_window {
     float inputs[TINYPHYSICS_CONTEXT][TINYPHYSICS_INPUTS];
     uint16_t tokens[TINYPHYSICS_CONTEXT]; /* bins of the lateral acceleration before each step */

@@ -282,7 +282,7 @@ double roadmap_friction(const struct roadmap *roadmap, struct vec2 point, double
         const struct surface *surface = &roadmap->map->surfaces[i];
         if (box_reaches(&roadmap->surface_bounds[i], point, 0.0) &&
             polygon_contains(surface->area.points, surface->area.point_count, point)) {
-            /* Where patches overlap the slippery one decides. */
+            /* Of patches that overlap the slippery one decides. */
             friction = found ? dmath_min(friction, surface->friction) : surface->friction;
             found = true;
         }

@@ -88,7 +88,7 @@ static void set_heading(struct agent_motion *motion, struct agent_state *state, 
     dmath_sincos(state->pose.heading_rad, &motion->uy, &motion->ux);
 }
 
-/* Where the log is at time_s; moves the cursor. */
+/* State of the log at time_s; moves the cursor. */
 static void follow_log(const struct trajectory *log, double time_s, struct agent_motion *motion,
                        struct agent_state *state)
 {

@@ -118,7 +118,7 @@ struct candidates {
     float along_m[ACTORS_MAX]; /* ahead along the tangent at the body's place */
 };
 
-/* Where a body looks from and how far: the numbers of the cheap test. */
+/* Point that a body looks from, and its reach: the numbers of the cheap test. */
 struct outlook {
     float x_m; /* relative to the actors' origin */
     float y_m;

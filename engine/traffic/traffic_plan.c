@@ -73,7 +73,7 @@ static int32_t next_lane(const struct map *map, int32_t lane)
     return map->lanes[lane].successor_count > 0 ? (int32_t)map->lanes[lane].successors[0] : -1;
 }
 
-/* Where an agent that keeps to lanes would start. */
+/* Start of an agent that keeps to lanes. */
 static bool agent_lane(const struct traffic_plan *plan, const struct agent *agent,
                        struct lane_position *at)
 {
@@ -408,7 +408,7 @@ static enum status plan_agent(struct traffic_plan *plan, uint32_t index, struct 
     agent->half_width_m = record->width_m / 2;
     agent->radius_m = sqrt(agent->half_length_m * agent->half_length_m +
                            agent->half_width_m * agent->half_width_m);
-    /* What a storyboard moves, the traffic leaves alone. */
+    /* Agents that a storyboard moves are left alone by the traffic. */
     agent->moves =
         record->behaviour != BEHAVIOUR_STATIC && record->behaviour != BEHAVIOUR_STORYBOARD;
     agent->exact_log = record->behaviour == BEHAVIOUR_REPLAY && on_foot;

@@ -17,7 +17,7 @@
 
 enum { FOREIGN_GUARD_BYTES = 64, FOREIGN_NO_CELL = -1 };
 
-/* Where the parts of a cell lie in its stretch of the shared memory. */
+/* Offsets of a cell's parts in its stretch of the shared memory. */
 struct foreign_layout {
     uint32_t bev_bytes, cameras_bytes;
     size_t raster, frame, guard, agents, agents_guard;

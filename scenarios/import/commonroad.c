@@ -98,7 +98,7 @@ static enum status read_header(struct import *import, const char *root_name)
 
 /* ---- ego and time ---- */
 
-/* Where, how fast, when. *start_s: ego's time in the file. */
+/* Reads place, speed and time. *start_s: ego's time in the file. */
 static enum status read_ego(struct import *import, const struct xml_element *problem,
                             struct ego *ego, double *start_s)
 {

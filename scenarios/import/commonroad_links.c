@@ -276,7 +276,7 @@ static enum status read_junctions(struct cr_context *context, const struct xml_e
     return STATUS_OK;
 }
 
-/* Where the file does not say: none within a junction, dashed between lanes, solid at the edge. */
+/* Default of silent files: none within a junction, dashed between lanes, solid at the edge. */
 static enum marking default_marking(const struct lane *lane, int32_t side)
 {
     if (lane->intersection) {

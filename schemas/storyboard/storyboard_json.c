@@ -11,7 +11,7 @@ static void *member(void *record, size_t offset)
     return (char *)record + offset;
 }
 
-/* How many there are of what may be referred to. */
+/* Number of things of a kind that may be referred to. */
 static uint32_t count_of(const struct storyboard *board, enum story_reference_kind kind)
 {
     switch (kind) {

@@ -32,7 +32,7 @@ def border(line, widths, side):
 
 
 def make_map(scenario, shapely, layers):
-    """What the devkit's functions ask of a map."""
+    """A map as far as the devkit's functions ask for it."""
     from shapely.geometry import Point, Polygon
     from shapely.ops import unary_union
 

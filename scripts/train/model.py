@@ -151,7 +151,7 @@ def geometry(tick: Tick) -> Tensor:
 
 
 def carried(f: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
-    """Where a tick carries each occupied sub-cell, in twentieths of a cell: batch, row, column, then
+    """Places of occupied sub-cells after a tick, in twentieths of a cell: batch, row, column, then
     its occupancy, its vulnerable part and its velocity, all int64 [N]."""
     n, r, c, s = torch.nonzero((f[..., :4] > 0) & valid[..., None], as_tuple=True)
     v = f[n, r, c, 20:].long() - 128

@@ -50,7 +50,7 @@ def dilate(mask: Tensor, by: int) -> Tensor:
 
 
 def moving_mask(truth: Tensor) -> Tensor:
-    """Where the noise-free BEV (bytes) holds something that moves at 0.5 m/s or more."""
+    """Mask of where the noise-free BEV (bytes) holds something that moves at 0.5 m/s or more."""
     v = truth[..., 20:22].float() - 128
     return (v.pow(2).sum(-1) >= 4.0) & (truth[..., :4].amax(-1) > 0)
 
@@ -66,7 +66,7 @@ class Weights:
 
 
 def agent_pixels(agents: Tensor, without: Tensor) -> Tensor:
-    """Where camera layouts (bytes) with agents and without differ by more than noise would."""
+    """Pixels at which camera layouts (bytes) with and without agents differ by more than noise."""
     return (agents.short() - without.short()).abs() > 24
 
 

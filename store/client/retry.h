@@ -22,7 +22,7 @@ struct retry_pace {
     uint64_t seed; /* of the jitter */
 };
 
-/* Where calls go. Thread-safe. */
+/* Destination of calls. Thread-safe. */
 struct retry_source {
     /* The backend to use now. `lost`: the last one did not answer, look again. HTTP_UNREACHED:
      * nobody yet, ask again; other statuses end the call. The backend lives until close. */

@@ -13,7 +13,7 @@
 struct MHD_Connection;
 struct MHD_Response;
 
-/* Where a reply is given; outlives the response. */
+/* Surroundings of a reply; outlives the response. */
 struct http_response_site {
     const struct http_context *context;
     struct http_connection *connection;

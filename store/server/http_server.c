@@ -247,7 +247,7 @@ static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, cons
     return MHD_YES;
 }
 
-/* Where a body ends must be said once and plainly: whoever stands between a client and this server
+/* The end of a body must be said once and plainly: whoever stands between a client and this server
  * may understand anything else in another way, and take the rest of the body for a request of its
  * own (RFC 9112, 6.3 and 11.2). */
 static bool framing_is_plain(struct MHD_Connection *handle)

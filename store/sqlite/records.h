@@ -53,7 +53,7 @@ void record_outcome_read(struct query *query, struct outcome *outcome);
 /* Columns that record_outcome_read reads. */
 enum { RECORD_OUTCOME_COLUMNS = 65 };
 
-/* Where an outcome's row belongs; its own ids are not looked at. */
+/* Place that an outcome's row belongs to; its own ids are not looked at. */
 struct record_outcome_place {
     int64_t job_id;
     int64_t epoch;

@@ -248,7 +248,7 @@ static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *cou
     return slice;
 }
 
-/* What one outcome is counted in: a value of each kind, and all. */
+/* Slices that one outcome is counted in: a value of each kind, and all. */
 enum { SLICES_A_ROW = SLICE_KIND_COUNT + 1 };
 
 /* One row of SLICE_COLUMNS; there is room for SLICES_A_ROW more. */

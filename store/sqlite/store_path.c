@@ -41,7 +41,7 @@ static bool resolve_parent(const char *path, char real[PATH_MAX])
     return true;
 }
 
-/* Where a link whose target does not exist leads: `path` becomes the target. False: errno. */
+/* Follows a link whose target does not exist: `path` becomes the target. False: errno. */
 static bool follow(char path[PATH_MAX], const char *target)
 {
     char joined[2 * PATH_MAX];

@@ -918,7 +918,7 @@ static void run_order(const struct scale_config *config, float *latents, uint8_t
     RIG_CHECK(rig_end());
 }
 
-/* Where all layers have windows, no sum's order follows from where tokens lie. */
+/* With windows in all layers, no sum's order follows from where tokens lie. */
 static void tiles_give_the_bits_of_reading_order(void)
 {
     static float tiled[TOKENS_MAX * 32];

@@ -21,7 +21,7 @@ enum motion_kind {
     MOTION_KINDS,
 };
 
-/* Where a position of a row or column of MOTION_MEETING goes: to the middle one of its 13. */
+/* Moves a position of a row or column of MOTION_MEETING to the middle one of its 13. */
 static inline uint8_t motion_inputs_meeting(uint32_t place)
 {
     int32_t cells = 2 * (6 - (int32_t)(place % 13));

@@ -180,7 +180,7 @@ static void pictures_pack_and_unpack(void)
 
 /* ---- the window against the observation ---- */
 
-/* Where ego lies a whole number of cells from the window's corner on parallel axes, both grids
+/* With ego a whole number of cells from the window's corner on parallel axes, both grids
  * have the same cells. Returns how many cells were compared. */
 static int compare_cells(const struct window *window, const struct pose *ego, int tolerance,
                          int odd_max)

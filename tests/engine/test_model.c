@@ -195,7 +195,7 @@ static void each_fault_is_named(void)
     }
 }
 
-/* Where a tensor's bytes lie in tiny. */
+/* Place of a tensor's bytes in tiny. */
 static size_t place_of(const char *name, size_t *count)
 {
     struct safetensors *file = NULL;

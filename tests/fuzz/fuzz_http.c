@@ -28,7 +28,7 @@ static size_t request_bytes(const uint8_t *data, size_t bytes)
     return end != NULL ? (size_t)(end - data) : bytes;
 }
 
-/* Where its body begins; its end when it has none. */
+/* Start of its body; its end when it has none. */
 static size_t body_start(const uint8_t *data, size_t bytes)
 {
     const uint8_t *line = bytes > 0 ? memchr(data, '\n', bytes) : NULL;

@@ -285,7 +285,7 @@ static void speeds_have_units_and_places(void)
     EXPECT_NEAR(opendrive_speed_limit_mps(network, left, 60), 30 * 0.44704, 1e-9);
     EXPECT_NEAR(opendrive_speed_limit_mps(network, right, 10), 50 / 3.6, 1e-9);
     EXPECT_NEAR(opendrive_speed_limit_mps(network, right, 60), 5, 1e-9);
-    /* Where people drive on the left, the right side of the reference line faces s. */
+    /* With traffic on the left, the right side of the reference line faces s. */
     EXPECT(network->lanes[right].against && !network->lanes[left].against);
     opendrive_destroy(network);
 }

@@ -194,7 +194,7 @@ static void intervals_cover_the_truth(void)
         double at = coverage(&truths[i], CHECKED_REPETITIONS, &width, &naive);
         EXPECT(at >= 91.5 && at <= 98.5);
     }
-    /* Where failures are rare, coverage moves in steps: it may be higher, never lower. */
+    /* With rare failures coverage moves in steps: it may be higher, never lower. */
     for (size_t i = 0; i < COUNT_OF(rare); i++) {
         EXPECT(coverage(&rare[i], CHECKED_REPETITIONS, &width, &naive) >= 90.5);
     }

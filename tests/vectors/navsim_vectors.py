@@ -29,7 +29,7 @@ ABSENT = {"aioboto3", "aiofiles", "bokeh", "boto3", "botocore", "cachetools", "c
 
 
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """What is not called, installed or not."""
+    """Stand-ins for modules that are not called, installed or not."""
 
     def find_spec(self, name, path, target=None):
         absent = name.split(".")[0] in ABSENT or name.startswith(("navsim.agents", "navsim.common.dataloader"))

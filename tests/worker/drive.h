@@ -77,7 +77,7 @@ static struct pose drive_pose(const struct drive *drive, double s_m, double left
                          angle};
 }
 
-/* Where a point is along and across the road axis. */
+/* Place of a point along and across the road axis. */
 static void drive_locate(const struct drive *drive, double x_m, double y_m, double *s_m,
                          double *d_m)
 {

@@ -474,7 +474,7 @@ static void a_planner_that_changed_does_not_drive(void)
     EXPECT_OK(shop.store->ops->dead_jobs(shop.store, "second", 0, &dead, 1, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_CONTAINS(dead.error, spec);
-    /* Where the client lies among the user's own files, it counts among what the planner imports.
+    /* A client that lies among the user's own files counts among what the planner imports.
      */
     EXPECT_CONTAINS(dead.error, "its files changed");
     EXPECT_CONTAINS(dead.error, " since the job was submitted (expected hash ");

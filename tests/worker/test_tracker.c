@@ -54,7 +54,7 @@ static void lqr_equals_nuplans(void)
 
 /* ---- in closed loop ---- */
 
-/* Where a reference is at a time: a circle of 40 m at 10 m/s, or a stop within 4 s from 10 m/s. */
+/* Point of a reference at a time: a circle of 40 m at 10 m/s, or a stop within 4 s from 10 m/s. */
 static struct swerve_trajectory_point reference_at(bool circle, double t_s)
 {
     if (circle) {

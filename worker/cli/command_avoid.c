@@ -207,7 +207,7 @@ static void print_rate(const char *name, const struct rate *rate)
     }
 }
 
-/* Where the planner or the simulation changed, the drive that was stored cannot be swept. */
+/* Names drives that cannot be swept, since the planner or the simulation changed. */
 static void print_different(const struct avoid *avoid, int64_t different)
 {
     for (uint32_t i = 0; different > 0 && i < avoid->count; i++) {

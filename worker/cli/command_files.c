@@ -354,7 +354,7 @@ static enum status read_roads(const char *path, const char *xml, size_t bytes,
     return STATUS_OK;
 }
 
-/* What the command line says of ego, the part of the network and the length. */
+/* Options of the command line on ego, the part of the network and the length. */
 struct road_options {
     const char *from;
     const char *to;

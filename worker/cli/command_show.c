@@ -150,7 +150,7 @@ static enum status read_careful(struct show *show, json_t **out, struct error *e
     return status;
 }
 
-/* Where the outcome's job comes from and where it went, beside the outcome itself. */
+/* Origin of the outcome's job and where it went, beside the outcome itself. */
 static json_t *with_lineage(struct show *show)
 {
     struct store_job job;

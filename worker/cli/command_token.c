@@ -35,7 +35,7 @@ static int64_t now_s(void)
     return clock_wall_ns(clock_system()) / NS_PER_S;
 }
 
-/* Where the secret of a new token goes; opened before it is made, so that none is lost. */
+/* File for the secret of a new token; opened before it is made, so that none is lost. */
 static enum status open_output(const char *path, int *fd, struct error *error)
 {
     *fd = path == NULL ? STDOUT_FILENO : open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

@@ -64,7 +64,7 @@ static struct vec2 ahead(struct pose pose, double metres)
                          pose.y_m + metres * sin(pose.heading_rad)};
 }
 
-/* Where the document has the agent go; an agent that stands or follows its lane has no path. */
+/* Path that the document gives the agent; an agent that stands or follows its lane has no path. */
 static void take_path(struct sketch *sketch, const struct agent *agent)
 {
     double seconds = sketch->scenario->horizon_ticks * TICK_S;
@@ -106,7 +106,7 @@ static bool meets(struct vec2 a, struct vec2 b, struct vec2 c, struct vec2 d, st
     return t >= 0 && t <= 1 && u >= 0 && u <= 1;
 }
 
-/* Where the path at hand crosses ego's route. */
+/* Crossings of the path at hand with ego's route. */
 static uint32_t find_crossings(const struct sketch *sketch, struct crossing out[CROSSINGS_MAX])
 {
     uint32_t count = 0;

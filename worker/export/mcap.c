@@ -40,7 +40,7 @@ struct buffer {
     size_t capacity_bytes;
 };
 
-/* Where the messages of one channel lie in the open chunk. */
+/* Places of one channel's messages in the open chunk. */
 struct channel {
     struct buffer index; /* (time, offset) pairs */
     uint64_t messages;

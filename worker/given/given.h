@@ -26,7 +26,7 @@
  * what it was given would not be what it shows. */
 enum swerve_objects_source given_of_world(enum tier tier, enum conditioning conditioning);
 
-/* Where the list of a planner comes from, of `wants` (enum swerve_planner_wants) and of what its
+/* Origin of a planner's list, of `wants` (enum swerve_planner_wants) and of what its
  * world has: SWERVE_OBJECTS_TRUE, _GENERATED or _NONE. */
 enum swerve_objects_source given_source(uint32_t wants, enum swerve_objects_source of_world);
 

@@ -49,7 +49,7 @@ struct planner_config {
     int64_t memory_limit_bytes; /* of each process of an exec planner, in a sandbox of all together;
                                    0: as confinement says, or 4 GiB */
     const struct planner_confinement *confinement; /* NULL: none */
-    /* Where the pictures of its world are, for plugins that read them there; borrowed during
+    /* Memory of its world's pictures, for plugins that read them there; borrowed during
      * planner_open. NULL: in host memory. */
     const struct swerve_place *place;
     /* In a process that may not use a device: a plugin that would be given addresses on one is

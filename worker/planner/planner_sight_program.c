@@ -86,7 +86,7 @@ static enum status add_installation(struct planner_sight *sight, const char *pro
     return STATUS_OK;
 }
 
-/* Where a link leads, one step, without ".." in it; false: it is none. */
+/* Follows a link, one step, without ".." in it; false: it is none. */
 static bool follow(char path[LIMIT_PATH_BYTES])
 {
     char text[LIMIT_PATH_BYTES];

@@ -46,7 +46,7 @@ enum status planner_spec_parse(const char *text, struct planner_spec *spec, stru
  * at all is STATUS_BAD_INPUT. The result points into itself: do not copy it. */
 enum status planner_argv_parse(const char *command, struct planner_argv *out, struct error *error);
 
-/* Where execvp would find the program: `program` itself when it holds a slash, else the first match
+/* Path where execvp finds the program: `program` itself when it holds a slash, else the first match
  * in PATH. STATUS_NOT_FOUND names what was searched. path has LIMIT_PATH_BYTES. */
 enum status planner_program_find(const char *program, char *path, struct error *error);
 

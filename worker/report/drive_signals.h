@@ -1,5 +1,5 @@
 /*
- * What the document of a drive (docs/player.md) has of the scenario's programme: traffic lights,
+ * Signals in the document of a drive (docs/player.md), from the scenario's programme: lights,
  * where they hold traffic and what they showed, and what branches change. Traces do not keep the
  * lights; they follow from phases and branches.
  */

@@ -104,7 +104,7 @@ int32_t report_drive_rollout(const struct report_drive *drive, const struct outc
     return trace_reader_find(&drive->reader, outcome->branch_id);
 }
 
-/* Where ego came closest to any present agent, centre to centre. */
+/* Moment at which ego came closest to any present agent, centre to centre. */
 static void closest_approach(const struct report_drive *drive, int32_t rollout, uint32_t last,
                              struct report_moment *moment)
 {

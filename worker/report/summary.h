@@ -173,7 +173,7 @@ const char *summary_range_text(const struct summary_row *row, enum tier tier,
     "The suite's scenarios were chosen, not drawn from traffic: a rate over them compares " \
     "planners, it is not a probability of failure on the road."
 
-/* What rows are grouped by, in the order of the tables. */
+/* Names that rows are grouped by, in the order of the tables. */
 enum { SUMMARY_GROUPS = 11 };
 extern const char *const summary_groups[SUMMARY_GROUPS];
 bool summary_has_group(const char *group);

@@ -1,5 +1,5 @@
 /*
- * What the field compares planners by: collisions per thousand kilometres, nuPlan's closed-loop
+ * Figures by which the field compares: collisions per thousand kilometres, nuPlan's closed-loop
  * score and NAVSIM's PDM score, over the main lines of each tier that have a result.
  *
  * Scenarios are chosen to be hard, so a rate per distance is one of this suite, to compare planners

@@ -143,7 +143,7 @@ static off_t place(const struct spill *spill, uint64_t handle)
 
 static void give_back(struct spill *spill, uint64_t handle)
 {
-    /* Where holes are not supported the blocks are kept for the next record. */
+    /* Without support for holes the blocks are kept for the next record. */
     fallocate(spill->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place(spill, handle),
               (off_t)spill->record_bytes);
     pthread_mutex_lock(&spill->mutex);

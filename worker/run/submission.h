@@ -69,7 +69,7 @@ void submission_name(struct submission *submission, const char *id);
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
                                     uint32_t ticks, struct job_spec *out, struct error *error);
 
-/* What the ids of suites begin with that drive these jobs of a suite again. */
+/* Prefix of the ids of suites that drive these jobs of a suite again. */
 void submission_renewed_prefix(const char *suite_id, const struct job_spec *specs, uint32_t count,
                                char out[LIMIT_ID_BYTES]);
 

@@ -21,7 +21,7 @@ const char *const validity_check_names[VALIDITY_CHECK_COUNT] = {
 /* Polack et al., IV 2017: the kinematic bicycle agrees with a full model below half the friction.
  */
 #define FRICTION_SHARE_MAX 0.5
-/* Where the brush tyre slides altogether is near 8 degrees; beyond twice that its force is a guess.
+/* The brush tyre slides altogether from near 8 degrees; beyond twice that its force is a guess.
  * Looked at from 0.3 m a tick on, 3 m/s: slower, the model is the kinematic one. */
 #define SIDESLIP_MAX_RAD 0.28
 #define SLIDING_M 0.3

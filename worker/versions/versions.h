@@ -21,7 +21,7 @@ enum status versions_named(struct store *store, const char *name, struct model_v
 enum status versions_pointed(struct store *store, enum tier tier, enum model_state state,
                              struct model_version *out, bool *found, struct error *error);
 
-/* What the store points to answers for its tier from now on; its files are here on return. Tiers
+/* Points tiers to the versions that the store names; their files are here on return. Tiers
  * without a promoted version stay with the directory of `models`. */
 enum status versions_point(struct store *store, struct models *models, struct error *error);
 

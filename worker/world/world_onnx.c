@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a state remembers: its model's own tensors, then the last grid. */
+/* Memory of a state: its model's own tensors, then the last grid. */
 struct block {
     uint32_t references;
     float values[];

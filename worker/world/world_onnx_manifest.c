@@ -146,7 +146,7 @@ static enum status read_states(const char *path, const json_t *states,
     return STATUS_OK;
 }
 
-/* What follows from the tensors. */
+/* Declares the world that follows from the tensors. */
 static void declare(struct world_onnx_manifest *out, bool exact)
 {
     struct swerve_world_declared *declared = &out->declared;

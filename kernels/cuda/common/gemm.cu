@@ -51,7 +51,7 @@ using large_tile = tile_shape<2, 4, 4, 4>; /* 128 x 128 */
 using small_tile = tile_shape<2, 2, 2, 4>; /* 64 x 64 */
 using flat_tile = tile_shape<1, 4, 1, 2>;  /* 16 x 64 */
 
-/* Where row `row` of all items lies. */
+/* Offset of row `row` of all items. */
 GPU_FN size_t row_offset(const struct gpu_gemm &g, uint32_t row, size_t item_stride, size_t stride)
 {
     return (row / g.rows) * item_stride + (row % g.rows) * stride;

@@ -9,7 +9,7 @@
 
 /* ---- maps ---- */
 
-/* Where the parts of a map lie in one allocation; the total. */
+/* Offsets of a map's parts in one allocation; the total. */
 struct map_parts {
     size_t slots, texels, details; /* bytes */
     size_t texels_at, details_at, total;

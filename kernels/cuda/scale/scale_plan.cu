@@ -143,7 +143,7 @@ static void push_ranges(struct scale *s, uint32_t layer, uint16_t *qkv, uint16_t
     push(s, SCALE_ATTENTION)->attention = a;
 }
 
-/* Where a layer's keys and values lie in the pages. */
+/* Place of a layer's keys and values in the pages. */
 static struct gpu_pages pages_of(const struct scale *s, uint32_t layer)
 {
     const size_t offset = layer * s->layer_bytes;

@@ -91,7 +91,7 @@ GPU_FN void turn_pair(const struct context_places *p, size_t token, uint32_t pai
     p->sine[token * SHAPE_ROTARY + pair] = (float)sine;
 }
 
-/* Where a token lies, in patches of the window. */
+/* Place of a token, in patches of the window. */
 GPU_FN void token_place(const struct device_slot *slot, const struct context_places *p,
                         uint32_t token, double *pu, double *pv)
 {

@@ -47,7 +47,7 @@ struct context_places {
 void context_places_fill(const struct context_slots *s, const struct context_places *p,
                          void *stream);
 
-/* Where the conditioning is map or none: the motion-compensated frame in place of the layout's BEV
+/* For the conditionings map and none: the motion-compensated frame in place of the layout's BEV
  * (motion.cu). */
 void context_move(const struct context_slots *s, void *stream);
 

@@ -266,7 +266,7 @@ GPU_FN void draw_agents(const struct screen_list *list, struct rgb backdrop, int
     screen_average(sum, pixel);
 }
 
-/* Where a pixel of a strip lies in the packed strip, [2][48][12]. */
+/* Index of a strip's pixel in the packed strip, [2][48][12]. */
 GPU_FN uint32_t packed_at(uint32_t row, uint32_t col)
 {
     return (row / 2 * SHAPE_CAMERA_COLS + col / 2) * SHAPE_CAMERA_CHANNELS + row % 2 * 6 +

@@ -134,7 +134,7 @@ struct opendrive_section {
 
 enum opendrive_contact { OPENDRIVE_CONTACT_NONE = 0, OPENDRIVE_START, OPENDRIVE_END };
 
-/* What is at one end of a road. */
+/* Neighbour at one end of a road. */
 struct opendrive_link {
     uint32_t road;     /* OPENDRIVE_NONE: none */
     uint32_t junction; /* OPENDRIVE_NONE: none */
@@ -203,7 +203,7 @@ struct opendrive_crosswalk {
     struct vec2 *points;
 };
 
-/* What was ignored or repaired, counted. */
+/* Kinds of things that were ignored or repaired, counted. */
 enum opendrive_note {
     OPENDRIVE_NOTE_ELEVATION = 0,
     OPENDRIVE_NOTE_SUPERELEVATION,

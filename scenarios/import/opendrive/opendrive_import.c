@@ -102,7 +102,7 @@ static enum status find_address(const struct importer *importer, const char *opt
     return STATUS_OK;
 }
 
-/* Where traffic enters the lane: its s, and +1 or -1 for the way on. */
+/* Point where traffic enters the lane: its s, and +1 or -1 for the way on. */
 static double entry_s_m(const struct opendrive_network *network, uint32_t lane, double *way)
 {
     const struct opendrive_section *section = &network->sections[network->lanes[lane].section];

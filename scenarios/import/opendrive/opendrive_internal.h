@@ -134,7 +134,7 @@ bool od_geometry_prepare(const struct od_reader *reader, struct opendrive_geomet
 /* Pose and curvature ds_m behind its beginning; straight on behind its end. */
 void od_geometry_at(const struct opendrive_geometry *geometry, double ds_m, struct pose *pose,
                     double *curvature);
-/* How often it should be sampled to look like itself. */
+/* Number of samples that it takes to look like itself. */
 uint32_t od_geometry_samples(const struct opendrive_geometry *geometry);
 
 /* ---- opendrive_road.c, opendrive_lane.c ---- */

@@ -95,7 +95,7 @@ static enum status read_ttc(struct osc_context *context, const struct osc_elemen
                             : osc_unsupported(context, target);
 }
 
-/* What one entity condition says, the triggering entity apart. */
+/* Reads one entity condition, the triggering entity apart. */
 static enum status read_entity_condition(struct osc_context *context,
                                          const struct osc_element *element,
                                          struct story_condition *condition)

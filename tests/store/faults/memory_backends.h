@@ -1,5 +1,5 @@
 /*
- * Where the store is met when memory runs out: a database, and the backend through which it is open
+ * The store that is met when memory runs out: a database, and the backend through which it is open
  * in this process. A database can be kept and restored, so that every play meets the same bytes.
  */
 #ifndef SWERVE_TESTS_STORE_FAULTS_MEMORY_BACKENDS_H

@@ -676,7 +676,7 @@ a_binary_without_models_says_so_before_it_answers() {
     code 5 prefix/bin/swerve run "$root/scenarios/demo.json" --store elsewhere.db --world student
     says err "no student model: looked for"
     [ -e elsewhere.db ] && fail "something was simulated"
-    # Where it was built, it finds its source's; so does an installed one with models beside it.
+    # A binary that was built here finds its source's; so does an installed one with models beside it.
     code 0 "$swerve" model ls
     says out "student "
     mkdir -p prefix/share/swerve

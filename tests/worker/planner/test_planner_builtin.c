@@ -270,7 +270,7 @@ static double road_accel(struct road *road, const struct swerve_object *objects,
     return action.accel_mps2;
 }
 
-/* Where ego's centre is after half a minute. */
+/* Place of ego's centre after half a minute. */
 static double road_drive(struct road *road, const struct swerve_object *objects, uint32_t count)
 {
     for (int tick = 0; tick < 300; tick++) {

@@ -94,7 +94,7 @@ static enum status learn(struct search_logical *logical, struct error *error)
     return STATUS_OK;
 }
 
-/* Where failures are known the rest of the budget is for their boundaries; where none are, for
+/* Drives a generation. Known failures leave the rest of the budget to their boundaries; none, to
  * more generations. */
 static enum status sample_generation(struct search_run *run, uint32_t generation,
                                      struct error *error)

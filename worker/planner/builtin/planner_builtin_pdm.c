@@ -134,7 +134,7 @@ static int pdm_reset(void *planner, const struct swerve_episode *episode, char *
 
 /* ---- what is around ---- */
 
-/* Where a mover is at each step of the simulation, along the route. */
+/* Places of a mover at each step of the simulation, along the route. */
 static void forecast(const struct swerve_observation *seen, const struct swerve_object *object,
                      struct mover *mover)
 {
@@ -425,7 +425,7 @@ static struct swerve_action choose(const struct outlook *outlook)
             best_progress_m = dmath_max(best_progress_m, proposals[p].progress_m);
         }
     }
-    /* Where all are worth nothing: the one that meets something last. */
+    /* If all are worth nothing: the one that meets something last. */
     uint32_t best = 0;
     for (uint32_t p = 1; p < OFFSETS * SPEEDS; p++) {
         double gain =

@@ -289,7 +289,7 @@ static double certain_mps(double d_mps)
     return d_mps > 0.25 ? d_mps - 0.15 : d_mps < -0.25 ? d_mps + 0.15 : 0.0;
 }
 
-/* Where and when ego and an object would be in the same place at present speeds. */
+/* Place and time at which ego and an object would meet at present speeds. */
 struct meeting {
     bool expected;
     double at_s;

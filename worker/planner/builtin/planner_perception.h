@@ -56,7 +56,7 @@ struct perception_box {
     double x_low_m, x_high_m, y_low_m, y_high_m;
 };
 
-/* Where something is along the route. */
+/* Extent of something along the route. */
 struct perception_extent {
     double s_low_m, s_high_m, d_low_m, d_high_m;
 };
@@ -101,7 +101,7 @@ void perception_update(struct perception *perception, const struct frenet *frene
 /* Whether a track has been seen often enough to act on: a stray return never is. */
 bool perception_trusted(const struct perception_track *track);
 
-/* Where the track will be along the route after t_s at the given velocity (standing frame). False
+/* Extent of the track along the route after t_s at the given velocity (standing frame). False
  * when that is too far aside to tell. */
 bool perception_extent_after(const struct perception *perception, const struct frenet *frenet,
                              const struct perception_track *track, double vx_mps, double vy_mps,
