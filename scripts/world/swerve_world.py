@@ -284,7 +284,7 @@ class _Server:
 
 
 def _place(fault):
-    """Where an exception arose in the world's own file, else at all, and what it says, in one line."""
+    """Place where an exception arose in the world's own file, else at all, and what it says, in one line."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = [frame for frame in frames if os.path.abspath(frame.filename) == os.path.abspath(sys.argv[0])]
     frame = (own or frames)[-1]

@@ -33,7 +33,7 @@ static bool computes_in_bf16(const struct submission_options *build)
     return all;
 }
 
-/* Where learned tiers run. Devices compute in bf16; a worker that lacks the device says so. */
+/* Device of learned tiers. Devices compute in bf16; a worker that lacks the device says so. */
 static enum status choose_backend(const struct suite_options *options,
                                   const struct submission_options *build, struct device *device,
                                   struct error *error)
