@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Counts the test cases of a meson test run: prints each failed one, then "PASSED FAILED".
+"""Counts the test cases of a meson test run: prints each failed one with what its program said of
+it, then "PASSED FAILED".
 
 Usage: count_tests.py NAME LOGS, the run's folder meson-logs. Cases come from its testlog.junit.xml;
 how each program ended comes from its testlog.json, because a program that dies after its last
@@ -11,19 +12,34 @@ import sys
 import xml.etree.ElementTree as tree
 
 GOOD = {"OK", "SKIP", "EXPECTEDFAIL"}
+SAID_LINES = 12  # of a failed case, or of a program that ended badly
+
+
+def said_of(output: str, case: str) -> list[str]:
+    """The lines before a case's "not ok", back to the result of the case before it; the program's
+    last lines where it has no such line."""
+    lines = output.splitlines()
+    ends = [i for i, line in enumerate(lines)
+            if line.startswith("not ok ") and line.endswith(f"- {case.partition(' - ')[2]}")]
+    end = ends[0] if ends else len(lines)
+    begin = end
+    while begin > 0 and not lines[begin - 1].startswith(("ok ", "not ok ", "1..")):
+        begin -= 1
+    return lines[max(begin, end - SAID_LINES):end]
 
 
 def count_cases(root: tree.Element) -> tuple[int, list[tuple[str, str]]]:
-    """Number of cases that passed, and the failed ones: (program, what to print)."""
+    """Number of cases that passed, and the failed ones: (program, case)."""
     passed = 0
     failed = []
     for suite in root.iter("testsuite"):
         for case in suite.iter("testcase"):
-            text = f"{suite.get('name')}: {case.get('name')}"
             if case.find("failure") is not None or case.find("error") is not None:
-                # A program without cases is itself the case; else its suite is PROJECT.PROGRAM.
-                project, _, program = str(suite.get("name")).partition(".")
-                failed.append((program or str(case.get("name")), text))
+                # A program without cases is itself the case; else its suite is PROJECT.PROGRAM, or
+                # PROJECT.PROJECT:SUITES / PROGRAM.
+                program = str(suite.get("name")).partition(".")[2].rpartition(" / ")[2]
+                title = str(case.get("name"))
+                failed.append((program or title.rpartition(" / ")[2], title))
             elif case.find("skipped") is None:
                 passed += 1
     return passed, failed
@@ -40,16 +56,22 @@ def main() -> int:
         print("0 1")
         return 1
     passed, failed = count_cases(root)
+    outputs = {}
     told = {program for program, _ in failed}
     for program in programs:
         title = program["name"].rpartition(" / ")[2]
+        outputs[title] = program.get("stdout", "")
+        errors = program.get("stderr", "").splitlines()[-SAID_LINES:]
+        outputs[title] += "".join(f"\n{line}" for line in errors if title not in told)
         if program["result"] not in GOOD and title not in told:
-            failed.append((title, f"{title}: {program['result']}, "
-                           f"ended with status {program['returncode']}"))
+            failed.append((title, f"{program['result']}, ended with status "
+                           f"{program['returncode']}"))
     if passed + len(failed) == 0:
         failed.append((name, "the log names no test"))
-    for _, text in failed:
-        print(f"FAILED  {name}: {text}")
+    for program, case in failed:
+        print(f"FAILED  {name}: {program}: {case}" if case != program else f"FAILED  {name}: {program}")
+        for line in said_of(outputs.get(program, ""), case):
+            print(f"        {line}")
     print(f"{passed} {len(failed)}")
     return 0 if not failed else 1
 

@@ -2,9 +2,10 @@
 
     hoard.py WAY MIB
 
-WAY: processes (each below the limit, together above), orphans (the same, after each one's first thread has ended), memfd, sysv, mapping (shared and anonymous),
-zero (shared, of /dev/zero), shm (files in /dev/shm), inodes (empty files), sockets (the kernel's). Those that are refused
-say "NAME kept" on stderr and serve; the others go on until they are stopped.
+WAY: processes (each below the limit, together above), orphans (the same, after each one's first
+thread has ended), memfd, sysv, mapping (shared and anonymous), zero (shared, of /dev/zero), shm
+(files in /dev/shm), inodes (empty files), sockets (the kernel's). Those that are refused say "NAME
+kept" on stderr and serve; the others go on until they are stopped.
 """
 
 import contextlib
@@ -24,11 +25,20 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 BLOCK = bytes(1 << 20)
 
 
+def filled():
+    """A quarter of the whole, each page written, and never a second copy of it: a process that
+    meets its own limit before anybody has looked would end with a MemoryError of its own."""
+    held = bytearray(MIB // 4 << 20)
+    for place in range(0, len(held), 4096):
+        held[place] = 1
+    return held
+
+
 def processes():
     """Each child holds a quarter of the whole."""
     for _ in range(8):
         if os.fork() == 0:
-            held = bytearray(os.urandom(1) * (MIB // 4 << 20))
+            held = filled()
             time.sleep(600)
             sys.exit(len(held) % 2)
     time.sleep(600)
@@ -48,7 +58,7 @@ def hold():
         while ") Z " not in file.read():
             file.seek(0)
             time.sleep(0.01)
-    held = bytearray(os.urandom(1) * (MIB // 4 << 20))
+    held = filled()
     time.sleep(600)
     sys.exit(len(held) % 2)
 
