@@ -25,7 +25,7 @@ struct bench {
     uint32_t batch;
     int64_t claim_id;
     struct store *store;
-    struct sqlite_db *bare;
+    struct db *bare;
     struct job_lease *leases;
     struct job_completion *completions;
     struct store_completion_result *results;
@@ -76,8 +76,8 @@ static void bind_ints(struct query *query, const int64_t *values, size_t count)
     }
 }
 
-static enum status bare_find(struct sqlite_db *db, enum statement statement, const char *text,
-                             int64_t *id, struct error *error)
+static enum status bare_find(struct db *db, enum statement statement, const char *text, int64_t *id,
+                             struct error *error)
 {
     struct query query = query_begin(db, statement);
 
@@ -88,7 +88,7 @@ static enum status bare_find(struct sqlite_db *db, enum statement statement, con
     return query_end(&query, error);
 }
 
-static enum status bare_count(struct sqlite_db *db, const int64_t values[SUITE_COUNTS],
+static enum status bare_count(struct db *db, const int64_t values[SUITE_COUNTS],
                               struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_SUITE_COUNT);
@@ -96,7 +96,7 @@ static enum status bare_count(struct sqlite_db *db, const int64_t values[SUITE_C
     return query_run(&query, error);
 }
 
-static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids, int64_t *epochs,
+static enum status bare_claim(struct db *db, uint32_t batch, int64_t *ids, int64_t *epochs,
                               uint32_t *count, struct error *error)
 {
     int64_t pool = 0;
@@ -132,7 +132,7 @@ static enum status bare_claim(struct sqlite_db *db, uint32_t batch, int64_t *ids
     return status == STATUS_OK ? query_simple(db, STATEMENT_COMMIT, error) : status;
 }
 
-static enum status bare_outcome(struct sqlite_db *db, int64_t job_id, const struct outcome *outcome,
+static enum status bare_outcome(struct db *db, int64_t job_id, const struct outcome *outcome,
                                 struct error *error)
 {
     static const double reals[17] = {0,    0,   0, 0,     0,       0,    0, 0, 0.93,
@@ -166,7 +166,7 @@ static enum status bare_outcome(struct sqlite_db *db, int64_t job_id, const stru
     return query_run(&query, error);
 }
 
-static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64_t epoch,
+static enum status bare_complete_job(struct db *db, int64_t job_id, int64_t epoch,
                                      const struct outcome *outcome, struct error *error)
 {
     struct query held = query_begin(db, STATEMENT_JOB_HELD);
@@ -193,7 +193,7 @@ static enum status bare_complete_job(struct sqlite_db *db, int64_t job_id, int64
     return bare_outcome(db, job_id, outcome, error);
 }
 
-static enum status bare_money(struct sqlite_db *db, int64_t count, struct error *error)
+static enum status bare_money(struct db *db, int64_t count, struct error *error)
 {
     struct query price = query_begin(db, STATEMENT_PRICE_GET);
     query_text(&price, "bulk");
@@ -217,7 +217,7 @@ static enum status bare_money(struct sqlite_db *db, int64_t count, struct error 
     return query_run(&set, error);
 }
 
-static enum status bare_complete(struct sqlite_db *db, const int64_t *ids, const int64_t *epochs,
+static enum status bare_complete(struct db *db, const int64_t *ids, const int64_t *epochs,
                                  uint32_t count, const struct outcome *outcome, struct error *error)
 {
     int64_t done = count;
@@ -246,9 +246,9 @@ static enum status bare_round(struct bench *bench, struct error *error)
             return error_set(error, STATUS_STORE, "the benchmark ran out of jobs");
         }
         THEN(status, bare_complete(bench->bare, ids, epochs, count, bench->outcome, error));
-        int pages = sqlite_db_wal_pages(bench->bare);
+        int pages = db_wal_pages(bench->bare);
         if (status == STATUS_OK && pages >= checkpoint_pages) {
-            status = sqlite_db_checkpoint(bench->bare, error);
+            status = db_checkpoint(bench->bare, error);
         }
         done += count;
     }
@@ -262,7 +262,7 @@ static void finish(struct bench *bench)
     if (bench->store != NULL) {
         bench->store->ops->close(bench->store);
     }
-    sqlite_db_close(bench->bare);
+    db_close(bench->bare);
     bench_remove_store(bench->store_path);
     bench_remove_store(bench->bare_path);
     free(bench->leases);

@@ -175,14 +175,14 @@ static enum status begin_in_time(struct check *check, struct error *error)
     enum status status = begin(check, error);
 
     while (status == STATUS_BUSY && clock_now_ns(clock_system()) < end_ns) {
-        sqlite_db_close(check->db);
+        db_close(check->db);
         check->db = NULL;
         nanosleep(&pause, NULL);
         status = begin(check, error);
     }
     if (status == STATUS_BUSY) {
         char who[64] = "another program";
-        sqlite_db_close(check->db); /* closing a descriptor of the file drops SQLite's locks */
+        db_close(check->db); /* closing a descriptor of the file drops SQLite's locks */
         check->db = NULL;
         long pid = ownership_look(check->path).pid;
         if (pid > 0) {
@@ -208,7 +208,7 @@ enum status store_check(const char *path, const struct store_check_options *opti
     chosen.findings_max = options->findings_max > 0 ? options->findings_max : FINDINGS_MAX;
     enum status status = begin_in_time(&check, error);
     THEN(status, check_database(&check, &references, error));
-    sqlite_db_close(check.db); /* and with it the transaction, which changed nothing */
+    db_close(check.db); /* and with it the transaction, which changed nothing */
     if (status == STATUS_OK && !chosen.skip_artifacts) {
         status = check_artifacts(&check, &references, begun_s, error);
     }

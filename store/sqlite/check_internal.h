@@ -16,7 +16,7 @@ enum { CHECK_KINDS_MAX = 64 };
 struct check {
     const struct store_check_options *options;
     struct store_check_summary *summary;
-    struct sqlite_db *db;
+    struct db *db;
     const char *path;
     struct {
         const char *kind;

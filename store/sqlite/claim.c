@@ -472,7 +472,7 @@ static enum status find_leases(struct claim_call *call, struct error *error)
 /* ---- the call ---- */
 
 /* A worker that was known before holders were is its next claim's. */
-static enum status hold_worker(struct claim_call *call, struct sqlite_db *db, struct error *error)
+static enum status hold_worker(struct claim_call *call, struct db *db, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_WORKER_HOLD);
 
@@ -481,7 +481,7 @@ static enum status hold_worker(struct claim_call *call, struct sqlite_db *db, st
     return query_run(&query, error);
 }
 
-static enum status worker_row(struct claim_call *call, struct sqlite_db *db, struct error *error)
+static enum status worker_row(struct claim_call *call, struct db *db, struct error *error)
 {
     const struct store_worker *worker = call->worker;
     char device[LIMIT_ID_BYTES] = "";
@@ -521,11 +521,11 @@ static enum status worker_row(struct claim_call *call, struct sqlite_db *db, str
     query_text(&insert, worker->holder);
     query_text(&insert, worker->host);
     enum status status = query_run(&insert, error);
-    call->worker_row = sqlite_db_last_id(db);
+    call->worker_row = db_last_id(db);
     return status;
 }
 
-static enum status claim_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status claim_op(struct db *db, void *context, struct error *error)
 {
     struct claim_call *call = context;
     struct sqlite_store *store = call->store;

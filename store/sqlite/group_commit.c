@@ -40,7 +40,7 @@ struct operation {
 };
 
 struct group_commit {
-    struct sqlite_db *db;
+    struct db *db;
     const struct clock *clock;
     const struct logger *logger;
     struct group_commit_hooks hooks;
@@ -65,13 +65,13 @@ struct group_commit {
 /* OK: the next transaction may be written, and the last one is where it should be. */
 static enum status writer_intact(struct group_commit *group, struct error *error)
 {
-    if (sqlite_db_failed(group->db)) {
+    if (db_failed(group->db)) {
         return error_set(error, STATUS_STORE,
                          "the store has stopped writing because its disk failed earlier; check the "
                          "disk and open the store again (what was acknowledged is kept)");
     }
     return group->hooks.intact != NULL
-               ? group->hooks.intact(group->hooks.context, sqlite_db_wal_pages(group->db), error)
+               ? group->hooks.intact(group->hooks.context, db_wal_pages(group->db), error)
                : STATUS_OK;
 }
 
@@ -81,7 +81,7 @@ static void writer_rollback(struct group_commit *group)
     struct error error;
 
     /* SQLite ends the transaction by itself on some errors. */
-    if (sqlite_db_in_transaction(group->db) &&
+    if (db_in_transaction(group->db) &&
         query_simple(group->db, STATEMENT_ROLLBACK, &error) != STATUS_OK) {
         log_event(group->logger, LOG_ERROR, "rollback: %s", error.text);
     }
@@ -90,7 +90,7 @@ static void writer_rollback(struct group_commit *group)
 /* A transaction that could not be undone for want of memory is undone before the next. */
 static enum status writer_begin(struct group_commit *group, struct error *error)
 {
-    if (sqlite_db_in_transaction(group->db)) {
+    if (db_in_transaction(group->db)) {
         TRY(query_simple(group->db, STATEMENT_ROLLBACK, error));
     }
     return query_simple(group->db, STATEMENT_BEGIN, error);
@@ -170,8 +170,8 @@ static void writer_run_alone(struct group_commit *group, struct operation *opera
     }
 }
 
-bool group_commit_nested(struct sqlite_db *db, group_operation run, void *context,
-                         enum status *status, struct error *error)
+bool group_commit_nested(struct db *db, group_operation run, void *context, enum status *status,
+                         struct error *error)
 {
     struct error ignored;
 
@@ -180,7 +180,7 @@ bool group_commit_nested(struct sqlite_db *db, group_operation run, void *contex
         return false;
     }
     *status = run(db, context, error);
-    if (sqlite_db_failed(db) || !sqlite_db_in_transaction(db)) {
+    if (db_failed(db) || !db_in_transaction(db)) {
         return false;
     }
     if (*status != STATUS_OK && query_simple(db, STATEMENT_ROLLBACK_TO, &ignored) != STATUS_OK) {
@@ -211,7 +211,7 @@ static void writer_run_group(struct group_commit *group, size_t count)
 {
     struct error error = {.status = STATUS_OK};
 
-    if (count > 1 && !sqlite_db_failed(group->db)) {
+    if (count > 1 && !db_failed(group->db)) {
         if (writer_run_together(group, count, &error)) {
             return;
         }
@@ -232,7 +232,7 @@ struct sweep_call {
     int64_t next_ns;
 };
 
-static enum status run_sweep(struct sqlite_db *db, void *context, struct error *error)
+static enum status run_sweep(struct db *db, void *context, struct error *error)
 {
     struct sweep_call *call = context;
     struct group_commit_hooks *hooks = &call->group->hooks;
@@ -247,7 +247,7 @@ static void writer_sweep(struct group_commit *group)
     struct sweep_call call = {.group = group, .now_ns = now_ns};
     struct operation operation = {.run = run_sweep, .context = &call};
 
-    if (now_ns < group->sweep_ns || sqlite_db_failed(group->db)) {
+    if (now_ns < group->sweep_ns || db_failed(group->db)) {
         return;
     }
     group->sweep_ns = INT64_MAX; /* before the call: it may lower it */
@@ -274,7 +274,7 @@ void group_commit_sweep_by(struct group_commit *group, int64_t due_ns)
 static void writer_checkpoint(struct group_commit *group)
 {
     struct error error;
-    int pages = sqlite_db_wal_pages(group->db);
+    int pages = db_wal_pages(group->db);
     int step = group->hooks.checkpoint_pages;
 
     if (pages < step) {
@@ -285,7 +285,7 @@ static void writer_checkpoint(struct group_commit *group)
         return;
     }
     group->checkpoint_pages = pages + step;
-    if (sqlite_db_checkpoint(group->db, &error) != STATUS_OK) {
+    if (db_checkpoint(group->db, &error) != STATUS_OK) {
         log_event(group->logger, LOG_ERROR, "checkpoint: %s", error.text);
     }
 }
@@ -401,7 +401,7 @@ static void *writer_main(void *context)
     return NULL;
 }
 
-static struct group_commit *create(struct sqlite_db *db, const struct clock *clock,
+static struct group_commit *create(struct db *db, const struct clock *clock,
                                    const struct logger *logger,
                                    const struct group_commit_hooks *hooks, bool stepped,
                                    struct error *error)
@@ -439,7 +439,7 @@ static void destroy(struct group_commit *group)
     free(group);
 }
 
-enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
+enum status group_commit_create(struct db *db, const struct clock *clock,
                                 const struct logger *logger, const struct group_commit_hooks *hooks,
                                 struct group_commit **out, struct error *error)
 {
@@ -457,7 +457,7 @@ enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
     return STATUS_OK;
 }
 
-enum status group_commit_create_stepped(struct sqlite_db *db, const struct clock *clock,
+enum status group_commit_create_stepped(struct db *db, const struct clock *clock,
                                         const struct logger *logger,
                                         const struct group_commit_hooks *hooks,
                                         struct group_commit **out, struct error *error)

@@ -27,14 +27,14 @@ struct group_commit;
 
 /* Runs on the writer thread inside a transaction. May run twice (when the group it was part of had
  * to be undone), so it writes only what it owns and starts afresh each time. */
-typedef enum status (*group_operation)(struct sqlite_db *db, void *context, struct error *error);
+typedef enum status (*group_operation)(struct db *db, void *context, struct error *error);
 
 struct group_commit_hooks {
     void *context; /* borrowed */
     /* Work that time makes due (leases that end, backoffs that are over); called at the start of
      * each group, in a transaction of its own. Sets *next_ns to the time of the next one, INT64_MAX
      * for never. */
-    enum status (*sweep)(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
+    enum status (*sweep)(struct db *db, void *context, int64_t now_ns, int64_t *next_ns,
                          struct error *error);
     /* After each sweep: whether what it did is in the database. NULL: not
      * asked. */
@@ -50,13 +50,13 @@ struct group_commit_hooks {
 };
 
 /* Takes over the connection for writing until destroy (which does not close it). */
-enum status group_commit_create(struct sqlite_db *db, const struct clock *clock,
+enum status group_commit_create(struct db *db, const struct clock *clock,
                                 const struct logger *logger, const struct group_commit_hooks *hooks,
                                 struct group_commit **out, struct error *error);
 /* The same without a thread: each operation is a group of its own and runs on its caller's thread,
  * so that what happens depends on the calls and the clock alone. For one thread; time that passes
  * makes nothing happen until the next operation or group_commit_tick. */
-enum status group_commit_create_stepped(struct sqlite_db *db, const struct clock *clock,
+enum status group_commit_create_stepped(struct db *db, const struct clock *clock,
                                         const struct logger *logger,
                                         const struct group_commit_hooks *hooks,
                                         struct group_commit **out, struct error *error);
@@ -72,8 +72,8 @@ enum status group_commit_run(struct group_commit *group, group_operation run, vo
 /* Writer thread, inside a transaction: runs a part of it in a savepoint of its own, so that a part
  * that fails (*status) leaves no trace and takes nothing with it. False: the transaction is gone.
  */
-bool group_commit_nested(struct sqlite_db *db, group_operation run, void *context,
-                         enum status *status, struct error *error);
+bool group_commit_nested(struct db *db, group_operation run, void *context, enum status *status,
+                         struct error *error);
 
 /* Fills the members of *out that count groups and commits; any thread. */
 void group_commit_stats(struct group_commit *group, struct store_stats *out);

@@ -117,7 +117,7 @@ enum status lease_holder_check(const struct store_worker *worker, const char *ho
         worker->worker_id, worker->holder);
 }
 
-enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
+enum status lease_renew(struct sqlite_store *store, struct db *db,
                         const struct store_worker *worker, int64_t until_ns, struct lease **out,
                         struct error *error)
 {
@@ -252,7 +252,7 @@ enum status lease_end_attempt(struct sqlite_store *store, struct tally *tally, i
 }
 
 /* Ids above `after` of jobs that the worker holds. */
-static enum status held_ids(struct sqlite_db *db, const char *worker_id, int64_t after,
+static enum status held_ids(struct db *db, const char *worker_id, int64_t after,
                             int64_t ids[END_CHUNK], uint32_t *found, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_LEASED_OF_WORKER);
@@ -298,7 +298,7 @@ static enum status promote_delayed(struct sqlite_store *store, int64_t now_ns, i
 
     query_int(&promote, now_ns);
     TRY(query_run(&promote, error));
-    store->made_ready |= sqlite_db_changes(store->db) > 0;
+    store->made_ready |= db_changes(store->db) > 0;
     struct query next = query_begin(store->db, STATEMENT_DELAYED_NEXT);
     if (query_row(&next)) {
         int64_t due_ns = query_column_int(&next, 0);
@@ -339,7 +339,7 @@ struct sweep_part {
     int64_t next_ns;
 };
 
-static enum status sweep_worker_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status sweep_worker_op(struct db *db, void *context, struct error *error)
 {
     struct sweep_part *part = context;
     struct tally tally;
@@ -349,7 +349,7 @@ static enum status sweep_worker_op(struct sqlite_db *db, void *context, struct e
     return tally_flush(&tally, error);
 }
 
-static enum status sweep_job_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status sweep_job_op(struct db *db, void *context, struct error *error)
 {
     struct sweep_part *part = context;
     struct tally tally;
@@ -359,7 +359,7 @@ static enum status sweep_job_op(struct sqlite_db *db, void *context, struct erro
     return tally_flush(&tally, error);
 }
 
-static enum status sweep_time_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status sweep_time_op(struct db *db, void *context, struct error *error)
 {
     struct sweep_part *part = context;
 
@@ -442,7 +442,7 @@ static enum status sweep_lease(struct sqlite_store *store, struct lease *lease, 
 
 /* A lease leaves memory only when a sweep has seen its worker hold nothing; so a sweep that is
  * undone is simply repeated. */
-enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
+enum status lease_sweep(struct db *db, void *context, int64_t now_ns, int64_t *next_ns,
                         struct error *error)
 {
     struct sqlite_store *store = context;
@@ -503,7 +503,7 @@ struct heartbeat_call {
 };
 
 /* Whether the attempt's result could still be accepted. */
-static enum status note_progress(struct sqlite_db *db, const struct heartbeat_call *call,
+static enum status note_progress(struct db *db, const struct heartbeat_call *call,
                                  const struct store_progress *progress, bool *valid,
                                  struct error *error)
 {
@@ -543,7 +543,7 @@ static enum status note_progress(struct sqlite_db *db, const struct heartbeat_ca
     return query_run(&update, error);
 }
 
-static enum status heartbeat_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status heartbeat_op(struct db *db, void *context, struct error *error)
 {
     struct heartbeat_call *call = context;
     struct sqlite_store *store = call->store;
@@ -598,7 +598,7 @@ struct gone_call {
     const char *worker_id;
 };
 
-static enum status gone_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status gone_op(struct db *db, void *context, struct error *error)
 {
     struct gone_call *call = context;
     struct sqlite_store *store = call->store;

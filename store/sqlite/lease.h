@@ -64,7 +64,7 @@ void leases_finish(struct leases *leases);
 struct lease *leases_find(struct leases *leases, const char *worker_id);
 /* The worker was heard of: registers or renews; a lease never gets shorter. Inside a transaction of
  * the writer. MISMATCH: another token holds the worker. */
-enum status lease_renew(struct sqlite_store *store, struct sqlite_db *db,
+enum status lease_renew(struct sqlite_store *store, struct db *db,
                         const struct store_worker *worker, int64_t until_ns, struct lease **out,
                         struct error *error);
 
@@ -73,7 +73,7 @@ enum status lease_restart(struct sqlite_store *store, struct error *error);
 
 /* The sweep hook: requeues jobs of workers whose lease has ended, and jobs whose backoff is over.
  * Each worker by itself: rows that do not fit together hold up no other's. */
-enum status lease_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
+enum status lease_sweep(struct db *db, void *context, int64_t now_ns, int64_t *next_ns,
                         struct error *error);
 /* The swept hook: says what was queued again. */
 void lease_swept(void *context, bool committed);

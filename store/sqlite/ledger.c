@@ -19,7 +19,7 @@ const char *const attempt_end_names[ATTEMPT_END_COUNT] = {
 
 /* ---- tally ---- */
 
-void tally_init(struct tally *tally, struct sqlite_db *db)
+void tally_init(struct tally *tally, struct db *db)
 {
     tally->db = db;
     tally->price.device[0] = '\0';
@@ -404,7 +404,7 @@ int64_t ledger_cost_uusd(int64_t device_ns, int64_t price_uusd_per_hour, int64_t
     return (int64_t)(total / NS_PER_HOUR);
 }
 
-enum status ledger_price(struct sqlite_db *db, const char *pool, const char *device,
+enum status ledger_price(struct db *db, const char *pool, const char *device,
                          int64_t *price_uusd_per_hour, struct error *error)
 {
     int64_t price = -1;
@@ -426,7 +426,7 @@ enum status ledger_price(struct sqlite_db *db, const char *pool, const char *dev
     return STATUS_OK;
 }
 
-enum status ledger_entry_get(struct sqlite_db *db, int64_t job_id, int64_t epoch,
+enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
                              struct ledger_entry *entry, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_ATTEMPT_GET);
@@ -594,7 +594,7 @@ struct price_set_call {
     int64_t price_uusd_per_hour;
 };
 
-static enum status price_set_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status price_set_op(struct db *db, void *context, struct error *error)
 {
     const struct price_set_call *call = context;
     struct query query = query_begin(db, STATEMENT_PRICE_SET);
@@ -627,7 +627,7 @@ enum status ledger_price_set(struct store *base, const char *pool, const char *d
 enum status ledger_price_get(struct store *base, const char *pool, const char *device,
                              int64_t *price_uusd_per_hour, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct sqlite_store *store = sqlite_store_of(base);
     enum status status = sqlite_store_read_begin(base, &db, error);
 
@@ -638,9 +638,8 @@ enum status ledger_price_get(struct store *base, const char *pool, const char *d
     return status;
 }
 
-static enum status read_rows(struct sqlite_db *db, const char *suite_id,
-                             struct store_ledger_row *rows, uint32_t max, uint32_t *count,
-                             struct error *error)
+static enum status read_rows(struct db *db, const char *suite_id, struct store_ledger_row *rows,
+                             uint32_t max, uint32_t *count, struct error *error)
 {
     uint32_t found = 0;
     struct query query =
@@ -680,7 +679,7 @@ static enum status read_rows(struct sqlite_db *db, const char *suite_id,
 enum status ledger_rows(struct store *base, const char *suite_id, struct store_ledger_row *rows,
                         uint32_t max, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     int64_t suite = 0;
     struct sqlite_store *store = sqlite_store_of(base);
     TRY(sqlite_store_read_begin(base, &db, error));

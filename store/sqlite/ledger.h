@@ -122,7 +122,7 @@ struct tally_price {
 };
 
 struct tally {
-    struct sqlite_db *db;
+    struct db *db;
     struct tally_price price; /* the last one; device "": none */
     uint32_t suite_count;
     uint32_t pool_count;
@@ -136,7 +136,7 @@ struct tally {
     struct tally_part parts[TALLY_PARTS];
 };
 
-void tally_init(struct tally *tally, struct sqlite_db *db);
+void tally_init(struct tally *tally, struct db *db);
 /* The suite's counters, to be added to; valid until the next tally call. */
 enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
                         struct error *error);
@@ -193,7 +193,7 @@ struct ledger_entry {
     int64_t escalated_job;
 };
 
-enum status ledger_entry_get(struct sqlite_db *db, int64_t job_id, int64_t epoch,
+enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
                              struct ledger_entry *entry, struct error *error);
 
 /* Charges an attempt that was not charged before, at the price in force. */
@@ -204,7 +204,7 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
                             const struct ledger_entry *before, struct error *error);
 
 /* Price in force; STATUS_NOT_FOUND names what is missing. */
-enum status ledger_price(struct sqlite_db *db, const char *pool, const char *device,
+enum status ledger_price(struct db *db, const char *pool, const char *device,
                          int64_t *price_uusd_per_hour, struct error *error);
 
 #endif

@@ -62,7 +62,7 @@ struct job_end {
     int64_t escalated_job;
 };
 
-static enum status read_held(struct sqlite_db *db, int64_t job_id, struct held_job *job,
+static enum status read_held(struct db *db, int64_t job_id, struct held_job *job,
                              struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_JOB_HELD);
@@ -496,7 +496,7 @@ static enum status complete_one(struct complete_call *call, const struct job_com
                    : accept(call, &job, completion, &before, result, error);
 }
 
-static enum status complete_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status complete_op(struct db *db, void *context, struct error *error)
 {
     struct complete_call *call = context;
 

@@ -10,7 +10,7 @@
 
 enum { APPLICATION_ID = 0x53575256 }; /* "SWRV": PRAGMA application_id, read by file(1) */
 
-enum status migrate_check(struct sqlite_db *db, const char *path, struct error *error)
+enum status migrate_check(struct db *db, const char *path, struct error *error)
 {
     int64_t version = 0;
     int64_t application = 0;
@@ -31,7 +31,7 @@ enum status migrate_check(struct sqlite_db *db, const char *path, struct error *
     return tables > 0 ? schema_check(db, path, version, error) : STATUS_OK;
 }
 
-static enum status apply_one(struct sqlite_db *db, size_t index, struct error *error)
+static enum status apply_one(struct db *db, size_t index, struct error *error)
 {
     char stamp[128];
     struct error ignored;
@@ -43,13 +43,13 @@ static enum status apply_one(struct sqlite_db *db, size_t index, struct error *e
         status = sqlite_db_script(db, stamp, error);
     }
     THEN(status, sqlite_db_script(db, "COMMIT", error));
-    if (status != STATUS_OK && sqlite_db_in_transaction(db)) {
+    if (status != STATUS_OK && db_in_transaction(db)) {
         sqlite_db_script(db, "ROLLBACK", &ignored); /* the first error is the one to report */
     }
     return status;
 }
 
-enum status migrate_apply(struct sqlite_db *db, const char *path, const struct logger *logger,
+enum status migrate_apply(struct db *db, const char *path, const struct logger *logger,
                           struct error *error)
 {
     int64_t version = 0;

@@ -21,10 +21,10 @@ extern const size_t store_migrations_count;
 
 /* May the file be used: it is empty, or a job store no newer than this program, with the schema of
  * its version and nothing else in it. Writes nothing. */
-enum status migrate_check(struct sqlite_db *db, const char *path, struct error *error);
+enum status migrate_check(struct db *db, const char *path, struct error *error);
 
 /* Applies what is missing. After migrate_check. */
-enum status migrate_apply(struct sqlite_db *db, const char *path, const struct logger *logger,
+enum status migrate_apply(struct db *db, const char *path, const struct logger *logger,
                           struct error *error);
 
 #endif

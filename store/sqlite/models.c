@@ -31,7 +31,7 @@ static int64_t wall_s(const struct sqlite_store *store)
     return clock_wall_ns(store->clock) / NS_PER_S;
 }
 
-static enum status find_version(struct sqlite_db *db, const char *name, struct found_version *out,
+static enum status find_version(struct db *db, const char *name, struct found_version *out,
                                 struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_MODEL_FIND);
@@ -45,7 +45,7 @@ static enum status find_version(struct sqlite_db *db, const char *name, struct f
     return query_end(&query, error);
 }
 
-static enum status need_version(struct sqlite_db *db, const char *name, struct found_version *out,
+static enum status need_version(struct db *db, const char *name, struct found_version *out,
                                 struct error *error)
 {
     TRY(find_version(db, name, out, error));
@@ -107,7 +107,7 @@ static bool same_version(const struct model_version *a, const struct model_versi
 }
 
 /* Stores the event under the next id, which it gets. */
-static enum status add_event(struct sqlite_db *db, const struct found_version *model,
+static enum status add_event(struct db *db, const struct found_version *model,
                              struct model_event *event, struct error *error)
 {
     struct digest digest;
@@ -139,8 +139,8 @@ static enum status add_event(struct sqlite_db *db, const struct found_version *m
     return query_run(&query, error);
 }
 
-static enum status insert_version(struct sqlite_db *db, const struct model_version *version,
-                                  int64_t now_s, struct error *error)
+static enum status insert_version(struct db *db, const struct model_version *version, int64_t now_s,
+                                  struct error *error)
 {
     struct digest digest;
     struct model_version kept = *version;
@@ -164,7 +164,7 @@ static enum status insert_version(struct sqlite_db *db, const struct model_versi
     return query_run(&query, error);
 }
 
-static enum status add_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status add_op(struct db *db, void *context, struct error *error)
 {
     const struct add_call *call = context;
     const struct model_version *version = call->version;
@@ -219,7 +219,7 @@ struct pointers {
     struct found_version canary;
 };
 
-static enum status read_pointers(struct sqlite_db *db, enum tier tier, struct pointers *out,
+static enum status read_pointers(struct db *db, enum tier tier, struct pointers *out,
                                  struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_MODEL_POINTERS);
@@ -237,7 +237,7 @@ static enum status read_pointers(struct sqlite_db *db, enum tier tier, struct po
 }
 
 /* The job's key and context; a suite that has the key already gets it under one of its own. */
-static enum status write_follower(struct sqlite_db *db, int64_t job_id, struct job_spec *spec,
+static enum status write_follower(struct db *db, int64_t job_id, struct job_spec *spec,
                                   struct error *error)
 {
     struct record_context context = record_context_of_spec(spec);
@@ -250,16 +250,15 @@ static enum status write_follower(struct sqlite_db *db, int64_t job_id, struct j
         query_text(&query, spec->key);
         query_int(&query, context_id);
         TRY(query_run(&query, error));
-        if (sqlite_db_changes(db) > 0) {
+        if (db_changes(db) > 0) {
             return STATUS_OK;
         }
         job_key_apart(spec);
     } while (true);
 }
 
-static enum status move_follower(struct sqlite_db *db, const struct pointers *pointers,
-                                 int64_t job_id, struct job_spec *spec, bool *moved,
-                                 struct error *error)
+static enum status move_follower(struct db *db, const struct pointers *pointers, int64_t job_id,
+                                 struct job_spec *spec, bool *moved, struct error *error)
 {
     const struct model_version *version =
         model_assigned(spec, pointers->promoted.id != 0 ? &pointers->promoted.version : NULL,
@@ -283,7 +282,7 @@ static enum status move_follower(struct sqlite_db *db, const struct pointers *po
     return query_run(&partials, error);
 }
 
-enum status models_follow(struct sqlite_db *db, int64_t job_id, struct job_spec *spec, bool *moved,
+enum status models_follow(struct db *db, int64_t job_id, struct job_spec *spec, bool *moved,
                           struct error *error)
 {
     struct pointers pointers;
@@ -298,7 +297,7 @@ struct follower {
     struct job_spec spec;
 };
 
-static enum status read_followers(struct sqlite_db *db, int64_t after,
+static enum status read_followers(struct db *db, int64_t after,
                                   struct follower followers[FOLLOWERS_CHUNK], uint32_t *count,
                                   struct error *error)
 {
@@ -315,7 +314,7 @@ static enum status read_followers(struct sqlite_db *db, int64_t after,
 }
 
 /* All queued jobs of the tier that follow; *count of them became another version's. */
-static enum status move_followers(struct sqlite_db *db, enum tier tier,
+static enum status move_followers(struct db *db, enum tier tier,
                                   struct follower followers[FOLLOWERS_CHUNK], int64_t *count,
                                   struct error *error)
 {
@@ -369,7 +368,7 @@ static enum status check_event(const struct model_event *event, struct error *er
     return STATUS_OK;
 }
 
-static enum status read_last_event(struct sqlite_db *db, int64_t model, struct model_event *out,
+static enum status read_last_event(struct db *db, int64_t model, struct model_event *out,
                                    struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_MODEL_EVENT_LAST);
@@ -382,7 +381,7 @@ static enum status read_last_event(struct sqlite_db *db, int64_t model, struct m
 }
 
 /* The gate: whoever answers production jobs has passed. */
-static enum status check_fit(const struct event_call *call, struct sqlite_db *db,
+static enum status check_fit(const struct event_call *call, struct db *db,
                              const struct found_version *model, struct error *error)
 {
     const struct model_event *event = call->event;
@@ -409,7 +408,7 @@ static enum status check_fit(const struct event_call *call, struct sqlite_db *db
         evaluated ? "its last evaluation did not pass, or has expired" : "it was never evaluated");
 }
 
-static enum status set_state(struct sqlite_db *db, int64_t model, enum model_state state,
+static enum status set_state(struct db *db, int64_t model, enum model_state state,
                              int64_t canary_percent, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_MODEL_SET);
@@ -422,7 +421,7 @@ static enum status set_state(struct sqlite_db *db, int64_t model, enum model_sta
 
 /* Who holds the place that the version takes: the promoted one retires, another canary is refused.
  */
-static enum status clear_place(const struct event_call *call, struct sqlite_db *db,
+static enum status clear_place(const struct event_call *call, struct db *db,
                                const struct found_version *model, struct error *error)
 {
     const struct model_event *event = call->event;
@@ -454,7 +453,7 @@ static enum status clear_place(const struct event_call *call, struct sqlite_db *
     return STATUS_OK;
 }
 
-static enum status move_model(struct event_call *call, struct sqlite_db *db,
+static enum status move_model(struct event_call *call, struct db *db,
                               const struct found_version *model, struct error *error)
 {
     const struct model_event *event = call->event;
@@ -482,7 +481,7 @@ static enum status move_model(struct event_call *call, struct sqlite_db *db,
     return add_event(db, model, &call->done, error);
 }
 
-static enum status event_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status event_op(struct db *db, void *context, struct error *error)
 {
     struct event_call *call = context;
     struct found_version model;
@@ -533,7 +532,7 @@ enum status models_event(struct store *base, const struct model_event *event,
 enum status models_page(struct store *base, const char *after, struct model_version *out,
                         uint32_t max, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_MODEL_PAGE);
     uint32_t found = 0;
@@ -555,7 +554,7 @@ enum status models_page(struct store *base, const char *after, struct model_vers
 enum status models_events_page(struct store *base, int64_t after_id, struct model_event *out,
                                uint32_t max, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_MODEL_EVENT_PAGE);
     uint32_t found = 0;

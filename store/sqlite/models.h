@@ -19,7 +19,7 @@ enum status models_events_page(struct store *base, int64_t after_id, struct mode
 
 /* Inside a writer's transaction: makes a job that follows the one of the version that its tier
  * points to now. *moved: it was another's. */
-enum status models_follow(struct sqlite_db *db, int64_t job_id, struct job_spec *spec, bool *moved,
+enum status models_follow(struct db *db, int64_t job_id, struct job_spec *spec, bool *moved,
                           struct error *error);
 
 #endif

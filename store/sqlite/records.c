@@ -19,8 +19,8 @@
 
 /* ---- names ---- */
 
-enum status record_find(struct sqlite_db *db, enum statement statement, const char *text,
-                        int64_t *id, struct error *error)
+enum status record_find(struct db *db, enum statement statement, const char *text, int64_t *id,
+                        struct error *error)
 {
     int64_t found = 0;
     struct query query = query_begin(db, statement);
@@ -34,7 +34,7 @@ enum status record_find(struct sqlite_db *db, enum statement statement, const ch
     return STATUS_OK;
 }
 
-static enum status find_or_insert(struct sqlite_db *db, enum statement find, enum statement insert,
+static enum status find_or_insert(struct db *db, enum statement find, enum statement insert,
                                   const char *text, int64_t *id, struct error *error)
 {
     int64_t found = 0;
@@ -44,7 +44,7 @@ static enum status find_or_insert(struct sqlite_db *db, enum statement find, enu
         struct query query = query_begin(db, insert);
         query_text(&query, text);
         status = query_run(&query, error);
-        found = sqlite_db_last_id(db);
+        found = db_last_id(db);
     }
     if (status == STATUS_OK) {
         *id = found;
@@ -52,13 +52,12 @@ static enum status find_or_insert(struct sqlite_db *db, enum statement find, enu
     return status;
 }
 
-enum status record_pool_id(struct sqlite_db *db, const char *name, int64_t *id, struct error *error)
+enum status record_pool_id(struct db *db, const char *name, int64_t *id, struct error *error)
 {
     return find_or_insert(db, STATEMENT_POOL_FIND, STATEMENT_POOL_INSERT, name, id, error);
 }
 
-enum status record_prefix_id(struct sqlite_db *db, const char *key, int64_t *id,
-                             struct error *error)
+enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct error *error)
 {
     if (key[0] == '\0') {
         *id = 0;
@@ -115,8 +114,8 @@ static void bind_context(struct query *query, const struct record_context *conte
     query_text(query, context->revision);
 }
 
-enum status record_context_id(struct sqlite_db *db, const struct record_context *context,
-                              int64_t *id, struct error *error)
+enum status record_context_id(struct db *db, const struct record_context *context, int64_t *id,
+                              struct error *error)
 {
     int64_t found = 0;
     struct query find = query_begin(db, STATEMENT_CONTEXT_FIND);
@@ -130,7 +129,7 @@ enum status record_context_id(struct sqlite_db *db, const struct record_context 
         struct query insert = query_begin(db, STATEMENT_CONTEXT_INSERT);
         bind_context(&insert, context);
         status = query_run(&insert, error);
-        found = sqlite_db_last_id(db);
+        found = db_last_id(db);
     }
     if (status == STATUS_OK) {
         *id = found;
@@ -287,7 +286,7 @@ static struct outcome as_stored(const struct record_outcome_place *place,
     return stored;
 }
 
-enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+enum status record_outcome_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error)
 {
@@ -333,7 +332,7 @@ enum status record_outcome_insert(struct sqlite_db *db, const struct record_outc
     query_blob(&query, digest.bytes, sizeof digest.bytes);
     query_text(&query, outcome->given);
     TRY(query_run(&query, error));
-    digest_add_outcome(suite_digest, &digest, sqlite_db_last_id(db));
+    digest_add_outcome(suite_digest, &digest, db_last_id(db));
     return STATUS_OK;
 }
 
@@ -359,7 +358,7 @@ static enum status read_text(const char *place, const char *text, size_t bytes, 
                      "cannot be read: %.800s", why.text);
 }
 
-enum status record_partial_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct error *error)
 {
     struct digest digest;
@@ -419,7 +418,7 @@ enum status record_partial_read(struct query *query, const struct job_spec *spec
     return STATUS_OK;
 }
 
-enum status record_partials_drop(struct sqlite_db *db, int64_t job_id, enum job_state state,
+enum status record_partials_drop(struct db *db, int64_t job_id, enum job_state state,
                                  struct error *error)
 {
     if (state == JOB_QUEUED || state == JOB_LEASED) {

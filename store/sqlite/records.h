@@ -33,15 +33,13 @@ struct record_context record_context_of_outcome(const struct outcome *outcome);
 bool record_context_equal(const struct record_context *a, const struct record_context *b);
 
 /* Ids of names, inserted where they are new. An empty prefix is 0. */
-enum status record_pool_id(struct sqlite_db *db, const char *name, int64_t *id,
-                           struct error *error);
-enum status record_prefix_id(struct sqlite_db *db, const char *key, int64_t *id,
-                             struct error *error);
-enum status record_context_id(struct sqlite_db *db, const struct record_context *context,
-                              int64_t *id, struct error *error);
+enum status record_pool_id(struct db *db, const char *name, int64_t *id, struct error *error);
+enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct error *error);
+enum status record_context_id(struct db *db, const struct record_context *context, int64_t *id,
+                              struct error *error);
 /* The id that a statement with one text parameter finds; 0: none. */
-enum status record_find(struct sqlite_db *db, enum statement statement, const char *text,
-                        int64_t *id, struct error *error);
+enum status record_find(struct db *db, enum statement statement, const char *text, int64_t *id,
+                        struct error *error);
 
 /* Reads SPEC_COLUMNS from column `first` on: so many. */
 enum { RECORD_SPEC_COLUMNS = 20 };
@@ -64,19 +62,19 @@ struct record_outcome_place {
 };
 
 /* Also adds the outcome to the digest of its suite's outcomes, *suite_digest. */
-enum status record_outcome_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+enum status record_outcome_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error);
 
 /* Partial outcomes: those of a job that goes on. The first one of a rollout stays. */
-enum status record_partial_insert(struct sqlite_db *db, const struct record_outcome_place *place,
+enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct error *error);
 /* Reads (job, branch_id, epoch, outcome, digest) of a job with this spec. STATUS_STORE: it is not
  * what was stored. */
 enum status record_partial_read(struct query *query, const struct job_spec *spec,
                                 struct outcome *outcome, struct error *error);
 /* Those of a job that comes to this state: one that has ended keeps none. */
-enum status record_partials_drop(struct sqlite_db *db, int64_t job_id, enum job_state state,
+enum status record_partials_drop(struct db *db, int64_t job_id, enum job_state state,
                                  struct error *error);
 
 #endif

@@ -148,7 +148,7 @@ static bool ever_made(const struct changes *changes, const char *name)
 /* ---- the file ---- */
 
 /* The file has the table or index that the change makes, or the column. */
-static enum status look_for(struct sqlite_db *db, const struct change *change, bool *found,
+static enum status look_for(struct db *db, const struct change *change, bool *found,
                             struct error *error)
 {
     bool column = change->kind == CHANGE_ADDS_COLUMN;
@@ -185,7 +185,7 @@ static enum status missing(const char *path, int64_t version, size_t index, cons
 }
 
 /* A table that one migration makes is there if it has been applied, and not if it has not. */
-static enum status check_change(struct sqlite_db *db, const char *path, int64_t version,
+static enum status check_change(struct db *db, const char *path, int64_t version,
                                 const struct changes *changes, const struct change *change,
                                 struct error *error)
 {
@@ -209,8 +209,8 @@ static enum status check_change(struct sqlite_db *db, const char *path, int64_t 
 }
 
 /* Whatever no migration makes. Tables that SQLite keeps for itself begin with "sqlite_". */
-static enum status check_foreign(struct sqlite_db *db, const char *path,
-                                 const struct changes *changes, struct error *error)
+static enum status check_foreign(struct db *db, const char *path, const struct changes *changes,
+                                 struct error *error)
 {
     char names[512] = "";
     size_t used = 0;
@@ -240,8 +240,7 @@ static enum status check_foreign(struct sqlite_db *db, const char *path,
     return status;
 }
 
-enum status schema_check(struct sqlite_db *db, const char *path, int64_t version,
-                         struct error *error)
+enum status schema_check(struct db *db, const char *path, int64_t version, struct error *error)
 {
     struct changes changes;
 

@@ -16,7 +16,6 @@
 
 /* The file holds what the first `version` migrations make, by name; STATUS_STORE names what is
  * missing, too many or of a later version, and what to do. Writes nothing. */
-enum status schema_check(struct sqlite_db *db, const char *path, int64_t version,
-                         struct error *error);
+enum status schema_check(struct db *db, const char *path, int64_t version, struct error *error);
 
 #endif

@@ -25,7 +25,10 @@ enum {
     LIMIT_STEPS = 1000, /* of SQLite's machine between two looks at the clock: some 20 us */
 };
 
+static const struct db_driver sqlite_driver;
+
 struct sqlite_db {
+    struct db base; /* first */
     sqlite3 *handle;
     struct sqlite3_stmt *statements[STATEMENT_COUNT];
     const struct sqlite_db_probe *probe; /* NULL outside tests */
@@ -36,6 +39,16 @@ struct sqlite_db {
     bool failed;
     char path[LIMIT_PATH_BYTES];
 };
+
+static struct sqlite_db *sqlite_of(struct db *db)
+{
+    return (struct sqlite_db *)db;
+}
+
+static const struct sqlite_db *sqlite_of_const(const struct db *db)
+{
+    return (const struct sqlite_db *)db;
+}
 
 static bool disk_failure(int code)
 {
@@ -147,16 +160,18 @@ static int on_progress(void *context)
     return atomic_load(&db->interrupted) || monotonic_ns() > db->until_ns;
 }
 
-void sqlite_db_limit(struct sqlite_db *db, int64_t limit_ms)
+static void driver_limit(struct db *base, int64_t limit_ms)
 {
+    struct sqlite_db *db = sqlite_of(base);
     db->limit_ms = limit_ms;
     db->until_ns = monotonic_ns() + limit_ms * NS_PER_MS;
     atomic_store(&db->interrupted, false);
     sqlite3_progress_handler(db->handle, limit_ms > 0 ? LIMIT_STEPS : 0, on_progress, db);
 }
 
-void sqlite_db_interrupt(struct sqlite_db *db)
+static void driver_interrupt(struct db *base)
 {
+    struct sqlite_db *db = sqlite_of(base);
     atomic_store(&db->interrupted, true);
 }
 
@@ -195,7 +210,17 @@ static int open_handle(struct sqlite_db *db, enum sqlite_db_mode mode)
     return SQLITE_OK;
 }
 
-enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sqlite_db **out,
+static void driver_close(struct db *base)
+{
+    struct sqlite_db *db = sqlite_of(base);
+    for (size_t i = 0; i < STATEMENT_COUNT; i++) {
+        sqlite3_finalize(db->statements[i]);
+    }
+    CHECK(sqlite3_close(db->handle) == SQLITE_OK); /* anything else is a statement left open */
+    free(db);
+}
+
+enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct db **out,
                            struct error *error)
 {
     static const char settings[] = "PRAGMA synchronous = FULL;"
@@ -208,6 +233,7 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sq
     struct sqlite_db *db = calloc(1, sizeof *db);
 
     TRY(memory_check(db, error, "%s: out of memory", path));
+    db->base.driver = &sqlite_driver;
     int bytes = snprintf(db->path, sizeof db->path, "%s%s", prefix, path);
     if (path[0] == '\0' || bytes < 0 || (size_t)bytes >= sizeof db->path - 16) {
         free(db);
@@ -232,27 +258,16 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct sq
     }
     if (code != SQLITE_OK) {
         enum status status = fail(db, code, error);
-        sqlite_db_close(db);
+        driver_close(&db->base);
         return status;
     }
-    *out = db;
+    *out = &db->base;
     return STATUS_OK;
 }
 
-void sqlite_db_close(struct sqlite_db *db)
+void sqlite_db_set_probe(struct db *base, const struct sqlite_db_probe *probe)
 {
-    if (db == NULL) {
-        return;
-    }
-    for (size_t i = 0; i < STATEMENT_COUNT; i++) {
-        sqlite3_finalize(db->statements[i]);
-    }
-    CHECK(sqlite3_close(db->handle) == SQLITE_OK); /* anything else is a statement left open */
-    free(db);
-}
-
-void sqlite_db_set_probe(struct sqlite_db *db, const struct sqlite_db_probe *probe)
-{
+    struct sqlite_db *db = sqlite_of(base);
     /* Statements that were prepared from other texts are prepared again. */
     for (size_t i = 0; i < STATEMENT_COUNT; i++) {
         sqlite3_finalize(db->statements[i]);
@@ -261,11 +276,12 @@ void sqlite_db_set_probe(struct sqlite_db *db, const struct sqlite_db_probe *pro
     db->probe = probe;
 }
 
-enum status sqlite_db_use_wal(struct sqlite_db *db, struct error *error)
+enum status sqlite_db_use_wal(struct db *base, struct error *error)
 {
+    struct sqlite_db *db = sqlite_of(base);
     char mode[16] = "";
     char kept[64];
-    struct query query = query_begin_sql(db, "PRAGMA journal_mode = WAL");
+    struct query query = query_begin_sql(base, "PRAGMA journal_mode = WAL");
 
     if (query_row(&query)) {
         query_column_text(&query, 0, mode, sizeof mode);
@@ -282,25 +298,26 @@ enum status sqlite_db_use_wal(struct sqlite_db *db, struct error *error)
     }
     snprintf(kept, sizeof kept, "PRAGMA journal_size_limit = %d", WAL_KEPT_BYTES);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
-    return sqlite_db_script(db, kept, error);
+    return sqlite_db_script(base, kept, error);
 }
 
-void sqlite_db_abandon(struct sqlite_db *db)
+void sqlite_db_abandon(struct db *base)
 {
+    struct sqlite_db *db = sqlite_of(base);
     sqlite3_db_config(db->handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
 }
 
-enum status sqlite_db_script(struct sqlite_db *db, const char *sql, struct error *error)
+enum status sqlite_db_script(struct db *base, const char *sql, struct error *error)
 {
+    struct sqlite_db *db = sqlite_of(base);
     int code = note_code(db, sqlite3_exec(db->handle, sql, NULL, NULL, NULL));
     return code == SQLITE_OK ? STATUS_OK : fail(db, code, error);
 }
 
-enum status sqlite_db_scalar(struct sqlite_db *db, const char *sql, int64_t *out,
-                             struct error *error)
+enum status sqlite_db_scalar(struct db *base, const char *sql, int64_t *out, struct error *error)
 {
     int64_t value = 0;
-    struct query query = query_begin_sql(db, sql);
+    struct query query = query_begin_sql(base, sql);
 
     if (query_row(&query)) {
         value = query_column_int(&query, 0);
@@ -331,7 +348,7 @@ static bool found_no_memory(const char *finding)
 static enum status run_check(struct sqlite_db *db, const char *pragma, struct error *error)
 {
     char finding[256] = "";
-    struct query integrity = query_begin_sql(db, pragma);
+    struct query integrity = query_begin_sql(&db->base, pragma);
 
     if (query_row(&integrity)) {
         const void *text = query_column_blob(&integrity, 0, &(size_t){0});
@@ -350,15 +367,16 @@ static enum status run_check(struct sqlite_db *db, const char *pragma, struct er
     return damaged(db, line, error);
 }
 
-enum status sqlite_db_quick_check(struct sqlite_db *db, struct error *error)
+enum status sqlite_db_quick_check(struct db *base, struct error *error)
 {
-    return run_check(db, "PRAGMA quick_check(1)", error);
+    return run_check(sqlite_of(base), "PRAGMA quick_check(1)", error);
 }
 
-enum status sqlite_db_check(struct sqlite_db *db, struct error *error)
+enum status sqlite_db_check(struct db *base, struct error *error)
 {
+    struct sqlite_db *db = sqlite_of(base);
     TRY(run_check(db, "PRAGMA integrity_check(1)", error));
-    struct query keys = query_begin_sql(db, "PRAGMA foreign_key_check");
+    struct query keys = query_begin_sql(base, "PRAGMA foreign_key_check");
     bool dangling = query_row(&keys);
     TRY(query_end(&keys, error));
     if (dangling) {
@@ -367,33 +385,39 @@ enum status sqlite_db_check(struct sqlite_db *db, struct error *error)
     return STATUS_OK;
 }
 
-bool sqlite_db_in_transaction(const struct sqlite_db *db)
+static bool driver_in_transaction(const struct db *base)
 {
+    const struct sqlite_db *db = sqlite_of_const(base);
     return sqlite3_get_autocommit(db->handle) == 0;
 }
 
-bool sqlite_db_failed(const struct sqlite_db *db)
+static bool driver_failed(const struct db *base)
 {
+    const struct sqlite_db *db = sqlite_of_const(base);
     return db->failed;
 }
 
-int64_t sqlite_db_last_id(const struct sqlite_db *db)
+static int64_t driver_last_id(const struct db *base)
 {
+    const struct sqlite_db *db = sqlite_of_const(base);
     return sqlite3_last_insert_rowid(db->handle);
 }
 
-int64_t sqlite_db_changes(const struct sqlite_db *db)
+static int64_t driver_changes(const struct db *base)
 {
+    const struct sqlite_db *db = sqlite_of_const(base);
     return sqlite3_changes64(db->handle);
 }
 
-int sqlite_db_wal_pages(const struct sqlite_db *db)
+static int driver_wal_pages(const struct db *base)
 {
+    const struct sqlite_db *db = sqlite_of_const(base);
     return db->wal_pages;
 }
 
-enum status sqlite_db_checkpoint(struct sqlite_db *db, struct error *error)
+static enum status driver_checkpoint(struct db *base, struct error *error)
 {
+    struct sqlite_db *db = sqlite_of(base);
     int code = sqlite3_wal_checkpoint_v2(db->handle, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
     note_code(db, code);
     /* Busy means that a reader still needs the log; the next one will get further. */
@@ -404,15 +428,18 @@ enum status sqlite_db_checkpoint(struct sqlite_db *db, struct error *error)
 
 static struct query query_of(struct sqlite_db *db, struct sqlite3_stmt *statement, int code)
 {
-    return (struct query){
-        .db = db, .statement = statement, .next = 1, .code = note_code(db, code), .kept = false};
+    return (struct query){.db = &db->base,
+                          .statement = statement,
+                          .next = 1,
+                          .code = note_code(db, code),
+                          .kept = false};
 }
 
-struct query query_begin(struct sqlite_db *db, enum statement statement)
+static struct query driver_begin(struct db *base, enum statement statement)
 {
+    struct sqlite_db *db = sqlite_of(base);
     int code = SQLITE_OK;
 
-    CHECK((int)statement >= 0 && statement < STATEMENT_COUNT);
     if (db->statements[statement] == NULL) {
         const char *sql = statement_sql[statement];
         if (db->probe != NULL) {
@@ -426,8 +453,9 @@ struct query query_begin(struct sqlite_db *db, enum statement statement)
     return query;
 }
 
-struct query query_begin_sql(struct sqlite_db *db, const char *sql)
+static struct query driver_begin_sql(struct db *base, const char *sql)
 {
+    struct sqlite_db *db = sqlite_of(base);
     struct sqlite3_stmt *statement = NULL;
     int code = sqlite3_prepare_v3(db->handle, sql, -1, 0, &statement, NULL);
     return query_of(db, statement, code);
@@ -441,75 +469,57 @@ static void bound(struct query *query, int code)
     }
 }
 
-void query_int(struct query *query, int64_t value)
+static void driver_bind_int(struct query *query, int64_t value)
 {
     bound(query, sqlite3_bind_int64(query->statement, query->next, value));
 }
 
-void query_real(struct query *query, double value)
+static void driver_bind_real(struct query *query, double value)
 {
     bound(query, sqlite3_bind_double(query->statement, query->next, value));
 }
 
-void query_text(struct query *query, const char *text)
+static void driver_bind_text(struct query *query, const char *text)
 {
     bound(query, sqlite3_bind_text(query->statement, query->next, text, -1, SQLITE_STATIC));
 }
 
-void query_blob(struct query *query, const void *data, size_t bytes)
+static void driver_bind_blob(struct query *query, const void *data, size_t bytes)
 {
     bound(query, sqlite3_bind_blob64(query->statement, query->next, data, bytes, SQLITE_STATIC));
 }
 
-void query_null(struct query *query)
+static void driver_bind_null(struct query *query)
 {
     bound(query, sqlite3_bind_null(query->statement, query->next));
 }
 
-void query_int_or_null(struct query *query, int64_t value)
-{
-    if (value == 0) {
-        query_null(query);
-    } else {
-        query_int(query, value);
-    }
-}
-
-void query_text_or_null(struct query *query, const char *text)
-{
-    if (text[0] == '\0') {
-        query_null(query);
-    } else {
-        query_text(query, text);
-    }
-}
-
-bool query_row(struct query *query)
+static bool driver_row(struct query *query)
 {
     if (query->code != SQLITE_OK && query->code != SQLITE_ROW) {
         return false;
     }
-    query->code = note_code(query->db, sqlite3_step(query->statement));
+    query->code = note_code(sqlite_of(query->db), sqlite3_step(query->statement));
     return query->code == SQLITE_ROW;
 }
 
-bool query_column_is_null(const struct query *query, int column)
+static bool driver_column_is_null(const struct query *query, int column)
 {
     return sqlite3_column_type(query->statement, column) == SQLITE_NULL;
 }
 
-int64_t query_column_int(const struct query *query, int column)
+static int64_t driver_column_int(const struct query *query, int column)
 {
     return sqlite3_column_int64(query->statement, column);
 }
 
-double query_column_real(const struct query *query, int column)
+static double driver_column_real(const struct query *query, int column)
 {
-    return query_column_is_null(query, column) ? (double)NAN
-                                               : sqlite3_column_double(query->statement, column);
+    return driver_column_is_null(query, column) ? (double)NAN
+                                                : sqlite3_column_double(query->statement, column);
 }
 
-void query_column_text(struct query *query, int column, char *out, size_t capacity)
+static void driver_column_text(struct query *query, int column, char *out, size_t capacity)
 {
     const unsigned char *text = sqlite3_column_text(query->statement, column);
     size_t bytes = text != NULL ? (size_t)sqlite3_column_bytes(query->statement, column) : 0;
@@ -524,28 +534,28 @@ void query_column_text(struct query *query, int column, char *out, size_t capaci
     out[bytes] = '\0';
 }
 
-bool query_column_overflow(struct query *query)
+static bool driver_column_overflow(struct query *query)
 {
     bool overflow = query->code == SQLITE_TOOBIG;
     query->code = overflow ? SQLITE_ROW : query->code;
     return overflow;
 }
 
-const void *query_column_blob(const struct query *query, int column, size_t *bytes)
+static const void *driver_column_blob(const struct query *query, int column, size_t *bytes)
 {
     const void *data = sqlite3_column_blob(query->statement, column);
     *bytes = (size_t)sqlite3_column_bytes(query->statement, column);
     return data;
 }
 
-enum status query_end(struct query *query, struct error *error)
+static enum status driver_end(struct query *query, struct error *error)
 {
     int code = query->code;
     int end = SQLITE_OK;
     enum status status = STATUS_OK;
 
     if (code != SQLITE_OK && code != SQLITE_ROW && code != SQLITE_DONE) {
-        status = fail(query->db, code, error);
+        status = fail(sqlite_of(query->db), code, error);
     }
     /* The end repeats the code of a step that failed. After a good one it tells of a column that
      * could not be read: there was no memory, and a NULL was handed out instead. */
@@ -556,18 +566,34 @@ enum status query_end(struct query *query, struct error *error)
         end = sqlite3_finalize(query->statement);
     }
     query->statement = NULL;
-    return status == STATUS_OK && end != SQLITE_OK ? fail(query->db, end, error) : status;
+    return status == STATUS_OK && end != SQLITE_OK ? fail(sqlite_of(query->db), end, error)
+                                                   : status;
 }
 
-enum status query_run(struct query *query, struct error *error)
-{
-    while (query_row(query)) {
-    }
-    return query_end(query, error);
-}
-
-enum status query_simple(struct sqlite_db *db, enum statement statement, struct error *error)
-{
-    struct query query = query_begin(db, statement);
-    return query_run(&query, error);
-}
+static const struct db_driver sqlite_driver = {
+    .name = "sqlite",
+    .close = driver_close,
+    .limit = driver_limit,
+    .interrupt = driver_interrupt,
+    .in_transaction = driver_in_transaction,
+    .failed = driver_failed,
+    .last_id = driver_last_id,
+    .changes = driver_changes,
+    .wal_pages = driver_wal_pages,
+    .checkpoint = driver_checkpoint,
+    .begin = driver_begin,
+    .begin_sql = driver_begin_sql,
+    .bind_int = driver_bind_int,
+    .bind_real = driver_bind_real,
+    .bind_text = driver_bind_text,
+    .bind_blob = driver_bind_blob,
+    .bind_null = driver_bind_null,
+    .row = driver_row,
+    .column_is_null = driver_column_is_null,
+    .column_int = driver_column_int,
+    .column_real = driver_column_real,
+    .column_text = driver_column_text,
+    .column_overflow = driver_column_overflow,
+    .column_blob = driver_column_blob,
+    .end = driver_end,
+};

@@ -20,7 +20,7 @@ enum {
 enum status sqlite_read_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
                                  struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     char *copy = NULL;
     size_t found_bytes = 0;
     bool found = false;
@@ -56,8 +56,8 @@ enum status sqlite_read_scenario(struct store *base, const char *hash, char **bo
 }
 
 /* Hosts that could not start a planner of the suite, and what one of them said. */
-static enum status read_unstarted(struct sqlite_db *db, int64_t suite,
-                                  struct store_suite_status *out, struct error *error)
+static enum status read_unstarted(struct db *db, int64_t suite, struct store_suite_status *out,
+                                  struct error *error)
 {
     char worker_id[LIMIT_ID_BYTES] = "";
     char said[OUTCOME_ERROR_BYTES] = "";
@@ -76,8 +76,8 @@ static enum status read_unstarted(struct sqlite_db *db, int64_t suite,
     return query_end(&query, error);
 }
 
-static enum status read_status(struct sqlite_db *db, const char *suite_id,
-                               struct store_suite_status *out, struct error *error)
+static enum status read_status(struct db *db, const char *suite_id, struct store_suite_status *out,
+                               struct error *error)
 {
     int64_t suite = 0;
     int column = 1;
@@ -129,7 +129,7 @@ static enum status read_status(struct sqlite_db *db, const char *suite_id,
 enum status sqlite_read_suite_status(struct store *base, const char *suite_id,
                                      struct store_suite_status *out, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct store_suite_status found;
     struct sqlite_store *store = sqlite_store_of(base);
     enum status status = sqlite_store_read_begin(base, &db, error);
@@ -147,7 +147,7 @@ enum status sqlite_read_suite_status(struct store *base, const char *suite_id,
 enum status sqlite_read_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
                                uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     uint32_t found = 0;
     struct sqlite_store *store = sqlite_store_of(base);
     TRY(sqlite_store_read_begin(base, &db, error));
@@ -181,7 +181,7 @@ static enum status check_numbers(const struct outcome *outcome, struct error *er
 }
 
 /* Reads one outcome as its job `job_id` reports it. False in *matches: the filter drops it. */
-static enum status read_outcome(struct sqlite_db *db, const struct store_outcome_filter *filter,
+static enum status read_outcome(struct db *db, const struct store_outcome_filter *filter,
                                 int64_t outcome_id, int64_t job_id, struct outcome *out,
                                 bool *matches, struct error *error)
 {
@@ -216,7 +216,7 @@ struct search {
 
 /* Is the filter's scenario rare enough that all its outcomes can be sorted? Of one that is not, a
  * walk through the others finds a page soon. */
-static enum status find_rare(struct sqlite_db *db, struct search *search, struct error *error)
+static enum status find_rare(struct db *db, struct search *search, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_SCENARIO_JOBS);
 
@@ -228,7 +228,7 @@ static enum status find_rare(struct sqlite_db *db, struct search *search, struct
     return query_end(&query, error);
 }
 
-static enum status search_begin(struct sqlite_db *db, struct search *search, struct error *error)
+static enum status search_begin(struct db *db, struct search *search, struct error *error)
 {
     const struct store_outcome_filter *filter = search->filter;
 
@@ -246,7 +246,7 @@ static enum status search_begin(struct sqlite_db *db, struct search *search, str
 }
 
 /* Ids that may fit, ascending, from the index that leaves the fewest. */
-static struct query outcome_ids(struct sqlite_db *db, const struct search *search)
+static struct query outcome_ids(struct db *db, const struct search *search)
 {
     const struct store_outcome_filter *filter = search->filter;
     bool one = filter->outcome_id > 0 && filter->outcome_id > filter->after_id;
@@ -280,7 +280,7 @@ static struct query outcome_ids(struct sqlite_db *db, const struct search *searc
 }
 
 /* *next: where a search that has looked at enough goes on; 0: at the end, or the page is full. */
-static enum status read_outcomes(struct sqlite_db *db, struct search *search, struct outcome *out,
+static enum status read_outcomes(struct db *db, struct search *search, struct outcome *out,
                                  uint32_t *count, int64_t *next, struct error *error)
 {
     const struct store_outcome_filter *filter = search->filter;
@@ -316,7 +316,7 @@ static enum status read_outcomes(struct sqlite_db *db, struct search *search, st
 static enum status search_outcomes(struct store *base, struct search *search, struct outcome *out,
                                    uint32_t *count, int64_t *next, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     uint32_t limit = search->filter->limit;
 
     if (limit < 1 || limit > OUTCOMES_MAX) {
@@ -352,7 +352,7 @@ enum status look_outcomes_page(struct store *base, const struct store_outcome_fi
 enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job *out,
                             struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct store_job job;
     struct sqlite_store *store = sqlite_store_of(base);
     TRY(sqlite_store_read_begin(base, &db, error));
@@ -375,7 +375,7 @@ enum status sqlite_read_job(struct store *base, int64_t job_id, struct store_job
 }
 
 /* The job's spec; its digest is part of each outcome's. */
-static enum status read_spec(struct sqlite_db *db, int64_t job_id, struct job_spec *spec,
+static enum status read_spec(struct db *db, int64_t job_id, struct job_spec *spec,
                              struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
@@ -393,8 +393,8 @@ static enum status read_spec(struct sqlite_db *db, int64_t job_id, struct job_sp
     return status;
 }
 
-static enum status read_partials(struct sqlite_db *db, int64_t job_id, struct outcome *out,
-                                 uint32_t max, uint32_t *count, struct error *error)
+static enum status read_partials(struct db *db, int64_t job_id, struct outcome *out, uint32_t max,
+                                 uint32_t *count, struct error *error)
 {
     struct job_spec spec;
     uint32_t found = 0;
@@ -416,7 +416,7 @@ static enum status read_partials(struct sqlite_db *db, int64_t job_id, struct ou
 enum status sqlite_read_partials(struct store *base, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct sqlite_store *store = sqlite_store_of(base);
     enum status status = sqlite_store_read_begin(base, &db, error);
 
@@ -431,7 +431,7 @@ enum status sqlite_read_dead_jobs(struct store *base, const char *suite_id, int6
                                   struct store_job *out, uint32_t max, uint32_t *count,
                                   struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     int64_t suite = 0;
     struct sqlite_store *store = sqlite_store_of(base);
     TRY(sqlite_store_read_begin(base, &db, error));

@@ -22,7 +22,7 @@ struct owner_call {
 };
 
 /* A worker that was heard of, but never claimed, is known to the leases alone. */
-static enum status find_owner_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status find_owner_op(struct db *db, void *context, struct error *error)
 {
     struct owner_call *call = context;
     const struct lease *lease = leases_find(&call->store->leases, call->worker_id);
@@ -38,7 +38,7 @@ static enum status find_owner_op(struct sqlite_db *db, void *context, struct err
 enum status stats_worker_owner(struct store *base, const char *worker_id,
                                struct store_worker_owner *out, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct store_worker_owner found = {.held = false};
     struct sqlite_store *store = sqlite_store_of(base);
     TRY(sqlite_store_read_begin(base, &db, error));
@@ -63,7 +63,7 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
 
 enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     int64_t lost = 0;
     TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_LOG_LOST);
@@ -98,7 +98,7 @@ static struct store_pool_jobs *pool_entry(struct store_stats *stats, const char 
 
 static enum status count_jobs(struct store *base, struct store_stats *out, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct sqlite_store *store = sqlite_store_of(base);
     TRY(sqlite_store_read_begin(base, &db, error));
     struct query query = query_begin(db, STATEMENT_POOL_JOBS);
@@ -116,7 +116,7 @@ static enum status count_jobs(struct store *base, struct store_stats *out, struc
 }
 
 /* Leases belong to the writer thread. */
-static enum status count_workers_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status count_workers_op(struct db *db, void *context, struct error *error)
 {
     struct sqlite_store *store = ((void **)context)[0];
     int64_t *count = ((void **)context)[1];
@@ -141,8 +141,8 @@ enum status stats_read(struct store *base, struct store_stats *out, struct error
 
 enum { PARTS_MAX = 64 }; /* pools times tiers of one suite; further ones are not looked at */
 
-static enum status read_planners(struct sqlite_db *db, int64_t suite,
-                                 struct store_suite_status *out, struct error *error)
+static enum status read_planners(struct db *db, int64_t suite, struct store_suite_status *out,
+                                 struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_PLANNERS_OF_SUITE);
     query_int(&query, suite);
@@ -157,7 +157,7 @@ static enum status read_planners(struct sqlite_db *db, int64_t suite,
 }
 
 /* The pace that a part had in the newest other suite. */
-static enum status read_elsewhere(struct sqlite_db *db, int64_t suite, struct progress_part *part,
+static enum status read_elsewhere(struct db *db, int64_t suite, struct progress_part *part,
                                   struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_PROGRESS_ELSEWHERE);
@@ -171,7 +171,7 @@ static enum status read_elsewhere(struct sqlite_db *db, int64_t suite, struct pr
     return query_end(&query, error);
 }
 
-enum status stats_read_progress(struct sqlite_db *db, int64_t suite, struct store_suite_status *out,
+enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite_status *out,
                                 struct error *error)
 {
     struct progress_part parts[PARTS_MAX];
@@ -208,7 +208,7 @@ enum status stats_read_progress(struct sqlite_db *db, int64_t suite, struct stor
 enum status look_suites_page(struct store *base, const char *after, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     uint32_t found = 0;
     if (after[0] == '\0') {
         return sqlite_read_suites(base, ids, max, count, error);
@@ -282,7 +282,7 @@ static void count_slices(struct query *query, struct store_slice *slices, uint32
     }
 }
 
-static enum status read_slices(struct sqlite_db *db, const char *suite_id, int64_t after,
+static enum status read_slices(struct db *db, const char *suite_id, int64_t after,
                                struct store_slice *out, uint32_t *count, int64_t *next,
                                struct error *error)
 {
@@ -315,7 +315,7 @@ enum status look_slices_page(struct store *base, const char *suite_id, int64_t a
                              struct store_slice *out, uint32_t *count, int64_t *next,
                              struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     TRY(sqlite_store_read_begin(base, &db, error));
     enum status status = read_slices(db, suite_id, after, out, count, next, error);
     sqlite_store_read_end(sqlite_store_of(base), db);
@@ -332,7 +332,7 @@ struct workers_call {
 };
 
 /* Keeps the `max` least names above `after`, in order. */
-static enum status list_workers_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status list_workers_op(struct db *db, void *context, struct error *error)
 {
     struct workers_call *call = context;
     const struct leases *leases = &call->store->leases;
@@ -357,7 +357,7 @@ static enum status list_workers_op(struct sqlite_db *db, void *context, struct e
 enum status stats_workers_page(struct store *base, const char *after, struct store_live_worker *out,
                                uint32_t max, uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct sqlite_store *store = sqlite_store_of(base);
     struct workers_call call = {.store = store, .after = after, .out = out, .max = max};
     enum status status = STATUS_OK;

@@ -87,19 +87,19 @@ static int free_reader(const struct sqlite_readers *readers)
 }
 
 /* Opens the reader where it is not yet, and begins a read on it. */
-static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
-                              struct sqlite_db **reader, struct error *error)
+static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane, struct db **reader,
+                              struct error *error)
 {
     if (*reader == NULL) {
         TRY(sqlite_db_open(store->path, SQLITE_DB_READER, reader, error));
     }
     if (lane == SQLITE_LANE_READ) {
-        sqlite_db_limit(*reader, LOOK_MS_MAX);
+        db_limit(*reader, LOOK_MS_MAX);
     }
     return query_simple(*reader, STATEMENT_READ_BEGIN, error);
 }
 
-enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error)
+enum status sqlite_store_read_begin(struct store *base, struct db **db, struct error *error)
 {
     struct sqlite_store *store = sqlite_store_of(base);
     enum sqlite_lane lane = ((struct sqlite_backend *)base)->lane;
@@ -117,7 +117,7 @@ enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, s
         index = free_reader(readers);
     }
     readers->busy[index] = true;
-    struct sqlite_db *reader = readers->db[index];
+    struct db *reader = readers->db[index];
     pthread_mutex_unlock(&store->mutex);
     status = begin_read(store, lane, &reader, error);
     /* Others look through the table when they end their reads. */
@@ -136,10 +136,10 @@ enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, s
     return STATUS_OK;
 }
 
-void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
+void sqlite_store_read_end(struct sqlite_store *store, struct db *db)
 {
     struct error error;
-    sqlite_db_limit(db, 0);
+    db_limit(db, 0);
     bool ended = query_simple(db, STATEMENT_COMMIT, &error) == STATUS_OK;
 
     if (!ended) {
@@ -154,7 +154,7 @@ void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db)
         }
     }
     if (!ended) { /* it would go on seeing the past, and keep the log from being reset */
-        sqlite_db_close(db);
+        db_close(db);
     }
     pthread_cond_broadcast(&store->changed);
     pthread_mutex_unlock(&store->mutex);
@@ -174,7 +174,7 @@ static void reading_end(struct store *base)
     pthread_mutex_lock(&store->mutex);
     for (int i = 0; i < STORE_READERS; i++) {
         if (readers->busy[i] && readers->db[i] != NULL) {
-            sqlite_db_interrupt(readers->db[i]);
+            db_interrupt(readers->db[i]);
         }
     }
     pthread_mutex_unlock(&store->mutex);
@@ -254,9 +254,9 @@ static void finish(struct sqlite_store *store)
         sqlite_db_abandon(store->db); /* what lies at the path now is not ours */
     }
     for (int i = 0; i < SQLITE_LANE_COUNT * STORE_READERS; i++) {
-        sqlite_db_close(store->readers[i / STORE_READERS].db[i % STORE_READERS]);
+        db_close(store->readers[i / STORE_READERS].db[i % STORE_READERS]);
     }
-    sqlite_db_close(store->db); /* last: it checkpoints */
+    db_close(store->db); /* last: it checkpoints */
     ownership_release(store->ownership);
     leases_finish(&store->leases);
     fairness_finish(&store->fairness);
@@ -341,7 +341,7 @@ struct opening {
 
 /* The file is a whole store. Where its log is damaged, every index is compared, and the log is kept
  * before anything changes. */
-static enum status check_whole(struct sqlite_store *store, struct sqlite_db *db,
+static enum status check_whole(struct sqlite_store *store, struct db *db,
                                const struct log_scan *log, struct error *error)
 {
     if (!log->in_doubt) {
@@ -354,7 +354,7 @@ static enum status check_whole(struct sqlite_store *store, struct sqlite_db *db,
 /* Looks at a file with a log that was left, and renews the log when nobody else is connected. */
 static enum status renew(struct sqlite_store *store, struct opening *opening, struct error *error)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     enum status status = sqlite_db_open(store->path, SQLITE_DB_ALONE, &db, error);
 
     opening->shared = status == STATUS_BUSY;
@@ -367,7 +367,7 @@ static enum status renew(struct sqlite_store *store, struct opening *opening, st
         status = check_whole(store, db, &opening->log, error);
     }
     THEN(status, log_renew(store->path, opening->log.bytes, error));
-    sqlite_db_close(db);
+    db_close(db);
     return status;
 }
 
@@ -414,7 +414,7 @@ static enum status begin_anew(struct sqlite_store *store, struct error *error)
               "%s: another program has the database open, so the log that was left is copied into "
               "it instead of being renewed",
               store->path);
-    return sqlite_db_checkpoint(store->db, error);
+    return db_checkpoint(store->db, error);
 }
 
 /* The loss by a damaged log is said to whoever opens the store, and kept in it. */

@@ -33,7 +33,7 @@ struct sqlite_backend {
 
 /* Connections that only read, opened when they are first needed. */
 struct sqlite_readers {
-    struct sqlite_db *db[STORE_READERS];
+    struct db *db[STORE_READERS];
     bool busy[STORE_READERS];
 };
 
@@ -50,7 +50,7 @@ struct sqlite_store {
     struct ownership *ownership; /* of the database file */
     int64_t page_bytes;
 
-    struct sqlite_db *db; /* writer */
+    struct db *db; /* writer */
     struct group_commit *group;
     struct leases leases;           /* writer */
     struct fairness fairness;       /* writer */
@@ -88,8 +88,8 @@ enum status sqlite_store_write(struct sqlite_store *store, group_operation run, 
 
 /* enter and borrow a reader of the caller's lane, in a read transaction; every borrow needs its
  * return. */
-enum status sqlite_store_read_begin(struct store *base, struct sqlite_db **db, struct error *error);
-void sqlite_store_read_end(struct sqlite_store *store, struct sqlite_db *db);
+enum status sqlite_store_read_begin(struct store *base, struct db **db, struct error *error);
+void sqlite_store_read_end(struct sqlite_store *store, struct db *db);
 
 /* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
  * spec's parent_job_id): the suite's own with that key, one that takes over another suite's result,
@@ -159,7 +159,7 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
 enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error);
 enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
 /* Planners, planned ticks and ETA of a suite. */
-enum status stats_read_progress(struct sqlite_db *db, int64_t suite, struct store_suite_status *out,
+enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite_status *out,
                                 struct error *error);
 enum status look_suites_page(struct store *base, const char *after, char (*ids)[LIMIT_ID_BYTES],
                              uint32_t max, uint32_t *count, struct error *error);

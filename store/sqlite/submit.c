@@ -23,7 +23,7 @@ struct submit_call {
     const struct job_spec *specs;
     uint32_t count;
     struct store_submit_result *results;
-    struct sqlite_db *db;
+    struct db *db;
     struct tally *tally;
     int64_t suite;
 };
@@ -46,7 +46,7 @@ struct scenario_call {
     size_t bytes;
 };
 
-static enum status scenario_put_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status scenario_put_op(struct db *db, void *context, struct error *error)
 {
     const struct scenario_call *call = context;
     int64_t id = 0;
@@ -142,7 +142,7 @@ static enum status find_suite(struct submit_call *call, struct error *error)
     query_int(&insert, call->weight);
     query_int(&insert, clock_wall_ns(call->store->clock) / NS_PER_S);
     status = query_run(&insert, error);
-    call->suite = sqlite_db_last_id(call->db);
+    call->suite = db_last_id(call->db);
     return status;
 }
 
@@ -316,7 +316,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&job, spec->audit_key[0] != '\0');
     query_int(&job, spec->follows);
     TRY(query_run(&job, error));
-    *job_id = sqlite_db_last_id(call->db);
+    *job_id = db_last_id(call->db);
     struct query insert = query_begin(call->db, STATEMENT_SPEC_INSERT);
     query_int(&insert, *job_id);
     query_int(&insert, call->suite);
@@ -398,7 +398,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     return status;
 }
 
-static enum status submit_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status submit_op(struct db *db, void *context, struct error *error)
 {
     struct submit_call *call = context;
     struct spec_ids ids = {.spec = NULL};
@@ -477,7 +477,7 @@ struct open_job {
     int64_t ticks;
 };
 
-static enum status read_open(struct sqlite_db *db, const struct cancel_call *call, int64_t suite,
+static enum status read_open(struct db *db, const struct cancel_call *call, int64_t suite,
                              struct open_job jobs[CANCEL_CHUNK], uint32_t *count,
                              struct error *error)
 {
@@ -515,7 +515,7 @@ static enum status cancel_queued(struct tally *tally, int64_t suite, const struc
 }
 
 /* A job that is submitted while a cancel goes its way is not meant by it. */
-static enum status find_last(struct sqlite_db *db, struct cancel_call *call, int64_t suite,
+static enum status find_last(struct db *db, struct cancel_call *call, int64_t suite,
                              struct error *error)
 {
     if (call->last_job != 0) {
@@ -530,7 +530,7 @@ static enum status find_last(struct sqlite_db *db, struct cancel_call *call, int
 }
 
 /* One step: at most CANCEL_CHUNK jobs. */
-static enum status cancel_op(struct sqlite_db *db, void *context, struct error *error)
+static enum status cancel_op(struct db *db, void *context, struct error *error)
 {
     struct cancel_call *call = context;
     struct open_job jobs[CANCEL_CHUNK];

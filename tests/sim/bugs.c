@@ -163,7 +163,7 @@ static enum status complete_unstarted_fails(struct fleet *fleet,
 #define FIRST_QUEUED "(SELECT MIN(id) FROM jobs WHERE state = 0 AND due_ns = 0)"
 static enum status second_owner(struct fleet *fleet, struct error *error)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     enum status status = sqlite_db_open(fleet->server.path, SQLITE_DB_WRITER, &db, error);
 
     if (status == STATUS_OK) {
@@ -186,7 +186,7 @@ static enum status second_owner(struct fleet *fleet, struct error *error)
             "COMMIT",
             error);
     }
-    sqlite_db_close(db);
+    db_close(db);
     return status;
 }
 

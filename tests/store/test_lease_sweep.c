@@ -35,10 +35,10 @@ static void open_store(void)
 
 static void script(const char *sql)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
     EXPECT_OK(sqlite_db_script(db, sql, &error), error);
-    sqlite_db_close(db);
+    db_close(db);
 }
 
 static void submit(const char *suite, const char *key)

@@ -88,7 +88,7 @@ static void submit(struct store *store, int number)
 static void make_killed_store(int copied)
 {
     char live[160];
-    struct sqlite_db *copier = NULL;
+    struct db *copier = NULL;
     struct store *store = NULL;
     int64_t value = 0;
     struct store_config config = {.checkpoint_pages = 1000000};
@@ -107,7 +107,7 @@ static void make_killed_store(int copied)
                       error);
         }
     }
-    sqlite_db_close(copier);
+    db_close(copier);
     read_bytes("", live, &database);
     read_bytes("-wal", live, &log_file);
     store->ops->close(store);
@@ -154,7 +154,7 @@ static struct opening open_placed(void)
     struct opening opening = {.rows = 0};
     struct store_suite_status status;
     struct store *store = NULL;
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     char name[32];
     int pipe_fds[2];
 
@@ -174,7 +174,7 @@ static struct opening open_placed(void)
                   error);
         EXPECT_OK(sqlite_db_scalar(db, "SELECT lost FROM log_losses", &opening.lost, &error),
                   error);
-        sqlite_db_close(db);
+        db_close(db);
     }
     ssize_t got = read(pipe_fds[0], opening.said, sizeof opening.said - 1);
     opening.said[got > 0 ? got : 0] = '\0';

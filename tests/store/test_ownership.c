@@ -171,7 +171,7 @@ static int be_owner(const char *path, const char *name)
 /* An ordinary SQLite program: reads, and copies the log into the database when it is told to. */
 static int be_stranger(const char *path)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     int64_t value = 0;
     char what;
 
@@ -192,7 +192,7 @@ static int be_stranger(const char *path)
             return 1;
         }
     }
-    sqlite_db_close(db);
+    db_close(db);
     return 0;
 }
 

@@ -50,10 +50,10 @@ static void write_bytes(const char *name, const void *data, size_t bytes)
 
 static void script(const char *sql)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
     EXPECT_OK(sqlite_db_script(db, sql, &error), error);
-    sqlite_db_close(db);
+    db_close(db);
 }
 
 /* Refused with a sentence that contains `part`, and not one byte of the file is different. */

@@ -114,7 +114,7 @@ static bool check_holds(const char *path, char *why, size_t why_bytes)
 
 bool invariants_hold(const char *path, char *why, size_t why_bytes)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     struct error error;
     bool hold = true;
 
@@ -137,6 +137,6 @@ bool invariants_hold(const char *path, char *why, size_t why_bytes)
             hold = false;
         }
     }
-    sqlite_db_close(db);
+    db_close(db);
     return hold && check_holds(path, why, why_bytes);
 }

@@ -388,7 +388,7 @@ struct insertion {
     bool fails;
 };
 
-static enum status insert_number(struct sqlite_db *db, void *context, struct error *why)
+static enum status insert_number(struct db *db, void *context, struct error *why)
 {
     const struct insertion *insertion = context;
     struct query query = query_begin_sql(db, "INSERT INTO numbers (id) VALUES (?1)");
@@ -401,7 +401,7 @@ static enum status insert_number(struct sqlite_db *db, void *context, struct err
     return status;
 }
 
-static enum status no_sweep(struct sqlite_db *db, void *context, int64_t now_ns, int64_t *next_ns,
+static enum status no_sweep(struct db *db, void *context, int64_t now_ns, int64_t *next_ns,
                             struct error *why)
 {
     (void)db, (void)context, (void)now_ns, (void)next_ns, (void)why;
@@ -443,7 +443,7 @@ static void operations_share_commits(void)
 {
     static const struct group_commit_hooks hooks = {
         .sweep = no_sweep, .committed = no_commit, .stalled = no_stall};
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     struct group_commit *group = NULL;
     struct inserter inserters[THREADS];
     pthread_t threads[THREADS];
@@ -475,7 +475,7 @@ static void operations_share_commits(void)
     EXPECT_INT(count, 0);
     printf("# %lld syncs for %d operations\n", (long long)syncs, THREADS * OPERATIONS);
     EXPECT(syncs > 0 && syncs < THREADS * OPERATIONS * 4 / 5);
-    sqlite_db_close(db);
+    db_close(db);
     remove_path();
 }
 

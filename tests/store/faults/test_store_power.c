@@ -524,7 +524,7 @@ static void syncs_that_lie_are_seen(void)
 /* A store of an earlier schema version with OLD_JOBS queued jobs, on the live disk. */
 static void make_old(size_t version)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     char sql[512];
 
     EXPECT_OK(sqlite_db_open(live_path, SQLITE_DB_WRITER, &db, &error), error);
@@ -553,7 +553,7 @@ static void make_old(size_t version)
     snprintf(sql, sizeof sql, "PRAGMA application_id = 1398231638; PRAGMA user_version = %zu",
              version);
     EXPECT_OK(sqlite_db_script(db, sql, &error), error);
-    sqlite_db_close(db);
+    db_close(db);
 }
 
 /* The old store's jobs are all there, and it is brought forward. */

@@ -58,7 +58,7 @@ static bool is_large(const char *name)
 
 static void every_statement_has_an_index(void)
 {
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     static char text[16384];
     open_store();
     store->ops->close(store);
@@ -81,7 +81,7 @@ static void every_statement_has_an_index(void)
         }
         EXPECT_OK(query_end(&query, &error), error);
     }
-    sqlite_db_close(db);
+    db_close(db);
 }
 
 /* ---- pages ---- */
@@ -94,7 +94,7 @@ enum { JOBS = 6000, BRANCHES = 4 };
 static void fill(void)
 {
     char sql[8192];
-    struct sqlite_db *db = NULL;
+    struct db *db = NULL;
     open_store();
     store->ops->close(store);
     snprintf(
@@ -140,7 +140,7 @@ static void fill(void)
         JOBS);
     EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
     EXPECT_OK(sqlite_db_script(db, sql, &error), error);
-    sqlite_db_close(db);
+    db_close(db);
     EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
 }
 
@@ -242,7 +242,7 @@ static const char endless[] = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT
 
 static void *run_endless(void *context)
 {
-    struct sqlite_db *db = context;
+    struct db *db = context;
     static struct error found;
     int64_t sum;
     sqlite_db_scalar(db, endless, &sum, &found);
@@ -251,7 +251,7 @@ static void *run_endless(void *context)
 
 static void long_queries_are_given_up(void)
 {
-    struct sqlite_db *db;
+    struct db *db;
     pthread_t thread;
     void *found;
     int64_t sum;
@@ -431,7 +431,7 @@ static int ask(const char *method, const char *target, const char *token, const 
 static void workers_do_not_wait_for_readers(void)
 {
     enum { READERS = 3 * HTTP_READERS_RUNNING_MAX, ROUNDS = 20 };
-    struct sqlite_db *held[STORE_READERS];
+    struct db *held[STORE_READERS];
     int readers[READERS];
     char body[128];
     site_start();
