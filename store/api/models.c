@@ -49,6 +49,7 @@ static const struct json_field event_fields[] = {
     EVENT_OR_NOT(actor, JSON_FIELD_TEXT),
     EVENT_OR_NOT(evidence, JSON_FIELD_TEXT),
     EVENT_OR_NOT(at_s, JSON_FIELD_I64),
+    EVENT_OR_NOT(after_outcome, JSON_FIELD_I64),
 };
 
 const struct json_field_list model_version_fields = JSON_FIELD_LIST(version_fields);
@@ -74,6 +75,12 @@ bool model_may_move(enum model_state from, enum model_state to)
         [MODEL_RETIRED] = {[MODEL_CANDIDATE] = true, [MODEL_PROMOTED] = true},
     };
     return (unsigned)from < MODEL_STATE_COUNT && (unsigned)to < MODEL_STATE_COUNT && may[from][to];
+}
+
+bool model_covers(const struct model_version *version, const struct model_version *other)
+{
+    return version->agents_ticks >= other->agents_ticks && version->map_ticks >= other->map_ticks &&
+           version->none_ticks >= other->none_ticks;
 }
 
 /* ---- keys ---- */
@@ -196,6 +203,9 @@ bool model_job_move(const struct model_version *version, struct job_spec *spec)
     uint64_t fresh = job_key_fresh(spec);
     memcpy(spec->model_hash, version->hash, sizeof spec->model_hash);
     memcpy(spec->sampler, sampler, (size_t)bytes + 1);
+    if (strcmp(version->precision, "bf16") != 0) { /* the only one that devices compute in */
+        snprintf(spec->backend, sizeof spec->backend, "cpu");
+    }
     make_own_key(spec, fresh);
     return true;
 }

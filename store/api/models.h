@@ -64,7 +64,7 @@ enum model_event_kind {
 extern const char *const model_event_kind_names[MODEL_EVENT_KIND_COUNT];
 
 struct model_event {
-    int64_t id; /* set by the store, as from_state, jobs_moved and at_s */
+    int64_t id; /* set by the store, as from_state, jobs_moved, at_s and after_outcome */
     char model[LIMIT_ID_BYTES];
     enum model_event_kind kind;
     enum model_state from_state;
@@ -79,6 +79,7 @@ struct model_event {
     char actor[LIMIT_ID_BYTES];         /* who; a server says the token's name */
     char evidence[MODEL_NOTE_BYTES];    /* why, for people */
     int64_t at_s;                       /* seconds since 1970 */
+    int64_t after_outcome;              /* the last outcome that there was; 0: not known */
 };
 
 extern const struct json_field_list model_version_fields;
@@ -87,6 +88,10 @@ extern const struct json_field_list model_event_fields;
 /* Whether a version may go from one state to another. A promoted one goes only when another takes
  * its place. */
 bool model_may_move(enum model_state from, enum model_state to);
+
+/* Whether a version is trusted for as long as another one in every conditioning: what may take its
+ * place without scenarios that are too long for it. */
+bool model_covers(const struct model_version *version, const struct model_version *other);
 
 /* Which hundredth of a tier's jobs a job is in, 0..99: by scenario, planner and seed, so that it
  * does not depend on who answers. */
@@ -98,8 +103,8 @@ const struct model_version *model_assigned(const struct job_spec *spec,
                                            const struct model_version *promoted,
                                            const struct model_version *canary);
 
-/* Makes the job another version's: model, sampler and key, that of an audit job included. False:
- * it was that version's already. */
+/* Makes the job another version's: model, sampler and key, that of an audit job included, and for a
+ * precision that devices do not compute in the backend. False: it was that version's already. */
 bool model_job_move(const struct model_version *version, struct job_spec *spec);
 
 /* ---- keys of jobs ---- */

@@ -140,9 +140,13 @@ static void outcomes_path(const struct store_outcome_filter *filter, int64_t aft
     }
 }
 
+/* Answers that look at rows and find nothing, of one call: each looks at thousands. */
+enum { PAGES_EMPTY_MAX = 100000 };
+
 /* One answer; *next > 0: the server had looked at enough, and goes on from there. */
-static enum status take_outcomes(const char *path, json_t *root, struct outcome *out, uint32_t max,
-                                 uint32_t *count, int64_t *next, struct error *error)
+static enum status take_outcomes(const char *path, json_t *root, int64_t after_id,
+                                 struct outcome *out, uint32_t max, uint32_t *count, int64_t *next,
+                                 struct error *error)
 {
     static const char *const keys[] = {"outcomes", "next", NULL};
     struct json_cursor cursor = json_cursor_root(path, root);
@@ -151,6 +155,13 @@ static enum status take_outcomes(const char *path, json_t *root, struct outcome 
     if (status == STATUS_OK) {
         struct json_cursor list = json_cursor_member(&cursor, "outcomes");
         status = wire_list_decode(&wire_outcome, &list, out, max, count, error);
+    }
+    for (uint32_t i = 0; status == STATUS_OK && i < *count; i++) {
+        if (out[i].id <= (i == 0 ? after_id : out[i - 1].id)) {
+            status = error_set(error, STATUS_STORE,
+                               "%s: expected outcomes in ascending order behind %lld, found %lld",
+                               path, (long long)after_id, (long long)out[i].id);
+        }
     }
     THEN(status, json_member_integer(&cursor, "next", false, 1, INT64_MAX, next, error));
     json_decref(root);
@@ -164,6 +175,7 @@ static enum status client_outcomes(struct store *store, const struct store_outco
     uint32_t found = 0;
     int64_t after_id = filter->after_id;
     int64_t next = 0;
+    int empty = 0;
     enum status status = STATUS_OK;
     if (filter->by_verdict && (unsigned)filter->verdict >= VERDICT_COUNT) {
         return error_set(error, STATUS_BAD_INPUT, "outcomes: unknown verdict %d",
@@ -174,8 +186,12 @@ static enum status client_outcomes(struct store *store, const struct store_outco
         uint32_t part = 0;
         outcomes_path(filter, after_id, filter->limit - found, &path);
         status = http_get_json(http_client_of(store)->transport, &path, &root, error);
-        THEN(status, take_outcomes(path.text, root, out + found, filter->limit - found, &part,
-                                   &next, error));
+        THEN(status, take_outcomes(path.text, root, after_id, out + found, filter->limit - found,
+                                   &part, &next, error));
+        if (status == STATUS_OK && next > 0 && part == 0 && ++empty > PAGES_EMPTY_MAX) {
+            status = error_set(error, STATUS_STORE, "%s: %d answers in a row found nothing",
+                               path.text, PAGES_EMPTY_MAX);
+        }
         if (status == STATUS_OK && next > 0 && next <= after_id) {
             status = error_set(error, STATUS_STORE, "%s: expected to go on after %lld, found %lld",
                                path.text, (long long)after_id, (long long)next);

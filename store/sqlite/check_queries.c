@@ -86,7 +86,8 @@ static const struct {
     {"text", "keys of prefixes", ODD_TEXTS("'prefix ' || p.id", "prefixes p", ODD("p.key", 1, 64))},
     {"text", "texts of specs",
      ODD_TEXTS("'job ' || s.job", "job_specs s", ODD("s.key", 1, 64) " OR "
-               ODD("s.scenario_id", 1, 63) " OR " ODD("s.audit_key", 1, 64))},
+               ODD("s.scenario_id", 1, 63) " OR " ODD("s.audit_key", 1, 64) " OR "
+               ODD("s.asked_key", 64, 64))},
     {"text", "texts of attempts",
      ODD_TEXTS(ATTEMPT, "attempts a", ODD("a.device", 1, 63) " OR " ODD("a.error", 1, 2047) " OR "
                ODD("a.artifact_hash", 64, 64))},
@@ -155,6 +156,10 @@ static const struct {
      "  JOIN contexts c ON c.id = s.context WHERE a.worker = t.worker AND a.ending IN (2, 3)"
      "  AND COALESCE(a.error, '') = t.error AND s.suite = t.suite AND c.planner = t.planner"
      "  AND c.planner_hash = t.planner_hash)"},
+
+    {"spec", "jobs that moved",
+     "SELECT " JOB ", 'was submitted under another key and follows no model' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id WHERE s.asked_key IS NOT NULL AND j.follows = 0"},
 
     {"spec", "audit jobs",
      "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"

@@ -135,7 +135,11 @@ void digest_model_event(const struct model_event *event, struct digest *out)
 
     sha256_init(&hash);
     for (size_t i = 0; i < model_event_fields.count; i++) {
-        add_field(&hash, &model_event_fields.fields[i], event);
+        const struct json_field *field = &model_event_fields.fields[i];
+        /* Events of earlier versions were stored without it. */
+        if (event->after_outcome != 0 || strcmp(field->name, "after_outcome") != 0) {
+            add_field(&hash, field, event);
+        }
     }
     sha256_final(&hash, out->bytes);
 }

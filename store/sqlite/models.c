@@ -115,6 +115,7 @@ static enum status add_event(struct db *db, const struct found_version *model,
 
     if (query_row(&next)) {
         event->id = query_column_int(&next, 0);
+        event->after_outcome = query_column_int(&next, 1);
     }
     TRY(query_end(&next, error));
     memcpy(event->model, model->version.name, sizeof event->model);
@@ -136,6 +137,7 @@ static enum status add_event(struct db *db, const struct found_version *model,
     query_text(&query, event->evidence);
     query_int(&query, event->at_s);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
+    query_int(&query, event->after_outcome);
     return query_run(&query, error);
 }
 
@@ -380,6 +382,22 @@ static enum status read_last_event(struct db *db, int64_t model, struct model_ev
     return query_end(&query, error);
 }
 
+/* Jobs were asked for as long as the one in place is trusted: another takes them along. */
+static enum status check_horizon(const struct model_version *version,
+                                 const struct model_version *promoted, struct error *error)
+{
+    if (model_covers(version, promoted)) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_MISMATCH,
+                     "model \"%s\" is trusted for %" PRId64 ", %" PRId64 " and %" PRId64
+                     " ticks (agents, map, none), \"%s\" for %" PRId64 ", %" PRId64 " and %" PRId64
+                     ": jobs that last longer would be flagged; force it, which is recorded",
+                     version->name, version->agents_ticks, version->map_ticks, version->none_ticks,
+                     promoted->name, promoted->agents_ticks, promoted->map_ticks,
+                     promoted->none_ticks);
+}
+
 /* The gate: whoever answers production jobs has passed. */
 static enum status check_fit(const struct event_call *call, struct db *db,
                              const struct found_version *model, struct error *error)
@@ -398,8 +416,16 @@ static enum status check_fit(const struct event_call *call, struct db *db,
         evaluated = query_column_int(&query, 2) != 0;
     }
     TRY(query_end(&query, error));
-    if (fit || event->forced || (known && event->to_state == MODEL_PROMOTED)) {
+    bool back = known && event->to_state == MODEL_PROMOTED;
+    if (event->forced || back) {
         return STATUS_OK;
+    }
+    if (fit) {
+        struct pointers pointers;
+        TRY(read_pointers(db, model->version.tier, &pointers, error));
+        return pointers.promoted.id == 0
+                   ? STATUS_OK
+                   : check_horizon(&model->version, &pointers.promoted.version, error);
     }
     return error_set(
         error, STATUS_MISMATCH,

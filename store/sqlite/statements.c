@@ -85,7 +85,7 @@
 #define MODEL_EVENT_COLUMNS                                                                \
     "e.id, m.name, e.kind, e.from_state, e.to_state, e.canary_percent, e.forced,"          \
     " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
-    " e.at_s"
+    " e.at_s, e.after_outcome"
 
 /* clang-format off */
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
@@ -167,12 +167,19 @@ const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
-        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND s.suite = ?2",
+        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND s.suite = ?2"
+        " UNION ALL"
+        " SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.asked_key = ?1 AND s.suite = ?2"
+        " LIMIT 1",
     [STATEMENT_MEMO_FIND] =
         "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
         " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
     [STATEMENT_AUDITED_FIND] =
-        "SELECT job FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL",
+        "SELECT key FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL"
+        " UNION ALL"
+        " SELECT key FROM job_specs WHERE asked_key = ?1 AND suite = ?2 AND audit_key IS NULL"
+        " LIMIT 1",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
@@ -389,9 +396,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 2",
     [STATEMENT_MODEL_EVENT_ADD] =
         "INSERT INTO model_events (id, model, kind, from_state, to_state, canary_percent, forced,"
-        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
-    [STATEMENT_MODEL_EVENT_NEXT] = "SELECT COALESCE(MAX(id), 0) + 1 FROM model_events",
+        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s, digest,"
+        " after_outcome)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    [STATEMENT_MODEL_EVENT_NEXT] =
+        "SELECT COALESCE((SELECT MAX(id) FROM model_events), 0) + 1,"
+        " COALESCE((SELECT MAX(id) FROM outcomes), 0)",
     [STATEMENT_CHECK_MODELS] = "SELECT " MODEL_COLUMNS ", m.digest, m.id FROM models m",
     [STATEMENT_CHECK_MODEL_EVENTS] =
         "SELECT " MODEL_EVENT_COLUMNS ", e.digest FROM model_events e CROSS JOIN models m ON m.id = e.model",
@@ -411,7 +421,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.id, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
         " WHERE j.state = 0 AND j.follows = 1 AND j.id > ?1 ORDER BY j.id LIMIT ?2",
     [STATEMENT_FOLLOWER_MOVE] =
-        "UPDATE job_specs SET key = ?2, context = ?3 WHERE job = ?1"
+        "UPDATE job_specs SET asked_key = COALESCE(asked_key, key), key = ?2, context = ?3"
+        " WHERE job = ?1"
         " AND NOT EXISTS (SELECT 1 FROM job_specs t WHERE t.key = ?2 AND t.suite = job_specs.suite)",
     [STATEMENT_FOLLOWER_TWINS] =
         "UPDATE job_specs SET audit_key = ?2 WHERE audit_key = ?1"

@@ -26,6 +26,7 @@ struct submit_call {
     struct db *db;
     struct tally *tally;
     int64_t suite;
+    char audited[SHA256_HEX_BYTES]; /* of an audit job: the key that what it repeats has now */
 };
 
 /* Ids behind a spec's texts; a suite's specs mostly repeat those of the one before. */
@@ -229,7 +230,8 @@ static enum status artifact_lost(const struct submit_call *call, struct query *q
     return status;
 }
 
-/* The suite's own job with this key, or the finished job of another suite. One whose artifact is
+/* The suite's own job with this key, or that was submitted under it and has moved to another
+ * version of its model since; or the finished job of another suite. One whose artifact is
  * gone is not taken over: running it again is what brings the artifact back. */
 static enum status find_known(struct submit_call *call, const struct job_spec *spec,
                               struct store_submit_result *result, int64_t *memo_of,
@@ -282,17 +284,21 @@ static enum status check_parent(struct submit_call *call, const struct job_spec 
     return status;
 }
 
-/* An audit job repeats a job of its own suite that is none itself. */
+/* An audit job repeats a job of its own suite that is none itself; it may have moved since its
+ * submitter knew it. */
 static enum status check_audited(struct submit_call *call, const struct job_spec *spec,
                                  struct error *error)
 {
     struct query query = query_begin(call->db, STATEMENT_AUDITED_FIND);
 
+    call->audited[0] = '\0';
     query_text(&query, spec->audit_key);
     query_int(&query, call->suite);
-    bool found = query_row(&query);
+    if (query_row(&query)) {
+        query_column_text(&query, 0, call->audited, sizeof call->audited);
+    }
     enum status status = query_end(&query, error);
-    if (status == STATUS_OK && !found) {
+    if (status == STATUS_OK && call->audited[0] == '\0') {
         return error_set(error, STATUS_CONFLICT,
                          "scenario \"%s\": the suite has no job %s that this one could audit",
                          spec->scenario_id, spec->audit_key);
@@ -327,7 +333,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&insert, (int64_t)spec->seed);
     query_int(&insert, spec->attempts_max);
     query_int_or_null(&insert, spec->parent_job_id);
-    query_text_or_null(&insert, spec->audit_key);
+    query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited : "");
     return query_run(&insert, error);
 }
 

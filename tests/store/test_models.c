@@ -20,6 +20,7 @@ static struct job_spec random_job(uint64_t number)
     strcpy(spec.planner, "builtin:reference");
     strcpy(spec.planner_hash, "p");
     strcpy(spec.model_hash, "old");
+    strcpy(spec.backend, "cpu");
     strcpy(spec.sampler, number % 2 == 0 ? "agents/euler2/bf16" : "map/euler2/bf16");
     job_key_make(&spec, number % 7 == 0 ? number + 1 : 0);
     return spec;
@@ -28,8 +29,10 @@ static struct job_spec random_job(uint64_t number)
 static struct model_version version_of(const char *hash, const char *sampler, int64_t percent)
 {
     struct model_version version = {.tier = TIER_STUDENT, .canary_percent = percent};
+    const char *precision = strrchr(sampler, '/');
     strcpy(version.hash, hash);
     strcpy(version.sampler, sampler);
+    strcpy(version.precision, precision != NULL ? precision + 1 : "bf16");
     return version;
 }
 
@@ -86,6 +89,23 @@ static void moved_jobs_are_those_of_a_new_submission(void)
     }
 }
 
+/* Devices compute in bf16 alone: a job that another precision answers is a processor's. */
+static void precisions_are_computed_where_they_can_be(void)
+{
+    static const char *const samplers[] = {"euler3/int8", "euler3/fp32", "euler3/bf16"};
+    for (size_t i = 0; i < sizeof samplers / sizeof *samplers; i++) {
+        const struct model_version next = version_of("new", samplers[i], 0);
+        struct job_spec spec = random_job(i);
+        strcpy(spec.backend, "cuda:sm_90");
+        job_key_make(&spec, 0);
+        EXPECT(model_job_move(&next, &spec));
+        EXPECT_TEXT(spec.backend, i == 2 ? "cuda:sm_90" : "cpu");
+        struct job_spec asked = spec;
+        job_key_make(&asked, 0);
+        EXPECT_TEXT(spec.key, asked.key);
+    }
+}
+
 static void audit_jobs_keep_keys_of_their_own(void)
 {
     const struct model_version next = version_of("new", "euler3/bf16", 0);
@@ -122,6 +142,7 @@ static void states_follow_the_life_of_a_model(void)
 int main(void)
 {
     return TEST_RUN(TEST(shares_are_nested), TEST(moved_jobs_are_those_of_a_new_submission),
+                    TEST(precisions_are_computed_where_they_can_be),
                     TEST(audit_jobs_keep_keys_of_their_own),
                     TEST(states_follow_the_life_of_a_model));
 }

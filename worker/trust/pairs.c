@@ -7,6 +7,7 @@
 #include "base/sha256.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,6 +169,9 @@ static void add_student(struct reading *reading, const struct outcome *outcome)
         }
         pair->student = side_of(outcome);
         memcpy(pair->student_hash, outcome->model_hash, sizeof pair->student_hash);
+        const char *slash = strchr(outcome->sampler, '/');
+        snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
+                 slash != NULL ? slash + 1 : outcome->sampler);
     }
 }
 

@@ -40,6 +40,7 @@ struct pairs_pair {
     char slice[6][LIMIT_ID_BYTES];
     bool safety_critical;
     char student_hash[SHA256_HEX_BYTES];
+    char student_sampler[LIMIT_ID_BYTES]; /* without its conditioning: "euler2/bf16" */
     char teacher_hash[SHA256_HEX_BYTES];
     struct pairs_side student, teacher, object;
 };

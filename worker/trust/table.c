@@ -60,6 +60,7 @@ static int compare_placed(const void *a, const void *b)
 static bool same_models(const struct pairs_pair *a, const struct pairs_pair *b)
 {
     return strcmp(a->student_hash, b->student_hash) == 0 &&
+           strcmp(a->student_sampler, b->student_sampler) == 0 &&
            strcmp(a->teacher_hash, b->teacher_hash) == 0;
 }
 
@@ -218,6 +219,7 @@ static enum status add_row(struct table *table, const struct group *group, uint3
     struct table_row *row = &table->rows[table->count++];
     *row = (struct table_row){.verdict = {.slice = *slice}};
     memcpy(row->student_hash, group->first->student_hash, sizeof row->student_hash);
+    memcpy(row->student_sampler, group->first->student_sampler, sizeof row->student_sampler);
     memcpy(row->teacher_hash, group->first->teacher_hash, sizeof row->teacher_hash);
     return STATUS_OK;
 }

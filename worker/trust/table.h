@@ -43,6 +43,7 @@ struct table_student {
 
 struct table_row {
     char student_hash[SHA256_HEX_BYTES];
+    char student_sampler[LIMIT_ID_BYTES]; /* how it is sampled, and with which precision */
     char teacher_hash[SHA256_HEX_BYTES];
     struct trust_verdict verdict; /* slice, monitor, whether it is frozen */
     struct trust_monitor flags;   /* of the student in the slice */

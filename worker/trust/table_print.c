@@ -10,7 +10,8 @@
 
 static void print_models(const struct table_row *row, FILE *stream)
 {
-    text_print(stream, "\nstudent %.12s, teacher %.12s\n", row->student_hash, row->teacher_hash);
+    text_print(stream, "\nstudent %.12s (%s), teacher %.12s\n", row->student_hash,
+               row->student_sampler, row->teacher_hash);
     text_print(stream, "%-30s %6s  %-20s %6s %6s %7s %7s %5s %5s  %s\n", "slice", "pairs",
                "same verdict (95%)", "hit", "fault", "interv.", "comfort", "opt.", "pess.",
                "monitor");
@@ -124,6 +125,7 @@ void table_print(const struct table *table, FILE *stream)
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
         if (whole == NULL || strcmp(row->student_hash, whole->student_hash) != 0 ||
+            strcmp(row->student_sampler, whole->student_sampler) != 0 ||
             strcmp(row->teacher_hash, whole->teacher_hash) != 0) {
             if (whole != NULL) {
                 print_whole(whole, stream);
@@ -214,9 +216,9 @@ static json_t *row_json(const struct table_row *row)
                                       number(mean->low), "high", number(mean->high)));
     }
     return json_pack(
-        "{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:b}",
-        "student", row->student_hash, "teacher", row->teacher_hash, "slice",
-        slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
+        "{s:s, s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:b}",
+        "student", row->student_hash, "sampler", row->student_sampler, "teacher", row->teacher_hash,
+        "slice", slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
         (json_int_t)row->incomplete, "agree", agree, "optimistic", (json_int_t)row->optimistic,
         "pessimistic", (json_int_t)row->pessimistic, "teacher_minus_student", differences, "object",
         "pairs", (json_int_t)row->with_object, "student_agrees", (json_int_t)row->student_as_object,

@@ -196,8 +196,16 @@ static uint32_t make_followers(const char *suite, uint32_t named, uint32_t first
     return made;
 }
 
+/* Jobs that were submitted, as their submitter knows them. */
+enum { KEPT = 128 };
+static struct {
+    struct job_spec spec;
+    int64_t job_id;
+} kept[KEPT];
+
 struct followers_model {
     uint64_t random;
+    uint32_t kept;
     int promoted; /* version; -1: none */
     int canary;
     uint32_t jobs;
@@ -245,8 +253,24 @@ static void submit_at_random(struct followers_model *model)
     submit_made(suite, 1, made);
     for (uint32_t i = 0; i < made; i++) {
         EXPECT(!submitted[i].existed && !submitted[i].memoised);
+        kept[model->kept % KEPT].spec = specs[i];
+        kept[model->kept++ % KEPT].job_id = submitted[i].job_id;
     }
     model->jobs += made;
+}
+
+/* The same question in the same suite is the same job, wherever its pointer has been since. */
+static void submit_again(struct followers_model *model)
+{
+    uint32_t known = model->kept < KEPT ? model->kept : KEPT;
+    if (known == 0) {
+        return;
+    }
+    uint32_t index = draw(model, known);
+    specs[0] = kept[index].spec;
+    submit_made(kept[index].spec.suite_id, 1, 1);
+    EXPECT(submitted[0].existed);
+    EXPECT_INT(submitted[0].job_id, kept[index].job_id);
 }
 
 static void expect_version(const struct followers_model *model, const struct job_spec *spec)
@@ -335,6 +359,8 @@ static void followers_go_where_the_pointer_points(void)
             } else if (what == 2) {
                 close_store();
                 open_store(false);
+            } else if (what == 3) {
+                submit_again(&model);
             } else {
                 work_at_random(&model);
             }
@@ -385,6 +411,84 @@ static void queued_jobs_move_with_the_pointer(void)
     close_store();
 }
 
+/* An audit job that is submitted after what it repeats has moved, once or again, repeats it still.
+ */
+static void audits_find_what_has_moved(void)
+{
+    struct model_event done;
+
+    open_store(true);
+    add_versions(VERSIONS);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    uint32_t made = make_followers("a", 0, 1, 1);
+    EXPECT_INT(made, 2);
+    struct job_spec audit = specs[1];
+    submit_made("a", 1, 1);
+    int64_t audited = submitted[0].job_id;
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_OK(move(2, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(done.jobs_moved, 1);
+    specs[0] = audit;
+    submit_made("a", 1, 1);
+    EXPECT(!submitted[0].existed);
+    int64_t repeats = submitted[0].job_id;
+    get_job(audited);
+    char key[SHA256_HEX_BYTES];
+    memcpy(key, job.spec.key, sizeof key);
+    EXPECT(strcmp(key, audit.audit_key) != 0);
+    get_job(repeats);
+    EXPECT_TEXT(job.spec.audit_key, key);
+    close_store();
+}
+
+/* Jobs were asked for as long as the promoted version is trusted. */
+static void shorter_trust_takes_no_jobs(void)
+{
+    struct model_event done;
+
+    open_store(true);
+    add_versions(1);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    struct model_version *shorter = make_version(1);
+    shorter->map_ticks = 9;
+    EXPECT_OK(store->ops->model_add(store, shorter, &error), error);
+    EXPECT_OK(evaluate(1, true, 0), error);
+    EXPECT_INT(move(1, MODEL_CANARY, 5, false, &done), STATUS_MISMATCH);
+    EXPECT_CONTAINS(error.text, "last longer");
+    EXPECT_INT(move(1, MODEL_PROMOTED, 0, false, &done), STATUS_MISMATCH);
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, false, &done), error); /* longer, and it was there */
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, false, &done), error); /* a way back is always open */
+    close_store();
+}
+
+/* An event says which outcomes were there before it. */
+static void events_know_their_place_among_outcomes(void)
+{
+    struct model_event done;
+
+    open_store(true);
+    add_versions(2);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(done.after_outcome, 0);
+    make_specs("a", "n", 3);
+    submit_made("a", 1, 3);
+    uint32_t count = claim("w", 3);
+    for (uint32_t i = 0; i < count; i++) {
+        make_completion(i, "w", COMPLETION_DONE);
+    }
+    complete(count);
+    struct store_outcome_filter filter = {.limit = 1000};
+    uint32_t found = 0;
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &found, &error), error);
+    EXPECT(found > 0);
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(done.after_outcome, outcomes[found - 1].id);
+    EXPECT_OK(store->ops->model_events(store, done.id - 1, events, 64, &count, &error), error);
+    EXPECT_INT(events[0].after_outcome, done.after_outcome);
+    close_store();
+}
+
 /* Goal: the canary's share of a tier is what it says, and a job stays on its side. */
 static void the_canary_gets_its_share(void)
 {
@@ -424,8 +528,9 @@ static void the_canary_gets_its_share(void)
 int conformance_models(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(
-        TEST_RUN(TEST(versions_do_not_change), TEST(nobody_answers_without_an_evaluation),
-                 TEST(queued_jobs_move_with_the_pointer), TEST(the_canary_gets_its_share),
-                 TEST(followers_go_where_the_pointer_points)));
+    return finish_half(TEST_RUN(
+        TEST(versions_do_not_change), TEST(nobody_answers_without_an_evaluation),
+        TEST(audits_find_what_has_moved), TEST(shorter_trust_takes_no_jobs),
+        TEST(events_know_their_place_among_outcomes), TEST(queued_jobs_move_with_the_pointer),
+        TEST(the_canary_gets_its_share), TEST(followers_go_where_the_pointer_points)));
 }

@@ -363,8 +363,10 @@ static enum status fake_outcomes(struct store *store, const struct store_outcome
     if (filter->limit < 1 || filter->limit > 1000) {
         return end(fake, STATUS_BAD_INPUT, error);
     }
+    struct store_outcome_filter asked = *filter;
+    asked.after_id = atomic_load(&fake->control->stands) != 0 ? 0 : filter->after_id;
     for (uint32_t i = 0; i < fake->outcome_count && found < filter->limit; i++) {
-        if (passes(filter, &fake->outcomes[i])) {
+        if (passes(&asked, &fake->outcomes[i])) {
             out[found++] = fake->outcomes[i];
         }
     }

@@ -40,6 +40,19 @@ static void expect_outcome(struct store *store, const struct outcome *expected)
     EXPECT_INT(ops->outcomes(store, &filter, out, &count, &error), STATUS_LIMIT);
 }
 
+struct visits {
+    uint32_t count;
+};
+
+static enum status count_visit(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct visits *visits = context;
+    (void)outcome;
+    (void)error;
+    visits->count++;
+    return STATUS_OK;
+}
+
 static void calls_of_workers_arrive(void)
 {
     static struct stack stack;
@@ -119,6 +132,13 @@ static void calls_of_workers_arrive(void)
     EXPECT_INT(results[1].status, STATUS_STALE);
 
     expect_outcome(store, &outcome);
+
+    /* A server that sends the same page for ever is left after the second. */
+    struct visits visits = {0};
+    atomic_store(&stack.control.stands, 1);
+    EXPECT_INT(store_outcomes_each(store, NULL, count_visit, &visits, &error), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "ascending order");
+    EXPECT_INT(visits.count, 1);
     ops->close(store);
     stack_stop(&stack);
 }

@@ -45,6 +45,8 @@ UNNOTICED = {
                       lambda row, value: 0 <= value <= last_claims.get(row["worker"], 0)),
     "contexts.driven": ("another context of its planner says the same",
                         lambda row, value: value in (0, 1) and planners[row["planner"], row["planner_hash"]] > 1),
+    "job_specs.asked_key": ("a question's earlier key, by which it is found again", lambda row, value:
+                            value is None or len(value.encode()) == 64 and row["job"] in following),
     "jobs.progress_ns": ("used while a job runs, and then replaced by its attempt's", reported(10**15)),
     "jobs.progress_mm": ("likewise", reported(10**13)),
     "jobs.progress_mflop": ("likewise", reported(10**15)),
@@ -110,6 +112,7 @@ answered = {
 answered["job_specs"] = answered["jobs"]
 lost = {job for job, in source.execute("SELECT j.id FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
                                        " WHERE a.ending = 4")}
+following = {job for job, in source.execute("SELECT id FROM jobs WHERE follows = 1")}
 busy = {worker for worker, in source.execute("SELECT worker FROM attempts UNION SELECT worker FROM jobs"
                                              " UNION SELECT worker FROM unstarted")}
 claims = dict(source.execute("SELECT worker, MAX(claim_id) FROM jobs WHERE worker IS NOT NULL GROUP BY worker"))

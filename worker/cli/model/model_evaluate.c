@@ -34,13 +34,20 @@ struct evaluation {
     json_t *report;
 };
 
+/* Whether a row is about a version: its weights, as it samples them and in its precision. */
+static bool is_of(const struct table_row *row, const struct model_version *version)
+{
+    return strcmp(row->student_hash, version->hash) == 0 &&
+           strcmp(row->student_sampler, version->sampler) == 0;
+}
+
 /* The incumbent's row for the same slice and teacher, or NULL. */
 static const struct table_row *incumbent_row(const struct evaluation *evaluation,
                                              const struct table_row *row)
 {
     for (uint32_t i = 0; evaluation->has_incumbent && i < evaluation->table.count; i++) {
         const struct table_row *other = &evaluation->table.rows[i];
-        if (strcmp(other->student_hash, evaluation->incumbent.hash) == 0 &&
+        if (is_of(other, &evaluation->incumbent) &&
             strcmp(other->teacher_hash, row->teacher_hash) == 0 &&
             trust_slice_equal(&other->verdict.slice, &row->verdict.slice)) {
             return other;
@@ -163,7 +170,7 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
     json_t *slices = json_array();
     for (uint32_t i = 0; i < evaluation->table.count; i++) {
         const struct table_row *row = &evaluation->table.rows[i];
-        if (strcmp(row->student_hash, evaluation->version.hash) == 0) {
+        if (is_of(row, &evaluation->version)) {
             judge_row(evaluation, row, slices);
         }
     }
