@@ -55,6 +55,22 @@ enum status scenario_document_create(const char *name, const json_t *resolved, b
     return STATUS_OK;
 }
 
+enum status scenario_write_text(const char *name, const struct scenario *scenario, char **text,
+                                struct error *error)
+{
+    struct scenario_document *document = NULL;
+    json_t *json = scenario_encode(scenario);
+    TRY(memory_check(json, error, "%s: out of memory", name));
+    enum status status = scenario_document_create(name, json, false, &document, NULL, error);
+    json_decref(json);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    *text = strdup(document->canonical);
+    scenario_destroy(document);
+    return memory_check(*text, error, "%s: out of memory", name);
+}
+
 /* The values with which the document was resolved: what a suite covers of its parameters. */
 static enum status keep_parameters(const char *name, const struct symbol_table *symbols,
                                    struct scenario_document *document, struct error *error)

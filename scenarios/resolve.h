@@ -150,6 +150,9 @@ enum status scenario_route_complete(const char *name, struct scenario *scenario,
 bool points_self_intersect(const struct vec2 *points, uint32_t count, bool closed, uint32_t *first,
                            uint32_t *second);
 
+/* Whether a polygon has more than the area and does not touch itself. */
+bool points_form_polygon(const struct vec2 *points, uint32_t count, double area_min_m2);
+
 /* Lanes' and polygons' geometry and links; `lanes_too` false: polygons only. */
 enum status map_validate(const char *name, const char *path, const struct map *map, bool lanes_too,
                          struct error *error);
@@ -200,6 +203,10 @@ enum status changes_apply(const struct scenario_changes *changes, const char *fi
 enum status scenario_document_create(const char *name, const json_t *resolved, bool lanes_checked,
                                      struct scenario_document **out, struct errors *errors,
                                      struct error *error);
+
+/* Encodes a scenario that was imported and loads it; *text is its canonical text, malloc'ed. */
+enum status scenario_write_text(const char *name, const struct scenario *scenario, char **text,
+                                struct error *error);
 
 /* Resolve, change (NULL: nothing), create, and see that every parameter was asked for. */
 enum status scenario_build(const struct json_cursor *written, struct symbol_table *symbols,

@@ -132,6 +132,28 @@ bool points_self_intersect(const struct vec2 *points, uint32_t count, bool close
     return false;
 }
 
+/* Area of a polygon, taken about its first point, since coordinates may be large. */
+static double area_m2(const struct vec2 *points, uint32_t count)
+{
+    double twice_m2 = 0.0;
+    for (uint32_t i = 0, j = count - 1; i < count; j = i++) {
+        struct vec2 a = points[j];
+        struct vec2 b = points[i];
+        struct vec2 origin = points[0];
+        twice_m2 += (a.x_m - origin.x_m) * (b.y_m - origin.y_m) -
+                    (b.x_m - origin.x_m) * (a.y_m - origin.y_m);
+    }
+    return fabs(twice_m2) / 2;
+}
+
+bool points_form_polygon(const struct vec2 *points, uint32_t count, double area_min_m2)
+{
+    uint32_t first;
+    uint32_t second;
+    return area_m2(points, count) > area_min_m2 &&
+           !points_self_intersect(points, count, true, &first, &second);
+}
+
 static double distance_m(struct vec2 a, struct vec2 b)
 {
     double x = b.x_m - a.x_m;
@@ -231,18 +253,11 @@ static enum status check_polygon(const char *name, const char *path, const char 
 {
     uint32_t first;
     uint32_t second;
-    double twice_area_m2 = 0.0;
-    for (uint32_t i = 0, j = polygon->point_count - 1; i < polygon->point_count; j = i++) {
-        struct vec2 a = polygon->points[j];
-        struct vec2 b = polygon->points[i];
-        struct vec2 origin = polygon->points[0];
-        twice_area_m2 += (a.x_m - origin.x_m) * (b.y_m - origin.y_m) -
-                         (b.x_m - origin.x_m) * (a.y_m - origin.y_m);
-    }
-    if (fabs(twice_area_m2) < 2 * AREA_MIN_M2) {
+    double found_m2 = area_m2(polygon->points, polygon->point_count);
+    if (found_m2 < AREA_MIN_M2) {
         return error_set(error, STATUS_BAD_INPUT,
                          "%s: %s.%s[%u]: expected a polygon with an area, found one of %g m2", name,
-                         path, list, index, fabs(twice_area_m2) / 2);
+                         path, list, index, found_m2);
     }
     if (points_self_intersect(polygon->points, polygon->point_count, true, &first, &second)) {
         return error_set(error, STATUS_BAD_INPUT,

@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -220,34 +219,13 @@ static enum status make_scenario(struct import *import, const struct xml_element
     return STATUS_OK;
 }
 
-/* Encodes and loads the scenario; *text is its canonical text, malloc'ed. */
-static enum status make_document(struct import *import, const struct scenario *scenario,
-                                 char **text)
-{
-    struct cr_context *context = &import->context;
-    struct scenario_document *document = NULL;
-    json_t *json = scenario_encode(scenario);
-    TRY(memory_check(json, context->error, "%s: out of memory", context->name));
-    enum status status =
-        scenario_document_create(context->name, json, false, &document, NULL, context->error);
-    json_decref(json);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    *text = strdup(document->canonical);
-    scenario_destroy(document);
-    return *text != NULL
-               ? STATUS_OK
-               : error_set(context->error, STATUS_NO_MEMORY, "%s: out of memory", context->name);
-}
-
 static enum status make_documents(struct import *import, char **texts)
 {
     const struct xml_element *problem = xml_child(import->root, CR_PLANNING_PROBLEM);
     for (uint32_t i = 0; i < import->problem_count; i++, problem = xml_next(problem)) {
         struct scenario scenario;
         TRY(make_scenario(import, problem, &scenario));
-        TRY(make_document(import, &scenario, &texts[i]));
+        TRY(scenario_write_text(import->context.name, &scenario, &texts[i], import->context.error));
     }
     return STATUS_OK;
 }

@@ -299,19 +299,6 @@ static enum status read_bound(struct map_reader *reader, const struct xml_elemen
     return STATUS_OK;
 }
 
-static bool polygon_is_good(const struct vec2 *points, uint32_t count)
-{
-    uint32_t first;
-    uint32_t second;
-    double twice_area_m2 = 0;
-    for (uint32_t i = 0, j = count - 1; i < count; j = i++) {
-        twice_area_m2 += (points[j].x_m - points[0].x_m) * (points[i].y_m - points[0].y_m) -
-                         (points[i].x_m - points[0].x_m) * (points[j].y_m - points[0].y_m);
-    }
-    return fabs(twice_area_m2) / 2 > CROSSWALK_AREA_MIN_M2 &&
-           !points_self_intersect(points, count, true, &first, &second);
-}
-
 /* Both bounds as a ring; the four ends alone if that crosses itself. */
 static enum status add_crosswalk(struct map_reader *reader, struct cr_lanelet *lanelet)
 {
@@ -331,19 +318,19 @@ static enum status add_crosswalk(struct map_reader *reader, struct cr_lanelet *l
     for (uint32_t i = 0; i < reader->right_count; i++) {
         ring[reader->left_count + i] = reader->right[reader->right_count - 1 - i];
     }
-    if (total > LIMIT_LANE_POINTS || !polygon_is_good(ring, total)) {
+    if (total > LIMIT_LANE_POINTS || !points_form_polygon(ring, total, CROSSWALK_AREA_MIN_M2)) {
         ring[1] = reader->left[reader->left_count - 1];
         ring[2] = reader->right[reader->right_count - 1];
         ring[3] = reader->right[0];
         total = 4;
         cr_note(reader->context, CR_NOTE_LINE_REPAIRED);
     }
-    if (!polygon_is_good(ring, total)) {
+    if (!points_form_polygon(ring, total, CROSSWALK_AREA_MIN_M2)) {
         struct vec2 swap = ring[2];
         ring[2] = ring[3];
         ring[3] = swap;
     }
-    if (!polygon_is_good(ring, total)) {
+    if (!points_form_polygon(ring, total, CROSSWALK_AREA_MIN_M2)) {
         cr_note(reader->context, CR_NOTE_CROSSWALK_DROPPED);
         return STATUS_OK;
     }

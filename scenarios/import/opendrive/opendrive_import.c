@@ -12,7 +12,6 @@
 #include "scenarios/import/opendrive/opendrive_internal.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -401,24 +400,6 @@ static enum status make_scenario(struct importer *importer, struct scenario *sce
     return STATUS_OK;
 }
 
-static enum status write_document(const struct importer *importer, const struct scenario *scenario,
-                                  char **text)
-{
-    struct scenario_document *document = NULL;
-    const char *name = importer->network->name;
-    json_t *json = scenario_encode(scenario);
-    TRY(memory_check(json, importer->error, "%s: out of memory", name));
-    enum status status =
-        scenario_document_create(name, json, false, &document, NULL, importer->error);
-    json_decref(json);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    *text = strdup(document->canonical);
-    scenario_destroy(document);
-    return memory_check(*text, importer->error, "%s: out of memory", name);
-}
-
 enum status import_opendrive(const char *name, const char *xml, size_t bytes,
                              const struct opendrive_options *options, char **text,
                              struct error *error)
@@ -434,7 +415,7 @@ enum status import_opendrive(const char *name, const char *xml, size_t bytes,
                                 .arena = &arena,
                                 .error = error != NULL ? error : &local};
     enum status status = make_scenario(&importer, &scenario);
-    THEN(status, write_document(&importer, &scenario, text));
+    THEN(status, scenario_write_text(network->name, &scenario, text, importer.error));
     arena_finish(&arena);
     opendrive_destroy(network);
     return status;

@@ -155,6 +155,8 @@ enum status od_signals_read(struct od_reader *reader);
 
 /* ---- opendrive_place.c ---- */
 
+/* Lane with the id in a section. OPENDRIVE_NONE. */
+uint32_t od_lane_in(const struct opendrive_network *network, uint32_t section, int32_t lane_id);
 const struct opendrive_geometry *od_geometry_find(const struct opendrive_road *road, double s_m);
 /* Pose of the reference line, and its curvature. */
 struct pose od_reference_pose(const struct opendrive_road *road, double s_m, double *curvature);

@@ -60,20 +60,6 @@ static enum status join(struct linker *linker, uint32_t a, enum opendrive_contac
     return a_leaves ? add_edge(linker, a, b) : add_edge(linker, b, a);
 }
 
-/* Lane with the id in a section. */
-static uint32_t lane_in(const struct opendrive_network *network, uint32_t section, int32_t id)
-{
-    const struct opendrive_section *at = &network->sections[section];
-    uint32_t first = id > 0 ? at->left_first : at->right_first;
-    uint32_t count = id > 0 ? at->left_count : at->right_count;
-    for (uint32_t i = 0; i < count; i++) {
-        if (network->lanes[first + i].id == id) {
-            return first + i;
-        }
-    }
-    return OPENDRIVE_NONE;
-}
-
 static uint32_t end_section(const struct opendrive_road *road, enum opendrive_contact end)
 {
     return end == OPENDRIVE_START ? road->section_first
@@ -120,13 +106,13 @@ static enum status join_sections(struct linker *linker, uint32_t section,
         const struct opendrive_lane *from = &network->lanes[lane];
         bool linked = end == OPENDRIVE_START ? from->has_predecessor : from->has_successor;
         int32_t id = end == OPENDRIVE_START ? from->predecessor_id : from->successor_id;
-        uint32_t to = linked && id != 0 ? lane_in(network, other, id) : OPENDRIVE_NONE;
+        uint32_t to = linked && id != 0 ? od_lane_in(network, other, id) : OPENDRIVE_NONE;
         if (to != OPENDRIVE_NONE) {
             TRY(join(linker, lane, end, to, other_end));
             continue;
         }
         network->notes[OPENDRIVE_NOTE_LINK] += linked;
-        to = lane_in(network, other, end == other_end ? -from->id : from->id);
+        to = od_lane_in(network, other, end == other_end ? -from->id : from->id);
         if (linked || to == OPENDRIVE_NONE || from->has_predecessor || from->has_successor ||
             network->lanes[to].has_predecessor || network->lanes[to].has_successor ||
             !lanes_touch(network, lane, end, to, other_end)) {
@@ -265,8 +251,8 @@ static enum status join_connection(struct linker *linker, const struct xml_eleme
         int32_t to_id = 0;
         TRY(od_int(linker->reader, link, "from", &from_id));
         TRY(od_int(linker->reader, link, "to", &to_id));
-        uint32_t from = lane_in(network, from_section, from_id);
-        uint32_t to = lane_in(network, to_section, to_id);
+        uint32_t from = od_lane_in(network, from_section, from_id);
+        uint32_t to = od_lane_in(network, to_section, to_id);
         if (from == OPENDRIVE_NONE || to == OPENDRIVE_NONE) {
             network->notes[OPENDRIVE_NOTE_LINK] += from_id != 0 || to_id != 0;
             continue;
@@ -279,7 +265,7 @@ static enum status join_connection(struct linker *linker, const struct xml_eleme
             uint32_t from =
                 i < at->left_count ? at->left_first + i : at->right_first + i - at->left_count;
             int32_t id = network->lanes[from].id;
-            uint32_t to = lane_in(network, to_section, incoming_at == contact ? -id : id);
+            uint32_t to = od_lane_in(network, to_section, incoming_at == contact ? -id : id);
             if (to != OPENDRIVE_NONE && lanes_touch(network, from, incoming_at, to, contact)) {
                 network->notes[OPENDRIVE_NOTE_LINK_FOUND]++;
                 TRY(join(linker, from, incoming_at, to, contact));

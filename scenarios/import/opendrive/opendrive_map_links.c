@@ -16,6 +16,7 @@ enum { EMPTY_LANES_MAX = 16 };
 
 static const double GAP_MAX_M = 1.5; /* between a lane and its successor */
 static const double STOP_M = 1.0;    /* from a stop line to its lane's end, at least */
+static const double CROSSWALK_AREA_MIN_M2 = 0.1;
 
 /* ---- neighbours and markings ---- */
 
@@ -240,19 +241,6 @@ static enum status add_signals(struct od_mapper *mapper)
 
 /* ---- crosswalks ---- */
 
-static bool is_polygon(const struct vec2 *points, uint32_t count)
-{
-    uint32_t first;
-    uint32_t second;
-    double twice_area_m2 = 0;
-    for (uint32_t i = 0, j = count - 1; i < count; j = i++) {
-        twice_area_m2 += (points[j].x_m - points[0].x_m) * (points[i].y_m - points[0].y_m) -
-                         (points[i].x_m - points[0].x_m) * (points[j].y_m - points[0].y_m);
-    }
-    return fabs(twice_area_m2) > 0.2 &&
-           !points_self_intersect(points, count, true, &first, &second);
-}
-
 static enum status add_crosswalks(struct od_mapper *mapper)
 {
     const struct opendrive_network *network = mapper->network;
@@ -277,7 +265,8 @@ static enum status add_crosswalks(struct od_mapper *mapper)
             points[k] =
                 od_map_point(mapper, (struct pose){from->points[k].x_m, from->points[k].y_m, 0});
         }
-        if (map->crosswalk_count == LIMIT_POLYGONS || !is_polygon(points, from->point_count)) {
+        if (map->crosswalk_count == LIMIT_POLYGONS ||
+            !points_form_polygon(points, from->point_count, CROSSWALK_AREA_MIN_M2)) {
             mapper->out->crosswalks_dropped++;
             continue;
         }

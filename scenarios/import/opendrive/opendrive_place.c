@@ -53,19 +53,23 @@ uint32_t opendrive_section_at(const struct opendrive_network *network, uint32_t 
     return at->section_first + low;
 }
 
-uint32_t opendrive_lane_find(const struct opendrive_network *network, uint32_t road, double s_m,
-                             int32_t lane_id)
+uint32_t od_lane_in(const struct opendrive_network *network, uint32_t section, int32_t lane_id)
 {
-    const struct opendrive_section *section =
-        &network->sections[opendrive_section_at(network, road, s_m)];
-    uint32_t first = lane_id > 0 ? section->left_first : section->right_first;
-    uint32_t count = lane_id > 0 ? section->left_count : section->right_count;
+    const struct opendrive_section *at = &network->sections[section];
+    uint32_t first = lane_id > 0 ? at->left_first : at->right_first;
+    uint32_t count = lane_id > 0 ? at->left_count : at->right_count;
     for (uint32_t i = 0; i < count; i++) {
         if (network->lanes[first + i].id == lane_id) {
             return first + i;
         }
     }
     return OPENDRIVE_NONE;
+}
+
+uint32_t opendrive_lane_find(const struct opendrive_network *network, uint32_t road, double s_m,
+                             int32_t lane_id)
+{
+    return od_lane_in(network, opendrive_section_at(network, road, s_m), lane_id);
 }
 
 /* ---- the reference line ---- */

@@ -12,7 +12,6 @@
 #include "scenarios/import/openscenario/osc_internal.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -299,23 +298,6 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     return STATUS_OK;
 }
 
-static enum status make_document(struct osc_context *context, const struct scenario *scenario,
-                                 char **text)
-{
-    struct scenario_document *document = NULL;
-    json_t *json = scenario_encode(scenario);
-    TRY(memory_check(json, context->error, "%s: out of memory", context->path));
-    enum status status =
-        scenario_document_create(context->path, json, false, &document, NULL, context->error);
-    json_decref(json);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    *text = strdup(document->canonical);
-    scenario_destroy(document);
-    return memory_check(*text, context->error, "%s: out of memory", context->path);
-}
-
 static enum status alloc_board(struct osc_context *context)
 {
     struct storyboard *board = &context->board;
@@ -390,7 +372,7 @@ static enum status import_one(const char *path, const struct osc_options *option
     THEN(status, osc_init_read(context));
     THEN(status, osc_story_read(context));
     THEN(status, make_scenario(context, suffix, &scenario));
-    THEN(status, make_document(context, &scenario, text));
+    THEN(status, scenario_write_text(context->path, &scenario, text, context->error));
     if (status == STATUS_OK) {
         write_notes(context, notes);
     }
