@@ -4,6 +4,8 @@
  */
 #include "worker/draw/draw_scene.h"
 
+#include "worker/report/drive_signals.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -168,14 +170,8 @@ void draw_signals(struct painter *painter, const struct draw_view *view, const s
     for (uint32_t i = 0; i < map->signal_count; i++) {
         const struct traffic_signal *signal = &map->signals[i];
         for (uint32_t k = 0; lights[i] < TRAFFIC_LIGHT_COUNT && k < signal->lane_count; k++) {
-            const struct lane *lane = &map->lanes[signal->lanes[k]];
-            double length_m = polyline_length_m(lane->centre_line, lane->point_count);
-            double s_m = fmax(length_m - signal->stop_m, 0.0);
-            double half_m = lane->width_m[lane->point_count - 1] / 2;
-            struct pose left = polyline_pose_at(lane->centre_line, lane->point_count, s_m, half_m);
-            struct pose right =
-                polyline_pose_at(lane->centre_line, lane->point_count, s_m, -half_m);
-            const struct vec2 line[2] = {{left.x_m, left.y_m}, {right.x_m, right.y_m}};
+            struct vec2 line[2];
+            drive_signals_line(map, signal, k, line);
             draw_path(painter, view, line, 2, fmax(0.8 * view->scale, 3), 0, colours[lights[i]]);
         }
     }

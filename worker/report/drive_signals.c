@@ -3,13 +3,26 @@
  */
 #include "worker/report/drive_signals.h"
 
-#include "base/geom.h"
 #include "engine/traffic/signals.h"
 #include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+
+void drive_signals_line(const struct map *map, const struct traffic_signal *signal, uint32_t k,
+                        struct vec2 line[2])
+{
+    const struct lane *lane = &map->lanes[signal->lanes[k]];
+    double length_m = polyline_length_m(lane->centre_line, lane->point_count);
+    double s_m = fmax(length_m - signal->stop_m, 0.0);
+    double half_m = lane->width_m[lane->point_count - 1] / 2;
+    for (int end = 0; end < 2; end++) {
+        struct pose at = polyline_pose_at(lane->centre_line, lane->point_count, s_m,
+                                          end == 0 ? half_m : -half_m);
+        line[end] = (struct vec2){at.x_m, at.y_m};
+    }
+}
 
 void drive_signals_map(struct json_text *text, const struct map *map)
 {
@@ -19,15 +32,10 @@ void drive_signals_map(struct json_text *text, const struct map *map)
         const struct traffic_signal *signal = &map->signals[i];
         json_write_literal(text, i > 0 ? ",{\"lines\":[" : "{\"lines\":[");
         for (uint32_t k = 0; k < signal->lane_count; k++) {
-            const struct lane *lane = &map->lanes[signal->lanes[k]];
-            double length_m = polyline_length_m(lane->centre_line, lane->point_count);
-            double s_m = fmax(length_m - signal->stop_m, 0.0);
-            double half_m = lane->width_m[lane->point_count - 1] / 2;
-            struct pose left = polyline_pose_at(lane->centre_line, lane->point_count, s_m, half_m);
-            struct pose right =
-                polyline_pose_at(lane->centre_line, lane->point_count, s_m, -half_m);
-            snprintf(line, sizeof line, "%s[%.2f,%.2f,%.2f,%.2f]", k > 0 ? "," : "", left.x_m,
-                     left.y_m, right.x_m, right.y_m);
+            struct vec2 stop[2];
+            drive_signals_line(map, signal, k, stop);
+            snprintf(line, sizeof line, "%s[%.2f,%.2f,%.2f,%.2f]", k > 0 ? "," : "", stop[0].x_m,
+                     stop[0].y_m, stop[1].x_m, stop[1].y_m);
             json_write_literal(text, line);
         }
         json_write_literal(text, "]}");

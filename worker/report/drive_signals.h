@@ -6,10 +6,15 @@
 #ifndef SWERVE_WORKER_REPORT_DRIVE_SIGNALS_H
 #define SWERVE_WORKER_REPORT_DRIVE_SIGNALS_H
 
+#include "base/geom.h"
 #include "schemas/json_scan.h"
 #include "schemas/scenario.h"
 
 #include <stdint.h>
+
+/* The stop line of the signal's lane number k: its left and its right end. */
+void drive_signals_line(const struct map *map, const struct traffic_signal *signal, uint32_t k,
+                        struct vec2 line[2]);
 
 /* `,"signals":[{"lines":[[x1,y1,x2,y2],..]},..]`: stop lines in metres, of each signal. */
 void drive_signals_map(struct json_text *text, const struct map *map);

@@ -201,13 +201,8 @@ static enum status promote_model(struct model_command *command, struct error *er
 static enum status rollback_model(struct model_command *command, struct error *error)
 {
     struct registry registry = *models_registry(command->models);
-    enum tier tier = strcmp(command->name, "student") == 0   ? TIER_STUDENT
-                     : strcmp(command->name, "teacher") == 0 ? TIER_TEACHER
-                                                             : TIER_COUNT;
-    if (tier == TIER_COUNT) {
-        return error_set(error, STATUS_USAGE, "expected student or teacher, found \"%s\"",
-                         command->name);
-    }
+    enum tier tier = TIER_COUNT;
+    TRY(model_store_tier(command->name, &tier, error));
     TRY(registry_rollback(&registry, tier, error));
     TRY(registry_save(&registry, error));
     const struct registry_entry *entry = registry_promoted(&registry, tier);

@@ -228,18 +228,24 @@ static void note_retired(void *context, const struct model_event *event)
     }
 }
 
+enum status model_store_tier(const char *name, enum tier *out, struct error *error)
+{
+    for (enum tier tier = TIER_STUDENT; tier <= TIER_TEACHER; tier++) {
+        if (strcmp(name, tier_names[tier]) == 0) {
+            *out = tier;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_USAGE, "expected student or teacher, found \"%s\"", name);
+}
+
 static enum status roll_back(const struct model_store_command *command, struct store *store,
                              struct error *error)
 {
     struct model_version now;
     bool found = false;
-    enum tier tier = strcmp(command->name, "student") == 0   ? TIER_STUDENT
-                     : strcmp(command->name, "teacher") == 0 ? TIER_TEACHER
-                                                             : TIER_COUNT;
-    if (tier == TIER_COUNT) {
-        return error_set(error, STATUS_USAGE, "expected student or teacher, found \"%s\"",
-                         command->name);
-    }
+    enum tier tier = TIER_COUNT;
+    TRY(model_store_tier(command->name, &tier, error));
     TRY(versions_pointed(store, tier, MODEL_PROMOTED, &now, &found, error));
     struct last_promoted last = {.store = store, .tier = tier};
     memcpy(last.now, now.name, found ? sizeof last.now : 0);

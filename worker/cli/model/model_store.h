@@ -28,6 +28,9 @@ struct model_store_command {
     enum nn_precision precision;
 };
 
+/* A tier that models answer for, by its name. STATUS_USAGE: no such tier. */
+enum status model_store_tier(const char *name, enum tier *out, struct error *error);
+
 /* STATUS_USAGE: no such verb. */
 enum status model_store_run(const struct model_store_command *command, struct error *error);
 
