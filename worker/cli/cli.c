@@ -11,6 +11,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,4 +339,22 @@ enum status cli_suite_load(const char *given, struct suite **out, struct error *
                          given);
     }
     return suite_load(path, out, error);
+}
+
+static atomic_int interrupted; /* the signal's number; 0: none */
+
+static void on_interrupt(int number)
+{
+    if (atomic_exchange(&interrupted, number) != 0) {
+        _exit(128 + number);
+    }
+}
+
+const atomic_int *cli_catch_interrupts(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return &interrupted;
 }

@@ -13,6 +13,7 @@
 #include "store/api/store.h"
 
 #include <jansson.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -96,6 +97,10 @@ enum status cli_outcome_find(struct store *store, int64_t id, struct outcome *ou
 
 /* Name of --world to a choice. */
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error);
+
+/* Takes SIGINT and SIGTERM from now on: the first leaves its number in what is returned (0: none
+ * came), for the command to stop in order; with the second the process ends there and then. */
+const atomic_int *cli_catch_interrupts(void);
 
 /* An id in decimal. */
 enum status cli_parse_id(const char *text, int64_t *out, struct error *error);

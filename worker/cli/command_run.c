@@ -22,7 +22,6 @@
 #include "store/api/progress.h"
 
 #include <math.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,16 +54,9 @@ struct run_options {
     bool verbose;
 };
 
-static atomic_int interrupted; /* the signal's number; 0: none */
-
 /* The first signal stops in order; with the second the workers are left to themselves: they see
  * that their parent is gone and hand back. Either way what is finished is in the store. */
-static void on_interrupt(int number)
-{
-    if (atomic_exchange(&interrupted, number) != 0) {
-        _exit(128 + number);
-    }
-}
+static const atomic_int *interrupted;
 
 /* Suites that planners have been tried for: a suite's jobs name few of them. */
 struct trials {
@@ -220,7 +212,7 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
             }
             return STATUS_OK;
         }
-        if (atomic_load(&interrupted)) {
+        if (atomic_load(interrupted)) {
             return error_set(error, STATUS_CANCELLED,
                              "interrupted with %lld of %lld jobs finished; they are kept: run the "
                              "same command again to go on",
@@ -540,8 +532,8 @@ static int run(const struct run_options *options, const char *path)
         code = present(options, store, &submission, known, wall_s);
     } else {
         code = cli_fail(&error);
-        if (status == STATUS_CANCELLED && atomic_load(&interrupted) != 0) {
-            code = 128 + atomic_load(&interrupted); /* as shells report it */
+        if (status == STATUS_CANCELLED && atomic_load(interrupted) != 0) {
+            code = 128 + atomic_load(interrupted); /* as shells report it */
         }
     }
     close_store(options, &opened);
@@ -649,10 +641,7 @@ int command_run(int argc, char **argv)
         return cli_fail(&error);
     }
     options.suite.confinement = options.confinement;
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    interrupted = cli_catch_interrupts();
     code = run(&options, path);
     gate_options_finish(&options.gate);
     return code;

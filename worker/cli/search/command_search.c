@@ -9,21 +9,11 @@
 #include "base/text.h"
 #include "worker/cli/confinement_options.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { SHARE_MIN = 10, BUDGET_MAX = 10000, RESOLUTION_MAX = 100000 };
-
-static atomic_int interrupted; /* the signal's number; 0: none */
-
-static void on_interrupt(int number)
-{
-    if (atomic_exchange(&interrupted, number) != 0) {
-        _exit(128 + number);
-    }
-}
 
 /* Every logical scenario with its space and an equal share of the budget. */
 static enum status begin(struct search_run *run, struct error *error)
@@ -134,11 +124,11 @@ static int run_search(struct search_options *options, const char *path)
     }
     run->options = options;
     run->logger = &logger;
-    run->interrupted = &interrupted;
+    run->interrupted = cli_catch_interrupts();
     if (search(run, path, &error) != STATUS_OK) {
         code = cli_fail(&error);
-        code = error.status == STATUS_CANCELLED && atomic_load(&interrupted) != 0
-                   ? 128 + atomic_load(&interrupted)
+        code = error.status == STATUS_CANCELLED && atomic_load(run->interrupted) != 0
+                   ? 128 + atomic_load(run->interrupted)
                    : code;
     } else if (options->json) {
         code = cli_print_json(search_json(run));
@@ -203,9 +193,5 @@ int command_search(int argc, char **argv)
                                    &options.suite.confinement, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    struct sigaction action = {.sa_handler = on_interrupt};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
     return run_search(&options, path);
 }
