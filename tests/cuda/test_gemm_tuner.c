@@ -7,6 +7,7 @@
  */
 #include "kernels/cuda/scale/gemm_tuner.h"
 #include "tests/cuda/compare.h"
+#include "tests/cuda/folder.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -440,13 +441,6 @@ static void other_products_are_ours(void)
     RIG_CHECK(rig_end());
 }
 
-static int remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
 int main(void)
 {
     if (mkdtemp(folder) == NULL) {
@@ -457,5 +451,5 @@ int main(void)
                           TEST(a_choice_that_the_library_forgot_is_made_anew),
                           TEST(memory_decides_before_the_clock), TEST(choices_can_be_adopted),
                           TEST(other_products_are_ours));
-    return remove_folder() != 0 ? 1 : failed;
+    return folder_remove(folder, failed);
 }

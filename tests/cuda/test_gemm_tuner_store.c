@@ -4,6 +4,7 @@
  * with a warning and replaced; a folder that cannot be written is no fault.
  */
 #include "kernels/cuda/scale/gemm_tuner_store.h"
+#include "tests/cuda/folder.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -181,13 +182,6 @@ static void the_folder_is_the_users(void)
     EXPECT(!gemm_tuner_store_folder(found));
 }
 
-static int remove_folder(void)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", folder);
-    return system(command);
-}
-
 int main(void)
 {
     if (mkdtemp(folder) == NULL) {
@@ -197,5 +191,5 @@ int main(void)
         TEST_RUN(TEST(what_was_put_comes_back), TEST(damage_is_seen),
                  TEST(files_of_other_formats_are_ignored),
                  TEST(where_nothing_can_be_kept_nothing_is), TEST(the_folder_is_the_users));
-    return remove_folder() != 0 ? 1 : failed;
+    return folder_remove(folder, failed);
 }

@@ -5,8 +5,7 @@
 #ifndef SWERVE_TESTS_SCENARIOS_IMPORTED_H
 #define SWERVE_TESTS_SCENARIOS_IMPORTED_H
 
-#include "scenarios/scenarios.h"
-#include "tests/harness.h"
+#include "tests/scenarios/files.h"
 
 #include <stdlib.h>
 
@@ -57,24 +56,6 @@ static inline void imported_free(struct imported *imported)
         scenario_destroy(imported->documents[i]);
     }
     imported->count = 0;
-}
-
-/* The whole file, terminated; NULL when there is none. The caller frees it. */
-static inline char *imported_read(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) {
-        return NULL;
-    }
-    fseek(file, 0, SEEK_END);
-    long size = ftell(file);
-    rewind(file);
-    char *text = malloc((size_t)size + 1);
-    EXPECT(text != NULL && fread(text, 1, (size_t)size, file) == (size_t)size);
-    fclose(file);
-    text[size] = '\0';
-    *bytes = (size_t)size;
-    return text;
 }
 
 static inline const struct agent *imported_agent(const struct scenario *scenario, const char *id)

@@ -86,7 +86,7 @@ static bool find_recorded(void)
 static struct imported import_file(const char *path, char **text)
 {
     size_t bytes;
-    *text = imported_read(path, &bytes);
+    *text = files_read(path, &bytes);
     EXPECT(*text != NULL);
     return imported_make(path, *text, bytes);
 }

@@ -705,7 +705,7 @@ static void edited_files_load_or_are_refused(void)
     uint32_t loaded = 0;
     for (uint64_t seed = 0; seed < EDITS; seed++) {
         size_t bytes;
-        char *original = imported_read(names[seed % 2], &bytes);
+        char *original = files_read(names[seed % 2], &bytes);
         EXPECT(original != NULL);
         size_t capacity = bytes + 1024;
         char *data = malloc(capacity);

@@ -6,23 +6,11 @@
  * in another order.
  */
 #include "scenarios/coverage/coverage.h"
-#include "tests/harness.h"
+#include "tests/scenarios/files.h"
 
 #include "base/check.h"
 
 #include <stdlib.h>
-
-static struct suite *load(const char *file)
-{
-    char path[LIMIT_PATH_BYTES];
-    struct error error;
-    struct suite *suite = NULL;
-    snprintf(path, sizeof path, "%s/%s", LIBRARY, file);
-    if (suite_load(path, &suite, &error) != STATUS_OK) {
-        TEST_FAIL("%s", error.text);
-    }
-    return suite;
-}
 
 /* The tags by name, in the axis's order, with spaces between them. */
 static void tag_names(const struct scenario *scenario, enum odd_attribute attribute, char out[256])
@@ -76,7 +64,7 @@ static void tags_are_those_of_the_scenario(void)
         {"urban/roundabout_free.json", ODD_AGENT, ""},
     };
     for (size_t i = 0; i < COUNT_OF(known); i++) {
-        struct suite *suite = load(known[i].file);
+        struct suite *suite = files_suite(LIBRARY, known[i].file);
         char found[256];
         tag_names(&suite->entries[0].document->scenario, known[i].attribute, found);
         if (strcmp(found, known[i].tags) != 0) {
@@ -91,7 +79,7 @@ static void tags_are_those_of_the_scenario(void)
  * other, and pairs are counted both ways round. */
 static void counts_are_those_of_the_scenarios(void)
 {
-    struct suite *suite = load("longtail.json");
+    struct suite *suite = files_suite(LIBRARY, "longtail.json");
     struct coverage *coverage = NULL;
     struct error error;
     uint32_t covered;
@@ -143,7 +131,7 @@ static const struct coverage_parameter *find(const struct coverage_logical *logi
 
 static void parameters_are_those_of_the_suite(void)
 {
-    struct suite *suite = load("ncap.json");
+    struct suite *suite = files_suite(LIBRARY, "ncap.json");
     struct coverage *coverage = NULL;
     struct error error;
     EXPECT_INT(coverage_load(suite, &coverage, &error), STATUS_OK);
@@ -165,7 +153,7 @@ static void parameters_are_those_of_the_suite(void)
 /* Every cell that is not covered is in the JSON, and no other. */
 static void what_is_missing_is_listed(void)
 {
-    struct suite *suite = load("smoke.json");
+    struct suite *suite = files_suite(LIBRARY, "smoke.json");
     struct coverage *coverage = NULL;
     struct error error;
     size_t index;

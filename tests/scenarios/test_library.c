@@ -5,8 +5,7 @@
  * directory, given by the build.
  */
 #include "base/check.h"
-#include "scenarios/scenarios.h"
-#include "tests/harness.h"
+#include "tests/scenarios/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,25 +35,13 @@ static void names_add(struct names *names, const char *name)
     }
 }
 
-static struct suite *load(const char *file)
-{
-    char path[LIMIT_PATH_BYTES];
-    struct error error;
-    struct suite *suite = NULL;
-    snprintf(path, sizeof path, "%s/%s", LIBRARY, file);
-    if (suite_load(path, &suite, &error) != STATUS_OK) {
-        TEST_FAIL("%s", error.text);
-    }
-    return suite;
-}
-
 static void every_suite_loads(void)
 {
     static const char *const files[] = {
         "longtail.json", "demo.json",  "planning.json",   "ncap.json", "r157.json", "motorway.json",
         "rural.json",    "urban.json", "regression.json", "vru.json",  "smoke.json"};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        struct suite *suite = load(files[i]);
+        struct suite *suite = files_suite(LIBRARY, files[i]);
         EXPECT(suite->entry_count > 0);
         suite_destroy(suite);
     }
@@ -62,7 +49,7 @@ static void every_suite_loads(void)
 
 static void the_demo_suite_is_rich(void)
 {
-    struct suite *suite = load("longtail.json");
+    struct suite *suite = files_suite(LIBRARY, "longtail.json");
     uint32_t rollouts = 0;
     uint32_t branched = 0;
     uint32_t critical = 0;
@@ -106,7 +93,7 @@ static void the_demo_suite_is_rich(void)
 /* Whether a log tells everything that moves in the scenario. */
 static void logged_drives_need_no_driver_model(void)
 {
-    struct suite *suite = load("regression.json");
+    struct suite *suite = files_suite(LIBRARY, "regression.json");
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         const struct scenario *scenario = &suite->entries[i].document->scenario;
         EXPECT_INT(scenario->question, QUESTION_REGRESSION);
@@ -124,7 +111,7 @@ static void every_kind_of_what_if_is_used(void)
     static const char *const suites[] = {"longtail.json", "signals.json"};
     uint32_t used[INTERVENE_COUNT] = {0};
     for (size_t n = 0; n < COUNT_OF(suites); n++) {
-        struct suite *suite = load(suites[n]);
+        struct suite *suite = files_suite(LIBRARY, suites[n]);
         for (uint32_t i = 0; i < suite->entry_count; i++) {
             const struct scenario *scenario = &suite->entries[i].document->scenario;
             for (uint32_t b = 0; b < scenario->branch_count; b++) {
@@ -153,7 +140,7 @@ static void the_readme_names_every_scenario(void)
     size_t bytes = fread(text, 1, README_BYTES_MAX - 1, file);
     fclose(file);
     EXPECT(bytes > 0);
-    struct suite *suite = load("longtail.json");
+    struct suite *suite = files_suite(LIBRARY, "longtail.json");
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         const char *name = strrchr(suite->entries[i].file, '/');
         EXPECT(name != NULL);
@@ -171,7 +158,7 @@ static void the_readme_names_every_scenario(void)
  * it needs no learned world. */
 static void the_demo_is_varied_and_bounded(void)
 {
-    struct suite *suite = load("demo.json");
+    struct suite *suite = files_suite(LIBRARY, "demo.json");
     uint32_t weathers = 0;
     uint32_t lights = 0;
     uint32_t vulnerable = 0;

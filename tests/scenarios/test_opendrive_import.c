@@ -4,33 +4,19 @@
  * was drawn; a table of mistakes and of hostile files, each with what its message must say; every
  * public file beside the checkout comes in.
  */
-#include "scenarios/scenarios.h"
+#include "tests/scenarios/files.h"
 #include "tests/scenarios/opendrive_fixture.h"
 
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 
-static char *read_file(const char *path, size_t *bytes)
-{
-    FILE *file = fopen(path, "rb");
-    EXPECT(file != NULL);
-    fseek(file, 0, SEEK_END);
-    long size = ftell(file);
-    rewind(file);
-    char *text = malloc((size_t)size + 1);
-    EXPECT(text != NULL && fread(text, 1, (size_t)size, file) == (size_t)size);
-    fclose(file);
-    text[size] = '\0';
-    *bytes = (size_t)size;
-    return text;
-}
-
 static enum status try_import(const char *path, const struct opendrive_options *options,
                               struct scenario_document **out, struct error *error)
 {
     size_t bytes;
-    char *xml = read_file(path, &bytes);
+    char *xml = files_read(path, &bytes);
+    EXPECT(xml != NULL);
     char *text = NULL;
     enum status status = import_opendrive(path, xml, bytes, options, &text, error);
     free(xml);
