@@ -3,11 +3,7 @@
  * refused must say where in the file, and never because the importer made a document that the
  * loader does not take.
  */
-#include "base/check.h"
-#include "scenarios/scenarios.h"
-
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fuzz/imported.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -28,12 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     CHECK(count > 0);
     for (size_t i = 0; i < count; i++) {
-        struct scenario_document *document = NULL;
-        CHECK(scenario_load_text("imported", texts[i], strlen(texts[i]), &document, &error) ==
-              STATUS_OK);
-        CHECK(strcmp(document->canonical, texts[i]) == 0);
-        scenario_destroy(document);
-        free(texts[i]);
+        imported_loads(texts[i]);
     }
     free(texts);
     return 0;

@@ -3,15 +3,13 @@
  * is imported must load again; what is refused must say what was expected. The importer reads by
  * path, because files name others: the input is written to a folder of its own first.
  */
-#include "base/check.h"
 #include "scenarios/import/openscenario/openscenario.h"
-#include "scenarios/scenarios.h"
+#include "tests/fuzz/imported.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -41,12 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         return 0;
     }
     for (size_t i = 0; i < count; i++) {
-        struct scenario_document *document = NULL;
-        CHECK(scenario_load_text("imported", texts[i], strlen(texts[i]), &document, &error) ==
-              STATUS_OK);
-        CHECK(strcmp(document->canonical, texts[i]) == 0);
-        scenario_destroy(document);
-        free(texts[i]);
+        imported_loads(texts[i]);
     }
     free(texts);
     free(notes);

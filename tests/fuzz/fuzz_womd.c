@@ -3,13 +3,9 @@
  * once and must load again to the same text; what is refused says in which file, and what was
  * expected. Half of the mutations act on the parsed document (json_mutator.h).
  */
-#include "base/check.h"
 #include "scenarios/import/womd/womd.h"
-#include "scenarios/scenarios.h"
+#include "tests/fuzz/imported.h"
 #include "tests/fuzz/json_mutator.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max, unsigned seed);
@@ -35,12 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         return 0;
     }
     CHECK(count == 1);
-    struct scenario_document *document = NULL;
-    CHECK(scenario_load_text("imported", texts[0], strlen(texts[0]), &document, &error) ==
-          STATUS_OK);
-    CHECK(strcmp(document->canonical, texts[0]) == 0);
-    scenario_destroy(document);
-    free(texts[0]);
+    imported_loads(texts[0]);
     free(texts);
     return 0;
 }
