@@ -51,6 +51,7 @@ ROOMS = {
     "store/server/web": ["base"],
     "store/server": ["store/wire", "store/artifacts", "store/server/web"],
     "store/ownership": ["store/client", "store/server", "store/sqlite"],
+    "store/keep": ["store/sqlite"],
     "store/bench": ["store/client", "store/server", "store/sqlite"],
     "scheduler": ["scenarios", "store/api"],
     # The program.
@@ -89,6 +90,7 @@ ROOMS = {
     "worker/cli/search": ["worker/cli", "scenarios/ranges"],
     "worker/cli/world": ["worker/cli"],
     "worker/cli/model": ["worker/cli"],
+    "worker/cli/keep": ["worker/cli", "store/keep"],
 }
 # Arrows that the plan would allow but that are not to be.
 FORBIDDEN = [("worker/", "kernels")]

@@ -168,7 +168,7 @@ static enum status begin(struct check *check, struct error *error)
     return check_version(check, error);
 }
 
-static enum status begin_in_time(struct check *check, struct error *error)
+enum status check_begin(struct check *check, struct error *error)
 {
     const struct timespec pause = {.tv_nsec = BUSY_PAUSE_MS * NS_PER_MS};
     int64_t end_ns = clock_now_ns(clock_system()) + check->options->wait_ms * NS_PER_MS;
@@ -206,7 +206,7 @@ enum status store_check(const char *path, const struct store_check_options *opti
 
     memset(out, 0, sizeof *out);
     chosen.findings_max = options->findings_max > 0 ? options->findings_max : FINDINGS_MAX;
-    enum status status = begin_in_time(&check, error);
+    enum status status = check_begin(&check, error);
     THEN(status, check_database(&check, &references, error));
     db_close(check.db); /* and with it the transaction, which changed nothing */
     if (status == STATUS_OK && !chosen.skip_artifacts) {

@@ -111,7 +111,8 @@ void check_references_finish(struct check_references *references)
     references->rows = NULL;
 }
 
-static struct check_reference *find(const struct check_references *references, const char *hash)
+struct check_reference *check_references_find(const struct check_references *references,
+                                              const char *hash)
 {
     const struct check_reference key = reference_of(hash, 0);
 
@@ -142,7 +143,7 @@ static enum status check_file(struct check *check, const struct artifacts *artif
     struct artifact_reader *reader = NULL;
     bool packed = false;
     size_t bytes = 0;
-    struct check_reference *reference = find(references, hash);
+    struct check_reference *reference = check_references_find(references, hash);
 
     if (reference != NULL) {
         reference->met = true;

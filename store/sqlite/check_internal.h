@@ -36,6 +36,10 @@ void check_note(struct check *check, const char *kind, const char *place, const 
 enum status check_statement(struct check *check, const char *what, enum status status,
                             const struct error *why, struct error *error);
 
+/* Opens the store at check->path in one read transaction, on check->db, which the caller closes on
+ * failure, too. BUSY: a program had it to itself for all of options->wait_ms. */
+enum status check_begin(struct check *check, struct error *error);
+
 enum status check_integrity(struct check *check, struct error *error);
 enum status check_queries(struct check *check, struct error *error);
 enum status check_outcomes(struct check *check, struct error *error);
@@ -57,6 +61,9 @@ struct check_references {
 /* Inside the read transaction. */
 enum status check_references_read(struct check *check, struct check_references *out,
                                   struct error *error);
+/* NULL: nothing refers to it. */
+struct check_reference *check_references_find(const struct check_references *references,
+                                              const char *hash);
 void check_references_finish(struct check_references *references);
 /* `begun_s`: files from later on may belong to rows that were not seen. */
 enum status check_artifacts(struct check *check, struct check_references *references,

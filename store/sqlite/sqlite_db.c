@@ -424,6 +424,49 @@ static enum status driver_checkpoint(struct db *base, struct error *error)
     return code == SQLITE_OK || (code & 0xff) == SQLITE_BUSY ? STATUS_OK : fail(db, code, error);
 }
 
+/* ---- copies ---- */
+
+static int copy_pages(struct db *db, sqlite3 *target)
+{
+    int code = sqlite3_exec(target, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF", NULL,
+                            NULL, NULL);
+    sqlite3_backup *copy = code == SQLITE_OK
+                               ? sqlite3_backup_init(target, "main", sqlite_of(db)->handle, "main")
+                               : NULL;
+
+    if (copy == NULL) {
+        return code != SQLITE_OK ? code : sqlite3_errcode(target);
+    }
+    code = sqlite3_backup_step(copy, -1);
+    int finished = sqlite3_backup_finish(copy);
+    return code == SQLITE_DONE ? finished : code;
+}
+
+/* `sql` on a connection of its own to the target; without one, the pages. */
+static enum status in_target(struct db *db, const char *path, const char *sql, struct error *error)
+{
+    struct sqlite_db target = {.handle = NULL};
+    snprintf(target.path, sizeof target.path, "%s", path);
+    int code = sqlite3_open_v2(path, &target.handle,
+                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX |
+                                   SQLITE_OPEN_EXRESCODE,
+                               NULL);
+    if (code == SQLITE_OK) {
+        code = sql != NULL ? sqlite3_exec(target.handle, sql, NULL, NULL, NULL)
+                           : copy_pages(db, target.handle);
+    }
+    enum status status = code == SQLITE_OK ? STATUS_OK : fail(&target, code, error);
+    sqlite3_close(target.handle);
+    return status;
+}
+
+enum status sqlite_db_copy(struct db *db, const char *path, struct error *error)
+{
+    TRY(in_target(db, path, NULL, error));
+    /* The pages say that there is a log; the copy is to be one file. */
+    return in_target(db, path, "PRAGMA journal_mode = DELETE", error);
+}
+
 /* ---- queries ---- */
 
 static struct query query_of(struct sqlite_db *db, struct sqlite3_stmt *statement, int code)

@@ -56,5 +56,8 @@ enum status sqlite_db_scalar(struct db *db, const char *sql, int64_t *out, struc
 enum status sqlite_db_quick_check(struct db *db, struct error *error);
 /* PRAGMA integrity_check and foreign_key_check; STATUS_STORE with the first finding. */
 enum status sqlite_db_check(struct db *db, struct error *error);
+/* Copies the database, as the read transaction of this connection sees it (one is begun where there
+ * is none), into a new file, without a log beside it; not synced. Waits for nobody. */
+enum status sqlite_db_copy(struct db *db, const char *path, struct error *error);
 
 #endif

@@ -134,6 +134,7 @@ int command_search(int argc, char **argv);
 int command_serve(int argc, char **argv);
 int command_show(int argc, char **argv);
 int command_status(int argc, char **argv);
+int command_store(int argc, char **argv);
 int command_submit(int argc, char **argv);
 int command_token(int argc, char **argv);
 int command_traceability(int argc, char **argv);

@@ -1,0 +1,209 @@
+/*
+ * Files of backups. See keep_files.h.
+ */
+#include "store/keep/keep_files.h"
+
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MARKER_BYTES_MAX = 1 << 16, BLOCK_BYTES = 1 << 16, TREE_DESCRIPTORS = 8 };
+
+static enum status cannot(struct error *error, const char *what, const char *path)
+{
+    int cause = errno;
+    return error_set(error, cause == ENOMEM ? STATUS_NO_MEMORY : STATUS_IO, "%s: cannot %s: %s",
+                     path, what, strerror(cause));
+}
+
+static enum status is_empty(const char *path, bool *empty, struct error *error)
+{
+    DIR *directory = opendir(path);
+
+    if (directory == NULL) {
+        return cannot(error, "read the directory", path);
+    }
+    *empty = true;
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        *empty &= strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+    }
+    closedir(directory);
+    return STATUS_OK;
+}
+
+static enum keep_place read_marker(const char *data)
+{
+    enum keep_place place = KEEP_FOREIGN;
+    json_t *marker = json_loads(data, 0, NULL);
+
+    if (json_integer_value(json_object_get(marker, "swerve_backup")) == 1) {
+        place = json_is_true(json_object_get(marker, "complete")) ? KEEP_BACKUP : KEEP_PARTIAL;
+    }
+    json_decref(marker);
+    return place;
+}
+
+enum status keep_look(const char *directory, enum keep_place *out, struct error *error)
+{
+    char path[KEEP_PATH_BYTES];
+    struct stat info;
+    struct error why;
+    char *data = NULL;
+    size_t bytes = 0;
+    bool empty = false;
+
+    *out = KEEP_FOREIGN;
+    if (lstat(directory, &info) != 0) {
+        *out = KEEP_ABSENT;
+        return errno == ENOENT ? STATUS_OK : cannot(error, "look at the directory", directory);
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return STATUS_OK;
+    }
+    snprintf(path, sizeof path, "%s/" KEEP_MARKER, directory);
+    enum status status = file_read(path, MARKER_BYTES_MAX, &data, &bytes, &why);
+    if (status == STATUS_NOT_FOUND) {
+        TRY(is_empty(directory, &empty, error));
+        *out = empty ? KEEP_EMPTY : KEEP_FOREIGN;
+        return STATUS_OK;
+    }
+    if (status == STATUS_NO_MEMORY || status == STATUS_IO) {
+        *error = why;
+        return status;
+    }
+    if (status == STATUS_OK) {
+        *out = read_marker(data);
+        free(data);
+    }
+    return STATUS_OK;
+}
+
+void keep_artifact_path(const char *artifacts, const char *hash, char out[KEEP_PATH_BYTES])
+{
+    snprintf(out, KEEP_PATH_BYTES, "%s/%.2s/%.64s.zst", artifacts, hash, hash);
+}
+
+enum status keep_directory(const char *path, struct error *error)
+{
+    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+        return cannot(error, "create the directory", path);
+    }
+    return STATUS_OK;
+}
+
+static enum status copy_bytes(int from, int to, const char *from_path, const char *to_path,
+                              int64_t *bytes, struct error *error)
+{
+    char block[BLOCK_BYTES];
+
+    *bytes = 0;
+    for (;;) {
+        ssize_t got = read(from, block, sizeof block);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return cannot(error, "read", from_path);
+        }
+        if (got == 0) {
+            return STATUS_OK;
+        }
+        if (!file_write_at(to, block, (size_t)got, (off_t)*bytes)) {
+            return cannot(error, "write", to_path);
+        }
+        *bytes += got;
+    }
+}
+
+enum status keep_copy(const char *from, const char *unfinished, const char *to, int64_t *bytes,
+                      struct error *error)
+{
+    size_t size = 0;
+    int source = -1;
+    TRY(file_open(from, &source, &size, error));
+    int target = open(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    enum status status = target < 0 ? cannot(error, "create", unfinished)
+                                    : copy_bytes(source, target, from, unfinished, bytes, error);
+
+    close(source);
+    if (target >= 0 && close(target) != 0 && status == STATUS_OK) {
+        status = cannot(error, "write", unfinished);
+    }
+    if (status == STATUS_OK && rename(unfinished, to) != 0) {
+        status = cannot(error, "name the file", to);
+    }
+    if (status != STATUS_OK && target >= 0) {
+        unlink(unfinished);
+    }
+    return status;
+}
+
+enum status keep_sync(const char *directory, struct error *error)
+{
+    int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    enum status status = STATUS_OK;
+
+    if (fd < 0) {
+        return cannot(error, "open the directory", directory);
+    }
+    if (syncfs(fd) != 0 || fsync(fd) != 0) {
+        status = cannot(error, "sync", directory);
+    }
+    close(fd);
+    return status;
+}
+
+enum status keep_lock(const char *directory, bool exclusive, const char *who, int *fd,
+                      struct error *error)
+{
+    struct stat held;
+    struct stat named;
+
+    *fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0) {
+        return errno == ENOENT ? STATUS_OK : cannot(error, "open the directory", directory);
+    }
+    bool locked = flock(*fd, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0;
+    if (!locked && errno != EWOULDBLOCK) {
+        enum status status = cannot(error, "lock the directory", directory);
+        close(*fd);
+        *fd = -1;
+        return status;
+    }
+    /* The name may have gone to another directory between the two. */
+    if (!locked || fstat(*fd, &held) != 0 || stat(directory, &named) != 0 ||
+        held.st_ino != named.st_ino || held.st_dev != named.st_dev) {
+        close(*fd);
+        *fd = -1;
+        return error_set(error, STATUS_BUSY, "%s is in use: %s. Try again when it is done",
+                         directory, who);
+    }
+    return STATUS_OK;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at)
+{
+    (void)info;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+enum status keep_remove_tree(const char *path, struct error *error)
+{
+    if (nftw(path, remove_entry, TREE_DESCRIPTORS, FTW_DEPTH | FTW_PHYS | FTW_MOUNT) != 0 &&
+        errno != ENOENT) {
+        return cannot(error, "remove", path);
+    }
+    return STATUS_OK;
+}

@@ -1,0 +1,53 @@
+/*
+ * Files of backups: what has to be copied, locked, synced and removed around a store.
+ *
+ * A directory that backups write is recognised by its marker, backup.json; nothing is ever removed
+ * or replaced that does not hold one.
+ */
+#ifndef SWERVE_STORE_KEEP_KEEP_FILES_H
+#define SWERVE_STORE_KEEP_KEEP_FILES_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "schemas/limits.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KEEP_MARKER "backup.json"
+#define KEEP_DATABASE "store.db"
+
+enum { KEEP_PATH_BYTES = LIMIT_PATH_BYTES + 192 };
+
+enum keep_place {
+    KEEP_ABSENT,
+    KEEP_EMPTY,   /* a directory without anything in it */
+    KEEP_BACKUP,  /* a whole one */
+    KEEP_PARTIAL, /* one that was not finished */
+    KEEP_FOREIGN, /* anything else */
+};
+enum status keep_look(const char *directory, enum keep_place *out, struct error *error);
+
+/* The file of artifact `hash` below a store's PATH.artifacts. */
+void keep_artifact_path(const char *artifacts, const char *hash, char out[KEEP_PATH_BYTES]);
+
+/* A directory that exists afterwards. */
+enum status keep_directory(const char *path, struct error *error);
+
+/* `to` becomes a copy of the regular file `from`, or is not there: written under `unfinished` and
+ * renamed. Not synced. NOT_FOUND: there is no `from`. */
+enum status keep_copy(const char *from, const char *unfinished, const char *to, int64_t *bytes,
+                      struct error *error);
+
+/* Everything written to the file system of this directory is on its disk. */
+enum status keep_sync(const char *directory, struct error *error);
+
+/* A lock on a directory until the descriptor is closed: shared or exclusive, never waited for.
+ * *fd is -1 when there is no such directory. BUSY: somebody else has it; `who` says who may. */
+enum status keep_lock(const char *directory, bool exclusive, const char *who, int *fd,
+                      struct error *error);
+
+/* Removes the directory and what is in it; links are not followed. Absent is fine. */
+enum status keep_remove_tree(const char *path, struct error *error);
+
+#endif

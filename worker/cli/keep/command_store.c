@@ -1,0 +1,149 @@
+/*
+ * swerve store: keeping house. `backup` copies a store while it is in use, `restore` brings a
+ * backup back (store/keep/backup.h). Both work on files, on the machine that has them.
+ */
+#include "store/keep/backup.h"
+#include "worker/cli/cli.h"
+
+#include "base/check.h"
+#include "base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WAIT_MAX_S = 86400 };
+
+struct store_command {
+    const char *url;
+    const char *path;
+    const char *argument;
+    int64_t wait_s;
+    bool allow_faults;
+    bool replace;
+    bool json;
+};
+
+static void on_finding(void *context, const struct store_check_finding *finding)
+{
+    (void)context;
+    if (!finding->note) {
+        text_print(stderr, "swerve: %s: %s [%s]\n", finding->place, finding->text, finding->kind);
+    }
+}
+
+static enum status print_copy(const struct store_command *command, const char *verb,
+                              const char *from, const char *to, const struct keep_summary *summary,
+                              struct error *error)
+{
+    const struct store_check_summary *check = &summary->check;
+    char digest[SHA256_HEX_BYTES];
+
+    sha256_to_hex(check->digest.bytes, digest);
+    if (!command->json) {
+        text_print(stdout,
+                   "%s: %s -> %s: %" PRId64 " suites, %" PRId64 " jobs, %" PRId64
+                   " outcomes (digest %.16s), database %.1f MB\n",
+                   verb, from, to, check->suites, check->jobs, check->outcomes, digest,
+                   (double)summary->database_bytes / 1e6);
+        text_print(stdout,
+                   "%" PRId64 " artifacts: %" PRId64 " copied (%.1f MB), %" PRId64
+                   " were there; %" PRId64 " faults\n",
+                   summary->artifacts, summary->copied, (double)summary->copied_bytes / 1e6,
+                   summary->artifacts - summary->copied, check->faults);
+        return STATUS_OK;
+    }
+    json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "from",
+                             from, "to", to, "suites", (json_int_t)check->suites, "jobs",
+                             (json_int_t)check->jobs, "outcomes", (json_int_t)check->outcomes,
+                             "database_bytes", (json_int_t)summary->database_bytes, "artifacts",
+                             (json_int_t)summary->artifacts, "copied", (json_int_t)summary->copied,
+                             "copied_bytes", (json_int_t)summary->copied_bytes, "faults",
+                             (json_int_t)check->faults, "digest", digest);
+    return cli_print_json(json) == 0 ? STATUS_OK
+                                     : error_set(error, STATUS_IO, "cannot print the summary");
+}
+
+static enum status run_backup(const struct store_command *command, struct error *error)
+{
+    struct keep_summary summary;
+    const struct keep_options options = {.allow_faults = command->allow_faults,
+                                         .wait_ms = command->wait_s * 1000,
+                                         .found = on_finding};
+
+    TRY(cli_store_exists(command->path, error));
+    TRY(keep_backup(command->path, command->argument, &options, &summary, error));
+    return print_copy(command, "backup", command->path, command->argument, &summary, error);
+}
+
+static enum status run_restore(const struct store_command *command, struct error *error)
+{
+    struct keep_summary summary;
+    const struct keep_options options = {.allow_faults = command->allow_faults,
+                                         .replace = command->replace,
+                                         .wait_ms = command->wait_s * 1000,
+                                         .found = on_finding};
+
+    TRY(keep_restore(command->argument, command->path, &options, &summary, error));
+    return print_copy(command, "restored", command->argument, command->path, &summary, error);
+}
+
+static const struct {
+    const char *name;
+    uint32_t arguments; /* behind it */
+    enum status (*run)(const struct store_command *command, struct error *error);
+} verbs[] = {{"backup", 1, run_backup}, {"restore", 1, run_restore}};
+
+static enum status run_verb(struct store_command *command, const char *const *words, uint32_t count,
+                            const char *usage, struct error *error)
+{
+    command->path = cli_store_url(command->url);
+    command->argument = words[1];
+    if (strstr(command->path, "://") != NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "store %.32s works on the store's files: run it on the machine that has "
+                         "them, with --store PATH; a server may go on meanwhile",
+                         words[0]);
+    }
+    if (command->wait_s > WAIT_MAX_S) {
+        return error_set(error, STATUS_USAGE, "expected --wait 0 to %d", WAIT_MAX_S);
+    }
+    for (size_t i = 0; i < COUNT_OF(verbs); i++) {
+        if (strcmp(words[0], verbs[i].name) == 0 && count == verbs[i].arguments + 1) {
+            return verbs[i].run(command, error);
+        }
+    }
+    return error_set(error, STATUS_USAGE, "usage: swerve store %s", usage);
+}
+
+int command_store(int argc, char **argv)
+{
+    struct store_command store = {.wait_s = 10};
+    const struct cli_option rows[] = {
+        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &store.url},
+        {"--replace", NULL, "restore: in place of a store that is there", .flag = &store.replace},
+        {"--allow-faults", NULL, "backup, restore: also what does not pass its check",
+         .flag = &store.allow_faults},
+        {"--wait", "S", "for a program that has the store to itself (10)", .number = &store.wait_s},
+        {"--json", NULL, "print one JSON object", .flag = &store.json},
+    };
+    const struct cli_command command = {
+        "store",
+        "backup DIRECTORY | restore DIRECTORY  [options]",
+        "Copies a store while it is in use, checks the copy, and brings one back.",
+        rows,
+        COUNT_OF(rows),
+        1,
+        2,
+    };
+    const char *words[2] = {NULL, NULL};
+    uint32_t count = 0;
+    bool help;
+    struct error error;
+    int code = cli_parse(&command, argc, argv, words, &count, &help);
+    if (code != 0 || help) {
+        return code;
+    }
+    enum status status = run_verb(&store, words, count, command.usage, &error);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
