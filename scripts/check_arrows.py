@@ -87,6 +87,7 @@ ROOMS = {
                    "worker/serving", "scenarios/import/openscenario", "scenarios/import/womd",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
     "worker/cli/controls": ["worker/cli", "engine/tinyphysics"],
+    "worker/cli/fleet": ["worker/cli"],
     "worker/cli/search": ["worker/cli", "scenarios/ranges"],
     "worker/cli/world": ["worker/cli"],
     "worker/cli/model": ["worker/cli"],

@@ -187,6 +187,28 @@ struct store_slice {
 
 enum { STORE_SLICES_MAX = 1024 }; /* of one page, which ends before more values come */
 
+enum {
+    STORE_DEMAND_ROWS_MAX = 64,   /* further pools and tiers are left out */
+    STORE_DEMAND_ROLLOUTS = 2000, /* the store's newest, that say what a tick takes */
+};
+
+/* Jobs of one pool and tier that wait for workers, and what they will take. */
+struct store_demand {
+    char pool[LIMIT_ID_BYTES];
+    enum tier tier;
+    int64_t jobs_queued; /* those that wait out a delay included */
+    int64_t jobs_leased;
+    int64_t ticks_queued; /* planned, of the queued jobs */
+    int64_t age_ms; /* since the oldest suite that has such jobs queued was submitted; 0: none */
+    int64_t workers_alive; /* of the pool, whatever tier they are at .. */
+    int64_t workers_busy;  /* .. and of these, with a job */
+    /* Over rollouts of this pool and tier among the newest ones: device time of a simulated tick,
+     * their mean, and the 99th percentile of rollouts. 0: none of them is. */
+    int64_t rollouts_seen;
+    int64_t tick_ns;
+    int64_t tick_p99_ns;
+};
+
 /* A worker with a live lease. */
 struct store_live_worker {
     char worker_id[LIMIT_ID_BYTES];
@@ -288,6 +310,10 @@ struct store_ops {
                              int64_t *price_uusd_per_hour, struct error *error);
     /* Commits that had been acknowledged and that damaged logs took away, over all openings. */
     enum status (*commits_lost)(struct store *store, int64_t *count, struct error *error);
+
+    /* What waits, by pool and tier; rows[max]. NULL: the store cannot say. */
+    enum status (*demand)(struct store *store, struct store_demand *rows, uint32_t max,
+                          uint32_t *count, struct error *error);
 
     /* Queued and leased jobs of the suite become cancelled; *count of them. A large suite in steps,
      * so that others are served in between: one that is not answered may have gone a part of the

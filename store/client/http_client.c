@@ -283,6 +283,15 @@ static enum status client_commits_lost(struct store *store, int64_t *count, stru
     return http_take_integer(path.text, root, "commits_lost", count, error);
 }
 
+static enum status client_demand(struct store *store, struct store_demand *rows, uint32_t max,
+                                 uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    http_path_make(&path, "/v1/demand");
+    return http_get_list(http_client_of(store)->transport, &path, "rows", &wire_demand, rows, max,
+                         count, error);
+}
+
 static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,
                                  struct error *error)
 {
@@ -367,6 +376,7 @@ static const struct store_ops client_ops = {
     .price_set = client_price_set,
     .price_get = client_price_get,
     .commits_lost = client_commits_lost,
+    .demand = client_demand,
     .cancel = client_cancel,
     .model_add = http_client_model_add,
     .models = http_client_models,

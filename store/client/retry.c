@@ -264,6 +264,12 @@ static enum status retry_commits_lost(struct store *store, int64_t *count, struc
     REPEAT(commits_lost, count);
 }
 
+static enum status retry_demand(struct store *store, struct store_demand *rows, uint32_t max,
+                                uint32_t *count, struct error *error)
+{
+    REPEAT(demand, rows, max, count);
+}
+
 static enum status retry_cancel(struct store *store, const char *suite_id, int64_t *count,
                                 struct error *error)
 {
@@ -341,6 +347,7 @@ static const struct store_ops retry_ops = {
     .price_set = retry_price_set,
     .price_get = retry_price_get,
     .commits_lost = retry_commits_lost,
+    .demand = retry_demand,
     .cancel = retry_cancel,
     .model_add = retry_model_add,
     .models = retry_models,

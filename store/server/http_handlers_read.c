@@ -1,6 +1,7 @@
 /*
  * Handlers of the endpoints that read, cancel, set prices and move artifacts. See http_handlers.h.
  */
+#include "base/units.h"
 #include "schemas/scenario_json.h"
 #include "store/artifacts/zstd_frame.h"
 #include "store/server/http_handlers.h"
@@ -244,6 +245,35 @@ enum status http_handle_commits_lost(struct http_exchange *exchange, struct erro
     int64_t count = 0;
     TRY(store->ops->commits_lost(store, &count, error));
     return http_reply_integer(exchange, "commits_lost", count, error);
+}
+
+enum status http_handle_demand(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    uint32_t count = 0;
+    if (store->ops->demand == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "this store does not tell what waits in it");
+    }
+    struct store_demand *rows = calloc(STORE_DEMAND_ROWS_MAX, sizeof *rows);
+    if (rows == NULL) {
+        return http_no_memory(error);
+    }
+    enum status status = store->ops->demand(store, rows, STORE_DEMAND_ROWS_MAX, &count, error);
+    THEN(status, http_reply_list(exchange, "rows", &wire_demand, rows, count, error));
+    free(rows);
+    return status;
+}
+
+enum status http_handle_scaling(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_context *context = exchange->context;
+    TRY(http_id_check("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
+    if (context->scaling == NULL) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "scaling: this server has no policies (swerve serve --scaling FILE)");
+    }
+    return context->scaling(context->scaling_context, exchange->store, exchange->ids[0],
+                            clock_wall_ns(context->clock) / NS_PER_MS, &exchange->reply, error);
 }
 
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error)

@@ -118,6 +118,8 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/*/partials", ALL, MIXED, BODY_NONE, http_handle_partials, {"max", NULL}},
     {"GET", "/v1/ledger", READERS, READS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
     {"GET", "/v1/losses", READERS, READS, BODY_NONE, http_handle_commits_lost, {NULL}},
+    {"GET", "/v1/demand", READERS, READS, BODY_NONE, http_handle_demand, {NULL}},
+    {"GET", "/v1/scaling/*", READERS, READS, BODY_NONE, http_handle_scaling, {NULL}},
     {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
     {"GET", "/v1/prices/*/*", READERS, READS, BODY_NONE, http_handle_price_get, {NULL}},
     {"GET", "/v1/models", ALL, MIXED, BODY_NONE, http_handle_models, {"after", "max", NULL}},

@@ -56,12 +56,14 @@ struct http_reply {
 struct http_context {
     struct store *store;
     const struct clock *clock;
-    const atomic_bool *stopping;  /* claims that wait end with what they have; NULL: never */
-    struct http_events *events;   /* NULL where requests are made up: there are none */
-    struct http_readers *readers; /* NULL where requests are made up: nobody waits for a turn */
-    struct token_guard *guard;    /* NULL: everybody may do everything */
-    store_server_drive *drive;    /* NULL: drives cannot be shown */
-    bool read_only;               /* what changes the store is refused to everybody */
+    const atomic_bool *stopping;   /* claims that wait end with what they have; NULL: never */
+    struct http_events *events;    /* NULL where requests are made up: there are none */
+    struct http_readers *readers;  /* NULL where requests are made up: nobody waits for a turn */
+    struct token_guard *guard;     /* NULL: everybody may do everything */
+    store_server_drive *drive;     /* NULL: drives cannot be shown */
+    store_server_scaling *scaling; /* NULL: there are no policies */
+    void *scaling_context;
+    bool read_only; /* what changes the store is refused to everybody */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

@@ -555,6 +555,8 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .events = &server->events,
         .guard = options->guard,
         .drive = options->drive,
+        .scaling = options->scaling,
+        .scaling_context = options->scaling_context,
         .read_only = options->read_only,
         .metrics = &server->metrics,
         .connections = &server->connections,

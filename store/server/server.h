@@ -8,6 +8,8 @@
 
 #include "store/api/store.h"
 
+#include <jansson.h>
+
 /* ---- owning a database ---- */
 
 struct store_owner;
@@ -65,13 +67,20 @@ struct token_guard;
 typedef enum status store_server_drive(struct store *store, int64_t outcome_id, char **json,
                                        size_t *bytes, struct error *error);
 
+/* Advice on how many workers a pool should have, a JSON object that the caller owns; what knows
+ * policies is above this room. NOT_FOUND: there is none for the pool. */
+typedef enum status store_server_scaling(void *context, struct store *store, const char *pool,
+                                         int64_t now_ms, json_t **out, struct error *error);
+
 struct store_server_options {
-    struct token_guard *guard;   /* store/server/tokens.h; NULL: everybody may do everything */
-    struct tls_identity *tls;    /* NULL: in the clear */
-    size_t connections_max;      /* further ones are answered 503; 0: 4,096 */
-    size_t peer_connections_max; /* of one address, further ones 429; 0: no limit */
-    store_server_drive *drive;   /* NULL: this server cannot show drives */
-    bool read_only;              /* whatever changes the store is refused, to every role */
+    struct token_guard *guard;     /* store/server/tokens.h; NULL: everybody may do everything */
+    struct tls_identity *tls;      /* NULL: in the clear */
+    size_t connections_max;        /* further ones are answered 503; 0: 4,096 */
+    size_t peer_connections_max;   /* of one address, further ones 429; 0: no limit */
+    store_server_drive *drive;     /* NULL: this server cannot show drives */
+    store_server_scaling *scaling; /* NULL: this server has no policies */
+    void *scaling_context;
+    bool read_only; /* whatever changes the store is refused, to every role */
 };
 
 /* As store_server_start. What the options name is borrowed and must outlive the server. */

@@ -5,6 +5,7 @@
  * Jobs are counted as they change state (pool_jobs), so asking costs little.
  */
 #include "base/check.h"
+#include "base/units.h"
 #include "schemas/scenario.h"
 #include "store/api/progress.h"
 #include "store/sqlite/records.h"
@@ -378,6 +379,162 @@ enum status stats_workers_page(struct store *base, const char *after, struct sto
     sqlite_store_read_end(store, db);
     if (status == STATUS_OK) {
         *count = call.count;
+    }
+    return status;
+}
+
+/* ---- what waits ---- */
+
+/* What one rollout took for a tick. */
+struct tick_seen {
+    uint32_t row;
+    int64_t ns;
+};
+
+/* The row of a pool and tier, made where there is none; NULL: they are too many. */
+static struct store_demand *demand_row(struct store_demand *rows, uint32_t max, uint32_t *count,
+                                       const char *pool, int64_t tier)
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        if ((int64_t)rows[i].tier == tier && strcmp(rows[i].pool, pool) == 0) {
+            return &rows[i];
+        }
+    }
+    if (*count == max || tier < 0 || tier >= TIER_COUNT) {
+        return NULL;
+    }
+    struct store_demand *row = &rows[(*count)++];
+    memset(row, 0, sizeof *row);
+    memcpy(row->pool, pool, strlen(pool) + 1); /* as long as the column is read */
+    row->tier = (enum tier)tier;
+    return row;
+}
+
+static enum status read_queues(struct sqlite_db *db, int64_t now_s, struct store_demand *rows,
+                               uint32_t max, uint32_t *count, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_DEMAND);
+    query_int(&query, max);
+    while (query_row(&query)) {
+        char pool[LIMIT_ID_BYTES];
+        query_column_text(&query, 0, pool, sizeof pool);
+        struct store_demand *row = demand_row(rows, max, count, pool, query_column_int(&query, 1));
+        if (row == NULL) {
+            continue;
+        }
+        row->jobs_queued = query_column_int(&query, 2);
+        row->jobs_leased = query_column_int(&query, 3);
+        row->ticks_queued = query_column_int(&query, 4);
+        int64_t since_s = query_column_is_null(&query, 5) ? now_s : query_column_int(&query, 5);
+        /* 0: submitted before the store kept it; nobody knows. */
+        row->age_ms = since_s > 0 && since_s < now_s ? (now_s - since_s) * 1000 : 0;
+    }
+    return query_end(&query, error);
+}
+
+static int by_row_and_ns(const void *a, const void *b)
+{
+    const struct tick_seen *left = a;
+    const struct tick_seen *right = b;
+    if (left->row != right->row) {
+        return left->row < right->row ? -1 : 1;
+    }
+    return (left->ns > right->ns) - (left->ns < right->ns);
+}
+
+/* Each row's percentile, from what rollouts took: its own ones follow one another, in order. */
+static void set_percentiles(struct store_demand *rows, const struct tick_seen *seen,
+                            uint32_t seen_count)
+{
+    for (uint32_t first = 0; first < seen_count;) {
+        struct store_demand *row = &rows[seen[first].row];
+        uint32_t rollouts = (uint32_t)row->rollouts_seen;
+        row->tick_p99_ns = seen[first + (rollouts * 99 + 99) / 100 - 1].ns;
+        first += rollouts;
+    }
+}
+
+static enum status read_ticks(struct sqlite_db *db, struct store_demand *rows, uint32_t max,
+                              uint32_t *count, struct error *error)
+{
+    int64_t ticks[STORE_DEMAND_ROWS_MAX] = {0};
+    int64_t ns[STORE_DEMAND_ROWS_MAX] = {0};
+    uint32_t seen_count = 0;
+    struct tick_seen *seen = calloc(STORE_DEMAND_ROLLOUTS, sizeof *seen);
+    TRY(memory_check(seen, error, "demand: out of memory"));
+    struct query query = query_begin(db, STATEMENT_DEMAND_TICKS);
+    query_int(&query, STORE_DEMAND_ROLLOUTS);
+    while (seen_count < STORE_DEMAND_ROLLOUTS && query_row(&query)) {
+        char pool[LIMIT_ID_BYTES];
+        query_column_text(&query, 0, pool, sizeof pool);
+        int64_t took_ns = query_column_int(&query, 2);
+        int64_t own = query_column_int(&query, 3);
+        struct store_demand *row =
+            own > 0 && took_ns >= 0 && took_ns < INT64_MAX / STORE_DEMAND_ROLLOUTS
+                ? demand_row(rows, max, count, pool, query_column_int(&query, 1))
+                : NULL;
+        if (row == NULL) {
+            continue; /* nothing of its own was driven, or the store was edited */
+        }
+        size_t at = (size_t)(row - rows);
+        seen[seen_count++] = (struct tick_seen){(uint32_t)at, took_ns / own};
+        row->rollouts_seen++;
+        ticks[at] += own;
+        ns[at] += took_ns;
+    }
+    enum status status = query_end(&query, error);
+    for (uint32_t i = 0; i < *count && status == STATUS_OK; i++) {
+        rows[i].tick_ns = ticks[i] > 0 ? ns[i] / ticks[i] : 0;
+    }
+    qsort(seen, seen_count, sizeof *seen, by_row_and_ns);
+    if (status == STATUS_OK) {
+        set_percentiles(rows, seen, seen_count);
+    }
+    free(seen);
+    return status;
+}
+
+static enum status count_pool_workers(struct store *base, struct store_demand *rows, uint32_t count,
+                                      struct error *error)
+{
+    enum { PAGE = 256 };
+    char after[LIMIT_ID_BYTES] = "";
+    uint32_t found = PAGE;
+    enum status status = STATUS_OK;
+    struct store_live_worker *page = calloc(PAGE, sizeof *page);
+    TRY(memory_check(page, error, "demand: out of memory"));
+    while (status == STATUS_OK && found == PAGE) {
+        status = stats_workers_page(base, after, page, PAGE, &found, error);
+        found = status == STATUS_OK ? found : 0;
+        for (uint32_t i = 0; i < found * count; i++) {
+            const struct store_live_worker *worker = &page[i / count];
+            bool ours = strcmp(worker->pool, rows[i % count].pool) == 0;
+            rows[i % count].workers_alive += ours;
+            rows[i % count].workers_busy += ours && worker->jobs > 0;
+        }
+        if (found > 0) {
+            memcpy(after, page[found - 1].worker_id, sizeof after);
+        }
+    }
+    free(page);
+    return status;
+}
+
+enum status stats_demand(struct store *base, struct store_demand *rows, uint32_t max,
+                         uint32_t *count, struct error *error)
+{
+    struct sqlite_db *db;
+    struct sqlite_store *store = sqlite_store_of(base);
+    uint32_t found = 0;
+    max = max < STORE_DEMAND_ROWS_MAX ? max : STORE_DEMAND_ROWS_MAX;
+    TRY(sqlite_store_read_begin(base, &db, error));
+    enum status status =
+        read_queues(db, clock_wall_ns(store->clock) / NS_PER_S, rows, max, &found, error);
+    THEN(status, read_ticks(db, rows, max, &found, error));
+    sqlite_store_read_end(store, db);
+    THEN(status, count_pool_workers(base, rows, found, error));
+    if (status == STATUS_OK) {
+        *count = found;
     }
     return status;
 }

@@ -304,6 +304,7 @@ static const struct store_ops sqlite_ops = {
     .price_set = ledger_price_set,
     .price_get = ledger_price_get,
     .commits_lost = stats_commits_lost,
+    .demand = stats_demand,
     .cancel = lifecycle_cancel,
     .model_add = models_add,
     .models = models_page,

@@ -166,6 +166,8 @@ enum status look_suites_page(struct store *base, const char *after, char (*ids)[
 enum status look_slices_page(struct store *base, const char *suite_id, int64_t after,
                              struct store_slice *out, uint32_t *count, int64_t *next,
                              struct error *error);
+enum status stats_demand(struct store *base, struct store_demand *rows, uint32_t max,
+                         uint32_t *count, struct error *error);
 enum status stats_workers_page(struct store *base, const char *after, struct store_live_worker *out,
                                uint32_t max, uint32_t *count, struct error *error);
 

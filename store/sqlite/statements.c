@@ -496,6 +496,27 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT ticks - ticks_open, wall_ns FROM suite_progress"
         " WHERE wall_ns > 0 AND pool = ?1 AND tier = ?2 AND suite <> ?3"
         " ORDER BY suite DESC LIMIT 1",
+    /* Suites with open jobs by steps through their index, since most suites have none. */
+    [STATEMENT_DEMAND] =
+        "WITH RECURSIVE unfinished (suite) AS (SELECT MIN(suite) FROM jobs WHERE state <= 1"
+        " UNION ALL SELECT (SELECT MIN(suite) FROM jobs WHERE state <= 1 AND suite > u.suite)"
+        " FROM unfinished u WHERE u.suite IS NOT NULL),"
+        " held AS MATERIALIZED (SELECT j.suite AS suite, j.pool AS pool, c.tier AS tier,"
+        " COUNT(*) AS jobs, SUM(COALESCE(x.ticks, 0)) AS ticks"
+        " FROM jobs j INDEXED BY jobs_leased CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE j.state = 1 GROUP BY 1, 2, 3)"
+        " SELECT p.name, n.tier, SUM(n.jobs_open - COALESCE(h.jobs, 0)),"
+        " SUM(COALESCE(h.jobs, 0)), SUM(n.ticks_open - COALESCE(h.ticks, 0)),"
+        " MIN(CASE WHEN n.jobs_open > COALESCE(h.jobs, 0) THEN t.submitted_s END)"
+        " FROM unfinished u CROSS JOIN suite_progress n ON n.suite = u.suite"
+        " CROSS JOIN pools p ON p.id = n.pool CROSS JOIN suites t ON t.id = n.suite"
+        " LEFT JOIN held h ON h.suite = n.suite AND h.pool = n.pool AND h.tier = n.tier"
+        " WHERE n.jobs_open > 0 GROUP BY n.pool, n.tier ORDER BY n.pool, n.tier LIMIT ?1",
+    [STATEMENT_DEMAND_TICKS] =
+        "SELECT c.pool, c.tier, o.device_ns, o.ticks - o.prefix_ticks FROM outcomes o"
+        " CROSS JOIN contexts c ON c.id = o.context"
+        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1",
     [STATEMENT_SLICES_OF_SUITE] =
         "SELECT " SLICE_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = o.job"
         " CROSS JOIN contexts c ON c.id = o.context WHERE o.suite = ?2 AND o.id > ?1"

@@ -174,6 +174,7 @@ enum status http_percent_decode(const char *what, const char *text, size_t bytes
 #define SUITE(member, kind) JSON_FIELD(struct store_suite_status, member, kind)
 #define RESULT(member, kind) JSON_FIELD(struct store_completion_result, member, kind)
 #define ROW(member, kind) JSON_FIELD(struct store_ledger_row, member, kind)
+#define DEMAND(member, kind) JSON_FIELD(struct store_demand, member, kind)
 #define JOB(member, kind) JSON_FIELD(struct store_job, member, kind)
 
 static const struct json_field submit_result_fields[] = {
@@ -251,6 +252,20 @@ static const struct json_field ledger_row_fields[] = {
                       &ledger_totals_field_list),
 };
 
+static const struct json_field demand_fields[] = {
+    DEMAND(pool, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct store_demand, tier, tier_names, TIER_COUNT),
+    DEMAND(jobs_queued, JSON_FIELD_I64),
+    DEMAND(jobs_leased, JSON_FIELD_I64),
+    DEMAND(ticks_queued, JSON_FIELD_I64),
+    DEMAND(age_ms, JSON_FIELD_I64),
+    DEMAND(workers_alive, JSON_FIELD_I64),
+    DEMAND(workers_busy, JSON_FIELD_I64),
+    DEMAND(rollouts_seen, JSON_FIELD_I64),
+    DEMAND(tick_ns, JSON_FIELD_I64),
+    DEMAND(tick_p99_ns, JSON_FIELD_I64),
+};
+
 static const struct json_field job_fields[] = {
     JOB(id, JSON_FIELD_I64),
     JSON_FIELD_ENUM(struct store_job, state, job_state_names, JOB_STATE_COUNT),
@@ -267,6 +282,7 @@ static const struct json_field_list completion_result_list =
     JSON_FIELD_LIST(completion_result_fields);
 static const struct json_field_list suite_status_list = JSON_FIELD_LIST(suite_status_fields);
 static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row_fields);
+static const struct json_field_list demand_list = JSON_FIELD_LIST(demand_fields);
 static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
 static const struct json_field text_id_field = {.kind = JSON_FIELD_TEXT, .bytes = LIMIT_ID_BYTES};
 static const struct json_field i64_field = {.kind = JSON_FIELD_I64, .bytes = sizeof(int64_t)};
@@ -279,6 +295,7 @@ const struct wire_codec wire_completion_result = {sizeof(struct store_completion
 const struct wire_codec wire_suite_status = {sizeof(struct store_suite_status), &suite_status_list,
                                              NULL};
 const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &ledger_row_list, NULL};
+const struct wire_codec wire_demand = {sizeof(struct store_demand), &demand_list, NULL};
 const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL};
 const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL};
 const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL};

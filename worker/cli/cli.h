@@ -117,6 +117,7 @@ int command_correlate(int argc, char **argv);
 int command_coverage(int argc, char **argv);
 int command_datagen(int argc, char **argv);
 int command_debug(int argc, char **argv);
+int command_demand(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 int command_dossier(int argc, char **argv);
 int command_draw(int argc, char **argv);

@@ -108,6 +108,8 @@ int command_serve(int argc, char **argv)
          .number = &options.connections_max},
         {"--peer-connections", "N", "at most from one address, further ones 429; 0: as many (1024)",
          .number = &options.peer_connections_max},
+        {"--scaling", "FILE", "how many workers pools should have, for /v1/scaling (docs/fleet.md)",
+         .text = &options.serving.scaling_path},
         {"--insecure", NULL, "allow other machines in the clear",
          .flag = &options.serving.insecure},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},

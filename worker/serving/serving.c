@@ -78,6 +78,9 @@ enum status serving_prepare(const struct serving_options *options, const struct 
     serving->listening = true;
     TRY(open_tls(options, serving, error));
     TRY(open_tokens(options, serving, logger, error));
+    if (options->scaling_path != NULL) {
+        TRY(scaling_open(options->scaling_path, &serving->scaling, error));
+    }
     return check_reach(options, serving, logger, error);
 }
 
@@ -91,6 +94,8 @@ enum status serving_start(const struct serving_options *options, const struct st
         .connections_max = options->connections_max,
         .peer_connections_max = options->peer_connections_max,
         .drive = drive_json_fetch,
+        .scaling = serving->scaling != NULL ? scaling_advise : NULL,
+        .scaling_context = serving->scaling,
         .read_only = options->read_only,
     };
     serving->listening = false; /* the server closes it, on failure too */
@@ -117,5 +122,6 @@ void serving_stop(struct serving *serving)
     if (serving->listening) {
         close(serving->listen_fd);
     }
+    scaling_close(serving->scaling);
     *serving = (struct serving){.listening = false};
 }

@@ -9,6 +9,7 @@
 #define SWERVE_WORKER_SERVING_SERVING_H
 
 #include "store/server/server.h"
+#include "worker/serving/scaling.h"
 
 struct serving_options {
     const char *store_path;  /* of the database; no URL */
@@ -18,8 +19,9 @@ struct serving_options {
     const char *key_path;
     size_t connections_max; /* as in struct store_server_options */
     size_t peer_connections_max;
-    bool insecure;  /* other machines may come in the clear */
-    bool read_only; /* nobody may change anything, whatever the token */
+    const char *scaling_path; /* policies that pools are advised by; NULL: none */
+    bool insecure;            /* other machines may come in the clear */
+    bool read_only;           /* nobody may change anything, whatever the token */
 };
 
 /* Zeroed, it is stopped. In the order in which the parts are made. */
@@ -31,6 +33,7 @@ struct serving {
     struct token_guard *guard;
     struct store_owner *owner;
     struct store_server *server;
+    struct scaling *scaling;
 };
 
 /* Takes the address, reads tokens and certificate, and refuses what is not safe; the store is not

@@ -1004,19 +1004,106 @@ static void outcomes_are_filtered_and_paged(void)
     close_store();
 }
 
+/* Queued and leased jobs of a tier as their own records say. */
+static void count_jobs(enum tier tier, const int64_t *ids, uint32_t count, int64_t *queued,
+                       int64_t *leased)
+{
+    *queued = *leased = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        get_job(ids[i]);
+        *queued += job.spec.tier == tier && job.state == JOB_QUEUED;
+        *leased += job.spec.tier == tier && job.state == JOB_LEASED;
+    }
+}
+
+/* Submits up to five jobs of 30 ticks, every other one of the tier replay. */
+static uint32_t submit_some(uint64_t drawn, int step, int64_t *ids)
+{
+    static const char body[] = "{\"id\":\"a\",\"horizon_s\":3}";
+    char suite[16];
+    char tag[16];
+    uint32_t count = 1 + (uint32_t)(drawn >> 8) % 5;
+    snprintf(suite, sizeof suite, "s%d", (int)(drawn >> 16) % 3);
+    snprintf(tag, sizeof tag, "k%d", step);
+    make_specs(suite, tag, count);
+    for (uint32_t i = 0; i < count; i++) {
+        sha256_hex(body, sizeof body - 1, specs[i].scenario_hash);
+        specs[i].tier = i % 2 == 0 ? TIER_OBJECT : TIER_REPLAY;
+    }
+    EXPECT_OK(
+        store->ops->scenario_put(store, specs[0].scenario_hash, body, sizeof body - 1, &error),
+        error);
+    submit_made(suite, 1, count);
+    for (uint32_t i = 0; i < count; i++) {
+        ids[i] = submitted[i].job_id;
+    }
+    advance_ms(2000);
+    return count;
+}
+
+/* Goal: what is said to wait is what the jobs' own records say, through random submissions, claims
+ * and ends; and a tick's time is that of the rollouts. */
+static void demand_is_what_waits(void)
+{
+    enum { STEPS = 60, TICKS = 30 };
+    static const enum completion_kind kinds[] = {COMPLETION_DONE, COMPLETION_FAILED,
+                                                 COMPLETION_RELEASED};
+    struct store_demand rows[8];
+    int64_t ids[STEPS * 5];
+    uint32_t known = 0;
+    uint32_t count = 0;
+    uint64_t drawn = 7;
+    open_store(true);
+    if (store->ops->demand == NULL) {
+        close_store();
+        return;
+    }
+    EXPECT_OK(store->ops->demand(store, rows, 8, &count, &error), error);
+    EXPECT_INT(count, 0);
+    for (int step = 0; step < STEPS; step++) {
+        drawn = rng_mix(drawn + 1);
+        if (drawn % 3 == 0) {
+            known += submit_some(drawn, step, &ids[known]);
+        } else {
+            uint32_t got = claim("w", 1 + (uint32_t)(drawn >> 8) % 3);
+            uint32_t ended = step % 4 == 0 ? 0 : got; /* the others stay leased */
+            for (uint32_t i = 0; i < ended; i++) {
+                make_completion(i, "w", kinds[drawn % 3 == 1 ? 0 : 1 + i % 2]);
+            }
+            complete(ended);
+        }
+        EXPECT_OK(store->ops->demand(store, rows, 8, &count, &error), error);
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t queued = 0;
+            int64_t leased = 0;
+            count_jobs(rows[i].tier, ids, known, &queued, &leased);
+            EXPECT_INT(rows[i].jobs_queued, queued);
+            EXPECT_INT(rows[i].jobs_leased, leased);
+            EXPECT_INT(rows[i].ticks_queued, queued * TICKS);
+            EXPECT((rows[i].age_ms > 0) == (queued > 0));
+            EXPECT(rows[i].workers_busy <= rows[i].workers_alive);
+            EXPECT_INT(rows[i].tick_ns, rows[i].rollouts_seen > 0 ? NS_PER_S / 100 : 0);
+            EXPECT_INT(rows[i].tick_p99_ns, rows[i].tick_ns);
+        }
+    }
+    EXPECT_INT(count, 2);
+    close_store();
+}
+
 int conformance_results(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(TEST_RUN(
-        TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-        TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-        TEST(finished_rollouts_outlive_their_attempt), TEST(ended_jobs_keep_no_partial_outcomes),
-        TEST(bad_partial_outcomes_are_refused), TEST(late_completions_are_fenced),
-        TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
-        TEST(released_jobs_are_queued_at_once), TEST(one_host_is_excused),
-        TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
-        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
-        TEST(successors_keep_their_identity), TEST(evidence_comes_back),
-        TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
-        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged)));
+    return finish_half(
+        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+                 TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
+                 TEST(finished_rollouts_outlive_their_attempt),
+                 TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
+                 TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
+                 TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
+                 TEST(one_host_is_excused), TEST(one_world_is_left_alone),
+                 TEST(two_hosts_blame_the_planner), TEST(a_driven_planner_is_not_blamed),
+                 TEST(flagged_jobs_are_escalated), TEST(successors_keep_their_identity),
+                 TEST(evidence_comes_back), TEST(audits_are_second_opinions),
+                 TEST(wrong_completions_are_refused), TEST(the_ledger_adds_up),
+                 TEST(outcomes_are_filtered_and_paged), TEST(demand_is_what_waits)));
 }

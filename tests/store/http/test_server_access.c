@@ -170,6 +170,8 @@ static const struct {
     {"GET", "/v1/jobs/*/partials", "rswa"},
     {"GET", "/v1/ledger", "rsa"},
     {"GET", "/v1/losses", "rsa"},
+    {"GET", "/v1/demand", "rsa"},
+    {"GET", "/v1/scaling/*", "rsa"},
     {"PUT", "/v1/prices/*/*", "a"},
     {"GET", "/v1/prices/*/*", "rsa"},
     {"GET", "/v1/models", "rswa"},
