@@ -410,7 +410,7 @@ static struct store_demand *demand_row(struct store_demand *rows, uint32_t max, 
     return row;
 }
 
-static enum status read_queues(struct sqlite_db *db, int64_t now_s, struct store_demand *rows,
+static enum status read_queues(struct db *db, int64_t now_s, struct store_demand *rows,
                                uint32_t max, uint32_t *count, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_DEMAND);
@@ -454,7 +454,7 @@ static void set_percentiles(struct store_demand *rows, const struct tick_seen *s
     }
 }
 
-static enum status read_ticks(struct sqlite_db *db, struct store_demand *rows, uint32_t max,
+static enum status read_ticks(struct db *db, struct store_demand *rows, uint32_t max,
                               uint32_t *count, struct error *error)
 {
     int64_t ticks[STORE_DEMAND_ROWS_MAX] = {0};
@@ -523,7 +523,7 @@ static enum status count_pool_workers(struct store *base, struct store_demand *r
 enum status stats_demand(struct store *base, struct store_demand *rows, uint32_t max,
                          uint32_t *count, struct error *error)
 {
-    struct sqlite_db *db;
+    struct db *db;
     struct sqlite_store *store = sqlite_store_of(base);
     uint32_t found = 0;
     max = max < STORE_DEMAND_ROWS_MAX ? max : STORE_DEMAND_ROWS_MAX;

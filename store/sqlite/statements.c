@@ -503,7 +503,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " FROM unfinished u WHERE u.suite IS NOT NULL),"
         " held AS MATERIALIZED (SELECT j.suite AS suite, j.pool AS pool, c.tier AS tier,"
         " COUNT(*) AS jobs, SUM(COALESCE(x.ticks, 0)) AS ticks"
-        " FROM jobs j INDEXED BY jobs_leased CROSS JOIN job_specs s ON s.job = j.id"
+        " FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE j.state = 1 GROUP BY 1, 2, 3)"
         " SELECT p.name, n.tier, SUM(n.jobs_open - COALESCE(h.jobs, 0)),"
@@ -512,7 +512,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " FROM unfinished u CROSS JOIN suite_progress n ON n.suite = u.suite"
         " CROSS JOIN pools p ON p.id = n.pool CROSS JOIN suites t ON t.id = n.suite"
         " LEFT JOIN held h ON h.suite = n.suite AND h.pool = n.pool AND h.tier = n.tier"
-        " WHERE n.jobs_open > 0 GROUP BY n.pool, n.tier ORDER BY n.pool, n.tier LIMIT ?1",
+        " WHERE n.jobs_open > 0 GROUP BY p.id, p.name, n.tier ORDER BY p.id, n.tier LIMIT ?1",
     [STATEMENT_DEMAND_TICKS] =
         "SELECT c.pool, c.tier, o.device_ns, o.ticks - o.prefix_ticks FROM outcomes o"
         " CROSS JOIN contexts c ON c.id = o.context"

@@ -93,6 +93,8 @@ def furnish(home):
     (home / "my_planner.py").write_text(planner)
     example = re.search(r"```json\n(.*?)```", (ROOT / "schemas/scenario.md").read_text(), re.S).group(1)
     (home / "scenarios/mine.json").write_text(example)
+    policy = re.search(r"```json\n(.*?)```", (ROOT / "docs/fleet.md").read_text(), re.S).group(1)
+    (home / "policy.json").write_text(policy)
     planners = ["builtin:reference", "exec:python3 my_planner.py"]
     (home / "both.json").write_text(json.dumps({"id": "both", "suites": ["scenarios/longtail.json"], "planners": planners}))
     shutil.copy(ROOT / "scenarios/traceability_register.json", home / "mine_register.json")
