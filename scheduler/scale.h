@@ -80,7 +80,7 @@ struct scale_facts {
 struct scale_facts scale_facts_of(const struct scale_policy *policy,
                                   const struct store_demand *rows, uint32_t count, int64_t now_ms);
 
-/* What is remembered between looks; begins as zeros. */
+/* Memory between looks; begins as zeros. */
 struct scale_state {
     bool begun;
     bool quiet;

@@ -311,7 +311,7 @@ struct store_ops {
     /* Commits that had been acknowledged and that damaged logs took away, over all openings. */
     enum status (*commits_lost)(struct store *store, int64_t *count, struct error *error);
 
-    /* What waits, by pool and tier; rows[max]. NULL: the store cannot say. */
+    /* Queues by pool and tier; rows[max]. NULL: the store cannot say. */
     enum status (*demand)(struct store *store, struct store_demand *rows, uint32_t max,
                           uint32_t *count, struct error *error);
 

@@ -385,7 +385,7 @@ enum status stats_workers_page(struct store *base, const char *after, struct sto
 
 /* ---- what waits ---- */
 
-/* What one rollout took for a tick. */
+/* Device time of one rollout per tick. */
 struct tick_seen {
     uint32_t row;
     int64_t ns;
