@@ -13,7 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
@@ -116,6 +118,45 @@ enum status artifacts_open(const char *store_path, struct artifacts *out, struct
     return status;
 }
 
+/* Keeps the collector (store/keep/gc.h) out of directory ab until the descriptor is closed; it is
+ * -1 where there is none. */
+static enum status hold_directory(const char *path, int *fd, struct error *error)
+{
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd < 0) {
+        return errno == ENOENT ? STATUS_OK : artifacts_io_error(error, "open the directory", path);
+    }
+    while (flock(*fd, LOCK_SH) != 0) {
+        if (errno != EINTR) {
+            enum status status = artifacts_io_error(error, "lock the directory", path);
+            close(*fd);
+            *fd = -1;
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Makes an artifact that somebody relies on from here on look as young as it is now. */
+static enum status renew(const struct artifacts *artifacts, const char *hash, const char *path,
+                         bool *exists, struct error *error)
+{
+    char directory[ARTIFACT_NAME_BYTES];
+    int held = -1;
+    enum status status = STATUS_OK;
+
+    directory_path(artifacts, hash, directory);
+    TRY(hold_directory(directory, &held, error));
+    *exists = utimensat(AT_FDCWD, path, NULL, 0) == 0;
+    if (!*exists && errno != ENOENT && errno != ENOTDIR) {
+        status = artifacts_io_error(error, "renew the time of the artifact", path);
+    }
+    if (held >= 0) {
+        close(held);
+    }
+    return status;
+}
+
 enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
                              struct error *error)
 {
@@ -126,7 +167,9 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
     struct stat info;
     if (stat(path, &info) == 0) {
         *exists = info.st_size > 0; /* an empty one was cut off: it may be written again */
-        return STATUS_OK;
+        return *exists && (int64_t)info.st_mtime < (int64_t)time(NULL) - ARTIFACTS_FRESH_S
+                   ? renew(artifacts, hash, path, exists, error)
+                   : STATUS_OK;
     }
     if (errno != ENOENT && errno != ENOTDIR) {
         return artifacts_io_error(error, "look for the artifact", path);
@@ -204,8 +247,13 @@ enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *te
         status = artifacts_io_error(error, "close the artifact", temporary);
     }
     THEN(status, keep_directory(artifacts, hash, directory, error));
+    int held = -1;
+    THEN(status, hold_directory(directory, &held, error));
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status = artifacts_io_error(error, "name the artifact", path);
+    }
+    if (held >= 0) {
+        close(held);
     }
     if (status == STATUS_OK) {
         return sync_directory(directory, error);

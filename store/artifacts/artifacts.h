@@ -16,6 +16,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+/* An artifact that somebody asked for, to refer to it, was changed no longer ago than this: what is
+ * older and referred to by nothing may be collected (store/keep/gc.h). */
+enum { ARTIFACTS_FRESH_S = 600 };
+
 struct artifacts {
     char path[LIMIT_PATH_BYTES]; /* PATH.artifacts */
     atomic_bool synced[256];     /* directory ab's own name has been synced since the open */
@@ -32,8 +36,9 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
  * STATUS_IO when the file is damaged. */
 enum status artifacts_get(const struct artifacts *artifacts, const char *hash, void **data,
                           size_t *bytes, struct error *error);
-/* A file that is not there or empty does not exist; its contents are not looked at. BAD_INPUT when
- * the hash is none. */
+/* A file that is not there or empty does not exist; its contents are not looked at. Of one that
+ * exists the time of change is renewed when it is older than ARTIFACTS_FRESH_S. BAD_INPUT when the
+ * hash is none. */
 enum status artifacts_exists(const struct artifacts *artifacts, const char *hash, bool *exists,
                              struct error *error);
 

@@ -235,7 +235,8 @@ enum status check_artifacts(struct check *check, struct check_references *refere
     if (status == STATUS_OK && check->summary->orphans > 0) {
         check_note(check, "orphan", artifacts->path,
                    "nothing refers to %" PRId64 " artifacts: workers that were killed between "
-                   "uploading and completing leave such; they do no harm",
+                   "uploading and completing leave such; they do no harm, and `swerve store gc` "
+                   "takes them",
                    check->summary->orphans);
     }
     free(artifacts);

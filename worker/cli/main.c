@@ -37,7 +37,7 @@ static const struct {
     {"retry", command_retry, "jobs of a suite again, by how they ended"},
     {"cancel", command_cancel, "cancel what a suite has not finished"},
     {"check", command_check, "whether everything in a store fits together"},
-    {"store", command_store, "keeping house: back a store up, restore it"},
+    {"store", command_store, "keeping house: backups, restoring, unwanted artifacts"},
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
     {"debug", command_debug, "one outcome again, its planner under a debugger"},
     {"price", command_price, "what a device-hour costs: list, show, set"},

@@ -1,8 +1,10 @@
 /*
  * swerve store: keeping house. `backup` copies a store while it is in use, `restore` brings a
- * backup back (store/keep/backup.h). Both work on files, on the machine that has them.
+ * backup back (store/keep/backup.h), `gc` takes artifacts that nothing refers to (store/keep/gc.h).
+ * All work on files, on the machine that has them.
  */
 #include "store/keep/backup.h"
+#include "store/keep/gc.h"
 #include "worker/cli/cli.h"
 
 #include "base/check.h"
@@ -12,13 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WAIT_MAX_S = 86400 };
+enum { WAIT_MAX_S = 86400, OLDER_MAX_H = 24 * 36500, S_PER_H = 3600 };
 
 struct store_command {
     const char *url;
     const char *path;
     const char *argument;
     int64_t wait_s;
+    int64_t older_than_h;
+    bool apply;
     bool allow_faults;
     bool replace;
     bool json;
@@ -88,11 +92,54 @@ static enum status run_restore(const struct store_command *command, struct error
     return print_copy(command, "restored", command->argument, command->path, &summary, error);
 }
 
+static json_t *count_json(const struct keep_gc_count *count)
+{
+    return json_pack("{s:I, s:I}", "files", (json_int_t)count->files, "bytes",
+                     (json_int_t)count->bytes);
+}
+
+static void print_count(const char *what, const struct keep_gc_count *count)
+{
+    text_print(stdout, "%10" PRId64 "  %10.1f MB  %s\n", count->files, (double)count->bytes / 1e6,
+               what);
+}
+
+static enum status run_gc(const struct store_command *command, struct error *error)
+{
+    struct keep_gc_summary summary;
+    const struct keep_gc_options options = {.apply = command->apply,
+                                            .older_than_s = command->older_than_h * S_PER_H,
+                                            .wait_ms = command->wait_s * 1000};
+
+    if (command->older_than_h < 1 || command->older_than_h > OLDER_MAX_H) {
+        return error_set(error, STATUS_USAGE, "expected --older-than 1 to %d hours", OLDER_MAX_H);
+    }
+    TRY(cli_store_exists(command->path, error));
+    TRY(keep_gc(command->path, &options, &summary, error));
+    if (command->json) {
+        json_t *json = json_pack(
+            "{s:s, s:b, s:o, s:o, s:o, s:o}", "store", command->path, "applied", command->apply,
+            "referenced", count_json(&summary.referenced), "young", count_json(&summary.young),
+            "unreferenced", count_json(&summary.old), "taken", count_json(&summary.taken));
+        return cli_print_json(json) == 0 ? STATUS_OK
+                                         : error_set(error, STATUS_IO, "cannot print the summary");
+    }
+    text_print(stdout, " artifacts         size  of %s\n", command->path);
+    print_count("are referred to", &summary.referenced);
+    print_count("are not, and too young to be judged", &summary.young);
+    print_count(command->apply ? "were not" : "are not, and would be taken by --apply",
+                &summary.old);
+    if (command->apply) {
+        print_count("taken", &summary.taken);
+    }
+    return STATUS_OK;
+}
+
 static const struct {
     const char *name;
     uint32_t arguments; /* behind it */
     enum status (*run)(const struct store_command *command, struct error *error);
-} verbs[] = {{"backup", 1, run_backup}, {"restore", 1, run_restore}};
+} verbs[] = {{"backup", 1, run_backup}, {"restore", 1, run_restore}, {"gc", 0, run_gc}};
 
 static enum status run_verb(struct store_command *command, const char *const *words, uint32_t count,
                             const char *usage, struct error *error)
@@ -118,19 +165,22 @@ static enum status run_verb(struct store_command *command, const char *const *wo
 
 int command_store(int argc, char **argv)
 {
-    struct store_command store = {.wait_s = 10};
+    struct store_command store = {.wait_s = 10, .older_than_h = 24};
     const struct cli_option rows[] = {
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &store.url},
         {"--replace", NULL, "restore: in place of a store that is there", .flag = &store.replace},
         {"--allow-faults", NULL, "backup, restore: also what does not pass its check",
          .flag = &store.allow_faults},
+        {"--apply", NULL, "gc: take them; without it they are only counted", .flag = &store.apply},
+        {"--older-than", "H", "gc: hours since an artifact was last asked for (24)",
+         .number = &store.older_than_h},
         {"--wait", "S", "for a program that has the store to itself (10)", .number = &store.wait_s},
         {"--json", NULL, "print one JSON object", .flag = &store.json},
     };
     const struct cli_command command = {
         "store",
-        "backup DIRECTORY | restore DIRECTORY  [options]",
-        "Copies a store while it is in use, checks the copy, and brings one back.",
+        "backup DIRECTORY | restore DIRECTORY | gc  [options]",
+        "Copies a store while it is in use, brings a copy back, takes unwanted artifacts.",
         rows,
         COUNT_OF(rows),
         1,
