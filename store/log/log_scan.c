@@ -273,6 +273,28 @@ static void count_discarded(const struct log *log, struct log_scan *out, int64_t
     }
 }
 
+/* Commits among the discarded that were acknowledged: behind which another transaction was begun.
+ * Its first frame continues the commit's checksum; where that frame is damaged too, a later commit
+ * whose frame is whole tells as much. A commit's frame that is itself not whole tells nothing:
+ * where the disk was full, a transaction that was given up leaves its last frames, the end of which
+ * was never written, behind the shorter one that was written in its place. */
+static int64_t count_acknowledged(const struct log *log, int64_t first)
+{
+    int64_t count = 0;
+    bool whole_behind = false;
+
+    for (int64_t slot = log->slots - 1; slot >= first; slot--) {
+        const struct frame *frame = &log->frames[slot];
+        if (frame->commit == 0 || !same_generation(log, frame)) {
+            continue;
+        }
+        bool continued = slot + 1 < log->slots && log->frames[slot + 1].chained;
+        count += whole_behind || continued;
+        whole_behind |= frame->chained;
+    }
+    return count;
+}
+
 /* ---- what has been copied already ---- */
 
 struct version {
@@ -357,7 +379,7 @@ static enum status scan_open(struct log *log, int64_t bytes, struct log_scan *ou
         TRY(look_copied(log, out->first_bad - 1, last_commit, &copied, error));
     }
     if (out->discarded_commits > 0 && !copied) {
-        out->lost_commits = out->discarded_commits - 1;
+        out->lost_commits = count_acknowledged(log, out->first_bad - 1);
         out->in_doubt = true;
     }
     return STATUS_OK;

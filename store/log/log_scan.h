@@ -5,10 +5,10 @@
  * before it, without a word: after a loss of power that is where an unfinished transaction ends,
  * but a damaged byte looks the same and takes everything behind it away. The frames tell them
  * apart. Each transaction is synced before the next one is written, so a loss of power leaves at
- * most one commit behind the first bad frame; two or more mean that acknowledged work is gone.
- * Frames of an earlier generation (other salts) are the log's past and do not count. Nor does a log
- * of which SQLite takes nothing, when all of it has been copied into the database already: so it is
- * after a loss of power in the moment at which the log begins anew.
+ * most one commit behind the first bad frame; one that another transaction follows means that
+ * acknowledged work is gone. Frames of an earlier generation (other salts) are the log's past and
+ * do not count. Nor does a log of which SQLite takes nothing, when all of it has been copied into
+ * the database already: so it is after a loss of power in the moment at which the log begins anew.
  *
  * Format: SQLite, "Database File Format", section 4 (the write-ahead log).
  */

@@ -259,6 +259,41 @@ static bool complete(struct player *player, bool teacher)
     return complete_again(player);
 }
 
+/* ---- what became of a job ---- */
+
+static bool look(struct player *player, int64_t id, bool *there)
+{
+    static _Thread_local struct store_job found;
+    static _Thread_local struct outcome outcomes[PLAY_BRANCHES + 1];
+    struct store_outcome_filter filter = {.limit = PLAY_BRANCHES + 1, .job_id = id};
+    uint32_t count = 0;
+    enum status status = player->store->ops->job(player->store, id, &found, &player->error);
+
+    *there = status == STATUS_OK;
+    if (status == STATUS_NOT_FOUND) {
+        return true;
+    }
+    if (status != STATUS_OK) {
+        return false;
+    }
+    struct play_job *job = job_of(player, id);
+    job->state = found.state;
+    job->epoch = found.epoch;
+    job->rollouts = found.spec.rollout_count;
+    job->teacher = strncmp(found.spec.pool, "teacher", 7) == 0;
+    if (job->state != JOB_DONE) {
+        return true;
+    }
+    status = player->store->ops->outcomes(player->store, &filter, outcomes, &count, &player->error);
+    if (status == STATUS_OK && count > 0) {
+        memcpy(job->artifact, outcomes[0].artifact_hash, sizeof job->artifact);
+    }
+    return status == STATUS_OK;
+}
+
+/* ---- calls that end what is leased ---- */
+
+/* Its jobs are queued again, or dead where workers were lost with them often. */
 static bool worker_gone(struct player *player, bool teacher)
 {
     struct store_worker worker = worker_of(player, teacher);
@@ -272,7 +307,15 @@ static bool worker_gone(struct player *player, bool teacher)
     for (size_t i = 0; i < player->job_count; i++) {
         struct play_job *job = &player->jobs[i];
         if (job->state == JOB_LEASED && job->teacher == teacher) {
-            job->state = JOB_QUEUED;
+            bool there;
+            if (!look(player, job->id, &there)) {
+                return false;
+            }
+            if (!there || (job->state != JOB_QUEUED && job->state != JOB_DEAD)) {
+                error_set(&player->error, STATUS_MISMATCH, "job %lld, whose worker is gone, is %s",
+                          (long long)job->id, there ? job_state_names[job->state] : "not there");
+                return false;
+            }
             note(player, job);
         }
     }
@@ -352,37 +395,7 @@ bool play_one(struct player *player)
                          : cancel(player);
 }
 
-/* ---- looking what became of it ---- */
-
-static bool look(struct player *player, int64_t id, bool *there)
-{
-    static _Thread_local struct store_job found;
-    static _Thread_local struct outcome outcomes[PLAY_BRANCHES + 1];
-    struct store_outcome_filter filter = {.limit = PLAY_BRANCHES + 1, .job_id = id};
-    uint32_t count = 0;
-    enum status status = player->store->ops->job(player->store, id, &found, &player->error);
-
-    *there = status == STATUS_OK;
-    if (status == STATUS_NOT_FOUND) {
-        return true;
-    }
-    if (status != STATUS_OK) {
-        return false;
-    }
-    struct play_job *job = job_of(player, id);
-    job->state = found.state;
-    job->epoch = found.epoch;
-    job->rollouts = found.spec.rollout_count;
-    job->teacher = strncmp(found.spec.pool, "teacher", 7) == 0;
-    if (job->state != JOB_DONE) {
-        return true;
-    }
-    status = player->store->ops->outcomes(player->store, &filter, outcomes, &count, &player->error);
-    if (status == STATUS_OK && count > 0) {
-        memcpy(job->artifact, outcomes[0].artifact_hash, sizeof job->artifact);
-    }
-    return status == STATUS_OK;
-}
+/* ---- after an error or a loss ---- */
 
 bool play_recover(struct player *player)
 {
