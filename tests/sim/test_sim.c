@@ -1,9 +1,9 @@
 /*
  * A simulated fleet, seed by seed: see tests/sim/fleet.h.
  *
- *   test_sim --tap N [--first M] [--no-bugs]
+ *   test_sim --tap N [--first M] [--daily] [--no-bugs]
  *                                 for TAP: N seeds hold, a seed plays the same way twice, each
- *                                 planted bug is found
+ *                                 planted bug is found; --daily: other seeds each day, 64 times N
  *   test_sim --seeds N [--first M]  seeds 1 (M) and following, and what happened in them
  *   test_sim --seed N [--trace]   one seed; its log
  *   test_sim --bug NAME ..        with a bug planted (--bugs lists them, with the first seed that
@@ -21,14 +21,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { BUG_SEEDS_MAX = 200 };
+enum { BUG_SEEDS_MAX = 200, DAYS = 64, DAY_S = 24 * 60 * 60 };
 
 struct run {
     struct fleet_options options;
     uint64_t first;
     uint64_t count;
+    bool daily;
     bool no_bugs;
     bool bugs; /* list them with the seeds that find them */
     bool tap;
@@ -202,7 +204,7 @@ static int usage(void)
 {
     fprintf(stderr, "usage: test_sim --seeds N [--first M] | --seed N | --bugs | --tap N  [--bug "
                     "NAME] [--trace] "
-                    "[--no-bugs]\n");
+                    "[--daily] [--no-bugs]\n");
     return 2;
 }
 
@@ -219,6 +221,8 @@ static bool parse(struct run *run, int argc, char **argv)
             if (run->options.bug == NULL) {
                 return false;
             }
+        } else if (strcmp(argv[i], "--daily") == 0) {
+            run->daily = true;
         } else if (strcmp(argv[i], "--no-bugs") == 0) {
             run->no_bugs = true;
         } else if (strcmp(argv[i], "--seeds") == 0 && value) {
@@ -234,6 +238,9 @@ static bool parse(struct run *run, int argc, char **argv)
         } else {
             return false;
         }
+    }
+    if (run->daily) {
+        run->first += (uint64_t)(time(NULL) / DAY_S) % DAYS * run->count;
     }
     return run->count > 0;
 }

@@ -12,9 +12,10 @@
  * A play starts from the bytes of a database that was prepared once for its call, so that every
  * play meets the same store, however many there were before.
  *
- * Usage: test_store_memory embedded|http|owner|client [places|STEP [CALL]]: the first allocation of
- * each place (memory.h) fails, or, after the first few, every STEPth (default: every one); in one
- * call of the table, or "open".
+ * Usage: test_store_memory embedded|http|owner|client [places[/PARTS[:PART]]|STEP [CALL]]: the
+ * first allocation of each place (memory.h) fails, or of every PARTSth place from PART on, which
+ * turns with the day if it is not given; or, after the first few, every STEPth (default: every
+ * one); in one call of the table, or "open".
  */
 #include "tests/harness.h"
 #include "tests/store/faults/invariants.h"
@@ -26,6 +27,7 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -33,9 +35,12 @@ enum {
     ALLOCATIONS_MAX = 100000,
     ROUNDS_MAX = 16, /* of listing places and failing them */
     HANG_S = 100,
+    DAY_S = 24 * 60 * 60,
 };
 
 static int64_t step = 1; /* 0: by places */
+static size_t parts = 1; /* of the places: all */
+static size_t part;      /* below `parts`: the one that is played */
 static const char *only; /* this call; NULL: all, and opening */
 
 static struct memory_bench bench;
@@ -224,16 +229,18 @@ static void play_steps(const struct game *game, bool forever)
 
 /* Lists the places, then fails them; plays are made in one line of code because that is part of a
  * place. A failure may meet another place than was listed, because threads do not always take turns
- * in the same way; so the list is made again until all of it has failed. */
+ * in the same way; so the list is made again until all of it has failed. A part of the places is
+ * taken from the first list alone. */
 static void play_places(const struct game *game, bool forever)
 {
     static int64_t numbers[ALLOCATIONS_MAX];
     size_t count = 1;
+    int rounds = parts == 1 ? ROUNDS_MAX : 1;
 
     memory_forget();
-    for (int round = 0; round < ROUNDS_MAX && count > 0; round++) {
+    for (int round = 0; round < rounds && count > 0; round++) {
         bool last = round + 1 == ROUNDS_MAX;
-        for (size_t i = 0; i == 0 || (i <= count && !last); i++) {
+        for (size_t i = 0; i == 0 || (i <= count && !last); i = i == 0 ? 1 + part : i + parts) {
             play(game, i == 0 ? 0 : numbers[i - 1], forever);
             if (i == 0) {
                 allocations += round == 0 ? memory_count() : 0;
@@ -242,7 +249,23 @@ static void play_places(const struct game *game, bool forever)
             }
         }
     }
-    missed += count;
+    missed += parts == 1 ? count : 0;
+}
+
+/* "places", then the part that is wanted: "/4" today's quarter, "/4:3" the last one. */
+static bool parse_places(const char *text)
+{
+    if (strncmp(text, "places", 6) != 0) {
+        return false;
+    }
+    step = 0;
+    if (text[6] == '/') {
+        char *end;
+        parts = strtoul(text + 7, &end, 10);
+        parts = parts > 0 ? parts : 1;
+        part = (*end == ':' ? strtoul(end + 1, NULL, 10) : (size_t)(time(NULL) / DAY_S)) % parts;
+    }
+    return true;
 }
 
 static void play_all(const struct game *game)
@@ -292,7 +315,10 @@ static void end(void)
 {
     alarm(0);
     printf("# %" PRId64 " allocations, %" PRIu64 " plays", allocations, plays);
-    printf(step == 0 ? ", %zu places did not fail\n" : "\n", missed);
+    if (parts > 1) {
+        printf(", part places/%zu:%zu", parts, part);
+    }
+    printf(step == 0 && parts == 1 ? ", %zu places did not fail\n" : "\n", missed);
 }
 
 /* Goal: no call loses, doubles or invents anything for want of memory. */
@@ -339,10 +365,14 @@ int main(int argc, char **argv)
         bench.backend++;
     }
     if (argc < 2 || bench.backend == MEMORY_BACKEND_COUNT) {
-        fprintf(stderr, "usage: %s embedded|http|owner|client [places|STEP [CALL]]\n", argv[0]);
+        fprintf(stderr,
+                "usage: %s embedded|http|owner|client [places[/PARTS[:PART]]|STEP [CALL]]\n",
+                argv[0]);
         return 2;
     }
-    step = argc < 3 ? 1 : strtoll(argv[2], NULL, 10);
+    if (argc > 2 && !parse_places(argv[2])) {
+        step = strtoll(argv[2], NULL, 10);
+    }
     only = argc < 4 ? NULL : argv[3];
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
         if (signal(signals[i], tell) != SIG_DFL) {
