@@ -4,6 +4,7 @@
 #include "worker/cli/cli.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "schemas/json_read.h"
@@ -12,6 +13,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,6 +187,15 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     return 0;
 }
 
+bool cli_signal_insists(void)
+{
+    static _Atomic int64_t first_ns; /* 0: none has come */
+    int64_t now_ns = clock_now_ns(clock_system());
+    int64_t before_ns = 0;
+    return !atomic_compare_exchange_strong(&first_ns, &before_ns, now_ns) &&
+           now_ns - before_ns > NS_PER_S;
+}
+
 int cli_fail(const struct error *error)
 {
     text_print_lines(stderr, "swerve: %s\n", error->text);
@@ -345,9 +356,10 @@ static atomic_int interrupted; /* the signal's number; 0: none */
 
 static void on_interrupt(int number)
 {
-    if (atomic_exchange(&interrupted, number) != 0) {
+    if (cli_signal_insists()) {
         _exit(128 + number);
     }
+    atomic_store(&interrupted, number);
 }
 
 const atomic_int *cli_catch_interrupts(void)

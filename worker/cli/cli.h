@@ -56,6 +56,11 @@ struct cli_command {
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **arguments,
               uint32_t *argument_count, bool *help);
 
+/* For handlers of signals: notes one; true when another came over a second before, so that whoever
+ * sends it insists. `timeout` and terminals send one signal several times at once: to the process
+ * and to its group. */
+bool cli_signal_insists(void);
+
 /* "swerve: <text>" on stderr; returns the exit code of the error's status. */
 int cli_fail(const struct error *error);
 

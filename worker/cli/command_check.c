@@ -7,6 +7,7 @@
 #include "store/sqlite/check.h"
 #include "store/sqlite/ownership.h"
 #include "worker/cli/cli.h"
+#include "worker/report/summary.h"
 
 #include "base/text.h"
 #include "schemas/json_record.h"
@@ -62,19 +63,22 @@ static void finish_text(const char *path, const struct store_check_summary *summ
     char digest[SHA256_HEX_BYTES];
     sha256_to_hex(summary->digest.bytes, digest);
     text_print(stdout,
-               "%s: %" PRId64 " suites, %" PRId64 " jobs, %" PRId64 " attempts, %" PRId64
-               " outcomes (digest %.16s)",
-               path, summary->suites, summary->jobs, summary->attempts, summary->outcomes, digest);
+               "%s: %" PRId64 " suite%s, %" PRId64 " job%s, %" PRId64 " attempt%s, %" PRId64
+               " outcome%s (digest %.16s)",
+               path, summary->suites, summary_plural(summary->suites), summary->jobs,
+               summary_plural(summary->jobs), summary->attempts, summary_plural(summary->attempts),
+               summary->outcomes, summary_plural(summary->outcomes), digest);
     if (skip_artifacts) {
         text_print(stdout, ", artifacts not read");
     } else {
-        text_print(stdout, ", %" PRId64 " artifacts of %.1f MB", summary->artifacts,
-                   (double)summary->artifact_bytes / 1e6);
+        text_print(stdout, ", %" PRId64 " artifact%s of %.1f MB", summary->artifacts,
+                   summary_plural(summary->artifacts), (double)summary->artifact_bytes / 1e6);
     }
     if (summary->faults == 0) {
         text_print(stdout, ": everything fits together\n");
     } else {
-        text_print(stdout, ": %" PRId64 " faults\n", summary->faults);
+        text_print(stdout, ": %" PRId64 " fault%s\n", summary->faults,
+                   summary_plural(summary->faults));
     }
 }
 

@@ -54,8 +54,8 @@ struct run_options {
     bool verbose;
 };
 
-/* The first signal stops in order; with the second the workers are left to themselves: they see
- * that their parent is gone and hand back. Either way what is finished is in the store. */
+/* The first signal stops in order; with one that insists the workers are left to themselves: they
+ * see that their parent is gone and hand back. Either way what is finished is in the store. */
 static const atomic_int *interrupted;
 
 /* Suites that planners have been tried for: a suite's jobs name few of them. */

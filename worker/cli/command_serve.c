@@ -2,8 +2,9 @@
  * swerve serve: the process that owns a store and serves it to workers and users on other machines.
  *
  * The main thread only waits for signals; they are blocked in every thread and taken by sigwait, so
- * that no handler runs anywhere. The first SIGTERM or SIGINT drains, a second one ends the process
- * at once: the store does not need a goodbye (a kill -9 loses nothing that was acknowledged).
+ * that no handler runs until then. The first SIGTERM or SIGINT drains, one a second later ends the
+ * process at once: the store does not need a goodbye (a kill -9 loses nothing that was
+ * acknowledged).
  */
 #include "worker/cli/cli.h"
 #include "worker/serving/serving.h"
@@ -57,6 +58,24 @@ static void reload(struct serving *serving, const struct logger *logger)
     }
 }
 
+static void end_at_once(int number)
+{
+    if (cli_signal_insists()) {
+        _exit(128 + number);
+    }
+}
+
+/* From here on a signal that insists ends the process. The one that was waited for is noted. */
+static void let_signals_through(const sigset_t *waited)
+{
+    struct sigaction action = {.sa_handler = end_at_once};
+    (void)cli_signal_insists();
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, waited, NULL);
+}
+
 static void wait_for_end(const sigset_t *waited, struct serving *serving,
                          const struct logger *logger)
 {
@@ -82,8 +101,7 @@ static enum status serve(const struct serving_options *options, const struct log
     if (status == STATUS_OK) {
         wait_for_end(&waited, &serving, logger);
     }
-    /* From here on a signal does what it does to any process. */
-    pthread_sigmask(SIG_UNBLOCK, &waited, NULL);
+    let_signals_through(&waited);
     serving_stop(&serving);
     return status;
 }

@@ -62,18 +62,27 @@ struct worker_options {
 
 static atomic_bool stop_requested;
 
-/* The first signal asks, the second ends at once. What is lost then is run again. */
+/* The first signal asks, one that insists ends at once. What is lost then is run again. */
 static void request_stop(int number)
 {
-    if (atomic_exchange(&stop_requested, true)) {
+    if (cli_signal_insists()) {
         _exit(128 + number);
     }
+    atomic_store(&stop_requested, true);
+}
+
+/* Of a worker with a parent: SIGTERM comes from it, from its end, and by `timeout` to the whole
+ * group, so that a second one says nothing new. A parent that insists kills. */
+static void request_stop_of_child(int number)
+{
+    (void)number;
+    atomic_store(&stop_requested, true);
 }
 
 /* With a parent, SIGINT comes from the terminal to both, and the parent sends SIGTERM. */
 static void install_handlers(bool with_parent)
 {
-    struct sigaction action = {.sa_handler = request_stop};
+    struct sigaction action = {.sa_handler = with_parent ? request_stop_of_child : request_stop};
     sigemptyset(&action.sa_mask);
     sigaction(SIGTERM, &action, NULL);
     if (with_parent) {

@@ -28,6 +28,7 @@ enum {
     LINE_BYTES = 320,
     LINES_MAX = 400,
     LEGEND_LINE = 17,
+    LABEL_SIZE = 11,
     PATH_MAX = LIMIT_TRAJECTORY_POINTS + 2,
     CROSSINGS_MAX = 16,
 };
@@ -35,6 +36,11 @@ enum {
 struct crossing {
     struct vec2 place;
     double ego_m; /* along ego's route from its start */
+};
+
+/* Middle of a number in the picture and half its sides, pixels. */
+struct label {
+    double x, y, half_width, half_height;
 };
 
 struct sketch {
@@ -46,7 +52,9 @@ struct sketch {
     uint32_t path_count;
     char (*lines)[LINE_BYTES];
     uint32_t line_count;
-    double left, right, bottom, top; /* of what is shown, metres */
+    double left, right, bottom, top;   /* of what is shown, metres */
+    struct label labels[LIMIT_AGENTS]; /* numbers that stand in the picture */
+    uint32_t label_count;
 };
 
 /* ---- paths ---- */
@@ -215,6 +223,28 @@ static void say_agent(struct sketch *sketch, uint32_t index)
     }
 }
 
+static void say_signals(struct sketch *sketch)
+{
+    const struct map *map = &sketch->scenario->map;
+    uint32_t lines[TRAFFIC_LIGHT_COUNT] = {0};
+    char text[LINE_BYTES] = "";
+    size_t used = 0;
+    if (map->signal_count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        lines[signal_light_at(&map->signals[i], 0.0)] += map->signals[i].lane_count;
+    }
+    for (int light = 0; light < TRAFFIC_LIGHT_COUNT; light++) {
+        if (lines[light] > 0) {
+            used +=
+                (size_t)snprintf(text + used, sizeof text - used, "%s%u %s", used > 0 ? ", " : "",
+                                 lines[light], traffic_light_names[light]);
+        }
+    }
+    say(sketch, "stop lines of traffic lights at the start: %s", text);
+}
+
 static void say_all(struct sketch *sketch)
 {
     const struct scenario *scenario = sketch->scenario;
@@ -238,6 +268,7 @@ static void say_all(struct sketch *sketch)
     } else if (ego->has_goal) {
         say(sketch, "goal: an area of %u corners", ego->goal_area.point_count);
     }
+    say_signals(sketch);
     say(sketch, "agents: %u", scenario->agent_count);
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         say_agent(sketch, i);
@@ -322,7 +353,6 @@ static void draw_agents(struct sketch *sketch, struct painter *painter,
         struct colour colour = draw_agent_colour(agent->kind);
         struct crossing crossings[CROSSINGS_MAX];
         struct colour fill = colour;
-        char number[16];
         fill.alpha = agent->hidden ? 0 : 1;
         take_path(sketch, agent);
         draw_path(painter, view, sketch->path, sketch->path_count, 2, 6, colour);
@@ -336,10 +366,84 @@ static void draw_agents(struct sketch *sketch, struct painter *painter,
             painter_line(painter, up, 2, 3, 0, draw_contact);
             painter_line(painter, down, 2, 3, 0, draw_contact);
         }
+    }
+}
+
+static bool label_is_free(const struct sketch *sketch, const struct draw_view *view,
+                          const struct label *label)
+{
+    const struct scenario *scenario = sketch->scenario;
+    for (uint32_t i = 0; i < sketch->label_count; i++) {
+        const struct label *other = &sketch->labels[i];
+        if (fabs(other->x - label->x) < other->half_width + label->half_width &&
+            fabs(other->y - label->y) < other->half_height + label->half_height) {
+            return false;
+        }
+    }
+    for (uint32_t i = 0; i <= scenario->agent_count; i++) {
+        const struct agent *agent = i < scenario->agent_count ? &scenario->agents[i] : NULL;
+        const struct pose *pose = agent != NULL ? &agent->pose : &scenario->ego.pose;
+        double length_m = agent != NULL ? agent->length_m : scenario->ego.length_m;
+        double width_m = agent != NULL ? agent->width_m : scenario->ego.width_m;
+        struct vec2 at = draw_view_point(view, (struct vec2){pose->x_m, pose->y_m});
+        double along = fabs(cos(pose->heading_rad));
+        double across = fabs(sin(pose->heading_rad));
+        double reach_x = (length_m * along + width_m * across) * view->scale / 2;
+        double reach_y = (length_m * across + width_m * along) * view->scale / 2;
+        if (fabs(at.x_m - label->x) < reach_x + label->half_width &&
+            fabs(at.y_m - label->y) < reach_y + label->half_height) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Places a number beside its agent where it covers no other number and nobody: around it, then
+ * around it farther off. With no such place above it, whatever is there. */
+static struct label label_place(const struct sketch *sketch, const struct draw_view *view,
+                                const struct agent *agent, double half_width)
+{
+    enum { RINGS = 4, DIRECTIONS = 8 };
+    struct vec2 at = draw_view_point(view, (struct vec2){agent->pose.x_m, agent->pose.y_m});
+    double half_m = fmax(agent->length_m, agent->width_m) / 2;
+    double across = fabs(sin(agent->pose.heading_rad));
+    double rise = (agent->width_m / 2 * (1 - across) + half_m * across) * view->scale;
+    struct label above = {at.x_m, at.y_m - rise - LABEL_SIZE, half_width, LABEL_SIZE / 2.0 + 1};
+    if (label_is_free(sketch, view, &above)) {
+        return above;
+    }
+    for (int ring = 0; ring < RINGS; ring++) {
+        double far = half_m * view->scale + LABEL_SIZE * (1 + ring);
+        for (int k = 0; k < DIRECTIONS; k++) {
+            double turn = k * (2 * PI_RAD / DIRECTIONS);
+            struct label label = above;
+            label.x = at.x_m + far * sin(turn);
+            label.y = at.y_m - far * cos(turn);
+            if (label_is_free(sketch, view, &label)) {
+                return label;
+            }
+        }
+    }
+    return above;
+}
+
+/* Numbers after everything else, so that nobody is drawn over one. */
+static void draw_numbers(struct sketch *sketch, struct painter *painter,
+                         const struct draw_view *view)
+{
+    for (uint32_t i = 0; i < sketch->scenario->agent_count; i++) {
+        const struct agent *agent = &sketch->scenario->agents[i];
         struct vec2 at = draw_view_point(view, (struct vec2){agent->pose.x_m, agent->pose.y_m});
+        char number[16];
         snprintf(number, sizeof number, "%u", i + 1);
-        painter_text(painter, at.x_m - painter_text_width(number, 11) / 2,
-                     at.y_m - 14 - agent->width_m * view->scale / 2, 11, draw_ink, number);
+        double half = painter_text_width(number, LABEL_SIZE) / 2;
+        struct label label = label_place(sketch, view, agent, half + 1);
+        const struct vec2 thread[2] = {at, {label.x, label.y}};
+        if (hypot(label.x - at.x_m, label.y - at.y_m) > 2.5 * LABEL_SIZE) {
+            painter_line(painter, thread, 2, 1, 0, draw_soft);
+        }
+        sketch->labels[sketch->label_count++] = label;
+        painter_text(painter, label.x - half, label.y, LABEL_SIZE, draw_ink, number);
     }
 }
 
@@ -370,6 +474,11 @@ static void draw_legend(const struct sketch *sketch, struct painter *painter, do
     painter_text(painter, MARGIN + 330, at, 10, draw_goal, "green: goal");
     painter_text(painter, MARGIN + 450, at, 10, draw_soft, "dashed: paths; hollow: hidden");
     painter_text(painter, MARGIN + 720, at, 10, draw_contact, "cross: a path crosses ego's route");
+    if (sketch->scenario->map.signal_count > 0) {
+        at += LEGEND_LINE;
+        painter_text(painter, MARGIN, at, 10, draw_soft,
+                     "bars across lanes: stop lines, in the colour of their light at the start");
+    }
     for (uint32_t i = 0; i < sketch->line_count; i++) {
         at += LEGEND_LINE;
         painter_text(painter, MARGIN, at, 10, i == 0 ? draw_ink : draw_soft, sketch->lines[i]);
@@ -392,6 +501,7 @@ static void paint(struct sketch *sketch, struct painter *painter, double scale, 
     draw_signals(painter, &view, &sketch->scenario->map, lights);
     draw_agents(sketch, painter, &view);
     draw_box(painter, &view, ego->pose, ego->length_m, ego->width_m, draw_ego, draw_ink);
+    draw_numbers(sketch, painter, &view);
     draw_ruler(painter, scale, height - 14.0);
     draw_legend(sketch, painter, height);
     painter_end(painter);
@@ -415,7 +525,7 @@ enum status draw_scenario_picture(const struct scenario *scenario, bool svg, voi
     double scale = fmin((WIDTH - 2.0 * MARGIN) / wide_m, (HEIGHT_MAX - 2.0 * MARGIN) / high_m);
     scale = fmin(scale, 24);
     uint32_t height = (uint32_t)fmax(high_m * scale + 2 * MARGIN, HEIGHT_MIN);
-    uint32_t whole = height + (sketch->line_count + 2) * LEGEND_LINE;
+    uint32_t whole = height + (sketch->line_count + 3) * LEGEND_LINE;
     status = painter_init(&painter, WIDTH, whole < PAINTER_SIDE_MAX ? whole : PAINTER_SIDE_MAX, svg,
                           draw_ground, error);
     if (status == STATUS_OK) {

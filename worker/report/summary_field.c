@@ -12,6 +12,9 @@
 
 #include <math.h>
 
+/* A rate per 1,000 km of less than this is one contact more or less, and nothing else. */
+#define RATE_DISTANCE_M 1e4
+
 struct field_row {
     int64_t drives;
     int64_t collisions; /* agents touched */
@@ -87,12 +90,18 @@ void summary_print_field(const struct summary *summary, FILE *stream)
     count_rows(summary, rows);
     for (int t = 0; t < TIER_COUNT; t++) {
         const struct field_row *row = &rows[t];
-        if (row->drives > 0 && row->metres > 0.0 && row->scored > 0) {
-            text_print(stream,
-                       "%s: nuPlan score %.3f, PDMS %.3f, %.0f collisions per 1,000 km of these "
-                       "scenarios (%.0f drives at fault)\n",
-                       tier_names[t], row->score / (double)row->scored,
-                       row->pdms / (double)row->scored, per_1000_km(row->collisions, row->metres),
+        if (row->drives == 0 || !(row->metres > 0.0) || row->scored == 0) {
+            continue;
+        }
+        text_print(stream, "%s: nuPlan score %.3f, PDMS %.3f, %lld collision%s in %.3g km",
+                   tier_names[t], row->score / (double)row->scored, row->pdms / (double)row->scored,
+                   (long long)row->collisions, summary_plural(row->collisions), row->metres / 1e3);
+        if (row->metres < RATE_DISTANCE_M) {
+            text_print(stream, " (too little distance for a rate; %lld drive%s at fault)\n",
+                       (long long)row->at_fault, summary_plural(row->at_fault));
+        } else {
+            text_print(stream, ": %.0f per 1,000 km of these scenarios (%.0f drives at fault)\n",
+                       per_1000_km(row->collisions, row->metres),
                        per_1000_km(row->at_fault, row->metres));
         }
     }

@@ -232,6 +232,35 @@ static void print_audit(const struct summary *summary, FILE *stream)
     }
 }
 
+/* Without the blanks that line a rate up in a table. */
+static const char *trimmed_rate(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES])
+{
+    const char *text = summary_interval_text(at, out);
+    return text + strspn(text, " ");
+}
+
+static void print_guardian(const struct summary *summary, int tier, FILE *stream)
+{
+    struct rate_estimate failing = rate_estimate(&summary->guardian[tier][0]);
+    struct rate_estimate passing = rate_estimate(&summary->guardian[tier][1]);
+    char rate[SUMMARY_MONEY_BYTES];
+    if (failing.cases + passing.cases == 0) {
+        return;
+    }
+    text_print(stream, "%s: the guardian fires in", tier_names[tier]);
+    if (failing.cases > 0) {
+        text_print(stream, " %s of failing scenarios", trimmed_rate(&failing, rate));
+    }
+    if (passing.cases > 0) {
+        text_print(stream, "%s %s of passing ones", failing.cases > 0 ? ", in" : "",
+                   trimmed_rate(&passing, rate));
+    }
+    text_print(stream, "%s\n",
+               failing.cases == 0   ? "; none fails"
+               : passing.cases == 0 ? "; none passes"
+                                    : "");
+}
+
 /* Notes on rates: of how many logical scenarios, what is missing, what they are not. */
 static void print_notes(const struct summary *summary, FILE *stream)
 {
@@ -251,15 +280,7 @@ static void print_notes(const struct summary *summary, FILE *stream)
         text_print(stream, "%s\n", text);
     }
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        struct rate_estimate failing = rate_estimate(&summary->guardian[tier][0]);
-        struct rate_estimate passing = rate_estimate(&summary->guardian[tier][1]);
-        char rates[2][SUMMARY_MONEY_BYTES];
-        if (failing.cases + passing.cases > 0) {
-            text_print(stream,
-                       "%s: the guardian fires in %s of failing scenarios, in %s of passing ones\n",
-                       tier_names[tier], summary_interval_text(&failing, rates[0]),
-                       summary_interval_text(&passing, rates[1]));
-        }
+        print_guardian(summary, tier, stream);
     }
     text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
 }

@@ -152,7 +152,7 @@ check_finds_nothing_in_a_good_store() {
     fresh
     sha256sum x.db >before
     code 0 "$swerve" check --store x.db
-    says out "1 suites, 2 jobs, 2 attempts, 4 outcomes"
+    says out "1 suite, 2 jobs, 2 attempts, 4 outcomes"
     says out "everything fits together"
     sha256sum x.db | cmp -s - before || fail "the store was changed"
     code 0 "$swerve" check --store x.db --json

@@ -626,6 +626,18 @@ an_interrupted_run_is_resumed() {
     results int.db >int.txt
     same calm.txt int.txt
 }
+# timeout sends its signal to the process, and to its group, workers and the process again among it.
+a_signal_to_a_group_is_one_signal() {
+    local run
+    start group.db || return
+    # shellcheck disable=SC2046
+    kill -TERM "$run" $(pgrep -P "$run") "$run"
+    touch go
+    wait "$run"
+    [ $? = 143 ] || fail "expected exit 143 after SIGTERM"
+    says group.db.err "run the same command again"
+    [ "$(counted group.db leased)" = 0 ] || fail "jobs were left leased"
+}
 
 # Models of random weights: every rollout blooms, so all of them go to the teacher, who has no better
 # answer.
@@ -735,7 +747,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..35 >&3
+echo 1..36 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -771,4 +783,5 @@ t commands_while_another_process_owns_the_store
 t a_killed_worker_changes_nothing
 t a_killed_run_is_resumed
 t an_interrupted_run_is_resumed
+t a_signal_to_a_group_is_one_signal
 [ "$failed" = 0 ]

@@ -19,6 +19,7 @@ import zlib
 import tap
 
 SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(sys.argv[2]).resolve()
 HOSTILE = "a<b> \u001b[31m&\"'</text>"
 SCENARIO = {
     "id": "sketch", "title": HOSTILE,
@@ -137,6 +138,29 @@ def pictures_decode_and_texts_are_inert():
         assert bytes(colour) in found, colour
 
 
+def numbers_cover_neither_each_other_nor_anybody():
+    crowd = json.loads(json.dumps(SCENARIO))
+    crowd["id"] = "crowd"
+    crowd["agents"] = [{"id": f"walker_{i}", "kind": "pedestrian", "behaviour": "static",
+                        "pose": {"x_m": 60 + 0.8 * (i % 4), "y_m": -5 - 0.8 * (i // 4), "heading_rad": 0}} for i in range(12)]
+    crowd["branches"] = []
+    pathlib.Path("crowd.json").write_text(json.dumps(crowd))
+    made = swerve("draw", "crowd.json", "-o", "crowd.svg")
+    assert made.returncode == 0, made
+    texts = [one for one in tree.parse("crowd.svg").getroot().iter("{http://www.w3.org/2000/svg}text")]
+    numbers = {one.text: (float(one.get("x")), float(one.get("y"))) for one in texts if one.text and one.text.isdigit()}
+    assert sorted(map(int, numbers)) == list(range(1, 13)), numbers
+    for one, (x, y) in numbers.items():
+        for other, (u, v) in numbers.items():
+            assert one == other or abs(x - u) >= 6 or abs(y - v) >= 9, (one, other, numbers)
+
+
+def stop_lines_are_in_words_and_legend():
+    made = swerve("draw", str(ROOT / "scenarios/signals/red_ahead.json"), "-o", "lights.svg")
+    assert made.returncode == 0 and "stop lines of traffic lights at the start: 2 red, 2 green\n" in made.stdout, made
+    assert "bars across lanes: stop lines" in pathlib.Path("lights.svg").read_text()
+
+
 def wrong_uses_are_named():
     for code, arguments in [(2, ["draw", "sketch.json", "-o", "a.jpg"]), (3, ["draw", "sketch.json", "--scenario", "x"]),
                             (3, ["draw", "none.json"]), (2, ["show", "1", "--store", "a.db", "--video", "a.avi"]),
@@ -182,7 +206,8 @@ def what_fails_leaves_nothing():
     assert sorted(os.listdir(".")) == before, os.listdir(".")
 
 
-TESTS = [words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert, wrong_uses_are_named,
+TESTS = [words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
+         numbers_cover_neither_each_other_nor_anybody, stop_lines_are_in_words_and_legend, wrong_uses_are_named,
          both_ways_write_the_same_frames, without_ffmpeg_it_says_so, what_fails_leaves_nothing]
 
 

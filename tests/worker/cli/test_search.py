@@ -60,7 +60,7 @@ def a_known_boundary_is_found_to_one_percent():
     row = found("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400")["scenarios"][0]
     cluster = row["clusters"][0]  # another one, of a standing ego that touches, may lie on the boundary itself
     assert all(other["reasons"] == "collision" for other in row["clusters"][1:]), row
-    assert cluster["side"] == "front" and cluster["way"] == "same" and cluster["agent"] == 0, cluster
+    assert cluster["side"] == "front" and cluster["way"] == "same" and cluster["agent"] == 0 and cluster["agent_id"] == "target", cluster
     lines = [line for line in cluster["boundaries"] if line["parameter"] == "gap_m" and line["towards"] == "high"]
     closest = [line for line in cluster["boundaries"] if line["parameter"] is None]
     assert len(lines) == 1 and len(closest) == 1 and lines[0]["state"] == "found", cluster["boundaries"]

@@ -59,15 +59,16 @@ static double least_margin(const struct search_logical *logical)
     return least;
 }
 
-/* "collision, agent 0 at the front, from the left, 2 s before". */
-static void describe(const struct search_failure *failure, char out[KIND_BYTES])
+/* "collision; leader at ego's front, same; ego drives otherwise 2 s before". */
+static void describe(const struct search_drive *drive, char out[KIND_BYTES])
 {
+    const struct search_failure *failure = &drive->failure;
     char reasons[REASONS_TEXT_BYTES];
     int used = snprintf(out, KIND_BYTES, "%s", reasons_text(failure->reasons, ", ", reasons));
     if (failure->agent >= 0) {
-        used += snprintf(out + used, KIND_BYTES - (size_t)used, "; agent %d at ego's %s, %s",
-                         failure->agent, search_side_names[failure->side],
-                         search_way_names[failure->way]);
+        used +=
+            snprintf(out + used, KIND_BYTES - (size_t)used, "; %s at ego's %s, %s", drive->agent_id,
+                     search_side_names[failure->side], search_way_names[failure->way]);
     }
     if (failure->diverged_s >= 0) {
         snprintf(out + used, KIND_BYTES - (size_t)used, "; ego drives otherwise %d s before",
@@ -113,7 +114,7 @@ static void print_clusters(const struct search_logical *logical)
         uint32_t count;
         char kind[KIND_BYTES];
         const struct search_drive *worst = cluster_sum(logical, c, &count);
-        describe(&worst->failure, kind);
+        describe(worst, kind);
         text_print(stdout, "  %u failure%s: %s\n", count, count == 1 ? "" : "s", kind);
         text_print(stdout, "    hardest: outcome %lld, %s\n", (long long)worst->worst->id,
                    worst->scenario_id);
@@ -204,9 +205,10 @@ static json_t *cluster_json(const struct search_logical *logical, uint32_t clust
             json_array_append_new(boundaries, boundary_json(logical, &logical->boundaries[b]));
         }
     }
-    return json_pack("{s:i, s:s, s:o, s:s?, s:s?, s:o, s:I, s:s, s:f, s:o, s:o}", "failures",
+    return json_pack("{s:i, s:s, s:o, s:s?, s:s?, s:s?, s:o, s:I, s:s, s:f, s:o, s:o}", "failures",
                      (int)count, "reasons", reasons_text(failure->reasons, ",", reasons), "agent",
-                     touched ? json_integer(failure->agent) : json_null(), "side",
+                     touched ? json_integer(failure->agent) : json_null(), "agent_id",
+                     touched ? worst->agent_id : NULL, "side",
                      touched ? search_side_names[failure->side] : NULL, "way",
                      touched ? search_way_names[failure->way] : NULL, "diverged_s_before",
                      failure->diverged_s >= 0 ? json_integer(failure->diverged_s) : json_null(),

@@ -39,6 +39,7 @@ struct search_drive {
     struct outcome *worst; /* of its seeds, owned; NULL: none */
     bool described;
     struct search_failure failure; /* of one that failed, once described */
+    char agent_id[LIMIT_ID_BYTES]; /* of the agent touched first; "": none */
 };
 
 struct search_boundary {

@@ -4,6 +4,7 @@
 #include "worker/cli/search/search_trace.h"
 
 #include "base/dmath.h"
+#include "scenarios/scenarios.h"
 #include "worker/trace/trace.h"
 
 #include <math.h>
@@ -109,6 +110,27 @@ static int32_t seconds_before(const struct outcome *outcome, int32_t tick)
     return tick < 0 || (uint32_t)tick > end ? -1 : (int32_t)((end - (uint32_t)tick) / TICKS_PER_S);
 }
 
+/* The name that the scenario gives the agent touched first. */
+static enum status name_agent(struct store *store, struct search_drive *drive, struct error *error)
+{
+    struct scenario_document *document = NULL;
+    char *body = NULL;
+    size_t bytes = 0;
+    int32_t agent = drive->failure.agent;
+    if (agent < 0) {
+        return STATUS_OK;
+    }
+    enum status status =
+        store->ops->scenario_get(store, drive->scenario_hash, &body, &bytes, error);
+    THEN(status, scenario_load_text(drive->scenario_hash, body, bytes, &document, error));
+    if (status == STATUS_OK && (uint32_t)agent < document->scenario.agent_count) {
+        memcpy(drive->agent_id, document->scenario.agents[agent].id, sizeof drive->agent_id);
+    }
+    scenario_destroy(document);
+    free(body);
+    return status;
+}
+
 static enum status describe(struct search_run *run, struct search_logical *logical,
                             struct search_drive *drive, struct error *error)
 {
@@ -122,7 +144,8 @@ static enum status describe(struct search_run *run, struct search_logical *logic
         .agent = outcome->metrics.collision_agent,
         .diverged_s = -1,
     };
-    enum status status = read_series(run->store, outcome, &failing, &drive->failure, error);
+    enum status status = name_agent(run->store, drive, error);
+    THEN(status, read_series(run->store, outcome, &failing, &drive->failure, error));
     if (status == STATUS_OK && pass != NULL) {
         status = read_series(run->store, pass->worst, &passing, NULL, error);
         uint32_t count = failing.count < passing.count ? failing.count : passing.count;
