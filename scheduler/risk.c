@@ -171,14 +171,15 @@ static double log_spread(const struct risk_class *class)
                : 0;
 }
 
-/* Jeffreys' prior for what was counted. */
+/* Jeffreys' prior for what was counted. The log-normal distribution has the rate as its mean: about
+ * it as the median the sum of many rates would be drawn too high. */
 static double draw_exposure(const struct risk_class *class, struct draws *draws)
 {
     if (class->count > 0) {
         return class->rate * exp(log_gamma_draw(draws, class->count + 0.5)) / class->count;
     }
     double spread = log_spread(class);
-    return spread > 0 ? class->rate * exp(spread * normal(draws)) : class->rate;
+    return spread > 0 ? class->rate * exp(spread * (normal(draws) - spread / 2)) : class->rate;
 }
 
 static double exposure_variance(const struct risk_class *class)
