@@ -22,7 +22,7 @@
 /* Frequency with which situations of a class come about, per unit of driving. */
 struct risk_class {
     double rate;
-    double low; /* of its 95% interval, log-normal about the rate; 0: none is known */
+    double low; /* of its 95% interval, log-normal, of that mean; 0: none is known */
     double high;
     double count; /* events that the rate was counted from; 0: it was not counted */
 };

@@ -5,7 +5,6 @@
 
 #include "engine/traffic/ego_model.h"
 #include "engine/worlds/world.h"
-#include "scheduler/rate.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -32,60 +31,15 @@ struct recording {
 
 /* ---- errors ---- */
 
-static void add_error(struct correlate_error *errors, double value)
-{
-    errors->scene.count++;
-    errors->scene.value += value;
-    errors->most = fmax(errors->most, fabs(value));
-}
-
-static void close_error(struct correlate_error *errors)
-{
-    double n = errors->scene.count;
-    double y = errors->scene.value;
-    if (n > 0) {
-        errors->scenes++;
-        errors->all.count += n;
-        errors->all.value += y;
-        errors->yy += y * y;
-        errors->yn += y * n;
-        errors->nn += n * n;
-    }
-    errors->scene = (struct correlate_sum){0};
-}
-
 static void close_scene(struct correlate *correlate)
 {
     for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
         for (int h = 0; h < CORRELATE_HORIZONS; h++) {
-            close_error(&correlate->cells[m][h].position_m);
-            close_error(&correlate->cells[m][h].along_m);
-            close_error(&correlate->cells[m][h].speed_mps);
+            correlate_error_close(&correlate->cells[m][h].position_m);
+            correlate_error_close(&correlate->cells[m][h].along_m);
+            correlate_error_close(&correlate->cells[m][h].speed_mps);
         }
     }
-}
-
-struct correlate_estimate correlate_estimate(const struct correlate_error *errors)
-{
-    double n = errors->all.count;
-    double scenes = errors->scenes;
-    struct correlate_estimate out = {.mean = NAN,
-                                     .low = NAN,
-                                     .high = NAN,
-                                     .most = errors->most,
-                                     .windows = n,
-                                     .scenes = errors->scenes};
-    if (n > 0) {
-        out.mean = errors->all.value / n;
-    }
-    if (errors->scenes > 1) {
-        double squares = errors->yy - 2 * out.mean * errors->yn + out.mean * out.mean * errors->nn;
-        double deviation = sqrt(fmax(squares, 0) * scenes / (scenes - 1)) / n;
-        double half = rate_t95((int64_t)errors->scenes - 1) * deviation;
-        out.low = out.mean - half;
-        out.high = out.mean + half;
-    }
-    return out;
 }
 
 /* ---- recordings ---- */
@@ -169,10 +123,10 @@ static void compare(struct correlate *correlate, enum correlate_model model, int
     struct correlate_cell *cell = &correlate->cells[model][horizon];
     double dx_m = x_m - recorded->x_m;
     double dy_m = y_m - recorded->y_m;
-    add_error(&cell->position_m, hypot(dx_m, dy_m));
-    add_error(&cell->along_m,
-              dx_m * cos(recorded->heading_rad) + dy_m * sin(recorded->heading_rad));
-    add_error(&cell->speed_mps, fabs(speed_mps - recorded->speed_mps));
+    correlate_error_add(&cell->position_m, hypot(dx_m, dy_m));
+    correlate_error_add(&cell->along_m,
+                        dx_m * cos(recorded->heading_rad) + dy_m * sin(recorded->heading_rad));
+    correlate_error_add(&cell->speed_mps, fabs(speed_mps - recorded->speed_mps));
 }
 
 /* Whether a horizon ends at that tick of a window; -1: none does. */

@@ -47,7 +47,12 @@ struct correlate_error {
     struct correlate_sum scene;
     double yy, yn, nn; /* over closed scenes */
     double most;
+    bool is_signed; /* a value was below zero */
 };
+
+/* Adds a window's error to the open scene; ends that scene. */
+void correlate_error_add(struct correlate_error *errors, double value);
+void correlate_error_close(struct correlate_error *errors);
 
 struct correlate_cell {
     struct correlate_error position_m; /* distance between simulated and recorded place */
@@ -68,7 +73,7 @@ enum status correlate_scene(struct correlate *correlate, const struct scenario *
 
 struct correlate_estimate {
     double mean; /* NAN without windows */
-    double low;  /* 95%, over scenes; NAN with one */
+    double low;  /* 95%, over scenes, SPEED.md has how often it holds; NAN with one */
     double high;
     double most;
     double windows;

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#define WIDE 100.0 /* of such an end nobody needs decimals */
 enum { CELL_BYTES = 48 };
 
 static const char *const model_texts[CORRELATE_MODEL_COUNT] = {
@@ -21,7 +22,8 @@ static const char *cell_text(const struct correlate_error *errors, char out[CELL
     } else if (isnan(at.low)) {
         snprintf(out, CELL_BYTES, "%.2f", at.mean);
     } else {
-        snprintf(out, CELL_BYTES, "%.2f [%.2f-%.2f]", at.mean, fmax(at.low, 0), at.high);
+        snprintf(out, CELL_BYTES, "%.2f [%.2f-%.*f]", at.mean, fmax(at.low, 0),
+                 at.high < WIDE ? 2 : 0, at.high);
     }
     return out;
 }
@@ -47,13 +49,17 @@ static void print_errors(const struct correlate *correlate, const char *title, b
 
 void correlate_print(const struct correlate *correlate, FILE *out)
 {
-    text_print(out, "%u recorded vehicles in %u scenes; %u scenarios have no recording\n",
-               correlate->recordings, correlate->scenes, correlate->empty);
+    text_print(out, "%u recorded vehicle%s in %u scene%s; %u scenario%s without a recording\n",
+               correlate->recordings, correlate->recordings == 1 ? "" : "s", correlate->scenes,
+               correlate->scenes == 1 ? "" : "s", correlate->empty,
+               correlate->empty == 1 ? "" : "s");
     print_errors(correlate, "position, m", false, out);
     print_errors(correlate, "speed, m/s", true, out);
     text_print(
         out,
-        "means over windows, 95%% intervals over scenes; windows at 1 and 5 s: "
+        "means over windows, 95%% intervals over scenes (which hold the truth in 92 to 99%% of "
+        "drawn "
+        "scenes); windows at 1 and 5 s: "
         "%.0f and %.0f of ego's models, %.0f and %.0f of traffic\n",
         correlate_estimate(&correlate->cells[CORRELATE_KINEMATIC][0].position_m).windows,
         correlate_estimate(
