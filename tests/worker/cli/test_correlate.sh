@@ -68,7 +68,7 @@ at = d["models"]["straight"][0]["position_m"]
 assert d["scenes"] == 2 and d["without_recording"] == 1 and at["scenes"] == 2 and at["low"] < at["mean"] < at["high"]
 PY
     code 0 "$swerve" correlate gains.json
-    says out '1 recorded vehicles in 1 scenes'
+    says out '1 recorded vehicle in 1 scene'
     code 3 "$swerve" correlate stands.json
     says err 'expected scenarios with recorded vehicles'
     code 3 "$swerve" correlate nowhere.json
