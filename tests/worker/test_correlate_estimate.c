@@ -66,7 +66,7 @@ static int coverage_table(int repetitions)
     return 0;
 }
 
-/* What the table of SPEED.md states, less three standard deviations of these repetitions. */
+/* Bounds are the table of SPEED.md, less three standard deviations of these repetitions. */
 static void intervals_cover_the_truth(void)
 {
     draws_state = 1;
