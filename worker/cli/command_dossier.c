@@ -24,6 +24,7 @@ struct dossier_options {
     const char *exposure; /* NULL: no chapter on risk */
     const char *items;    /* register of hazards and requirements; NULL: no chapter on it */
     const char *output;   /* NULL: stdout */
+    bool html;
 };
 
 /* Exposures and what follows from them. */
@@ -94,6 +95,12 @@ static enum status write_text(const struct dossier_options *options,
     enum status status = dossier_write(request, error);
     if (fclose(request->out) != 0 && status == STATUS_OK) {
         status = error_set(error, STATUS_NO_MEMORY, "dossier: out of memory");
+    }
+    if (status == STATUS_OK && options->html) {
+        char *page = NULL;
+        status = dossier_html("Swerve: credibility dossier", text, &page, &bytes, error);
+        free(text);
+        text = page;
     }
     if (status == STATUS_OK && options->output != NULL) {
         status = file_replace(options->output, text, bytes, DOSSIER_MODE, error);
@@ -182,12 +189,13 @@ int command_dossier(int argc, char **argv)
          .text = &options.items},
         {"--exposure", "FILE", "a chapter on risk, from how often traffic brings situations about",
          .text = &options.exposure},
+        {"--html", NULL, "a page instead of Markdown", .flag = &options.html},
         {"--output", "FILE", "write there instead of to stdout", .text = &options.output},
     };
     const struct cli_command command = {
         "dossier",
         "SUITE [options]",
-        "Writes a credibility dossier of a suite, and of its results in a store, as Markdown.",
+        "Writes a credibility dossier of a suite, and of its results in a store.",
         rows,
         COUNT_OF(rows),
         1,

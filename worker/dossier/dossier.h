@@ -1,7 +1,8 @@
 /*
  * Dossier: what a store and a suite can say to somebody who is to judge how far results may be
  * believed: what was examined, results with their uncertainty, the envelope that was reached,
- * coverage, protocols, and what is missing; then the argument of docs/credibility.md. Markdown.
+ * coverage, protocols, and what is missing; then the argument of docs/credibility.md. Markdown, of
+ * which dossier_html() makes a page.
  *
  * Everything that is a figure comes from the store or the suite; nothing is typed in. The same
  * store and suite give the same bytes: no date, no host.
@@ -35,6 +36,10 @@ struct dossier_request {
 
 /* Writes all chapters; errors of the stream are the caller's to look for. */
 enum status dossier_write(const struct dossier_request *request, struct error *error);
+
+/* The Markdown of dossier_write() as a page of its own: *out is malloc'ed, the caller's. */
+enum status dossier_html(const char *title, const char *text, char **out, size_t *bytes,
+                         struct error *error);
 
 /* ---- dossier_results.c ---- */
 

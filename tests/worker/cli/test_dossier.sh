@@ -49,6 +49,43 @@ results_are_those_of_the_store() {
     grep -q 'Only the nominal seed' a.md && fail "seed 1 is not nominal"
     says a.md 'Each scenario was driven with one seed'
 }
+# The page says what the Markdown says: every cell of every table, and nothing of a title is markup.
+a_page_says_the_same() {
+    code 0 "$swerve" dossier some.json --store a.db --html -o a.html
+    code 0 "$swerve" dossier some.json --store a.db -o a.md
+    python3 - <<'PY' || fail "the page differs: $(cat err)"
+import html.parser, re
+class Page(html.parser.HTMLParser):
+    def __init__(self):
+        super().__init__(); self.open = []; self.cells = []; self.heads = []; self.text = None
+    def handle_starttag(self, tag, attributes):
+        if tag in ("meta", "hr", "link", "img", "input", "br"): return
+        self.open.append(tag)
+        assert tag not in ("a", "i"), tag
+        if tag in ("td", "th", "h1", "h2", "h3"): self.text = ""
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, (tag, self.open)
+        if tag in ("td", "th"): self.cells.append(self.text.strip())
+        if tag in ("h1", "h2", "h3"): self.heads.append(self.text.strip())
+    def handle_data(self, data):
+        if self.text is not None: self.text += data
+page = Page(); page.feed(open("a.html").read()); page.close()
+assert not page.open, page.open
+def plain(text):
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", text.strip())
+    text = re.sub(r"(?<!\\)(\*\*|`)", "", text)
+    return re.sub(r"\\(.)", r"\1", text)
+cells, heads = [], []
+for line in open("a.md"):
+    line = line.rstrip("\n")
+    if line.startswith("|") and not re.fullmatch(r"[|: -]+", line):
+        cells += [plain(cell) for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+    elif re.match(r"#+ ", line):
+        heads.append(plain(line.lstrip("#")))
+assert page.cells == cells and len(cells) > 100, [(a, b) for a, b in zip(page.cells, cells) if a != b][:3]
+assert page.heads == heads and "A | suite" in heads[0], (page.heads, heads)
+PY
+}
 # scripts/demo leaves a folder "demo": a folder without a scenario hides no suite of the library.
 the_library_goes_by_name() {
     mkdir -p smoke
@@ -127,6 +164,7 @@ mistakes_leave_what_was_there() {
 }
 
 t results_are_those_of_the_store
+t a_page_says_the_same
 t the_library_goes_by_name
 t nominal_results_say_so
 t the_same_store_gives_the_same_bytes
