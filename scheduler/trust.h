@@ -14,6 +14,7 @@
 #define SWERVE_SCHEDULER_TRUST_H
 
 #include "base/status.h"
+#include "scheduler/rollback.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
 
@@ -51,6 +52,7 @@ struct trust_policy {
     double audit_floor;      /* share of jobs that the teacher repeats at the least .. */
     double audit_floor_safety_critical;
     int64_t evaluated_until; /* the last outcome that the student's evaluation saw; 0: none was */
+    struct rollback_policy rollback; /* when a canary has to go */
     uint32_t crossed_count;
     struct trust_slice crossed[TRUST_CROSSED_MAX];
     uint32_t thaw_count;

@@ -19,6 +19,7 @@ struct trust_policy trust_policy_default(void)
         .disagreement = {.healthy = 0.01, .shifted = 0.05},
         .flags = {.healthy = 0.001, .shifted = 0.01},
         .false_alarm_jobs = 10000.0,
+        .rollback = rollback_policy_default(),
     };
 }
 
@@ -134,13 +135,36 @@ static enum status read_floor(const struct json_cursor *policy, struct trust_pol
                               &out->audit_floor_safety_critical, error);
 }
 
+static enum status read_rollback(const struct json_cursor *policy, struct rollback_policy *out,
+                                 struct error *error)
+{
+    static const char *const keys[] = {"samples", "worse",    "cost_worse", "ticks_worse",
+                                       "runs",    "run_jobs", "run_share",  NULL};
+    struct json_cursor cursor = json_cursor_member(policy, "rollback");
+    if (!json_cursor_present(&cursor)) {
+        return STATUS_OK;
+    }
+    struct rollback_policy read = *out;
+    TRY(json_object_begin(&cursor, keys, error));
+    TRY(json_member_integer(&cursor, "samples", false, ROLLBACK_SAMPLES_MIN, 1000000000,
+                            &read.samples, error));
+    TRY(json_member_number(&cursor, "worse", false, 0.001, 1.0, &read.worse, error));
+    TRY(json_member_number(&cursor, "cost_worse", false, 0.001, 1000.0, &read.cost_worse, error));
+    TRY(json_member_number(&cursor, "ticks_worse", false, 0.001, 1000.0, &read.ticks_worse, error));
+    TRY(json_member_integer(&cursor, "runs", false, 1, 1000000, &read.runs, error));
+    TRY(json_member_integer(&cursor, "run_jobs", false, 1, 1000000, &read.run_jobs, error));
+    TRY(json_member_number(&cursor, "run_share", false, 0.0, 1.0, &read.run_share, error));
+    *out = read;
+    return STATUS_OK;
+}
+
 static enum status read_policy(const struct json_cursor *cursor, struct trust_policy *out,
                                struct error *error)
 {
     static const char *const keys[] = {
-        "$schema",         "format",           "band",        "safety_critical_band",
-        "disagreement",    "false_alarm_jobs", "audit_floor", "flags",
-        "evaluated_until", "crossed",          "thawed",      NULL};
+        "$schema",          "format",      "band",  "safety_critical_band", "disagreement",
+        "false_alarm_jobs", "audit_floor", "flags", "evaluated_until",      "crossed",
+        "thawed",           "rollback",    NULL};
     char format[LIMIT_ID_BYTES] = "";
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_text(cursor, "format", true, format, sizeof format, error));
@@ -156,6 +180,7 @@ static enum status read_policy(const struct json_cursor *cursor, struct trust_po
     TRY(read_shift(cursor, "disagreement", &out->disagreement, error));
     TRY(read_shift(cursor, "flags", &out->flags, error));
     TRY(read_floor(cursor, out, error));
+    TRY(read_rollback(cursor, &out->rollback, error));
     TRY(json_member_integer(cursor, "evaluated_until", false, 0, INT64_MAX, &out->evaluated_until,
                             error));
     return read_lists(cursor, out, error);

@@ -1,26 +1,32 @@
 /*
  * swerve serve: the process that owns a store and serves it to workers and users on other machines.
  *
- * The main thread only waits for signals; they are blocked in every thread and taken by sigwait, so
- * that no handler runs until then. The first SIGTERM or SIGINT drains, one a second later ends the
- * process at once: the store does not need a goodbye (a kill -9 loses nothing that was
- * acknowledged).
+ * The main thread only waits for signals and, each minute, looks at the canary that the store may
+ * have (worker/watch); signals are blocked in every thread and taken by sigtimedwait, so that no
+ * handler runs until then. The first SIGTERM or SIGINT drains, one a second later ends the process
+ * at once: the store does not need a goodbye (a kill -9 loses nothing that was acknowledged).
  */
 #include "worker/cli/cli.h"
 #include "worker/serving/serving.h"
 
 #include "base/check.h"
 #include "base/text.h"
+#include "scheduler/trust.h"
+#include "worker/watch/watch.h"
 
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+enum { SWEEP_S = 60 };
 
 struct serve_options {
     struct serving_options serving;
+    const char *trust;
     const char *store_path;
     int64_t connections_max;
     int64_t peer_connections_max;
@@ -76,20 +82,47 @@ static void let_signals_through(const sigset_t *waited)
     pthread_sigmask(SIG_UNBLOCK, waited, NULL);
 }
 
-static void wait_for_end(const sigset_t *waited, struct serving *serving,
+/* A store that does not answer is asked again a minute later. */
+static void sweep(struct watch *watch, struct store *store, const struct logger *logger)
+{
+    struct error error;
+    struct watch_report report;
+    char text[WATCH_TEXT_BYTES];
+    if (watch_sweep(watch, store, &report, &error) != STATUS_OK) {
+        log_event(logger, LOG_WARNING, "looking at the canary: %s", error.text);
+    } else if (report.result != WATCH_IDLE) {
+        log_event(logger, report.result == WATCH_ROLLED_BACK ? LOG_WARNING : LOG_INFO, "%s",
+                  watch_text(&report, text));
+    }
+}
+
+static void wait_for_end(const sigset_t *waited, struct serving *serving, struct watch *watch,
                          const struct logger *logger)
 {
+    const struct timespec pause = {.tv_sec = SWEEP_S};
     int number = 0;
     while (number != SIGTERM && number != SIGINT) {
-        if (sigwait(waited, &number) == 0 && number == SIGHUP) {
+        number = sigtimedwait(waited, NULL, &pause);
+        if (number == SIGHUP) {
             reload(serving, logger);
+        } else if (number < 0 && errno == EAGAIN) {
+            sweep(watch, serving_store(serving), logger);
         }
     }
     log_event(logger, LOG_INFO, "%s: finishing the requests in progress", strsignal(number));
 }
 
-static enum status serve(const struct serving_options *options, const struct logger *logger,
-                         struct error *error)
+/* Limits by which a canary is judged. */
+static enum status make_watch(const char *path, struct watch **watch, struct error *error)
+{
+    static struct trust_policy policy;
+    policy = trust_policy_default();
+    TRY(path != NULL ? trust_policy_load(path, &policy, error) : STATUS_OK);
+    return watch_create(&policy.rollback, "swerve serve", watch, error);
+}
+
+static enum status serve(const struct serving_options *options, struct watch *watch,
+                         const struct logger *logger, struct error *error)
 {
     struct serving serving = {.listening = false};
     const struct store_config config = {.logger = logger};
@@ -99,7 +132,7 @@ static enum status serve(const struct serving_options *options, const struct log
     THEN(status, serving_start(options, &config, &serving, error));
     THEN(status, announce(&serving, error));
     if (status == STATUS_OK) {
-        wait_for_end(&waited, &serving, logger);
+        wait_for_end(&waited, &serving, watch, logger);
     }
     let_signals_through(&waited);
     serving_stop(&serving);
@@ -130,6 +163,8 @@ int command_serve(int argc, char **argv)
          .text = &options.serving.scaling_path},
         {"--insecure", NULL, "allow other machines in the clear",
          .flag = &options.serving.insecure},
+        {"--trust", "FILE", "limits by which a canary is rolled back (docs/trust.md)",
+         .text = &options.trust},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
     const struct cli_command command = {
@@ -167,6 +202,9 @@ int command_serve(int argc, char **argv)
     options.serving.peer_connections_max = (size_t)options.peer_connections_max;
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
-    enum status status = serve(&options.serving, &logger, &error);
+    struct watch *watch = NULL;
+    enum status status = make_watch(options.trust, &watch, &error);
+    THEN(status, serve(&options.serving, watch, &logger, &error));
+    watch_destroy(watch);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

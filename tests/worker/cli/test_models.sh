@@ -100,6 +100,21 @@ the_one_before_comes_back() {
     code 2 "$swerve" model evaluate two --days 0 --store m.db
     says err "--days: expected 1 to 3650, found 0"
 }
+a_canary_is_looked_at() {
+    code 0 "$swerve" model watch student --store m.db
+    says out "two stays canary at 50%: 0 jobs"
+    echo '{"format": "swerve-trust/1", "rollback": {"samples": 600, "runs": 3}}' >limits.json
+    code 0 "$swerve" model watch student --policy limits.json --store m.db --json
+    python3 -c 'import json; d = json.load(open("out")); assert d["canary"] == "two" and not d["rolled_back"], d' ||
+        fail "$(cat out)"
+    echo '{"format": "swerve-trust/1", "rollback": {"samples": 6}}' >few.json
+    code 3 "$swerve" model watch student --policy few.json --store m.db
+    says err 'few.json: $.rollback.samples: expected an integer from 500'
+    code 2 "$swerve" model watch teacher --store m.db
+    code 0 "$swerve" model shadow two --store m.db
+    code 0 "$swerve" model watch student --store m.db
+    says out "no version of the student is a canary"
+}
 the_gate_says_what_is_missing() {
     code 1 "$swerve" model evaluate two --store m.db
     says err "the store has no audited job of it"
@@ -137,7 +152,7 @@ edits_are_noticed() {
     done
 }
 
-echo 1..9 >&3
+echo 1..10 >&3
 t versions_are_added_once
 t nobody_answers_unseen
 t queued_jobs_go_along
@@ -145,6 +160,7 @@ t one_tiers_precision_is_not_anothers
 t workers_bring_what_they_lack
 t damaged_files_are_brought_again
 t the_one_before_comes_back
+t a_canary_is_looked_at
 t the_gate_says_what_is_missing
 t edits_are_noticed
 [ "$failed" = 0 ]

@@ -273,7 +273,7 @@ int command_model(int argc, char **argv)
         {"--note", "TEXT", "add to a store: what it was trained on", .text = &stored.note},
         {"--against", "NAME", "evaluate: the version that it is compared with (who is promoted)",
          .text = &stored.against},
-        {"--policy", "FILE", "evaluate: bands that were declared before (docs/trust.md)",
+        {"--policy", "FILE", "evaluate, watch: bands and limits declared before (docs/trust.md)",
          .text = &stored.policy},
         {"--days", "N", "evaluate: how long a pass counts (30)", .number = &stored.days},
         {"--share", "PERCENT", "canary: share of the tier's jobs, 1 to 100 (5)",
@@ -294,8 +294,8 @@ int command_model(int argc, char **argv)
         "model",
         "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]\n"
         "       swerve model ls|show NAME|add FILE|candidate NAME|shadow NAME|canary NAME|\n"
-        "                    promote NAME|retire NAME|rollback TIER|evaluate NAME --store URL "
-        "[options]",
+        "                    promote NAME|retire NAME|rollback TIER|watch student|evaluate NAME\n"
+        "                    --store URL [options]",
         "World models: which there are and which answers for a tier.",
         rows,
         COUNT_OF(rows),

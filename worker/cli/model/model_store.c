@@ -8,10 +8,13 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "scheduler/trust.h"
 #include "store/api/store.h"
 #include "worker/cli/cli.h"
 #include "worker/versions/versions.h"
+#include "worker/watch/watch.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +260,63 @@ static enum status roll_back(const struct model_store_command *command, struct s
     return move_version(command, store, last.before, MODEL_PROMOTED, error);
 }
 
+static json_t *side_json(const struct rollback_side *side)
+{
+    double ns_per_m = rollback_ns_per_m(&side->cost);
+    double tick_ns = rollback_tick_ns(side, 0.99);
+    return json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "jobs", (json_int_t)side->flags.jobs,
+                     "flagged", (json_int_t)side->flags.bad, "audited",
+                     (json_int_t)side->agreement.jobs, "disagreed", (json_int_t)side->agreement.bad,
+                     "device_s_per_km", isnan(ns_per_m) ? json_null() : json_real(1e-6 * ns_per_m),
+                     "tick_p99_ms", isnan(tick_ns) ? json_null() : json_real(1e-6 * tick_ns));
+}
+
+static enum status print_report(const struct watch_report *report, bool json, struct error *error)
+{
+    char text[WATCH_TEXT_BYTES];
+    if (!json) {
+        text_print(stdout, "%s\n", watch_text(report, text));
+        return STATUS_OK;
+    }
+    bool any = report->canary != NULL;
+    json_t *object =
+        json_pack("{s:o, s:o, s:s, s:b, s:I, s:o, s:o}", "canary",
+                  any ? json_string(report->canary->name) : json_null(), "promoted",
+                  any ? json_string(report->promoted->name) : json_null(), "cause",
+                  rollback_cause_names[report->cause], "rolled_back",
+                  report->result == WATCH_ROLLED_BACK, "jobs_moved", (json_int_t)report->jobs_moved,
+                  "canary_jobs", any ? side_json(report->canary_side) : json_null(),
+                  "promoted_jobs", any ? side_json(report->promoted_side) : json_null());
+    return cli_print_json(object) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
+}
+
+/* One look at the canary of the student; MISMATCH: it was rolled back. */
+static enum status look(const struct model_store_command *command, struct store *store,
+                        struct error *error)
+{
+    static struct trust_policy policy;
+    const char *user = getenv("USER");
+    char actor[LIMIT_ID_BYTES];
+    struct watch *watch = NULL;
+    struct watch_report report;
+    if (strcmp(command->name, "student") != 0) {
+        return error_set(error, STATUS_USAGE, "watch: expected student, found \"%s\"",
+                         command->name);
+    }
+    policy = trust_policy_default();
+    TRY(command->policy != NULL ? trust_policy_load(command->policy, &policy, error) : STATUS_OK);
+    snprintf(actor, sizeof actor, "%.60s", user != NULL ? user : "");
+    TRY(watch_create(&policy.rollback, actor, &watch, error));
+    enum status status = watch_sweep(watch, store, &report, error);
+    THEN(status, print_report(&report, command->json, error));
+    if (status == STATUS_OK && report.result == WATCH_ROLLED_BACK) {
+        status = error_set(error, STATUS_MISMATCH, "model \"%s\" was rolled back for its %s",
+                           report.canary->name, rollback_cause_names[report.cause]);
+    }
+    watch_destroy(watch);
+    return status;
+}
+
 static const struct {
     const char *name;
     enum model_state to;
@@ -282,9 +342,10 @@ static enum status run_verb(const struct model_store_command *command, struct st
                                                        .json = command->json};
         return model_evaluate(&options, store, error);
     }
-    return strcmp(verb, "ls") == 0     ? list_versions(store, command->json, error)
-           : strcmp(verb, "show") == 0 ? show_version(command, store, error)
-           : strcmp(verb, "add") == 0  ? add_version(command, store, error)
+    return strcmp(verb, "ls") == 0      ? list_versions(store, command->json, error)
+           : strcmp(verb, "show") == 0  ? show_version(command, store, error)
+           : strcmp(verb, "add") == 0   ? add_version(command, store, error)
+           : strcmp(verb, "watch") == 0 ? look(command, store, error)
            : strcmp(verb, "rollback") == 0
                ? roll_back(command, store, error)
                : error_set(error, STATUS_USAGE, "model %s: not with --store", verb);
