@@ -258,7 +258,8 @@ void dossier_write_results(const struct dossier_request *request)
     }
     fputs(SUMMARY_PURPOSE_TEXT
           " Each scenario counts once; the interval takes logical scenarios for what is drawn; "
-          "the range takes what has no result for failed, and for passed. Worlds are not pooled.\n",
+          "the range takes what has no result for failed, and for passed. Worlds are not "
+          "pooled. " SUMMARY_COVERAGE_TEXT "\n",
           out);
     summary_seeds_text(summary, seeds);
     fprintf(out, "%s%s\n", seeds[0] != '\0' ? "\n" : "", seeds);

@@ -21,7 +21,7 @@ static const struct definition {
                "what came before the fork is simulated once."},
     {"95% interval", "Of the pass rate of main lines in one world: each scenario counts once, with "
                      "the mean of its seeds; Wilson's interval with as many draws as the spread "
-                     "between logical scenarios amounts to."},
+                     "between logical scenarios amounts to. " SUMMARY_COVERAGE_TEXT},
     {"score", "nuPlan's closed-loop score, 0 to 1: no at-fault collision x drivable area x making "
               "progress x direction x (5 progress + 5 TTC + 4 speed limit + 2 comfort) / 16."},
     {"closest", "Smallest distance between ego's box and any agent's box, in metres; 0 on "

@@ -407,6 +407,7 @@ static void each_scenario_counts_once(void)
                           "with its mean; in 1 of them every seed gave the same verdict.");
     EXPECT_CONTAINS(text, "object: main lines of 2 scenarios, of 2 logical scenarios");
     EXPECT_CONTAINS(text, "it is not a probability of failure on the road");
+    EXPECT_CONTAINS(text, "holds it in 93 to 98%");
     free(text);
     text = printed(&summary, true);
     EXPECT_CONTAINS(text, "seed 1 (and 9 alike): died of it\n");
