@@ -42,10 +42,26 @@ static struct route_decision decide_auto(const struct scenario *scenario,
     }
 }
 
+static enum status check_controls(const struct scenario *scenario,
+                                  const struct route_policy *policy, struct error *error)
+{
+    bool log = scenario->controls.log.count > 0;
+    if (log == policy->controls) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     log ? "scenario %s: a log of the controls challenge, expected --world "
+                           "tinyphysics, which drives it"
+                         : "scenario %s: --world tinyphysics drives logs of the controls challenge "
+                           "(swerve import controls), found none",
+                     scenario->id);
+}
+
 enum status route_scenario(const struct scenario *scenario, const struct route_policy *policy,
                            struct route_decision *out, struct error *error)
 {
     const struct agent *unlogged;
+    TRY(check_controls(scenario, policy, error));
     switch (policy->choice) {
     case WORLD_REPLAY:
         unlogged = agent_without_log(scenario);

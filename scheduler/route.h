@@ -15,6 +15,7 @@ struct route_policy {
     enum world_choice choice;
     bool student_available; /* a promoted model exists */
     bool teacher_available;
+    bool controls; /* the student is the simulator of the controls challenge */
 };
 
 /* Fate of a scenario that lasts longer than the model is trusted. */
@@ -42,7 +43,8 @@ struct route_decision {
     uint32_t clip_ticks; /* > 0: only so much of the scenario is driven */
 };
 
-/* AUTO: regression -> replay when every moving agent has a log, else object; planning -> object;
+/* A log of the controls challenge and its simulator go together, and with nothing else: BAD_INPUT.
+ * AUTO: regression -> replay when every moving agent has a log, else object; planning -> object;
  * perception -> student, degraded to object where there is none. A forced choice that cannot run
  * the scenario is STATUS_BAD_INPUT. */
 enum status route_scenario(const struct scenario *scenario, const struct route_policy *policy,

@@ -41,8 +41,10 @@ enum {
     LIMIT_XML_BYTES = 64 << 20,      /* an imported file */
     LIMIT_SCENARIO_ARENA_BYTES = 64 << 20,
     LIMIT_ARTIFACT_BYTES = 256 << 20, /* expanded size of one artifact */
-    LIMIT_SLOTS = 1024,               /* static slots of one worker */
-    LIMIT_CLAIM_JOBS = 256,           /* of one claim */
+    LIMIT_CONTROLS_ROWS_MIN = 102,    /* of a log of the controls challenge: two that cost */
+    LIMIT_CONTROLS_ROWS = 4096,
+    LIMIT_SLOTS = 1024,     /* static slots of one worker */
+    LIMIT_CLAIM_JOBS = 256, /* of one claim */
     LIMIT_CAMERAS = 3,
 };
 

@@ -16,7 +16,7 @@ const char *const reason_names[REASON_BIT_COUNT] = {
     "at_fault_collision", "collision",     "off_drivable", "wrong_direction",
     "goal_not_reached",   "uncomfortable", "ttc",          "distance",
     "impact_speed",       "progress",      "score",        "speed",
-    "red_light",
+    "red_light",          "cost",
 };
 
 const char *reasons_text(uint32_t reasons, const char *separator, char out[REASONS_TEXT_BYTES])

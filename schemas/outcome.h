@@ -43,7 +43,8 @@ enum reason {
     REASON_SCORE = 1 << 10,
     REASON_SPEED = 1 << 11,
     REASON_RED_LIGHT = 1 << 12,
-    REASON_BIT_COUNT = 13
+    REASON_COST = 1 << 13,
+    REASON_BIT_COUNT = 14
 };
 
 enum collision_kind {
@@ -75,6 +76,9 @@ struct metrics {
     double speed_max_mps;
     double accel_min_mps2; /* smoothed, as comfort sees it */
     double jerk_max_mps3;
+    double lataccel_cost; /* of a log of the controls challenge (docs/controls.md) */
+    double jerk_cost;
+    double total_cost;
     uint32_t intervention_count; /* ticks' runs in which the guardian would have overridden */
     uint32_t collision_count;    /* distinct agents touched */
     uint32_t collision_tick;     /* of the first contact; UINT32_MAX: none */

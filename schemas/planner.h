@@ -47,10 +47,11 @@ enum swerve_planner_wants {
     SWERVE_WANTS_DEVICE = 4,
     SWERVE_WANTS_HOST_ELSE = 8,
     /* Version 3, for planners with a plan. */
-    SWERVE_WANTS_OBJECTS = 16,  /* other road users as a list, where the world has one */
-    SWERVE_WANTS_SEEN = 32,     /* of these only what ego's sensors see in this tick */
-    SWERVE_WANTS_MAP = 64,      /* once per episode */
-    SWERVE_WANTS_SIGNALS = 128, /* what the map's signals show, true and wherever they are */
+    SWERVE_WANTS_OBJECTS = 16,   /* other road users as a list, where the world has one */
+    SWERVE_WANTS_SEEN = 32,      /* of these only what ego's sensors see in this tick */
+    SWERVE_WANTS_MAP = 64,       /* once per episode */
+    SWERVE_WANTS_SIGNALS = 128,  /* what the map's signals show, true and wherever they are */
+    SWERVE_WANTS_CONTROLS = 256, /* the rows of a log of the controls challenge, once per episode */
 };
 
 /* Memory that holds an instance's observations. Borrowed during open_on(). */
@@ -138,6 +139,12 @@ struct swerve_map {
     const uint32_t *route; /* lanes that ego is to drive, in order */
 };
 
+/* A row of a log of the controls challenge (docs/controls.md): what its controllers call target,
+ * state and, of the rows that follow, future plan. */
+struct swerve_controls_row {
+    double target_mps2, roll_lataccel_mps2, v_ego_mps, a_ego_mps2;
+};
+
 /* Knowledge of a planner when a rollout begins. Pointers are valid during reset() only. */
 struct swerve_episode {
     uint32_t session;
@@ -152,6 +159,8 @@ struct swerve_episode {
     /* ---- version 3 ---- */
     const struct swerve_map *map; /* NULL: not asked for */
     uint32_t objects_source;      /* enum swerve_objects_source of the whole rollout */
+    uint32_t controls_count;      /* 0: not asked for, or the scenario has no such log */
+    const struct swerve_controls_row *controls; /* [controls_count]: row i is about tick i */
 };
 
 /* One point of the route ahead, ego frame. */

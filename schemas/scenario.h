@@ -290,6 +290,7 @@ struct criteria {
     double score_min;            /* nuPlan-style score, 0..1 */
     double speed_max_mps;        /* ego may not be faster at any tick */
     double expected_progress_m;  /* what counts as progress 1.0; NAN: from log or free flow */
+    double total_cost_max;       /* of a log of the controls challenge */
 };
 
 /* Values where a document says nothing. */
@@ -368,6 +369,33 @@ struct trace_links {
     char (*ids)[LIMIT_ID_BYTES];
 };
 
+/* ---- a log of the controls challenge ---- */
+
+/* One row at 10 Hz. Signs are the simulator's: steer is positive to the right. */
+struct controls_row {
+    double target_mps2;        /* lateral acceleration asked for */
+    double roll_lataccel_mps2; /* of the road's roll: g sin(roll) */
+    double v_ego_mps, a_ego_mps2;
+    double steer; /* logged, -2 .. 2 after clipping */
+};
+
+struct controls_log {
+    uint32_t count;
+    struct controls_row *rows; /* JSON [[target, roll, v, a, steer],..] */
+};
+
+enum {
+    CONTROLS_CONTEXT = 20,     /* rows that the simulator begins with: tick 0 is about this row */
+    CONTROLS_FIRST_COST = 100, /* row from which on the controller steers, and pays */
+    CONTROLS_COST_END = 500,   /* row after the last that costs */
+};
+
+/* Drive of the tinyphysics world (docs/controls.md). */
+struct controls {
+    uint32_t seed; /* of the generator, below 10,000: the log's path decides it */
+    struct controls_log log;
+};
+
 /* ---- the whole ---- */
 
 /* Which tier can answer: a logged scene again, planning behaviour, or perception in the loop. */
@@ -388,6 +416,7 @@ struct scenario {
     uint32_t agent_count;
     struct agent *agents;
     struct storyboard *storyboard; /* NULL: none */
+    struct controls controls;      /* log.count 0: none */
     struct conditions conditions;
     struct slices slices;
     uint32_t horizon_ticks; /* JSON "horizon_s", a multiple of the 0.1 s tick */

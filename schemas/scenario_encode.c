@@ -24,7 +24,7 @@ void build_element(struct json_builder *builder, json_t *array, json_t *value)
     }
 }
 
-static json_t *encode_row(struct json_builder *builder, const double *values, size_t count)
+json_t *encode_row(struct json_builder *builder, const double *values, size_t count)
 {
     json_t *row = json_array();
     for (size_t i = 0; i < count; i++) {
@@ -172,6 +172,7 @@ static json_t *encode_criteria(struct json_builder *builder, const struct criter
         {"score_min", criteria->score_min},
         {"speed_max_mps", criteria->speed_max_mps},
         {"expected_progress_m", criteria->expected_progress_m},
+        {"total_cost_max", criteria->total_cost_max},
     };
     json_t *object = json_object();
     build_member(builder, object, "no_at_fault_collision",
@@ -231,6 +232,9 @@ json_t *scenario_encode(const struct scenario *scenario)
     build_member(&builder, root, "agents", encode_agents(&builder, scenario));
     if (scenario->storyboard != NULL) {
         build_member(&builder, root, "storyboard", encode_storyboard(&builder, scenario));
+    }
+    if (scenario->controls.log.count > 0) {
+        build_member(&builder, root, "controls", encode_controls(&builder, &scenario->controls));
     }
     build_member(&builder, root, "conditions", encode_conditions(&builder, &scenario->conditions));
     build_member(&builder, root, "slices", encode_slices(&builder, &scenario->slices));

@@ -55,6 +55,8 @@ static enum status decode_scene(const struct json_cursor *top, struct scenario_d
     TRY(errors_end(decoder->errors, before, error)); /* a storyboard rests on the agents */
     part = json_cursor_member(top, "storyboard");
     TRY(errors_keep(decoder->errors, decode_storyboard(&part, decoder, out), error));
+    part = json_cursor_member(top, "controls");
+    TRY(errors_keep(decoder->errors, decode_controls(&part, decoder, out), error));
     return errors_end(decoder->errors, before, error);
 }
 
@@ -85,7 +87,7 @@ static enum status decode_head(const struct json_cursor *top, struct scenario_de
     static const char *const keys[] = {
         "id",       "title",    "source",       "prompt",     "invalid",   "map",
         "ego",      "agents",   "conditions",   "slices",     "horizon_s", "question",
-        "criteria", "branches", "traceability", "storyboard", NULL};
+        "criteria", "branches", "traceability", "storyboard", "controls",  NULL};
     struct errors *errors = decoder->errors;
     struct error *error = decoder->error;
     uint32_t before = errors_count(errors);
@@ -328,18 +330,29 @@ struct criteria criteria_default(void)
         .score_min = NAN,
         .speed_max_mps = NAN,
         .expected_progress_m = NAN,
+        .total_cost_max = NAN,
     };
 }
 
 static enum status decode_criteria(const struct json_cursor *cursor, struct criteria *out,
                                    struct error *error)
 {
-    static const char *const keys[] = {
-        "no_at_fault_collision", "no_collision",        "stay_drivable",
-        "right_direction",       "reach_goal",          "comfortable",
-        "obey_signals",          "min_ttc_s",           "min_distance_m",
-        "impact_speed_max_mps",  "progress_min",        "score_min",
-        "speed_max_mps",         "expected_progress_m", NULL};
+    static const char *const keys[] = {"no_at_fault_collision",
+                                       "no_collision",
+                                       "stay_drivable",
+                                       "right_direction",
+                                       "reach_goal",
+                                       "comfortable",
+                                       "obey_signals",
+                                       "min_ttc_s",
+                                       "min_distance_m",
+                                       "impact_speed_max_mps",
+                                       "progress_min",
+                                       "score_min",
+                                       "speed_max_mps",
+                                       "expected_progress_m",
+                                       "total_cost_max",
+                                       NULL};
     *out = criteria_default();
     if (!json_cursor_present(cursor)) {
         return STATUS_OK;
@@ -360,6 +373,7 @@ static enum status decode_criteria(const struct json_cursor *cursor, struct crit
         {0, 1, &out->score_min},
         {0, 100, &out->speed_max_mps},
         {0.1, 1e5, &out->expected_progress_m},
+        {0, 1e9, &out->total_cost_max},
     };
     TRY(json_object_begin(cursor, keys, error));
     for (size_t i = 0; i < COUNT_OF(flags); i++) {

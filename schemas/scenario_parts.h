@@ -96,6 +96,9 @@ enum status decode_agents(const struct json_cursor *cursor, struct scenario_deco
 /* "storyboard", of the agents decoded before it; absent: none. */
 enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct scenario *out);
+/* "controls", a log that is long enough for the horizon decoded before it; absent: none. */
+enum status decode_controls(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                            struct scenario *out);
 enum status decode_traceability(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                 struct trace_links out[TRACE_KIND_COUNT]);
 enum status decode_branches(const struct json_cursor *cursor, struct scenario_decoder *decoder,
@@ -115,6 +118,7 @@ struct json_builder {
 
 void build_member(struct json_builder *builder, json_t *object, const char *key, json_t *value);
 void build_element(struct json_builder *builder, json_t *array, json_t *value);
+json_t *encode_row(struct json_builder *builder, const double *values, size_t count);
 json_t *encode_point(struct json_builder *builder, struct vec2 point);
 json_t *encode_points(struct json_builder *builder, uint32_t count, const struct vec2 *points);
 json_t *encode_pose(struct json_builder *builder, struct pose pose);
@@ -126,6 +130,7 @@ json_t *encode_map(struct json_builder *builder, const struct map *map);
 json_t *encode_agent(struct json_builder *builder, const struct map *map,
                      const struct agent *agent);
 json_t *encode_storyboard(struct json_builder *builder, const struct scenario *scenario);
+json_t *encode_controls(struct json_builder *builder, const struct controls *controls);
 json_t *encode_conditions(struct json_builder *builder, const struct conditions *conditions);
 json_t *encode_traceability(struct json_builder *builder, const struct scenario *scenario);
 json_t *encode_branch(struct json_builder *builder, const struct scenario *scenario,

@@ -15,6 +15,7 @@ ROOMS = {
     "base": [],
     "schemas": ["base"],
     "schemas/storyboard": ["schemas"],
+    "schemas/controls": ["schemas"],
     "schemas/world": ["base"],
     # Mathematics on plain pointers.
     "kernels": ["base"],
@@ -30,7 +31,7 @@ ROOMS = {
     "engine/sensors": ["engine/traffic", "kernels"],
     "engine/learned": ["engine/sensors"],
     "engine/tinyphysics": ["engine/learned"],
-    "engine/worlds": ["engine/learned", "engine/story", "schemas/world"],
+    "engine/worlds": ["engine/tinyphysics", "engine/story", "schemas/world"],
     "engine/bench": ["engine/worlds"],
     # Suites.
     "scenarios": ["schemas"],

@@ -50,6 +50,7 @@ OBJECTS = 16  # a list of what is around ego, where the world has one
 SEEN = 32  # with OBJECTS: only what ego's sensors see
 MAP = 64  # once per episode
 SIGNALS = 128  # what the map's signals show
+CONTROLS = 256  # the rows of a log of the controls challenge, once per episode
 
 LQR = 0  # nuPlan's tracker, with its parameters
 PURSUIT = 1
@@ -73,6 +74,7 @@ _HELLO = struct.Struct("<16I4d15d")
 _WELCOME = struct.Struct("<2H3I")
 _RESET = struct.Struct("<2IQ4d4I")
 _LOG_POINT = struct.Struct("<5d")
+_CONTROLS_ROW = struct.Struct("<4d")
 _ACT = struct.Struct("<2I")
 _QUERY = struct.Struct("<2I5q8d2I")
 _ROUTE_POINT = struct.Struct("<7f")
@@ -115,7 +117,8 @@ class Record:
 class Episode(Record):
     """Facts known when a rollout begins: session, horizon_ticks, seed, tick_s, scenario_id, prompt,
     ego_length_m, ego_width_m, ego_wheelbase_m, log (list of LogPoint), world (see World), map (see Map; None
-    where it was not asked for)."""
+    where it was not asked for), controls (where CONTROLS was asked for and the scenario has such a log: a tuple
+    target_mps2, roll_lataccel_mps2, v_ego_mps, a_ego_mps2 for each tick, and for some beyond the last; else empty)."""
 
 
 class LogPoint(Record):
@@ -642,6 +645,8 @@ class _Client:
         at += log_count * _LOG_POINT.size
         map_at = at
         at += map_bytes
+        end = at + id_bytes + prompt_bytes
+        rows = payload[(end + 7) // 8 * 8 :]  # of a worker that sends them; else there is nothing
         return Episode(
             session=session,
             horizon_ticks=horizon,
@@ -655,6 +660,7 @@ class _Client:
             prompt=payload[at + id_bytes : at + id_bytes + prompt_bytes].decode("utf-8", "replace"),
             world=self.world,
             map=Map(payload[map_at:at]) if map_bytes > 0 else None,
+            controls=list(_CONTROLS_ROW.iter_unpack(rows)),
         )
 
     def observation(self, payload, at):

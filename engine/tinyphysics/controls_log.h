@@ -9,25 +9,13 @@
 #define SWERVE_ENGINE_TINYPHYSICS_CONTROLS_LOG_H
 
 #include "base/status.h"
+#include "schemas/scenario.h"
 
 #include <stddef.h>
-#include <stdint.h>
 
 enum {
-    CONTROLS_ROWS_MIN = 102, /* two steps under control: a difference for the jerk */
+    CONTROLS_ROWS_MIN = LIMIT_CONTROLS_ROWS_MIN,
     CONTROLS_ROWS_MAX = 65536,
-};
-
-struct controls_row {
-    double target_mps2;        /* lateral acceleration asked for */
-    double roll_lataccel_mps2; /* of the road's roll: g sin(roll) */
-    double v_ego_mps, a_ego_mps2;
-    double steer; /* logged, -2 .. 2 after clipping */
-};
-
-struct controls_log {
-    uint32_t count;
-    struct controls_row *rows;
 };
 
 /* Reads a text of `bytes`, terminated. BAD_INPUT and LIMIT name `source` (its path), line, column,

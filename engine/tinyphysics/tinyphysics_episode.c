@@ -139,23 +139,31 @@ static void draw(struct tinyphysics_episode *episode, const float *logits)
 
 /* ---- steps ---- */
 
-enum status tinyphysics_episode_start(struct tinyphysics_episode *episode,
-                                      const struct controls_log *log, uint32_t seed,
-                                      struct error *error)
+void tinyphysics_episode_begin(struct tinyphysics_episode *episode, const struct controls_log *log,
+                               uint32_t seed, double *values)
 {
     *episode = (struct tinyphysics_episode){
         .log = log,
         .step = TINYPHYSICS_CONTEXT,
         .end = log->count < TINYPHYSICS_COST_END ? log->count : TINYPHYSICS_COST_END,
-        .lataccel_mps2 = malloc(2 * log->count * sizeof(double)),
+        .lataccel_mps2 = values,
+        .actions = values + TINYPHYSICS_COST_END,
     };
-    TRY(memory_check(episode->lataccel_mps2, error, "no memory for %u rows", log->count));
-    episode->actions = episode->lataccel_mps2 + log->count;
     for (uint32_t i = 0; i < TINYPHYSICS_CONTEXT; i++) {
         episode->lataccel_mps2[i] = log->rows[i].target_mps2;
         episode->actions[i] = log->rows[i].steer; /* as logged: the reference does not clip these */
     }
     random_seed(&episode->random, seed);
+}
+
+enum status tinyphysics_episode_start(struct tinyphysics_episode *episode,
+                                      const struct controls_log *log, uint32_t seed,
+                                      struct error *error)
+{
+    double *values = malloc(TINYPHYSICS_EPISODE_VALUES * sizeof *values);
+    *episode = (struct tinyphysics_episode){0};
+    TRY(memory_check(values, error, "no memory for %u rows", log->count));
+    tinyphysics_episode_begin(episode, log, seed, values);
     return STATUS_OK;
 }
 

@@ -21,9 +21,10 @@
 #include <stdbool.h>
 
 enum {
-    TINYPHYSICS_CONTROL_STEP = 100, /* first row that the controller steers */
-    TINYPHYSICS_COST_END = 500,     /* row after the last that costs */
-    TINYPHYSICS_PLAN_STEPS = 50,    /* rows ahead that a controller is shown: 49 of them */
+    TINYPHYSICS_CONTROL_STEP = CONTROLS_FIRST_COST, /* first row that the controller steers */
+    TINYPHYSICS_COST_END = CONTROLS_COST_END,       /* row after the last that costs */
+    TINYPHYSICS_PLAN_STEPS = 50, /* rows ahead that a controller is shown: 49 of them */
+    TINYPHYSICS_EPISODE_VALUES = 2 * TINYPHYSICS_COST_END, /* memory of an episode */
 };
 
 /* NumPy's MT19937. */
@@ -37,8 +38,8 @@ struct tinyphysics_episode {
     uint32_t step;                  /* row that the next step is about */
     uint32_t end;                   /* row at which it ends: COST_END, or the log's last */
     struct tinyphysics_random random;
-    double *lataccel_mps2;      /* [log rows], known below `step` */
-    double *actions;            /* [log rows], clipped, known below `step` */
+    double *lataccel_mps2;      /* [COST_END], known below `step` */
+    double *actions;            /* [COST_END], clipped, known below `step` */
     double uniform, cdf_margin; /* of the last draw: the number, its distance from the next sum */
     uint16_t token;             /* that it drew */
 };
@@ -51,6 +52,10 @@ struct tinyphysics_costs {
 enum status tinyphysics_episode_start(struct tinyphysics_episode *episode,
                                       const struct controls_log *log, uint32_t seed,
                                       struct error *error);
+/* The same in memory of the caller's: TINYPHYSICS_EPISODE_VALUES numbers, which live as long. It is
+ * not ended. */
+void tinyphysics_episode_begin(struct tinyphysics_episode *episode, const struct controls_log *log,
+                               uint32_t seed, double *values);
 void tinyphysics_episode_end(struct tinyphysics_episode *episode);
 
 static inline bool tinyphysics_episode_done(const struct tinyphysics_episode *episode)

@@ -20,9 +20,10 @@
 
 /* A world that was found and asked what it is. Immutable; outlives the worlds opened from it. */
 struct foreign {
-    const struct swerve_world_ops *ops;
-    const char *config; /* of swerve_world_setup */
-    const void *host;
+    const struct swerve_world_ops *ops; /* NULL: `native` */
+    const struct world_ops *native; /* a world of ours that the user's file is for; NULL: none */
+    const char *config;             /* of swerve_world_setup */
+    const void *host;               /* of a native world its model */
     struct swerve_world_declared declared;
 };
 

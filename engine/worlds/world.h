@@ -182,6 +182,7 @@ extern const struct world_ops world_object_ops;
 extern const struct world_ops world_replay_ops;
 extern const struct world_ops world_student_ops; /* both need config.model of their tier */
 extern const struct world_ops world_teacher_ops;
+extern const struct world_ops world_tinyphysics_ops; /* config.foreign->host: tinyphysics_model */
 
 /* The ops table of a tier, or NULL if this build has none for it. */
 const struct world_ops *world_ops_for_tier(enum tier tier);

@@ -98,6 +98,12 @@ static void close_world(struct world *world)
 
 static enum status object_accepts(const struct scenario *scenario, struct error *error)
 {
+    if (scenario->controls.log.count > 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "scenario %s: a log of the controls challenge, which the world "
+                         "tinyphysics alone drives",
+                         scenario->id);
+    }
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         const struct agent *agent = &scenario->agents[i];
         if (agent->behaviour == BEHAVIOUR_REPLAY && agent->trajectory.point_count == 0) {

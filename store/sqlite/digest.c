@@ -52,6 +52,13 @@ static void add_text(struct sha256 *hash, const char *name, const char *text, si
     }
 }
 
+/* Members that are younger than digests are left out where they say nothing, as empty texts are. */
+static bool says_nothing(const char *name, double value)
+{
+    return isnan(value) && (strcmp(name, "lataccel_cost") == 0 || strcmp(name, "jerk_cost") == 0 ||
+                            strcmp(name, "total_cost") == 0);
+}
+
 static void add_field(struct sha256 *hash, const struct json_field *field, const void *record)
 {
     const char *place = (const char *)record + field->offset;
@@ -64,7 +71,9 @@ static void add_field(struct sha256 *hash, const struct json_field *field, const
     case JSON_FIELD_F64: {
         double value;
         memcpy(&value, place, sizeof value);
-        add_real(hash, field->name, value);
+        if (!says_nothing(field->name, value)) {
+            add_real(hash, field->name, value);
+        }
         return;
     }
     case JSON_FIELD_I64:

@@ -331,6 +331,9 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     digest_outcome(&stored, place->spec, &digest);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
     query_text(&query, outcome->given);
+    query_real(&query, outcome->metrics.lataccel_cost);
+    query_real(&query, outcome->metrics.jerk_cost);
+    query_real(&query, outcome->metrics.total_cost);
     TRY(query_run(&query, error));
     digest_add_outcome(suite_digest, &digest, db_last_id(db));
     return STATUS_OK;

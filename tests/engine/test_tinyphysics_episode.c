@@ -4,12 +4,15 @@
  * Goal: every token and every cost is the unmodified reference's; bits do not depend on the batch
  * or the processor; damaged model files and logs are refused with a sentence. Method: weights and
  * logs made up from a hash, here and by tests/vectors/tinyphysics_vectors.py, which ran the
- * reference on them (argument: its lines); model files cut and changed everywhere.
+ * reference on them (argument: its lines); model files cut and changed everywhere. With --write
+ * FILE it writes the model that it makes up, for tests of the command line.
  */
 #include "base/check.h"
 #include "engine/tinyphysics/onnx_file.h"
 #include "engine/tinyphysics/tinyphysics_episode.h"
+#include "engine/worlds/foreign.h"
 #include "kernels/cpu.h"
+#include "tests/engine/maps.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -19,7 +22,7 @@ enum { LOGS = 4, ROWS = 600, EPISODES = 2 * LOGS, FIRST = 100, END = 500 };
 
 static const char *vectors_path;
 static char directory[] = "/tmp/swerve-tinyphysics-XXXXXX";
-static char model_path[64];
+static char model_path[512];
 static struct error error;
 
 /* ---- what is made up ---- */
@@ -297,6 +300,136 @@ static void every_token_and_cost_is_the_reference_s(void)
     tinyphysics_model_free(model);
 }
 
+/* ---- the world ---- */
+
+enum { WORLD_SLOTS = EPISODES + 2, FORK_TICK = 95, WORLD_TICKS = 130 };
+
+struct rig {
+    struct arena arena;
+    struct scenario scenarios[LOGS];
+    struct prepared *prepared[LOGS];
+    struct world *world;
+};
+
+static void make_rig(struct rig *rig, const struct foreign *foreign,
+                     const struct expected *expected, struct controls_log *logs)
+{
+    arena_init(&rig->arena, 1 << 20);
+    for (int i = 0; i < EPISODES; i++) { /* two episodes of each log, with one seed */
+        struct scenario *scenario = &rig->scenarios[expected[i].log];
+        *scenario = (struct scenario){.horizon_ticks = END - CONTROLS_CONTEXT};
+        struct lane *lane = maps_lanes(&rig->arena, &scenario->map, 1);
+        maps_straight(&rig->arena, lane, (struct pose){0}, 3000.0, 3.5);
+        scenario->ego.route_count = 1;
+        scenario->ego.route = arena_alloc(&rig->arena, 1, sizeof *scenario->ego.route);
+        scenario->ego.wheelbase_m = 2.8;
+        scenario->controls = (struct controls){expected[i].seed, logs[expected[i].log]};
+    }
+    for (int i = 0; i < LOGS; i++) {
+        EXPECT_OK(prepared_create(&rig->scenarios[i], &rig->prepared[i], &error), error);
+    }
+    const struct world_config config = {
+        .slot_count = WORLD_SLOTS, .thread_count = 2, .foreign = foreign};
+    EXPECT_OK(foreign->native->open(&config, &rig->world, &error), error);
+}
+
+/* The lateral acceleration that a token leads to. */
+static double drawn(double before_mps2, uint16_t token)
+{
+    const double value = (double)token * (10.0 / 1023) + -5.0;
+    return fmin(fmax(value, before_mps2 - 0.5), before_mps2 + 0.5);
+}
+
+/* One tick of every slot that is in `active`; each is episode of[slot]. */
+static void world_tick(struct world *world, const struct expected *expected, const int *of,
+                       const uint8_t *active, struct tinyphysics_pid *pids)
+{
+    struct action actions[WORLD_SLOTS] = {{0}};
+    double before_mps2[WORLD_SLOTS];
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < WORLD_SLOTS; i++) {
+        if (active[i]) {
+            const struct scene *scene = world->ops->slot_scene(world, i);
+            const struct expected *e = &expected[of[i]];
+            struct controls_log log;
+            row = scene->tick + CONTROLS_CONTEXT;
+            before_mps2[i] = scene->ego.lat_accel_mps2;
+            make_log(e->log, &log);
+            if (e->pid) {
+                actions[i].steer_rad =
+                    tinyphysics_pid_update(&pids[i], log.rows[row].target_mps2, before_mps2[i]);
+            }
+            controls_log_free(&log);
+        }
+    }
+    world->ops->step(world, actions, active);
+    for (uint32_t i = 0; i < WORLD_SLOTS && row >= FIRST; i++) {
+        if (active[i]) {
+            const double want = drawn(before_mps2[i], expected[of[i]].tokens[row - FIRST]);
+            if (world->ops->slot_scene(world, i)->ego.lat_accel_mps2 != want) {
+                TEST_FAIL("slot %u row %u: expected %.17g m/s2, found %.17g", i, row, want,
+                          world->ops->slot_scene(world, i)->ego.lat_accel_mps2);
+            }
+        }
+    }
+}
+
+/* Goal: a slot of the world is an episode, whatever is beside it, forked and parked. Method: all
+ * episodes at once; from a tick on a fork of one, and another that was saved and came back
+ * elsewhere. */
+static void slots_of_the_world_are_episodes(void)
+{
+    static struct expected expected[EPISODES];
+    static struct rig rig;
+    struct controls_log logs[LOGS];
+    struct tinyphysics_pid pids[WORLD_SLOTS] = {{0}};
+    int of[WORLD_SLOTS] = {0};
+    uint8_t active[WORLD_SLOTS] = {0};
+    struct tinyphysics_model *model = load(cpu_flags_detect());
+    const struct foreign foreign = {.native = &world_tinyphysics_ops, .host = model};
+    read_expected(expected);
+    for (uint32_t i = 0; i < LOGS; i++) {
+        make_log(i, &logs[i]);
+    }
+    make_rig(&rig, &foreign, expected, logs);
+    const struct world_ops *ops = rig.world->ops;
+    for (uint32_t i = 0; i < EPISODES; i++) {
+        of[i] = (int)i;
+        active[i] = 1;
+        EXPECT_OK(ops->slot_reset(rig.world, i, rig.prepared[expected[i].log], i % 2, &error),
+                  error);
+    }
+    for (uint32_t tick = 0; tick < WORLD_TICKS; tick++) {
+        if (tick == FORK_TICK) {
+            void *state = calloc(1, ops->slot_state_bytes(rig.world));
+            EXPECT(state != NULL);
+            ops->slot_fork(rig.world, 0, EPISODES);
+            ops->slot_save(rig.world, 1, state);
+            ops->slot_release(rig.world, 1);
+            ops->slot_restore(rig.world, EPISODES + 1, state);
+            free(state);
+            for (int i = 0; i < 2; i++) {
+                of[EPISODES + i] = i;
+                pids[EPISODES + i] = pids[i];
+                active[EPISODES + i] = 1;
+            }
+            active[1] = 0;
+        }
+        world_tick(rig.world, expected, of, active, pids);
+    }
+    rig.scenarios[0].controls.log.count = 0;
+    EXPECT_INT(ops->accepts(&rig.scenarios[0], &error), STATUS_BAD_INPUT);
+    EXPECT_INT(world_object_ops.accepts(&rig.scenarios[1], &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "tinyphysics");
+    ops->close(rig.world);
+    for (uint32_t i = 0; i < LOGS; i++) {
+        prepared_unref(rig.prepared[i]);
+        controls_log_free(&logs[i]);
+    }
+    arena_finish(&rig.arena);
+    tinyphysics_model_free(model);
+}
+
 static void made_up_window(uint32_t number, struct tinyphysics_window *window)
 {
     for (uint32_t t = 0; t < TINYPHYSICS_CONTEXT; t++) {
@@ -407,15 +540,23 @@ static void damaged_logs_are_refused(void)
 
 int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--write") == 0) {
+        snprintf(model_path, sizeof model_path, "%s", argv[2]);
+        struct message made = make_model();
+        write_model(made.data, made.bytes);
+        free(made.data);
+        return 0;
+    }
     CHECK(argc == 2 && mkdtemp(directory) != NULL);
     vectors_path = argv[1];
     snprintf(model_path, sizeof model_path, "%s/made_up.onnx", directory);
     struct message model = make_model();
     write_model(model.data, model.bytes);
     free(model.data);
-    int failed = TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
-                          TEST(bits_depend_on_the_window_alone), TEST(damaged_models_are_refused),
-                          TEST(damaged_logs_are_refused));
+    int failed =
+        TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
+                 TEST(slots_of_the_world_are_episodes), TEST(bits_depend_on_the_window_alone),
+                 TEST(damaged_models_are_refused), TEST(damaged_logs_are_refused));
     unlink(model_path);
     rmdir(directory);
     return failed;

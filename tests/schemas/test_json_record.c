@@ -91,7 +91,7 @@ static void draw_outcome(struct outcome *out)
     out->verdict = (enum verdict)(draw() % VERDICT_COUNT);
     out->reasons = (uint32_t)draw() & ((1u << REASON_BIT_COUNT) - 1);
     double *numbers = &out->metrics.no_at_fault_collision;
-    for (size_t i = 0; &numbers[i] <= &out->metrics.jerk_max_mps3; i++) {
+    for (size_t i = 0; &numbers[i] <= &out->metrics.total_cost; i++) {
         numbers[i] = draw_double();
     }
     out->metrics.intervention_count = (uint32_t)draw();
@@ -166,7 +166,7 @@ static json_t *through_text(json_t *value)
 static void normalise_nan(struct outcome *outcome)
 {
     double *numbers = &outcome->metrics.no_at_fault_collision;
-    for (size_t i = 0; &numbers[i] <= &outcome->metrics.jerk_max_mps3; i++) {
+    for (size_t i = 0; &numbers[i] <= &outcome->metrics.total_cost; i++) {
         numbers[i] = isnan(numbers[i]) ? NAN : numbers[i];
     }
     outcome->health_value = isnan(outcome->health_value) ? NAN : outcome->health_value;

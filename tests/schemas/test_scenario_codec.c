@@ -440,6 +440,21 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
     scenario->storyboard = board;
 }
 
+/* A log that is long enough for the horizon, which it shortens. */
+static void grow_controls(struct arena *arena, struct scenario *scenario)
+{
+    struct controls_log *log = &scenario->controls.log;
+    scenario->horizon_ticks = 1 + below(CONTROLS_COST_END - CONTROLS_CONTEXT);
+    scenario->controls.seed = below(10000);
+    log->count = scenario->horizon_ticks + CONTROLS_CONTEXT;
+    log->count = log->count < LIMIT_CONTROLS_ROWS_MIN ? LIMIT_CONTROLS_ROWS_MIN : log->count;
+    log->rows = take(arena, log->count, sizeof *log->rows);
+    for (uint32_t i = 0; i < log->count; i++) {
+        log->rows[i] = (struct controls_row){uniform(-1e6, 1e6), uniform(-1, 1), uniform(-1, 50),
+                                             uniform(-9, 9), uniform(-2, 2)};
+    }
+}
+
 static void grow_scenario(struct arena *arena, struct scenario *scenario)
 {
     bool storyboard = false;
@@ -459,6 +474,9 @@ static void grow_scenario(struct arena *arena, struct scenario *scenario)
     if (storyboard) {
         grow_storyboard(arena, scenario);
     }
+    if (below(8) == 0) {
+        grow_controls(arena, scenario);
+    }
     scenario->conditions = grow_conditions();
     for (int i = 0; i < SLICE_KIND_COUNT; i++) {
         grow_id(scenario->slices.value[i], "slice", (uint32_t)i);
@@ -467,7 +485,7 @@ static void grow_scenario(struct arena *arena, struct scenario *scenario)
     scenario->criteria =
         (struct criteria){coin(),      coin(),      coin(),        coin(),        coin(),
                           coin(),      coin(),      maybe(0, 3),   maybe(0, 100), maybe(0, 9),
-                          maybe(0, 1), maybe(0, 1), maybe(0, 100), maybe(1, 1e5)};
+                          maybe(0, 1), maybe(0, 1), maybe(0, 100), maybe(1, 1e5), maybe(0, 1e9)};
     grow_branches(arena, scenario);
 }
 
@@ -675,6 +693,9 @@ static void expect_same_scenario(const struct scenario *a, const struct scenario
     SAME_OR_ABSENT(score_min);
     SAME_OR_ABSENT(speed_max_mps);
     SAME_OR_ABSENT(expected_progress_m);
+    SAME_OR_ABSENT(total_cost_max);
+    SAME(controls.seed);
+    SAME_ARRAY(controls.log.count, controls.log.rows);
     SAME(branch_count);
     for (uint32_t i = 0; i < a->branch_count; i++) {
         EXPECT_TEXT(b->branches[i].id, a->branches[i].id);

@@ -290,7 +290,7 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
     }
     return error_set(error, STATUS_USAGE,
                      "--world: expected auto, replay, object, student, teacher, plugin:FILE.so, "
-                     "exec:COMMAND or onnx:MODEL.onnx, found \"%s\"",
+                     "exec:COMMAND, onnx:MODEL.onnx or tinyphysics, found \"%s\"",
                      name);
 }
 

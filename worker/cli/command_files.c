@@ -332,9 +332,10 @@ static enum status import_find(const char *name, const struct importer **out, st
             return STATUS_OK;
         }
     }
-    return error_set(error, STATUS_USAGE,
-                     "import: expected commonroad, opendrive, openscenario or womd, found \"%s\"",
-                     name);
+    return error_set(
+        error, STATUS_USAGE,
+        "import: expected commonroad, controls, opendrive, openscenario or womd, found \"%s\"",
+        name);
 }
 
 /* One scenario of an OpenDRIVE file. */
@@ -524,7 +525,8 @@ int command_import(int argc, char **argv)
     };
     const struct cli_command command = {
         "import",
-        "commonroad|opendrive|openscenario|womd FILE... -o OUT.json",
+        "commonroad|opendrive|openscenario|womd FILE... -o OUT.json\n"
+        "       swerve import controls FILE.csv|FOLDER... -o OUT.json",
         "Turns CommonRoad XML (2018b, 2020a), roads of OpenDRIVE, OpenSCENARIO XML (1.0 to 1.3), "
         "or "
         "scenes of the\n"
@@ -538,6 +540,9 @@ int command_import(int argc, char **argv)
     uint32_t count = 0;
     bool help;
     struct error error;
+    if (argc > 1 && strcmp(argv[1], "controls") == 0) { /* has options of its own */
+        return command_import_controls(argc - 1, argv + 1);
+    }
     int code = cli_parse(&command, argc, argv, arguments, &count, &help);
     if (code != 0 || help) {
         return code;

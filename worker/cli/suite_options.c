@@ -124,7 +124,9 @@ static enum status prepare_models(const struct suite_options *options,
     if (status == STATUS_OK) {
         build->models = *models;
         build->policy.student_available = models_available(*models, TIER_STUDENT);
-        build->policy.teacher_available = models_available(*models, TIER_TEACHER);
+        build->policy.controls = world_spec_is_controls(options->world);
+        build->policy.teacher_available =
+            models_available(*models, TIER_TEACHER) && !build->policy.controls;
     }
     if (status == STATUS_OK && build->policy.choice == WORLD_STUDENT &&
         !build->policy.student_available) {

@@ -12,7 +12,8 @@
 #include <string.h>
 
 const char *const compare_measure_names[COMPARE_MEASURE_COUNT] = {
-    "score", "progress", "comfort", "min_distance_m", "min_ttc_s", "jerk_max_mps3",
+    "score",         "progress",      "comfort",   "min_distance_m", "min_ttc_s",
+    "jerk_max_mps3", "lataccel_cost", "jerk_cost", "total_cost",
 };
 
 enum { ROWS_MAX = 2000 };

@@ -30,6 +30,10 @@ static int by_key_then_id(const void *a, const void *b)
     return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
 }
 
+_Static_assert(sizeof((struct compare_rollout *)0)->measure ==
+                   COMPARE_MEASURE_COUNT * sizeof(double),
+               "measures of a rollout");
+
 static void take(struct compare_rollout *rollout, const struct outcome *outcome)
 {
     const struct metrics *metrics = &outcome->metrics;
@@ -47,7 +51,10 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
                     [COMPARE_MIN_TTC] = metrics->min_ttc_s > COMPARE_TTC_MOST_S
                                             ? COMPARE_TTC_MOST_S
                                             : metrics->min_ttc_s,
-                    [COMPARE_JERK] = metrics->jerk_max_mps3},
+                    [COMPARE_JERK] = metrics->jerk_max_mps3,
+                    [COMPARE_LATACCEL_COST] = metrics->lataccel_cost,
+                    [COMPARE_JERK_COST] = metrics->jerk_cost,
+                    [COMPARE_TOTAL_COST] = metrics->total_cost},
     };
     memcpy(rollout->scenario_id, outcome->scenario_id, sizeof rollout->scenario_id);
     memcpy(rollout->scenario_hash, outcome->scenario_hash, sizeof rollout->scenario_hash);

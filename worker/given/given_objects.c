@@ -58,6 +58,7 @@ void given_text(uint32_t wants, enum swerve_objects_source source, char out[LIMI
         {SWERVE_WANTS_OBJECTS, sources[source]},
         {SWERVE_WANTS_MAP, "map"},
         {SWERVE_WANTS_SIGNALS, "signals"},
+        {SWERVE_WANTS_CONTROLS, "controls"},
     };
     size_t used = 0;
     for (size_t i = 0; i < COUNT_OF(parts); i++) {

@@ -191,10 +191,35 @@ static enum status take_hello(struct host *host, struct error *error)
     return open_plugin(host, error);
 }
 
+/* Rows behind the rest of a reset; false: sizes lie. */
+static bool find_controls(const struct host *host, const struct wire_reset *reset,
+                          const struct swerve_controls_row **rows, uint32_t *count)
+{
+    const size_t bytes = host->header.payload_bytes;
+    const size_t others = sizeof *reset +
+                          (size_t)reset->log_count * sizeof(struct swerve_log_point) +
+                          reset->map_bytes + reset->scenario_id_bytes + reset->prompt_bytes;
+    const size_t at = wire_controls_offset(others);
+    *rows = NULL;
+    *count = 0;
+    if (bytes == others) {
+        return true;
+    }
+    if (bytes <= at || (bytes - at) % sizeof **rows != 0) {
+        return false;
+    }
+    *rows = (const struct swerve_controls_row *)(const void *)(host->payload + at);
+    *count = (uint32_t)((bytes - at) / sizeof **rows);
+    return true;
+}
+
 static enum status take_reset(struct host *host, struct error *error)
 {
     struct wire_reset reset;
     char scenario_id[LIMIT_TEXT_BYTES + 1] = "";
+    char prompt[LIMIT_PROMPT_BYTES + 1] = "";
+    const struct swerve_controls_row *controls = NULL;
+    uint32_t controls_count = 0;
     static const size_t point_bytes = sizeof(struct swerve_log_point);
     size_t bytes = host->header.payload_bytes;
     if (bytes < sizeof reset) {
@@ -204,9 +229,7 @@ static enum status take_reset(struct host *host, struct error *error)
     size_t rest = bytes - sizeof reset;
     if (reset.log_count > rest / point_bytes || reset.session >= host->session_count ||
         reset.scenario_id_bytes > LIMIT_TEXT_BYTES || reset.prompt_bytes > LIMIT_PROMPT_BYTES ||
-        reset.map_bytes > rest ||
-        rest != reset.log_count * point_bytes + reset.map_bytes + reset.scenario_id_bytes +
-                    reset.prompt_bytes) {
+        reset.map_bytes > rest || !find_controls(host, &reset, &controls, &controls_count)) {
         return wrong_frame(host, error);
     }
     const uint8_t *log = host->payload + sizeof reset;
@@ -218,14 +241,14 @@ static enum status take_reset(struct host *host, struct error *error)
         return wrong_frame(host, error);
     }
     memcpy(scenario_id, texts, reset.scenario_id_bytes);
-    host->payload[bytes] = '\0'; /* there is room for it; the prompt comes last */
+    memcpy(prompt, texts + reset.scenario_id_bytes, reset.prompt_bytes);
     const struct swerve_episode episode = {
         .session = reset.session,
         .horizon_ticks = reset.horizon_ticks,
         .seed = reset.seed,
         .tick_s = reset.tick_s,
         .scenario_id = scenario_id,
-        .prompt = (const char *)texts + reset.scenario_id_bytes,
+        .prompt = prompt,
         .ego_length_m = reset.ego_length_m,
         .ego_width_m = reset.ego_width_m,
         .ego_wheelbase_m = reset.ego_wheelbase_m,
@@ -233,6 +256,8 @@ static enum status take_reset(struct host *host, struct error *error)
         .log = (const struct swerve_log_point *)(const void *)log,
         .map = reset.map_bytes > 0 ? &map : NULL,
         .objects_source = objects_source,
+        .controls_count = controls_count,
+        .controls = controls,
     };
     if (host->history != NULL) {
         planner_history_clear(host->history, reset.session);

@@ -14,8 +14,8 @@
 enum { ABI_OLDEST = 1, ABI_OPEN_ON = 2, ABI_PLAN = 3 };
 
 static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
-static const uint32_t lists =
-    SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP | SWERVE_WANTS_SIGNALS;
+static const uint32_t lists = SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP |
+                              SWERVE_WANTS_SIGNALS | SWERVE_WANTS_CONTROLS;
 
 const struct swerve_place planner_place_host = {-1, "cpu"};
 

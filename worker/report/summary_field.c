@@ -23,12 +23,21 @@ struct field_row {
     double score; /* sums */
     double pdms;
     int64_t scored;
+    int64_t logs; /* of the controls challenge, which have costs in place of scores */
+    double lataccel_cost, jerk_cost, total_cost; /* sums */
 };
 
 static void add(struct field_row *row, const struct metrics *metrics)
 {
     double pdms = field_pdms_of(metrics);
     row->drives++;
+    if (isfinite(metrics->total_cost)) {
+        row->logs++;
+        row->lataccel_cost += metrics->lataccel_cost;
+        row->jerk_cost += metrics->jerk_cost;
+        row->total_cost += metrics->total_cost;
+        return;
+    }
     row->collisions += metrics->collision_count;
     row->at_fault += metrics->at_fault;
     row->metres += isfinite(metrics->distance_m) ? metrics->distance_m : 0.0;
@@ -62,6 +71,17 @@ static json_t *number(double value)
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+static void put_costs(json_t *tier, const struct field_row *row)
+{
+    const double logs = (double)row->logs;
+    if (row->logs > 0) {
+        json_object_set_new(tier, "controls",
+                            json_pack("{s:I, s:f, s:f, s:f}", "drives", (json_int_t)row->logs,
+                                      "lataccel_cost", row->lataccel_cost / logs, "jerk_cost",
+                                      row->jerk_cost / logs, "total_cost", row->total_cost / logs));
+    }
+}
+
 json_t *summary_field_json(const struct summary *summary)
 {
     struct field_row rows[TIER_COUNT];
@@ -79,9 +99,22 @@ json_t *summary_field_json(const struct summary *summary)
                           "at_fault_drives_per_1000_km",
                           number(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
                           number(row->score / scored), "pdms", number(row->pdms / scored)));
+            put_costs(json_object_get(json, tier_names[t]), row);
         }
     }
     return json;
+}
+
+static void print_costs(const struct field_row *row, FILE *stream)
+{
+    const double logs = (double)row->logs;
+    if (row->logs > 0) {
+        text_print(stream,
+                   "controls challenge: lataccel_cost %.6g, jerk_cost %.6g, total_cost %.6g, mean "
+                   "of %lld drive%s\n",
+                   row->lataccel_cost / logs, row->jerk_cost / logs, row->total_cost / logs,
+                   (long long)row->logs, summary_plural(row->logs));
+    }
 }
 
 void summary_print_field(const struct summary *summary, FILE *stream)
@@ -90,6 +123,7 @@ void summary_print_field(const struct summary *summary, FILE *stream)
     count_rows(summary, rows);
     for (int t = 0; t < TIER_COUNT; t++) {
         const struct field_row *row = &rows[t];
+        print_costs(row, stream);
         if (row->drives == 0 || !(row->metres > 0.0) || row->scored == 0) {
             continue;
         }

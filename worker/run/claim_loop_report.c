@@ -153,17 +153,19 @@ static enum status put_snapshot(struct store *store, const struct job_run *job, 
 }
 
 /* Names the job that is to answer in place of a flagged student one: the same question to the
- * promoted teacher, where that is trusted for as long. A teacher's own flag, or an audit job's,
- * goes nowhere. */
+ * promoted teacher, where that is trusted for as long. A teacher's own flag, an audit job's, or
+ * that of a log of the controls challenge goes nowhere. */
 static void escalate(struct claim_loop *loop, struct job_completion *completion,
-                     const struct job_spec *spec, uint32_t ticks)
+                     const struct job_spec *spec, const struct scenario *scenario)
 {
     struct error error;
     struct job_spec teacher;
-    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0') {
+    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' ||
+        scenario->controls.log.count > 0) {
         return;
     }
-    if (submission_teacher_spec(loop->config->models, spec, ticks, &teacher, &error) != STATUS_OK) {
+    if (submission_teacher_spec(loop->config->models, spec, scenario->horizon_ticks, &teacher,
+                                &error) != STATUS_OK) {
         log_event(loop->config->logger, LOG_WARNING, "job %lld: flagged, and no teacher: %s",
                   (long long)completion->job_id, error.text);
         return;
@@ -234,7 +236,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
     if (outcome_any_flagged(job)) {
         completion->kind = COMPLETION_FLAGGED;
         snprintf(completion->error, sizeof completion->error, "%s", first_flag(job));
-        escalate(loop, completion, &job->lease.spec, job->scenario->horizon_ticks);
+        escalate(loop, completion, &job->lease.spec, job->scenario);
     }
     completion->outcomes = outcomes;
     completion->outcome_count = job->rollout_count;

@@ -49,6 +49,7 @@ void job_run_destroy(struct job_run *job)
         free(job->results[i].kept);
     }
     given_map_destroy(job->map);
+    free(job->controls);
     prepared_unref(job->prepared);
     free(job->results);
     free(job);
@@ -154,12 +155,36 @@ no_memory:
     return error_set(error, STATUS_NO_MEMORY, "rollout: out of memory");
 }
 
+/* The log from tick 0 on, without the steering that was logged. */
+static enum status give_controls(struct job_run *job, struct error *error)
+{
+    const struct controls_log *log = &job->scenario->controls.log;
+    if (job->controls != NULL) {
+        return STATUS_OK;
+    }
+    job->controls = calloc(log->count - CONTROLS_CONTEXT, sizeof *job->controls);
+    TRY(memory_check(job->controls, error, "job %lld: no memory for its log",
+                     (long long)job->lease.job_id));
+    for (uint32_t i = CONTROLS_CONTEXT; i < log->count; i++) {
+        const struct controls_row *row = &log->rows[i];
+        job->controls[i - CONTROLS_CONTEXT] = (struct swerve_controls_row){
+            row->target_mps2, row->roll_lataccel_mps2, row->v_ego_mps, row->a_ego_mps2};
+    }
+    return STATUS_OK;
+}
+
 enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
                            struct rollout **out, struct error *error)
 {
     struct rollout *rollout = NULL;
     if (job->scenario->map.signal_count == 0) {
         wants &= ~(uint32_t)SWERVE_WANTS_SIGNALS; /* nothing more is shown than without */
+    }
+    if (job->scenario->controls.log.count == 0) {
+        wants &= ~(uint32_t)SWERVE_WANTS_CONTROLS;
+    }
+    if ((wants & SWERVE_WANTS_CONTROLS) != 0) {
+        TRY(give_controls(job, error));
     }
     if ((wants & SWERVE_WANTS_MAP) != 0 && job->map == NULL) {
         TRY(given_map_create(job->prepared, &job->map, error));
@@ -249,6 +274,9 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out)
         .log = (const struct swerve_log_point *)scenario->ego.log.points,
         .map = rollout->job->map != NULL ? given_map_of(rollout->job->map) : NULL,
         .objects_source = (uint32_t)rollout->job->objects_source,
+        .controls_count =
+            rollout->job->controls != NULL ? scenario->controls.log.count - CONTROLS_CONTEXT : 0,
+        .controls = rollout->job->controls,
     };
 }
 

@@ -66,6 +66,7 @@ struct job_run {
     enum swerve_objects_source objects_of_world;
     enum swerve_objects_source objects_source; /* what it is for this one */
     struct given_map *map;                     /* NULL: not asked for */
+    struct swerve_controls_row *controls;      /* of tick 0 on; owned, NULL: not asked for */
     char given[LIMIT_ID_BYTES];                /* what its planner is shown, for outcomes */
     bool no_forks;                             /* branches are run from tick 0, or not at all */
     bool cancelled;

@@ -42,6 +42,7 @@ static enum status choose_model(const struct runner_source *source, const struct
     if (model->foreign != NULL) {
         config->world =
             spec->tier == TIER_TEACHER ? &world_foreign_teacher_ops : &world_foreign_student_ops;
+        config->world = model->foreign->native != NULL ? model->foreign->native : config->world;
     }
     config->conditioning = conditioning;
     config->bounds = &model->bounds;

@@ -23,6 +23,7 @@
 #define WRONG_WAY_COMPLIANT_M 2.0
 #define WRONG_WAY_VIOLATION_M 6.0
 #define OVERSPEED_SCALE_MPS 2.23
+#define LATACCEL_WEIGHT 50.0 /* of the controls challenge */
 #define PROGRESS_FLOOR_M 0.1
 #define TIME_SLACK_S 1e-6
 #define MAKING_PROGRESS_MIN 0.2
@@ -328,6 +329,39 @@ static void update_agents(struct score *score, const struct scene *scene)
     guardian_update(score, unsafe, guardian_leaves_road(score));
 }
 
+/* Costs of the controls challenge: the simulator's row of a tick is CONTROLS_CONTEXT - 1 on, since
+ * tick 0 shows the last row of the context. */
+static void update_controls(struct score *score, const struct scene *scene)
+{
+    const struct controls_log *log = &score->scenario->controls.log;
+    const uint32_t row = scene->tick + CONTROLS_CONTEXT - 1;
+    const double now_mps2 = scene->ego.lat_accel_mps2;
+    if (row < CONTROLS_FIRST_COST || row >= CONTROLS_COST_END || row >= log->count) {
+        return;
+    }
+    const double miss = log->rows[row].target_mps2 - now_mps2;
+    score->controls.miss += miss * miss;
+    if (score->controls.count > 0) {
+        const double jerk = (now_mps2 - score->controls.last_mps2) / TICK_S;
+        score->controls.jerk += jerk * jerk;
+    }
+    score->controls.last_mps2 = now_mps2;
+    score->controls.count++;
+}
+
+static void compose_controls(const struct score *score, struct metrics *out)
+{
+    const uint32_t count = score->controls.count;
+    out->lataccel_cost = NAN;
+    out->jerk_cost = NAN;
+    out->total_cost = NAN;
+    if (count >= 2) {
+        out->lataccel_cost = score->controls.miss / count * 100.0;
+        out->jerk_cost = score->controls.jerk / (count - 1) * 100.0;
+        out->total_cost = out->lataccel_cost * LATACCEL_WEIGHT + out->jerk_cost;
+    }
+}
+
 void score_update(struct score *score, const struct scene *scene)
 {
     CHECK(score->sample_count < score->sample_capacity);
@@ -338,6 +372,7 @@ void score_update(struct score *score, const struct scene *scene)
     update_ego_metrics(score, scene);
     score_signals_update(score, scene);
     update_agents(score, scene);
+    update_controls(score, scene);
     score->last_tick = scene->tick;
     score->sample_count++;
 }
@@ -451,6 +486,7 @@ static uint32_t judge(const struct score *score, const struct metrics *metrics)
         {metrics->score < criteria->score_min, REASON_SCORE},
         {metrics->speed_max_mps > criteria->speed_max_mps, REASON_SPEED},
         {criteria->obey_signals && score->ran_red_light, REASON_RED_LIGHT},
+        {metrics->total_cost > criteria->total_cost_max, REASON_COST},
     };
     uint32_t reasons = 0;
     for (size_t i = 0; i < COUNT_OF(rules); i++) {
@@ -479,6 +515,7 @@ void score_finish(const struct score *score, struct metrics *metrics, enum verdi
         .goal_reached = score->goal_reached,
     };
     compose(score, &out);
+    compose_controls(score, &out);
     *reasons = judge(score, &out);
     *verdict = *reasons == 0 ? VERDICT_PASS : VERDICT_FAIL;
     *metrics = out;

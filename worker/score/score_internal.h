@@ -100,6 +100,10 @@ struct score {
     bool guardian_acts; /* judges down to standstill, so that ego does not creep on */
     uint32_t intervention_count;
     struct ego_view ego; /* of the last tick */
+    struct {             /* of a log of the controls challenge, in the reference's order */
+        double miss, jerk, last_mps2;
+        uint32_t count; /* rows that cost so far */
+    } controls;
 };
 
 /* ---- the block behind the struct ---- */

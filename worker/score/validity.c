@@ -86,10 +86,13 @@ static double sideslip_rad(const struct ego_state *before, const struct ego_stat
 }
 
 static void check_ego(struct validity *validity, const struct roadmap *roadmap,
-                      enum dynamics dynamics, const struct scene *scene)
+                      const struct scenario *scenario, const struct scene *scene)
 {
     const struct ego_state *ego = &scene->ego;
-    bool kinematic = dynamics == DYNAMICS_KINEMATIC;
+    /* Lateral accelerations of the controls challenge are a learned simulator's, not a car's here.
+     */
+    bool kinematic =
+        scenario->ego.dynamics == DYNAMICS_KINEMATIC && scenario->controls.log.count == 0;
     double limit = FRICTION_SHARE_MAX * grip_mps2(roadmap, ego->pose, scene->conditions.friction);
     if (kinematic && fabs(ego->lat_accel_mps2) > limit) {
         found(validity, VALIDITY_FRICTION_USE, scene->tick, -1, -1, fabs(ego->lat_accel_mps2),
@@ -181,7 +184,7 @@ void validity_update(struct validity *validity, const struct prepared *prepared,
     if (scenario->invalid[0] != '\0') {
         found(validity, VALIDITY_IMPORT, scene->tick, -1, -1, NAN, 0.0);
     } else {
-        check_ego(validity, prepared_roadmap(prepared), scenario->ego.dynamics, scene);
+        check_ego(validity, prepared_roadmap(prepared), scenario, scene);
     }
     for (uint32_t i = 0; true_agents && i < scene->agent_count; i++) {
         const struct agent *record = &scenario->agents[i];

@@ -69,13 +69,26 @@ static size_t text_bytes_of(const char *text, size_t limit)
     return text != NULL ? strnlen(text, limit) : 0;
 }
 
-size_t wire_reset_bytes(const struct swerve_episode *episode)
+/* Of a reset's payload but its controls. */
+static size_t reset_payload_bytes(const struct swerve_episode *episode)
 {
-    return sizeof(struct wire_header) + sizeof(struct wire_reset) +
+    return sizeof(struct wire_reset) +
            (size_t)episode->log_count * sizeof(struct swerve_log_point) +
            (episode->map != NULL ? wire_map_bytes(episode->map) : 0) +
            text_bytes_of(episode->scenario_id, LIMIT_TEXT_BYTES) +
            text_bytes_of(episode->prompt, LIMIT_PROMPT_BYTES);
+}
+
+size_t wire_controls_offset(size_t payload_bytes)
+{
+    return (payload_bytes + 7) / 8 * 8;
+}
+
+size_t wire_reset_bytes(const struct swerve_episode *episode)
+{
+    const size_t bytes = reset_payload_bytes(episode);
+    const size_t rows = (size_t)episode->controls_count * sizeof(struct swerve_controls_row);
+    return sizeof(struct wire_header) + (rows > 0 ? wire_controls_offset(bytes) + rows : bytes);
 }
 
 void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_episode *episode)
@@ -101,7 +114,14 @@ void wire_reset_encode(uint8_t *out, uint32_t sequence, const struct swerve_epis
         to = wire_map_encode(to, episode->map, episode->objects_source);
     }
     to = put(to, episode->scenario_id, reset.scenario_id_bytes);
-    put(to, episode->prompt, reset.prompt_bytes);
+    to = put(to, episode->prompt, reset.prompt_bytes);
+    if (episode->controls_count > 0) {
+        static const uint8_t fill[8] = {0};
+        const size_t bytes = reset_payload_bytes(episode);
+        to = put(to, fill, wire_controls_offset(bytes) - bytes);
+        put(to, episode->controls,
+            (size_t)episode->controls_count * sizeof(struct swerve_controls_row));
+    }
 }
 
 size_t wire_act_bytes(uint32_t count)
@@ -258,8 +278,8 @@ enum status wire_header_decode(const uint8_t bytes[16], uint32_t sequence, size_
 static enum status welcome_check(const struct wire_welcome *welcome, struct error *error)
 {
     static const uint32_t sensors = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS;
-    static const uint32_t lists =
-        SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP | SWERVE_WANTS_SIGNALS;
+    static const uint32_t lists = SWERVE_WANTS_OBJECTS | SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP |
+                                  SWERVE_WANTS_SIGNALS | SWERVE_WANTS_CONTROLS;
     bool newest = welcome->version == PLANNER_WIRE_VERSION_NEWEST;
     if (welcome->version != PLANNER_WIRE_VERSION && !newest) {
         return error_set(error, STATUS_PLANNER,

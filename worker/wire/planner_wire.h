@@ -28,7 +28,7 @@
 enum planner_wire_type {
     WIRE_HELLO = 1,   /* worker: struct wire_hello */
     WIRE_WELCOME = 2, /* planner: struct wire_welcome, name, loaded */
-    WIRE_RESET = 3,   /* worker: struct wire_reset, log, scenario id, prompt */
+    WIRE_RESET = 3,   /* worker: struct wire_reset, log, map, scenario id, prompt, controls */
     WIRE_DONE = 4,    /* planner, to RESET and FORK: empty */
     WIRE_ACT = 5,     /* worker: struct wire_act, count * struct wire_query */
     WIRE_ACTIONS = 6, /* planner: struct wire_act, count * struct wire_answer */
@@ -98,6 +98,8 @@ struct wire_reset {
     uint32_t prompt_bytes;
     uint32_t map_bytes; /* between log and scenario id, a multiple of 8; 0: none */
 };
+/* Version 3: behind the prompt, filled up to 8 bytes, the rows of swerve_controls_row, to the end
+ * of the frame; where there are none nothing is filled up. */
 
 /* Begins a map; its arrays follow in the order of the counts, each filled up to 8 bytes. */
 struct wire_map {
@@ -186,12 +188,15 @@ _Static_assert(sizeof(struct swerve_signal_state) == 16, "wire layout");
 _Static_assert(sizeof(struct swerve_trajectory_point) == 40, "wire layout");
 _Static_assert(sizeof(struct swerve_route_point) == 28, "wire layout");
 _Static_assert(sizeof(struct swerve_log_point) == 40, "wire layout");
+_Static_assert(sizeof(struct swerve_controls_row) == 32, "wire layout");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are copied, not swapped");
 
 /* ---- worker to planner: return the frame's bytes, header included ---- */
 
 size_t wire_hello_bytes(void);
 size_t wire_reset_bytes(const struct swerve_episode *episode);
+/* Place in a reset's payload at which controls begin behind so many bytes of the rest. */
+size_t wire_controls_offset(size_t payload_bytes);
 size_t wire_act_bytes(uint32_t count);
 /* With what is around each query: version 3. */
 size_t wire_plan_bytes(uint32_t count, const struct swerve_surroundings *around);

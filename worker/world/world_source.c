@@ -5,6 +5,8 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "engine/bench/machine.h"
+#include "engine/tinyphysics/tinyphysics_model.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/world/world_exec.h"
 #include "worker/world/world_onnx.h"
@@ -19,6 +21,7 @@
 enum { ONNX_BYTES_MAX = INT32_MAX }; /* of one protocol buffer */
 
 #define ONNX_PREFIX "onnx:"
+#define CONTROLS_NAME "tinyphysics"
 #define ONNX_MANIFEST "manifest="
 
 struct world_source {
@@ -28,6 +31,7 @@ struct world_source {
     struct world_onnx_host onnx_host;
     struct world_onnx_manifest manifest;
     struct ort *ort;
+    struct tinyphysics_model *controls; /* NULL: not the world tinyphysics */
     char model[LIMIT_PATH_BYTES], manifest_path[LIMIT_PATH_BYTES]; /* "": no ONNX world */
     void *library;                                                 /* NULL: no plugin */
     char hash[SHA256_HEX_BYTES];
@@ -36,7 +40,13 @@ struct world_source {
 bool world_spec_is(const char *spec)
 {
     return strncmp(spec, "plugin:", 7) == 0 || strncmp(spec, "exec:", 5) == 0 ||
-           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0;
+           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0 || world_spec_is_controls(spec);
+}
+
+bool world_spec_is_controls(const char *spec)
+{
+    const size_t bytes = sizeof CONTROLS_NAME - 1;
+    return strncmp(spec, CONTROLS_NAME, bytes) == 0 && (spec[bytes] == '\0' || spec[bytes] == ':');
 }
 
 static enum status check_table(const char *file, const struct swerve_world_ops *ops,
@@ -191,7 +201,9 @@ static enum status make_hash(struct world_source *source, const char *spec, stru
     uint8_t digest[SHA256_BYTES];
     sha256_init(&hash);
     sha256_update(&hash, "world", 6);
-    if (source->ort != NULL) {
+    if (source->controls != NULL) {
+        TRY(add_file(&hash, source->model, error));
+    } else if (source->ort != NULL) {
         const char *version = ort_version(source->ort);
         TRY(add_file(&hash, source->model, error));
         TRY(add_external(&hash, source->model, error));
@@ -206,15 +218,42 @@ static enum status make_hash(struct world_source *source, const char *spec, stru
     return STATUS_OK;
 }
 
+/* "tinyphysics:MODEL.onnx". It declares what the challenge does. */
+static enum status load_controls(struct world_source *source, const char *spec, struct error *error)
+{
+    const char *file = spec + sizeof CONTROLS_NAME - 1;
+    if (file[0] != ':' || file[1] == '\0' || strlen(file + 1) >= sizeof source->model) {
+        return error_set(error, STATUS_USAGE,
+                         "world: expected tinyphysics:MODEL.onnx, found \"%s\"", spec);
+    }
+    snprintf(source->model, sizeof source->model, "%s", file + 1);
+    TRY(tinyphysics_model_load(source->model, machine_cpu_flags(), &source->controls, error));
+    source->foreign.native = &world_tinyphysics_ops;
+    source->foreign.host = source->controls;
+    source->foreign.declared = (struct swerve_world_declared){
+        .name = CONTROLS_NAME,
+        .version = "1",
+        .form = SWERVE_WORLD_FORM_EGO,
+        .flags = SWERVE_WORLD_DETERMINISTIC,
+        .horizon_ticks = CONTROLS_COST_END - CONTROLS_CONTEXT,
+        .tick_s = 0.1,
+    };
+    return make_hash(source, spec, error);
+}
+
 static enum status open_source(struct world_source *source, const char *spec,
                                const struct world_source_options *options, struct error *error)
 {
     if (!world_spec_is(spec)) {
-        return error_set(
-            error, STATUS_USAGE,
-            "world: expected plugin:FILE.so, exec:COMMAND or onnx:MODEL.onnx, found \"%s\"", spec);
+        return error_set(error, STATUS_USAGE,
+                         "world: expected plugin:FILE.so, exec:COMMAND, onnx:MODEL.onnx or "
+                         "tinyphysics:MODEL.onnx, found \"%s\"",
+                         spec);
     }
     source->foreign.config = "";
+    if (world_spec_is_controls(spec)) {
+        return load_controls(source, spec, error);
+    }
     bool onnx = strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0;
     TRY(onnx ? load_onnx(source, spec, error) : planner_spec_parse(spec, &source->spec, error));
     if (!onnx && source->spec.kind == PLANNER_SPEC_PLUGIN) {
@@ -258,6 +297,7 @@ void world_source_close(struct world_source *source)
     }
     if (source != NULL) {
         ort_close(source->ort);
+        tinyphysics_model_free(source->controls);
     }
     free(source);
 }
@@ -282,6 +322,12 @@ enum status world_source_lend(const char *spec, enum tier tier,
                               struct error *error)
 {
     struct world_source *source = NULL;
+    char found[LIMIT_SPEC_BYTES + LIMIT_PATH_BYTES];
+    if (strcmp(spec, CONTROLS_NAME) == 0) {
+        snprintf(found, sizeof found, "%s:%s/%s", spec, models_registry(models)->directory,
+                 WORLD_CONTROLS_FILE);
+        spec = found;
+    }
     TRY(world_source_open(spec, options, &source, error));
     enum status status =
         models_lend(models, tier, &source->foreign, source->hash, source, close_lent, error);

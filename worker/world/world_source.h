@@ -16,6 +16,9 @@
 #include "worker/models/models.h"
 #include "worker/planner/planner.h"
 
+/* Of a directory of models: what --world tinyphysics runs. */
+#define WORLD_CONTROLS_FILE "tinyphysics.onnx"
+
 struct world_source;
 
 struct world_source_options {
@@ -25,6 +28,9 @@ struct world_source_options {
 
 /* Whether --world names a foreign world and not a tier. */
 bool world_spec_is(const char *spec);
+/* "tinyphysics", whose model is tinyphysics.onnx of the directory of models, or
+ * "tinyphysics:MODEL.onnx": the simulator of the controls challenge. */
+bool world_spec_is_controls(const char *spec);
 
 /* Loads or starts it once, to hear what it declares. STATUS_DEVICE, STATUS_NOT_FOUND,
  * STATUS_BAD_INPUT. */

@@ -55,7 +55,7 @@ own = "scenario_id verdict ticks prefix_ticks metres_mm trace_hash safety_critic
 metrics = """no_at_fault_collision drivable_area driving_direction making_progress progress ttc
 speed_limit comfort score min_ttc_s min_distance_m impact_speed_mps progress_m distance_m
 speed_max_mps accel_min_mps2 jerk_max_mps3 intervention_count collision_count collision_tick
-collision_agent collision_kind at_fault goal_reached""".split()
+collision_agent collision_kind at_fault goal_reached lataccel_cost jerk_cost total_cost""".split()
 names = {c: "slices." + c for c in slices} | {c: c for c in own} | {c: "metrics." + c for c in metrics}
 names["reasons"] = "reasons"
 def edited(column, value):

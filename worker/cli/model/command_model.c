@@ -2,10 +2,13 @@
  * swerve model: the world models of a directory: what there is, what answers for a tier, what did
  * before, and what their health checks were calibrated on; with --store those of a store.
  */
+#include "engine/bench/machine.h"
+#include "engine/tinyphysics/tinyphysics_model.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/model/model_store.h"
 #include "worker/models/models.h"
 #include "worker/run/calibrate.h"
+#include "worker/world/world_source.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -141,6 +144,32 @@ static enum status show_model(struct model_command *command, struct error *error
     return cli_print_json(json) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
 }
 
+/* The simulator of the controls challenge, which needs no promotion: --world tinyphysics names it.
+ */
+static enum status add_controls(const struct model_command *command, const char *directory,
+                                struct error *error)
+{
+    struct tinyphysics_model *model = NULL;
+    char path[LIMIT_PATH_BYTES];
+    char *data = NULL;
+    size_t bytes = 0;
+    TRY(tinyphysics_model_load(command->name, machine_cpu_flags(), &model, error));
+    tinyphysics_model_free(model);
+    if (snprintf(path, sizeof path, "%s/%s", directory, WORLD_CONTROLS_FILE) >= (int)sizeof path) {
+        return error_set(error, STATUS_LIMIT, "%.200s..: the path is too long", directory);
+    }
+    if (access(path, F_OK) == 0) {
+        return error_set(error, STATUS_CONFLICT, "%s: is there already; remove it first", path);
+    }
+    TRY(file_read(command->name, MODEL_FILE_BYTES_MAX, &data, &bytes, error));
+    enum status status = file_replace(path, data, bytes, 0644, error);
+    free(data);
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s added; \"--world tinyphysics\" drives in it\n", path);
+    }
+    return status;
+}
+
 /* Checks the file where it is, then copies it into the directory under its own name. */
 static enum status add_model(struct model_command *command, struct error *error)
 {
@@ -153,8 +182,12 @@ static enum status add_model(struct model_command *command, struct error *error)
     size_t stem = 0;
     size_t bytes = 0;
     char *data = NULL;
+    if (strcmp(file, WORLD_CONTROLS_FILE) == 0) {
+        return add_controls(command, directory, error);
+    }
     if (!has_extension(file, &stem)) {
-        return error_set(error, STATUS_USAGE, "%s: expected NAME.safetensors", command->name);
+        return error_set(error, STATUS_USAGE,
+                         "%s: expected NAME.safetensors or " WORLD_CONTROLS_FILE, command->name);
     }
     snprintf(name, sizeof name, "%.*s", (int)stem, file);
     TRY(registry_path(directory, name, ".safetensors", path, error));

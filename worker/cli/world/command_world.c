@@ -71,7 +71,7 @@ static enum status take_world(struct world_command *command, struct world_check_
     }
     TRY(world_source_open(command->spec, &command->how, &command->source, error));
     const struct foreign *foreign = world_source_foreign(command->source);
-    options->ops = &world_foreign_student_ops;
+    options->ops = foreign->native != NULL ? foreign->native : &world_foreign_student_ops;
     options->config.foreign = foreign;
     options->exact = (foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
     return STATUS_OK;

@@ -23,6 +23,8 @@ extern const struct swerve_planner_ops planner_builtin_log_ops;
 extern const struct swerve_planner_ops planner_builtin_idm_ops;
 extern const struct swerve_planner_ops planner_builtin_pdm_ops;
 extern const struct swerve_planner_ops planner_builtin_r157_ops;
+extern const struct swerve_planner_ops planner_builtin_pid_ops;
+extern const struct swerve_planner_ops planner_builtin_zero_ops;
 
 /* The planner of that name, or NULL. */
 const struct swerve_planner_ops *planner_builtin_find(const char *name);

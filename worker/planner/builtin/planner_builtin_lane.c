@@ -15,7 +15,7 @@
 static const struct swerve_planner_ops *const builtins[] = {
     &planner_builtin_reference_ops, &planner_builtin_maintain_ops, &planner_builtin_brake_ops,
     &planner_builtin_log_ops,       &planner_builtin_idm_ops,      &planner_builtin_pdm_ops,
-    &planner_builtin_r157_ops,
+    &planner_builtin_r157_ops,      &planner_builtin_pid_ops,      &planner_builtin_zero_ops,
 };
 
 const struct swerve_planner_ops *planner_builtin_find(const char *name)

@@ -1,0 +1,160 @@
+#!/usr/bin/env python3
+"""Goal: suites of logs of the controls challenge go through store and workers as every suite does, with the costs of
+`swerve controls` to the last bit, replayed bit for bit, whoever steers: the builtin, the challenge's own classes alone
+or batched. Method: made-up logs and a made-up model; the same controller three times; files and worlds that do not go
+together.
+
+Usage: test_controls.py SWERVE SOURCE_ROOT WRITER
+"""
+import json
+import math
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+import tap
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+WRITER = os.path.realpath(sys.argv[3])
+LOGS, ROWS = 3, 130
+ADAPTER = ROOT / "scripts/adapters/controls_controller.py"
+
+CONTROLLERS = """
+class Controller:
+    def __init__(self):
+        self.sum = self.last = 0
+    def update(self, target_lataccel, current_lataccel, state, future_plan):
+        assert len(future_plan.lataccel) == len(future_plan.a_ego) <= 49
+        assert state.v_ego > 10 and abs(state.roll_lataccel) < 1
+        error = target_lataccel - current_lataccel
+        self.sum += error
+        change, self.last = error - self.last, error
+        return 0.195 * error + 0.100 * self.sum + -0.053 * change
+
+class Batched:
+    def __init__(self):
+        self.drives = {}
+    def start(self, session):
+        self.drives[session] = Controller()
+    def update_batch(self, sessions, *queries):
+        return [self.drives[session].update(*query) for session, *query in zip(sessions, *queries)]
+
+class Broken(Controller):
+    def update(self, *query, **more):
+        return float("nan")
+"""
+
+
+def swerve(*arguments, code=0):
+    run = subprocess.run([SWERVE, *map(str, arguments)], capture_output=True, text=True)
+    assert run.returncode == code, (arguments, run.returncode, run.stdout[-2000:], run.stderr[-2000:])
+    return run
+
+
+def prepare():
+    pathlib.Path("steering.py").write_text(CONTROLLERS)
+    pathlib.Path("logs").mkdir()
+    for log in range(LOGS):
+        lines = ["t,vEgo,aEgo,roll,targetLateralAcceleration,steerCommand"]
+        for row in range(ROWS):
+            wave = math.sin(0.05 * row + log)
+            lines.append(f"{row / 10},{20 + wave!r},{0.1 * wave!r},{0.02 * wave!r},{1.5 * wave!r},{-0.3 * wave!r}")
+        pathlib.Path(f"logs/{log:05d}.csv").write_text("\n".join(lines) + "\n")
+    subprocess.run([WRITER, "--write", "made_up.onnx"], check=True)
+    swerve("import", "controls", "logs", "-o", "suite.json")
+
+
+WORLD = "tinyphysics:made_up.onnx"
+
+
+def outcomes(store):
+    with sqlite3.connect(store) as db:
+        return db.execute("SELECT s.scenario_id, o.lataccel_cost, o.jerk_cost, o.total_cost, o.trace_hash, o.verdict,"
+                          " o.given FROM outcomes o JOIN job_specs s ON s.job = o.job ORDER BY 1").fetchall()
+
+
+def costs_and_replays_are_those_of_the_command():
+    told = json.loads(swerve("run", "suite.json", "--world", WORLD, "--planner", "builtin:pid", "--store", "a.db", "--seeds",
+                             1, "--json").stdout)
+    alone = json.loads(swerve("controls", "logs", "--model", "made_up.onnx", "--json").stdout)
+    rows = outcomes("a.db")
+    assert [row[0] for row in rows] == [f"{log:05d}" for log in range(LOGS)], rows
+    for row, log in zip(rows, alone["logs"]):
+        assert row[1:4] == (log["lataccel_cost"], log["jerk_cost"], log["total_cost"]), (row, log)
+        assert row[6] == "controls", row
+    mean = told["field"]["student"]["controls"]
+    assert mean["drives"] == LOGS and abs(mean["total_cost"] / alone["mean"]["total_cost"] - 1) < 1e-12, mean
+    assert "3 identical, 0 different" in swerve("replay", "--all", "--store", "a.db", "--world", WORLD).stdout
+    swerve("check", "--store", "a.db")
+
+
+def classes_of_the_challenge_steer_unchanged():
+    for number, name in enumerate(("steering", "steering:Batched")):
+        planner = f"exec:{sys.executable} {ADAPTER} {name}"
+        swerve("run", "suite.json", "--world", WORLD, "--planner", planner, "--planner-deadline-ms", 60000, "--store",
+               f"p{number}.db", "--seeds", 1)
+        assert outcomes(f"p{number}.db") == outcomes("a.db"), (name, outcomes(f"p{number}.db"))
+    swerve("run", "suite.json", "--world", WORLD, "--planner", f"exec:{sys.executable} {ADAPTER} steering:Broken",
+           "--store", "broken.db", "--seeds", 1, code=6)
+
+
+def other_seeds_draw_anew():
+    swerve("run", "suite.json", "--world", WORLD, "--planner", "builtin:zero", "--store", "s.db", "--seeds", 2)
+    drives = outcomes("s.db")
+    assert len({row[4] for row in drives}) == 2 * LOGS, drives
+
+
+def a_cost_is_a_criterion():
+    limit = sorted(row[3] for row in outcomes("a.db"))[1]
+    swerve("import", "controls", "logs", "-o", "gated.json", "--cost", repr(limit))
+    swerve("validate", "gated.json")
+    told = json.loads(swerve("run", "gated.json", "--world", WORLD, "--planner", "builtin:pid", "--store", "g.db", "--seeds",
+                             1, "--gate", "--json", code=1).stdout)
+    assert (told["passed"], told["failed"]) == (2, 1), told
+    assert '"cost"' in swerve("show", "3", "--store", "g.db").stdout + swerve("show", "2", "--store", "g.db").stdout + \
+        swerve("show", "1", "--store", "g.db").stdout
+
+
+def logs_and_worlds_go_together():
+    for world in ("object", "auto"):
+        assert "--world tinyphysics" in swerve("run", "suite.json", "--world", world, "--store", "o.db", code=3).stderr
+    assert "found none" in swerve("run", "smoke", "--world", WORLD, "--store", "o.db", code=3).stderr
+    assert "tinyphysics:MODEL.onnx" in swerve("run", "suite.json", "--world", "tinyphysics:", "--store", "o.db", code=2).stderr
+    swerve("run", "suite.json", "--world", "tinyphysics:logs/00000.csv", "--store", "o.db", code=3)
+
+
+def a_directory_of_models_may_hold_it():
+    os.mkdir("models")
+    shutil.copy("made_up.onnx", "tinyphysics.onnx")
+    swerve("model", "add", "tinyphysics.onnx", "--models", "models")
+    swerve("model", "add", "tinyphysics.onnx", "--models", "models", code=4)
+    swerve("run", "suite.json", "--world", "tinyphysics", "--models", "models", "--planner", "builtin:pid", "--store", "m.db",
+           "--seeds", 1)
+    assert outcomes("m.db") == outcomes("a.db")
+
+
+def damaged_scenarios_are_refused():
+    whole = json.loads(pathlib.Path("suite/00000.json").read_text())
+    for change, said in ((lambda s: s["controls"]["rows"].pop(), "horizon"),
+                         (lambda s: s["controls"]["rows"][7].pop(), "$.controls.rows[7]"),
+                         (lambda s: s["controls"].update(seed=10000), "$.controls.seed"),
+                         (lambda s: s["controls"].update(rows=[]), "$.controls.rows")):
+        scenario = json.loads(json.dumps(whole))
+        change(scenario)
+        pathlib.Path("damaged.json").write_text(json.dumps(scenario))
+        assert said in swerve("validate", "damaged.json", code=3).stderr, said
+
+
+TESTS = [costs_and_replays_are_those_of_the_command, classes_of_the_challenge_steer_unchanged, other_seeds_draw_anew,
+         a_cost_is_a_criterion, logs_and_worlds_go_together, a_directory_of_models_may_hold_it, damaged_scenarios_are_refused]
+with tempfile.TemporaryDirectory() as directory:
+    os.chdir(directory)
+    prepare()
+    failed = tap.run(TESTS)
+    os.chdir("/")
+sys.exit(failed > 0)
