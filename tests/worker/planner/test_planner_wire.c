@@ -162,6 +162,18 @@ static void reset_carries_log_and_texts(void)
     /* Absent texts are empty. */
     struct swerve_episode bare = {.session = 1};
     EXPECT_INT(wire_reset_bytes(&bare), 80);
+    /* Rows stand at a multiple of 8 bytes of the payload, behind whatever texts there are. */
+    struct swerve_controls_row rows[2] = {{.target_mps2 = 0.1}, {.a_ego_mps2 = -0.3}};
+    episode.controls_count = 2;
+    episode.controls = rows;
+    bytes = wire_reset_bytes(&episode);
+    EXPECT_INT(bytes, 16 + 64 + 80 + 8 + 64);
+    frame = malloc(bytes);
+    wire_reset_encode(frame, 1, &episode);
+    EXPECT(memcmp(frame + 160, "abcde\0\0\0", 8) == 0);
+    EXPECT_NEAR(get_f64(frame + 168), 0.1, 0.0);
+    EXPECT_NEAR(get_f64(frame + 168 + 56), -0.3, 0.0);
+    free(frame);
 }
 
 static void actions_survive_only_whole(void)
@@ -279,9 +291,9 @@ static void welcome_chooses_a_version(void)
         uint32_t version, wants, tracker;
         bool right;
     } cases[] = {
-        {1, 3, 0, true},    {1, 16, 0, false}, {1, 3, 1, false},  {2, 3, 0, false},
-        {3, 3, 1, true},    {3, 16, 0, true},  {3, 240, 1, true}, {3, 32, 0, false},
-        {3, 256, 0, false}, {3, 4, 0, false},  {3, 16, 2, false}, {4, 0, 0, false},
+        {1, 3, 0, true},    {1, 256, 0, false}, {1, 3, 1, false},  {2, 3, 0, false},
+        {3, 3, 1, true},    {3, 16, 0, true},   {3, 496, 1, true}, {3, 32, 0, false},
+        {3, 512, 0, false}, {3, 4, 0, false},   {3, 16, 2, false}, {4, 0, 0, false},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         uint8_t payload[16];
