@@ -51,7 +51,8 @@ ROOMS = {
     "store/client": ["store/wire", "store/artifacts"],
     "store/server/web": ["base"],
     "store/server": ["store/wire", "store/artifacts", "store/server/web"],
-    "store/ownership": ["store/client", "store/server", "store/sqlite"],
+    "store/postgres": ["store/sqlite"],
+    "store/ownership": ["store/client", "store/server", "store/postgres"],
     "store/keep": ["store/sqlite"],
     "store/bench": ["store/client", "store/server", "store/sqlite"],
     "scheduler": ["scenarios", "store/api"],
@@ -100,6 +101,7 @@ FORBIDDEN = [("worker/", "kernels")]
 # Headers that one file (or folder) alone may include.
 GUARDED = {
     "sqlite3.h": ["store/sqlite/sqlite_db.c"],
+    "libpq-fe.h": ["store/postgres/postgres_db.c"],
     "libpq-fe.h": ["store/postgres/postgres_db.c"],
     "expat.h": ["scenarios/import/commonroad_xml.c"],
     "microhttpd.h": ["store/server/http_server.c", "store/server/http_response.c"],

@@ -1,6 +1,6 @@
 /*
  * Store: the job store's API. One table of functions, several backends: embedded SQLite, the HTTP
- * client, PostgreSQL later; one conformance suite that every backend passes. Nothing here is
+ * client, PostgreSQL; one conformance suite that every backend passes. Nothing here is
  * particular to SQL.
  *
  * Safety rests on epochs: a claim raises a job's epoch and completing needs the current one. Leases
@@ -416,7 +416,8 @@ struct store_config {
 
 /* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a
  * client of the process that has it; when that one dies, calls find or make a new owner and go on
- * (DESIGN: one writer). `http(s)://..`: a client. */
+ * (DESIGN: one writer). `http(s)://..`: a client. `postgresql://..`: a process beside others on one
+ * database. */
 enum status store_open(const char *url, const struct store_config *config, struct store **out,
                        struct error *error);
 

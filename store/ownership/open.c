@@ -4,6 +4,7 @@
 #include "store/api/store.h"
 #include "store/client/retry.h"
 #include "store/ownership/owner.h"
+#include "store/postgres/postgres_store.h"
 
 #include <string.h>
 
@@ -18,14 +19,13 @@ enum status store_open(const char *url, const struct store_config *config, struc
     if (begins(url, "http://") || begins(url, "https://") || begins(url, "unix:")) {
         return store_http_open(url, config, out, error);
     }
-    if (begins(url, "postgres://") || begins(url, "postgresql://")) {
-        /* Without the URL, which may hold a password. */
-        return error_set(error, STATUS_USAGE,
-                         "store: PostgreSQL is not in this build; expected a path or http(s)://");
+    if (postgres_store_is_url(url)) {
+        return postgres_store_open(url, config, out, error);
     }
     if (strstr(url, "://") != NULL) {
         return error_set(error, STATUS_USAGE,
-                         "store: expected a path or an http(s):// URL, found the scheme \"%.*s\"",
+                         "store: expected a path, an http(s):// or a postgresql:// URL, found the "
+                         "scheme \"%.*s\"",
                          (int)strcspn(url, ":"), url);
     }
     int64_t deadline_ms = config != NULL && config->call_deadline_ms > 0 ? config->call_deadline_ms

@@ -22,6 +22,7 @@
 #include "schemas/limits.h"
 #include "store/client/http_client.h"
 #include "store/client/retry.h"
+#include "store/postgres/postgres_store.h"
 #include "store/server/server.h"
 #include "store/sqlite/store_path.h"
 #include "store/wire/http_wire.h"
@@ -263,12 +264,14 @@ static void owner_close(void *context)
     struct store_owner *owner = context;
     if (owner->owned != NULL) {
         /* Not that of somebody who took over a path that was emptied. */
-        if (inode_of(owner->socket_path) == owner->socket_inode) {
+        if (owner->socket_path[0] != '\0' && inode_of(owner->socket_path) == owner->socket_inode) {
             unlink(owner->socket_path);
         }
         store_server_stop(owner->server);
         owner->owned->ops->close(owner->owned);
-        close(owner->lock_fd);
+        if (owner->lock_fd >= 0) {
+            close(owner->lock_fd);
+        }
     }
     if (owner->client != NULL) {
         owner->client->ops->close(owner->client);
@@ -382,11 +385,32 @@ enum status store_shared_open(const char *path, const struct store_config *confi
 
 /* ---- owning for good ---- */
 
+/* A database that several processes serve: nobody owns it, and there is no socket beside it. */
+static enum status peer_open(const char *url, const struct store_config *config,
+                             struct store_owner **out, struct error *error)
+{
+    struct store_owner *owner = calloc(1, sizeof *owner);
+    TRY(memory_check(owner, error, "out of memory for a store"));
+
+    owner->lock_fd = -1;
+    pthread_mutex_init(&owner->mutex, NULL);
+    enum status status = postgres_store_open(url, config, &owner->owned, error);
+    if (status != STATUS_OK) {
+        owner_close(owner);
+        return status;
+    }
+    *out = owner;
+    return STATUS_OK;
+}
+
 enum status store_owner_open(const char *path, const struct store_config *config,
                              struct store_owner **out, struct error *error)
 {
     struct store *embedded = NULL;
     struct store_owner *owner = NULL;
+    if (postgres_store_is_url(path)) {
+        return peer_open(path, config, out, error);
+    }
     TRY(owner_create(path, config, store_sqlite_open, &owner, error));
     enum status status = owner_locate(owner, true, &embedded, error);
     if (status == STATUS_OK && embedded == NULL && owner->elsewhere.status != STATUS_OK) {

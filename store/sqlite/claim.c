@@ -651,7 +651,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
     uint64_t generation = 0;
     wait_ready(store, &generation, 0);
     for (;;) {
-        status = group_commit_run(store->group, claim_op, &call, error);
+        status = sqlite_store_run(store, claim_op, &call, error);
         int64_t now_ns = monotonic_ns();
         if (status != STATUS_OK || call.last_id >= call.claim_id || now_ns >= deadline_ns) {
             break;

@@ -117,6 +117,24 @@ enum status lease_holder_check(const struct store_worker *worker, const char *ho
         worker->worker_id, worker->holder);
 }
 
+/* Takes what other processes know of a worker that is new to this one, and tells them of it. */
+static enum status tell_peers(struct sqlite_store *store, struct db *db,
+                              const struct store_worker *worker, struct lease *lease,
+                              struct error *error)
+{
+    if (!lease->held) {
+        struct query owner = query_begin(db, STATEMENT_WORKER_OWNER);
+        query_text(&owner, worker->worker_id);
+        if (query_row(&owner) && !query_column_is_null(&owner, 1)) {
+            lease->held = true;
+            query_column_text(&owner, 1, lease->holder, sizeof lease->holder);
+        }
+        TRY(query_end(&owner, error));
+        TRY(lease->held ? lease_holder_check(worker, lease->holder, error) : STATUS_OK);
+    }
+    return store->medium->peers->renew(db, worker->worker_id, lease->until_ns, error);
+}
+
 enum status lease_renew(struct sqlite_store *store, struct db *db,
                         const struct store_worker *worker, int64_t until_ns, struct lease **out,
                         struct error *error)
@@ -126,8 +144,8 @@ enum status lease_renew(struct sqlite_store *store, struct db *db,
     TRY(lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error)
                                      : STATUS_OK);
     TRY(leases_renew(&store->leases, worker_id, until_ns, out, error));
-    enum status status = STATUS_OK;
     lease = *out;
+    TRY(store->medium->peers != NULL ? tell_peers(store, db, worker, lease, error) : STATUS_OK);
     if (!lease->held) {
         lease->held = true;
         memcpy(lease->holder, worker->holder, sizeof lease->holder);
@@ -135,15 +153,22 @@ enum status lease_renew(struct sqlite_store *store, struct db *db,
     if (lease->unheard) {
         struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
         query_text(&heard, worker_id);
-        status = query_run(&heard, error);
+        TRY(query_run(&heard, error));
         /* Should the transaction be undone, the worker counts as unheard of in openings before. */
         lease->unheard = false;
     }
-    return status;
+    return STATUS_OK;
 }
 
 enum status lease_restart(struct sqlite_store *store, struct error *error)
 {
+    const struct lease_peers *peers = store->medium->peers;
+    if (peers != NULL) { /* leases and backoffs go on by the database's clock */
+        store->leases.opening_ns = INT64_MAX;
+        store->leases.connection = peers->connection(store->db);
+        store->leases.connected_ns = clock_now_ns(store->clock);
+        return peers->clamp(store->db, store->leases.connected_ns, store->lease_ttl_ns, error);
+    }
     int64_t now_ns = clock_now_ns(store->clock);
     enum status status = STATUS_OK;
     struct query workers = query_begin(store->db, STATEMENT_LEASED_WORKERS);
@@ -440,6 +465,69 @@ static enum status sweep_lease(struct sqlite_store *store, struct lease *lease, 
     return STATUS_OK;
 }
 
+/* Leases that ended and that no process looks after any more become this one's, to be ended. */
+static enum status adopt_ended(struct sqlite_store *store, int64_t now_ns, struct error *error)
+{
+    char worker_id[LIMIT_ID_BYTES] = "";
+    struct lease *lease;
+
+    do {
+        TRY(store->medium->peers->next_ended(store->db, now_ns, worker_id, worker_id, error));
+        TRY(worker_id[0] != '\0' ? leases_renew(&store->leases, worker_id, 0, &lease, error)
+                                 : STATUS_OK);
+    } while (worker_id[0] != '\0');
+    return STATUS_OK;
+}
+
+/* Whether the lease has ended, also as others see it. */
+static enum status lease_ended(struct sqlite_store *store, struct lease *lease, int64_t now_ns,
+                               bool *ended, struct error *error)
+{
+    *ended = lease->until_ns <= now_ns;
+    if (!*ended || store->medium->peers == NULL || lease->retry_ns != 0) {
+        return STATUS_OK;
+    }
+    TRY(store->medium->peers->until(store->db, lease->worker_id, &lease->until_ns, error));
+    *ended = lease->until_ns <= now_ns;
+    return STATUS_OK;
+}
+
+/* Leases that have ended, one after the other. */
+static enum status sweep_leases(struct sqlite_store *store, int64_t now_ns, int64_t *next_ns,
+                                struct error *error)
+{
+    const struct lease_peers *peers = store->medium->peers;
+
+    if (peers != NULL) {
+        struct leases *leases = &store->leases;
+        bool anew = leases->connection != peers->connection(store->db);
+        leases->connection = peers->connection(store->db);
+        leases->connected_ns = anew ? now_ns : leases->connected_ns;
+        *next_ns = leases->connected_ns + store->lease_ttl_ns;
+        if (*next_ns > now_ns) {
+            return STATUS_OK;
+        }
+        *next_ns = now_ns + store->lease_ttl_ns / 2;
+        TRY(adopt_ended(store, now_ns, error));
+    }
+    for (size_t i = 0; i < store->leases.count;) {
+        struct lease *lease = &store->leases.rows[i];
+        bool ended = false;
+        TRY(lease_ended(store, lease, now_ns, &ended, error));
+        if (ended) {
+            TRY(sweep_lease(store, lease, now_ns, error));
+        }
+        if (ended && lease->requeued == 0 && lease->until_ns <= now_ns) {
+            TRY(peers != NULL ? peers->forget(store->db, lease->worker_id, error) : STATUS_OK);
+            leases_remove(&store->leases, i);
+            continue;
+        }
+        *next_ns = lease->until_ns < *next_ns ? lease->until_ns : *next_ns;
+        i++;
+    }
+    return STATUS_OK;
+}
+
 /* A lease leaves memory only when a sweep has seen its worker hold nothing; so a sweep that is
  * undone is simply repeated. */
 enum status lease_sweep(struct db *db, void *context, int64_t now_ns, int64_t *next_ns,
@@ -450,19 +538,7 @@ enum status lease_sweep(struct db *db, void *context, int64_t now_ns, int64_t *n
     enum status own;
 
     (void)db;
-    for (size_t i = 0; i < store->leases.count;) {
-        struct lease *lease = &store->leases.rows[i];
-        bool ended = lease->until_ns <= now_ns;
-        if (ended) {
-            TRY(sweep_lease(store, lease, now_ns, error));
-        }
-        if (ended && lease->requeued == 0 && lease->until_ns <= now_ns) {
-            leases_remove(&store->leases, i);
-            continue;
-        }
-        *next_ns = lease->until_ns < *next_ns ? lease->until_ns : *next_ns;
-        i++;
-    }
+    TRY(sweep_leases(store, now_ns, next_ns, error));
     TRY(sweep_nested(&rest, sweep_time_op, &own, error));
     if (own != STATUS_OK) {
         log_event(store->logger, LOG_ERROR, "sweep: %s", error->text);
@@ -611,6 +687,8 @@ static enum status gone_op(struct db *db, void *context, struct error *error)
         lease->until_ns = 0; /* the next sweep forgets it */
         group_commit_sweep_by(store->group, 0);
     }
+    const struct lease_peers *peers = store->medium->peers;
+    TRY(peers != NULL ? peers->forget(db, call->worker_id, error) : STATUS_OK);
     enum status status = requeue_jobs(store, &tally, call->worker_id, &count, error);
     return status == STATUS_OK ? tally_flush(&tally, error) : status;
 }

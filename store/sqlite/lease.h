@@ -1,10 +1,14 @@
 /*
  * Leases: which workers are alive.
  *
- * They are kept in memory only. A lease is liveness, never safety (that is the epoch), and the
+ * They are kept in memory. A lease is liveness, never safety (that is the epoch), and the
  * clock that measures it does not survive a reboot; so whoever opens a store gives every worker
  * that holds jobs one full time to live from then on, but for those that were not heard of in
  * LEASE_OPENINGS_MAX openings: a store that keeps falling over must not keep the dead alive.
+ *
+ * Where several processes write one database, its rows say until when each lease lasts
+ * (struct lease_peers): a lease that ended here may have been renewed elsewhere, and one whose
+ * process died is ended by another.
  */
 #ifndef SWERVE_STORE_SQLITE_LEASE_H
 #define SWERVE_STORE_SQLITE_LEASE_H
@@ -50,12 +54,33 @@ struct lease {
     bool unheard;                /* its worker has not been heard of since this was made */
 };
 
+/* Leases as all processes on one database see them; times are the database's clock. Each function
+ * runs inside a transaction of the writer. */
+struct lease_peers {
+    enum status (*renew)(struct db *db, const char *worker_id, int64_t until_ns,
+                         struct error *error);
+    /* *until_ns 0: nobody has one of this worker. */
+    enum status (*until)(struct db *db, const char *worker_id, int64_t *until_ns,
+                         struct error *error);
+    enum status (*forget)(struct db *db, const char *worker_id, struct error *error);
+    /* One worker above `after` whose lease has ended; "": none. */
+    enum status (*next_ended)(struct db *db, int64_t now_ns, const char *after,
+                              char worker_id[LIMIT_ID_BYTES], struct error *error);
+    /* Number of the present connection: for a lease's length from its beginning nobody is taken to
+     * be gone, since renewals may have been in vain before. */
+    int64_t (*connection)(const struct db *db);
+    /* The clock was set back: no lease and no backoff ends later than it would if it began now. */
+    enum status (*clamp)(struct db *db, int64_t now_ns, int64_t lease_ttl_ns, struct error *error);
+};
+
 struct leases {
     uint64_t *hashes; /* of worker_id, beside the rows so that a search stays in cache */
     struct lease *rows;
     size_t count;
     size_t capacity;
     int64_t requeued;   /* by the running sweep, over all rows */
+    int64_t connection; /* struct lease_peers, and since when it is known */
+    int64_t connected_ns;
     int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
 };
 

@@ -34,6 +34,8 @@ enum {
     ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
     ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
     LOOK_MS_MAX = 2000,   /* a single answer to those who only read */
+    AWAY_MS_MAX = 30000,  /* that a database of others may be away, and the pauses between tries */
+    AWAY_PAUSE_MS = 20,
 };
 
 /* ---- calls in progress ---- */
@@ -62,13 +64,38 @@ void sqlite_store_leave(struct sqlite_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
+/* False: it stays away, or the store is being closed. */
+static bool await_database(struct sqlite_store *store, int64_t until_ns)
+{
+    const struct timespec pause = {.tv_nsec = AWAY_PAUSE_MS * NS_PER_MS};
+
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&store->mutex);
+    bool closing = store->closing;
+    pthread_mutex_unlock(&store->mutex);
+    return !closing && clock_now_ns(clock_system()) < until_ns;
+}
+
+enum status sqlite_store_run(struct sqlite_store *store, group_operation run, void *context,
+                             struct error *error)
+{
+    int64_t until_ns = clock_now_ns(clock_system()) + AWAY_MS_MAX * NS_PER_MS;
+    enum status status = group_commit_run(store->group, run, context, error);
+
+    while (status == STATUS_BUSY && store->medium->peers != NULL &&
+           await_database(store, until_ns)) {
+        status = group_commit_run(store->group, run, context, error);
+    }
+    return status;
+}
+
 enum status sqlite_store_write(struct sqlite_store *store, group_operation run, void *context,
                                struct error *error)
 {
     enum status status = sqlite_store_enter(store, error);
 
     if (status == STATUS_OK) {
-        status = group_commit_run(store->group, run, context, error);
+        status = sqlite_store_run(store, run, context, error);
         sqlite_store_leave(store);
     }
     return status;
@@ -91,12 +118,22 @@ static enum status begin_read(struct sqlite_store *store, enum sqlite_lane lane,
                               struct error *error)
 {
     if (*reader == NULL) {
-        TRY(sqlite_db_open(store->path, SQLITE_DB_READER, reader, error));
+        TRY(store->medium->open_reader(store, reader, error));
     }
     if (lane == SQLITE_LANE_READ) {
         db_limit(*reader, LOOK_MS_MAX);
     }
     return query_simple(*reader, STATEMENT_READ_BEGIN, error);
+}
+
+/* The connection is of no use any more. */
+static void drop_reader(struct sqlite_store *store, struct db **kept, struct db **reader)
+{
+    pthread_mutex_lock(&store->mutex);
+    *kept = NULL; /* whoever interrupts readers looks here */
+    pthread_mutex_unlock(&store->mutex);
+    db_close(*reader);
+    *reader = NULL;
 }
 
 enum status sqlite_store_read_begin(struct store *base, struct db **db, struct error *error)
@@ -105,7 +142,8 @@ enum status sqlite_store_read_begin(struct store *base, struct db **db, struct e
     enum sqlite_lane lane = ((struct sqlite_backend *)base)->lane;
     struct sqlite_readers *readers = &store->readers[lane];
     TRY(sqlite_store_enter(store, error));
-    enum status status = ownership_check(store->ownership, 0, error);
+    enum status status =
+        store->medium->intact != NULL ? store->medium->intact(store, 0, error) : STATUS_OK;
     if (status != STATUS_OK) {
         sqlite_store_leave(store);
         return status;
@@ -120,6 +158,12 @@ enum status sqlite_store_read_begin(struct store *base, struct db **db, struct e
     struct db *reader = readers->db[index];
     pthread_mutex_unlock(&store->mutex);
     status = begin_read(store, lane, &reader, error);
+    int64_t until_ns = clock_now_ns(clock_system()) + AWAY_MS_MAX * NS_PER_MS;
+    while (status == STATUS_BUSY && store->medium->peers != NULL &&
+           await_database(store, until_ns)) {
+        drop_reader(store, &readers->db[index], &reader);
+        status = begin_read(store, lane, &reader, error);
+    }
     /* Others look through the table when they end their reads. */
     pthread_mutex_lock(&store->mutex);
     readers->db[index] = reader;
@@ -244,20 +288,26 @@ static enum status read_artifact(struct store *base, const char *hash, bool *pac
     return artifact_reader_open(&sqlite_store_of(base)->artifacts, hash, packed, out, bytes, error);
 }
 
-static void finish(struct sqlite_store *store)
+/* The file's connection comes last: it checkpoints. */
+static void finish_file(struct sqlite_store *store)
 {
     struct error error;
 
-    group_commit_destroy(store->group);
     if (store->db != NULL && ownership_check(store->ownership, 0, &error) != STATUS_OK) {
         log_event(store->logger, LOG_ERROR, "%s", error.text);
         sqlite_db_abandon(store->db); /* what lies at the path now is not ours */
     }
+    db_close(store->db);
+    ownership_release(store->ownership);
+}
+
+static void finish(struct sqlite_store *store)
+{
+    group_commit_destroy(store->group);
     for (int i = 0; i < SQLITE_LANE_COUNT * STORE_READERS; i++) {
         db_close(store->readers[i / STORE_READERS].db[i % STORE_READERS]);
     }
-    db_close(store->db); /* last: it checkpoints */
-    ownership_release(store->ownership);
+    store->medium->finish(store);
     leases_finish(&store->leases);
     fairness_finish(&store->fairness);
     free(store->claim_times.rows);
@@ -284,7 +334,7 @@ static void close_store(struct store *base)
     finish(store);
 }
 
-static const struct store_ops sqlite_ops = {
+static const struct store_ops store_sql_ops = {
     .name = "sqlite",
     .close = close_store,
     .scenario_put = lifecycle_scenario_put,
@@ -469,34 +519,59 @@ static enum status own(struct sqlite_store *store, const char *path, struct erro
     return STATUS_OK;
 }
 
-static enum status open_store(const char *path, const struct store_config *config, bool stepped,
-                              struct store **out, struct error *error)
+static enum status open_file(struct sqlite_store *store, void *path, struct error *error)
 {
-    size_t path_bytes = strlen(path);
-    pthread_condattr_t monotonic;
+    enum status status = own(store, path, error);
+    return status == STATUS_OK ? open_database(store, error) : status;
+}
 
-    if (path_bytes == 0 || path_bytes >= LIMIT_PATH_BYTES - 32) {
-        return error_set(error, STATUS_LIMIT, "the store's path must have 1 to %d bytes",
-                         LIMIT_PATH_BYTES - 33);
-    }
+static enum status open_file_reader(struct sqlite_store *store, struct db **out,
+                                    struct error *error)
+{
+    return sqlite_db_open(store->path, SQLITE_DB_READER, out, error);
+}
+
+static const struct store_medium file_medium = {
+    .name = "sqlite",
+    .open = open_file,
+    .open_reader = open_file_reader,
+    .intact = intact,
+    .finish = finish_file,
+};
+
+static void configure(struct sqlite_store *store, const struct store_config *config)
+{
+    static const struct store_config none;
+
+    config = config != NULL ? config : &none;
+    store->clock = config->clock != NULL ? config->clock : clock_system();
+    store->logger = config->logger;
+    store->lease_ttl_ns =
+        (config->lease_ttl_ms > 0 ? config->lease_ttl_ms : LEASE_TTL_MS) * NS_PER_MS;
+    store->planner_hosts = config->planner_hosts > 0 ? config->planner_hosts : PLANNER_HOSTS;
+    store->backoff_ns = (config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
+    store->bill_slack_ns =
+        (config->bill_slack_ms > 0 ? config->bill_slack_ms : BILL_SLACK_MS) * NS_PER_MS;
+}
+
+/* On failure the medium has been given its context back, but where there was no memory. */
+static enum status open_store(const struct store_medium *medium, void *context,
+                              const struct store_config *config, bool stepped, struct store **out,
+                              struct error *error)
+{
+    pthread_condattr_t monotonic;
     struct sqlite_store *store = calloc(1, sizeof *store);
-    TRY(memory_check(store, error, "%s: out of memory", path));
+
+    TRY(memory_check(store, error, "out of memory for a store"));
+    store->medium = medium;
+    store->medium_context = context;
+    store->ops = store_sql_ops;
+    store->ops.name = medium->name;
     for (int lane = 0; lane < SQLITE_LANE_COUNT; lane++) {
         store->backends[lane] = (struct sqlite_backend){
-            .store = {&sqlite_ops}, .owner = store, .lane = (enum sqlite_lane)lane};
+            .store = {&store->ops}, .owner = store, .lane = (enum sqlite_lane)lane};
     }
-    store->clock = config != NULL && config->clock != NULL ? config->clock : clock_system();
-    store->logger = config != NULL ? config->logger : NULL;
-    store->lease_ttl_ns =
-        (config != NULL && config->lease_ttl_ms > 0 ? config->lease_ttl_ms : LEASE_TTL_MS) *
-        NS_PER_MS;
-    store->planner_hosts =
-        config != NULL && config->planner_hosts > 0 ? config->planner_hosts : PLANNER_HOSTS;
-    store->backoff_ns =
-        (config != NULL && config->backoff_ms > 0 ? config->backoff_ms : BACKOFF_MS) * NS_PER_MS;
-    store->bill_slack_ns =
-        (config != NULL && config->bill_slack_ms > 0 ? config->bill_slack_ms : BILL_SLACK_MS) *
-        NS_PER_MS;
+    configure(store, config);
     pthread_mutex_init(&store->mutex, NULL);
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -507,16 +582,15 @@ static enum status open_store(const char *path, const struct store_config *confi
         .context = store,
         .sweep = lease_sweep,
         .swept = lease_swept,
-        .intact = intact,
+        .intact = medium->intact,
         .committed = on_commit,
         .stalled = lease_stalled,
         .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
     };
     store->claim_times.rows =
         calloc(CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS, sizeof *store->claim_times.rows);
-    enum status status = memory_check(store->claim_times.rows, error, "%s: out of memory", path);
-    THEN(status, own(store, path, error));
-    THEN(status, open_database(store, error));
+    enum status status = memory_check(store->claim_times.rows, error, "out of memory for a store");
+    THEN(status, medium->open(store, context, error));
     THEN(status, (stepped ? group_commit_create_stepped : group_commit_create)(
                      store->db, store->clock, store->logger, &hooks, &store->group, error));
     if (status != STATUS_OK) {
@@ -527,16 +601,36 @@ static enum status open_store(const char *path, const struct store_config *confi
     return STATUS_OK;
 }
 
+/* The path is only borrowed while opening. */
+static enum status open_path(const char *path, const struct store_config *config, bool stepped,
+                             struct store **out, struct error *error)
+{
+    size_t path_bytes = strlen(path);
+
+    if (path_bytes == 0 || path_bytes >= LIMIT_PATH_BYTES - 32) {
+        return error_set(error, STATUS_LIMIT, "the store's path must have 1 to %d bytes",
+                         LIMIT_PATH_BYTES - 33);
+    }
+    return open_store(&file_medium, (void *)(uintptr_t)path, config, stepped, out, error);
+}
+
+enum status sqlite_store_open_medium(const struct store_medium *medium, void *context,
+                                     const struct store_config *config, struct store **out,
+                                     struct error *error)
+{
+    return open_store(medium, context, config, false, out, error);
+}
+
 enum status store_sqlite_open(const char *path, const struct store_config *config,
                               struct store **out, struct error *error)
 {
-    return open_store(path, config, false, out, error);
+    return open_path(path, config, false, out, error);
 }
 
 enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
                                       struct store **out, struct error *error)
 {
-    return open_store(path, config, true, out, error);
+    return open_path(path, config, true, out, error);
 }
 
 void sqlite_store_tick(struct sqlite_store *store)

@@ -37,8 +37,25 @@ struct sqlite_readers {
     bool busy[STORE_READERS];
 };
 
+/* A database that the store is in, and what is particular about it. */
+struct store_medium {
+    const char *name;
+    /* Opens the writer's connection on a whole store (members db, path, artifacts). */
+    enum status (*open)(struct sqlite_store *store, void *context, struct error *error);
+    enum status (*open_reader)(struct sqlite_store *store, struct db **out, struct error *error);
+    /* OK: what is written goes where everybody will look for it. NULL: not asked. */
+    enum status (*intact)(void *store, int log_pages, struct error *error);
+    /* Closes the writer's connection, and gives back what open took. After a failed open too. */
+    void (*finish)(struct sqlite_store *store);
+    /* Other processes write too: their part in leases. NULL: this process alone writes. */
+    const struct lease_peers *peers;
+};
+
 struct sqlite_store {
     struct sqlite_backend backends[SQLITE_LANE_COUNT]; /* first */
+    const struct store_medium *medium;
+    void *medium_context;
+    struct store_ops ops; /* of the backends */
     const struct clock *clock;
     const struct logger *logger;
     int64_t lease_ttl_ns;
@@ -75,6 +92,10 @@ static inline struct sqlite_store *sqlite_store_of(struct store *store)
 /* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
 enum status sqlite_store_open_stepped(const char *path, const struct store_config *config,
                                       struct store **out, struct error *error);
+/* The store in another database. The context is the medium's, which finish gives back. */
+enum status sqlite_store_open_medium(const struct store_medium *medium, void *context,
+                                     const struct store_config *config, struct store **out,
+                                     struct error *error);
 /* Stepped only: ends the leases and backoffs that are over. */
 void sqlite_store_tick(struct sqlite_store *store);
 
@@ -85,6 +106,10 @@ void sqlite_store_leave(struct sqlite_store *store);
 /* enter, run on the writer thread, leave. */
 enum status sqlite_store_write(struct sqlite_store *store, group_operation run, void *context,
                                struct error *error);
+/* Its middle: a database that went away is waited for, and the operation repeated, which is what
+ * operations are made for. */
+enum status sqlite_store_run(struct sqlite_store *store, group_operation run, void *context,
+                             struct error *error);
 
 /* enter and borrow a reader of the caller's lane, in a read transaction; every borrow needs its
  * return. */

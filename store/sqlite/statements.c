@@ -90,8 +90,10 @@
 
 /* clang-format off */
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
- * written, and with it the leases of others from ending. Neither part is negative. */
-#define ADD(column, part) "MIN(" column ", 9223372036854775807 - " part ") + " part
+ * written, and with it the leases of others from ending. The part may be what an attempt's first
+ * charge is corrected by, which is negative. */
+#define ADD(column, part)                                                                        \
+    "MIN(" column ", 9223372036854775807 - CASE WHEN " part " > 0 THEN " part " ELSE 0 END) + " part
 
 const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
@@ -126,7 +128,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
     [STATEMENT_POOL_COUNT] =
         "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (pool, state) DO UPDATE SET jobs = jobs + ?3",
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + ?3",
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
@@ -150,8 +152,9 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_PROGRESS_COUNT] =
         "INSERT INTO suite_progress (suite, pool, tier, jobs_open, ticks, ticks_open, wall_ns)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (suite, pool, tier) DO UPDATE SET"
-        " jobs_open = jobs_open + ?4, ticks = ticks + ?5, ticks_open = ticks_open + ?6,"
-        " wall_ns = " ADD("wall_ns", "?7"),
+        " jobs_open = suite_progress.jobs_open + ?4, ticks = suite_progress.ticks + ?5,"
+        " ticks_open = suite_progress.ticks_open + ?6,"
+        " wall_ns = " ADD("suite_progress.wall_ns", "?7"),
     [STATEMENT_PLANNER_COUNT] =
         "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
@@ -313,7 +316,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LOG_LOSS_ADD] =
         "INSERT INTO log_losses (frames, commits, lost) VALUES (?1, ?2, ?3)",
     [STATEMENT_UNSTARTED_HOSTS] =
-        "SELECT COUNT(*), COALESCE(SUM(host = ?3), 0), COALESCE(MAX(driven), 0) FROM unstarted"
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN host = ?3 THEN 1 ELSE 0 END), 0), COALESCE(MAX(driven), 0) FROM unstarted"
         " WHERE planner = ?1 AND planner_hash = ?2",
     [STATEMENT_UNSTARTED_SET] =
         "INSERT INTO unstarted (planner, planner_hash, host, driven, suite, worker, error)"
@@ -356,16 +359,16 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO ledger (suite, pool, device, tier, audit, ending, attempts, device_ns,"
         " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
         " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
-        " attempts = attempts + ?7, device_ns = " ADD("device_ns", "?8") ","
-        " metres_mm = " ADD("metres_mm", "?9") ", mflop = " ADD("mflop", "?10") ","
-        " cost_uusd = " ADD("cost_uusd", "?11"),
+        " attempts = ledger.attempts + ?7, device_ns = " ADD("ledger.device_ns", "?8") ","
+        " metres_mm = " ADD("ledger.metres_mm", "?9") ", mflop = " ADD("ledger.mflop", "?10") ","
+        " cost_uusd = " ADD("ledger.cost_uusd", "?11"),
     [STATEMENT_LEDGER_TOTAL_ADD] =
         "INSERT INTO ledger_totals (pool, device, tier, audit, ending, attempts, device_ns,"
         " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
         " ON CONFLICT (pool, device, tier, audit, ending) DO UPDATE SET"
-        " attempts = attempts + ?6, device_ns = " ADD("device_ns", "?7") ","
-        " metres_mm = " ADD("metres_mm", "?8") ", mflop = " ADD("mflop", "?9") ","
-        " cost_uusd = " ADD("cost_uusd", "?10"),
+        " attempts = ledger_totals.attempts + ?6, device_ns = " ADD("ledger_totals.device_ns", "?7") ","
+        " metres_mm = " ADD("ledger_totals.metres_mm", "?8") ", mflop = " ADD("ledger_totals.mflop", "?9") ","
+        " cost_uusd = " ADD("ledger_totals.cost_uusd", "?10"),
     [STATEMENT_LEDGER_SUITE] =
         "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
         " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
@@ -415,7 +418,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE e.model = ?1 ORDER BY e.id DESC LIMIT 1",
     /* The last evaluation decides; who has been promoted before may come back. */
     [STATEMENT_MODEL_FIT] =
-        "SELECT COALESCE((SELECT e.passed AND (e.expires_s = 0 OR e.expires_s > ?2)"
+        "SELECT COALESCE((SELECT CASE WHEN e.passed = 1 AND (e.expires_s = 0 OR e.expires_s > ?2)"
+        "  THEN 1 ELSE 0 END"
         "  FROM model_events e WHERE e.model = ?1 AND e.kind = 2 ORDER BY e.id DESC LIMIT 1), 0),"
         " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 1 AND e.to_state = 3),"
         " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 2)",
@@ -474,7 +478,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE o.scenario_id = ?2 AND o.id > ?1"
         " ORDER BY outcome",
     [STATEMENT_SCENARIO_JOBS] =
-        "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2)",
+        "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
     [STATEMENT_OUTCOME_GET] =
         "SELECT " OUTCOME_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = ?2"
         OUTCOME_JOINS " WHERE o.id = ?1"

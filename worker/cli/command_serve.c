@@ -191,10 +191,11 @@ int command_serve(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "--peer-connections: expected 0 to 65536");
         return cli_fail(&error);
     }
-    if (strstr(cli_store_url(options.store_path), "://") != NULL) {
+    const char *url = cli_store_url(options.store_path);
+    if (strstr(url, "://") != NULL && strncmp(url, "postgres", strlen("postgres")) != 0) {
         error_set(&error, STATUS_USAGE,
-                  "--store: expected the path of a database to serve, found "
-                  "a URL");
+                  "--store: expected the path of a database to serve or postgresql://.., found "
+                  "another URL");
         return cli_fail(&error);
     }
     options.serving.store_path = cli_store_url(options.store_path);

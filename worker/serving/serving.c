@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static enum status open_tls(const struct serving_options *options, struct serving *serving,
@@ -22,12 +23,15 @@ static enum status open_tls(const struct serving_options *options, struct servin
     return tls_identity_create(options->cert_path, options->key_path, NULL, &serving->tls, error);
 }
 
-/* The tokens given, or those beside the database, or none. */
+/* The tokens given, or those beside the database's file, or none. */
 static enum status open_tokens(const struct serving_options *options, struct serving *serving,
                                const struct logger *logger, struct error *error)
 {
     char beside[LIMIT_PATH_BYTES];
     const char *path = options->tokens_path;
+    if (path == NULL && strstr(options->store_path, "://") != NULL) {
+        return STATUS_OK;
+    }
     if (path == NULL) {
         int bytes = snprintf(beside, sizeof beside, "%s.tokens", options->store_path);
         if ((size_t)bytes >= sizeof beside) {

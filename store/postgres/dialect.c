@@ -1,0 +1,324 @@
+/*
+ * Texts in PostgreSQL's words. See dialect.h.
+ *
+ * Method: one pass over a text, word by word, into a buffer that grows; quoted texts are copied as
+ * they are. A few statements that mean something else there have texts of their own.
+ */
+#include "store/postgres/dialect.h"
+
+#include "base/check.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a text that grows ---- */
+
+struct text {
+    char *data; /* NULL: out of memory, from then on */
+    size_t count;
+    size_t capacity;
+};
+
+static void text_init(struct text *text, size_t hint)
+{
+    *text = (struct text){.capacity = hint + 64};
+    text->data = malloc(text->capacity);
+    if (text->data != NULL) {
+        text->data[0] = '\0';
+    }
+}
+
+static void text_add(struct text *text, const char *part, size_t bytes)
+{
+    if (text->data != NULL && text->count + bytes + 1 > text->capacity) {
+        text->capacity = (text->count + bytes + 1) * 2;
+        char *grown = realloc(text->data, text->capacity);
+        if (grown == NULL) {
+            free(text->data);
+        }
+        text->data = grown;
+    }
+    if (text->data != NULL) {
+        memcpy(text->data + text->count, part, bytes);
+        text->count += bytes;
+        text->data[text->count] = '\0';
+    }
+}
+
+static void text_put(struct text *text, const char *part)
+{
+    text_add(text, part, strlen(part));
+}
+
+/* ---- statements ---- */
+
+/* Words for lists in JSON. */
+static const struct {
+    const char *from;
+    const char *to;
+} phrases[] = {
+    {"json_array_length(", "jsonb_array_length("},
+    {"json_extract(e.value, '$[0]')", "(e.value ->> 0)"},
+    {"json_extract(e.value, '$[1]')", "(e.value ->> 1)"},
+    {"json_extract(e.value, '$[2]')", "CAST(e.value ->> 2 AS BIGINT)"},
+    {"json_extract(e.value, '$[3]')", "(e.value ->> 3)"},
+    {"json_extract(e.value, '$[4]')", "(e.value ->> 4)"},
+    {"json_extract(e.value, '$[5]')", "(e.value ->> 5)"},
+};
+
+static bool begins(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static size_t word_bytes(const char *at)
+{
+    size_t bytes = 0;
+    while (isalnum((unsigned char)at[bytes]) || at[bytes] == '_') {
+        bytes++;
+    }
+    return bytes;
+}
+
+/* Behind "CROSS JOIN": a table, perhaps its alias, and ON. */
+static bool joins_on(const char *at)
+{
+    for (int word = 0; word < 3; word++) {
+        at += strspn(at, " ");
+        if (begins(at, "ON ")) {
+            return true;
+        }
+        at += word_bytes(at);
+    }
+    return false;
+}
+
+/* Behind "MIN(": two values, not the column of a group. */
+static bool takes_two(const char *at)
+{
+    int depth = 1;
+
+    for (; *at != '\0' && depth > 0; at++) {
+        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+        if (*at == ',' && depth == 1) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Takes one piece of a statement; where the next begins. */
+static const char *query_piece(struct text *out, const char *at)
+{
+    static const char list[] = "json_each(?";
+
+    if (begins(at, "CROSS JOIN") && joins_on(at + strlen("CROSS JOIN"))) {
+        return at + strlen("CROSS ");
+    }
+    if (begins(at, "MIN(") && takes_two(at + strlen("MIN("))) {
+        text_put(out, "LEAST(");
+        return at + strlen("MIN(");
+    }
+    if (begins(at, list)) {
+        size_t digits = strspn(at + strlen(list), "0123456789");
+        text_put(out, "jsonb_array_elements(CAST($");
+        text_add(out, at + strlen(list), digits);
+        text_put(out, " AS JSONB)) AS e(value)");
+        at += strlen(list) + digits;
+        return at + strlen(") e");
+    }
+    for (size_t i = 0; i < COUNT_OF(phrases); i++) {
+        if (begins(at, phrases[i].from)) {
+            text_put(out, phrases[i].to);
+            return at + strlen(phrases[i].from);
+        }
+    }
+    size_t bytes = word_bytes(at);
+    if (*at == '?') {
+        text_put(out, "$");
+    } else if (*at == '\'') {
+        bytes = strcspn(at + 1, "'") + 2;
+        text_add(out, at, bytes);
+    } else {
+        bytes = bytes > 0 ? bytes : 1;
+        text_add(out, at, bytes);
+    }
+    return at + (*at == '?' ? 1 : bytes);
+}
+
+/* Rows of these tables have an id that the caller asks for. */
+static bool gives_id(const char *sql)
+{
+    static const char *const tables[] = {"suites ",   "pools ",     "prefixes ",
+                                         "contexts ", "scenarios ", "workers ",
+                                         "jobs ",     "outcomes ",  "models "};
+    static const char insert[] = "INSERT INTO ";
+
+    for (size_t i = 0; i < COUNT_OF(tables) && begins(sql, insert); i++) {
+        if (begins(sql + strlen(insert), tables[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char *dialect_query(const char *sql)
+{
+    struct text out;
+
+    text_init(&out, strlen(sql));
+    for (const char *at = sql; *at != '\0';) {
+        at = query_piece(&out, at);
+    }
+    if (gives_id(sql)) {
+        text_put(&out, " RETURNING id");
+    }
+    return out.data;
+}
+
+/* Statements that are not a matter of words. */
+static const char *own_text(enum statement statement)
+{
+    switch ((int)statement) {
+    case STATEMENT_READ_BEGIN:
+        return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+    case STATEMENT_SCENARIO_INSERT:
+        return "INSERT INTO scenarios (hash, body, ticks)"
+               " VALUES ($1, $2, swerve_scenario_ticks($2)) RETURNING id";
+    case STATEMENT_MEMO_LINK:
+        return "INSERT INTO memo_outcomes (suite, outcome, job)"
+               " SELECT CAST($2 AS BIGINT), id, CAST($3 AS BIGINT) FROM outcomes WHERE job = $1";
+    case STATEMENT_UNSTARTED_SUITE:
+        return "SELECT (SELECT COUNT(DISTINCT host) FROM unstarted WHERE suite = $1), w.name,"
+               " t.error FROM unstarted t JOIN workers w ON w.id = t.worker"
+               " WHERE t.suite = $1 LIMIT 1";
+    default:
+        return NULL;
+    }
+}
+
+char *dialect_statement(enum statement statement)
+{
+    const char *own = own_text(statement);
+    return own != NULL ? strdup(own) : dialect_query(statement_sql[statement]);
+}
+
+bool dialect_lacks(enum statement statement)
+{
+    switch ((int)statement) {
+    case STATEMENT_SCHEMA_LIST:
+    case STATEMENT_SCHEMA_OBJECT:
+    case STATEMENT_SCHEMA_COLUMN:
+    case STATEMENT_CHECK_ARTIFACTS:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- migrations ---- */
+
+static const struct {
+    const char *from;
+    const char *to;
+} types[] = {
+    {"INTEGER PRIMARY KEY", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"},
+    {"INTEGER", "BIGINT"},
+    {"REAL", "DOUBLE PRECISION"},
+    {"BLOB", "BYTEA"},
+    {"TEXT", "TEXT COLLATE \"C\""},
+};
+
+static const char *skip_space(const char *at)
+{
+    while (isspace((unsigned char)*at) || begins(at, "--")) {
+        at += *at == '-' ? strcspn(at, "\n") : 1;
+    }
+    return at;
+}
+
+/* One piece of a migration's statement, which is no comment. */
+static const char *migration_piece(struct text *out, const char *at)
+{
+    size_t bytes = word_bytes(at);
+
+    if (begins(at, "x'")) {
+        size_t digits = strcspn(at + 2, "'");
+        text_put(out, "'\\x");
+        text_add(out, at + 2, digits);
+        text_put(out, "'");
+        return at + digits + 3;
+    }
+    for (size_t i = 0; i < COUNT_OF(types) && bytes > 0; i++) {
+        size_t length = strlen(types[i].from);
+        if (begins(at, types[i].from) && word_bytes(at + length) == 0) {
+            text_put(out, types[i].to);
+            return at + length;
+        }
+    }
+    return bytes > 0 ? (text_add(out, at, bytes), at + bytes) : query_piece(out, at);
+}
+
+/* Of a table: everything behind its columns is SQLite's. */
+static const char *take_table(struct text *out, const char *at)
+{
+    int depth = 0;
+
+    while (*at != '\0' && *at != ';') {
+        depth += *at == '(' ? 1 : *at == ')' ? -1 : 0;
+        bool last = *at == ')' && depth == 0;
+        at = migration_piece(out, at);
+        at = skip_space(at) > at ? (text_put(out, " "), skip_space(at)) : at;
+        if (last) {
+            return at + strcspn(at, ";");
+        }
+    }
+    return at;
+}
+
+/* A statement that makes nothing: it changes rows, or copies them. */
+static bool moves_rows(const char *at)
+{
+    size_t bytes = strcspn(at, ";");
+    const char *values = strstr(at, " VALUES");
+
+    return begins(at, "UPDATE ") ||
+           (begins(at, "INSERT ") && (values == NULL || values > at + bytes));
+}
+
+static const char *skip_statement(const char *at)
+{
+    while (*at != '\0' && *at != ';') {
+        at += *at == '\'' ? strcspn(at + 1, "'") + 2 : begins(at, "--") ? strcspn(at, "\n") : 1;
+    }
+    return at;
+}
+
+char *dialect_migration(const char *sql, bool fresh)
+{
+    struct text out;
+    const char *at = skip_space(sql);
+
+    text_init(&out, strlen(sql) * 2);
+    while (*at != '\0') {
+        if (fresh && moves_rows(at)) {
+            at = skip_statement(at);
+        } else if (begins(at, "CREATE TABLE")) {
+            at = take_table(&out, at);
+        } else {
+            bool drops = begins(at, "DROP TABLE");
+            while (*at != '\0' && *at != ';') {
+                const char *next = migration_piece(&out, at);
+                at = skip_space(next);
+                text_put(&out, at > next ? " " : "");
+            }
+            /* References to the table come back with the one that takes its place. */
+            text_put(&out, drops ? " CASCADE" : "");
+        }
+        text_put(&out, ";\n");
+        at = skip_space(at + (*at == ';' ? 1 : 0));
+    }
+    return out.data;
+}

@@ -1,0 +1,27 @@
+/*
+ * SQLite's words in PostgreSQL's: statements and migrations are written once, in the former.
+ *
+ * What is translated is what the texts of this repository use, no more: parameters, CROSS JOIN with
+ * a condition, MIN of two values, lists in JSON; in migrations types, row ids, STRICT and WITHOUT
+ * ROWID. The test `store_postgres` prepares every statement.
+ */
+#ifndef SWERVE_STORE_POSTGRES_DIALECT_H
+#define SWERVE_STORE_POSTGRES_DIALECT_H
+
+#include "base/status.h"
+#include "store/sqlite/statements.h"
+
+#include <stdbool.h>
+
+/* The text of a kept statement, malloc'ed. NULL: out of memory. */
+char *dialect_statement(enum statement statement);
+/* Any other statement, malloc'ed. */
+char *dialect_query(const char *sql);
+/* A migration's text, malloc'ed. `fresh`: no table has rows yet, so statements that only change or
+ * copy rows are left out. */
+char *dialect_migration(const char *sql, bool fresh);
+
+/* Statements of SQLite's own schema, which PostgreSQL has no use for. */
+bool dialect_lacks(enum statement statement);
+
+#endif

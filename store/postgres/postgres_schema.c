@@ -1,0 +1,168 @@
+/*
+ * Schema versions. See postgres_schema.h.
+ *
+ * A version is one transaction: the migration's text, and its number in swerve_schema. Invariant:
+ * the tables are those of the number, whoever was killed in between.
+ */
+#include "store/postgres/postgres_schema.h"
+
+#include "base/check.h"
+#include "store/postgres/dialect.h"
+#include "store/postgres/postgres_db.h"
+#include "store/sqlite/migrate.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Tables and functions that only this database needs. The planned ticks of a scenario are those of
+ * SCENARIO_TICKS (store/sqlite/statements.h). */
+static const char first[] =
+    "CREATE TABLE IF NOT EXISTS swerve_schema (version BIGINT PRIMARY KEY);"
+    "CREATE TABLE IF NOT EXISTS swerve_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"
+    "CREATE TABLE IF NOT EXISTS worker_leases ("
+    " worker TEXT COLLATE \"C\" PRIMARY KEY, until_ns BIGINT NOT NULL);"
+    "CREATE INDEX IF NOT EXISTS worker_leases_until ON worker_leases (until_ns);"
+    "CREATE OR REPLACE FUNCTION swerve_scenario_ticks(body BYTEA) RETURNS BIGINT"
+    " LANGUAGE plpgsql IMMUTABLE AS $$"
+    " DECLARE document JSONB; horizon DOUBLE PRECISION; branches DOUBLE PRECISION;"
+    " BEGIN"
+    "  IF length(body) > 1048576 THEN RETURN 0; END IF;"
+    "  document := CAST(convert_from(body, 'UTF8') AS JSONB);"
+    "  horizon := COALESCE(round(10 * CAST(document ->> 'horizon_s' AS NUMERIC)), 0);"
+    "  SELECT COALESCE(SUM(GREATEST(0, horizon - CASE jsonb_typeof(e.value) WHEN 'object'"
+    "   THEN COALESCE(CAST(e.value ->> 'at_tick' AS DOUBLE PRECISION), 0) ELSE horizon END)), 0)"
+    "   INTO branches FROM jsonb_array_elements(document -> 'branches') AS e(value);"
+    "  RETURN GREATEST(0, LEAST(1000000000, CAST(trunc(horizon + branches) AS BIGINT)));"
+    " EXCEPTION WHEN OTHERS THEN RETURN 0;"
+    " END $$";
+
+/* References that a table which was written again has lost. */
+static const char references_again[] =
+    "ALTER TABLE memo_outcomes DROP CONSTRAINT IF EXISTS memo_outcomes_outcome_fkey,"
+    " ADD CONSTRAINT memo_outcomes_outcome_fkey FOREIGN KEY (outcome) REFERENCES outcomes (id)";
+
+static enum status read_int(struct db *db, const char *sql, int64_t *out, struct error *error)
+{
+    struct query query = query_begin_sql(db, sql);
+
+    *out = 0;
+    if (query_row(&query)) {
+        *out = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+static enum status apply_one(struct db *db, size_t index, bool fresh, struct error *error)
+{
+    char stamp[96];
+    char *text = dialect_migration(store_migrations[index].text, fresh);
+    TRY(memory_check(text, error, "out of memory for a migration"));
+    enum status status = postgres_db_script(db, text, error);
+
+    free(text);
+    if (status != STATUS_OK) {
+        return error_prefix(error, "%s", store_migrations[index].name);
+    }
+    snprintf(stamp, sizeof stamp, "INSERT INTO swerve_schema (version) VALUES (%zu)", index + 1);
+    return postgres_db_script(db, stamp, error);
+}
+
+static enum status apply_all(struct db *db, const struct logger *logger, struct error *error)
+{
+    int64_t version = 0;
+    int64_t strange = 0;
+    TRY(read_int(db,
+                 "SELECT COUNT(*) FROM pg_class c WHERE c.relnamespace = CAST(current_schema() AS"
+                 " REGNAMESPACE) AND c.relname = 'jobs' AND NOT EXISTS (SELECT 1 FROM pg_class s"
+                 " WHERE s.relnamespace = c.relnamespace AND s.relname = 'swerve_schema')",
+                 &strange, error));
+    if (strange > 0) {
+        return error_set(error, STATUS_STORE,
+                         "the PostgreSQL schema has a table \"jobs\" that is not Swerve's; name "
+                         "another database, or a schema by ?options=-csearch_path%%3DNAME");
+    }
+    TRY(postgres_db_script(db, first, error));
+    TRY(read_int(db, "SELECT COALESCE(MAX(version), 0) FROM swerve_schema", &version, error));
+    if (version > (int64_t)store_migrations_count) {
+        return error_set(error, STATUS_STORE,
+                         "the PostgreSQL database has schema version %" PRId64
+                         ", this program knows up to %zu; it was left as it is, open it with a "
+                         "newer program",
+                         version, store_migrations_count);
+    }
+    bool fresh = version == 0;
+    for (size_t i = (size_t)version; i < store_migrations_count; i++) {
+        TRY(apply_one(db, i, fresh, error));
+        log_event(logger, LOG_INFO, "PostgreSQL: applied %s", store_migrations[i].name);
+    }
+    return version < (int64_t)store_migrations_count
+               ? postgres_db_script(db, references_again, error)
+               : STATUS_OK;
+}
+
+enum status postgres_schema_apply(struct db *db, const struct logger *logger, struct error *error)
+{
+    struct error ignored;
+    /* Also takes the lock of all writers of this schema. */
+    TRY(query_simple(db, STATEMENT_BEGIN, error));
+    enum status status = postgres_db_script(db, "SET LOCAL client_min_messages = warning", error);
+
+    THEN(status, apply_all(db, logger, error));
+    if (status != STATUS_OK) {
+        query_simple(db, STATEMENT_ROLLBACK, &ignored);
+        return status;
+    }
+    return query_simple(db, STATEMENT_COMMIT, error);
+}
+
+/* ---- settings ---- */
+
+static enum status keep_artifacts(struct db *db, const char *given, char *out, size_t capacity,
+                                  struct error *error)
+{
+    if (given[0] != '\0') {
+        struct query keep =
+            query_begin_sql(db, "INSERT INTO swerve_settings (name, value) VALUES ('artifacts', ?1)"
+                                " ON CONFLICT (name) DO NOTHING");
+        query_text(&keep, given);
+        TRY(query_run(&keep, error));
+    }
+    struct query kept =
+        query_begin_sql(db, "SELECT value FROM swerve_settings WHERE name = 'artifacts'");
+    out[0] = '\0';
+    if (query_row(&kept)) {
+        query_column_text(&kept, 0, out, capacity);
+    }
+    TRY(query_end(&kept, error));
+    if (out[0] == '\0') {
+        return error_set(error, STATUS_USAGE,
+                         "store: a new PostgreSQL store needs a folder for its artifacts that all "
+                         "its processes share: postgresql://..?artifacts=/FOLDER");
+    }
+    if (given[0] != '\0' && strcmp(given, out) != 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "store: the artifacts of this database are in %.400s, not in %.400s", out,
+                         given);
+    }
+    return STATUS_OK;
+}
+
+enum status postgres_schema_artifacts(struct db *db, const char *given, char *out, size_t capacity,
+                                      struct error *error)
+{
+    struct error ignored;
+    TRY(given[0] != '\0' && given[0] != '/'
+            ? error_set(error, STATUS_USAGE,
+                        "store: artifacts=%.300s: expected a path that begins with /", given)
+            : STATUS_OK);
+    TRY(query_simple(db, STATEMENT_BEGIN, error));
+    enum status status = keep_artifacts(db, given, out, capacity, error);
+
+    if (status != STATUS_OK) {
+        query_simple(db, STATEMENT_ROLLBACK, &ignored);
+        return status;
+    }
+    return query_simple(db, STATEMENT_COMMIT, error);
+}

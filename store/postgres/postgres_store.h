@@ -1,0 +1,20 @@
+/*
+ * The store in PostgreSQL: the logic of store/sqlite on connections of postgres_db.h.
+ *
+ * Every process that opens it is a peer of the others: no file, no lock that one of them owns, no
+ * server between. Artifacts are in a folder that they share.
+ */
+#ifndef SWERVE_STORE_POSTGRES_POSTGRES_STORE_H
+#define SWERVE_STORE_POSTGRES_POSTGRES_STORE_H
+
+#include "store/api/store.h"
+
+/* "postgresql://..", "postgres://..". */
+bool postgres_store_is_url(const char *url);
+
+/* USAGE in a build without libpq, and of a URL with a password. config->clock NULL: the database's
+ * clock. */
+enum status postgres_store_open(const char *url, const struct store_config *config,
+                                struct store **out, struct error *error);
+
+#endif
