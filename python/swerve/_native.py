@@ -25,6 +25,7 @@ BEV_SHAPE = (4, 192, 96)
 CAMERA_SHAPE = (3, 64, 96, 3)
 _OUTCOME_BYTES = 16384
 _ERROR_BYTES = 1024
+_FOLDERS_ABOVE = 4  # the program in which its library is looked for, as in base/file.h
 
 
 class _Config(ctypes.Structure):
@@ -121,16 +122,24 @@ def revision():
 
 
 def suite_path(name):
-    """The file of a suite, as the program finds it: a path, or a name of its library."""
+    """The file of a suite, as the program finds it: a path, or a name of its library.
+
+    A folder without scenarios, such as one for reports that is called like the suite, is no suite.
+    """
     name = os.fspath(name)
-    if os.path.exists(name):
+    if os.path.isabs(name):
+        return name
+    if os.path.isdir(name):
+        if any(entry.endswith(".json") for entry in os.listdir(name)):
+            return name
+    elif os.path.exists(name):
         return name
     program = pathlib.Path(_program.program()).resolve()
-    for level, folder in enumerate(list(program.parents)[:3]):
-        place = folder / ("share/swerve/scenarios" if level == 1 else "scenarios")
-        for ending in ("", ".json"):
-            if (place / (name + ending)).is_file():
-                return str(place / (name + ending))
+    for folder in list(program.parents)[:_FOLDERS_ABOVE]:
+        for place in (folder / "scenarios", folder / "share/swerve/scenarios"):
+            for ending in ("", ".json"):
+                if (place / (name + ending)).is_file():
+                    return str(place / (name + ending))
     return name
 
 

@@ -6,6 +6,9 @@ same actions under `swerve run`; forks and restored states must go on as their s
 """
 
 import gc
+import os
+import pathlib
+import tempfile
 import unittest
 import warnings
 
@@ -16,6 +19,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import swerve
 import swerve.gym
+from swerve._native import suite_path
 from swerve.gym import SwerveEnv, SwerveVectorEnv
 
 
@@ -135,6 +139,20 @@ class Rules(unittest.TestCase):
         del env, shown
         gc.collect()
         self.assertGreaterEqual(int(rows.sum()), 0)  # the memory lives as long as its arrays
+
+    def test_suites_are_found_as_the_program_finds_them(self):
+        before = os.getcwd()
+        library = suite_path("smoke")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                os.mkdir("smoke")
+                self.assertEqual(suite_path("smoke"), library)  # it holds no scenario
+                pathlib.Path("smoke/one.json").touch()
+                self.assertEqual(suite_path("smoke"), "smoke")
+                self.assertEqual(suite_path("/smoke"), "/smoke")
+            finally:
+                os.chdir(before)
 
     def test_faults(self):
         with self.assertRaises(swerve.InputError):

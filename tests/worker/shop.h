@@ -7,6 +7,7 @@
 
 #include "tests/harness.h"
 #include "worker/run/submission.h"
+#include "worker/trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,6 +93,39 @@ static inline struct store_suite_status shop_status(const struct shop *shop, con
     struct error error;
     EXPECT_OK(shop->store->ops->suite_status(shop->store, suite_id, &status, &error), error);
     return status;
+}
+
+/* The outcome's artifact is a trace that can be read at every tick, those before its fork included;
+ * together they are what was hashed. */
+static inline void shop_expect_trace(const struct shop *shop, const struct outcome *outcome)
+{
+    struct error error;
+    struct trace_reader reader;
+    void *data = NULL;
+    size_t bytes = 0;
+    EXPECT_OK(
+        shop->store->ops->artifact_get(shop->store, outcome->artifact_hash, &data, &bytes, &error),
+        error);
+    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
+    int32_t rollout = trace_reader_find(&reader, outcome->branch_id);
+    EXPECT(rollout >= 0);
+    EXPECT_INT(trace_reader_last_tick(&reader, rollout), outcome->ticks);
+    struct sha256 hash;
+    char text[SHA256_HEX_BYTES];
+    sha256_init(&hash);
+    for (uint32_t tick = 0; tick <= outcome->ticks; tick++) {
+        struct trace_tick at;
+        struct trace_agent agents[LIMIT_AGENTS];
+        EXPECT(trace_reader_tick(&reader, rollout, tick, &at, agents));
+        sha256_update(&hash, &at, sizeof at);
+        sha256_update(&hash, agents, reader.header.agent_count * sizeof *agents);
+    }
+    uint8_t digest[SHA256_BYTES];
+    sha256_final(&hash, digest);
+    sha256_to_hex(digest, text);
+    EXPECT_TEXT(text, outcome->trace_hash);
+    trace_reader_finish(&reader);
+    free(data);
 }
 
 /* A small scenario in single quotes on a straight road; %s: id, horizon, agents, branches. */

@@ -294,30 +294,6 @@ static int64_t ledger_device_ns(struct shop *shop, int64_t *attempts)
 
 /* ---- tests ---- */
 
-static void expect_artifact(struct shop *shop, const struct outcome *outcome)
-{
-    struct error error;
-    struct trace_reader reader;
-    void *data = NULL;
-    size_t bytes = 0;
-    EXPECT_OK(
-        shop->store->ops->artifact_get(shop->store, outcome->artifact_hash, &data, &bytes, &error),
-        error);
-    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
-    int32_t rollout = trace_reader_find(&reader, outcome->branch_id);
-    EXPECT(rollout >= 0);
-    EXPECT_INT(trace_reader_last_tick(&reader, rollout), outcome->ticks);
-    if (outcome->branch_id[0] == '\0') {
-        char hash[SHA256_HEX_BYTES];
-        size_t stride =
-            sizeof(struct trace_tick) + reader.header.agent_count * sizeof(struct trace_agent);
-        sha256_hex(reader.rollouts[rollout].ticks, (outcome->ticks + 1) * stride, hash);
-        EXPECT_TEXT(hash, outcome->trace_hash);
-    }
-    trace_reader_finish(&reader);
-    free(data);
-}
-
 static void a_suite_is_done_with_all_its_outcomes(void)
 {
     struct shop shop;
@@ -338,7 +314,7 @@ static void a_suite_is_done_with_all_its_outcomes(void)
     int64_t device_ns = 0;
     for (uint32_t i = 0; i < count; i++) {
         device_ns += outcomes[i].device_ns;
-        expect_artifact(&shop, &outcomes[i]);
+        shop_expect_trace(&shop, &outcomes[i]);
     }
     int64_t attempts;
     EXPECT_INT(ledger_device_ns(&shop, &attempts), device_ns);

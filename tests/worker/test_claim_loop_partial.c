@@ -184,38 +184,6 @@ static uint32_t outcomes_of(struct shop *shop, struct outcome *out)
     return count;
 }
 
-static void expect_trace(struct shop *shop, const struct outcome *outcome)
-{
-    struct error error;
-    struct trace_reader reader;
-    void *data = NULL;
-    size_t bytes = 0;
-    EXPECT_OK(
-        shop->store->ops->artifact_get(shop->store, outcome->artifact_hash, &data, &bytes, &error),
-        error);
-    EXPECT_OK(trace_reader_init(&reader, data, bytes, &error), error);
-    int32_t rollout = trace_reader_find(&reader, outcome->branch_id);
-    EXPECT(rollout >= 0);
-    EXPECT_INT(trace_reader_last_tick(&reader, rollout), outcome->ticks);
-    /* Every tick can be read, those before its fork included; together they are what was hashed. */
-    struct sha256 hash;
-    char text[SHA256_HEX_BYTES];
-    sha256_init(&hash);
-    for (uint32_t tick = 0; tick <= outcome->ticks; tick++) {
-        struct trace_tick at;
-        struct trace_agent agents[LIMIT_AGENTS];
-        EXPECT(trace_reader_tick(&reader, rollout, tick, &at, agents));
-        sha256_update(&hash, &at, sizeof at);
-        sha256_update(&hash, agents, reader.header.agent_count * sizeof *agents);
-    }
-    uint8_t digest[SHA256_BYTES];
-    sha256_final(&hash, digest);
-    sha256_to_hex(digest, text);
-    EXPECT_TEXT(text, outcome->trace_hash);
-    trace_reader_finish(&reader);
-    free(data);
-}
-
 static bool same_drive(const struct outcome *a, const struct outcome *b)
 {
     return a->job_id == b->job_id && strcmp(a->branch_id, b->branch_id) == 0 &&
@@ -309,7 +277,7 @@ static bool play(enum way way, int at, const char *planner, bool solo,
             TEST_FAIL("way %d at %d: job %lld, branch \"%s\" differs", (int)way, at,
                       (long long)outcomes[i].job_id, outcomes[i].branch_id);
         }
-        expect_trace(&shop, &outcomes[i]);
+        shop_expect_trace(&shop, &outcomes[i]);
         results_mm += outcomes[i].metres_mm;
     }
     /* The second worker drove what was not kept, and at most the past of main lines again. */
@@ -337,7 +305,7 @@ static void play_all(const char *planner, bool solo, enum way first, enum way la
     EXPECT_INT(count, order.submission.rollout_count);
     EXPECT(m.partials >= 2);
     for (uint32_t i = 0; i < count; i++) {
-        expect_trace(&shop, &expected[i]);
+        shop_expect_trace(&shop, &expected[i]);
     }
     order_finish(&order);
     shop_close(&shop);
