@@ -180,6 +180,13 @@ def keys_and_news(chromium, server, suite):
     check(page.problems == [], f"and p back {page.problems}")
     page.size(420, 900)
     check(page.evaluate("document.documentElement.scrollWidth") <= 420, "a phone need not scroll sideways")
+    cell = "getComputedStyle(document.querySelector('table.stack td')).display"
+    check(page.evaluate(cell) != "table-cell", "a phone stacks the cells of a row")
+    page.size(718, 1000)
+    page.call("Emulation.setEmulatedMedia", media="print")
+    check(page.evaluate(cell) == "table-cell", "on paper rows stay rows")
+    check(page.evaluate("document.documentElement.scrollWidth") <= 718, "and fit a sheet of A4")
+    page.call("Emulation.setEmulatedMedia", media="screen")
 
 
 def with_tokens(chromium, work, store, suite):
