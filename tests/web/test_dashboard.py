@@ -185,7 +185,8 @@ def keys_and_news(chromium, server, suite):
     page.size(718, 1000)
     page.call("Emulation.setEmulatedMedia", media="print")
     check(page.evaluate(cell) == "table-cell", "on paper rows stay rows")
-    check(page.evaluate("document.documentElement.scrollWidth") <= 718, "and fit a sheet of A4")
+    wide = page.evaluate("document.documentElement.scrollWidth")
+    check(wide <= 718, f"and fit a sheet of A4 ({wide} px)")
     page.call("Emulation.setEmulatedMedia", media="screen")
 
 
