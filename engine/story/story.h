@@ -94,4 +94,8 @@ void story_step(const struct scenario *scenario, struct scene *scene, struct sto
 bool story_brake(const struct scenario *scenario, struct story_state *state, uint32_t agent,
                  double decel_mps2);
 
+/* Whether the storyboard may put that agent at once to a place so near to `at`. */
+bool story_may_put(const struct scenario *scenario, uint32_t agent, struct vec2 at,
+                   double within_m);
+
 #endif

@@ -3,6 +3,7 @@
  * conditions; repairs become the source text.
  */
 #include "base/dmath.h"
+#include "base/text.h"
 #include "scenarios/import/commonroad.h"
 
 #include <stdio.h>
@@ -269,9 +270,10 @@ void cr_source_write(const struct cr_context *context, char out[LIMIT_TEXT_BYTES
         [CR_NOTE_GOAL_UNREACHED] = "no lanes lead to the goal, route ends near it",
     };
     const char *slash = strrchr(context->name, '/');
-    size_t at = (size_t)snprintf(out, LIMIT_TEXT_BYTES, "CommonRoad %s, %.80s",
-                                 context->is_2018b ? "2018b" : "2020a",
-                                 slash != NULL ? slash + 1 : context->name);
+    char file[81]; /* names of files may hold any bytes, documents are UTF-8 */
+    text_escape(slash != NULL ? slash + 1 : context->name, TEXT_LINE, file, sizeof file);
+    size_t at = (size_t)snprintf(out, LIMIT_TEXT_BYTES, "CommonRoad %s, %s",
+                                 context->is_2018b ? "2018b" : "2020a", file);
     const char *separator = "; ";
     /* Ego and goal matter most, so they come first where the text is short. */
     for (int i = CR_NOTE_COUNT - 1; i >= 0; i--) {

@@ -228,4 +228,8 @@ struct storyboard {
     struct story_event *events;
 };
 
+/* Points of paths that it looks at in one step, at most: 52 ms a tick at 4 ns a point. */
+#define LIMIT_STORY_VISITS ((uint64_t)1 << 18)
+uint64_t storyboard_visits(const struct storyboard *board);
+
 #endif

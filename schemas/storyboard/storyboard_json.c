@@ -428,5 +428,12 @@ enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_
     TRY(fill(&events, decoder, decode_event, board->events, sizeof *board->events,
              board->event_count));
     TRY(check_conditions(&events, board, decoder->error));
+    uint64_t visits = storyboard_visits(board);
+    if (visits > LIMIT_STORY_VISITS) {
+        return json_fail_status(cursor, STATUS_LIMIT, decoder->error,
+                                "expected conditions and actions that look at most at %llu points "
+                                "of paths in a step, found %llu",
+                                (unsigned long long)LIMIT_STORY_VISITS, (unsigned long long)visits);
+    }
     return check_agents(cursor, out, decoder->error);
 }

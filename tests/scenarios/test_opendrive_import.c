@@ -181,6 +181,84 @@ static void a_closed_circle_is_cut(void)
     opendrive_destroy(network);
 }
 
+/* A lane that winds so long that one map lane has not the points for it is cut; the neighbour,
+ * which would fit, alike. */
+static void a_long_winding_lane_is_cut(void)
+{
+    static char text[1 << 17];
+    struct error error;
+    struct opendrive_network *network;
+    struct arena arena;
+    struct opendrive_cut cut = opendrive_cut_all();
+    struct opendrive_map made;
+    size_t at = (size_t)snprintf(text, sizeof text,
+                                 "<OpenDRIVE><header/><road id=\"1\" length=\"1000\" "
+                                 "junction=\"-1\"><planView>"
+                                 "<geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" length=\"1000\">"
+                                 "<line/></geometry></planView><lanes>");
+    for (int i = 0; i <= 500; i++) { /* waves 4 m long, 1 m high */
+        at += (size_t)snprintf(text + at, sizeof text - at,
+                               "<laneOffset s=\"%d\" a=\"%d\" b=\"0\" c=\"%s\" d=\"%s\"/>", 2 * i,
+                               i % 2, i % 2 == 0 ? "0.75" : "-0.75", i % 2 == 0 ? "-0.25" : "0.25");
+    }
+    snprintf(text + at, sizeof text - at, "%s",
+             "<laneSection s=\"0\"><center><lane id=\"0\"/></center><right><lane id=\"-1\" "
+             "type=\"driving\"><width sOffset=\"0\" a=\"3\" b=\"0\" c=\"0\" d=\"0\"/></lane>"
+             "<lane id=\"-2\" type=\"driving\"><width sOffset=\"0\" a=\"3\" b=\"0\" c=\"0\" "
+             "d=\"0\"/></lane></right></laneSection></lanes></road></OpenDRIVE>");
+    EXPECT_OK(roads_try(text, &network, &error), error);
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    EXPECT_OK(opendrive_map_make(network, &cut, &arena, &made, &error), error);
+    EXPECT(made.map.lane_count >= 4 && made.map.lane_count % 2 == 0);
+    EXPECT_INT(made.lanes_dropped, 0);
+    double covered_m = 0;
+    for (uint32_t i = 0; i < made.map.lane_count; i++) {
+        bool last = made.pieces[i].high_s_m == 1000;
+        EXPECT(made.map.lanes[i].point_count <= LIMIT_LANE_POINTS);
+        EXPECT_INT(made.map.lanes[i].successor_count, last ? 0 : 1);
+        EXPECT(made.map.lanes[i].left >= 0 || made.map.lanes[i].right >= 0);
+        covered_m += made.pieces[i].high_s_m - made.pieces[i].low_s_m;
+    }
+    EXPECT_NEAR(covered_m, 2000, 1e-9);
+    arena_finish(&arena);
+    opendrive_destroy(network);
+}
+
+/* Names of files may be no UTF-8, and may be cut: never inside a character. */
+static void names_of_files_may_be_anything(void)
+{
+    static const struct {
+        const char *name;
+        const char *shown;
+    } rows[] = {
+        {"caf\xe9.xodr", "OpenDRIVE, caf\\xe9.xodr"},
+        {"stra\xc3\x9f"
+         "e.xodr",
+         "OpenDRIVE, stra\xc3\x9f"
+         "e.xodr"},
+        {"012345678901234567890123456789012345678901234567890123456789\xc3\x9f.xodr",
+         "OpenDRIVE, 012345678901234567890123456789012345678901234567890123456789; "},
+    };
+    char path[1024];
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/opendrive/crossing.xodr", HAND_MADE);
+    char *xml = files_read(path, &bytes);
+    EXPECT(xml != NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct opendrive_options options = OPENDRIVE_OPTIONS;
+        struct scenario_document *document;
+        struct error error;
+        char *text = NULL;
+        EXPECT_OK(import_opendrive(rows[i].name, xml, bytes, &options, &text, &error), error);
+        EXPECT_OK(scenario_load_text("imported", text, strlen(text), &document, &error), error);
+        EXPECT(strncmp(document->scenario.source, rows[i].shown, strlen(rows[i].shown)) == 0);
+        EXPECT_CONTAINS(document->scenario.source, "traffic lights without phases, off");
+        scenario_destroy(document);
+        free(text);
+    }
+    free(xml);
+}
+
 static void public_files_come_in(void)
 {
     static const char *const folders[] = {SCENARIO_DATA "/esmini/resources/xodr",
@@ -355,7 +433,8 @@ int main(void)
 {
     return TEST_RUN(TEST(a_crossing_has_lanes_links_and_lights),
                     TEST(drives_end_before_their_lanes), TEST(lines_are_as_fine_as_they_must_be),
-                    TEST(a_closed_circle_is_cut), TEST(public_files_come_in),
+                    TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),
+                    TEST(names_of_files_may_be_anything), TEST(public_files_come_in),
                     TEST(mistakes_are_told_with_their_place), TEST(hostile_files_come_to_an_end),
                     TEST(addresses_that_are_not_there_are_told));
 }

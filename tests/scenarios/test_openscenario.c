@@ -10,6 +10,7 @@
 
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
+#include "schemas/storyboard/storyboard.h"
 #include "tests/harness.h"
 
 #include <jansson.h>
@@ -594,6 +595,93 @@ static void circles_end(void)
     EXPECT_CONTAINS(error.text, "found a catalog");
 }
 
+/* Nothing is left out in silence: long values keep their end, and too many of a kind are refused.
+ */
+static void nothing_is_cut(void)
+{
+    static char text[TEXT_BYTES * 4];
+    struct error error;
+    char **texts = NULL;
+    char *notes = NULL;
+    size_t count = 0;
+    char *at = text + snprintf(text, sizeof text,
+                               "<OpenSCENARIO><ParameterDeclarations>"
+                               "<ParameterDeclaration name='x' value='");
+    memset(at, ' ', 2000); /* a number at the end of a long value, through two references */
+    strcpy(at + 2000, "7'/><ParameterDeclaration name='y' value='$x'/>"
+                      "<ParameterDeclaration name='z' value='${$y / ($x - 7)}'/>"
+                      "</ParameterDeclarations></OpenSCENARIO>");
+    write_text("bad.xosc", text);
+    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, "expected a divisor other than 0");
+    at = text + snprintf(text, sizeof text,
+                         "%s<CatalogReference catalogName='Cars' "
+                         "entryName='car'><ParameterAssignments>",
+                         head);
+    for (int i = 0; i < 513; i++) {
+        at += sprintf(at, "<ParameterAssignment parameterRef='p%d' value='1'/>", i);
+    }
+    sprintf(at, "</ParameterAssignments></CatalogReference>%s", tail);
+    write_text("bad.xosc", text);
+    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) == STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "expected at most 512 assignments, found more");
+}
+
+/* A teleport in mid-scenario happens; a name of no UTF-8 does not matter. */
+static void who_is_teleported_is_there(void)
+{
+    static char text[TEXT_BYTES];
+    static const char teleport[] =
+        "<Event name='jump' priority='parallel'><Action name='jump_do'><PrivateAction>"
+        "<TeleportAction><Position><LanePosition roadId='0' laneId='-1' s='600'/></Position>"
+        "</TeleportAction></PrivateAction></Action>";
+    struct drive drive;
+    struct error error;
+    char **texts;
+    char *notes;
+    size_t count;
+    snprintf(text, sizeof text, "%s%s%s%s", head, teleport, AT_TIME("2"), tail);
+    write_text("file\xe9.xosc", text);
+    EXPECT_OK(try_file("file\xe9.xosc", &texts, &count, &notes, &error), error);
+    load(&drive, texts[0], 1);
+    EXPECT_TEXT(drive.document->scenario.source, "file\\xe9.xosc");
+    run(&drive, 20);
+    EXPECT_NEAR(target_x(&drive), 170, 0.1);
+    run(&drive, 1);
+    EXPECT_NEAR(target_x(&drive), 601, 0.1);
+    EXPECT_NEAR(target_y(&drive), -1.75, 1e-6);
+    end(&drive);
+    free(texts[0]);
+    free(texts);
+    free(notes);
+}
+
+/* A document by hand that would cost seconds a tick is refused with a figure, before it runs. */
+static void work_of_a_storyboard_is_bounded(void)
+{
+    struct story_path path = {.point_count = LIMIT_STORY_PATH_POINTS, .next = 0};
+    struct story_actor actor = {.agent = STORY_EGO, .path = 0};
+    static struct story_condition conditions[LIMIT_STORY_CONDITIONS];
+    struct storyboard board = {.path_count = 1,
+                               .paths = &path,
+                               .actor_count = 1,
+                               .actors = &actor,
+                               .condition_count = 16,
+                               .conditions = conditions};
+    for (uint32_t i = 0; i < LIMIT_STORY_CONDITIONS; i++) {
+        conditions[i] = (struct story_condition){.kind = STORY_DISTANCE,
+                                                 .measure = STORY_LONGITUDINAL,
+                                                 .along = true,
+                                                 .actor = 0,
+                                                 .other = -1};
+    }
+    EXPECT(storyboard_visits(&board) == LIMIT_STORY_VISITS);
+    board.condition_count = LIMIT_STORY_CONDITIONS;
+    EXPECT(storyboard_visits(&board) == 12 * LIMIT_STORY_VISITS);
+    conditions[0].along = false;
+    EXPECT(storyboard_visits(&board) == 12 * LIMIT_STORY_VISITS - 2 * LIMIT_STORY_PATH_POINTS);
+}
+
 int main(void)
 {
     prepare();
@@ -603,7 +691,8 @@ int main(void)
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
                           TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
                           TEST(circles_end), TEST(conditions_stand_in_one_place),
-                          TEST(lanes_of_any_length_end));
+                          TEST(lanes_of_any_length_end), TEST(nothing_is_cut),
+                          TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) == 0 ? failed : 1;

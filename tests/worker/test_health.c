@@ -5,10 +5,13 @@
  */
 #include "base/rng.h"
 #include "base/units.h"
+#include "schemas/storyboard/storyboard.h"
 #include "tests/harness.h"
 #include "worker/models/health.h"
 
 enum { AGENTS = 6, TICKS = 40 };
+
+static const struct scenario plain; /* without a storyboard */
 
 static void scene_at(struct scene *scene, uint32_t tick)
 {
@@ -39,7 +42,7 @@ static uint32_t flagged_at(void (*plant)(struct scene *, uint32_t), uint32_t fau
         if (t == fault_tick && plant != NULL) {
             plant(&scene, actor);
         }
-        if (!health_update(&health, &scene, true, verdict)) {
+        if (!health_update(&health, &plain, &scene, true, verdict)) {
             return t;
         }
     }
@@ -80,10 +83,10 @@ static void a_number_that_is_not_finite_is_found(void)
             struct health_verdict verdict = {0};
             struct scene scene;
             scene_at(&scene, 0);
-            EXPECT(health_update(&health, &scene, true, &verdict));
+            EXPECT(health_update(&health, &plain, &scene, true, &verdict));
             scene_at(&scene, 1);
             memcpy((char *)&scene + offsets[i], &bad_numbers[n], sizeof(double));
-            EXPECT(!health_update(&health, &scene, true, &verdict));
+            EXPECT(!health_update(&health, &plain, &scene, true, &verdict));
             EXPECT_INT(verdict.check, HEALTH_NOT_FINITE);
             EXPECT_INT(verdict.agent, i < 10 ? -1 : 3);
             EXPECT_INT(verdict.tick, 1);
@@ -156,13 +159,56 @@ static void absent_agents_do_not_teleport(void)
         scene_at(&scene, t);
         scene.agents[2].present = t % 2 == 0;
         scene.agents[2].pose.y_m = 1000.0 * t;
-        EXPECT(health_update(&health, &scene, true, &verdict));
+        EXPECT(health_update(&health, &plain, &scene, true, &verdict));
+    }
+}
+
+/* Agents 0 and 1 are actors; 0 is put 400 m ahead and 3 m to the left, on a path along x. A jump is
+ * healthy where its end is there, for that agent, and nowhere else. */
+static void storyboards_may_put_their_agents(void)
+{
+    static struct story_point points[] = {{.s_m = 0}, {.s_m = 1000, .x_m = 1000}};
+    static struct story_path path = {.point_count = 2, .points = points, .next = -1};
+    static struct story_actor actors[] = {{.agent = 0}, {.agent = 1}};
+    static const struct {
+        enum story_action_kind kind;
+        uint32_t agent;
+        double x_m;
+        double y_m;
+        bool healthy;
+    } rows[] = {
+        {STORY_DO_PLACE, 0, 400, 3, true},   {STORY_DO_PLACE, 0, 400, -9.5, false},
+        {STORY_DO_PLACE, 0, 380, 3, false},  {STORY_DO_PLACE, 1, 400, 3, false},
+        {STORY_DO_PLACE, 2, 400, 3, false},  {STORY_DO_FOLLOW, 0, 400, 0, true},
+        {STORY_DO_FOLLOW, 0, 430, 0, false}, {STORY_DO_SPEED, 0, 400, 3, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct story_action action = {
+            .kind = rows[i].kind, .actor = 0, .other = -1, .path = 0, .s_m = 400, .offset_m = 3};
+        struct storyboard board = {.path_count = 1,
+                                   .paths = &path,
+                                   .actor_count = 2,
+                                   .actors = actors,
+                                   .action_count = 1,
+                                   .actions = &action};
+        struct scenario scenario = {.storyboard = &board};
+        struct health health = {0};
+        struct health_verdict verdict = {0};
+        struct scene scene;
+        scene_at(&scene, 0);
+        EXPECT(health_update(&health, &scenario, &scene, true, &verdict));
+        scene_at(&scene, 1);
+        scene.agents[rows[i].agent].pose.x_m = rows[i].x_m;
+        scene.agents[rows[i].agent].pose.y_m = rows[i].y_m;
+        EXPECT_INT(health_update(&health, &scenario, &scene, true, &verdict), rows[i].healthy);
+        EXPECT_INT(verdict.check, rows[i].healthy ? HEALTH_OK : HEALTH_TELEPORT);
     }
 }
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(a_healthy_drive_is_never_flagged), TEST(a_number_that_is_not_finite_is_found),
-        TEST(planted_faults_are_found_at_their_tick), TEST(absent_agents_do_not_teleport));
+    return TEST_RUN(TEST(a_healthy_drive_is_never_flagged),
+                    TEST(a_number_that_is_not_finite_is_found),
+                    TEST(planted_faults_are_found_at_their_tick),
+                    TEST(absent_agents_do_not_teleport), TEST(storyboards_may_put_their_agents));
 }

@@ -5,6 +5,7 @@
  */
 #include "scheduler/rate.h"
 #include "schemas/scenario_id.h"
+#include "worker/careful/careful.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
 #include "worker/run/avoidance.h"
@@ -25,6 +26,8 @@ enum { AVOID_SLOTS = 16 };
 struct avoid_drive {
     struct outcome outcome;
     struct avoidance found;
+    bool asked; /* whether a careful driver would have avoided it */
+    struct careful careful;
 };
 
 struct avoid {
@@ -35,6 +38,7 @@ struct avoid {
     bool json;
     const struct planner_confinement *confinement;
     struct models *models;
+    struct careful_drivers *careful; /* owned */
     struct open_runner open;
     struct outcome opened_for;
     uint32_t main_lines; /* that passed or failed */
@@ -125,6 +129,14 @@ static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct 
     free(body);
     THEN(status, avoidance_sweep(avoid->open.runner, &document->scenario, &drive->outcome,
                                  &drive->found, error));
+    drive->asked = status == STATUS_OK && careful_asked(&drive->outcome);
+    if (drive->asked && avoid->careful == NULL) {
+        status = careful_drivers_create(&avoid->careful, error);
+    }
+    if (drive->asked && status == STATUS_OK) {
+        status = careful_ask(avoid->careful, &document->scenario, hash, drive->outcome.seed,
+                             &drive->careful, error);
+    }
     scenario_destroy(document);
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)drive->outcome.id);
@@ -223,10 +235,17 @@ static void print_different(const struct avoid *avoid, int64_t different)
     }
 }
 
+static const char *careful_text(const struct avoid_drive *drive)
+{
+    return !drive->asked || drive->careful.outside[0] != '\0' ? "-"
+           : drive->careful.drives[CAREFUL_DRIVER].avoids     ? "avoids"
+                                                              : "fails";
+}
+
 static void print_unsafe(const struct avoid *avoid)
 {
-    text_print(stdout, "seconds before the contact or the end%25s %9s %9s %12s %12s\n", "",
-               "in sight", "brake", "swerve left", "swerve right");
+    text_print(stdout, "seconds before the contact or the end%25s %9s %9s %12s %12s %14s\n", "",
+               "in sight", "brake", "swerve left", "swerve right", "careful driver");
     for (uint32_t i = 0; i < avoid->count; i++) {
         const struct avoid_drive *drive = &avoid->drives[i];
         const struct avoidance *found = &drive->found;
@@ -234,12 +253,13 @@ static void print_unsafe(const struct avoid *avoid)
         if (found->safe || !found->same) {
             continue;
         }
-        text_print(stdout, "%7lld %-48s %4llu %9s %9s %12s %12s%s\n", (long long)drive->outcome.id,
-                   drive->outcome.scenario_id, (unsigned long long)drive->outcome.seed,
+        text_print(stdout, "%7lld %-48s %4llu %9s %9s %12s %12s %14s%s\n",
+                   (long long)drive->outcome.id, drive->outcome.scenario_id,
+                   (unsigned long long)drive->outcome.seed,
                    found->agent >= 0 ? before_text(found, found->visible_tick, text[0]) : "map",
                    before_text(found, found->last_tick[0], text[1]),
                    before_text(found, found->last_tick[1], text[2]),
-                   before_text(found, found->last_tick[2], text[3]),
+                   before_text(found, found->last_tick[2], text[3]), careful_text(drive),
                    avoidance_in_time(found, AVOIDANCE_BRAKE) ||
                            avoidance_in_time(found, AVOIDANCE_SWERVE_LEFT) ||
                            avoidance_in_time(found, AVOIDANCE_SWERVE_RIGHT)
@@ -308,6 +328,9 @@ static int print_json(const struct avoid *avoid, const struct avoid_rates *rates
                       (json_int_t)drive->outcome.seed, "planner", drive->outcome.planner, "safe",
                       found->safe, "end_tick", (int)found->end_tick, "agent", (int)found->agent,
                       "visible_tick", tick_json(found->visible_tick));
+        if (drive->asked) {
+            json_object_set_new(json, "careful", careful_json(&drive->careful));
+        }
         for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
             json_object_set_new(json, avoidance_names[m],
                                 json_pack("{s:i, s:i, s:o, s:b}", "forks", (int)found->forks[m],
@@ -345,6 +368,7 @@ static int finish(struct avoid *avoid, enum status status, const struct error *e
         code = cli_fail(error);
     }
     runner_close(&avoid->open);
+    careful_drivers_destroy(avoid->careful);
     models_close(avoid->models);
     free(avoid->drives);
     avoid->store->ops->close(avoid->store);

@@ -162,7 +162,7 @@ static enum swerve_env_end judge(struct swerve_env *env, struct env_drive *drive
 {
     struct rollout *rollout = drive->rollout;
     struct health_verdict health;
-    if (!health_update(&rollout->health, scene, true, &health)) {
+    if (!health_update(&rollout->health, rollout->job->scenario, scene, true, &health)) {
         rollout_flag(rollout, scene->tick, &health, NULL);
         return SWERVE_ENV_SICK;
     }

@@ -5,8 +5,10 @@
 #include "worker/models/health.h"
 
 #include "base/units.h"
+#include "engine/story/story.h"
 
 #include <math.h>
+#include <stddef.h>
 
 const char *const health_check_names[HEALTH_CHECK_COUNT] = {
     "ok",     "not_finite", "teleport", "kinematics", "frozen", "saturated", "mass",  "layout",
@@ -37,8 +39,15 @@ static double step_m(double x0_m, double y0_m, double x1_m, double y1_m)
     return sqrt((x1_m - x0_m) * (x1_m - x0_m) + (y1_m - y0_m) * (y1_m - y0_m));
 }
 
-static bool check_motion(const struct health *health, const struct scene *scene, bool true_agents,
-                         struct health_verdict *out)
+/* A teleport that the scenario asks for is no fault of the world. */
+static bool is_put(const struct scenario *scenario, const struct agent_state *agent, uint32_t index)
+{
+    struct vec2 at = {agent->pose.x_m, agent->pose.y_m};
+    return scenario->storyboard != NULL && story_may_put(scenario, index, at, STEP_M_MAX);
+}
+
+static bool check_motion(const struct health *health, const struct scenario *scenario,
+                         const struct scene *scene, bool true_agents, struct health_verdict *out)
 {
     const struct ego_state *ego = &scene->ego;
     double moved_m =
@@ -60,7 +69,7 @@ static bool check_motion(const struct health *health, const struct scene *scene,
         }
         moved_m = step_m(health->agent_position[i].x_m, health->agent_position[i].y_m,
                          agent->pose.x_m, agent->pose.y_m);
-        if (moved_m > STEP_M_MAX) {
+        if (moved_m > STEP_M_MAX && !is_put(scenario, agent, i)) {
             *out = (struct health_verdict){HEALTH_TELEPORT, scene->tick, (int32_t)i,
                                            moved_m,         STEP_M_MAX,  ""};
             return false;
@@ -69,8 +78,8 @@ static bool check_motion(const struct health *health, const struct scene *scene,
     return true;
 }
 
-bool health_update(struct health *health, const struct scene *scene, bool true_agents,
-                   struct health_verdict *out)
+bool health_update(struct health *health, const struct scenario *scenario,
+                   const struct scene *scene, bool true_agents, struct health_verdict *out)
 {
     if (!ego_finite(&scene->ego) || !isfinite(scene->conditions.friction) ||
         !isfinite(scene->conditions.visibility_m)) {
@@ -90,7 +99,7 @@ bool health_update(struct health *health, const struct scene *scene, bool true_a
                                            scene->tick,   health->tick + 1.0, ""};
             return false;
         }
-        if (!check_motion(health, scene, true_agents, out)) {
+        if (!check_motion(health, scenario, scene, true_agents, out)) {
             return false;
         }
     }

@@ -70,10 +70,11 @@ struct health {
     struct health_world world;
 };
 
-/* Looks at the scene of the next tick; *out is written when the answer is false. Constant work per
- * agent, no allocation. `true_agents`: an index is the same agent in every tick, so that its steps
+/* Looks at the scene of the scenario's next tick; *out is written when the answer is false. Work
+ * per agent is constant but where one jumps, no allocation. An agent may jump to where its
+ * storyboard puts it. `true_agents`: an index is the same agent in every tick, so that its steps
  * can be judged (a world that extracts its agents judges them itself). */
-bool health_update(struct health *health, const struct scene *scene, bool true_agents,
-                   struct health_verdict *out);
+bool health_update(struct health *health, const struct scenario *scenario,
+                   const struct scene *scene, bool true_agents, struct health_verdict *out);
 
 #endif

@@ -378,11 +378,10 @@ static bool healthy(struct runner *runner, struct rollout *rollout, const struct
 {
     const struct world_ops *ops = runner_ops(runner);
     double statistic[MEASURE_COUNT];
-    if (!health_update(&rollout->health, scene, ops->slot_frame_stats == NULL, out)) {
-        return false;
-    }
-    if (ops->slot_frame_stats == NULL) {
-        return true;
+    bool learned = ops->slot_frame_stats != NULL;
+    bool well = health_update(&rollout->health, rollout->job->scenario, scene, !learned, out);
+    if (!well || !learned) {
+        return well;
     }
     const struct frame_stats *frame_stats =
         ops->slot_frame_stats(runner->world, (uint32_t)rollout->slot);

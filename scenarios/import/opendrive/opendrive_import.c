@@ -7,6 +7,7 @@
  * metres are subtracted. The document is loaded before it is handed out.
  */
 #include "base/dmath.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "scenarios/import/commonroad.h"
 #include "scenarios/import/opendrive/opendrive_internal.h"
@@ -318,11 +319,17 @@ static void fill_slices(const struct importer *importer, struct slices *slices)
 static void write_source(const struct importer *importer, char out[LIMIT_TEXT_BYTES])
 {
     const char *slash = strrchr(importer->network->name, '/');
-    char notes[LIMIT_TEXT_BYTES - 100];
+    char notes[LIMIT_TEXT_BYTES - 125];
+    char file[61]; /* names of files may hold any bytes, documents are UTF-8 */
+    char lights[48] = "";
+    if (importer->map.map.signal_count > 0) {
+        snprintf(lights, sizeof lights, "; %u traffic lights without phases, off",
+                 importer->map.map.signal_count);
+    }
     opendrive_notes_write(importer->network, notes, sizeof notes);
-    snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %.80s%s%s",
-             slash != NULL ? slash + 1 : importer->network->name, notes[0] != '\0' ? "; " : "",
-             notes);
+    text_escape(slash != NULL ? slash + 1 : importer->network->name, TEXT_LINE, file, sizeof file);
+    snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %s%s%s%s", file, lights,
+             notes[0] != '\0' ? "; " : "", notes);
 }
 
 /* Time to come to the goal at part of the limit, but not to drive off the lanes' ends at all of it.

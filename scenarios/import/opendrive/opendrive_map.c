@@ -14,9 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CUTS_MAX = 4096 };
+enum {
+    CUTS_MAX = 4096,
+    LONG_CUTS_MAX = 8 /* of a map, since it takes a line drawn to find each */
+};
 
 static const double TURN_MAX_RAD = 2.0; /* of a piece: lines that turn by less than pi are simple */
+static const double LONG_SECTION_MAX_M =
+    1e5; /* no road's, but a hostile file's, which costs time */
 static const double PIECE_MIN_M = 0.05;
 static const double TOLERANCE_M = 0.01;
 static const double STEP_MAX_M = 25.0;
@@ -172,6 +177,7 @@ struct line {
     uint32_t count;
     struct vec2 points[LIMIT_LANE_POINTS];
     double width_m[LIMIT_LANE_POINTS];
+    double last_s_m; /* of the last point */
 };
 
 static bool add_point(const struct od_mapper *mapper, uint32_t lane, double s_m, struct line *line)
@@ -187,6 +193,7 @@ static bool add_point(const struct od_mapper *mapper, uint32_t lane, double s_m,
             return true; /* on the one before */
         }
     }
+    line->last_s_m = s_m;
     line->points[line->count] = point;
     line->width_m[line->count++] =
         dmath_clamp(opendrive_lane_width_m(mapper->network, lane, s_m), WIDTH_MIN_M, WIDTH_MAX_M);
@@ -237,6 +244,65 @@ static bool draw_line(const struct od_mapper *mapper, const struct opendrive_pie
         }
     }
     return true;
+}
+
+/* Whether the lane is anywhere as wide as a map's lane must be. */
+static bool is_wide(const struct od_mapper *mapper, uint32_t lane,
+                    const struct opendrive_section *section)
+{
+    double length_m = section->end_m - section->s_m;
+    for (uint32_t i = 0; i <= 8; i++) {
+        double s_m = section->s_m + length_m * i / 8;
+        if (opendrive_lane_width_m(mapper->network, lane, s_m) >= WIDTH_MIN_M) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the section's lane is one of the map. */
+static bool becomes_lane(const struct od_mapper *mapper, uint32_t lane,
+                         const struct opendrive_section *section)
+{
+    return mapper->network->lanes[lane].type != OPENDRIVE_LANE_NONE &&
+           is_wide(mapper, lane, section);
+}
+
+/* The place up to which the lane's line in the piece has no more points than a map's lane may have;
+ * the piece's end where it fits. */
+static double fits_until(const struct od_mapper *mapper, const struct opendrive_piece *piece,
+                         struct line *line)
+{
+    return draw_line(mapper, piece, line) ? piece->high_s_m : line->last_s_m;
+}
+
+/* Cuts pieces of the section where a lane has more points in one than a map's lane may have; all
+ * lanes alike, so that neighbours stay side by side. */
+static enum status cut_long_lines(struct od_mapper *mapper, const struct opendrive_section *section,
+                                  struct cuts *cuts, struct line *line)
+{
+    for (uint32_t k = 0; k + 1 < cuts->count; k++) {
+        double low_m = cuts->s_m[k];
+        double until_m = cuts->s_m[k + 1];
+        bool may_be_long = until_m - low_m > LIMIT_LANE_POINTS * STEP_MIN_M / 2;
+        for (uint32_t i = 0; may_be_long && i < section->left_count + section->right_count; i++) {
+            struct opendrive_piece piece = {od_section_lane(section, i), low_m, until_m};
+            if (becomes_lane(mapper, piece.lane, section)) {
+                until_m = fits_until(mapper, &piece, line);
+            }
+        }
+        if (until_m == cuts->s_m[k + 1]) {
+            continue;
+        }
+        if (cuts->count == CUTS_MAX || ++mapper->long_cuts > LONG_CUTS_MAX) {
+            return od_map_fail(mapper, "cuts in lanes of too many points", LONG_CUTS_MAX);
+        }
+        memmove(cuts->s_m + k + 2, cuts->s_m + k + 1, (cuts->count - k - 1) * sizeof *cuts->s_m);
+        bool leaves_nothing = cuts->s_m[k + 2] - until_m < PIECE_MIN_M;
+        cuts->s_m[k + 1] = leaves_nothing ? (low_m + until_m) / 2 : until_m;
+        cuts->count++;
+    }
+    return STATUS_OK;
 }
 
 /* ---- lanes ---- */
@@ -341,20 +407,6 @@ static enum status add_piece(struct od_mapper *mapper, const struct opendrive_pi
     return STATUS_OK;
 }
 
-/* Whether the lane is anywhere as wide as a map's lane must be. */
-static bool is_wide(const struct od_mapper *mapper, uint32_t lane,
-                    const struct opendrive_section *section)
-{
-    double length_m = section->end_m - section->s_m;
-    for (uint32_t i = 0; i <= 8; i++) {
-        double s_m = section->s_m + length_m * i / 8;
-        if (opendrive_lane_width_m(mapper->network, lane, s_m) >= WIDTH_MIN_M) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static enum status add_section(struct od_mapper *mapper, const struct opendrive_section *section,
                                struct cuts *cuts, struct line *line)
 {
@@ -362,10 +414,12 @@ static enum status add_section(struct od_mapper *mapper, const struct opendrive_
         return STATUS_OK;
     }
     find_cuts(mapper, section, cuts);
+    if (section->end_m - section->s_m <= LONG_SECTION_MAX_M) {
+        TRY(cut_long_lines(mapper, section, cuts, line));
+    }
     for (uint32_t i = 0; i < section->left_count + section->right_count; i++) {
         uint32_t lane = od_section_lane(section, i);
-        if (mapper->network->lanes[lane].type == OPENDRIVE_LANE_NONE ||
-            !is_wide(mapper, lane, section)) {
+        if (!becomes_lane(mapper, lane, section)) {
             continue;
         }
         for (uint32_t k = 0; k + 1 < cuts->count; k++) {

@@ -22,6 +22,7 @@ struct od_mapper {
     struct error *error;
     struct od_pieces *pieces; /* [network->lane_count] */
     uint32_t point_count;
+    uint32_t long_cuts; /* where a lane would have had too many points */
 };
 
 /* ---- opendrive_map.c ---- */

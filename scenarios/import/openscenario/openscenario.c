@@ -8,6 +8,7 @@
 #include "scenarios/import/openscenario/openscenario.h"
 
 #include "base/dmath.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "scenarios/import/openscenario/osc_internal.h"
 #include "scenarios/resolve.h"
@@ -22,7 +23,7 @@
 #define MARGIN_M 150.0
 #define APRON_M 300.0 /* half the side of the drivable area where a file has no road */
 
-enum { NOTES_BYTES = 16 << 10 };
+enum { NOTES_BYTES = 16 << 10, LEFT_OUT_BYTES = 40 };
 
 /* ---- end ---- */
 
@@ -271,8 +272,10 @@ static void name_scenario(const struct osc_context *context, const char *suffix,
     make_id(text, stem);
     size_t room = LIMIT_ID_BYTES - 1 - strlen(suffix);
     snprintf(scenario->id, sizeof scenario->id, "%.*s%s", (int)room, stem, suffix);
-    snprintf(scenario->title, sizeof scenario->title, "OpenSCENARIO %.200s", base);
-    snprintf(scenario->source, sizeof scenario->source, "%.200s", base);
+    char shown[201]; /* names of files may hold any bytes, documents are UTF-8 */
+    text_escape(base, TEXT_LINE, shown, sizeof shown);
+    snprintf(scenario->title, sizeof scenario->title, "OpenSCENARIO %s", shown);
+    snprintf(scenario->source, sizeof scenario->source, "%s", shown);
 }
 
 static enum status make_scenario(struct osc_context *context, const char *suffix,
@@ -334,7 +337,8 @@ static enum status load_network(struct osc_context *context)
 static void write_notes(const struct osc_context *context, char *out)
 {
     size_t used = strlen(out);
-    for (uint32_t i = 0; i < context->note_count && used < NOTES_BYTES - 1; i++) {
+    uint32_t left_out = context->notes_left_out;
+    for (uint32_t i = 0; i < context->note_count; i++) {
         const struct osc_note *note = &context->notes[i];
         char line[LIMIT_PATH_BYTES + 256];
         char times[32] = "";
@@ -343,10 +347,17 @@ static void write_notes(const struct osc_context *context, char *out)
         }
         snprintf(line, sizeof line, "%s: line %u: %s%s\n", note->file, note->line, note->text,
                  times);
-        if (strstr(out, line) == NULL) {
-            snprintf(out + used, NOTES_BYTES - used, "%s", line);
-            used = strlen(out);
+        if (strstr(out, line) != NULL) {
+            continue;
         }
+        if (strlen(line) + LEFT_OUT_BYTES > NOTES_BYTES - used) {
+            left_out++;
+            continue;
+        }
+        used += (size_t)snprintf(out + used, NOTES_BYTES - used, "%s", line);
+    }
+    if (left_out > 0 && used + LEFT_OUT_BYTES <= NOTES_BYTES) {
+        snprintf(out + used, LEFT_OUT_BYTES, "and %u further notes\n", left_out);
     }
 }
 
@@ -396,7 +407,13 @@ static enum status import_point(const struct osc_grid *grid, const struct osc_op
         const struct osc_axis *axis = &grid->axes[i];
         const struct osc_row *row = &axis->rows[left % axis->row_count];
         left /= axis->row_count;
-        for (uint32_t k = 0; k < row->count && count < OSC_PARAMETERS_MAX; k++) {
+        if (row->count > OSC_PARAMETERS_MAX - count) {
+            free(overrides);
+            return error_set(error, STATUS_LIMIT,
+                             "%s: expected a distribution of at most %d parameters, found more",
+                             grid->scenario_path, OSC_PARAMETERS_MAX);
+        }
+        for (uint32_t k = 0; k < row->count; k++) {
             overrides[count++] = row->items[k];
         }
     }

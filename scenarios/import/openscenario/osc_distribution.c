@@ -97,7 +97,11 @@ static enum status read_multi(struct osc_context *context, const struct osc_elem
             return STATUS_LIMIT;
         }
         const struct osc_element *at = osc_child(set, "ParameterAssignment");
-        for (; at != NULL && count < OSC_PARAMETERS_MAX; at = osc_next(at)) {
+        for (; at != NULL; at = osc_next(at)) {
+            if (count == OSC_PARAMETERS_MAX) {
+                return osc_fail(context, at, "expected at most %d assignments, found more",
+                                OSC_PARAMETERS_MAX);
+            }
             TRY(osc_required_text(context, at, "parameterRef", &items[count].name));
             TRY(osc_required_text(context, at, "value", &items[count].value));
             count++;

@@ -25,6 +25,7 @@ struct catalog {
 };
 
 enum { LOOKED_BYTES = 320 };
+_Static_assert((int)OSC_VALUE_BYTES > (int)XML_TEXT_BYTES_MAX, "no value is cut");
 
 struct loader {
     struct osc_context *context;
@@ -80,6 +81,8 @@ void osc_note(struct osc_context *context, const struct osc_element *element, co
     if (context->note_count < OSC_NOTES_MAX) {
         context->notes[context->note_count++] =
             (struct osc_note){element->file, element->line, text, 1};
+    } else {
+        context->notes_left_out++;
     }
 }
 
@@ -230,6 +233,13 @@ static void note_folder(struct loader *loader, const char *path, bool is_there)
              is_there ? "" : " (cannot be opened)");
 }
 
+static enum status too_many_catalogs(const struct loader *loader, const char *path)
+{
+    return error_set(loader->context->error, STATUS_LIMIT,
+                     "%s: expected at most %d files of catalogs, found more", path,
+                     OSC_CATALOGS_MAX);
+}
+
 static enum status add_catalog(struct loader *loader, const char *path)
 {
     struct osc_context *context = loader->context;
@@ -237,8 +247,11 @@ static enum status add_catalog(struct loader *loader, const char *path)
     TRY(parse_file(context, path, &document));
     const struct xml_element *catalog = child_named(document.root, "Catalog");
     const char *name = catalog != NULL ? xml_attribute(catalog, "name") : NULL;
-    if (name == NULL || loader->catalog_count == OSC_CATALOGS_MAX) {
+    if (name == NULL) {
         return STATUS_OK; /* something else that lies there */
+    }
+    if (loader->catalog_count == OSC_CATALOGS_MAX) {
+        return too_many_catalogs(loader, path);
     }
     char *file = arena_copy_text(context->arena, path, strlen(path));
     if (file == NULL) {
@@ -264,9 +277,12 @@ static enum status add_directory(struct loader *loader, const char *path)
         return STATUS_OK; /* named but not there: what refers to it will say so */
     }
     const struct dirent *entry;
-    while ((entry = readdir(directory)) != NULL && count < OSC_CATALOGS_MAX) {
+    bool more = false;
+    while ((entry = readdir(directory)) != NULL && !more) {
         size_t bytes = strlen(entry->d_name);
-        if (bytes > 5 && strcmp(entry->d_name + bytes - 5, ".xosc") == 0) {
+        bool file = bytes > 5 && strcmp(entry->d_name + bytes - 5, ".xosc") == 0;
+        more = file && count == OSC_CATALOGS_MAX;
+        if (file && !more) {
             char full[LIMIT_PATH_BYTES];
             int length = snprintf(full, sizeof full, "%s/%s", path, entry->d_name);
             files[count] = length < LIMIT_PATH_BYTES
@@ -277,7 +293,7 @@ static enum status add_directory(struct loader *loader, const char *path)
     }
     closedir(directory);
     qsort(files, count, sizeof *files, compare_text);
-    enum status status = STATUS_OK;
+    enum status status = more ? too_many_catalogs(loader, path) : STATUS_OK;
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         status = add_catalog(loader, files[i]);
     }
@@ -318,6 +334,14 @@ static const char *assigned(const struct osc_parameter *items, uint32_t count, c
     return NULL;
 }
 
+static enum status too_many(const struct loader *loader, const char *file,
+                            const struct xml_element *at, const char *what)
+{
+    return error_set(loader->context->error, STATUS_LIMIT,
+                     "%s: line %u: expected at most %d %s, found more", file, at->line,
+                     OSC_PARAMETERS_MAX, what);
+}
+
 /* The parameters that an element declares, in order: later ones may use earlier ones. What is
  * assigned from outside takes the place of the default. */
 static enum status declare(struct loader *loader, const char *file,
@@ -339,9 +363,7 @@ static enum status declare(struct loader *loader, const char *file,
             continue;
         }
         if (scope->count == OSC_PARAMETERS_MAX) {
-            return error_set(loader->context->error, STATUS_LIMIT,
-                             "%s: line %u: expected at most %d parameters, found more", file,
-                             at->line, OSC_PARAMETERS_MAX);
+            return too_many(loader, file, at, "parameters");
         }
         const char *value = assigned(given, given_count, name);
         name += name[0] == '$'; /* as written in 1.0 */
@@ -369,8 +391,11 @@ static enum status assignments(struct loader *loader, const struct osc_scope *sc
     for (const struct xml_element *at = list->first; at != NULL; at = at->next) {
         const char *name = xml_attribute(at, "parameterRef");
         const char *text = xml_attribute(at, "value");
-        if (name == NULL || text == NULL || out->count == OSC_PARAMETERS_MAX) {
+        if (name == NULL || text == NULL) {
             continue;
+        }
+        if (out->count == OSC_PARAMETERS_MAX) {
+            return too_many(loader, file, at, "assignments");
         }
         const char *value;
         name += name[0] == '$';

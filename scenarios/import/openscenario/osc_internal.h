@@ -31,7 +31,7 @@ enum {
     OSC_CATALOG_DEPTH_MAX = 8,
     OSC_CATALOGS_MAX = 256,
     OSC_PARAMETERS_MAX = 512,
-    OSC_VALUE_BYTES = 1024,
+    OSC_VALUE_BYTES = 4097, /* an attribute's longest text: no value is ever cut */
     OSC_ENTITIES_MAX = LIMIT_STORY_ACTORS,
     OSC_NAME_BYTES = 128,
     OSC_CHAIN_MAX = 512, /* lanes of one path */
@@ -119,6 +119,7 @@ struct osc_context {
     uint32_t note_count;
     struct osc_note notes[OSC_NOTES_MAX];
     uint32_t element_count;
+    uint32_t notes_left_out;
     bool variables_change;
     struct osc_nodes *nodes; /* of the storyboard, osc_story.c */
 };

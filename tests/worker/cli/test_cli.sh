@@ -479,6 +479,8 @@ a_failure_says_what_a_careful_driver_would_have_done() {
     grep -q 'A careful driver</abbr> would have <b class="good">avoided</b>' careful.html || fail "the card says nothing"
     code 0 "$swerve" show 1 --store careful.db
     holds 'd["verdict"] == "fail" and d["careful"]["driver"]["avoids"] is True' out
+    code 0 "$swerve" avoid --store careful.db --json
+    holds 'd["drives"][0]["careful"]["driver"]["avoids"] is True' out
     code 0 "$swerve" run "$root/scenarios/urban/dog_runs.json" --world object --planner builtin:maintain --nominal --store careful.db \
         --report careful.html
     grep -q 'is not known: an animal takes part' careful.html || fail "the card says too much"
