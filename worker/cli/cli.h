@@ -129,6 +129,7 @@ int command_dossier(int argc, char **argv);
 int command_draw(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_model(int argc, char **argv);
+int command_fleet(int argc, char **argv);
 int command_import(int argc, char **argv);
 int command_plugin_host(int argc, char **argv);
 int command_price(int argc, char **argv);

@@ -24,6 +24,7 @@ static const struct {
     {"token", command_token, "who may use a server: add, ls, revoke"},
     {"status", command_status, "suites of a store and how far they are"},
     {"demand", command_demand, "what waits for workers, and how many there should be"},
+    {"fleet", command_fleet, "scripts that start workers: Slurm"},
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"compare", command_compare, "two planners, models or revisions on the same scenarios"},
