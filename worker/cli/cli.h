@@ -131,6 +131,7 @@ int command_export(int argc, char **argv);
 int command_model(int argc, char **argv);
 int command_fleet(int argc, char **argv);
 int command_import(int argc, char **argv);
+int command_plan(int argc, char **argv);
 int command_plugin_host(int argc, char **argv);
 int command_price(int argc, char **argv);
 int command_replay(int argc, char **argv);

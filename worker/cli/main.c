@@ -25,6 +25,7 @@ static const struct {
     {"status", command_status, "suites of a store and how far they are"},
     {"demand", command_demand, "what waits for workers, and how many there should be"},
     {"fleet", command_fleet, "scripts that start workers: Slurm"},
+    {"plan", command_plan, "a fleet on paper: cards and dollars of so many miles a day"},
     {"report", command_report, "tables and HTML report of a suite in a store"},
     {"show", command_show, "one outcome with its metrics, trace or scenario"},
     {"compare", command_compare, "two planners, models or revisions on the same scenarios"},

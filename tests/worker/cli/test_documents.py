@@ -48,7 +48,8 @@ CODES = [  # besides 0, and why
     (r"swerve doctor", {5}),  # a build without world models
 ]
 VALUES = [(r"\bSUITE\b", "scenarios/longtail.json"), (r"swerve run longtail\b", "swerve run scenarios/longtail.json"),
-          (r"\bUSA_US101-4_1_T-1\.xml\b", "scene.xml"), (r"(swerve worker .*)", r"\1 --drain")]
+          (r"\bUSA_US101-4_1_T-1\.xml\b", "scene.xml"), (r"(swerve worker .*)", r"\1 --drain"),
+          (r"(swerve plan .*) --suite longtail (.*--day)", r"\1 --suite scenarios/longtail.json \2 --jobs 200")]
 SHELL = ("swerve", "python3", "curl", "scripts/", "pip", "meson", "export", "build/", "apt-get")
 
 SMALL = {"longtail": ["ncap/ccrs.json", "urban/ball_then_child.json", "motorway/debris_couch.json"],
@@ -95,6 +96,8 @@ def furnish(home):
     (home / "scenarios/mine.json").write_text(example)
     policy = re.search(r"```json\n(.*?)```", (ROOT / "docs/fleet.md").read_text(), re.S).group(1)
     (home / "policy.json").write_text(policy)
+    mix = re.search(r"```json\n(.*?)```", (ROOT / "docs/plan.md").read_text(), re.S).group(1)
+    (home / "mix.json").write_text(mix)
     planners = ["builtin:reference", "exec:python3 my_planner.py"]
     (home / "both.json").write_text(json.dumps({"id": "both", "suites": ["scenarios/longtail.json"], "planners": planners}))
     shutil.copy(ROOT / "scenarios/traceability_register.json", home / "mine_register.json")

@@ -153,8 +153,9 @@ static void print_rows(const struct demand_command *command)
                    seconds(row->age_ms), tick, p99, (long long)row->workers_busy,
                    (long long)row->workers_alive);
     }
-    text_print(stdout, "ticks are planned, of what is queued; device s: these at what the newest "
-                       "rollouts took;\nworkers: busy/alive of the pool\n");
+    text_print_lines(stdout,
+                     "ticks are planned, of what is queued; device s: these at what the newest "
+                     "rollouts took;\nworkers: busy/alive of the pool\n");
 }
 
 static json_t *row_json(const struct store_demand *row)
