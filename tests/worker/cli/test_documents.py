@@ -36,6 +36,7 @@ NOT_RUN = [  # in which command, why
     (r"scripts/(demo|test|setup)\b", "installs packages; CI runs these by themselves"),
     (r"meson setup", "builds what is under test"),
     (r"export PATH", "the program of the test is on PATH"),
+    (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
     (r"pip install", "fetches packages; python/check installs the wheel"),
     (r"swerve model .*--store", "weights that the test's folder lacks; worker_model_store runs these"),
