@@ -192,6 +192,17 @@ enum {
     STORE_DEMAND_ROLLOUTS = 2000, /* the store's newest, that say what a tick takes */
 };
 
+/* One call that ordered something of a server, by whom: what the audit log holds. */
+struct store_audit {
+    int64_t id;
+    int64_t at_s;              /* wall clock */
+    char name[LIMIT_ID_BYTES]; /* the token's */
+    char role[LIMIT_ID_BYTES];
+    char action[LIMIT_ID_BYTES]; /* method and route */
+    char subject[256];           /* what stood for the route's stars */
+    int64_t code;                /* of HTTP; 0: begun, and nobody was answered */
+};
+
 /* Jobs of one pool and tier that wait for workers, and what they will take. */
 struct store_demand {
     char pool[LIMIT_ID_BYTES];
@@ -381,6 +392,12 @@ struct store_ops {
     enum status (*workers_page)(struct store *store, const char *after,
                                 struct store_live_worker *out, uint32_t max, uint32_t *count,
                                 struct error *error);
+    /* The audit log: an entry before a call is carried out (sets its id and time), the code that it
+     * was answered with after it; entries in ascending id after `after_id`. */
+    enum status (*audit_begin)(struct store *store, struct store_audit *entry, struct error *error);
+    enum status (*audit_end)(struct store *store, int64_t id, int64_t code, struct error *error);
+    enum status (*audit_page)(struct store *store, int64_t after_id, struct store_audit *out,
+                              uint32_t max, uint32_t *count, struct error *error);
     /* Artifacts piece by piece (store/artifacts/artifacts.h); to be finished before the store is
      * closed. */
     enum status (*artifact_write)(struct store *store, size_t bytes, bool packed,

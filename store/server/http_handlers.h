@@ -108,6 +108,7 @@ enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *
 enum status http_handle_ledger(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_set(struct http_exchange *exchange, struct error *error);
 enum status http_handle_commits_lost(struct http_exchange *exchange, struct error *error);
+enum status http_handle_log(struct http_exchange *exchange, struct error *error);
 enum status http_handle_demand(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_get(struct http_exchange *exchange, struct error *error);

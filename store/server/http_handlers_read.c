@@ -247,6 +247,28 @@ enum status http_handle_commits_lost(struct http_exchange *exchange, struct erro
     return http_reply_integer(exchange, "commits_lost", count, error);
 }
 
+enum status http_handle_log(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t max = 100;
+    int64_t after = 0;
+    uint32_t count = 0;
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
+    if (store->ops->audit_page == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "this store keeps no log");
+    }
+    struct store_audit *entries = calloc((size_t)max + 1, sizeof *entries);
+    if (entries == NULL) {
+        return http_no_memory(error);
+    }
+    enum status status =
+        store->ops->audit_page(store, after, entries, (uint32_t)max, &count, error);
+    THEN(status, http_reply_list(exchange, "entries", &wire_audit, entries, count, error));
+    free(entries);
+    return status;
+}
+
 enum status http_handle_demand(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;

@@ -118,6 +118,7 @@ static const struct route routes[] = {
     {"GET", "/v1/jobs/*/partials", ALL, MIXED, BODY_NONE, http_handle_partials, {"max", NULL}},
     {"GET", "/v1/ledger", READERS, READS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
     {"GET", "/v1/losses", READERS, READS, BODY_NONE, http_handle_commits_lost, {NULL}},
+    {"GET", "/v1/log", ADMIN, READS, BODY_NONE, http_handle_log, {"after", "max", NULL}},
     {"GET", "/v1/demand", READERS, READS, BODY_NONE, http_handle_demand, {NULL}},
     {"GET", "/v1/scaling/*", READERS, READS, BODY_NONE, http_handle_scaling, {NULL}},
     {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
@@ -351,6 +352,39 @@ static enum status read_in_turn(struct http_exchange *exchange, const struct rou
     return status;
 }
 
+/* Calls that order something, and that people make: workers' are attempts, and a scenario is what
+ * its name says. */
+static bool is_logged(const struct http_exchange *exchange, const struct route *route)
+{
+    return exchange->request->grant != NULL && exchange->store->ops->audit_begin != NULL &&
+           strcmp(route->method, "GET") != 0 && (route->roles & WORKER) == 0 &&
+           route->body != BODY_SCENARIO;
+}
+
+/* Carries out a call that stands in the log before anything is done. */
+static enum status handle_logged(struct http_exchange *exchange, const struct route *route,
+                                 struct error *error)
+{
+    const struct store_ops *ops = exchange->store->ops;
+    const struct token_grant *grant = exchange->request->grant;
+    struct store_audit entry = {.id = 0};
+    struct error why;
+
+    snprintf(entry.name, sizeof entry.name, "%s", grant->name);
+    snprintf(entry.role, sizeof entry.role, "%s", token_role_names[grant->role]);
+    snprintf(entry.action, sizeof entry.action, "%s %s", route->method, route->pattern);
+    snprintf(entry.subject, sizeof entry.subject, "%s%s%s", exchange->ids[0],
+             exchange->ids[1][0] != '\0' ? " " : "", exchange->ids[1]);
+    TRY(ops->audit_begin(exchange->store, &entry, error));
+    enum status status = route->handle(exchange, error);
+    int code = status == STATUS_OK   ? 200
+               : exchange->code != 0 ? exchange->code
+                                     : http_code_of(status);
+    /* Failing changes no answer: what is done is done, and the entry goes on saying "begun". */
+    (void)ops->audit_end(exchange->store, entry.id, code, &why);
+    return status;
+}
+
 static enum status dispatch(struct http_exchange *exchange, struct error *error)
 {
     const struct http_request *request = exchange->request;
@@ -377,8 +411,9 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
     if (status == STATUS_OK && route->body == BODY_JSON) {
         status = http_body_parse(exchange, error);
     }
-    THEN(status, only_reads(exchange, route) ? read_in_turn(exchange, route, error)
-                                             : route->handle(exchange, error));
+    THEN(status, only_reads(exchange, route)  ? read_in_turn(exchange, route, error)
+                 : is_logged(exchange, route) ? handle_logged(exchange, route, error)
+                                              : route->handle(exchange, error));
     return status;
 }
 

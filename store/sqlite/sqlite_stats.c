@@ -1,6 +1,6 @@
 /*
  * Figures of the embedded store for a server: counts for its metrics and its dashboard, and
- * whose worker a worker is.
+ * whose worker a worker is; and the log of who ordered what of it.
  *
  * Jobs are counted as they change state (pool_jobs), so asking costs little.
  */
@@ -533,6 +533,89 @@ enum status stats_demand(struct store *base, struct store_demand *rows, uint32_t
     THEN(status, read_ticks(db, rows, max, &found, error));
     sqlite_store_read_end(store, db);
     THEN(status, count_pool_workers(base, rows, found, error));
+    if (status == STATUS_OK) {
+        *count = found;
+    }
+    return status;
+}
+
+/* ---- the audit log ---- */
+
+struct audit_call {
+    struct sqlite_store *store;
+    struct store_audit *entry; /* of a beginning */
+    int64_t id;                /* of an end */
+    int64_t code;
+};
+
+static enum status audit_begin_op(struct db *db, void *context, struct error *error)
+{
+    struct audit_call *call = context;
+    struct store_audit *entry = call->entry;
+    struct query query = query_begin(db, STATEMENT_AUDIT_ADD);
+
+    entry->at_s = clock_wall_ns(call->store->clock) / NS_PER_S;
+    query_int(&query, entry->at_s);
+    query_text(&query, entry->name);
+    query_text(&query, entry->role);
+    query_text(&query, entry->action);
+    query_text(&query, entry->subject);
+    TRY(query_run(&query, error));
+    entry->id = db_last_id(db);
+    struct query drop = query_begin(db, STATEMENT_AUDIT_DROP);
+    query_int(&drop, entry->id - AUDIT_ROWS_MAX);
+    return query_run(&drop, error);
+}
+
+static enum status audit_end_op(struct db *db, void *context, struct error *error)
+{
+    const struct audit_call *call = context;
+    struct query query = query_begin(db, STATEMENT_AUDIT_END);
+
+    query_int(&query, call->id);
+    query_int(&query, call->code);
+    return query_run(&query, error);
+}
+
+enum status audit_begin(struct store *base, struct store_audit *entry, struct error *error)
+{
+    struct audit_call call = {.store = sqlite_store_of(base), .entry = entry};
+    return sqlite_store_write(call.store, audit_begin_op, &call, error);
+}
+
+enum status audit_end(struct store *base, int64_t id, int64_t code, struct error *error)
+{
+    struct audit_call call = {.store = sqlite_store_of(base), .id = id, .code = code};
+    return sqlite_store_write(call.store, audit_end_op, &call, error);
+}
+
+void audit_row(struct query *query, struct store_audit *out)
+{
+    memset(out, 0, sizeof *out);
+    out->id = query_column_int(query, 0);
+    out->at_s = query_column_int(query, 1);
+    query_column_text(query, 2, out->name, sizeof out->name);
+    query_column_text(query, 3, out->role, sizeof out->role);
+    query_column_text(query, 4, out->action, sizeof out->action);
+    query_column_text(query, 5, out->subject, sizeof out->subject);
+    out->code = query_column_int(query, 6);
+}
+
+enum status audit_page(struct store *base, int64_t after_id, struct store_audit *out, uint32_t max,
+                       uint32_t *count, struct error *error)
+{
+    struct db *db;
+    uint32_t found = 0;
+    TRY(sqlite_store_read_begin(base, &db, error));
+    struct query query = query_begin(db, STATEMENT_AUDIT_PAGE);
+
+    query_int(&query, after_id);
+    query_int(&query, max);
+    while (found < max && query_row(&query)) {
+        audit_row(&query, &out[found++]);
+    }
+    enum status status = query_end(&query, error);
+    sqlite_store_read_end(sqlite_store_of(base), db);
     if (status == STATUS_OK) {
         *count = found;
     }

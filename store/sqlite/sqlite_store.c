@@ -371,6 +371,9 @@ static const struct store_ops store_sql_ops = {
     .suites_page = look_suites_page,
     .slices_page = look_slices_page,
     .workers_page = stats_workers_page,
+    .audit_begin = audit_begin,
+    .audit_end = audit_end,
+    .audit_page = audit_page,
     .artifact_write = write_artifact,
     .artifact_read = read_artifact,
 };

@@ -191,6 +191,13 @@ enum status look_suites_page(struct store *base, const char *after, char (*ids)[
 enum status look_slices_page(struct store *base, const char *suite_id, int64_t after,
                              struct store_slice *out, uint32_t *count, int64_t *next,
                              struct error *error);
+enum { AUDIT_ROWS_MAX = 200000 }; /* of the log that stay */
+enum status audit_begin(struct store *base, struct store_audit *entry, struct error *error);
+enum status audit_end(struct store *base, int64_t id, int64_t code, struct error *error);
+/* The row of STATEMENT_AUDIT_PAGE that the query stands on. */
+void audit_row(struct query *query, struct store_audit *out);
+enum status audit_page(struct store *base, int64_t after_id, struct store_audit *out, uint32_t max,
+                       uint32_t *count, struct error *error);
 enum status stats_demand(struct store *base, struct store_demand *rows, uint32_t max,
                          uint32_t *count, struct error *error);
 enum status stats_workers_page(struct store *base, const char *after, struct store_live_worker *out,

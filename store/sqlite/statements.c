@@ -313,6 +313,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DELAYED_RESTART] =
         "UPDATE jobs SET due_ns = ?1 + delay_ns WHERE state = 0 AND due_ns > 0",
 
+    [STATEMENT_AUDIT_ADD] =
+        "INSERT INTO audit_log (at_s, name, role, action, subject, code) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+    [STATEMENT_AUDIT_END] = "UPDATE audit_log SET code = ?2 WHERE id = ?1",
+    [STATEMENT_AUDIT_DROP] = "DELETE FROM audit_log WHERE id <= ?1",
+    [STATEMENT_AUDIT_PAGE] =
+        "SELECT id, at_s, name, role, action, subject, code FROM audit_log WHERE id > ?1 ORDER BY id LIMIT ?2",
     [STATEMENT_LOG_LOSS_ADD] =
         "INSERT INTO log_losses (frames, commits, lost) VALUES (?1, ?2, ?3)",
     [STATEMENT_UNSTARTED_HOSTS] =

@@ -266,6 +266,13 @@ static const struct json_field demand_fields[] = {
     DEMAND(tick_p99_ns, JSON_FIELD_I64),
 };
 
+#define AUDIT(member, kind) JSON_FIELD(struct store_audit, member, kind)
+static const struct json_field audit_fields[] = {
+    AUDIT(id, JSON_FIELD_I64),    AUDIT(at_s, JSON_FIELD_I64),    AUDIT(name, JSON_FIELD_TEXT),
+    AUDIT(role, JSON_FIELD_TEXT), AUDIT(action, JSON_FIELD_TEXT), AUDIT(subject, JSON_FIELD_TEXT),
+    AUDIT(code, JSON_FIELD_I64),
+};
+
 static const struct json_field job_fields[] = {
     JOB(id, JSON_FIELD_I64),
     JSON_FIELD_ENUM(struct store_job, state, job_state_names, JOB_STATE_COUNT),
@@ -283,6 +290,7 @@ static const struct json_field_list completion_result_list =
 static const struct json_field_list suite_status_list = JSON_FIELD_LIST(suite_status_fields);
 static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row_fields);
 static const struct json_field_list demand_list = JSON_FIELD_LIST(demand_fields);
+static const struct json_field_list audit_list = JSON_FIELD_LIST(audit_fields);
 static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
 static const struct json_field text_id_field = {.kind = JSON_FIELD_TEXT, .bytes = LIMIT_ID_BYTES};
 static const struct json_field i64_field = {.kind = JSON_FIELD_I64, .bytes = sizeof(int64_t)};
@@ -301,6 +309,7 @@ const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field
 const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL};
 const struct wire_codec wire_model = {sizeof(struct model_version), &model_version_fields, NULL};
 const struct wire_codec wire_model_event = {sizeof(struct model_event), &model_event_fields, NULL};
+const struct wire_codec wire_audit = {sizeof(struct store_audit), &audit_list, NULL};
 const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};
 const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, &i64_field};
 

@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "store/server/http_routes.h"
 #include "store/server/server.h"
+#include "store/sqlite/sqlite_db.h"
 #include "store/wire/http_wire.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
@@ -170,6 +171,7 @@ static const struct {
     {"GET", "/v1/jobs/*/partials", "rswa"},
     {"GET", "/v1/ledger", "rsa"},
     {"GET", "/v1/losses", "rsa"},
+    {"GET", "/v1/log", "a"},
     {"GET", "/v1/demand", "rsa"},
     {"GET", "/v1/scaling/*", "rsa"},
     {"PUT", "/v1/prices/*/*", "a"},
@@ -235,12 +237,13 @@ static void every_route_knows_its_roles(void)
     site_stop();
 }
 
-/* Of a server that only shows: GET as ever, anything else for nobody, administrators included. */
+/* Of a server that only shows: GET as ever, anything else for nobody, administrators included. The
+ * log names people, so it is not shown either. */
 static void expect_only_shown(const char *method, const char *pattern, const char *token)
 {
     char path[256];
     fill_path(pattern, path);
-    bool looks = strcmp(method, "GET") == 0;
+    bool looks = strcmp(method, "GET") == 0 && strcmp(pattern, "/v1/log") != 0;
     int code = ask(method, path, token, "");
     if (code == 0 || (code == 403) == looks) {
         TEST_FAIL("%s %s of a server that only shows: found %d", method, path, code);
@@ -334,6 +337,23 @@ static void submit_one(const char *key, const char *pool)
     }
 }
 
+static int count_of(const char *part)
+{
+    int count = 0;
+    for (const char *at = reply; (at = strstr(at, part)) != NULL; at++) {
+        count++;
+    }
+    return count;
+}
+
+static void expect_log(const char *query, int entries)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/v1/log%s", query);
+    EXPECT_INT(ask("GET", path, site.texts[TOKEN_ROLE_ADMIN], ""), 200);
+    EXPECT_INT(count_of("\"id\":"), entries);
+}
+
 static int claim(const char *worker, const char *pool, const char *token)
 {
     char path[128];
@@ -363,6 +383,51 @@ static int heartbeat(const char *worker, const char *pool, const char *token)
     snprintf(path, sizeof path, "/v1/workers/%s/heartbeat", worker);
     snprintf(body, sizeof body, "{\"pool\":\"%s\",\"device\":\"cpu\",\"progress\":[]}", pool);
     return ask("POST", path, token, body);
+}
+
+static void orders_are_logged_with_their_token(void)
+{
+    const char *admin = site.texts[TOKEN_ROLE_ADMIN];
+    struct db *db = NULL;
+    struct error error;
+
+    site_start(0, 0);
+    submit_one("a", "bulk");
+    EXPECT_INT(ask("POST", "/v1/suites/suite/cancel", site.texts[TOKEN_ROLE_READ], "{}"), 403);
+    EXPECT_INT(ask("PUT", "/v1/prices/bulk/cpu", admin, "{\"price\":-1}"), 400);
+    EXPECT_INT(ask("POST", "/v1/suites/nope/cancel", admin, "{}"), 404);
+    EXPECT_INT(ask("POST", "/v1/suites/suite/cancel", admin, "{}"), 200);
+    EXPECT_INT(claim("w", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    expect_log("", 4); /* neither what was refused nor what workers do */
+    EXPECT_INT(count_of("POST /v1/suites/*/jobs"), 1);
+    EXPECT_INT(count_of("\"role\":\"submit\""), 1);
+    EXPECT_INT(count_of("\"role\":\"admin\""), 3);
+    EXPECT_INT(count_of("\"subject\":\"bulk cpu\""), 1);
+    EXPECT_INT(count_of("\"subject\":\"nope\""), 1);
+    EXPECT_INT(count_of("\"code\":200"), 2);
+    EXPECT_INT(count_of("\"code\":400"), 1);
+    EXPECT_INT(count_of("\"code\":404"), 1);
+    for (int role = 0; role < TOKEN_ROLE_COUNT; role++) {
+        EXPECT_INT(count_of(site.texts[role] + 4), 0); /* the secret behind its prefix */
+    }
+    expect_log("?after=1&max=2", 2);
+    EXPECT_INT(count_of("\"id\":2") + count_of("\"id\":3"), 2);
+    store_server_stop(site.server);
+    site.store->ops->close(site.store);
+    token_guard_destroy(site.guard);
+    /* Entries beyond the newest AUDIT_ROWS_MAX go with the next one. */
+    EXPECT_OK(sqlite_db_open(site.path, SQLITE_DB_WRITER, &db, &error), error);
+    EXPECT_OK(sqlite_db_script(db,
+                               "INSERT INTO audit_log SELECT id + 200000, at_s, name, role, action,"
+                               " subject, code FROM audit_log WHERE id = 3",
+                               &error),
+              error);
+    db_close(db);
+    site_serve(0, 0);
+    EXPECT_INT(ask("POST", "/v1/suites/suite/cancel", admin, "{}"), 200);
+    expect_log("", 2); /* 200003 and 200004; 4 is as far away as the first that goes */
+    EXPECT_INT(count_of("\"id\":20000"), 2);
+    site_stop();
 }
 
 static void workers_act_for_their_own_pool(void)
@@ -601,10 +666,10 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 2); /* where the API is described */
     openapi_path = argv[1];
-    return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
-                    TEST(a_server_that_shows_changes_nothing), TEST(workers_act_for_their_own_pool),
-                    TEST(leases_belong_to_their_token), TEST(refusals_do_not_wait_for_bodies),
-                    TEST(too_many_connections_are_told),
-                    TEST(too_many_connections_of_one_address_are_told),
-                    TEST(artifacts_go_through_the_disk));
+    return TEST_RUN(
+        TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
+        TEST(a_server_that_shows_changes_nothing), TEST(orders_are_logged_with_their_token),
+        TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
+        TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+        TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));
 }

@@ -1,18 +1,22 @@
 /*
  * swerve store: keeping house. `backup` copies a store while it is in use, `restore` brings a
- * backup back (store/keep/backup.h), `gc` takes artifacts that nothing refers to (store/keep/gc.h).
+ * backup back (store/keep/backup.h), `gc` takes artifacts that nothing refers to (store/keep/gc.h),
+ * `log` says who ordered what of its server (store/keep/log.h).
  * All work on files, on the machine that has them.
  */
 #include "store/keep/backup.h"
 #include "store/keep/gc.h"
+#include "store/keep/log.h"
 #include "worker/cli/cli.h"
 
 #include "base/check.h"
 #include "base/text.h"
+#include "schemas/json_record.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { WAIT_MAX_S = 86400, OLDER_MAX_H = 24 * 36500, S_PER_H = 3600 };
 
@@ -22,6 +26,7 @@ struct store_command {
     const char *argument;
     int64_t wait_s;
     int64_t older_than_h;
+    int64_t after;
     bool apply;
     bool allow_faults;
     bool replace;
@@ -135,11 +140,46 @@ static enum status run_gc(const struct store_command *command, struct error *err
     return STATUS_OK;
 }
 
+static enum status print_entry(void *context, const struct store_audit *entry, struct error *error)
+{
+    const struct store_command *command = context;
+    char date[32];
+    struct tm utc;
+    time_t at = (time_t)entry->at_s;
+
+    if (command->json) {
+        json_t *json = json_pack(
+            "{s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "id", (json_int_t)entry->id, "at_s",
+            (json_int_t)entry->at_s, "name", json_text_new(entry->name, sizeof entry->name), "role",
+            json_text_new(entry->role, sizeof entry->role), "action",
+            json_text_new(entry->action, sizeof entry->action), "subject",
+            json_text_new(entry->subject, sizeof entry->subject), "code", (json_int_t)entry->code);
+        bool put = cli_put_json(json, JSON_COMPACT);
+        json_decref(json);
+        return put ? STATUS_OK : error_set(error, STATUS_IO, "cannot print the log");
+    }
+    gmtime_r(&at, &utc);
+    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &utc);
+    text_print(stdout, "%8" PRId64 "  %s  %-16s %-6s  %3" PRId64 "  %s  %s\n", entry->id, date,
+               entry->name, entry->role, entry->code, entry->action, entry->subject);
+    return STATUS_OK;
+}
+
+static enum status run_log(const struct store_command *command, struct error *error)
+{
+    struct store_command copy = *command;
+
+    TRY(cli_store_exists(command->path, error));
+    return keep_log(command->path, command->after, command->wait_s * 1000, print_entry, &copy,
+                    error);
+}
+
 static const struct {
     const char *name;
     uint32_t arguments; /* behind it */
     enum status (*run)(const struct store_command *command, struct error *error);
-} verbs[] = {{"backup", 1, run_backup}, {"restore", 1, run_restore}, {"gc", 0, run_gc}};
+} verbs[] = {
+    {"backup", 1, run_backup}, {"restore", 1, run_restore}, {"gc", 0, run_gc}, {"log", 0, run_log}};
 
 static enum status run_verb(struct store_command *command, const char *const *words, uint32_t count,
                             const char *usage, struct error *error)
@@ -174,13 +214,15 @@ int command_store(int argc, char **argv)
         {"--apply", NULL, "gc: take them; without it they are only counted", .flag = &store.apply},
         {"--older-than", "H", "gc: hours since an artifact was last asked for (24)",
          .number = &store.older_than_h},
+        {"--after", "ID", "log: entries above this one", .number = &store.after},
         {"--wait", "S", "for a program that has the store to itself (10)", .number = &store.wait_s},
-        {"--json", NULL, "print one JSON object", .flag = &store.json},
+        {"--json", NULL, "print JSON, log: one object a line", .flag = &store.json},
     };
     const struct cli_command command = {
         "store",
-        "backup DIRECTORY | restore DIRECTORY | gc  [options]",
-        "Copies a store while it is in use, brings a copy back, takes unwanted artifacts.",
+        "backup DIRECTORY | restore DIRECTORY | gc | log  [options]",
+        "Copies a store while it is in use, brings a copy back, takes unwanted artifacts, says who "
+        "ordered what.",
         rows,
         COUNT_OF(rows),
         1,
