@@ -534,7 +534,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 29);
+    EXPECT_INT(paths, 30);
     stack_stop(&stack);
 }
 
