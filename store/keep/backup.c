@@ -260,11 +260,18 @@ static enum status put_in_place(struct backup *backup, struct error *error)
     TRY(write_marker(backup, true, error));
     TRY(keep_sync(backup->part, error));
     step(backup);
-    bool exchange = backup->before != KEEP_ABSENT;
-    if (renameat2(AT_FDCWD, backup->part, AT_FDCWD, backup->dest,
-                  exchange ? RENAME_EXCHANGE : RENAME_NOREPLACE) != 0) {
-        return error_set(error, STATUS_IO, "%s: cannot take the place of %s: %s", backup->part,
-                         backup->dest, strerror(errno));
+    bool exchange = backup->before == KEEP_BACKUP || backup->before == KEEP_PARTIAL;
+    /* A plain rename replaces nothing but an empty directory. */
+    int failed = exchange
+                     ? renameat2(AT_FDCWD, backup->part, AT_FDCWD, backup->dest, RENAME_EXCHANGE)
+                     : rename(backup->part, backup->dest);
+    if (failed != 0) {
+        return error_set(error, STATUS_IO, "%s: cannot take the place of %s: %s%s", backup->part,
+                         backup->dest, strerror(errno),
+                         exchange && errno == EINVAL
+                             ? " (a file system that cannot exchange two names, as NFS: name a "
+                               "directory that is not there yet)"
+                             : "");
     }
     step(backup);
     snprintf(parent, sizeof parent, "%s", backup->dest);
