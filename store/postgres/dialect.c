@@ -151,9 +151,9 @@ static const char *query_piece(struct text *out, const char *at)
 /* Rows of these tables have an id that the caller asks for. */
 static bool gives_id(const char *sql)
 {
-    static const char *const tables[] = {"suites ",   "pools ",     "prefixes ",
-                                         "contexts ", "scenarios ", "workers ",
-                                         "jobs ",     "outcomes ",  "models "};
+    static const char *const tables[] = {"suites ",    "pools ",    "prefixes ", "contexts ",
+                                         "scenarios ", "workers ",  "jobs ",     "outcomes ",
+                                         "models ",    "audit_log "};
     static const char insert[] = "INSERT INTO ";
 
     for (size_t i = 0; i < COUNT_OF(tables) && begins(sql, insert); i++) {
