@@ -112,7 +112,7 @@ static void site_url(const struct postgres_site *site, char *url, int bytes)
     snprintf(url, (size_t)bytes, "postgresql://swerve@/postgres?host=%s", site->directory);
 }
 
-static bool await(const struct postgres_site *site)
+static bool await(struct postgres_site *site, char *const *words)
 {
     const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
     int64_t until_ns = clock_now_ns(clock_system()) + START_S_MAX * NS_PER_S;
@@ -122,10 +122,14 @@ static bool await(const struct postgres_site *site)
 
     site_url(site, url, sizeof url);
     while (postgres_db_open(url, NULL, &db, &error) != STATUS_OK) {
-        if (clock_now_ns(clock_system()) > until_ns || waitpid(site->server, NULL, WNOHANG) != 0) {
+        if (clock_now_ns(clock_system()) > until_ns) {
             return say(error.text);
         }
         nanosleep(&pause, NULL);
+        /* A new server refuses to start while processes of a killed one are still there. */
+        if (waitpid(site->server, NULL, WNOHANG) == site->server) {
+            site->server = spawn(site, words);
+        }
     }
     db_close(db);
     return true;
@@ -159,7 +163,7 @@ bool postgres_site_start(struct postgres_site *site)
                      "autovacuum=off",
                      NULL};
     site->server = spawn(site, words);
-    return site->server > 0 ? await(site) : say("cannot start a process");
+    return site->server > 0 ? await(site, words) : say("cannot start a process");
 }
 
 void postgres_site_kill(struct postgres_site *site)
