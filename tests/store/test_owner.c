@@ -149,8 +149,9 @@ static void wrong_urls_are_said_to_be_wrong(void)
 {
     char path[128];
     expect_open_fails("", STATUS_USAGE, "found nothing");
-    expect_open_fails("postgres://user:secret@host/db", STATUS_USAGE, "not in this build");
-    expect_open_fails("postgresql://host/db", STATUS_USAGE, "not in this build");
+    expect_open_fails("postgres://user:secret@host/db", STATUS_USAGE,
+                      SWERVE_WITH_POSTGRES ? "a password on the command line"
+                                           : "not in this build");
     expect_open_fails("ftp://host/db", STATUS_USAGE, "\"ftp\"");
     expect_open_fails(support_directory(), STATUS_STORE, "found a directory");
     snprintf(path, sizeof path, "%s/new/", support_directory());

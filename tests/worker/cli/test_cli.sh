@@ -350,7 +350,7 @@ a_store_that_fails_every_worker_is_given_up() {
     [ -s out ] && fail "on stdout: $(head -c 200 out)"
     tail -1 err >last
     says last "swerve: 5 workers in a row ended because the store failed them; the last said: $work/full.db.artifacts/"
-    says last "cannot name the artifact"
+    says last "Not a directory"
     rm -r full.db.artifacts
     code 0 "$swerve" run many.json --store full.db --workers 2 --json
     holds 'd["rollouts"] == 24' out

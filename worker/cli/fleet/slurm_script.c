@@ -85,22 +85,22 @@ enum status slurm_check(const struct slurm_script *script, struct error *error)
 }
 
 /* NAME='text', as a shell reads it. */
-static void put_variable(FILE *stream, const char *name, const char *text)
+static void put_variable(FILE *file, const char *name, const char *text)
 {
-    fprintf(stream, "%s='", name);
+    fprintf(file, "%s='", name);
     for (; *text != '\0'; text++) {
         if (*text == '\'') {
-            fputs("'\\''", stream);
+            fputs("'\\''", file);
         } else {
-            fputc(*text, stream);
+            fputc(*text, file);
         }
     }
-    fputs("'\n", stream);
+    fputs("'\n", file);
 }
 
-static void put_head(const struct slurm_script *script, FILE *stream)
+static void put_head(const struct slurm_script *script, FILE *file)
 {
-    fprintf(stream,
+    fprintf(file,
             "#!/bin/bash\n"
             "#SBATCH --job-name=swerve-%s\n"
             "#SBATCH --array=1-%lld\n"
@@ -109,15 +109,15 @@ static void put_head(const struct slurm_script *script, FILE *stream)
             is_word(script->pool) ? script->pool : "workers", (long long)script->workers,
             (long long)script->cpus);
     if (script->gpus > 0) {
-        fprintf(stream, "#SBATCH --gpus-per-task=%lld\n", (long long)script->gpus);
+        fprintf(file, "#SBATCH --gpus-per-task=%lld\n", (long long)script->gpus);
     }
     if (script->partition != NULL) {
-        fprintf(stream, "#SBATCH --partition=%s\n", script->partition);
+        fprintf(file, "#SBATCH --partition=%s\n", script->partition);
     }
     if (script->time != NULL) {
-        fprintf(stream, "#SBATCH --time=%s\n", script->time);
+        fprintf(file, "#SBATCH --time=%s\n", script->time);
     }
-    fprintf(stream,
+    fprintf(file,
             "#SBATCH --signal=B:USR1@%lld\n"
             "#SBATCH --requeue\n"
             "#SBATCH --open-mode=append\n"
@@ -126,42 +126,42 @@ static void put_head(const struct slurm_script *script, FILE *stream)
 }
 
 static void put_facts(const struct slurm_script *script, const struct store_demand *rows,
-                      uint32_t count, FILE *stream)
+                      uint32_t count, FILE *file)
 {
-    fputs("#\n# Workers of Swerve: each takes jobs from the store until none are left.\n", stream);
+    fputs("#\n# Workers of Swerve: each takes jobs from the store until none are left.\n", file);
     for (uint32_t i = 0; i < count; i++) {
         if (strcmp(rows[i].pool, script->pool) == 0) {
-            fprintf(stream,
+            fprintf(file,
                     "# When this was written, the tier %s had %lld jobs queued, of %lld ticks",
                     tier_names[rows[i].tier], (long long)rows[i].jobs_queued,
                     (long long)rows[i].ticks_queued);
             if (rows[i].tick_ns > 0) {
-                fprintf(stream, "; a tick took %.3f ms.\n",
+                fprintf(file, "; a tick took %.3f ms.\n",
                         (double)rows[i].tick_ns / (double)NS_PER_MS);
             } else {
-                fputs(".\n", stream);
+                fputs(".\n", file);
             }
         }
     }
 }
 
 bool slurm_write(const struct slurm_script *script, const struct store_demand *rows, uint32_t count,
-                 FILE *stream)
+                 FILE *file)
 {
-    put_head(script, stream);
-    put_facts(script, rows, count, stream);
-    fputs("set -u\n", stream);
-    put_variable(stream, "swerve", script->swerve);
-    put_variable(stream, "export SWERVE_STORE", script->store_url);
+    put_head(script, file);
+    put_facts(script, rows, count, file);
+    fputs("set -u\n", file);
+    put_variable(file, "swerve", script->swerve);
+    put_variable(file, "export SWERVE_STORE", script->store_url);
     if (script->token_file != NULL) {
-        put_variable(stream, "export SWERVE_TOKEN_FILE", script->token_file);
+        put_variable(file, "export SWERVE_TOKEN_FILE", script->token_file);
     }
     if (script->ca_file != NULL) {
-        put_variable(stream, "export SWERVE_CA_FILE", script->ca_file);
+        put_variable(file, "export SWERVE_CA_FILE", script->ca_file);
     }
-    put_variable(stream, "pool", script->pool);
+    put_variable(file, "pool", script->pool);
     fprintf(
-        stream,
+        file,
         "worker= again= stopped=\n"
         "stop() { stopped=1; [ -z \"$worker\" ] || kill -TERM \"$worker\" 2>/dev/null; }\n"
         "trap stop TERM INT             # preempted or cancelled: hand back, and end\n"
@@ -181,5 +181,5 @@ bool slurm_write(const struct slurm_script *script, const struct store_demand *r
         "fi\n"
         "exit \"$code\"\n",
         (long long)(script->grace_s * 1000));
-    return fflush(stream) == 0 && ferror(stream) == 0;
+    return fflush(file) == 0 && ferror(file) == 0;
 }
