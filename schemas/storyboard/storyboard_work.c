@@ -53,7 +53,7 @@ static uint32_t walks(const struct storyboard *board, const struct story_action 
 uint64_t storyboard_visits(const struct storyboard *board)
 {
     uint64_t visits = 0;
-    uint64_t points[LIMIT_STORY_ACTORS];
+    uint64_t points[LIMIT_STORY_ACTORS] = {0};
     for (uint32_t i = 0; i < board->actor_count; i++) {
         points[i] = reach(board, (int32_t)i);
     }
