@@ -12,20 +12,23 @@ import sys
 import xml.etree.ElementTree as tree
 
 GOOD = {"OK", "SKIP", "EXPECTEDFAIL"}
+RESULTS = ("ok ", "not ok ", "1..")
 SAID_LINES = 12  # of a failed case, or of a program that ended badly
 
 
 def said_of(output: str, case: str) -> list[str]:
-    """The lines before a case's "not ok", back to the result of the case before it; the program's
-    last lines where it has no such line."""
+    """The lines around a case's "not ok", between the results of the cases before and behind it; the
+    program's last lines where it has no such line."""
     lines = output.splitlines()
     ends = [i for i, line in enumerate(lines)
             if line.startswith("not ok ") and line.endswith(f"- {case.partition(' - ')[2]}")]
-    end = ends[0] if ends else len(lines)
-    begin = end
-    while begin > 0 and not lines[begin - 1].startswith(("ok ", "not ok ", "1..")):
+    at = ends[0] if ends else len(lines)
+    begin, end = at, at + 1
+    while begin > 0 and not lines[begin - 1].startswith(RESULTS):
         begin -= 1
-    return lines[max(begin, end - SAID_LINES):end]
+    while end < len(lines) and not lines[end].startswith(RESULTS):
+        end += 1
+    return (lines[begin:at] + lines[at + 1:end])[-SAID_LINES:]
 
 
 def count_cases(root: tree.Element) -> tuple[int, list[tuple[str, str]]]:
