@@ -27,6 +27,8 @@ static const double CHANGE_COST_M = 30.0;      /* of a lane change */
 static const double OTHER_KIND_COST_M = 500.0; /* of entering a shoulder or cycle lane */
 static const double TURN_COST_M = 10.0;        /* per radian between ego and its lane */
 static const double AGAINST_COST_M = 1000.0;   /* ego stands against the lane */
+static const double TURNED_MAX_RAD =
+    PI_RAD / 2 - 1e-3; /* at the start; the loader takes a little more */
 static const double AHEAD_M = 100.0;
 static const double AHEAD_MPS = 15.0;
 
@@ -548,6 +550,22 @@ static enum status finder_alloc(struct finder *finder)
                : STATUS_LIMIT;
 }
 
+/* Nobody can drive a route from a start that faces against it. */
+static enum status check_start(const struct finder *finder, const struct xml_element *problem)
+{
+    const struct pose *pose = &finder->ego->pose;
+    uint32_t first = finder->ego->route[0];
+    struct polyline_projection p = on_lane(finder, first, (struct vec2){pose->x_m, pose->y_m});
+    double turned_rad = fabs(dmath_wrap_angle(pose->heading_rad - p.heading_rad));
+    if (turned_rad <= TURNED_MAX_RAD) {
+        return STATUS_OK;
+    }
+    return cr_fail(finder->context, problem, STATUS_BAD_INPUT,
+                   "expected an initial state along a lanelet, found one turned by %.0f degrees "
+                   "against lanelet %s",
+                   turned_rad * 180.0 / PI_RAD, finder->map->lanes[first].id);
+}
+
 enum status cr_route_find(struct cr_context *context, const struct xml_element *problem,
                           const struct cr_map *map, double start_s, struct scenario *scenario)
 {
@@ -568,7 +586,8 @@ enum status cr_route_find(struct cr_context *context, const struct xml_element *
     search_all(&finder);
     if (finder.target_count == 0) {
         route_ahead(&finder, scenario->horizon_ticks * TICK_S);
-        return extend_map(&finder);
+        TRY(extend_map(&finder));
+        return check_start(&finder, problem);
     }
     bool reached = choose_target(&finder, &target, &lane);
     if (!reached) {
@@ -582,5 +601,6 @@ enum status cr_route_find(struct cr_context *context, const struct xml_element *
     finder.ego->goal_area = finder.targets[target].area;
     finder.ego->goal_bounds = finder.targets[target].bounds;
     scenario->criteria.reach_goal = reached;
-    return extend_map(&finder);
+    TRY(extend_map(&finder));
+    return check_start(&finder, problem);
 }

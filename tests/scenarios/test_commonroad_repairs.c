@@ -580,6 +580,11 @@ static const struct broken broken_files[] = {
     {HEAD LANE "<planningProblem id=\"9\"><initialState><position><point><x>500000</x><y>0</y>"
                "</point></position></initialState></planningProblem>" TAIL,
      STATUS_BAD_INPUT, "<point>", "500000"},
+    {HEAD LANE "<planningProblem id=\"9\"><initialState><position><point><x>5</x><y>0</y></point>"
+               "</position><orientation><exact>3</exact></orientation><velocity><exact>5</exact>"
+               "</velocity></initialState><goalState><time><exact>20</exact></time></goalState>"
+               "</planningProblem>" TAIL,
+     STATUS_BAD_INPUT, "<planningProblem>", "turned by 172 degrees against lanelet 1"},
     {HEAD LANE "<staticObstacle id=\"4\"><type>car</type></staticObstacle>" PROBLEM TAIL,
      STATUS_BAD_INPUT, "<staticObstacle>", "<shape>"},
     {HEAD LANE "<dynamicObstacle id=\"4\"><type>car</type><shape><circle><radius>-1</radius>"

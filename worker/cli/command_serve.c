@@ -64,10 +64,12 @@ static void reload(struct serving *serving, const struct logger *logger)
     }
 }
 
+/* By the signal itself, so that whoever waits sees what ended the server. */
 static void end_at_once(int number)
 {
     if (cli_signal_insists()) {
-        _exit(128 + number);
+        signal(number, SIG_DFL);
+        raise(number); /* when this handler returns */
     }
 }
 
