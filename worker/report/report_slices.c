@@ -1,6 +1,7 @@
 /*
- * Verdicts by slice and the ledger. Within a slice the values that fail come first, weakest first;
- * the others follow by name.
+ * Verdicts by slice, by what grids vary, and the ledger. Within a slice the values that fail come
+ * first, weakest first; the others follow by name. Values of a grid keep their order: it shows from
+ * where on a planner fails.
  */
 #include "worker/report/report_internal.h"
 
@@ -87,7 +88,7 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
                 summary_rate_text(row->work.usd, miles, rate));
 }
 
-/* rows[count], one group. */
+/* rows[count], one group, in this order. */
 static void slice_card(struct report *report, const struct summary_row **rows, uint32_t count)
 {
     struct html *html = &report->html;
@@ -95,7 +96,6 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] +
                       total->verdicts[VERDICT_INVALID] >
                   0;
-    qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
     html_format(html, "<section class=\"card slice\"><table><thead><tr><th>%s</th><th class=\"n\">",
                 rows[0]->group);
     report_metric(html, "main line", "passed");
@@ -120,6 +120,50 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     html_raw(html, "</section>");
 }
 
+/* Names of parameters that vary over too many values for a table. */
+static void wide_parameters(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    uint32_t wide = 0;
+    for (uint32_t i = 0; i < summary->parameter_count; i++) {
+        if (summary->parameters[i].count == 0) {
+            html_format(html, "%s<b>%s</b>", wide++ == 0 ? "<p class=\"note\">" : ", ",
+                        summary->parameters[i].name);
+        }
+    }
+    if (wide > 0) {
+        html_format(html,
+                    ": more than %d values, so without a table; swerve export has each as a "
+                    "column.</p>",
+                    SUMMARY_PARAMETER_VALUES_MAX);
+    }
+}
+
+static void parameter_slices(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    const struct summary_row *rows[SUMMARY_PARAMETER_VALUES_MAX];
+    if (summary->parameter_count == 0) {
+        return;
+    }
+    html_raw(html, "<h3 id=\"parameters\">By what the grids vary</h3><p class=\"soft\">Each value "
+                   "over all scenarios that have it, whatever else they vary.</p>"
+                   "<div class=\"columns\">");
+    for (uint32_t i = 0; i < summary->parameter_count; i++) {
+        const struct summary_parameter *parameter = &summary->parameters[i];
+        for (uint32_t k = 0; k < parameter->count; k++) {
+            rows[k] = &summary->parameter_rows[parameter->first + k];
+        }
+        if (parameter->count > 0) {
+            slice_card(report, rows, parameter->count);
+        }
+    }
+    html_raw(html, "</div>");
+    wide_parameters(report);
+}
+
 void report_slices(struct report *report)
 {
     struct html *html = &report->html;
@@ -142,10 +186,12 @@ void report_slices(struct report *report)
         }
         /* Models are named with what their tiers took. */
         if (strcmp(group, "model") != 0) {
+            qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
             slice_card(report, rows, count);
         }
     }
     html_raw(html, "</div>");
+    parameter_slices(report);
     free(rows);
 }
 

@@ -61,7 +61,7 @@ static struct summary_row *find_row(struct summary *summary, const char *group, 
 
 /* ---- rows ---- */
 
-static void count(struct summary_row *row, const struct outcome *outcome, double usd)
+void summary_add_counts(struct summary_row *row, const struct outcome *outcome, double usd)
 {
     row->verdicts[outcome->verdict]++;
     row->mains[outcome->verdict] += outcome->branch_id[0] == '\0';
@@ -130,10 +130,10 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
         const struct outcome *outcome = &summary->outcomes[place->index];
         double usd = summary->outcome_usd[place->index];
         TRY(find_rows(summary, outcome, rows, &found, error));
-        count(&summary->total, outcome, usd);
+        summary_add_counts(&summary->total, outcome, usd);
         summary_add_rates(&summary->total, place, outcome);
         for (uint32_t k = 0; k < found; k++) {
-            count(&summary->rows[rows[k]], outcome, usd);
+            summary_add_counts(&summary->rows[rows[k]], outcome, usd);
             summary_add_rates(&summary->rows[rows[k]], place, outcome);
         }
         if (outcome->verdict != VERDICT_FLAGGED) {
@@ -241,6 +241,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));
     THEN(status, price_outcomes(store, &summary, error));
     THEN(status, count_outcomes(&summary, error));
+    THEN(status, summary_parameters(&summary, error));
     THEN(status, summary_learned(&summary, error));
     if (status != STATUS_OK) {
         summary_finish(&summary);
@@ -264,6 +265,8 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
 void summary_finish(struct summary *summary)
 {
     free(summary->rows);
+    free(summary->parameters);
+    free(summary->parameter_rows);
     free(summary->outcomes);
     free(summary->outcome_usd);
     free(summary->order);
@@ -513,6 +516,7 @@ json_t *summary_json(const struct summary *summary)
     json_object_set_new(json, "billed_usd",
                         json_real((double)summary->status.cost_uusd / (double)UUSD_PER_USD));
     json_object_set_new(json, "by_slice", by_slice);
+    json_object_set_new(json, "by_parameter", summary_parameters_json(summary));
     json_object_set_new(json, "by_tier", by_tier);
     json_object_set_new(json, "by_planner", by_planner);
     json_object_set_new(json, "by_model", by_model);

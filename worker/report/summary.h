@@ -48,6 +48,13 @@ struct summary_row {
     int64_t caught;               /* of these, those in which a health check fired */
 };
 
+/* A parameter that grids of the suite vary. */
+struct summary_parameter {
+    char name[LIMIT_ID_BYTES];
+    uint32_t first; /* of its rows in parameter_rows */
+    uint32_t count; /* 0: more than SUMMARY_PARAMETER_VALUES_MAX values */
+};
+
 /* A job that a health check ended, and who answered instead. */
 struct summary_flag {
     uint32_t outcome; /* the rollout in which the check fired */
@@ -79,6 +86,10 @@ struct summary {
     struct summary_row total;
     uint32_t row_count;
     struct summary_row *rows; /* owned; grouped, groups in slice order, values sorted */
+    uint32_t parameter_count;
+    struct summary_parameter *parameters; /* owned; by name */
+    uint32_t parameter_row_count;
+    struct summary_row *parameter_rows; /* owned; `group`: the parameter; numbers by size */
     int64_t prefix_ticks_saved;
     double prefix_usd_saved;             /* those ticks at the mean cost of a tick of their tier */
     int64_t interventions;               /* onsets of the guardian, of main lines */
@@ -112,6 +123,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
                          struct error *error);
 void summary_finish(struct summary *summary);
 
+/* Adds an outcome, which cost `usd`, to the counts of a row. */
+void summary_add_counts(struct summary_row *row, const struct outcome *outcome, double usd);
+
 /* ---- summary_invalid.c ---- */
 
 enum { SUMMARY_INVALID_MAX = 12 };
@@ -130,6 +144,16 @@ int64_t summary_invalid_mains(const struct summary *summary);
 /* Prints nothing where all is valid. */
 void summary_print_invalid(const struct summary *summary, FILE *stream);
 json_t *summary_invalid_json(const struct summary *summary);
+
+/* ---- summary_parameters.c ---- */
+
+enum { SUMMARY_PARAMETER_VALUES_MAX = 64 };
+
+/* Fills parameters and their rows; outcomes are ordered and priced. */
+enum status summary_parameters(struct summary *summary, struct error *error);
+
+/* "by_parameter"; a parameter of too many values is an empty object. New reference or NULL. */
+json_t *summary_parameters_json(const struct summary *summary);
 
 /* ---- summary_field.c ---- */
 

@@ -221,6 +221,29 @@ static void figures_are_those_of_the_json(void)
     json_decref(json);
 }
 
+/* A card for each parameter that has rows, in their order; one that is a range is named. */
+static void values_of_grids_have_tables(void)
+{
+    struct summary_parameter parameters[] = {{.name = "gap_m", .count = 2}, {.name = "speed_mps"}};
+    struct summary_row rows[] = {
+        {.group = "gap_m", .value = "9", .main_total = 4, .main_passed = 4},
+        {.group = "gap_m", .value = "<b>", .main_total = 3, .main_passed = 1},
+    };
+    struct summary grid = summary;
+    EXPECT_INT(html_count(plain, "By what the grids vary"), 0);
+    grid.parameters = parameters;
+    grid.parameter_count = COUNT_OF(parameters);
+    grid.parameter_rows = rows;
+    grid.parameter_row_count = COUNT_OF(rows);
+    char *text = report_text(store, &grid);
+    EXPECT_HAS(text, "<th>gap_m</th>");
+    const char *first = strstr(text, "<td class=\"name\">9</td><td class=\"n\">4/4");
+    const char *second = strstr(text, "<td class=\"name\">&lt;b&gt;</td><td class=\"n bad\">1/3");
+    EXPECT(first != NULL && second != NULL && first < second);
+    EXPECT_HAS(text, "<b>speed_mps</b>: more than 64 values");
+    free(text);
+}
+
 /* Criteria of a failure are listed, and exactly as many broken as there are reasons. */
 static void broken_criteria_match_the_reasons(void)
 {
@@ -536,9 +559,10 @@ int main(void)
 {
     return TEST_RUN(TEST(setup), TEST(a_report_is_well_formed_with_pictures_that_decode),
                     TEST(texts_from_outside_are_inert), TEST(figures_are_those_of_the_json),
-                    TEST(broken_criteria_match_the_reasons), TEST(labels_of_charts_are_not_cut_off),
-                    TEST(contacts_are_told_in_words), TEST(a_long_suite_stays_bounded),
-                    TEST(seeds_that_fail_alike_share_a_card), TEST(an_empty_suite_has_a_report),
+                    TEST(values_of_grids_have_tables), TEST(broken_criteria_match_the_reasons),
+                    TEST(labels_of_charts_are_not_cut_off), TEST(contacts_are_told_in_words),
+                    TEST(a_long_suite_stays_bounded), TEST(seeds_that_fail_alike_share_a_card),
+                    TEST(an_empty_suite_has_a_report),
                     TEST(nothing_failed_is_said_of_results_alone), TEST(lost_traces_become_notes),
                     TEST(dead_jobs_are_listed_up_to_a_cap), TEST(a_failure_leaves_no_file),
                     TEST(credentials_do_not_travel), TEST(teardown));

@@ -145,6 +145,9 @@ static bool belongs(const struct summary_row *row, const struct outcome *outcome
     if (strcmp(row->group, "safety_critical") == 0) {
         return strcmp(row->value, outcome->safety_critical ? "true" : "false") == 0;
     }
+    if (strcmp(row->group, "at_m") == 0) {
+        return strcmp(row->value, strrchr(outcome->scenario_id, '=') + 1) == 0;
+    }
     return strcmp(row->group, "all") == 0;
 }
 
@@ -295,6 +298,10 @@ static void every_row_is_what_a_recount_gives(void)
         }
     }
     EXPECT_NEAR(summary.prefix_usd_saved, saved, 1e-12);
+    EXPECT_INT(summary.parameter_count, 1);
+    EXPECT_INT(summary.parameter_row_count, 2);
+    expect_recount(&summary.parameter_rows[0]);
+    expect_recount(&summary.parameter_rows[1]);
     EXPECT_INT(summary.prefix_ticks_saved, summary.total.prefix_ticks);
     int64_t interventions = 0; /* of main lines: branches repeat theirs */
     for (uint32_t i = 0; i < OUTCOMES; i++) {
@@ -337,6 +344,64 @@ static void json_repeats_the_rows(void)
         EXPECT_INT(json_object_get(found, "pass_rate") != NULL, summary_row_tiers(row) == 1);
         EXPECT_NEAR(json_real_value(json_object_get(found, "miles")), summary_miles(row), 1e-12);
     }
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+static void grid_outcome(const char *scenario_id, enum verdict verdict)
+{
+    struct outcome *outcome = &made[made_count++];
+    *outcome = (struct outcome){.id = made_count, .job_id = made_count, .verdict = verdict};
+    snprintf(outcome->scenario_id, sizeof outcome->scenario_id, "%s", scenario_id);
+    snprintf(outcome->scenario_hash, sizeof outcome->scenario_hash, "%u", made_count);
+}
+
+/* Two grids that share a parameter; one that never varies; one that is a range. */
+static void values_of_grids_are_slices(void)
+{
+    static const struct {
+        const char *group, *value;
+        int64_t passed, mains;
+    } expected[] = {
+        {"gap_m", "9", 0, 2}, /* by size, not by letters */
+        {"gap_m", "10.5", 2, 3},
+        {"side", "left", 1, 2},
+        {"side", "right", 1, 1},
+    };
+    struct summary summary;
+    struct error error;
+    char id[LIMIT_ID_BYTES];
+    make_outcomes(0);
+    grid_outcome("cut/gap_m=10.5,side=left", VERDICT_PASS);
+    grid_outcome("cut/gap_m=9,side=left", VERDICT_FAIL);
+    grid_outcome("cut/gap_m=10.5,side=right", VERDICT_PASS);
+    grid_outcome("follow/gap_m=9", VERDICT_FAIL);
+    grid_outcome("follow/gap_m=10.5", VERDICT_FAIL);
+    grid_outcome("plain/lanes=2", VERDICT_PASS);
+    for (int i = 0; i <= SUMMARY_PARAMETER_VALUES_MAX; i++) {
+        snprintf(id, sizeof id, "drawn/speed_mps=%d", i);
+        grid_outcome(id, VERDICT_PASS);
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_INT(summary.parameter_row_count, COUNT_OF(expected));
+    json_t *json = summary_json(&summary);
+    const json_t *by_parameter = json_object_get(json, "by_parameter");
+    for (uint32_t i = 0; i < COUNT_OF(expected); i++) {
+        const struct summary_row *row = &summary.parameter_rows[i];
+        EXPECT_TEXT(row->group, expected[i].group);
+        EXPECT_TEXT(row->value, expected[i].value);
+        EXPECT_INT(row->main_passed, expected[i].passed);
+        EXPECT_INT(row->main_total, expected[i].mains);
+        const json_t *found =
+            json_object_get(json_object_get(by_parameter, row->group), row->value);
+        EXPECT_INT(json_integer_value(json_object_get(found, "main_rollouts")), row->main_total);
+    }
+    /* A range is named without rows; what never varies is not. */
+    EXPECT_INT(summary.parameter_count, 3);
+    EXPECT_TEXT(summary.parameters[2].name, "speed_mps");
+    EXPECT_INT(summary.parameters[2].count, 0);
+    EXPECT_INT(json_object_size(by_parameter), 3);
+    EXPECT_INT(json_object_size(json_object_get(by_parameter, "speed_mps")), 0);
     json_decref(json);
     summary_finish(&summary);
 }
@@ -1023,16 +1088,16 @@ static void a_rollout_without_a_tick_was_not_driven(void)
 int main(void)
 {
     return TEST_RUN(
-        TEST(every_row_is_what_a_recount_gives), TEST(json_repeats_the_rows),
-        TEST(a_suite_without_outcomes_has_empty_tables), TEST(money_is_spelled_for_people),
-        TEST(a_bill_below_a_micro_dollar_is_not_nothing), TEST(the_terminal_shows_every_row),
-        TEST(each_scenario_counts_once), TEST(points_of_a_grid_are_one_draw),
-        TEST(tiers_are_not_mixed), TEST(flagged_main_lines_give_a_range),
-        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
-        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
-        TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
-        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
-        TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
-        TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
-        TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(every_row_is_what_a_recount_gives), TEST(values_of_grids_are_slices),
+        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
+        TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
+        TEST(the_terminal_shows_every_row), TEST(each_scenario_counts_once),
+        TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
+        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
+        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
+        TEST(invalid_drives_are_told_apart), TEST(flags_lead_to_who_answered),
+        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(audits_give_agreement_by_slice),
+        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
+        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
 }
