@@ -74,7 +74,7 @@ ROOMS = {
     "worker/trust": ["scheduler"],
     "worker/versions": ["worker/models", "store/api"],
     "worker/watch": ["worker/versions", "scheduler"],
-    "worker/serving": ["worker/report", "store/server"],
+    "worker/serving": ["worker/report", "worker/trust", "store/server"],
     "worker/compare": ["worker/report"],
     "worker/export": ["worker/report"],
     "worker/draw": ["worker/report"],

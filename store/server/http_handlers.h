@@ -111,6 +111,7 @@ enum status http_handle_commits_lost(struct http_exchange *exchange, struct erro
 enum status http_handle_log(struct http_exchange *exchange, struct error *error);
 enum status http_handle_demand(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);
+enum status http_handle_agreement(struct http_exchange *exchange, struct error *error);
 enum status http_handle_price_get(struct http_exchange *exchange, struct error *error);
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error);
 enum status http_handle_web(struct http_exchange *exchange, struct error *error);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { AGREEMENT_ROWS_MAX = 200 };
+
 /* ---- reading ---- */
 
 enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error)
@@ -296,6 +298,20 @@ enum status http_handle_scaling(struct http_exchange *exchange, struct error *er
     }
     return context->scaling(context->scaling_context, exchange->store, exchange->ids[0],
                             clock_wall_ns(context->clock) / NS_PER_MS, &exchange->reply, error);
+}
+
+enum status http_handle_agreement(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_context *context = exchange->context;
+    int64_t after = 0;
+    int64_t limit = 100;
+    TRY(http_query_integer(exchange, "after", 0, INT32_MAX, &after, error));
+    TRY(http_query_integer(exchange, "limit", 1, AGREEMENT_ROWS_MAX, &limit, error));
+    if (context->agreement == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "agreement: this server does not follow it");
+    }
+    return context->agreement(context->agreement_context, exchange->store, after, limit,
+                              &exchange->reply, error);
 }
 
 enum status http_handle_cancel(struct http_exchange *exchange, struct error *error)

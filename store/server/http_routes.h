@@ -63,6 +63,8 @@ struct http_context {
     store_server_drive *drive;     /* NULL: drives cannot be shown */
     store_server_scaling *scaling; /* NULL: there are no policies */
     void *scaling_context;
+    store_server_agreement *agreement; /* NULL: nobody follows it */
+    void *agreement_context;
     bool read_only; /* what changes the store is refused to everybody */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;

@@ -557,6 +557,8 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .drive = options->drive,
         .scaling = options->scaling,
         .scaling_context = options->scaling_context,
+        .agreement = options->agreement,
+        .agreement_context = options->agreement_context,
         .read_only = options->read_only,
         .metrics = &server->metrics,
         .connections = &server->connections,

@@ -72,6 +72,11 @@ typedef enum status store_server_drive(struct store *store, int64_t outcome_id, 
 typedef enum status store_server_scaling(void *context, struct store *store, const char *pool,
                                          int64_t now_ms, json_t **out, struct error *error);
 
+/* Alarms and frozen slices of a store, a JSON object with a page of its rows from `after` on, that
+ * the caller owns; what knows monitors is above this room. Asked by several threads at once. */
+typedef enum status store_server_agreement(void *context, struct store *store, int64_t after,
+                                           int64_t limit, json_t **out, struct error *error);
+
 struct store_server_options {
     struct token_guard *guard;     /* store/server/tokens.h; NULL: everybody may do everything */
     struct tls_identity *tls;      /* NULL: in the clear */
@@ -80,6 +85,8 @@ struct store_server_options {
     store_server_drive *drive;     /* NULL: this server cannot show drives */
     store_server_scaling *scaling; /* NULL: this server has no policies */
     void *scaling_context;
+    store_server_agreement *agreement; /* NULL: this server does not follow it */
+    void *agreement_context;
     bool read_only; /* whatever changes the store is refused, to every role */
 };
 

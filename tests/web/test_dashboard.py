@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Goal: a browser that opens a server sees its suites, slices and rollouts; what others have named is
-shown as text; on a server with tokens the page shows nothing of the store until a token is given, and
-strange pages may ask for nothing.
+shown as text; its alarms and frozen slices are those of `swerve agreement`; on a server with tokens the
+page shows nothing of the store until a token is given, and strange pages may ask for nothing.
 Method: a store whose suite and planner are named after markup, served with and without tokens; the page
-in headless Chromium (browser.py), whose document is searched; requests with the headers that browsers add.
+in headless Chromium (browser.py), whose document is searched; requests with the headers that browsers add;
+a store whose every job the teacher repeated, with its verdicts turned round.
 
 Usage: test_dashboard.py SWERVE SOURCE_ROOT. Without Chromium it is skipped (77), but not where CI is set.
 """
+import hashlib
 import http.client
 import json
 import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -215,7 +218,7 @@ def with_tokens(chromium, work, store, suite):
     page.click("#leave")
     page.wait("!document.getElementById('ask').hidden && !document.body.innerText.includes('weather: fog')")
     check(page.evaluate("sessionStorage.length") == 0, "a token that is forgotten is gone, and the data with it")
-    for path in ("/v1/overview", "/v1/workers", f"/v1/suites/{suite}/slices", "/v1/outcomes"):
+    for path in ("/v1/overview", "/v1/workers", "/v1/agreement", "/v1/model-events", f"/v1/suites/{suite}/slices", "/v1/outcomes"):
         check(server.ask(path)[0] == 401, f"{path} without a token: 401")
         check(server.ask(path, token=tokens["worker"])[0] == 403, f"{path} with a worker's token: 403")
         check(server.ask(path, token=tokens["read"])[0] == 200, f"{path} with a reader's token: 200")
@@ -229,6 +232,81 @@ def with_tokens(chromium, work, store, suite):
     submit(server, "news", 1, token=tokens["submit"])  # at which the server sees that the token is none any more
     page.wait("!document.getElementById('ask').hidden && !document.body.innerText.includes('weather: fog')")
     check(True, "a token that is revoked while the page follows the store takes the data with it")
+    check(server.stop() == 0, "the server ends in order")
+
+
+def audited_store(work):
+    """A tick of six seeds, each repeated by the teacher, which then fails what the student passes."""
+    scenario = {**SCENARIO, "id": "tick", "question": "perception", "horizon_s": 0.1, "branches": []}
+    (work / "tick.json").write_text(json.dumps(scenario), encoding="utf-8")
+    (work / "all.json").write_text('{"rate": 1.0, "safety_critical_rate": 1.0}', encoding="utf-8")
+    store = str(work / "audited.db")
+    subprocess.run([SWERVE, "run", str(work / "tick.json"), "--store", store, "--workers", "1", "--seeds", "6", "--audit",
+                    str(work / "all.json"), "--json"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with sqlite3.connect(store) as db:
+        db.execute("UPDATE outcomes SET verdict = 0")
+        db.execute("UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE tier = 3)")
+    db.close()
+    return store
+
+
+def agreement_of(server, limit):
+    """All rows of the API, page by page, once they have every outcome; and the last page."""
+    rows, after = [], 0
+    while True:
+        data = json.loads(server.ask(f"/v1/agreement?after={after}&limit={limit}")[2])
+        if not data["whole"]:
+            continue  # each question reads on
+        rows += data["rows"]
+        if "next" not in data:
+            return rows, data
+        after = data["next"]
+
+
+def keep_a_model(server):
+    """A version of a model with an event whose reason is markup."""
+    weights = "no weights"
+    name = hashlib.sha256(weights.encode()).hexdigest()
+    codes = [server.ask("/v1/artifacts/" + name, "PUT", weights)[0]]
+    model = {"name": "s1", "hash": name, "health_hash": "", "tier": "student", "precision": "bf16", "sampler": "euler2",
+             "agents_ticks": 10, "map_ticks": 1, "none_ticks": 1, "parents": "", "data_note": "", "state": "candidate"}
+    codes.append(server.ask("/v1/models/s1", "PUT", json.dumps(model))[0])
+    event = {"model": "s1", "kind": "moved", "from_state": "candidate", "to_state": "shadow", "evidence": HOSTILE}
+    codes.append(server.ask("/v1/models/s1/events", "POST", json.dumps(event))[0])
+    check(codes == [200, 200, 200], f"a model is kept ({codes})")
+
+
+def trust(chromium, work):
+    os.environ.setdefault("SWERVE_MODELS", str(pathlib.Path(sys.argv[2]).resolve() / "engine" / "models"))
+    store = audited_store(work)
+    said = json.loads(subprocess.run([SWERVE, "agreement", "--store", store, "--json"], check=True, text=True,
+                                     stdout=subprocess.PIPE).stdout)
+    expected = [{k: v for k, v in row.items() if k != "object"} for row in said["rows"]]
+    server = Server(store)
+    for limit in (1, 100):
+        rows, last = agreement_of(server, limit)
+        text = [sorted(json.dumps(row, sort_keys=True) for row in some) for some in (rows, expected)]
+        check(text[0] == text[1], f"in pages of {limit}, rows are those of swerve agreement ({len(rows)}, {len(expected)})")
+        check(last["frozen"] == said["frozen"] == 1 and rows[0]["frozen"], "what is frozen comes first")
+    keep_a_model(server)
+    page = opened(chromium, f"{server.url}/#/trust")
+    page.wait("document.body.innerText.includes('frozen to the teacher') && !document.getElementById('behind')")
+    frozen = page.evaluate("[...document.querySelectorAll('td b.bad')].find((b) => b.innerText === 'frozen to the teacher')"
+                           ".closest('tr').innerText")
+    check("all" in frozen and "trend after 6 jobs" in frozen, f"the slice that is frozen, by which alarm ({frozen!r})")
+    since = page.evaluate("document.querySelector('td a[href^=\"#/outcome/\"]').hash").split("/")[-1]
+    at = json.loads(server.ask("/v1/outcomes?outcome=" + since)[2])["outcomes"][0]
+    check(at["audit_of"] > 0 and at["tier"] == "teacher", "since which rollout: an audit's")
+    page.wait("document.body.innerText.includes('candidate \u2192 shadow')")
+    seen = document_of(page)
+    check('id="pwned"' not in seen and "&lt;img" in seen, "events of models, with their reasons as text")
+    page.size(420, 900)
+    check(page.evaluate("document.documentElement.scrollWidth") <= 420, "a phone need not scroll sideways")
+    check(page.problems == [], f"nothing goes wrong {page.problems}")
+    page.size(1400, 900)
+    page.evaluate("location.hash = '#/'")
+    page.wait("document.querySelector('.tile a[href=\"#/trust\"]')?.innerText === '1'")
+    check(True, "the first page says how many slices are frozen")
     check(server.stop() == 0, "the server ends in order")
 
 
@@ -250,6 +328,7 @@ def main():
         keys_and_news(chromium, server, suite)
         check(server.stop() == 0, "the server ends in order")
         with_tokens(chromium, work, store, suite)
+        trust(chromium, work)
     sys.exit(failures > 0)
 
 

@@ -549,6 +549,7 @@ static enum status check_dashboard(struct run_options *options, struct error *er
     const char *url = cli_store_url(options->store_url);
     dashboard->store_path = url;
     dashboard->read_only = true;
+    dashboard->trust_path = options->suite.trust;
     if (dashboard->listen == NULL &&
         (dashboard->tokens_path != NULL || dashboard->cert_path != NULL ||
          dashboard->key_path != NULL || dashboard->insecure)) {

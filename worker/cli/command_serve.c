@@ -26,7 +26,6 @@ enum { SWEEP_S = 60 };
 
 struct serve_options {
     struct serving_options serving;
-    const char *trust;
     const char *store_path;
     int64_t connections_max;
     int64_t peer_connections_max;
@@ -165,8 +164,8 @@ int command_serve(int argc, char **argv)
          .text = &options.serving.scaling_path},
         {"--insecure", NULL, "allow other machines in the clear",
          .flag = &options.serving.insecure},
-        {"--trust", "FILE", "limits by which a canary is rolled back (docs/trust.md)",
-         .text = &options.trust},
+        {"--trust", "FILE", "policy: which slices are frozen, when a canary is rolled back",
+         .text = &options.serving.trust_path},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
     const struct cli_command command = {
@@ -206,7 +205,7 @@ int command_serve(int argc, char **argv)
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
     struct watch *watch = NULL;
-    enum status status = make_watch(options.trust, &watch, &error);
+    enum status status = make_watch(options.serving.trust_path, &watch, &error);
     THEN(status, serve(&options.serving, watch, &logger, &error));
     watch_destroy(watch);
     return status == STATUS_OK ? 0 : cli_fail(&error);

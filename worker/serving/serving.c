@@ -85,6 +85,7 @@ enum status serving_prepare(const struct serving_options *options, const struct 
     if (options->scaling_path != NULL) {
         TRY(scaling_open(options->scaling_path, &serving->scaling, error));
     }
+    TRY(agreement_open(options->trust_path, &serving->agreement, error));
     return check_reach(options, serving, logger, error);
 }
 
@@ -100,6 +101,8 @@ enum status serving_start(const struct serving_options *options, const struct st
         .drive = drive_json_fetch,
         .scaling = serving->scaling != NULL ? scaling_advise : NULL,
         .scaling_context = serving->scaling,
+        .agreement = agreement_tell,
+        .agreement_context = serving->agreement,
         .read_only = options->read_only,
     };
     serving->listening = false; /* the server closes it, on failure too */
@@ -127,5 +130,6 @@ void serving_stop(struct serving *serving)
         close(serving->listen_fd);
     }
     scaling_close(serving->scaling);
+    agreement_close(serving->agreement);
     *serving = (struct serving){.listening = false};
 }

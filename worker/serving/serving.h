@@ -9,6 +9,7 @@
 #define SWERVE_WORKER_SERVING_SERVING_H
 
 #include "store/server/server.h"
+#include "worker/serving/agreement.h"
 #include "worker/serving/scaling.h"
 
 struct serving_options {
@@ -20,6 +21,7 @@ struct serving_options {
     size_t connections_max; /* as in struct store_server_options */
     size_t peer_connections_max;
     const char *scaling_path; /* policies that pools are advised by; NULL: none */
+    const char *trust_path;   /* policy by which slices are frozen; NULL: the defaults */
     bool insecure;            /* other machines may come in the clear */
     bool read_only;           /* nobody may change anything, whatever the token */
 };
@@ -34,6 +36,7 @@ struct serving {
     struct store_owner *owner;
     struct store_server *server;
     struct scaling *scaling;
+    struct agreement *agreement;
 };
 
 /* Takes the address, reads tokens and certificate, and refuses what is not safe; the store is not

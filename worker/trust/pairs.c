@@ -1,5 +1,6 @@
 /*
- * Two passes over a store: audit jobs first, then those that they repeat. See pairs.h.
+ * Two passes over a store: audit jobs first, then those that they repeat; and single jobs that took
+ * their result over. See pairs.h.
  */
 #include "worker/trust/pairs.h"
 
@@ -51,6 +52,66 @@ static struct pairs_side side_of(const struct outcome *outcome)
     };
 }
 
+struct pairs_pair pairs_pair_of(const struct outcome *audit)
+{
+    struct pairs_pair pair = {
+        .job_id = audit->audit_of,
+        .question = question_of(audit),
+        .seed = audit->seed,
+        .safety_critical = audit->safety_critical,
+        .teacher = side_of(audit),
+    };
+    memcpy(pair.branch_id, audit->branch_id, sizeof pair.branch_id);
+    memcpy(pair.scenario_id, audit->scenario_id, sizeof pair.scenario_id);
+    memcpy(pair.scenario_hash, audit->scenario_hash, sizeof pair.scenario_hash);
+    memcpy(pair.slice, audit->slice, sizeof pair.slice);
+    memcpy(pair.teacher_hash, audit->model_hash, sizeof pair.teacher_hash);
+    return pair;
+}
+
+void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *student)
+{
+    pair->student = side_of(student);
+    memcpy(pair->student_hash, student->model_hash, sizeof pair->student_hash);
+    const char *slash = strchr(student->sampler, '/');
+    snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
+             slash != NULL ? slash + 1 : student->sampler);
+}
+
+/* ---- one job ---- */
+
+enum { LOOKUP_OUTCOMES = 1 + LIMIT_BRANCHES };
+
+enum status pairs_lookup_student(struct pairs_lookup *lookup, struct store *store,
+                                 struct pairs_pair *pair, struct error *error)
+{
+    if (lookup->outcomes == NULL) {
+        lookup->outcomes = malloc(LOOKUP_OUTCOMES * sizeof *lookup->outcomes);
+        TRY(memory_check(lookup->outcomes, error, "agreement: out of memory"));
+    }
+    if (lookup->job_id != pair->job_id) {
+        const struct store_outcome_filter filter = {.job_id = pair->job_id,
+                                                    .limit = LOOKUP_OUTCOMES};
+        lookup->job_id = 0;
+        TRY(store->ops->outcomes(store, &filter, lookup->outcomes, &lookup->count, error));
+        lookup->job_id = pair->job_id;
+    }
+    for (uint32_t i = 0; i < lookup->count; i++) {
+        const struct outcome *outcome = &lookup->outcomes[i];
+        if (outcome->tier == TIER_STUDENT && outcome->audit_of == 0 &&
+            strcmp(outcome->branch_id, pair->branch_id) == 0) {
+            pairs_pair_answer(pair, outcome);
+        }
+    }
+    return STATUS_OK;
+}
+
+void pairs_lookup_finish(struct pairs_lookup *lookup)
+{
+    free(lookup->outcomes);
+    *lookup = (struct pairs_lookup){.job_id = 0};
+}
+
 struct reading {
     struct pairs out;
     uint32_t capacity;
@@ -75,19 +136,7 @@ static enum status add_audit(void *context, const struct outcome *outcome, struc
         out->pairs = grown;
         reading->capacity = capacity;
     }
-    struct pairs_pair *pair = &out->pairs[out->count++];
-    *pair = (struct pairs_pair){
-        .job_id = outcome->audit_of,
-        .question = question_of(outcome),
-        .seed = outcome->seed,
-        .safety_critical = outcome->safety_critical,
-        .teacher = side_of(outcome),
-    };
-    memcpy(pair->branch_id, outcome->branch_id, sizeof pair->branch_id);
-    memcpy(pair->scenario_id, outcome->scenario_id, sizeof pair->scenario_id);
-    memcpy(pair->scenario_hash, outcome->scenario_hash, sizeof pair->scenario_hash);
-    memcpy(pair->slice, outcome->slice, sizeof pair->slice);
-    memcpy(pair->teacher_hash, outcome->model_hash, sizeof pair->teacher_hash);
+    out->pairs[out->count++] = pairs_pair_of(outcome);
     return STATUS_OK;
 }
 
@@ -158,7 +207,6 @@ static uint32_t find_question(const struct reading *reading, uint64_t question)
     return low;
 }
 
-/* A suite that took a result over has it under its own job: the pair is found there too. */
 static void add_student(struct reading *reading, const struct outcome *outcome)
 {
     uint32_t at = find_job(reading, outcome->job_id, outcome->branch_id);
@@ -167,11 +215,7 @@ static void add_student(struct reading *reading, const struct outcome *outcome)
         if (pair->job_id != outcome->job_id || strcmp(pair->branch_id, outcome->branch_id) != 0) {
             return;
         }
-        pair->student = side_of(outcome);
-        memcpy(pair->student_hash, outcome->model_hash, sizeof pair->student_hash);
-        const char *slash = strchr(outcome->sampler, '/');
-        snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
-                 slash != NULL ? slash + 1 : outcome->sampler);
+        pairs_pair_answer(pair, outcome);
     }
 }
 
@@ -192,6 +236,21 @@ static enum status add_other(void *context, const struct outcome *outcome, struc
         }
     }
     return STATUS_OK;
+}
+
+/* A job that took a result over from another suite has it under its own number only when it is
+ * asked for. */
+static enum status find_taken_over(struct store *store, struct pairs *out, struct error *error)
+{
+    struct pairs_lookup lookup = {.job_id = 0};
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++) {
+        if (out->pairs[i].student.outcome_id == 0) {
+            status = pairs_lookup_student(&lookup, store, &out->pairs[i], error);
+        }
+    }
+    pairs_lookup_finish(&lookup);
+    return status;
 }
 
 static void drop_incomplete(struct pairs *out)
@@ -215,6 +274,7 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
     if (status == STATUS_OK && reading.out.count > 0) {
         status = store_outcomes_each(store, NULL, add_other, &reading, error);
     }
+    THEN(status, find_taken_over(store, &reading.out, error));
     free(reading.by_job);
     free(reading.by_question);
     if (status != STATUS_OK) {

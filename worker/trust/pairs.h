@@ -53,6 +53,23 @@ struct pairs {
     struct drives drives; /* main lines of students, audited or not */
 };
 
+/* A pair of an audit job's outcome, without the student's side. */
+struct pairs_pair pairs_pair_of(const struct outcome *audit);
+/* Its student's outcome. */
+void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *student);
+
+/* The outcomes of a job, which may have taken another suite's result over and then is named by none
+ * of them; asked once for pairs that follow each other. Begins as zeros. */
+struct pairs_lookup {
+    int64_t job_id; /* 0: none yet */
+    uint32_t count;
+    struct outcome *outcomes; /* owned */
+};
+/* Fills the student's side where the store has it. */
+enum status pairs_lookup_student(struct pairs_lookup *lookup, struct store *store,
+                                 struct pairs_pair *pair, struct error *error);
+void pairs_lookup_finish(struct pairs_lookup *lookup);
+
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);
 void pairs_finish(struct pairs *pairs); /* accepts what pairs_read never filled, if zero */
 

@@ -1,8 +1,10 @@
 /*
- * The dashboard's views: all suites, one suite, one rollout, workers. Each asks the API for a page
- * at a time and returns what to do when news come and when it is left.
+ * The dashboard's views: all suites, one suite, one rollout, workers (trust: dash_trust.js). Each asks
+ * the API for a page at a time and returns what to do when news come and when it is left.
  */
 import {el, get, told, renewer, suiteLink, page} from './dash.js';
+import {count, words, percent, when, table, tile, pager} from './dash_parts.js';
+import {trustTile} from './dash_trust.js';
 
 const VERDICTS = ['pass', 'fail', 'planner_error', 'flagged', 'invalid'];
 const JOB_STATES = ['queued', 'leased', 'done', 'flagged', 'dead', 'cancelled'];
@@ -11,12 +13,6 @@ const PAGE_ROWS = 50;
 const COUNTED_PAGES_MAX = 200; /* of slices: two million outcomes */
 
 /* ---- words and numbers ---- */
-
-const whole = new Intl.NumberFormat('en-US');
-const count = (n) => whole.format(n || 0);
-const words = (name) => String(name).replaceAll('_', ' ');
-
-function percent(part, of) { return of > 0 ? (100 * part / of).toFixed(part === of || part === 0 ? 0 : 1) + '%' : '\u2013'; }
 
 function money(uusd) {
   const usd = uusd / 1e6;
@@ -29,13 +25,6 @@ function duration(s) {
   if (s < 100) return Math.ceil(s) + ' s';
   if (s < 6000) return Math.ceil(s / 60) + ' min';
   return (s / 3600).toFixed(s < 36000 ? 1 : 0) + ' h';
-}
-
-function when(s) {
-  if (!s) return '\u2013';
-  const at = new Date(s * 1000);
-  return el('time', {datetime: at.toISOString(), title: at.toISOString()},
-    at.toLocaleString(undefined, {year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit'}));
 }
 
 /* A metric: numbers come as numbers, null for none, "inf" and "-inf" as text. */
@@ -75,25 +64,6 @@ function bar(parts, total, label) {
 const verdictBar = (counts, total) =>
   bar(VERDICTS.map((v) => [v, counts[v]]), total,
     VERDICTS.filter((v) => counts[v]).map((v) => count(counts[v]) + ' ' + words(v)).join(', ') || 'nothing yet');
-
-/* columns: [heading, class, cell of a row]; on a phone each row becomes a block with the headings. */
-function table(columns, rows, empty) {
-  if (rows.length === 0) return el('p', {class: 'soft'}, empty);
-  return el('table', {class: 'stack'},
-    el('thead', {}, el('tr', {}, columns.map(([heading, kind]) => el('th', {class: kind, scope: 'col'}, heading)))),
-    el('tbody', {}, rows.map((row) => el('tr', {}, columns.map(([heading, kind, cell]) =>
-      el('td', {class: kind, 'data-label': heading}, cell(row)))))));
-}
-
-const tile = (value, label) => el('div', {class: 'tile'}, el('b', {}, value), el('span', {}, label));
-
-/* Next and previous page; a page is named by what it comes after. */
-function pager(shown, before, after, go) {
-  return el('div', {class: 'pager'},
-    el('button', {type: 'button', 'data-key': 'p', disabled: before === null, onclick: () => go(before)}, 'Previous'),
-    el('button', {type: 'button', 'data-key': 'n', disabled: after === null, onclick: () => go(after)}, 'Next'),
-    el('span', {class: 'soft small'}, shown));
-}
 
 /* ---- all suites ---- */
 
@@ -149,19 +119,20 @@ function poolCards(data) {
   ], data.pools, 'No jobs yet.'));
 }
 
-function storeTiles(data) {
+function storeTiles(data, trust) {
   const of = (state) => data.pools.reduce((n, p) => n + (p.jobs[state] || 0), 0);
   return el('div', {class: 'tiles'},
     tile(el('a', {href: '#/workers'}, count(data.workers)), 'workers alive'),
     tile(count(of('leased')), 'jobs running'), tile(count(of('queued')), 'jobs queued'),
     tile(count(of('done')), 'jobs done'), tile(count(of('flagged')), 'flagged'),
-    tile(count(of('dead')), 'dead'),
+    tile(count(of('dead')), 'dead'), trust,
     data.commits_lost > 0 && tile(count(data.commits_lost), 'commits lost to damaged logs'));
 }
 
 export async function overviewView(context) {
   const after = context.query.get('after') || '';
   const before = context.query.getAll('before');
+  const trust = trustTile(context);
   const load = () => get('/v1/overview' + (after ? '?after=' + encodeURIComponent(after) : ''), context.signal);
   const draw = (data) => {
     const go = (to) => {
@@ -171,7 +142,7 @@ export async function overviewView(context) {
       location.hash = '#/?' + query;
     };
     context.main.replaceChildren(
-      storeTiles(data),
+      storeTiles(data, trust.tile),
       el('h2', {}, 'Suites'),
       el('div', {class: 'card'}, table(suiteColumns, data.suites, 'No suites yet: swerve submit SUITE --store ..')),
       pager(data.suites.length + (data.suites.length === 1 ? ' suite' : ' suites, newest first'), before.length ? before[before.length - 1] : null, data.next ?? null, go),
@@ -183,7 +154,11 @@ export async function overviewView(context) {
   const again = renewer(async () => {
     try { const data = await load(); if (context.current()) draw(data); } catch (e) { told(e, context.main); }
   });
-  return {news: (data) => (after ? again.ask() : draw(data)), dispose: again.stop};
+  trust.ask();
+  return {
+    news(data) { trust.ask(); if (after) again.ask(); else draw(data); },
+    dispose() { again.stop(); trust.stop(); },
+  };
 }
 
 /* ---- workers ---- */

@@ -174,6 +174,7 @@ static const struct {
     {"GET", "/v1/log", "a"},
     {"GET", "/v1/demand", "rsa"},
     {"GET", "/v1/scaling/*", "rsa"},
+    {"GET", "/v1/agreement", "rsa"},
     {"PUT", "/v1/prices/*/*", "a"},
     {"GET", "/v1/prices/*/*", "rsa"},
     {"GET", "/v1/models", "rswa"},

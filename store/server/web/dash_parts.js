@@ -1,0 +1,36 @@
+/*
+ * What the dashboard's views are made of: counts, dates, tables that stack on a phone, tiles, pages.
+ */
+import {el} from './dash.js';
+
+const whole = new Intl.NumberFormat('en-US');
+export const count = (n) => whole.format(n || 0);
+export const words = (name) => String(name).replaceAll('_', ' ');
+
+export function percent(part, of) { return of > 0 ? (100 * part / of).toFixed(part === of || part === 0 ? 0 : 1) + '%' : '\u2013'; }
+
+export function when(s) {
+  if (!s) return '\u2013';
+  const at = new Date(s * 1000);
+  return el('time', {datetime: at.toISOString(), title: at.toISOString()},
+    at.toLocaleString(undefined, {year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit'}));
+}
+
+/* columns: [heading, class, cell of a row]; on a phone each row becomes a block with the headings. */
+export function table(columns, rows, empty) {
+  if (rows.length === 0) return el('p', {class: 'soft'}, empty);
+  return el('table', {class: 'stack'},
+    el('thead', {}, el('tr', {}, columns.map(([heading, kind]) => el('th', {class: kind, scope: 'col'}, heading)))),
+    el('tbody', {}, rows.map((row) => el('tr', {}, columns.map(([heading, kind, cell]) =>
+      el('td', {class: kind, 'data-label': heading}, cell(row)))))));
+}
+
+export const tile = (value, label) => el('div', {class: 'tile'}, el('b', {}, value), el('span', {}, label));
+
+/* Next and previous page; a page is named by what it comes after. */
+export function pager(shown, before, after, go) {
+  return el('div', {class: 'pager'},
+    el('button', {type: 'button', 'data-key': 'p', disabled: before === null, onclick: () => go(before)}, 'Previous'),
+    el('button', {type: 'button', 'data-key': 'n', disabled: after === null, onclick: () => go(after)}, 'Next'),
+    el('span', {class: 'soft small'}, shown));
+}

@@ -1,0 +1,167 @@
+/*
+ * The view of trust: monitors that sound, slices that are frozen to the teacher, since which rollout,
+ * agreement by slice, and what happened to the versions of models. See docs/trust.md.
+ *
+ * The server reads the store on with each question, so both this view and the tile on the first page
+ * ask until what they show has every outcome.
+ */
+import {el, get, told, renewer, page} from './dash.js';
+import {count, words, percent, when, table, tile, pager} from './dash_parts.js';
+
+const PAGE_ROWS = 50;
+const EVENTS_PAGE = 1000;
+const EVENT_PAGES_MAX = 20;
+
+const sounds = (monitor) => monitor.alarm !== 'quiet';
+const short = (hash) => el('span', {class: 'mono', title: hash}, hash.slice(0, 12));
+
+function sliceText(slice) {
+  const parts = Object.entries(slice).map(([kind, value]) =>
+    (kind === 'safety_critical' ? 'safety critical' : words(kind) + ': ' + value));
+  return parts.join(', ') || 'all';
+}
+
+/* What a monitor says, and the rollout that it began to sound at. */
+function monitorCell(monitor) {
+  if (!sounds(monitor)) return 'quiet';
+  return [el('b', {class: 'bad'}, monitor.alarm), ` after ${count(monitor.alarm_jobs)} jobs, at `,
+    el('a', {href: '#/outcome/' + monitor.alarm_outcome}, 'rollout ' + monitor.alarm_outcome)];
+}
+
+function stateCell(row) {
+  if (row.frozen) return el('b', {class: 'bad'}, 'frozen to the teacher');
+  return sounds(row.monitor) || sounds(row.flags) ? el('span', {class: 'note'}, 'sounds') : 'trusted';
+}
+
+const rowColumns = [
+  ['Slice', 'suite', (r) => sliceText(r.slice)],
+  ['State', 'nowrap', stateCell],
+  ['Verdicts', '', (r) => monitorCell(r.monitor)],
+  ['Flags', '', (r) => monitorCell(r.flags)],
+  ['Audited rollouts', 'n', (r) => count(r.pairs)],
+  ['Agree', 'n', (r) => percent(r.agree.verdict.pairs, r.pairs)],
+  ['Student passes alone', 'n', (r) => count(r.optimistic)],
+  ['Student', '', (r) => short(r.student)],
+  ['Teacher', '', (r) => short(r.teacher)],
+];
+
+function driftText(student) {
+  const kinds = Object.entries(student.drift).filter(([, d]) => d.unseen > 0 || d.index > 0.25);
+  return kinds.map(([kind, d]) => words(kind) + (d.unseen > 0 ? ' (never seen: ' + d.unseen_value + ')' : '')).join(', ');
+}
+
+const studentColumns = [
+  ['Student', 'suite', (s) => short(s.student)],
+  ['Main lines', 'n', (s) => count(s.drives)],
+  ['Flagged', 'n', (s) => count(s.flagged)],
+  ['Input drift', '', (s) => (s.drifted ? el('span', {class: 'bad'}, driftText(s)) : 'none known')],
+];
+
+/* ---- the tile of the first page ---- */
+
+/* {tile, ask, stop}: how many slices are frozen; hidden where the server does not follow that. */
+export function trustTile(context) {
+  const place = el('div', {class: 'tile', hidden: true});
+  let again = null;
+  const renew = async () => {
+    try {
+      const data = await get('/v1/agreement?limit=1', context.signal);
+      const alarms = data.frozen + data.sounding_flags;
+      const label = data.rows.length === 0 && data.whole ? 'slices frozen: nothing was audited'
+        : data.whole ? 'slices frozen' + (data.sounding_flags ? ', ' + count(data.sounding_flags) + ' alarms of flags' : '')
+          : 'slices frozen, counted so far';
+      place.replaceChildren(el('b', {}, el('a', {href: '#/trust', class: alarms ? 'bad' : false}, count(data.frozen))), el('span', {}, label));
+      place.hidden = false;
+      if (!data.whole) setTimeout(() => again.ask(), 0);
+    } catch (error) {
+      place.hidden = true;
+      if (error.code === 401) told(error, place);
+    }
+  };
+  again = renewer(renew);
+  return {tile: place, ask: again.ask, stop: again.stop};
+}
+
+/* ---- the view ---- */
+
+function eventText(e) {
+  if (e.kind === 'evaluated') return [el('span', {class: e.passed ? 'pass' : 'fail'}, e.passed ? 'evaluated: passed' : 'evaluated: did not pass'), e.against ? ' against ' + e.against : ''];
+  if (e.kind === 'added') return 'added';
+  return `${e.from_state} \u2192 ${e.to_state}` + (e.canary_percent ? ` (${e.canary_percent}%)` : '') + (e.forced ? ', forced' : '');
+}
+
+const eventColumns = [
+  ['Model', 'suite', (e) => e.model],
+  ['When', 'nowrap', (e) => when(e.at_s)],
+  ['Event', '', eventText],
+  ['By', '', (e) => e.actor || '\u2013'],
+  ['Why', '', (e) => e.evidence || '\u2013'],
+  ['Jobs moved', 'n', (e) => count(e.jobs_moved)],
+  ['After rollout', 'n', (e) => (e.after_outcome ? el('a', {href: '#/outcome/' + e.after_outcome}, String(e.after_outcome)) : '\u2013')],
+];
+
+/* All events, newest first; the API has them oldest first. */
+async function readEvents(context) {
+  const events = [];
+  for (let pages = 0; pages < EVENT_PAGES_MAX; pages++) {
+    const after = events.length ? events[events.length - 1].id : 0;
+    const data = await get(`/v1/model-events?after=${after}&max=${EVENTS_PAGE}`, context.signal);
+    events.push(...data.events);
+    if (data.events.length < EVENTS_PAGE) break;
+  }
+  return events.reverse();
+}
+
+/* The newest event's id. */
+async function drawEvents(context, place) {
+  const events = await readEvents(context);
+  const draw = (from) => place.replaceChildren(
+    table(eventColumns, events.slice(from, from + PAGE_ROWS), 'The store keeps no versions of models: swerve model add .. --store'),
+    ...(events.length > PAGE_ROWS ? [pager(`${from + 1} to ${Math.min(from + PAGE_ROWS, events.length)} of ${count(events.length)} events, newest first`,
+      from > 0 ? from - PAGE_ROWS : null, from + PAGE_ROWS < events.length ? from + PAGE_ROWS : null, draw)] : []));
+  draw(0);
+  return events.length ? events[0].id : 0;
+}
+
+function drawAgreement(data, from, go, place) {
+  const alarms = data.rows.filter((r) => sounds(r.monitor) || sounds(r.flags)).length;
+  place.replaceChildren(
+    el('div', {class: 'tiles'},
+      tile(count(data.frozen), 'slices frozen to the teacher'),
+      tile(count(alarms) + (data.next && alarms === data.rows.length ? ' or more' : ''), 'slices with an alarm, on this page'),
+      tile(count(data.sounding_flags), 'alarms of flags'),
+      data.missing > 0 && tile(count(data.missing), 'audited rollouts without the student\u2019s side')),
+    data.whole ? '' : el('p', {class: 'soft', id: 'behind'}, `Counted so far: outcomes up to ${count(data.up_to)}, read up to ${count(data.read)}`),
+    el('div', {class: 'card'}, table(rowColumns, data.rows,
+      data.whole ? 'No job was audited: nothing is known of whether a student agrees with its teacher.' : 'Nothing is counted yet.')),
+    from > 0 || data.next ? pager(`slices ${from + 1} to ${from + data.rows.length}; what matters comes first`,
+      from > 0 ? Math.max(0, from - PAGE_ROWS) : null, data.next ?? null, go) : '',
+    data.students.length > 0 ? el('h2', {}, 'Students') : '',
+    data.students.length > 0 ? el('div', {class: 'card'}, table(studentColumns, data.students, '')) : '');
+}
+
+export async function trustView(context) {
+  const from = Math.max(0, Number.parseInt(context.query.get('from') || '0', 10) || 0);
+  const agreement = el('div');
+  const events = el('div', {class: 'card'});
+  const go = (to) => { location.hash = to ? '#/trust?from=' + to : '#/trust'; };
+  let again = null;
+  let newest = 0;         /* event: the list stays as it is while somebody pages through it */
+  const renewEvents = async () => {
+    const data = await get(`/v1/model-events?after=${newest}&max=1`, context.signal);
+    if (data.events.length > 0 && context.current()) newest = await drawEvents(context, events);
+  };
+  const draw = async () => {
+    const data = await get(`/v1/agreement?after=${from}&limit=${PAGE_ROWS}`, context.signal);
+    if (!context.current()) return;
+    drawAgreement(data, from, go, agreement);
+    if (!data.whole) setTimeout(() => again.ask(), 0);
+  };
+  again = renewer(() => Promise.all([draw().catch((e) => told(e, agreement)), renewEvents().catch((e) => told(e, events))]));
+  page.path([['trust', '#/trust']]);
+  context.main.replaceChildren(el('h1', {}, 'Trust'),
+    el('p', {class: 'soft'}, 'How well students agree with their teachers where both were asked, over all suites. A slice whose monitor sounds and that explains most is frozen: submissions with --trust send it to the teacher.'),
+    agreement, el('h2', {}, 'Versions of models'), events);
+  await Promise.all([draw().catch((e) => told(e, agreement)), drawEvents(context, events).then((id) => { newest = id; }, (e) => told(e, events))]);
+  return {news: again.ask, dispose: again.stop};
+}

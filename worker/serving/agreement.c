@@ -1,0 +1,183 @@
+/*
+ * Agreement while a server runs. One mutex is tried by whoever would read on: who does not get it
+ * answers with what is there. The other guards what is there, which is made anew when more was
+ * read, but never so often that making it took more than a tenth of the time.
+ */
+#include "worker/serving/agreement.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEP_OUTCOMES = 4000, STUDENTS_MAX = 100, PAUSE_TIMES = 9 };
+
+struct agreement {
+    pthread_mutex_t reading; /* guards the next three */
+    struct follow *follow;
+    int64_t made_up_to;      /* outcome */
+    int64_t make_ns;         /* not before */
+    pthread_mutex_t showing; /* guards the rest */
+    int64_t read_up_to;
+    bool whole;    /* the document has every outcome that the store had */
+    json_t *shown; /* owned; table_json() and "up_to", its rows in the order of what matters */
+};
+
+/* 0: frozen, 1: a monitor sounds, 2: quiet. */
+static int concern(const struct table_row *row)
+{
+    if (row->verdict.frozen) {
+        return 0;
+    }
+    return row->verdict.monitor.alarm != TRUST_QUIET || row->flags.alarm != TRUST_QUIET ? 1 : 2;
+}
+
+/* Rows that matter come first; the arbiter was not asked, so nothing is said of it. */
+static json_t *document_of(const struct table *table, int64_t up_to)
+{
+    json_t *json = table_json(table);
+    json_t *rows = json_object_get(json, "rows");
+    json_t *ordered = json_array();
+    for (int wanted = 0; wanted <= 2; wanted++) {
+        for (uint32_t i = 0; i < table->count; i++) {
+            if (concern(&table->rows[i]) == wanted) {
+                json_t *row = json_array_get(rows, i);
+                json_object_del(row, "object");
+                json_array_append(ordered, row);
+            }
+        }
+    }
+    bool whole = json_array_size(ordered) == table->count;
+    if (json_object_set_new(json, "rows", ordered) != 0 || !whole ||
+        json_object_set_new(json, "up_to", json_integer(up_to)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
+    json_t *students = json_object_get(json, "students");
+    while (json_array_size(students) > STUDENTS_MAX) {
+        json_array_remove(students, 0); /* the first that drove */
+    }
+    return json;
+}
+
+enum status agreement_open(const char *policy_path, struct agreement **out, struct error *error)
+{
+    struct trust_policy *policy = malloc(sizeof *policy);
+    struct agreement *agreement = calloc(1, sizeof *agreement);
+    const struct table none = {.count = 0};
+    enum status status = memory_check(policy, error, "agreement: out of memory");
+    THEN(status, memory_check(agreement, error, "agreement: out of memory"));
+    if (status == STATUS_OK) {
+        *policy = trust_policy_default();
+        status = policy_path != NULL ? trust_policy_load(policy_path, policy, error) : STATUS_OK;
+    }
+    THEN(status, follow_create(policy, &agreement->follow, error));
+    if (status == STATUS_OK) {
+        agreement->shown = document_of(&none, 0);
+        status = memory_check(agreement->shown, error, "agreement: out of memory");
+    }
+    free(policy);
+    if (status != STATUS_OK) {
+        follow_destroy(agreement != NULL ? agreement->follow : NULL);
+        free(agreement);
+        return status;
+    }
+    pthread_mutex_init(&agreement->reading, NULL);
+    pthread_mutex_init(&agreement->showing, NULL);
+    *out = agreement;
+    return STATUS_OK;
+}
+
+void agreement_close(struct agreement *agreement)
+{
+    if (agreement != NULL) {
+        pthread_mutex_destroy(&agreement->reading);
+        pthread_mutex_destroy(&agreement->showing);
+        follow_destroy(agreement->follow);
+        json_decref(agreement->shown);
+        free(agreement);
+    }
+}
+
+static enum status make(struct agreement *agreement, struct error *error)
+{
+    struct table table = {.count = 0};
+    int64_t began_ns = clock_now_ns(clock_system());
+    TRY(follow_table(agreement->follow, &table, error));
+    json_t *shown = document_of(&table, follow_up_to(agreement->follow));
+    table_finish(&table);
+    TRY(memory_check(shown, error, "agreement: out of memory"));
+    int64_t now_ns = clock_now_ns(clock_system());
+    agreement->made_up_to = follow_up_to(agreement->follow);
+    agreement->make_ns = now_ns + PAUSE_TIMES * (now_ns - began_ns);
+    pthread_mutex_lock(&agreement->showing);
+    json_t *before = agreement->shown;
+    agreement->shown = shown;
+    pthread_mutex_unlock(&agreement->showing);
+    json_decref(before);
+    return STATUS_OK;
+}
+
+/* Reads on, and makes the document anew where that is due. */
+static enum status advance(struct agreement *agreement, struct store *store, struct error *error)
+{
+    bool end = false;
+    TRY(follow_step(agreement->follow, store, STEP_OUTCOMES, &end, error));
+    int64_t read = follow_up_to(agreement->follow);
+    if (end && read != agreement->made_up_to &&
+        clock_now_ns(clock_system()) >= agreement->make_ns) {
+        TRY(make(agreement, error));
+    }
+    pthread_mutex_lock(&agreement->showing);
+    agreement->read_up_to = read;
+    agreement->whole = end && read == agreement->made_up_to;
+    pthread_mutex_unlock(&agreement->showing);
+    return STATUS_OK;
+}
+
+/* The document with a page of its rows; NULL: out of memory. */
+static json_t *page_of(const struct agreement *agreement, int64_t after, int64_t limit)
+{
+    json_t *rows = json_object_get(agreement->shown, "rows");
+    json_t *out = json_object();
+    json_t *page = json_array();
+    int64_t count = (int64_t)json_array_size(rows);
+    const char *name;
+    json_t *value;
+    bool good = out != NULL && page != NULL;
+    for (int64_t i = after; good && i < count && i - after < limit; i++) {
+        good = json_array_append_new(page, json_deep_copy(json_array_get(rows, (size_t)i))) == 0;
+    }
+    good = json_object_set_new(out, "rows", page) == 0 && good;
+    json_object_foreach (agreement->shown, name, value) {
+        if (value != rows) {
+            good = json_object_set_new(out, name, json_deep_copy(value)) == 0 && good;
+        }
+    }
+    good = json_object_set_new(out, "read", json_integer(agreement->read_up_to)) == 0 && good;
+    good = json_object_set_new(out, "whole", json_boolean(agreement->whole)) == 0 && good;
+    if (count - after > limit) {
+        good = json_object_set_new(out, "next", json_integer(after + limit)) == 0 && good;
+    }
+    if (!good) {
+        json_decref(out);
+        return NULL;
+    }
+    return out;
+}
+
+enum status agreement_tell(void *context, struct store *store, int64_t after, int64_t limit,
+                           json_t **out, struct error *error)
+{
+    struct agreement *agreement = context;
+    if (pthread_mutex_trylock(&agreement->reading) == 0) {
+        enum status status = advance(agreement, store, error);
+        pthread_mutex_unlock(&agreement->reading);
+        TRY(status);
+    }
+    pthread_mutex_lock(&agreement->showing);
+    *out = page_of(agreement, after, limit);
+    pthread_mutex_unlock(&agreement->showing);
+    return memory_check(*out, error, "agreement: out of memory");
+}

@@ -1,0 +1,22 @@
+/*
+ * Agreement while a server runs: which monitors sound, which slices are frozen, and at which
+ * outcome that began, by the policy that the server was given. Any number of readers may ask; each
+ * question reads the store on by a bounded number of outcomes (worker/trust/follow.h) and never
+ * waits for another's reading.
+ */
+#ifndef SWERVE_WORKER_SERVING_AGREEMENT_H
+#define SWERVE_WORKER_SERVING_AGREEMENT_H
+
+#include "worker/trust/follow.h"
+
+struct agreement;
+
+/* By the policy in a file (NULL: the defaults); *out is the caller's. */
+enum status agreement_open(const char *policy_path, struct agreement **out, struct error *error);
+void agreement_close(struct agreement *agreement); /* accepts NULL */
+
+/* A store_server_agreement (store/server/server.h); the context is a struct agreement. */
+enum status agreement_tell(void *context, struct store *store, int64_t after, int64_t limit,
+                           json_t **out, struct error *error);
+
+#endif

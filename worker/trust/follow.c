@@ -1,0 +1,146 @@
+/*
+ * Reading on in a store, and pairs that wait for their student's side. See follow.h.
+ */
+#include "worker/trust/follow.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_OUTCOMES = 200 };
+
+struct follow {
+    struct trust_policy policy;
+    int64_t up_to;
+    struct pairs pairs; /* of all audit jobs, in the order of their outcomes; `missing` is unused */
+    uint32_t waiting_count;
+    uint32_t *waiting;    /* owned; into pairs: no student's side yet */
+    struct outcome *page; /* owned */
+};
+
+enum status follow_create(const struct trust_policy *policy, struct follow **out,
+                          struct error *error)
+{
+    struct follow *follow = calloc(1, sizeof *follow);
+    TRY(memory_check(follow, error, "agreement: out of memory"));
+    follow->page = malloc(PAGE_OUTCOMES * sizeof *follow->page);
+    enum status status = memory_check(follow->page, error, "agreement: out of memory");
+    if (status != STATUS_OK) {
+        follow_destroy(follow);
+        return status;
+    }
+    follow->policy = *policy;
+    *out = follow;
+    return STATUS_OK;
+}
+
+void follow_destroy(struct follow *follow)
+{
+    if (follow != NULL) {
+        pairs_finish(&follow->pairs);
+        free(follow->waiting);
+        free(follow->page);
+        free(follow);
+    }
+}
+
+int64_t follow_up_to(const struct follow *follow)
+{
+    return follow->up_to;
+}
+
+static enum status refuse_more(const char *what, int most, struct error *error)
+{
+    return error_set(error, STATUS_LIMIT,
+                     "agreement: a server follows at most %d %s, this store has more; swerve "
+                     "agreement counts them all",
+                     most, what);
+}
+
+/* Its student's side is in the store already, or comes later: then the pair waits. */
+static enum status add_audit(struct follow *follow, struct store *store,
+                             struct pairs_lookup *lookup, const struct outcome *audit,
+                             struct error *error)
+{
+    struct pairs *pairs = &follow->pairs;
+    struct pairs_pair pair = pairs_pair_of(audit);
+    if (pairs->count == FOLLOW_PAIRS_MAX) {
+        return refuse_more("audited rollouts", FOLLOW_PAIRS_MAX, error);
+    }
+    TRY(pairs_lookup_student(lookup, store, &pair, error));
+    TRY(array_room(&pairs->pairs, pairs->count, sizeof pair, error));
+    if (pair.student.outcome_id == 0) {
+        TRY(array_room(&follow->waiting, follow->waiting_count, sizeof *follow->waiting, error));
+        follow->waiting[follow->waiting_count++] = pairs->count;
+    }
+    pairs->pairs[pairs->count++] = pair;
+    return STATUS_OK;
+}
+
+static enum status add_student(struct follow *follow, const struct outcome *student,
+                               struct error *error)
+{
+    struct pairs *pairs = &follow->pairs;
+    if (student->branch_id[0] == '\0') {
+        if (pairs->drives.count == FOLLOW_DRIVES_MAX) {
+            return refuse_more("drives of students", FOLLOW_DRIVES_MAX, error);
+        }
+        TRY(drives_add(&pairs->drives, student, error));
+    }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < follow->waiting_count; i++) {
+        struct pairs_pair *pair = &pairs->pairs[follow->waiting[i]];
+        if (pair->job_id == student->job_id && strcmp(pair->branch_id, student->branch_id) == 0) {
+            pairs_pair_answer(pair, student);
+        } else {
+            follow->waiting[kept++] = follow->waiting[i];
+        }
+    }
+    follow->waiting_count = kept;
+    return STATUS_OK;
+}
+
+enum status follow_step(struct follow *follow, struct store *store, uint32_t outcomes_max,
+                        bool *end, struct error *error)
+{
+    struct store_outcome_filter filter = {.limit = PAGE_OUTCOMES};
+    struct pairs_lookup lookup = {.job_id = 0};
+    enum status status = STATUS_OK;
+    *end = false;
+    for (uint32_t read = 0; status == STATUS_OK && !*end && read < outcomes_max;) {
+        uint32_t count = 0;
+        filter.after_id = follow->up_to;
+        lookup.job_id = 0; /* its job may have ended since */
+        status = store->ops->outcomes(store, &filter, follow->page, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            const struct outcome *outcome = &follow->page[i];
+            if (outcome->audit_of != 0) {
+                status = add_audit(follow, store, &lookup, outcome, error);
+            } else if (outcome->tier == TIER_STUDENT) {
+                status = add_student(follow, outcome, error);
+            }
+            follow->up_to = status == STATUS_OK ? outcome->id : follow->up_to;
+        }
+        *end = status == STATUS_OK && count < PAGE_OUTCOMES;
+        read += count;
+    }
+    pairs_lookup_finish(&lookup);
+    return status;
+}
+
+enum status follow_table(const struct follow *follow, struct table *out, struct error *error)
+{
+    const struct pairs *all = &follow->pairs;
+    struct pairs whole = {.missing = follow->waiting_count, .drives = all->drives};
+    whole.pairs = malloc(((size_t)all->count + 1) * sizeof *whole.pairs);
+    TRY(memory_check(whole.pairs, error, "agreement: out of memory"));
+    for (uint32_t i = 0; i < all->count; i++) {
+        if (all->pairs[i].student.outcome_id != 0) {
+            whole.pairs[whole.count++] = all->pairs[i];
+        }
+    }
+    enum status status = table_make(&whole, &follow->policy, out, error);
+    free(whole.pairs);
+    return status;
+}
