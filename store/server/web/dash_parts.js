@@ -1,5 +1,5 @@
 /*
- * What the dashboard's views are made of: counts, dates, tables that stack on a phone, tiles, pages.
+ * Parts of the dashboard's views: counts, dates, tables that stack on a phone, tiles, pages.
  */
 import {el} from './dash.js';
 

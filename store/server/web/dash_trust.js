@@ -21,7 +21,7 @@ function sliceText(slice) {
   return parts.join(', ') || 'all';
 }
 
-/* What a monitor says, and the rollout that it began to sound at. */
+/* Alarm of a monitor, and the rollout that it began to sound at. */
 function monitorCell(monitor) {
   if (!sounds(monitor)) return 'quiet';
   return [el('b', {class: 'bad'}, monitor.alarm), ` after ${count(monitor.alarm_jobs)} jobs, at `,
