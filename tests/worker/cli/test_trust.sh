@@ -105,6 +105,15 @@ agreement_is_counted_over_every_suite() {
     code 0 "$swerve" agreement --store pairs.db
     says out "how sensitive the planner is to the drawing"
 }
+# A suite asks again, and has audited what it need not drive again.
+audits_of_results_that_were_taken_over_count() {
+    code 0 "$swerve" run tiny.json --store taken.db --workers 1 --seeds 2 --audit off
+    echo '{"id": "again", "scenarios": [{"file": "tiny.json"}]}' >again.json
+    code 0 "$swerve" run again.json --store taken.db --workers 1 --seeds 2 --audit all.json --json
+    holds 'd["memoised_jobs"] == 2 and d["audit_rollouts"] == 2' out
+    code 0 "$swerve" agreement --store taken.db --json
+    holds 'd["missing"] == 0 and d["rows"][0]["pairs"] == 2' out
+}
 # The teacher fails what the student passes, from then on: the table says so, and the gate closes.
 disagreement_sounds_and_closes_the_gate() {
     cp pairs.db sick.db
@@ -222,13 +231,14 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..13 >&3
+echo 1..14 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t what_is_clipped_is_measured_clipped
 t another_world_answers_and_it_is_said
 t validate_warns_beforehand
 t agreement_is_counted_over_every_suite
+t audits_of_results_that_were_taken_over_count
 t disagreement_sounds_and_closes_the_gate
 t a_frozen_slice_goes_to_the_teacher
 t an_input_that_no_evaluation_saw_raises_the_audit
