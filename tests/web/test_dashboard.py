@@ -268,7 +268,7 @@ def keep_a_model(server):
     weights = "no weights"
     name = hashlib.sha256(weights.encode()).hexdigest()
     codes = [server.ask("/v1/artifacts/" + name, "PUT", weights)[0]]
-    model = {"name": "s1", "hash": name, "health_hash": "", "tier": "student", "precision": "bf16", "sampler": "euler2",
+    model = {"name": "s1", "hash": name, "health_hash": "", "tier": "student", "precision": "bf16", "sampler": "euler2/bf16",
              "agents_ticks": 10, "map_ticks": 1, "none_ticks": 1, "parents": "", "data_note": "", "state": "candidate"}
     codes.append(server.ask("/v1/models/s1", "PUT", json.dumps(model))[0])
     event = {"model": "s1", "kind": "moved", "from_state": "candidate", "to_state": "shadow", "evidence": HOSTILE}

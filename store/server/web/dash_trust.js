@@ -24,8 +24,8 @@ function sliceText(slice) {
 /* Alarm of a monitor, and the rollout that it began to sound at. */
 function monitorCell(monitor) {
   if (!sounds(monitor)) return 'quiet';
-  return [el('b', {class: 'bad'}, monitor.alarm), ` after ${count(monitor.alarm_jobs)} jobs, at `,
-    el('a', {href: '#/outcome/' + monitor.alarm_outcome}, 'rollout ' + monitor.alarm_outcome)];
+  return el('span', {}, el('b', {class: 'bad'}, monitor.alarm), ` after ${count(monitor.alarm_jobs)} jobs, at `,
+    el('a', {href: '#/outcome/' + monitor.alarm_outcome}, 'rollout ' + monitor.alarm_outcome));
 }
 
 function stateCell(row) {
@@ -41,8 +41,8 @@ const rowColumns = [
   ['Audited rollouts', 'n', (r) => count(r.pairs)],
   ['Agree', 'n', (r) => percent(r.agree.verdict.pairs, r.pairs)],
   ['Student passes alone', 'n', (r) => count(r.optimistic)],
-  ['Student', '', (r) => short(r.student)],
-  ['Teacher', '', (r) => short(r.teacher)],
+  ['Student', 'nowrap', (r) => short(r.student)],
+  ['Teacher', 'nowrap', (r) => short(r.teacher)],
 ];
 
 function driftText(student) {
@@ -85,7 +85,10 @@ export function trustTile(context) {
 /* ---- the view ---- */
 
 function eventText(e) {
-  if (e.kind === 'evaluated') return [el('span', {class: e.passed ? 'pass' : 'fail'}, e.passed ? 'evaluated: passed' : 'evaluated: did not pass'), e.against ? ' against ' + e.against : ''];
+  if (e.kind === 'evaluated') {
+    return el('span', {}, el('b', {class: e.passed ? 'pass' : 'fail'}, e.passed ? 'evaluated: passed' : 'evaluated: did not pass'),
+      e.against && ' against ' + e.against);
+  }
   if (e.kind === 'added') return 'added';
   return `${e.from_state} \u2192 ${e.to_state}` + (e.canary_percent ? ` (${e.canary_percent}%)` : '') + (e.forced ? ', forced' : '');
 }

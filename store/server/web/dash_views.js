@@ -101,7 +101,7 @@ function notes(suite) {
 
 const suiteColumns = [
   ['Suite', 'suite', (s) => el('a', {href: suiteLink(s.suite)}, s.suite)],
-  ['Planner', '', plannersOf],
+  ['Planner', 'planner', plannersOf],
   ['Submitted', 'nowrap', (s) => when(s.submitted_s)],
   ['Progress', '', progressCell],
   ['Verdicts', '', (s) => verdictBar(s.rollouts, s.rollouts_total)],
