@@ -11,6 +11,8 @@ import {count, words, percent, when, table, tile, pager} from './dash_parts.js';
 const PAGE_ROWS = 50;
 const EVENTS_PAGE = 1000;
 const EVENT_PAGES_MAX = 20;
+const READ_PAUSE_MS = 100;
+const MAKE_PAUSE_MS = 2000;  /* all is read, and the rows are not made anew yet */
 
 const sounds = (monitor) => monitor.alarm !== 'quiet';
 const short = (hash) => el('span', {class: 'mono', title: hash}, hash.slice(0, 12));
@@ -57,28 +59,37 @@ const studentColumns = [
   ['Input drift', '', (s) => (s.drifted ? el('span', {class: 'bad'}, driftText(s)) : 'none known')],
 ];
 
+/* Asks and draws until the rows have every outcome: each question reads on. */
+async function askOn(context, query, draw) {
+  for (let read = -1; ;) {
+    const data = await get('/v1/agreement?' + query, context.signal);
+    if (!context.current()) return;
+    draw(data);
+    if (data.whole) return;
+    await new Promise((done) => setTimeout(done, data.read > read ? READ_PAUSE_MS : MAKE_PAUSE_MS));
+    read = data.read;
+  }
+}
+
 /* ---- the tile of the first page ---- */
 
 /* {tile, ask, stop}: how many slices are frozen; hidden where the server does not follow that. */
 export function trustTile(context) {
   const place = el('div', {class: 'tile', hidden: true});
-  let again = null;
-  const renew = async () => {
-    try {
-      const data = await get('/v1/agreement?limit=1', context.signal);
-      const alarms = data.frozen + data.sounding_flags;
-      const label = data.rows.length === 0 && data.whole ? 'slices frozen: nothing was audited'
-        : data.whole ? 'slices frozen' + (data.sounding_flags ? ', ' + count(data.sounding_flags) + ' alarms of flags' : '')
-          : 'slices frozen, counted so far';
-      place.replaceChildren(el('b', {}, el('a', {href: '#/trust', class: alarms ? 'bad' : false}, count(data.frozen))), el('span', {}, label));
-      place.hidden = false;
-      if (!data.whole) setTimeout(() => again.ask(), 0);
-    } catch (error) {
+  const draw = (data) => {
+    const alarms = data.frozen + data.sounding_flags;
+    const label = data.rows.length === 0 && data.whole ? 'slices frozen: nothing was audited'
+      : data.whole ? 'slices frozen' + (data.sounding_flags ? ', ' + count(data.sounding_flags) + ' alarms of flags' : '')
+        : 'slices frozen, counted so far';
+    place.replaceChildren(el('b', {}, el('a', {href: '#/trust', class: alarms ? 'bad' : false}, count(data.frozen))), el('span', {}, label));
+    place.hidden = false;
+  };
+  const again = renewer(async () => {
+    try { await askOn(context, 'limit=1', draw); } catch (error) {
       place.hidden = true;
       if (error.code === 401) told(error, place);
     }
-  };
-  again = renewer(renew);
+  });
   return {tile: place, ask: again.ask, stop: again.stop};
 }
 
@@ -136,7 +147,7 @@ function drawAgreement(data, from, go, place) {
       data.missing > 0 && tile(count(data.missing), 'audited rollouts without the student\u2019s side')),
     data.whole ? '' : el('p', {class: 'soft', id: 'behind'}, `Counted so far: outcomes up to ${count(data.up_to)}, read up to ${count(data.read)}`),
     el('div', {class: 'card'}, table(rowColumns, data.rows,
-      data.whole ? 'No job was audited: nothing is known of whether a student agrees with its teacher.' : 'Nothing is counted yet.')),
+      from > 0 ? 'No further slices.' : data.whole ? 'No job was audited: nothing is known of whether a student agrees with its teacher.' : 'Nothing is counted yet.')),
     from > 0 || data.next ? pager(`slices ${from + 1} to ${from + data.rows.length}; what matters comes first`,
       from > 0 ? Math.max(0, from - PAGE_ROWS) : null, data.next ?? null, go) : '',
     data.students.length > 0 ? el('h2', {}, 'Students') : '',
@@ -148,19 +159,13 @@ export async function trustView(context) {
   const agreement = el('div');
   const events = el('div', {class: 'card'});
   const go = (to) => { location.hash = to ? '#/trust?from=' + to : '#/trust'; };
-  let again = null;
   let newest = 0;         /* event: the list stays as it is while somebody pages through it */
   const renewEvents = async () => {
     const data = await get(`/v1/model-events?after=${newest}&max=1`, context.signal);
     if (data.events.length > 0 && context.current()) newest = await drawEvents(context, events);
   };
-  const draw = async () => {
-    const data = await get(`/v1/agreement?after=${from}&limit=${PAGE_ROWS}`, context.signal);
-    if (!context.current()) return;
-    drawAgreement(data, from, go, agreement);
-    if (!data.whole) setTimeout(() => again.ask(), 0);
-  };
-  again = renewer(() => Promise.all([draw().catch((e) => told(e, agreement)), renewEvents().catch((e) => told(e, events))]));
+  const draw = () => askOn(context, `after=${from}&limit=${PAGE_ROWS}`, (data) => drawAgreement(data, from, go, agreement));
+  const again = renewer(() => Promise.all([draw().catch((e) => told(e, agreement)), renewEvents().catch((e) => told(e, events))]));
   page.path([['trust', '#/trust']]);
   context.main.replaceChildren(el('h1', {}, 'Trust'),
     el('p', {class: 'soft'}, 'How well students agree with their teachers where both were asked, over all suites. A slice whose monitor sounds and that explains most is frozen: submissions with --trust send it to the teacher.'),
