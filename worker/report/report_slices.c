@@ -128,8 +128,8 @@ static void wide_parameters(struct report *report)
     uint32_t wide = 0;
     for (uint32_t i = 0; i < summary->parameter_count; i++) {
         if (summary->parameters[i].count == 0) {
-            html_format(html, "%s<b>%s</b>", wide++ == 0 ? "<p class=\"note\">" : ", ",
-                        summary->parameters[i].name);
+            html_raw(html, wide++ == 0 ? "<p class=\"note\">" : ", ");
+            html_format(html, "<b>%s</b>", summary->parameters[i].name);
         }
     }
     if (wide > 0) {
