@@ -283,8 +283,9 @@ static void driver_limit(struct db *base, int64_t limit_ms)
     if (db->limit_ms != limit_ms) {
         snprintf(text, sizeof text, "SET statement_timeout = %" PRId64, limit_ms);
         db->limit_ms = limit_ms;
-        /* In vain where the connection is lost, which the next statement says. */
-        postgres_db_script(base, text, &ignored);
+        /* In vain where the connection is lost, which the next statement says. It is not made anew
+         * here: another thread may be about to interrupt it. */
+        run_setup(db, text, &ignored);
     }
 }
 
@@ -420,10 +421,13 @@ static bool is_plain(enum statement statement)
 
 static PGresult *run_plain(struct postgres_db *db, enum statement statement)
 {
-    /* The lock of this schema's writers, and the database's clock with it. */
+    /* The lock of this schema's writers, then the database's clock: whoever waited for the lock has
+     * the time at which he got it. A site's defaults do not count: what was committed before the
+     * lock was given must be seen behind it. */
     static const char begin[] =
-        "BEGIN; SELECT CAST(1000000 * extract(epoch FROM clock_timestamp()) AS BIGINT),"
-        " pg_advisory_xact_lock(1398232662, hashtext(current_schema()))";
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
+        " SELECT pg_advisory_xact_lock(1398232662, hashtext(current_schema()));"
+        " SELECT CAST(1000000 * extract(epoch FROM clock_timestamp()) AS BIGINT)";
 
     if (statement != STATEMENT_BEGIN) {
         char *text = dialect_statement(statement);

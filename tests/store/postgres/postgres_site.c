@@ -1,8 +1,9 @@
 /*
  * Servers for tests. See postgres_site.h.
  *
- * The server refuses to run as root: as root, it gets a user that owns nothing else. It is a group
- * of processes of its own, so that one signal reaches all of them, and dies with the test.
+ * The server refuses to run as root: as root, it gets a user that owns nothing else. It is in a
+ * group of processes of its own, so that a terminal's signals do not reach it, and dies with the
+ * test. Its own processes are leaders of sessions: they end when they see that it is gone.
  */
 #include "tests/store/postgres/postgres_site.h"
 

@@ -20,7 +20,7 @@ bool postgres_site_installed(struct postgres_site *site);
 /* Makes an empty cluster and starts it. False: why is on stdout. */
 bool postgres_site_make(struct postgres_site *site);
 bool postgres_site_start(struct postgres_site *site);
-/* Without warning, as kill -9 of the server and all that it started. */
+/* Without warning, as kill -9 of the server; what it started sees that, and ends a moment later. */
 void postgres_site_kill(struct postgres_site *site);
 /* Stops it and removes everything. */
 void postgres_site_remove(struct postgres_site *site);

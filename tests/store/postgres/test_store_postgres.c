@@ -20,6 +20,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 enum {
     PEERS = 2,
@@ -173,6 +174,133 @@ static void urls_are_checked(void)
     store->ops->close(store);
     snprintf(plain + strlen(plain), sizeof plain - strlen(plain), "&artifacts=/elsewhere");
     EXPECT_INT(postgres_store_open(plain, NULL, &store, &error), STATUS_CONFLICT);
+}
+
+/* ---- connections ---- */
+
+struct waiter {
+    struct postgres_clock clock;
+    struct db *db;
+    struct error error;
+    enum status status;
+    int64_t then_ns; /* when its turn came, by the database's clock */
+    atomic_bool done;
+};
+
+static void *wait_for_turn(void *context)
+{
+    struct waiter *waiter = context;
+
+    waiter->status = query_simple(waiter->db, STATEMENT_BEGIN, &waiter->error);
+    waiter->then_ns = clock_now_ns(&waiter->clock.clock);
+    THEN(waiter->status, query_simple(waiter->db, STATEMENT_COMMIT, &waiter->error));
+    atomic_store(&waiter->done, true);
+    return NULL;
+}
+
+static int64_t count_waiting(struct db *db)
+{
+    struct query query = query_begin_sql(
+        db, "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+    int64_t count = query_row(&query) ? query_column_int(&query, 0) : 0;
+
+    EXPECT_OK(query_end(&query, &error), error);
+    return count;
+}
+
+/* Goal: a writer that has waited for its turn reads the time of its turn, not the one at which it
+ * began to wait: what it bills, and when its leases end, would be that much too early. */
+static void who_waits_has_the_time_of_his_turn(void)
+{
+    static struct waiter second;
+    struct postgres_clock clock;
+    struct db *first = NULL;
+    struct db *looker = NULL;
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    pthread_t thread;
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    *strstr(url, "&artifacts") = '\0';
+    postgres_clock_init(&clock);
+    postgres_clock_init(&second.clock);
+    EXPECT_OK(postgres_db_open(url, NULL, &looker, &error), error);
+    EXPECT_OK(postgres_db_open(url, &clock, &first, &error), error);
+    EXPECT_OK(postgres_db_open(url, &second.clock, &second.db, &error), error);
+    EXPECT_OK(query_simple(first, STATEMENT_BEGIN, &error), error);
+    EXPECT_INT(pthread_create(&thread, NULL, wait_for_turn, &second), 0);
+    while (count_waiting(looker) == 0 && !atomic_load(&second.done)) {
+        nanosleep(&pause, NULL);
+    }
+    int64_t before_ns = clock_now_ns(&clock.clock);
+    EXPECT_OK(query_simple(first, STATEMENT_COMMIT, &error), error);
+    pthread_join(thread, NULL);
+    EXPECT_OK(second.status, second.error);
+    EXPECT(second.then_ns >= before_ns);
+    db_close(second.db);
+    db_close(first);
+    db_close(looker);
+}
+
+static void expect_setting(struct db *db, const char *sql, const char *value)
+{
+    char found[64] = "";
+    struct query query = query_begin_sql(db, sql);
+
+    if (query_row(&query)) {
+        query_column_text(&query, 0, found, sizeof found);
+    }
+    EXPECT_OK(query_end(&query, &error), error);
+    EXPECT_TEXT(found, value);
+}
+
+/* Goal: what a site has chosen for its own transactions does not change ours: a writer must see
+ * what was committed while it waited for its turn. */
+static void defaults_of_a_site_do_not_count(void)
+{
+    static const char defaults[] = "%20-cdefault_transaction_isolation%3Dserializable"
+                                   "%20-cdefault_transaction_read_only%3Don";
+    struct postgres_clock clock;
+    struct db *db = NULL;
+    char url[512];
+    char given[768];
+
+    fresh_url(url, sizeof url);
+    int head = (int)(strstr(url, "&artifacts") - url);
+    snprintf(given, sizeof given, "%.*s%s%s", head, url, defaults, url + head);
+    struct store *store = open_at(given, NULL);
+    store->ops->close(store);
+    given[(size_t)head + sizeof defaults - 1] = '\0';
+    postgres_clock_init(&clock);
+    EXPECT_OK(postgres_db_open(given, &clock, &db, &error), error);
+    EXPECT_OK(query_simple(db, STATEMENT_BEGIN, &error), error);
+    expect_setting(db, "SELECT current_setting('transaction_isolation')", "read committed");
+    expect_setting(db, "SELECT current_setting('transaction_read_only')", "off");
+    EXPECT_OK(query_simple(db, STATEMENT_COMMIT, &error), error);
+    db_close(db);
+}
+
+/* Goal: a reader whose connection is lost is not connected anew below the thread that may interrupt
+ * it; the store drops it. */
+static void a_limit_makes_no_connection(void)
+{
+    struct db *db = NULL;
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    *strstr(url, "&artifacts") = '\0';
+    EXPECT_OK(postgres_db_open(url, NULL, &db, &error), error);
+    db_limit(db, 60000);
+    EXPECT_OK(query_simple(db, STATEMENT_READ_BEGIN, &error), error);
+    postgres_site_kill(&site);
+    EXPECT(postgres_site_start(&site));
+    struct query query = query_begin_sql(db, "SELECT 1");
+    EXPECT(!query_row(&query));
+    EXPECT_INT(query_end(&query, &error), STATUS_BUSY);
+    db_limit(db, 0);
+    EXPECT_INT(postgres_db_connection(db), 1);
+    EXPECT_INT(query_simple(db, STATEMENT_COMMIT, &error), STATUS_BUSY);
+    db_close(db);
 }
 
 /* ---- jobs ---- */
@@ -390,6 +518,8 @@ static int kill_on(void)
  * accepted. */
 static void nothing_is_lost_when_the_server_is_killed(void)
 {
+    /* Longer than the test, however long a machine takes to start a server again. */
+    const struct store_config config = {.lease_ttl_ms = 3600000};
     char url[512];
     pthread_t threads[WORKERS];
     int numbers[WORKERS];
@@ -397,7 +527,7 @@ static void nothing_is_lost_when_the_server_is_killed(void)
 
     fresh_url(url, sizeof url);
     for (int i = 0; i < PEERS; i++) {
-        peers[i] = open_at(url, NULL);
+        peers[i] = open_at(url, &config);
     }
     submit(peers[0], JOBS);
     for (int i = 0; i < WORKERS; i++) {
@@ -430,7 +560,9 @@ int main(void)
     }
     int failed = postgres_site_make(&site)
                      ? TEST_RUN(TEST(urls_are_checked), TEST(statements_have_indexes),
-                                TEST(processes_share_leases),
+                                TEST(who_waits_has_the_time_of_his_turn),
+                                TEST(defaults_of_a_site_do_not_count),
+                                TEST(a_limit_makes_no_connection), TEST(processes_share_leases),
                                 TEST(nothing_is_lost_when_the_server_is_killed))
                      : 1;
     postgres_site_remove(&site);
