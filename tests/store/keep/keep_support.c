@@ -34,9 +34,11 @@ const char *keep_directory_new(void)
 
 struct store *keep_open(const char *path)
 {
+    /* Nobody sends heartbeats here, and a machine may be slow. */
+    const struct store_config config = {.lease_ttl_ms = 3600000};
     struct store *store = NULL;
     struct error error;
-    if (store_sqlite_open(path, NULL, &store, &error) != STATUS_OK) {
+    if (store_sqlite_open(path, &config, &store, &error) != STATUS_OK) {
         fprintf(stderr, "%s\n", error.text);
         abort();
     }
