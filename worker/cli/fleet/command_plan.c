@@ -30,7 +30,6 @@ struct plan_command {
     bool day;
     bool json;
     bool measured[TIER_COUNT];
-    double lose_hours;
     struct day_inputs inputs;
     struct day result;
 };
