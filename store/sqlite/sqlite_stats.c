@@ -469,8 +469,9 @@ static enum status read_ticks(struct db *db, struct store_demand *rows, uint32_t
         query_column_text(&query, 0, pool, sizeof pool);
         int64_t took_ns = query_column_int(&query, 2);
         int64_t own = query_column_int(&query, 3);
+        const int64_t most = INT64_MAX / STORE_DEMAND_ROLLOUTS; /* sums of so many fit */
         struct store_demand *row =
-            own > 0 && took_ns >= 0 && took_ns < INT64_MAX / STORE_DEMAND_ROLLOUTS
+            own > 0 && own < most && took_ns >= 0 && took_ns < most
                 ? demand_row(rows, max, count, pool, query_column_int(&query, 1))
                 : NULL;
         if (row == NULL) {

@@ -7,6 +7,8 @@ Usage: test_demand.py SWERVE SOURCE_ROOT
 import json
 import os
 import pathlib
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -92,6 +94,17 @@ def what_is_driven_waits_no_more():
     assert rows[0]["rollouts_seen"] == 4 and 0 < rows[0]["tick_ns"] <= rows[0]["tick_p99_ns"], rows
 
 
+def edited_stores_are_shown():
+    shutil.copy("a.db", "edited.db")
+    db = sqlite3.connect("edited.db")
+    db.execute("UPDATE outcomes SET ticks = 1 << 62")
+    db.execute("INSERT INTO audit_log (at_s, name, role, action, subject, code) VALUES (1 << 60, 'n', 'r', 'a', 's', 200)")
+    db.commit()
+    db.close()
+    assert json.loads(swerve("demand", "--store", "edited.db", "--json").stdout)["rows"] == []  # no drive is as long
+    assert swerve("store", "log", "--store", "edited.db").stdout.split() == ["1", "-", "n", "r", "200", "a", "s"]
+
+
 def mistakes_are_told():
     assert "--policy FILE" in swerve("demand", "--store", "a.db", "--workers", "bulk", code=2).stderr
     assert "no policy for pool" in swerve("demand", "--store", "a.db", "--policy", "policy.json", "--workers", "x",
@@ -115,7 +128,8 @@ def main():
         write_suite()
         pathlib.Path("policy.json").write_text(json.dumps(POLICY))
         return tap.run([what_is_submitted_waits, advice_is_remembered_in_a_file, a_server_advises,
-                        what_is_driven_waits_no_more, mistakes_are_told, the_schema_takes_what_the_program_takes])
+                        what_is_driven_waits_no_more, edited_stores_are_shown, mistakes_are_told,
+                        the_schema_takes_what_the_program_takes])
 
 
 if __name__ == "__main__":

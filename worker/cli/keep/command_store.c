@@ -143,7 +143,7 @@ static enum status run_gc(const struct store_command *command, struct error *err
 static enum status print_entry(void *context, const struct store_audit *entry, struct error *error)
 {
     const struct store_command *command = context;
-    char date[32];
+    char date[32] = "-";
     struct tm utc;
     time_t at = (time_t)entry->at_s;
 
@@ -158,8 +158,9 @@ static enum status print_entry(void *context, const struct store_audit *entry, s
         json_decref(json);
         return put ? STATUS_OK : error_set(error, STATUS_IO, "cannot print the log");
     }
-    gmtime_r(&at, &utc);
-    strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &utc);
+    if (gmtime_r(&at, &utc) != NULL) { /* NULL: a year that no calendar has, of an edited store */
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &utc);
+    }
     text_print(stdout, "%8" PRId64 "  %s  %-16s %-6s  %3" PRId64 "  %s  %s\n", entry->id, date,
                entry->name, entry->role, entry->code, entry->action, entry->subject);
     return STATUS_OK;
