@@ -7,9 +7,9 @@
 #include "store/artifacts/artifacts_internal.h"
 #include "store/keep/keep_files.h"
 #include "store/sqlite/check_internal.h"
+#include "store/sqlite/ownership.h"
 #include "store/sqlite/store_path.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -70,6 +70,55 @@ static enum status name_paths(struct backup *backup, const char *store_path, con
     return store_path_resolve(store_path, backup->store, error);
 }
 
+static bool lies_in(const char *path, const char *folder)
+{
+    size_t bytes = strlen(folder);
+    return strncmp(path, folder, bytes) == 0 && (path[bytes] == '/' || path[bytes] == '\0');
+}
+
+/* A backup takes the place of what is at DEST, which must not be what it is made of. */
+static enum status refuse_own_place(const struct backup *backup, struct error *error)
+{
+    char dest[LIMIT_PATH_BYTES];
+    char other[LIMIT_PATH_BYTES + 16];
+    struct error why;
+
+    if (store_path_resolve(backup->dest, dest, &why) != STATUS_OK) {
+        return STATUS_OK; /* nothing can be created there either, which is said then */
+    }
+    snprintf(other, sizeof other, "%s.part", dest);
+    if (lies_in(backup->store, dest) || lies_in(backup->store, other)) {
+        return error_set(error, STATUS_USAGE,
+                         "%s: the store lies in the directory that the backup would replace, and "
+                         "would go with it; name another directory",
+                         backup->store);
+    }
+    snprintf(other, sizeof other, "%s.artifacts", backup->store);
+    return lies_in(dest, other)
+               ? error_set(error, STATUS_USAGE,
+                           "%s: the directory is that of the store's own artifacts; name another "
+                           "one",
+                           backup->dest)
+               : STATUS_OK;
+}
+
+/* Somebody may have opened the backup that is there to work in it: that work is nowhere else. */
+static enum status refuse_open_backup(const struct backup *backup, struct error *error)
+{
+    char database[KEEP_PATH_BYTES];
+    char log[KEEP_PATH_BYTES + 8];
+    struct stat info;
+
+    snprintf(database, sizeof database, "%s/" KEEP_DATABASE, backup->dest);
+    snprintf(log, sizeof log, "%s-wal", database);
+    return ownership_look(database).owned || (lstat(log, &info) == 0 && info.st_size > 0)
+               ? error_set(error, STATUS_CONFLICT,
+                           "%s: this backup is in use as a store, and what is done in it would go "
+                           "with it; stop who has it open, or name another directory",
+                           database)
+               : STATUS_OK;
+}
+
 static enum status write_marker(const struct backup *backup, bool complete, struct error *error)
 {
     char path[KEEP_PATH_BYTES + 16];
@@ -110,6 +159,7 @@ static enum status take_part(struct backup *backup, struct error *error)
     if (backup->before == KEEP_FOREIGN) {
         return refuse(backup->dest, error);
     }
+    TRY(refuse_own_place(backup, error));
     TRY(keep_look(backup->part, &place, error));
     if (place == KEEP_FOREIGN) {
         return refuse(backup->part, error);
@@ -199,10 +249,8 @@ static enum status drop_strays(struct backup *backup, struct check_references *r
     for (unsigned first = 0; first < 256; first++) {
         char path[KEEP_PATH_BYTES + 8];
         snprintf(path, sizeof path, "%s/%02x", backup->artifacts, first);
-        DIR *directory = opendir(path);
-        if (directory == NULL && errno != ENOENT) {
-            return error_set(error, STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
-        }
+        DIR *directory = NULL;
+        TRY(keep_directory_read(path, &directory, error));
         for (struct dirent *entry = directory != NULL ? readdir(directory) : NULL; entry != NULL;
              entry = readdir(directory)) {
             char hash[SHA256_HEX_BYTES];
@@ -253,10 +301,20 @@ static enum status check_copy(struct backup *backup, struct error *error)
         backup->store, backup->summary->check.faults, backup->dest, backup->store);
 }
 
+/* What was at DEST, which may be something else by now than when it was looked at. */
+static enum status remove_old(const struct backup *backup, struct error *error)
+{
+    enum keep_place place;
+    TRY(keep_look(backup->part, &place, error));
+    return place == KEEP_FOREIGN ? refuse(backup->part, error)
+                                 : keep_remove_tree(backup->part, error);
+}
+
 /* DEST.part is on the disk, and becomes DEST in one step. */
 static enum status put_in_place(struct backup *backup, struct error *error)
 {
     char parent[LIMIT_PATH_BYTES];
+    TRY(refuse_open_backup(backup, error));
     TRY(write_marker(backup, true, error));
     TRY(keep_sync(backup->part, error));
     step(backup);
@@ -280,7 +338,7 @@ static enum status put_in_place(struct backup *backup, struct error *error)
         slash[slash == parent ? 1 : 0] = '\0';
     }
     TRY(keep_sync(slash != NULL ? parent : ".", error));
-    return exchange ? keep_remove_tree(backup->part, error) : STATUS_OK;
+    return exchange ? remove_old(backup, error) : STATUS_OK;
 }
 
 enum status keep_backup(const char *store_path, const char *dest,

@@ -3,12 +3,10 @@
  */
 #include "store/keep/gc.h"
 
-#include "store/artifacts/artifacts_internal.h"
 #include "store/keep/keep_files.h"
 #include "store/sqlite/check_internal.h"
 #include "store/sqlite/store_path.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -92,21 +90,13 @@ static enum status take(struct gc *gc, int directory, const char *path, const ch
     return status;
 }
 
-static bool is_artifact(const char *name, const char *digits, char hash[SHA256_HEX_BYTES])
-{
-    struct error why;
-    snprintf(hash, SHA256_HEX_BYTES, "%.64s", name);
-    return strlen(name) == SHA256_HEX_BYTES - 1 + 4 && strcmp(name + 64, ".zst") == 0 &&
-           strncmp(hash, digits, 2) == 0 && artifacts_check_hash(hash, &why) == STATUS_OK;
-}
-
 static enum status look_at(struct gc *gc, int directory, const char *path, const char *name,
                            const char *digits, struct error *error)
 {
     char hash[SHA256_HEX_BYTES];
     struct stat info;
 
-    if (!is_artifact(name, digits, hash) ||
+    if (!keep_artifact_named(name, digits, hash) ||
         fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
         return STATUS_OK; /* check speaks of what is no artifact */
     }
@@ -130,9 +120,10 @@ static enum status collect_directory(struct gc *gc, unsigned first, struct error
 
     snprintf(digits, sizeof digits, "%02x", first & 0xff);
     snprintf(path, sizeof path, "%s/%s", gc->artifacts, digits);
-    DIR *directory = opendir(path);
+    DIR *directory = NULL;
+    TRY(keep_directory_read(path, &directory, error));
     if (directory == NULL) {
-        return errno == ENOENT ? STATUS_OK : cannot("read the directory", path, error);
+        return STATUS_OK;
     }
     errno = 0;
     for (struct dirent *entry = readdir(directory); entry != NULL && status == STATUS_OK;

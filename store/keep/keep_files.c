@@ -4,8 +4,8 @@
 #include "store/keep/keep_files.h"
 
 #include "base/file.h"
+#include "store/artifacts/artifacts_internal.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -95,10 +95,42 @@ void keep_artifact_path(const char *artifacts, const char *hash, char out[KEEP_P
 
 enum status keep_directory(const char *path, struct error *error)
 {
-    if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+    struct stat info;
+
+    if (mkdir(path, 0777) == 0) {
+        return STATUS_OK;
+    }
+    if (errno != EEXIST || lstat(path, &info) != 0) {
         return cannot(error, "create the directory", path);
     }
-    return STATUS_OK;
+    return S_ISDIR(info.st_mode)
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT, "%s: expected a directory, found %s", path,
+                           S_ISLNK(info.st_mode) ? "a link" : "something else");
+}
+
+enum status keep_directory_read(const char *path, DIR **out, struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    *out = fd >= 0 ? fdopendir(fd) : NULL;
+    if (*out != NULL || (fd < 0 && errno == ENOENT)) {
+        return STATUS_OK;
+    }
+    enum status status = cannot(error, "read the directory", path);
+    if (fd >= 0) {
+        close(fd);
+    }
+    return status;
+}
+
+bool keep_artifact_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES])
+{
+    struct error why;
+
+    snprintf(hash, SHA256_HEX_BYTES, "%.64s", name);
+    return strlen(name) == SHA256_HEX_BYTES - 1 + 4 && strcmp(name + 64, ".zst") == 0 &&
+           strncmp(hash, digits, 2) == 0 && artifacts_check_hash(hash, &why) == STATUS_OK;
 }
 
 static enum status copy_bytes(int from, int to, const char *from_path, const char *to_path,
@@ -123,6 +155,47 @@ static enum status copy_bytes(int from, int to, const char *from_path, const cha
         }
         *bytes += got;
     }
+}
+
+/* The next bytes of a file, as many as there are up to a block; -1: errno. */
+static ssize_t next_block(int fd, char block[BLOCK_BYTES])
+{
+    size_t used = 0;
+
+    while (used < BLOCK_BYTES) {
+        ssize_t got = read(fd, block + used, BLOCK_BYTES - used);
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return got < 0 ? got : (ssize_t)used;
+        }
+        used += (size_t)got;
+    }
+    return (ssize_t)used;
+}
+
+bool keep_same(const char *a, const char *b)
+{
+    char left[BLOCK_BYTES];
+    char right[BLOCK_BYTES];
+    struct error why;
+    size_t size = 0;
+    int fds[2] = {-1, -1};
+    ssize_t bytes = 0;
+    bool same = file_open(a, &fds[0], &size, &why) == STATUS_OK &&
+                file_open(b, &fds[1], &size, &why) == STATUS_OK;
+
+    while (same && (bytes = next_block(fds[0], left)) > 0) {
+        same = next_block(fds[1], right) == bytes && memcmp(left, right, (size_t)bytes) == 0;
+    }
+    same = same && bytes == 0 && next_block(fds[1], right) == 0;
+    for (int i = 0; i < 2; i++) {
+        if (fds[i] >= 0) {
+            close(fds[i]);
+        }
+    }
+    return same;
 }
 
 enum status keep_copy(const char *from, const char *unfinished, const char *to, int64_t *bytes,

@@ -11,6 +11,7 @@
 #include "base/status.h"
 #include "schemas/limits.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -31,8 +32,17 @@ enum status keep_look(const char *directory, enum keep_place *out, struct error 
 /* The file of artifact `hash` below a store's PATH.artifacts. */
 void keep_artifact_path(const char *artifacts, const char *hash, char out[KEEP_PATH_BYTES]);
 
-/* A directory that exists afterwards. */
+/* A directory that exists afterwards; BAD_INPUT: a link, or something else, has the name. */
 enum status keep_directory(const char *path, struct error *error);
+
+/* Opens a directory for its entries, never through a link; *out is NULL where there is none. */
+enum status keep_directory_read(const char *path, DIR **out, struct error *error);
+
+/* Whether a file of directory `digits` is named as an artifact's; then `hash` is its name. */
+bool keep_artifact_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES]);
+
+/* Whether both are files that can be read and hold the same. */
+bool keep_same(const char *a, const char *b);
 
 /* `to` becomes a copy of the regular file `from`, or is not there: written under `unfinished` and
  * renamed. Not synced. NOT_FOUND: there is no `from`. */

@@ -2,9 +2,9 @@
  * The way back from a backup. See backup.h.
  *
  * Artifacts come first: they are named by their contents, so those of the backup and of a store
- * that is replaced do not meet. Then the database is copied beside the path, synced, and renamed.
- * A log at the path would be applied to whatever database is found there, so a store that is
- * replaced is owned and closed cleanly first, and must then have none.
+ * that is replaced do not meet; nobody collects them meanwhile. Then the database is copied beside
+ * the path, synced, and renamed. A log at the path would be applied to whatever database is found
+ * there, so a store that is replaced is owned and closed cleanly first, and must then have none.
  */
 #include "store/keep/backup.h"
 #include "store/keep/keep_files.h"
@@ -16,7 +16,6 @@
 #include "store/sqlite/sqlite_db.h"
 #include "store/sqlite/store_path.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -34,6 +33,7 @@ struct restore {
     char database[KEEP_PATH_BYTES];     /* of the backup */
     char from[KEEP_PATH_BYTES + 16];    /* its artifacts */
     char coming[LIMIT_PATH_BYTES + 16]; /* PATH.restoring */
+    int artifacts_lock;
 };
 
 static void step(const struct restore *restore)
@@ -130,11 +130,13 @@ static enum status bring_artifact(struct restore *restore, const char *to_artifa
 
     keep_artifact_path(restore->from, hash, from);
     keep_artifact_path(to_artifacts, hash, to);
-    if (lstat(from, &source) != 0) {
+    if (lstat(from, &source) != 0 || !S_ISREG(source.st_mode)) {
         return STATUS_OK; /* a fault that was allowed */
     }
     restore->summary->artifacts++;
-    if (lstat(to, &target) == 0 && S_ISREG(target.st_mode) && target.st_size == source.st_size) {
+    /* One that is there may be the damage for which the backup is brought back. */
+    if (lstat(to, &target) == 0 && S_ISREG(target.st_mode) && target.st_size == source.st_size &&
+        keep_same(from, to)) {
         return STATUS_OK;
     }
     snprintf(name, sizeof name, "%s/%.2s", to_artifacts, hash);
@@ -147,6 +149,30 @@ static enum status bring_artifact(struct restore *restore, const char *to_artifa
     return STATUS_OK;
 }
 
+static enum status bring_directory(struct restore *restore, const char *to_artifacts,
+                                   unsigned first, struct error *error)
+{
+    char path[KEEP_PATH_BYTES + 32];
+    char hash[SHA256_HEX_BYTES];
+    char digits[4];
+    DIR *directory = NULL;
+    enum status status = STATUS_OK;
+
+    snprintf(digits, sizeof digits, "%02x", first & 0xff);
+    snprintf(path, sizeof path, "%s/%s", restore->from, digits);
+    TRY(keep_directory_read(path, &directory, error));
+    for (struct dirent *entry = directory != NULL ? readdir(directory) : NULL;
+         entry != NULL && status == STATUS_OK; entry = readdir(directory)) {
+        if (keep_artifact_named(entry->d_name, digits, hash)) {
+            status = bring_artifact(restore, to_artifacts, hash, error);
+        }
+    }
+    if (directory != NULL) {
+        closedir(directory);
+    }
+    return status;
+}
+
 static enum status bring_artifacts(struct restore *restore, struct error *error)
 {
     enum status status = STATUS_OK;
@@ -154,25 +180,12 @@ static enum status bring_artifacts(struct restore *restore, struct error *error)
 
     TRY(memory_check(artifacts, error, "restore: out of memory"));
     status = artifacts_open(restore->path, artifacts, error);
+    THEN(status, keep_lock(artifacts->path, true,
+                           "a backup is made of the store there, its artifacts are collected, or "
+                           "another one is restored",
+                           &restore->artifacts_lock, error));
     for (unsigned first = 0; first < 256 && status == STATUS_OK; first++) {
-        char path[KEEP_PATH_BYTES + 32];
-        snprintf(path, sizeof path, "%s/%02x", restore->from, first);
-        DIR *directory = opendir(path);
-        if (directory == NULL) {
-            if (errno != ENOENT) {
-                status = error_set(error, STATUS_IO, "%s: cannot read: %s", path, strerror(errno));
-            }
-            continue;
-        }
-        for (struct dirent *entry = readdir(directory); entry != NULL && status == STATUS_OK;
-             entry = readdir(directory)) {
-            if (entry->d_name[0] != '.') {
-                char hash[SHA256_HEX_BYTES];
-                snprintf(hash, sizeof hash, "%.64s", entry->d_name);
-                status = bring_artifact(restore, artifacts->path, hash, error);
-            }
-        }
-        closedir(directory);
+        status = bring_directory(restore, artifacts->path, first, error);
     }
     free(artifacts);
     return status;
@@ -206,7 +219,7 @@ enum status keep_restore(const char *backup, const char *store_path,
                          struct error *error)
 {
     struct ownership *ownership = NULL;
-    struct restore restore = {.options = options, .summary = out};
+    struct restore restore = {.options = options, .summary = out, .artifacts_lock = -1};
 
     memset(out, 0, sizeof *out);
     if (strlen(backup) >= LIMIT_PATH_BYTES - 32) {
@@ -218,6 +231,9 @@ enum status keep_restore(const char *backup, const char *store_path,
     enum status status = look_at_target(&restore, &ownership, error);
     THEN(status, bring_artifacts(&restore, error));
     THEN(status, put_in_place(&restore, error));
+    if (restore.artifacts_lock >= 0) {
+        close(restore.artifacts_lock);
+    }
     ownership_release(ownership);
     return status;
 }

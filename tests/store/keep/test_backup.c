@@ -8,6 +8,7 @@
  * store are either the old or the new, told apart by the digest of their outcomes.
  */
 #include "store/keep/backup.h"
+#include "store/keep/gc.h"
 #include "store/keep/keep_files.h"
 #include "store/sqlite/ownership.h"
 #include "tests/harness.h"
@@ -277,6 +278,134 @@ static void nothing_foreign_is_touched(void)
     digest_of(path, KEEP_SUITE_JOBS);
 }
 
+/* ---- stores and links where a backup goes ---- */
+
+static void a_store_is_not_replaced_by_a_backup(void)
+{
+    char inside[192];
+
+    fresh();
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    snprintf(inside, sizeof inside, "%s/" KEEP_DATABASE, dest);
+    make_store(inside, 1, 1); /* somebody works in the backup */
+    EXPECT_INT(keep_backup(inside, dest, &usual, &summary, &error), STATUS_USAGE);
+    EXPECT_INT(keep_backup(inside, named("backup/../backup"), &usual, &summary, &error),
+               STATUS_USAGE);
+    EXPECT_INT(keep_backup(path, named("store.db.artifacts/new"), &usual, &summary, &error),
+               STATUS_USAGE);
+    digest_of(inside, 2 * KEEP_SUITE_JOBS);
+    struct store *store = keep_open(inside);
+    EXPECT(keep_finish_suite(store, 2));
+    enum status status = keep_backup(path, dest, &usual, &summary, &error);
+    store->ops->close(store);
+    EXPECT_INT(status, STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "in use as a store");
+    digest_of(inside, 3 * KEEP_SUITE_JOBS);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    EXPECT_OK(keep_backup(inside, named("elsewhere"), &usual, &summary, &error), error);
+}
+
+/* What an interrupted backup left, as somebody else would prepare it. */
+static void make_part(const char *link_at, const char *folder)
+{
+    static const char marker[] = "{\"swerve_backup\": 1, \"complete\": false}";
+    EXPECT_OK(keep_directory(named("backup.part"), &error), error);
+    int fd = open(named("backup.part/" KEEP_MARKER), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    EXPECT(fd >= 0 && write(fd, marker, sizeof marker - 1) == (ssize_t)sizeof marker - 1);
+    close(fd);
+    EXPECT_INT(symlink(folder, link_at), 0);
+}
+
+static void links_are_not_followed(void)
+{
+    fresh();
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_directory(named("mine"), &error), error);
+    EXPECT_OK(keep_directory(named("mine/00"), &error), error);
+    write_file(named("mine/file"));
+    write_file(named("mine/00/file"));
+    make_part(named("backup.part/" KEEP_DATABASE ".artifacts"), named("mine"));
+    EXPECT_INT(keep_backup(path, dest, &usual, &summary, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "a link");
+    EXPECT_INT(unlink(named("backup.part/" KEEP_DATABASE ".artifacts")), 0);
+    EXPECT_OK(keep_directory(named("backup.part/" KEEP_DATABASE ".artifacts"), &error), error);
+    for (int i = 0; i < 256; i++) {
+        char place[64];
+        snprintf(place, sizeof place, "backup.part/" KEEP_DATABASE ".artifacts/%02x", (unsigned)i);
+        EXPECT_INT(symlink(named("mine"), named(place)), 0);
+    }
+    EXPECT(keep_backup(path, dest, &usual, &summary, &error) != STATUS_OK);
+    EXPECT_INT(access(named("mine/file"), F_OK) | access(named("mine/00/file"), F_OK), 0);
+}
+
+/* ---- artifacts that are there when a backup comes back ---- */
+
+static void flip_a_byte(const char *file)
+{
+    char byte = 0;
+    int fd = open(file, O_RDWR);
+    EXPECT(fd >= 0 && pread(fd, &byte, 1, 12) == 1);
+    byte = (char)(byte ^ 1);
+    ssize_t put = pwrite(fd, &byte, 1, 12);
+    close(fd);
+    EXPECT_INT(put, 1);
+}
+
+static void damaged_artifacts_are_brought_back(void)
+{
+    char hash[SHA256_HEX_BYTES];
+    char artifact[KEEP_PATH_BYTES];
+    struct keep_options replacing = usual;
+
+    fresh();
+    replacing.replace = true;
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    keep_artifact_hash(0, 2, hash);
+    keep_artifact_path(named("store.db.artifacts"), hash, artifact);
+    flip_a_byte(artifact);
+    EXPECT_INT(keep_faults(path, NULL, NULL), 1);
+    EXPECT_OK(keep_restore(dest, path, &replacing, &summary, &error), error);
+    EXPECT_INT(summary.copied, 1);
+    EXPECT_INT(keep_faults(path, NULL, NULL), 0);
+}
+
+static void try_to_collect(void *context)
+{
+    const struct keep_gc_options apply = {.apply = true, .older_than_s = 86400};
+    struct keep_gc_summary taken;
+    struct error why;
+    int *refused = context;
+
+    *refused += keep_gc(path, &apply, &taken, &why) == STATUS_BUSY;
+}
+
+/* The artifacts are there already and nothing refers to them until the last moment. */
+static void nothing_is_collected_during_a_restore(void)
+{
+    int refused = 0;
+    const struct keep_options options = {
+        .found = ignore, .replace = true, .step = try_to_collect, .context = &refused};
+    char hash[SHA256_HEX_BYTES];
+    char artifact[KEEP_PATH_BYTES];
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+
+    fresh();
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    EXPECT_INT(unlink(path), 0);
+    for (int i = 0; i < KEEP_SUITE_JOBS; i++) {
+        keep_artifact_hash(0, i, hash);
+        keep_artifact_path(named("store.db.artifacts"), hash, artifact);
+        EXPECT_INT(utimensat(AT_FDCWD, artifact, old, 0), 0);
+    }
+    make_store(path, 1, 1);
+    EXPECT_OK(keep_restore(dest, path, &options, &summary, &error), error);
+    EXPECT(refused > 0);
+    EXPECT_INT(keep_faults(path, NULL, NULL), 0);
+}
+
 int main(void)
 {
     snprintf(root, sizeof root, "%s", keep_directory_new());
@@ -284,5 +413,7 @@ int main(void)
                     TEST(a_backup_that_ends_leaves_the_old_or_the_new),
                     TEST(a_restore_that_ends_leaves_the_old_or_the_new),
                     TEST(a_damaged_store_does_not_replace_a_backup),
-                    TEST(nothing_foreign_is_touched));
+                    TEST(nothing_foreign_is_touched), TEST(a_store_is_not_replaced_by_a_backup),
+                    TEST(links_are_not_followed), TEST(damaged_artifacts_are_brought_back),
+                    TEST(nothing_is_collected_during_a_restore));
 }
