@@ -14,11 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 #include <zstd_errors.h>
+
+enum { UNFINISHED_S = 86400 }; /* where others write too, nothing takes this long */
 
 enum status artifacts_io_error(struct error *error, const char *what, const char *path)
 {
@@ -81,7 +84,30 @@ enum status artifacts_check_hash(const char *hash, struct error *error)
     return STATUS_OK;
 }
 
-enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error)
+/* Removes what unfinished writes left, unless it was written to after `since_s`. */
+static enum status remove_unfinished(const char *unfinished, int64_t since_s, struct error *error)
+{
+    enum status status = STATUS_OK;
+    struct stat info;
+    DIR *directory = opendir(unfinished);
+
+    if (directory == NULL) {
+        return artifacts_io_error(error, "read the directory", unfinished);
+    }
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        bool there = entry->d_name[0] != '.' &&
+                     fstatat(dirfd(directory), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                     (int64_t)info.st_mtime <= since_s;
+        if (there && unlinkat(dirfd(directory), entry->d_name, 0) != 0 && errno != ENOENT) {
+            status = artifacts_io_error(error, "remove an unfinished artifact", unfinished);
+        }
+    }
+    closedir(directory);
+    return status;
+}
+
+static enum status open_directories(const char *store_path, int64_t since_s, struct artifacts *out,
+                                    struct error *error)
 {
     char parent[LIMIT_PATH_BYTES];
     char unfinished[ARTIFACT_NAME_BYTES];
@@ -105,17 +131,18 @@ enum status artifacts_open(const char *store_path, struct artifacts *out, struct
     if (status != STATUS_OK) {
         return status;
     }
-    DIR *directory = opendir(unfinished);
-    if (directory == NULL) {
-        return artifacts_io_error(error, "read the directory", unfinished);
-    }
-    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-        if (entry->d_name[0] != '.' && unlinkat(dirfd(directory), entry->d_name, 0) != 0) {
-            status = artifacts_io_error(error, "remove an unfinished artifact", unfinished);
-        }
-    }
-    closedir(directory);
-    return status;
+    return remove_unfinished(unfinished, since_s, error);
+}
+
+enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error)
+{
+    return open_directories(store_path, INT64_MAX, out, error);
+}
+
+enum status artifacts_open_shared(const char *store_path, struct artifacts *out,
+                                  struct error *error)
+{
+    return open_directories(store_path, (int64_t)time(NULL) - UNFINISHED_S, out, error);
 }
 
 /* Keeps the collector (store/keep/gc.h) out of directory ab until the descriptor is closed; it is
@@ -220,10 +247,14 @@ enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *
 {
     static atomic_uint_fast64_t serial; /* only to keep two threads' names apart */
     char unfinished[ARTIFACT_NAME_BYTES];
+    uint64_t machine = 0; /* on another one, or in a container, a process may have the same id */
 
     unfinished_path(artifacts, unfinished);
-    snprintf(temporary, ARTIFACT_TEMPORARY_BYTES, "%s/%ld.%" PRIuFAST64, unfinished, (long)getpid(),
-             atomic_fetch_add(&serial, 1));
+    if (getrandom(&machine, sizeof machine, 0) != (ssize_t)sizeof machine) {
+        return artifacts_io_error(error, "draw a name in", unfinished);
+    }
+    snprintf(temporary, ARTIFACT_TEMPORARY_BYTES, "%s/%ld.%" PRIuFAST64 ".%016" PRIx64, unfinished,
+             (long)getpid(), atomic_fetch_add(&serial, 1), machine);
     int created = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (created < 0) {
         return artifacts_io_error(error, "create the artifact", temporary);

@@ -28,6 +28,10 @@ struct artifacts {
 /* Creates the directory where needed and removes what unfinished writes left behind. Syncs the
  * directory that the store is in, whoever created what is there. */
 enum status artifacts_open(const char *store_path, struct artifacts *out, struct error *error);
+/* The same where several processes, on several machines, have the directory open: what is
+ * unfinished may be another's, so only what nobody has written to for a day is removed. */
+enum status artifacts_open_shared(const char *store_path, struct artifacts *out,
+                                  struct error *error);
 
 /* Stores data[bytes] (at most LIMIT_ARTIFACT_BYTES) under its SHA-256. */
 enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t bytes,

@@ -33,7 +33,7 @@ static enum status open_store(struct sqlite_store *store, void *context, struct 
     TRY(postgres_schema_apply(store->db, store->logger, error));
     TRY(postgres_schema_artifacts(store->db, place->artifacts, folder, sizeof folder, error));
     snprintf(store->path, sizeof store->path, "%s/swerve", folder);
-    TRY(artifacts_open(store->path, &store->artifacts, error));
+    TRY(artifacts_open_shared(store->path, &store->artifacts, error));
     return lease_restart(store, error);
 }
 

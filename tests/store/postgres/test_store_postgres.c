@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/artifacts/artifacts.h"
 #include "store/postgres/dialect.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_store.h"
@@ -381,6 +382,66 @@ static int64_t attempts_ended(struct store *store, const char *end)
 
 /* ---- several processes ---- */
 
+/* Goal: time limits that a site has set for every connection do not end a writer's wait for its
+ * turn, and what is acknowledged is on the disk. */
+static void limits_of_a_site_do_not_count(void)
+{
+    static const struct {
+        const char *name;
+        const char *value;
+    } expected[] = {
+        {"statement_timeout", "0"}, {"lock_timeout", "0"}, {"synchronous_commit", "on"}};
+    char url[1024];
+    char sql[COUNT_OF(expected)][128];
+    char found[64];
+    struct db *db = NULL;
+
+    fresh_url(url, sizeof url);
+    snprintf(strstr(url, "&artifacts"), 300, "%s",
+             "%20-cstatement_timeout%3D5000%20-clock_timeout%3D3000%20-csynchronous_commit%3Doff");
+    EXPECT_OK(postgres_db_open(url, NULL, &db, &error), error);
+    enum status status = query_simple(db, STATEMENT_BEGIN, &error);
+    for (size_t i = 0; i < COUNT_OF(expected) && status == STATUS_OK; i++) {
+        snprintf(sql[i], sizeof sql[i], "SELECT current_setting('%s')", expected[i].name);
+        struct query query = query_begin_sql(db, sql[i]);
+        if (query_row(&query)) {
+            query_column_text(&query, 0, found, sizeof found);
+        }
+        status = query_end(&query, &error);
+        if (status == STATUS_OK && strcmp(found, expected[i].value) != 0) {
+            status = error_set(&error, STATUS_STORE, "%s is %s", expected[i].name, found);
+        }
+    }
+    db_close(db);
+    EXPECT_OK(status, error);
+}
+
+/* Goal: a process that opens the database leaves alone what another is writing. */
+static void processes_share_artifacts(void)
+{
+    static const char trace[] = "a trace, which comes in two pieces";
+    char url[512];
+    char hash[SHA256_HEX_BYTES];
+    struct artifact_writer *writer = NULL;
+    void *data = NULL;
+    size_t bytes = 0;
+
+    fresh_url(url, sizeof url);
+    sha256_hex(trace, sizeof trace - 1, hash);
+    struct store *a = open_at(url, NULL);
+    EXPECT_OK(a->ops->artifact_write(a, sizeof trace - 1, false, &writer, &error), error);
+    EXPECT_OK(artifact_writer_write(writer, trace, 7, &error), error);
+    struct store *b = open_at(url, NULL);
+    EXPECT_OK(artifact_writer_write(writer, trace + 7, sizeof trace - 8, &error), error);
+    EXPECT_OK(artifact_writer_finish(writer, hash, &error), error);
+    EXPECT_OK(b->ops->artifact_get(b, hash, &data, &bytes, &error), error);
+    bool same = bytes == sizeof trace - 1 && memcmp(data, trace, bytes) == 0;
+    free(data);
+    EXPECT(same);
+    b->ops->close(b);
+    a->ops->close(a);
+}
+
 static uint32_t claim_at(struct store *store, const char *name, int64_t *claim_id,
                          struct job_lease *leases, uint32_t max)
 {
@@ -558,13 +619,15 @@ int main(void)
         printf("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)\n");
         return getenv("CI") != NULL ? 1 : 0;
     }
-    int failed = postgres_site_make(&site)
-                     ? TEST_RUN(TEST(urls_are_checked), TEST(statements_have_indexes),
-                                TEST(who_waits_has_the_time_of_his_turn),
-                                TEST(defaults_of_a_site_do_not_count),
-                                TEST(a_limit_makes_no_connection), TEST(processes_share_leases),
-                                TEST(nothing_is_lost_when_the_server_is_killed))
-                     : 1;
+    int failed =
+        postgres_site_make(&site)
+            ? TEST_RUN(TEST(urls_are_checked), TEST(statements_have_indexes),
+                       TEST(who_waits_has_the_time_of_his_turn),
+                       TEST(defaults_of_a_site_do_not_count), TEST(a_limit_makes_no_connection),
+                       TEST(limits_of_a_site_do_not_count), TEST(processes_share_artifacts),
+                       TEST(processes_share_leases),
+                       TEST(nothing_is_lost_when_the_server_is_killed))
+            : 1;
     postgres_site_remove(&site);
     return failed;
 }
