@@ -150,8 +150,20 @@ def damaged_scenarios_are_refused():
         assert said in swerve("validate", "damaged.json", code=3).stderr, said
 
 
+def what_is_written_loads_again():
+    header, *rows = pathlib.Path("logs/00000.csv").read_text().splitlines()
+    fast = [",".join([row.split(",")[0], "9000", *row.split(",")[2:]]) for row in rows]
+    pathlib.Path("fast.csv").write_text("\n".join([header, *fast]) + "\n")
+    assert "fast.csv: vEgo: expected a drive of at most" in \
+        swerve("import", "controls", "fast.csv", "-o", "fast.json", code=3).stderr
+    assert not os.path.exists("fast.json")
+    told = subprocess.run([SWERVE, "import", "controls", "logs", "-o", b"caf\xe9.json"], capture_output=True, text=True)
+    assert told.returncode == 2 and "UTF-8" in told.stderr and not os.path.exists(b"caf\xe9.json"), told
+
+
 TESTS = [costs_and_replays_are_those_of_the_command, classes_of_the_challenge_steer_unchanged, other_seeds_draw_anew,
-         a_cost_is_a_criterion, logs_and_worlds_go_together, a_directory_of_models_may_hold_it, damaged_scenarios_are_refused]
+         a_cost_is_a_criterion, logs_and_worlds_go_together, a_directory_of_models_may_hold_it, damaged_scenarios_are_refused,
+         what_is_written_loads_again]
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     prepare()

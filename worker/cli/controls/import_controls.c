@@ -28,6 +28,7 @@ enum {
 
 #define ROAD_BEHIND_M 20.0
 #define ROAD_AHEAD_M 200.0
+#define DRIVE_MAX_M 99000.0 /* coordinates of scenarios end at 100 km */
 
 struct import_controls {
     const char *out;
@@ -69,16 +70,32 @@ static json_t *rows_json(const struct controls_log *log, uint32_t count)
     return rows;
 }
 
+static uint32_t end_of(const struct controls_log *log)
+{
+    return log->count < CONTROLS_COST_END ? log->count : CONTROLS_COST_END;
+}
+
+/* What the log drives, which a scenario's road must hold. */
+static enum status measure(const char *path, const struct controls_log *log, double *length_m,
+                           struct error *error)
+{
+    *length_m = 0.0;
+    for (uint32_t i = CONTROLS_CONTEXT; i < end_of(log); i++) {
+        *length_m += dmath_max(log->rows[i].v_ego_mps, 0.0) * TICK_S;
+    }
+    return *length_m <= DRIVE_MAX_M
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "%s: vEgo: expected a drive of at most %.0f m, found %.0f", path,
+                           DRIVE_MAX_M, *length_m);
+}
+
 /* A straight road that is as long as the log drives. */
 static json_t *scenario_json(const struct import_controls *import, const char *id, const char *path,
-                             const struct controls_log *log, uint32_t seed)
+                             const struct controls_log *log, double length_m, uint32_t seed)
 {
-    const uint32_t end = log->count < CONTROLS_COST_END ? log->count : CONTROLS_COST_END;
+    const uint32_t end = end_of(log);
     const uint32_t count = log->count < ROWS_MAX ? log->count : ROWS_MAX;
-    double length_m = 0.0;
-    for (uint32_t i = CONTROLS_CONTEXT; i < end; i++) {
-        length_m += dmath_max(log->rows[i].v_ego_mps, 0.0) * TICK_S;
-    }
     json_t *road = json_pack("{s:s, s:[[f, f], [f, f]], s:f}", "id", "road", "centre_line",
                              -ROAD_BEHIND_M, 0.0, length_m + ROAD_AHEAD_M, 0.0, "width_m", 3.5);
     json_t *scenario = json_pack(
@@ -113,6 +130,7 @@ static enum status import_log(struct import_controls *import, const char *path, 
     char id[LIMIT_ID_BYTES];
     char out[2 * LIMIT_PATH_BYTES];
     struct controls_log log = {0};
+    double length_m = 0.0;
     uint32_t seed;
     make_id(path, id);
     if (json_object_get(import->taken, id) != NULL) {
@@ -123,15 +141,21 @@ static enum status import_log(struct import_controls *import, const char *path, 
     }
     json_object_set_new(import->taken, id, json_true());
     TRY(controls_file_read(path, &log, &seed, error));
-    json_t *scenario = scenario_json(import, id, path, &log, seed);
+    enum status status = measure(path, &log, &length_m, error);
+    json_t *scenario =
+        status == STATUS_OK ? scenario_json(import, id, path, &log, length_m, seed) : NULL;
     controls_log_free(&log);
+    TRY(status);
     TRY(memory_check(scenario, error, "%s: out of memory", path));
     snprintf(out, sizeof out, "%s/%s.json", import->folder, id);
-    enum status status = write_json(out, scenario, JSON_COMPACT, error);
+    status = write_json(out, scenario, JSON_COMPACT, error);
     json_decref(scenario);
     snprintf(out, sizeof out, "%s/%s.json", import->base, id);
-    json_array_append_new(import->list, json_pack("{s:s}", "file", out));
-    return status;
+    json_t *entry = json_pack("{s:s}", "file", out);
+    THEN(status, memory_check(entry, error, "%s: out of memory", path));
+    return json_array_append_new(import->list, entry) == 0 || status != STATUS_OK
+               ? status
+               : error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
 }
 
 /* Scenarios go into a folder beside OUT.json that has its name. */
@@ -142,6 +166,13 @@ static enum status settle(struct import_controls *import, struct error *error)
     if (bytes < 6 || bytes >= LIMIT_PATH_BYTES || strcmp(import->out + bytes - 5, ".json") != 0) {
         return error_set(error, STATUS_USAGE, "import controls: expected -o OUT.json, found \"%s\"",
                          bytes > 0 ? import->out : "");
+    }
+    json_t *text = json_string(import->out);
+    json_decref(text);
+    if (text == NULL) { /* the suite names the files */
+        return error_set(error, STATUS_USAGE,
+                         "import controls: -o: expected a name in UTF-8, found \"%s\"",
+                         import->out);
     }
     if (import->cost != NULL) {
         import->cost_max = strtod(import->cost, &end);
