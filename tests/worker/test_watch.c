@@ -5,6 +5,7 @@
  * counts not. Method: 2,400 following jobs through the embedded store, claimed by a worker whose
  * answers depend on the version that the lease names.
  */
+#include "base/check.h"
 #include "base/rng.h"
 #include "tests/store/conformance/conformance_kit.h"
 #include "worker/watch/watch.h"
@@ -262,6 +263,51 @@ static void a_healthy_canary_stays_and_begins_at_nothing(void)
     close_store();
 }
 
+static const struct store_ops *plain_ops;
+
+/* Somebody decides while the watch is reading. */
+static enum status promote_meanwhile(struct store *at, const struct store_outcome_filter *filter,
+                                     struct outcome *out, uint32_t *count, struct error *why)
+{
+    struct model_event done;
+    store->ops = plain_ops;
+    EXPECT_OK(move("next", MODEL_PROMOTED, 0, true, &done), error);
+    return plain_ops->outcomes(at, filter, out, count, why);
+}
+
+static void a_decision_during_a_look_stands(void)
+{
+    struct world world = {.random = 4, .flagged = 1.0};
+    struct watch *watch = make_watch();
+    struct watch_report report;
+    static struct model_version pages[8];
+    struct model_event event;
+    uint32_t count = 0;
+    start(100);
+    submit_jobs(0, 200, 0);
+    while (work(&world, 100) > 0) {
+    }
+    struct store_ops hooked = *store->ops;
+    plain_ops = store->ops;
+    hooked.outcomes = promote_meanwhile;
+    store->ops = &hooked;
+    enum status status = watch_sweep(watch, store, &report, &error);
+    store->ops = plain_ops;
+    EXPECT_OK(status, error);
+    EXPECT_INT(report.result, WATCH_IDLE);
+    EXPECT_OK(store->ops->models(store, "", pages, COUNT_OF(pages), &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT(strcmp(pages[i].name, "next") != 0 || pages[i].state == MODEL_PROMOTED);
+    }
+    for (int64_t after = 0; count > 0;) { /* no verdict of a look that was overtaken */
+        EXPECT_OK(store->ops->model_events(store, after, &event, 1, &count, &error), error);
+        EXPECT(count == 0 || event.kind != MODEL_EVALUATED);
+        after = event.id;
+    }
+    watch_destroy(watch);
+    close_store();
+}
+
 int main(void)
 {
     char command[128];
@@ -273,7 +319,8 @@ int main(void)
     }
     backend = &sqlite;
     int failed = TEST_RUN(TEST(a_canary_that_is_flagged_goes), TEST(a_canary_that_disagrees_goes),
-                          TEST(a_healthy_canary_stays_and_begins_at_nothing));
+                          TEST(a_healthy_canary_stays_and_begins_at_nothing),
+                          TEST(a_decision_during_a_look_stands));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -22,6 +22,7 @@ struct watch {
     const char *actor;
     struct model_version canary;
     struct model_version promoted;
+    struct model_version now;   /* one of both, looked at once more */
     int64_t events_after;       /* the last event that was read */
     int64_t began_event;        /* that made the canary one; 0: none known */
     int64_t began_after;        /* the last outcome before it */
@@ -223,6 +224,18 @@ static enum status send_away(struct watch *watch, struct store *store, enum roll
     return STATUS_OK;
 }
 
+/* Whether both are still what they were when the look began: reading may have taken minutes, in
+ * which a person may have decided. */
+static enum status still_so(struct watch *watch, struct store *store, bool *so, struct error *error)
+{
+    bool found = false;
+    TRY(versions_pointed(store, TIER_STUDENT, MODEL_CANARY, &watch->now, &found, error));
+    *so = found && strcmp(watch->now.name, watch->canary.name) == 0;
+    TRY(versions_pointed(store, TIER_STUDENT, MODEL_PROMOTED, &watch->now, &found, error));
+    *so = *so && found && strcmp(watch->now.name, watch->promoted.name) == 0;
+    return STATUS_OK;
+}
+
 enum status watch_sweep(struct watch *watch, struct store *store, struct watch_report *out,
                         struct error *error)
 {
@@ -245,10 +258,17 @@ enum status watch_sweep(struct watch *watch, struct store *store, struct watch_r
         .canary_side = &watch->canary_side,
         .promoted_side = &watch->promoted_side,
     };
-    if (out->cause != ROLLBACK_NONE) {
-        TRY(send_away(watch, store, out->cause, &out->jobs_moved, error));
-        out->result = WATCH_ROLLED_BACK;
+    if (out->cause == ROLLBACK_NONE) {
+        return STATUS_OK;
     }
+    bool so = false;
+    TRY(still_so(watch, store, &so, error));
+    if (!so) {
+        *out = (struct watch_report){.result = WATCH_IDLE};
+        return STATUS_OK;
+    }
+    TRY(send_away(watch, store, out->cause, &out->jobs_moved, error));
+    out->result = WATCH_ROLLED_BACK;
     return STATUS_OK;
 }
 

@@ -18,7 +18,7 @@
 struct watch;
 
 enum watch_result {
-    WATCH_IDLE = 0, /* no canary */
+    WATCH_IDLE = 0, /* no canary, or none any more at the end of the look */
     WATCH_STAYS,
     WATCH_ROLLED_BACK,
 };
