@@ -60,6 +60,13 @@ static enum status name_paths(struct backup *backup, const char *store_path, con
                          LIMIT_PATH_BYTES - 33);
     }
     snprintf(backup->dest, sizeof backup->dest, "%.*s", (int)bytes, dest);
+    const char *slash = strrchr(backup->dest, '/');
+    const char *last = slash != NULL ? slash + 1 : backup->dest;
+    if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0 || last[0] == '\0') {
+        return error_set(error, STATUS_USAGE,
+                         "%s: expected the name of a directory, which is replaced as a whole",
+                         backup->dest);
+    }
     snprintf(backup->part, sizeof backup->part, "%s.part", backup->dest);
     snprintf(backup->database, sizeof backup->database, "%.*s.part/" KEEP_DATABASE, (int)bytes,
              dest);

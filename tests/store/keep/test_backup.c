@@ -294,6 +294,7 @@ static void a_store_is_not_replaced_by_a_backup(void)
                STATUS_USAGE);
     EXPECT_INT(keep_backup(path, named("store.db.artifacts/new"), &usual, &summary, &error),
                STATUS_USAGE);
+    EXPECT_INT(keep_backup(path, named("backup/."), &usual, &summary, &error), STATUS_USAGE);
     digest_of(inside, 2 * KEEP_SUITE_JOBS);
     struct store *store = keep_open(inside);
     EXPECT(keep_finish_suite(store, 2));
