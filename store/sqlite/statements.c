@@ -573,6 +573,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " UNION ALL SELECT hash, 0 FROM models UNION ALL SELECT health_hash, 0 FROM models WHERE health_hash <> ''"
         " UNION ALL SELECT report_hash, 0 FROM model_events WHERE report_hash <> ''"
         " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.artifact_hash') AS hash, 0"
+        " FROM partial_outcomes WHERE json_valid(outcome)) WHERE hash <> ''"
+        " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"
         " FROM partial_outcomes WHERE json_valid(outcome)) WHERE hash <> ''",
 };
 /* clang-format on */

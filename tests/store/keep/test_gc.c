@@ -181,6 +181,34 @@ static void one_that_is_relied_on_in_the_last_moment_stays(void)
     EXPECT_INT(keep_faults(path, NULL, NULL), 0);
 }
 
+/* A drive that was delivered before its job ended, with the picture of what made it invalid. */
+static void partial_outcomes_keep_theirs(void)
+{
+    struct outcome outcome = {.verdict = VERDICT_INVALID, .ticks = 1, .health_check = "check"};
+    struct store_completion_result result = {.status = STATUS_IO};
+    struct job_completion completion = {.kind = COMPLETION_PARTIAL,
+                                        .worker_id = "keeper",
+                                        .device_ns = 1,
+                                        .outcomes = &outcome,
+                                        .outcome_count = 1};
+
+    fresh();
+    busy = keep_open(path);
+    claim_jobs_of_a_suite();
+    completion.job_id = leases[0].job_id;
+    completion.epoch = leases[0].epoch;
+    put(busy, 0, true, outcome.artifact_hash);
+    put(busy, 1, true, outcome.evidence_hash);
+    EXPECT_OK(busy->ops->complete(busy, &completion, 1, &result, &error), error);
+    EXPECT_INT(result.status, STATUS_OK);
+    make_old(outcome.artifact_hash);
+    make_old(outcome.evidence_hash);
+    EXPECT_OK(keep_gc(path, &apply, &summary, &error), error);
+    busy->ops->close(busy);
+    EXPECT_INT(summary.referenced.files, 2);
+    EXPECT_INT(summary.taken.files, 0);
+}
+
 static atomic_bool done;
 
 static void *collect(void *context)
@@ -297,6 +325,7 @@ int main(void)
     snprintf(root, sizeof root, "%s", keep_directory_new());
     return TEST_RUN(TEST(old_unwanted_artifacts_are_taken),
                     TEST(one_that_is_relied_on_in_the_last_moment_stays),
+                    TEST(partial_outcomes_keep_theirs),
                     TEST(accepted_completions_keep_their_artifacts),
                     TEST(one_that_ends_leaves_a_whole_store), TEST(what_is_not_known_is_not_taken));
 }
