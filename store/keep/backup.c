@@ -24,6 +24,8 @@ struct backup {
     const struct keep_options *options;
     struct keep_summary *summary;
     enum keep_place before; /* at dest */
+    int64_t linked;         /* artifacts that the backup before lent */
+    bool compare;           /* take nothing for whole by its size */
     int part_lock;
     int artifacts_lock;
     char store[LIMIT_PATH_BYTES];     /* the real path */
@@ -233,13 +235,14 @@ static enum status copy_artifact(struct backup *backup, const char *hash, struct
         return STATUS_OK;
     }
     backup->summary->artifacts++;
-    if (same_size(to, &info)) {
+    if (same_size(to, &info) && (!backup->compare || keep_same(from, to))) {
         return STATUS_OK;
     }
     snprintf(part, sizeof part, "%s/%.2s", backup->artifacts, hash);
     TRY(keep_directory(part, error));
     unlink(to); /* of another size: what a loss of power left */
-    if (same_size(kept, &info) && link(kept, to) == 0) {
+    if (!backup->compare && same_size(kept, &info) && link(kept, to) == 0) {
+        backup->linked++;
         return STATUS_OK;
     }
     snprintf(part, sizeof part, "%s/copy", backup->unfinished);
@@ -289,13 +292,25 @@ static enum status copy_artifacts(struct backup *backup, struct check_references
     return STATUS_OK;
 }
 
-static enum status check_copy(struct backup *backup, struct error *error)
+static enum status check_copy(struct backup *backup, struct check_references *references,
+                              struct error *error)
 {
-    struct store_check_options check = {.found = backup->options->found,
+    struct store_check_options check = {.found = backup->linked > 0 ? found_silent
+                                                                    : backup->options->found,
                                         .context = backup->options->context};
     struct error ignored;
 
     TRY(store_check(backup->database, &check, &backup->summary->check, error));
+    if (backup->summary->check.faults > 0 && backup->linked > 0) {
+        /* They may be damage of the backup before, which must not go on for ever. */
+        backup->linked = 0;
+        backup->compare = true;
+        backup->summary->artifacts = 0;
+        TRY(keep_directory(backup->unfinished, error));
+        TRY(copy_artifacts(backup, references, error));
+        check.found = backup->options->found;
+        TRY(store_check(backup->database, &check, &backup->summary->check, error));
+    }
     if (backup->summary->check.faults == 0 || backup->options->allow_faults) {
         return STATUS_OK;
     }
@@ -365,7 +380,7 @@ enum status keep_backup(const char *store_path, const char *dest,
                            &backup.artifacts_lock, error));
     THEN(status, copy_database(&backup, &references, error));
     THEN(status, copy_artifacts(&backup, &references, error));
-    THEN(status, check_copy(&backup, error));
+    THEN(status, check_copy(&backup, &references, error));
     THEN(status, put_in_place(&backup, error));
     check_references_finish(&references);
     if (backup.artifacts_lock >= 0) {

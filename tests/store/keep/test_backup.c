@@ -372,6 +372,24 @@ static void damaged_artifacts_are_brought_back(void)
     EXPECT_INT(keep_faults(path, NULL, NULL), 0);
 }
 
+static void damage_of_a_backup_ends_with_it(void)
+{
+    char hash[SHA256_HEX_BYTES];
+    char artifact[KEEP_PATH_BYTES];
+
+    fresh();
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    keep_artifact_hash(0, 2, hash);
+    keep_artifact_path(named("backup/" KEEP_DATABASE ".artifacts"), hash, artifact);
+    flip_a_byte(artifact);
+    EXPECT_INT(keep_faults(named("backup/" KEEP_DATABASE), NULL, NULL), 1);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    EXPECT_INT(summary.copied, 1);
+    EXPECT_INT(summary.artifacts, KEEP_SUITE_JOBS);
+    EXPECT_INT(keep_faults(named("backup/" KEEP_DATABASE), NULL, NULL), 0);
+}
+
 static void try_to_collect(void *context)
 {
     const struct keep_gc_options apply = {.apply = true, .older_than_s = 86400};
@@ -416,5 +434,6 @@ int main(void)
                     TEST(a_damaged_store_does_not_replace_a_backup),
                     TEST(nothing_foreign_is_touched), TEST(a_store_is_not_replaced_by_a_backup),
                     TEST(links_are_not_followed), TEST(damaged_artifacts_are_brought_back),
+                    TEST(damage_of_a_backup_ends_with_it),
                     TEST(nothing_is_collected_during_a_restore));
 }
