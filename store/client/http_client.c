@@ -8,6 +8,7 @@
  */
 #include "store/client/http_client.h"
 
+#include "base/check.h"
 #include "schemas/job_json.h"
 #include "schemas/json_record.h"
 #include "schemas/scenario_json.h"
@@ -283,13 +284,38 @@ static enum status client_commits_lost(struct store *store, int64_t *count, stru
     return http_take_integer(path.text, root, "commits_lost", count, error);
 }
 
+/* Sums over all rows fit, and nothing is below zero: scripts start workers by them. */
+static enum status check_demand(const char *path, const struct store_demand *row,
+                                struct error *error)
+{
+    const int64_t most = INT64_MAX / 1024;
+    const int64_t values[] = {row->jobs_queued,   row->jobs_leased,   row->ticks_queued,
+                              row->age_ms,        row->workers_alive, row->workers_busy,
+                              row->rollouts_seen, row->tick_ns,       row->tick_p99_ns};
+
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        if (values[i] < 0 || values[i] > most) {
+            return error_set(error, STATUS_STORE,
+                             "%s: pool \"%s\": expected counts and times of 0 to %lld, found %lld",
+                             path, row->pool, (long long)most, (long long)values[i]);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status client_demand(struct store *store, struct store_demand *rows, uint32_t max,
                                  uint32_t *count, struct error *error)
 {
     struct http_path path;
+    uint32_t found = 0;
     http_path_make(&path, "/v1/demand");
-    return http_get_list(http_client_of(store)->transport, &path, "rows", &wire_demand, rows, max,
-                         count, error);
+    TRY(http_get_list(http_client_of(store)->transport, &path, "rows", &wire_demand, rows, max,
+                      &found, error));
+    for (uint32_t i = 0; i < found; i++) {
+        TRY(check_demand(path.text, &rows[i], error));
+    }
+    *count = found;
+    return STATUS_OK;
 }
 
 static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,

@@ -474,6 +474,21 @@ static enum status fake_commits_lost(struct store *store, int64_t *count, struct
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_demand(struct store *store, struct store_demand *rows, uint32_t max,
+                               uint32_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    *count = max > 0 ? 1 : 0;
+    if (max > 0) {
+        rows[0] = (struct store_demand){
+            .pool = "bulk",
+            .tier = TIER_OBJECT,
+            .jobs_queued = 5,
+            .workers_alive = atomic_load(&fake->control->stands) != 0 ? INT64_MAX : 2};
+    }
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_price_get(struct store *store, const char *pool, const char *device,
                                   int64_t *price_uusd_per_hour, struct error *error)
 {
@@ -557,6 +572,7 @@ static const struct store_ops fake_ops = {
     .price_set = fake_price_set,
     .price_get = fake_price_get,
     .commits_lost = fake_commits_lost,
+    .demand = fake_demand,
     .cancel = fake_cancel,
     .model_add = fake_model_add,
     .models = fake_models,

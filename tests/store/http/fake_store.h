@@ -16,7 +16,7 @@ struct fake_control {
     atomic_int fail_calls; /* the next so many calls answer STATUS_STORE */
     atomic_int block;      /* suite_status waits while this is set */
     atomic_int blocked;    /* calls that wait so */
-    atomic_int stands;     /* pages begin anew while this is set */
+    atomic_int stands;     /* pages begin anew while this is set, and demand is beyond sums */
     atomic_int claim_calls;
     atomic_int calls;
 };

@@ -193,7 +193,8 @@ static void calls_that_look_arrive(void)
     stack_stop(&stack);
 }
 
-/* A server whose pages never come to an end keeps no client. */
+/* A server whose pages never come to an end keeps no client, and figures beyond all sums are none.
+ */
 static void pages_go_on_or_are_refused(void)
 {
     static struct stack stack;
@@ -202,12 +203,16 @@ static void pages_go_on_or_are_refused(void)
     struct model_version versions[2];
     struct model_event event = {.model = "student-1", .kind = MODEL_MOVED};
     struct model_event events[2];
+    struct store_demand rows[2];
     uint32_t count = 0;
     stack_start(&stack);
     struct store *store = connect_to(stack.url);
     const struct store_ops *ops = store->ops;
     EXPECT_OK(ops->model_add(store, &version, &error), error);
     EXPECT_OK(ops->model_event(store, &event, &event, &error), error);
+    EXPECT_OK(ops->demand(store, rows, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(rows[0].jobs_queued + rows[0].workers_alive, 7);
     atomic_store(&stack.control.stands, 1);
     EXPECT_OK(ops->models(store, "", versions, 2, &count, &error), error);
     EXPECT_INT(count, 1);
@@ -216,6 +221,8 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_INT(count, 1);
     EXPECT_INT(ops->model_events(store, events[0].id, events, 2, &count, &error), STATUS_STORE);
     EXPECT_CONTAINS(error.text, "ascending order");
+    EXPECT_INT(ops->demand(store, rows, 2, &count, &error), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "expected counts and times");
     ops->close(store);
     stack_stop(&stack);
 }
