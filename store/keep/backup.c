@@ -323,7 +323,7 @@ static enum status check_copy(struct backup *backup, struct check_references *re
         backup->store, backup->summary->check.faults, backup->dest, backup->store);
 }
 
-/* What was at DEST, which may be something else by now than when it was looked at. */
+/* The old DEST, which may be something else by now than when it was looked at. */
 static enum status remove_old(const struct backup *backup, struct error *error)
 {
     enum keep_place place;

@@ -307,7 +307,7 @@ static void a_store_is_not_replaced_by_a_backup(void)
     EXPECT_OK(keep_backup(inside, named("elsewhere"), &usual, &summary, &error), error);
 }
 
-/* What an interrupted backup left, as somebody else would prepare it. */
+/* Remains of an interrupted backup, as somebody else would prepare them. */
 static void make_part(const char *link_at, const char *folder)
 {
     static const char marker[] = "{\"swerve_backup\": 1, \"complete\": false}";

@@ -75,7 +75,7 @@ static uint32_t end_of(const struct controls_log *log)
     return log->count < CONTROLS_COST_END ? log->count : CONTROLS_COST_END;
 }
 
-/* What the log drives, which a scenario's road must hold. */
+/* Length of the log's drive, which a scenario's road must hold. */
 static enum status measure(const char *path, const struct controls_log *log, double *length_m,
                            struct error *error)
 {
