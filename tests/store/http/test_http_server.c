@@ -541,7 +541,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 30);
+    EXPECT_INT(paths, 31);
     stack_stop(&stack);
 }
 
