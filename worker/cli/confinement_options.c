@@ -11,9 +11,11 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool is_remote(const char *url)
+/* Whether others put jobs there: a server's store, and one in PostgreSQL, which servers hand on. */
+static bool is_shared(const char *url)
 {
-    return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+    return strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0 ||
+           strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0;
 }
 
 enum status confinement_options_settle(struct confinement_options *options, const char *store_url,
@@ -41,10 +43,10 @@ enum status confinement_options_settle(struct confinement_options *options, cons
                              (long long)numbers[i].value);
         }
     }
-    bool remote = is_remote(store_url);
+    bool shared = is_shared(store_url);
     bool sandbox = strcmp(level, "on") == 0;
     if (strcmp(level, "auto") == 0) {
-        sandbox = remote;
+        sandbox = shared;
     } else if (!sandbox && strcmp(level, "off") != 0) {
         return error_set(
             error, STATUS_USAGE,
@@ -57,7 +59,7 @@ enum status confinement_options_settle(struct confinement_options *options, cons
     options->confinement = (struct planner_confinement){
         .sandbox = sandbox,
         .host = options->host,
-        .environment_listed = sandbox || remote,
+        .environment_listed = sandbox || shared,
         .paths = options->paths.values,
         .path_count = options->paths.count,
         .environment = options->environment.values,
@@ -67,7 +69,7 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .processes = (uint32_t)options->processes,
         .tmp_bytes = options->tmp_mib << 20,
         /* A store in sight would be open to whoever can connect to its socket. */
-        .secrets = {getenv("SWERVE_TOKEN_FILE"), remote ? NULL : store_url},
+        .secrets = {getenv("SWERVE_TOKEN_FILE"), shared ? NULL : store_url},
     };
     if (sandbox) {
         TRY(planner_confinement_check(&options->confinement, error));

@@ -128,6 +128,9 @@ END
     unshare -Ur sh inside.sh true 2>/dev/null || return # nor may this test
     code 6 unshare -Ur sh inside.sh "$swerve" worker --store "$url" --drain
     says err "--planner-sandbox off"
+    # A store in PostgreSQL is others' too; this is settled before anything connects.
+    code 6 unshare -Ur sh inside.sh "$swerve" worker --store "postgresql://nobody@/none?host=/nowhere" --drain
+    says err "--planner-sandbox off"
     code 0 unshare -Ur sh inside.sh "$swerve" worker --store "$url" --drain --planner-sandbox off
     code 0 unshare -Ur env SWERVE_PLANNER_SANDBOX=off sh inside.sh "$swerve" worker --store "$url" --drain
     code 2 "$swerve" worker --store "$url" --drain --planner-sandbox perhaps
