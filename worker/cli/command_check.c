@@ -85,7 +85,7 @@ static void finish_text(const char *path, const struct store_check_summary *summ
 static enum status path_of(const char *given, const char **out, struct error *error)
 {
     const char *url = cli_store_url(given);
-    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0) {
+    if (strstr(url, "://") != NULL) {
         return error_set(error, STATUS_USAGE,
                          "check reads the store's files: run it on the machine that has them, with "
                          "--store PATH; a server may go on meanwhile");

@@ -134,9 +134,10 @@ void summary_print_field(const struct summary *summary, FILE *stream)
             text_print(stream, " (too little distance for a rate; %lld drive%s at fault)\n",
                        (long long)row->at_fault, summary_plural(row->at_fault));
         } else {
-            text_print(stream, ": %.0f per 1,000 km of these scenarios (%.0f drives at fault)\n",
-                       per_1000_km(row->collisions, row->metres),
-                       per_1000_km(row->at_fault, row->metres));
+            text_print(stream,
+                       ": %.0f per 1,000 km of these scenarios (%lld drive%s at fault: %.0f)\n",
+                       per_1000_km(row->collisions, row->metres), (long long)row->at_fault,
+                       summary_plural(row->at_fault), per_1000_km(row->at_fault, row->metres));
         }
     }
 }

@@ -282,7 +282,8 @@ static void print_notes(const struct summary *summary, FILE *stream)
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         print_guardian(summary, tier, stream);
     }
-    text_print(stream, "%s\n%s\n", SUMMARY_PURPOSE_TEXT, SUMMARY_COVERAGE_TEXT);
+    text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
+    text_print(stream, "%s\n", SUMMARY_COVERAGE_TEXT);
 }
 
 void summary_print(const struct summary *summary, FILE *stream)

@@ -553,6 +553,12 @@ PY
     code 0 "$swerve" worker --store q.db --drain
     code 0 "$swerve" status "$many" --store q.db --json
     holds 'd["suites"][0]["cancelled"] == 38 and sum(d["suites"][0][k] for k in ("queued", "leased")) == 0' out
+    code 0 "$swerve" store log --store q.db
+    says out "no entries: a server with tokens"
+    code 0 "$swerve" store log --store q.db --json
+    [ -s out ] && fail "lines of JSON: $(cat out)"
+    code 2 "$swerve" store backup --store q.db
+    says err "store: expected backup DIRECTORY"
 }
 commands_while_another_process_owns_the_store() {
     "$swerve" worker --store shared.db --id keeper >/dev/null 2>&1 3>&- &

@@ -133,6 +133,7 @@ def a_directory_of_models_may_hold_it():
     shutil.copy("made_up.onnx", "tinyphysics.onnx")
     swerve("model", "add", "tinyphysics.onnx", "--models", "models")
     swerve("model", "add", "tinyphysics.onnx", "--models", "models", code=4)
+    assert swerve("model", "ls", "--models", "models").stdout.startswith("tinyphysics "), "a model that was added is listed"
     swerve("run", "suite.json", "--world", "tinyphysics", "--models", "models", "--planner", "builtin:pid", "--store", "m.db",
            "--seeds", 1)
     assert outcomes("m.db") == outcomes("a.db")

@@ -42,6 +42,8 @@ versions_are_added_once() {
     grep -q "^one .*student .*candidate .*bf16" out || fail "$(cat out)"
     grep -q "^two .*student .*candidate .*int8" out || fail "$(cat out)"
     code 3 "$swerve" model show three --store m.db
+    code 2 "$swerve" model promote one --force
+    says err "--force is for versions that a store keeps"
 }
 nobody_answers_unseen() {
     code 1 "$swerve" model promote one --store m.db
@@ -91,7 +93,8 @@ the_one_before_comes_back() {
     code 0 "$swerve" model show one --store m.db --json
     code 4 "$swerve" model canary two --force --store m.db
     says err "is retired"
-    code 0 "$swerve" model candidate two --store m.db
+    code 0 env -u USER "$swerve" model candidate two --store m.db # as a timer or a container calls
+    says out "retired -> candidate by $(id -un 2>/dev/null || echo "uid $(id -u)")"
     code 0 "$swerve" model canary two --share 50 --force --store m.db
     code 0 "$swerve" model ls --store m.db
     says out "canary 50%"
@@ -131,6 +134,17 @@ assert not report["passed"] and slices["all"]["result"] == "not shown", report
 assert slices["all"]["scenarios_needed"] == 35 and slices["all"]["agreement"] == 1, report
 PY
     says err "all (not shown)"
+    # More slices than a sentence holds: names stay whole, and the others are counted.
+    python3 - <<'PY'
+import itertools, json
+values = {"weather": "clear", "light": "day", "road": "unspecified", "geography": "unspecified", "actor": "unspecified"}
+crossed = [dict(pair) for count in (2, 3) for pair in itertools.combinations(values.items(), count)]
+json.dump({"format": "swerve-trust/1", "crossed": crossed}, open("crossed.json", "w"))
+PY
+    code 1 "$swerve" model evaluate one --policy crossed.json --store g.db
+    grep -qE '[(]not shown[)] and [0-9]+ more$' err || fail "$(cat err)"
+    code 0 "$swerve" model show one --store g.db
+    grep -qE 'not passed.*: .*[(]not shown[)] and [0-9]+ more$' out || fail "$(cat out)"
     code 1 "$swerve" model promote one --store g.db
     says err "its last evaluation did not pass"
     echo '{"format": "swerve-trust/1", "band": 0.01, "safety_critical_band": 0.01}' >bands.json

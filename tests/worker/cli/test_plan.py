@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,12 @@ def cards_are_the_product():
     assert near(sum(tier["miles"] for tier in made["tiers"].values()), 20000, 1e-9), made
     usd = sum(made["pools"][pool]["cards"] * 24 * MIX["usd_per_hour"][pool] for pool in made["pools"])
     assert near(made["usd_per_day"], usd, 1e-9) and near(made["usd_per_mile"], usd / 20000, 1e-9), made
+
+
+def a_table_has_no_exponents():
+    pathlib.Path("mix.json").write_text(json.dumps({**MIX, "tick_ms": {"student": 350, "teacher": 27900.4}}))
+    table = swerve("plan", "--miles-per-day", "20000", "--suite", "all.json", "--mix", "mix.json").stdout
+    assert re.search(r"^teacher .* 27900 p ", table, re.M) and not re.search(r"\de[+-]\d", table), table
 
 
 def the_same_seed_gives_the_same_day():
@@ -101,7 +108,7 @@ def main():
         pathlib.Path("road.json").write_text(json.dumps({"id": "road", "horizon_s": 20, "map": {"lanes": [lane]}, "ego": ego,
                                                          "agents": []}))
         pathlib.Path("all.json").write_text(json.dumps({"id": "plan", "scenarios": [{"file": "road.json"}]}))
-        return tap.run([cards_are_the_product, the_same_seed_gives_the_same_day, a_quiet_day_is_the_closed_form,
+        return tap.run([cards_are_the_product, a_table_has_no_exponents, the_same_seed_gives_the_same_day, a_quiet_day_is_the_closed_form,
                         what_goes_wrong_shows, mistakes_are_told])
 
 

@@ -101,6 +101,7 @@ words_of_planners() {
 # A database that somebody edited: ids that no submission could make.
 names_in_the_store() {
     code 0 "$swerve" run suite.json --store d.db
+    grep -aF 'u000a' out err && fail "a line feed of our own is spelled out" # text_print keeps those at the ends of a format alone
     python3 - "$evil" <<'PY' || fail "the database cannot be edited"
 import re, sqlite3, sys
 db = sqlite3.connect("d.db")

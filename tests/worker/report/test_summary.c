@@ -745,8 +745,32 @@ static void the_terminal_shows_every_row(void)
     EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
     EXPECT_CONTAINS(text, "$/1000 miles");
     EXPECT_CONTAINS(text, "bill: $0.000041");
+    EXPECT(strstr(text, "u000a") == NULL); /* a line feed that text_print spelled out */
     free(text);
     summary_finish(&summary);
+}
+
+/* A count and a rate of it look alike: of 20 km, 5 drives at fault are 250 per 1,000 km. */
+static void drives_at_fault_stand_beside_their_rate(void)
+{
+    struct outcome drives[20];
+    struct summary summary = {.outcomes = drives, .outcome_count = COUNT_OF(drives)};
+    char *text = NULL;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < COUNT_OF(drives); i++) {
+        drives[i] = (struct outcome){.tier = TIER_OBJECT, .verdict = VERDICT_PASS};
+        drives[i].metrics.distance_m = 1000;
+        drives[i].metrics.total_cost = NAN;
+        drives[i].metrics.collision_count = i < 7;
+        drives[i].metrics.at_fault = i < 5;
+    }
+    FILE *stream = open_memstream(&text, &bytes);
+    EXPECT(stream != NULL);
+    summary_print_field(&summary, stream);
+    fclose(stream);
+    EXPECT_CONTAINS(text, "7 collisions in 20 km: 350 per 1,000 km of these scenarios "
+                          "(5 drives at fault: 250)\n");
+    free(text);
 }
 
 /* ---- learned tiers ---- */
@@ -1095,9 +1119,10 @@ int main(void)
         TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
         TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
         TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
-        TEST(learned_tiers_are_accounted_for), TEST(a_tier_that_only_audits_has_a_row),
-        TEST(invalid_drives_are_told_apart), TEST(flags_lead_to_who_answered),
-        TEST(a_flag_of_boxes_is_not_of_learned_worlds), TEST(audits_give_agreement_by_slice),
-        TEST(branches_of_an_audit_are_one_draw), TEST(audited_seeds_count_once),
-        TEST(an_audit_without_a_pair_says_so), TEST(a_rollout_without_a_tick_was_not_driven));
+        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
+        TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
+        TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),
+        TEST(audited_seeds_count_once), TEST(an_audit_without_a_pair_says_so),
+        TEST(a_rollout_without_a_tick_was_not_driven));
 }

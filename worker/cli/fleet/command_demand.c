@@ -155,7 +155,7 @@ static void print_rows(const struct demand_command *command)
     }
     text_print_lines(stdout,
                      "ticks are planned, of what is queued; device s: these at what the newest "
-                     "rollouts took;\nworkers: busy/alive of the pool\n");
+                     "rollouts took (?: none yet);\nworkers: busy/alive of the pool\n");
 }
 
 static json_t *row_json(const struct store_demand *row)

@@ -150,6 +150,13 @@ static enum status simulate(struct plan_command *plan, struct error *error)
 
 /* ---- showing ---- */
 
+/* Milliseconds of a tick, in four digits and without an exponent. */
+static const char *tick_text(double tick_s, char out[32])
+{
+    snprintf(out, 32, tick_s * 1e3 < 1e4 ? "%.4g" : "%.0f", tick_s * 1e3);
+    return out;
+}
+
 static void print_tiers(const struct plan_command *plan, const struct plan *sized)
 {
     const struct plan_inputs *in = &plan->inputs.plan;
@@ -163,9 +170,10 @@ static void print_tiers(const struct plan_command *plan, const struct plan *size
     text_print(stdout, "%-8s %12s %12s %14s %12s %14s\n", "tier", "miles", "jobs", "ticks",
                "ms a tick", "device hours");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
+        char text[32];
         const struct plan_tier *row = &sized->tiers[tier];
-        text_print(stdout, "%-8s %12.0f %12.0f %14.0f %10.4g %c %14.2f\n", tier_names[tier],
-                   row->miles, row->jobs, row->ticks, in->tick_s[tier] * 1e3,
+        text_print(stdout, "%-8s %12.0f %12.0f %14.0f %10s %c %14.2f\n", tier_names[tier],
+                   row->miles, row->jobs, row->ticks, tick_text(in->tick_s[tier], text),
                    plan->measured[tier] ? 'm' : 'p', row->device_s / 3600.0);
     }
     text_print(stdout, "p: planned rate, m: measured in the store\n\n");

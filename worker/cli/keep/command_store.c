@@ -8,6 +8,7 @@
 #include "store/keep/gc.h"
 #include "store/keep/log.h"
 #include "worker/cli/cli.h"
+#include "worker/report/summary.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -31,6 +32,7 @@ struct store_command {
     bool allow_faults;
     bool replace;
     bool json;
+    int64_t printed; /* entries of the log */
 };
 
 static void on_finding(void *context, const struct store_check_finding *finding)
@@ -51,15 +53,17 @@ static enum status print_copy(const struct store_command *command, const char *v
     sha256_to_hex(check->digest.bytes, digest);
     if (!command->json) {
         text_print(stdout,
-                   "%s: %s -> %s: %" PRId64 " suites, %" PRId64 " jobs, %" PRId64
-                   " outcomes (digest %.16s), database %.1f MB\n",
-                   verb, from, to, check->suites, check->jobs, check->outcomes, digest,
-                   (double)summary->database_bytes / 1e6);
+                   "%s: %s -> %s: %" PRId64 " suite%s, %" PRId64 " job%s, %" PRId64
+                   " outcome%s (digest %.16s), database %.1f MB\n",
+                   verb, from, to, check->suites, summary_plural(check->suites), check->jobs,
+                   summary_plural(check->jobs), check->outcomes, summary_plural(check->outcomes),
+                   digest, (double)summary->database_bytes / 1e6);
         text_print(stdout,
-                   "%" PRId64 " artifacts: %" PRId64 " copied (%.1f MB), %" PRId64
-                   " were there; %" PRId64 " faults\n",
-                   summary->artifacts, summary->copied, (double)summary->copied_bytes / 1e6,
-                   summary->artifacts - summary->copied, check->faults);
+                   "%" PRId64 " artifact%s: %" PRId64 " copied (%.1f MB), %" PRId64
+                   " already there; %" PRId64 " fault%s\n",
+                   summary->artifacts, summary_plural(summary->artifacts), summary->copied,
+                   (double)summary->copied_bytes / 1e6, summary->artifacts - summary->copied,
+                   check->faults, summary_plural(check->faults));
         return STATUS_OK;
     }
     json_t *json = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s}", "from",
@@ -142,11 +146,12 @@ static enum status run_gc(const struct store_command *command, struct error *err
 
 static enum status print_entry(void *context, const struct store_audit *entry, struct error *error)
 {
-    const struct store_command *command = context;
+    struct store_command *command = context;
     char date[32] = "-";
     struct tm utc;
     time_t at = (time_t)entry->at_s;
 
+    command->printed++;
     if (command->json) {
         json_t *json = json_pack(
             "{s:I, s:I, s:o, s:o, s:o, s:o, s:I}", "id", (json_int_t)entry->id, "at_s",
@@ -171,8 +176,13 @@ static enum status run_log(const struct store_command *command, struct error *er
     struct store_command copy = *command;
 
     TRY(cli_store_exists(command->path, error));
-    return keep_log(command->path, command->after, command->wait_s * 1000, print_entry, &copy,
-                    error);
+    TRY(keep_log(command->path, command->after, command->wait_s * 1000, print_entry, &copy, error));
+    if (copy.printed == 0 && !command->json) {
+        text_print(stdout,
+                   "no entries%s: a server with tokens (swerve serve --tokens) makes them\n",
+                   command->after > 0 ? " above that" : "");
+    }
+    return STATUS_OK;
 }
 
 static const struct {
@@ -201,7 +211,7 @@ static enum status run_verb(struct store_command *command, const char *const *wo
             return verbs[i].run(command, error);
         }
     }
-    return error_set(error, STATUS_USAGE, "usage: swerve store %s", usage);
+    return error_set(error, STATUS_USAGE, "store: expected %s", usage);
 }
 
 int command_store(int argc, char **argv)

@@ -78,6 +78,25 @@ static void print_model(const struct model_command *command, const struct models
                model->bounds.calibrated ? "" : "; not calibrated: built-in health bounds");
 }
 
+/* The simulator of the controls challenge, where a directory has it: no tier is answered by it. */
+static uint32_t print_controls(const char *directory)
+{
+    char path[LIMIT_PATH_BYTES];
+    char hash[SHA256_HEX_BYTES];
+    struct error ignored;
+    char *data = NULL;
+    size_t bytes = 0;
+    snprintf(path, sizeof path, "%.*s/" WORLD_CONTROLS_FILE, LIMIT_PATH_BYTES - 32, directory);
+    if (file_read(path, MODEL_FILE_BYTES_MAX, &data, &bytes, &ignored) != STATUS_OK) {
+        return 0;
+    }
+    sha256_hex(data, bytes, hash);
+    free(data);
+    text_print(stdout, "%-24s %-8s %-9s %.12s  the controls challenge's: --world tinyphysics\n",
+               "tinyphysics", "-", "", hash);
+    return 1;
+}
+
 static enum status list_models(struct model_command *command, struct error *error)
 {
     const char *directory = models_registry(command->models)->directory;
@@ -106,6 +125,9 @@ static enum status list_models(struct model_command *command, struct error *erro
         }
     }
     closedir(folder);
+    if (status == STATUS_OK && !command->json) {
+        listed += print_controls(directory);
+    }
     if (status == STATUS_OK && listed == 0 && !command->json) {
         text_print(stdout, "%s: no models\n", directory);
     }
@@ -294,6 +316,30 @@ static enum status run_verb(struct model_command *model, const char *name, uint3
     return verbs[verb].run(model, error);
 }
 
+/* Options that would be left out of account without a store: the wrong models would be moved. */
+static enum status refuse_store_options(const struct model_store_command *stored,
+                                        struct error *error)
+{
+    const struct {
+        const char *name;
+        bool given;
+    } options[] = {
+        {"--name", stored->as != NULL},           {"--parents", stored->parents != NULL},
+        {"--note", stored->note != NULL},         {"--against", stored->against != NULL},
+        {"--policy", stored->policy != NULL},     {"--force", stored->force},
+        {"--evidence", stored->evidence != NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(options); i++) {
+        if (options[i].given) {
+            return error_set(
+                error, STATUS_USAGE,
+                "model: %s is for versions that a store keeps: name the store with --store URL",
+                options[i].name);
+        }
+    }
+    return STATUS_OK;
+}
+
 int command_model(int argc, char **argv)
 {
     struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
@@ -349,7 +395,8 @@ int command_model(int argc, char **argv)
         error_set(&error, STATUS_USAGE, "model: expected %s", command.usage);
         return cli_fail(&error);
     }
-    enum status status = models_parse_precision(model.precision, &model.parsed_precision, &error);
+    enum status status = stored.url == NULL ? refuse_store_options(&stored, &error) : STATUS_OK;
+    THEN(status, models_parse_precision(model.precision, &model.parsed_precision, &error));
     THEN(status, models_open(model.directory, NULL, &model.models, &error));
     if (status == STATUS_OK && stored.url != NULL) {
         stored.verb = arguments[0];

@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "scheduler/gate.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/model/model_store.h"
+#include "worker/report/summary.h"
 #include "worker/trust/table.h"
 #include "worker/versions/versions.h"
 
@@ -30,7 +32,8 @@ struct evaluation {
     struct gate_bands bands;
     uint32_t slices;
     uint32_t failed;
-    char missed[512]; /* names of the slices that failed, as many as fit */
+    uint32_t named;   /* of them in `missed` */
+    char missed[320]; /* names of slices that failed, as many as fit whole */
     json_t *report;
 };
 
@@ -56,6 +59,31 @@ static const struct table_row *incumbent_row(const struct evaluation *evaluation
     return NULL;
 }
 
+/* A name that does not fit whole, and all after it, are counted. */
+static void note_missed(struct evaluation *evaluation, const char *name, const char *result)
+{
+    size_t used = strlen(evaluation->missed);
+    size_t left = sizeof evaluation->missed - used;
+    if (evaluation->named == evaluation->failed) {
+        int bytes = snprintf(evaluation->missed + used, left, "%s%s (%s)", used > 0 ? "; " : "",
+                             name, result);
+        bool fits = bytes > 0 && (size_t)bytes < left;
+        evaluation->named += fits;
+        evaluation->missed[fits ? used + (size_t)bytes : used] = '\0';
+    }
+    evaluation->failed++;
+}
+
+/* " and 7 more" behind `missed`; "": all are named. */
+static const char *more_missed(const struct evaluation *evaluation, char out[32])
+{
+    out[0] = '\0';
+    if (evaluation->named < evaluation->failed) {
+        snprintf(out, 32, " and %u more", evaluation->failed - evaluation->named);
+    }
+    return out;
+}
+
 static void judge_row(struct evaluation *evaluation, const struct table_row *row, json_t *slices)
 {
     char name[TRUST_SLICE_TEXT_BYTES];
@@ -75,10 +103,7 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
     trust_slice_text(&row->verdict.slice, name);
     evaluation->slices++;
     if (result != GATE_PASSED) {
-        size_t used = strlen(evaluation->missed);
-        evaluation->failed++;
-        snprintf(evaluation->missed + used, sizeof evaluation->missed - used, "%s%s (%s)",
-                 used > 0 ? "; " : "", name, gate_result_names[result]);
+        note_missed(evaluation, name, gate_result_names[result]);
     }
     json_array_append_new(
         slices,
@@ -94,10 +119,10 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
                  (long long)needed);
         text_print(stdout,
                    "%-20s %-34s agree %5.1f%%, at least %5.1f%% of %.1f%%; opt. %lld; "
-                   "%lld scenarios, %s\n",
+                   "%lld scenario%s, %s\n",
                    gate_result_names[result], name, 100.0 * (isnan(rate->value) ? 0 : rate->value),
                    100.0 * rate->low, 100.0 * band, (long long)row->optimistic,
-                   (long long)rate->logical, plan);
+                   (long long)rate->logical, summary_plural(rate->logical), plan);
     }
 }
 
@@ -142,17 +167,18 @@ static enum status record(struct evaluation *evaluation, struct store *store, bo
 {
     struct model_event done;
     struct model_event event = {.kind = MODEL_EVALUATED, .passed = passed};
-    const char *user = getenv("USER");
+    char more[32];
     char *text = json_dumps(evaluation->report, JSON_INDENT(1));
     TRY(memory_check(text, error, "evaluate: out of memory"));
     memcpy(event.model, evaluation->version.name, sizeof event.model);
     if (evaluation->has_incumbent) {
         memcpy(event.against, evaluation->incumbent.name, sizeof event.against);
     }
-    snprintf(event.actor, sizeof event.actor, "%.60s", user != NULL ? user : "");
-    snprintf(event.evidence, sizeof event.evidence, "%u of %u slices passed%s%.400s",
+    model_store_user(event.actor);
+    snprintf(event.evidence, sizeof event.evidence, "%u of %u slices passed%s%s%s",
              evaluation->slices - evaluation->failed, evaluation->slices,
-             evaluation->failed > 0 ? "; not " : "", evaluation->missed);
+             evaluation->failed > 0 ? "; not " : "", evaluation->missed,
+             more_missed(evaluation, more));
     event.expires_s = clock_wall_ns(clock_system()) / NS_PER_S + evaluation->options->days * DAY_S;
     enum status status =
         store->ops->artifact_put(store, text, strlen(text), event.report_hash, error);
@@ -192,12 +218,12 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
                          "and an --audit rate of 1",
                          options->name);
     }
+    char more[32];
     return passed ? STATUS_OK
                   : error_set(error, STATUS_MISMATCH,
-                              "model \"%s\": %u of %u slices did not pass: "
-                              "%s",
-                              options->name, evaluation->failed, evaluation->slices,
-                              evaluation->missed);
+                              "model \"%s\": %u of %u slices did not pass: %s%s", options->name,
+                              evaluation->failed, evaluation->slices, evaluation->missed,
+                              more_missed(evaluation, more));
 }
 
 enum status model_evaluate(const struct model_evaluate_options *options, struct store *store,

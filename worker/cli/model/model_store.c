@@ -15,6 +15,7 @@
 #include "worker/watch/watch.h"
 
 #include <math.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,6 +199,24 @@ static enum status add_version(const struct model_store_command *command, struct
     return STATUS_OK;
 }
 
+void model_store_user(char out[LIMIT_ID_BYTES])
+{
+    const char *user = getenv("USER");
+    struct passwd entry;
+    struct passwd *found = NULL;
+    char page[4096];
+    if (user == NULL || user[0] == '\0') {
+        user = getpwuid_r(geteuid(), &entry, page, sizeof page, &found) == 0 && found != NULL
+                   ? found->pw_name
+                   : NULL;
+    }
+    if (user != NULL) {
+        snprintf(out, LIMIT_ID_BYTES, "%.60s", user);
+    } else {
+        snprintf(out, LIMIT_ID_BYTES, "uid %lld", (long long)geteuid());
+    }
+}
+
 static enum status move_version(const struct model_store_command *command, struct store *store,
                                 const char *name, enum model_state to, struct error *error)
 {
@@ -208,8 +227,7 @@ static enum status move_version(const struct model_store_command *command, struc
     struct model_event done;
     TRY(copy_text("model", name, event.model, sizeof event.model, error));
     TRY(copy_text("--evidence", command->evidence, event.evidence, sizeof event.evidence, error));
-    const char *user = getenv("USER");
-    snprintf(event.actor, sizeof event.actor, "%.60s", user != NULL ? user : "");
+    model_store_user(event.actor);
     TRY(store->ops->model_event(store, &event, &done, error));
     print_event(&done);
     return STATUS_OK;
@@ -295,7 +313,6 @@ static enum status look(const struct model_store_command *command, struct store 
                         struct error *error)
 {
     static struct trust_policy policy;
-    const char *user = getenv("USER");
     char actor[LIMIT_ID_BYTES];
     struct watch *watch = NULL;
     struct watch_report report;
@@ -305,7 +322,7 @@ static enum status look(const struct model_store_command *command, struct store 
     }
     policy = trust_policy_default();
     TRY(command->policy != NULL ? trust_policy_load(command->policy, &policy, error) : STATUS_OK);
-    snprintf(actor, sizeof actor, "%.60s", user != NULL ? user : "");
+    model_store_user(actor);
     TRY(watch_create(&policy.rollback, actor, &watch, error));
     enum status status = watch_sweep(watch, store, &report, error);
     THEN(status, print_report(&report, command->json, error));

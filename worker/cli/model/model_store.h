@@ -31,6 +31,10 @@ struct model_store_command {
 /* A tier that models answer for, by its name. STATUS_USAGE: no such tier. */
 enum status model_store_tier(const char *name, enum tier *out, struct error *error);
 
+/* Name of the caller, for events of a store that is a file: $USER, which timers and containers
+ * lack, else the name that the system has for the process's user, else its number. */
+void model_store_user(char out[LIMIT_ID_BYTES]);
+
 /* STATUS_USAGE: no such verb. */
 enum status model_store_run(const struct model_store_command *command, struct error *error);
 
