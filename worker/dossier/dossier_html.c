@@ -128,6 +128,9 @@ static void write_table_line(struct page *page, const char *at, const char *end)
     }
     if (strspn(at, "|-: ") < (size_t)(end - at)) {
         write_row(page, at, end);
+    } else if (page->header) { /* empty: what comes next is no header */
+        html_raw(page->html, "<tbody>\n");
+        page->header = false;
     }
 }
 

@@ -57,7 +57,7 @@ a_page_says_the_same() {
 import html.parser, re
 class Page(html.parser.HTMLParser):
     def __init__(self):
-        super().__init__(); self.open = []; self.cells = []; self.heads = []; self.text = None
+        super().__init__(); self.open = []; self.cells = []; self.heads = []; self.kinds = []; self.text = None
     def handle_starttag(self, tag, attributes):
         if tag in ("meta", "hr", "link", "img", "input", "br"): return
         self.open.append(tag)
@@ -65,7 +65,7 @@ class Page(html.parser.HTMLParser):
         if tag in ("td", "th", "h1", "h2", "h3"): self.text = ""
     def handle_endtag(self, tag):
         assert self.open.pop() == tag, (tag, self.open)
-        if tag in ("td", "th"): self.cells.append(self.text.strip())
+        if tag in ("td", "th"): self.cells.append(self.text.strip()); self.kinds.append((tag, self.cells[-1]))
         if tag in ("h1", "h2", "h3"): self.heads.append(self.text.strip())
     def handle_data(self, data):
         if self.text is not None: self.text += data
@@ -83,6 +83,8 @@ for line in open("a.md"):
     elif re.match(r"#+ ", line):
         heads.append(plain(line.lstrip("#")))
 assert page.cells == cells and len(cells) > 100, [(a, b) for a, b in zip(page.cells, cells) if a != b][:3]
+# A table without headings has none: its first row is not one.
+assert [tag for tag, text in page.kinds if text in ("suite", "group")] == ["td", "th"], page.kinds[:4]
 assert page.heads == heads and "A | suite" in heads[0], (page.heads, heads)
 PY
 }
