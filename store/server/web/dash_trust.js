@@ -32,7 +32,7 @@ function monitorCell(monitor) {
 
 function stateCell(row) {
   if (row.frozen) return el('b', {class: 'bad'}, 'frozen to the teacher');
-  return sounds(row.monitor) || sounds(row.flags) ? el('span', {class: 'note'}, 'sounds') : 'trusted';
+  return sounds(row.monitor) || sounds(row.flags) ? el('span', {class: 'note'}, 'sounds') : 'not frozen';
 }
 
 const rowColumns = [
