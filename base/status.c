@@ -26,6 +26,7 @@ const char *const status_names[STATUS_COUNT] = {
     [STATUS_PLANNER] = "planner",
     [STATUS_MISMATCH] = "mismatch",
     [STATUS_CANCELLED] = "cancelled",
+    [STATUS_GONE] = "gone",
 };
 
 const char *status_name(enum status status)
@@ -48,6 +49,7 @@ int status_exit_code(enum status status)
     case STATUS_BAD_INPUT:
     case STATUS_LIMIT:
     case STATUS_NOT_FOUND:
+    case STATUS_GONE:
         return 3;
     case STATUS_DEVICE:
         return 5;

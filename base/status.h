@@ -29,6 +29,7 @@ enum status {
     STATUS_PLANNER,   /* the user's planner failed */
     STATUS_MISMATCH,  /* a replay or gate comparison did not hold */
     STATUS_CANCELLED, /* stopped on request */
+    STATUS_GONE,      /* it was there, and was let go on purpose */
     STATUS_COUNT
 };
 

@@ -51,14 +51,16 @@ struct agent_sums {
     int32_t frame, frame_row, frame_col;
 };
 
-/* A cell's value of the agent's sort. */
+/* A cell's value of the agent's sort. Returns that are said to be of vulnerable road users and are
+ * in no occupancy are none: no planner is shown them. */
 BOTH_FN int32_t agent_cell(const uint8_t *frame, int32_t row, int32_t col, bool vru)
 {
     const uint8_t *position =
         frame + ((size_t)(row >> 1) * (AGENT_CELLS / 2) + (size_t)(col >> 1)) * AGENT_CHANNELS;
     int32_t sub = 2 * (row & 1) + (col & 1);
-    int32_t soft = position[4 + sub];
-    return vru ? soft : position[sub] > soft ? position[sub] - soft : 0;
+    int32_t all = position[sub];
+    int32_t soft = position[4 + sub] < all ? position[4 + sub] : all;
+    return vru ? soft : all - soft;
 }
 
 /* Whether the frame has a return of the sort in the cell or one of its eight neighbours, at least

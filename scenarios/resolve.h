@@ -145,6 +145,8 @@ enum status scenario_route_complete(const char *name, struct scenario *scenario,
 
 /* ---- validate.c, validate_map.c ---- */
 
+double points_distance_m(struct vec2 a, struct vec2 b);
+
 /* First pair of segments that touch although they are not neighbours, or fold back onto each other,
  * of a polyline or, closed, a polygon of count <= LIMIT_LANE_POINTS. False when there is none. */
 bool points_self_intersect(const struct vec2 *points, uint32_t count, bool closed, uint32_t *first,

@@ -114,6 +114,13 @@ static bool blocks_conflict(const struct chain *chain, uint32_t p, uint32_t q, u
     return false;
 }
 
+double points_distance_m(struct vec2 a, struct vec2 b)
+{
+    double x = b.x_m - a.x_m;
+    double y = b.y_m - a.y_m;
+    return sqrt(x * x + y * y);
+}
+
 bool points_self_intersect(const struct vec2 *points, uint32_t count, bool closed, uint32_t *first,
                            uint32_t *second)
 {
@@ -154,20 +161,13 @@ bool points_form_polygon(const struct vec2 *points, uint32_t count, double area_
            !points_self_intersect(points, count, true, &first, &second);
 }
 
-static double distance_m(struct vec2 a, struct vec2 b)
-{
-    double x = b.x_m - a.x_m;
-    double y = b.y_m - a.y_m;
-    return sqrt(x * x + y * y);
-}
-
 static enum status check_centre_line(const char *name, const char *path, uint32_t index,
                                      const struct lane *lane, struct error *error)
 {
     uint32_t first;
     uint32_t second;
     for (uint32_t i = 0; i + 1 < lane->point_count; i++) {
-        double length_m = distance_m(lane->centre_line[i], lane->centre_line[i + 1]);
+        double length_m = points_distance_m(lane->centre_line[i], lane->centre_line[i + 1]);
         if (length_m < SEGMENT_MIN_M) {
             return error_set(error, STATUS_BAD_INPUT,
                              "%s: %s.lanes[%u].centre_line[%u]: lane \"%s\": expected points at "
@@ -199,7 +199,7 @@ static enum status check_successors(const char *name, const char *path, uint32_t
                                  name, path, index, i, lane->id, next->id);
             }
         }
-        double gap_m = distance_m(end, next->centre_line[0]);
+        double gap_m = points_distance_m(end, next->centre_line[0]);
         if (gap_m > SUCCESSOR_GAP_MAX_M) {
             return error_set(error, STATUS_BAD_INPUT,
                              "%s: %s.lanes[%u].successors[%u]: lane \"%s\": expected \"%s\" to "

@@ -12,7 +12,7 @@
 const char *const gate_result_names[GATE_RESULT_COUNT] = {"passed", "not shown", "below its band",
                                                           "optimistic", "worse than incumbent"};
 
-enum gate_result gate_judge(const struct gate_bands *bands, const struct gate_slice *slice)
+enum gate_result gate_judge(const struct gate_bands *bands, const struct gate_agreement *slice)
 {
     double band = slice->safety_critical ? bands->safety_critical_band : bands->band;
 
@@ -53,4 +53,18 @@ int64_t gate_draws_needed(double share, double band)
     }
     rate_wilson(share, (double)low, GATE_Z95, &lower, &upper);
     return lower >= band ? low : -1;
+}
+
+enum gate_result gate_judge_shadow(const struct gate_shadow_bands *bands,
+                                   const struct gate_shadow *shadow)
+{
+    double driven = (double)(shadow->pairs + shadow->incomplete);
+    double worse = (double)(shadow->flagged - shadow->flagged_answers) / driven;
+    if (shadow->pairs < bands->jobs || shadow->pairs == 0) {
+        return GATE_NOT_SHOWN;
+    }
+    if (!(shadow->low >= bands->band)) {
+        return GATE_BELOW;
+    }
+    return worse > bands->flagged_worse ? GATE_WORSE : GATE_PASSED;
 }

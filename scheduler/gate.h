@@ -18,7 +18,7 @@ struct gate_bands {
     double worse_max; /* how far its agreement may be below the incumbent's */
 };
 
-struct gate_slice {
+struct gate_agreement {
     bool safety_critical;
     double share;       /* agreement; NAN: nothing was compared */
     double low;         /* lower end of its interval */
@@ -37,7 +37,26 @@ enum gate_result {
 
 extern const char *const gate_result_names[GATE_RESULT_COUNT];
 
-enum gate_result gate_judge(const struct gate_bands *bands, const struct gate_slice *slice);
+enum gate_result gate_judge(const struct gate_bands *bands, const struct gate_agreement *slice);
+
+/* A shadow beside the answers that counted. */
+struct gate_shadow_bands {
+    int64_t jobs;         /* pairs that are asked for; 0: what there is is only recorded */
+    double band;          /* lower end of the interval of equal verdicts, 0..1 */
+    double flagged_worse; /* share of rollouts that are flagged, beyond that of what they repeat */
+};
+
+struct gate_shadow {
+    int64_t pairs;      /* with a verdict on both sides */
+    int64_t incomplete; /* without, on one of them */
+    double low;         /* lower end of the share of equal verdicts */
+    int64_t flagged;    /* in the shadow .. */
+    int64_t flagged_answers;
+};
+
+/* NOT_SHOWN: too few jobs; BELOW: its agreement; WORSE: its flags. */
+enum gate_result gate_judge_shadow(const struct gate_shadow_bands *bands,
+                                   const struct gate_shadow *shadow);
 
 /* Draws that the interval of such a share takes until its lower end is in the band, were the share
  * to stay as it is (one that is not known: 1). -1: no number will do. */

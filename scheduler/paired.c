@@ -1,16 +1,14 @@
 /*
- * Exact signs, Holm, and the clustered bootstrap. See paired.h.
+ * Exact signs, Holm, and means over clusters. See paired.h.
  */
 #include "scheduler/paired.h"
 #include "scheduler/rate.h"
 
-#include "base/rng.h"
-
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESAMPLES = 1000, TAIL = RESAMPLES * 25 / 1000 };
 #define EXACT_STEPS_MAX 1e8
 
 static double normal_p(int64_t observed, double variance)
@@ -96,86 +94,51 @@ void paired_holm(double *p, uint32_t count, uint32_t *scratch)
 
 /* ---- means ---- */
 
-struct sums {
-    double sum;
-    double cases;
-    double ss; /* squares and products of the clusters' sums and cases */
-    double sn;
-    double nn;
-};
-
-static void add(struct sums *sums, const struct paired_cluster *cluster)
-{
-    sums->sum += cluster->sum;
-    sums->cases += cluster->cases;
-    sums->ss += cluster->sum * cluster->sum;
-    sums->sn += cluster->sum * cluster->cases;
-    sums->nn += cluster->cases * cluster->cases;
-}
-
-/* Standard error of the ratio of sums, by linearisation. */
-static double standard_error(const struct sums *sums, uint32_t count)
-{
-    double mean = sums->sum / sums->cases;
-    double squares = sums->ss - 2 * mean * sums->sn + mean * mean * sums->nn;
-    double k = (double)count;
-    return sqrt(fmax(squares, 0.0) * k / (k - 1)) / sums->cases;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a;
-    double y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Quantiles of (resampled mean - mean) / its error. A resample in which nothing varies says nothing
- * of the scale: it counts as no deviation. */
-static void bootstrap(const struct paired_cluster *clusters, uint32_t count, double mean,
-                      double *low, double *high)
-{
-    double t[RESAMPLES];
-    for (uint32_t r = 0; r < RESAMPLES; r++) {
-        struct sums sums = {0};
-        for (uint32_t i = 0; i < count; i++) {
-            double u = rng_uniform(1, RNG_STREAM_TEST, r, i);
-            add(&sums, &clusters[(uint32_t)(u * count)]);
-        }
-        double error = sums.cases > 0 ? standard_error(&sums, count) : 0.0;
-        t[r] = error > 1e-12 * fabs(mean) ? (sums.sum / sums.cases - mean) / error : 0.0;
-    }
-    qsort(t, RESAMPLES, sizeof *t, compare_doubles);
-    *low = t[TAIL];
-    *high = t[RESAMPLES - 1 - TAIL];
-}
-
 struct paired_mean paired_mean(const struct paired_cluster *clusters, uint32_t count)
 {
-    struct sums sums = {0};
-    struct paired_mean out = {NAN, -INFINITY, INFINITY};
-    uint32_t filled = 0;
-    bool still = true; /* every difference is 0 */
+    struct paired_mean out = {.value = NAN, .low = -INFINITY, .high = INFINITY};
+    double sum = 0;
+    double cases = 0;
+    double squares = 0;
+    double fourths = 0;
     for (uint32_t i = 0; i < count; i++) {
-        add(&sums, &clusters[i]);
-        filled += clusters[i].cases > 0;
-        still = still && clusters[i].sum == 0;
+        sum += clusters[i].sum;
+        cases += clusters[i].cases;
+        out.clusters += clusters[i].cases > 0;
+        out.changed += clusters[i].sum != 0;
     }
-    if (sums.cases <= 0) {
+    if (cases <= 0) {
         return out;
     }
-    out.value = sums.sum / sums.cases;
-    if (still) {
-        return (struct paired_mean){0.0, 0.0, 0.0};
+    out.value = sum / cases;
+    for (uint32_t i = 0; i < count; i++) { /* the ratio of sums, linearised */
+        double from_mean = clusters[i].sum - out.value * clusters[i].cases;
+        squares += from_mean * from_mean;
+        fourths += from_mean * from_mean * from_mean * from_mean;
     }
-    if (filled < 2) {
-        return out;
+    if (out.changed == 0) {
+        out.low = 0;
+        out.high = 0;
+    } else if (out.clusters >= RATE_CLUSTERS_MIN) {
+        double k = out.clusters;
+        double error = sqrt(squares * k / (k - 1)) / cases;
+        double half = rate_t95(rate_degrees(squares, fourths, k)) * error;
+        out.low = out.value - half;
+        out.high = out.value + half;
     }
-    double error = standard_error(&sums, count);
-    double t = rate_t95((int64_t)filled - 1);
-    double low;
-    double high;
-    bootstrap(clusters, count, out.value, &low, &high);
-    out.low = out.value - fmax(t, high) * error;
-    out.high = out.value + fmax(t, -low) * error;
     return out;
+}
+
+const char *paired_mean_text(const struct paired_mean *mean, char text[PAIRED_TEXT_BYTES])
+{
+    if (mean->changed == 0) {
+        snprintf(text, PAIRED_TEXT_BYTES, "%+.4g (the same everywhere)", mean->value);
+    } else if (isfinite(mean->low)) {
+        snprintf(text, PAIRED_TEXT_BYTES, "%+.4g [%+.4g, %+.4g]", mean->value, mean->low,
+                 mean->high);
+    } else {
+        snprintf(text, PAIRED_TEXT_BYTES, "%+.4g (of %u: too few for an interval)", mean->value,
+                 mean->clusters);
+    }
+    return text;
 }

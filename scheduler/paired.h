@@ -33,14 +33,20 @@ struct paired_cluster {
 
 struct paired_mean {
     double value; /* mean difference over cases; NAN without any */
-    double low;   /* of the 95% interval; -INFINITY and INFINITY with a single cluster */
+    double low;   /* of the 95% interval; -INFINITY and INFINITY with too few clusters */
     double high;
+    uint32_t clusters; /* with a case */
+    uint32_t changed; /* with a difference; none: 0 to 0, which is what was seen, not an interval */
 };
 
-/* Mean over cases with an interval from whole clusters: the wider, at either end, of Student's t on
- * the ratio estimator and of the studentised bootstrap (Efron, Tibshirani 1993, ch. 12), 1,000
- * resamples from a fixed seed: equal inputs give equal intervals. Zero-inflated differences, which
- * two versions of one planner give, need both. */
+/* Mean over cases with an interval from whole clusters: Student's t on the ratio estimator, with
+ * the degrees of freedom that the clusters' squares are worth (rate_degrees()), so that differences
+ * of which most are 0, as two versions of one planner give, count as the few that they are. Fewer
+ * than RATE_CLUSTERS_MIN clusters give no interval. SPEED.md has how often it holds. */
 struct paired_mean paired_mean(const struct paired_cluster *clusters, uint32_t count);
+
+/* The mean and its interval, or a word in its place. */
+enum { PAIRED_TEXT_BYTES = 64 };
+const char *paired_mean_text(const struct paired_mean *mean, char text[PAIRED_TEXT_BYTES]);
 
 #endif

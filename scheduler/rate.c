@@ -68,15 +68,15 @@ void rate_add(struct rate *rate, int64_t logical_key, int64_t case_key, double v
     }
 }
 
-double rate_t95(int64_t degrees)
+/* Of whole degrees of freedom. */
+static double whole_t95(double v)
 {
-    double v = (double)degrees;
     double z = RATE_Z95;
     double z2 = z * z;
-    if (degrees <= 1) {
+    if (v <= 1) {
         return 12.706204736432095;
     }
-    if (degrees == 2) {
+    if (v <= 2) {
         return 4.302652729911275;
     }
     double g1 = z * (z2 + 1) / 4;
@@ -84,6 +84,19 @@ double rate_t95(int64_t degrees)
     double g3 = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
     double g4 = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
     return z + (g1 + (g2 + (g3 + g4 / v) / v) / v) / v;
+}
+
+double rate_t95(double degrees)
+{
+    double v = fmax(degrees, 1);
+    double below = floor(v);
+    double part = (1 / below - 1 / v) * below * (below + 1);
+    return exp((1 - part) * log(whole_t95(below)) + part * log(whole_t95(below + 1)));
+}
+
+double rate_degrees(double squares, double fourths, double most)
+{
+    return fmin(fourths > 0 ? squares * squares / fourths : most, most);
 }
 
 void rate_wilson(double share, double n, double z, double *low, double *high)
@@ -115,7 +128,7 @@ static double draws(const struct rate *rate, double p)
     int64_t rarer = rate->below_one < rate->above_zero ? rate->below_one : rate->above_zero;
     double most = fmin((double)rate->drives, cases * (1.0 + (double)rarer / DRAWS_TRUSTED_FROM));
     double n = variance > 0 ? fmin(p * (1 - p) / variance, most) : most;
-    double t = rate_t95(rate->logical - 1);
+    double t = rate_t95(logical - 1);
     /* Cases of one logical scenario that are all alike spread most: it is never fewer draws. */
     return fmax(n * RATE_Z95 * RATE_Z95 / (t * t), cases * cases / rate->nn_sum);
 }

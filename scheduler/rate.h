@@ -82,7 +82,19 @@ struct rate_difference rate_difference(const struct rate *gains, const struct ra
  * 1927). Without draws 0 to 1. */
 void rate_wilson(double share, double n, double z, double *low, double *high);
 
-/* Two-sided 95% quantile of Student's t (Abramowitz, Stegun, 26.7.5; exact for 1 and 2). */
-double rate_t95(int64_t degrees);
+/* Two-sided 95% quantile of Student's t, degrees of freedom at least 1: exact for 1 and 2, else
+ * after Abramowitz, Stegun, 26.7.5; between whole ones within 3%, by its logarithm over 1 /
+ * degrees.
+ */
+double rate_t95(double degrees);
+
+/* Fewer clusters than this (logical scenarios, recorded scenes) give a mean no interval: of those
+ * that would hold the truth often enough none says anything. */
+enum { RATE_CLUSTERS_MIN = 5 };
+
+/* Degrees of freedom of a variance that is a sum of squares, one a cluster (Satterthwaite,
+ * Biometrics Bulletin 2, 1946), from the sum of these and that of their squares: where few clusters
+ * make up all of it, it is known as badly as from so few. At most `most`. */
+double rate_degrees(double squares, double fourths, double most);
 
 #endif

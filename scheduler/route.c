@@ -92,6 +92,9 @@ enum status route_scenario(const struct scenario *scenario, const struct route_p
         }
         *out = decide(TIER_TEACHER, false);
         return STATUS_OK;
+    case WORLD_GOLDEN:
+        *out = decide(TIER_GOLDEN, false);
+        return STATUS_OK;
     default:
         *out = decide_auto(scenario, policy);
         return STATUS_OK;
@@ -120,8 +123,9 @@ enum status route_within_horizon(const struct scenario *scenario, enum route_bey
                                  struct route_decision *decision, struct error *error)
 {
     bool student = decision->tier == TIER_STUDENT;
-    uint32_t trusted_ticks = student ? horizons->student_ticks : horizons->teacher_ticks;
-    bool learned = student || decision->tier == TIER_TEACHER;
+    bool golden = decision->tier == TIER_GOLDEN;
+    uint32_t trusted_ticks = student || golden ? horizons->student_ticks : horizons->teacher_ticks;
+    bool learned = student || golden || decision->tier == TIER_TEACHER;
     if (!learned || scenario->horizon_ticks <= trusted_ticks) {
         return STATUS_OK;
     }

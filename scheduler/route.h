@@ -9,7 +9,14 @@
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
 
-enum world_choice { WORLD_AUTO = 0, WORLD_REPLAY, WORLD_OBJECT, WORLD_STUDENT, WORLD_TEACHER };
+enum world_choice {
+    WORLD_AUTO = 0,
+    WORLD_REPLAY,
+    WORLD_OBJECT,
+    WORLD_STUDENT,
+    WORLD_TEACHER,
+    WORLD_GOLDEN
+};
 
 struct route_policy {
     enum world_choice choice;
@@ -30,7 +37,7 @@ extern const char *const route_beyond_names[ROUTE_BEYOND_COUNT]; /* "refuse", "c
 /* Ticks for which the models that answer are trusted in the conditioning that is asked for; 0 also
  * where a tier has no model. */
 struct route_horizons {
-    uint32_t student_ticks;
+    uint32_t student_ticks; /* of goldens: the student's that generated them */
     uint32_t teacher_ticks;
 };
 

@@ -85,7 +85,7 @@ static enum status read_window(const struct json_cursor *cursor, struct scale_wi
 static enum status read_planned(const struct json_cursor *policy, struct scale_policy *out,
                                 struct error *error)
 {
-    static const char *const keys[] = {"replay", "object", "student", "teacher", NULL};
+    static const char *const keys[] = {"replay", "object", "student", "teacher", "golden", NULL};
     struct json_cursor cursor = json_cursor_member(policy, "planned_tick_ms");
     if (!json_cursor_present(&cursor)) {
         return STATUS_OK;

@@ -14,6 +14,8 @@
 #define SWERVE_SCHEDULER_TRUST_H
 
 #include "base/status.h"
+#include "scheduler/frozen.h"
+#include "scheduler/gate.h"
 #include "scheduler/rollback.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
@@ -53,6 +55,10 @@ struct trust_policy {
     double audit_floor_safety_critical;
     int64_t evaluated_until; /* the last outcome that the student's evaluation saw; 0: none was */
     struct rollback_policy rollback; /* when a canary has to go */
+    struct frozen_bands frozen;      /* what a model's frames have to be for it to be promoted */
+    bool frozen_required;            /* no evaluation passes without them */
+    int64_t shadow_percent;          /* of a tier's jobs that its shadow drives again */
+    struct gate_shadow_bands shadow; /* what an evaluation asks of it */
     uint32_t crossed_count;
     struct trust_slice crossed[TRUST_CROSSED_MAX];
     uint32_t thaw_count;

@@ -20,6 +20,8 @@ struct trust_policy trust_policy_default(void)
         .flags = {.healthy = 0.001, .shifted = 0.01},
         .false_alarm_jobs = 10000.0,
         .rollback = rollback_policy_default(),
+        .frozen = frozen_bands_default(),
+        .shadow = {.flagged_worse = 0.01},
     };
 }
 
@@ -158,13 +160,64 @@ static enum status read_rollback(const struct json_cursor *policy, struct rollba
     return STATUS_OK;
 }
 
+static enum status read_frozen(const struct json_cursor *policy, struct trust_policy *out,
+                               struct error *error)
+{
+    const char *keys[FROZEN_FRECHET + 5] = {"required", "worse", "cosine", "error"};
+    struct json_cursor cursor = json_cursor_member(policy, "frozen");
+    struct frozen_bands read = out->frozen;
+    if (!json_cursor_present(&cursor)) {
+        return STATUS_OK;
+    }
+    for (int i = 0; i < FROZEN_FRECHET; i++) {
+        keys[4 + i] = frozen_measure_names[i];
+    }
+    TRY(json_object_begin(&cursor, keys, error));
+    TRY(json_member_bool(&cursor, "required", false, &out->frozen_required, error));
+    TRY(json_member_number(&cursor, "worse", false, 0.0, 1.0, &read.worse_max, error));
+    TRY(json_member_number(&cursor, "cosine", false, 0.0, 1.0, &read.cosine_least, error));
+    TRY(json_member_number(&cursor, "error", false, 0.0, 1.0, &read.error_max, error));
+    for (int i = 0; i < FROZEN_FRECHET; i++) {
+        TRY(json_member_number(&cursor, frozen_measure_names[i], false, 0.0, 1.0, &read.least[i],
+                               error));
+    }
+    out->frozen = read;
+    return STATUS_OK;
+}
+
+static enum status read_shadow(const struct json_cursor *policy, struct trust_policy *out,
+                               struct error *error)
+{
+    static const char *const keys[] = {"share", "jobs", "band", "flagged", NULL};
+    struct json_cursor cursor = json_cursor_member(policy, "shadow");
+    struct gate_shadow_bands read = out->shadow;
+    double share = 0.0;
+    if (!json_cursor_present(&cursor)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(&cursor, keys, error));
+    TRY(json_member_number(&cursor, "share", false, 0.0, 1.0, &share, error));
+    TRY(json_member_integer(&cursor, "jobs", false, 0, 1000000000, &read.jobs, error));
+    TRY(json_member_number(&cursor, "band", false, 0.0, 1.0, &read.band, error));
+    TRY(json_member_number(&cursor, "flagged", false, 0.0, 1.0, &read.flagged_worse, error));
+    int64_t percent = (int64_t)(100.0 * share + 0.5);
+    double apart = 100.0 * share - (double)percent;
+    if (apart > 1e-6 || apart < -1e-6) { /* jobs are drawn by hundredths */
+        return json_fail(&cursor, error, "expected a \"share\" of hundredths, found %g", share);
+    }
+    out->shadow_percent = percent;
+    out->shadow = read;
+    return STATUS_OK;
+}
+
 static enum status read_policy(const struct json_cursor *cursor, struct trust_policy *out,
                                struct error *error)
 {
     static const char *const keys[] = {
-        "$schema",          "format",      "band",  "safety_critical_band", "disagreement",
-        "false_alarm_jobs", "audit_floor", "flags", "evaluated_until",      "crossed",
-        "thawed",           "rollback",    NULL};
+        "$schema",         "format",           "band",        "safety_critical_band",
+        "disagreement",    "false_alarm_jobs", "audit_floor", "flags",
+        "evaluated_until", "crossed",          "thawed",      "rollback",
+        "frozen",          "shadow",           NULL};
     char format[LIMIT_ID_BYTES] = "";
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_text(cursor, "format", true, format, sizeof format, error));
@@ -181,6 +234,8 @@ static enum status read_policy(const struct json_cursor *cursor, struct trust_po
     TRY(read_shift(cursor, "flags", &out->flags, error));
     TRY(read_floor(cursor, out, error));
     TRY(read_rollback(cursor, &out->rollback, error));
+    TRY(read_frozen(cursor, out, error));
+    TRY(read_shadow(cursor, out, error));
     TRY(json_member_integer(cursor, "evaluated_until", false, 0, INT64_MAX, &out->evaluated_until,
                             error));
     return read_lists(cursor, out, error);

@@ -40,6 +40,11 @@ json_t *json_text_new(const char *text, size_t capacity)
     return value;
 }
 
+json_t *json_finite_new(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
 bool json_put(json_t *object, const char *key, json_t *value)
 {
     return json_object_set_new(object, key, value) == 0;

@@ -122,6 +122,9 @@ bool json_record_omits(const struct json_field *field, const void *record);
  * memory runs out. */
 json_t *json_text_new(const char *text, size_t capacity);
 
+/* A JSON number; null where the value is none that JSON has. */
+json_t *json_finite_new(double value);
+
 /* Sets a member, taking over the reference; false when `value` is NULL or memory runs out. */
 bool json_put(json_t *object, const char *key, json_t *value);
 

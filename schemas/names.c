@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-const char *const tier_names[TIER_COUNT] = {"replay", "object", "student", "teacher"};
+const char *const tier_names[TIER_COUNT] = {"replay", "object", "student", "teacher", "golden"};
 
 const char *const verdict_names[VERDICT_COUNT] = {"pass", "fail", "planner_error", "flagged",
                                                   "invalid"};
@@ -16,7 +16,7 @@ const char *const reason_names[REASON_BIT_COUNT] = {
     "at_fault_collision", "collision",     "off_drivable", "wrong_direction",
     "goal_not_reached",   "uncomfortable", "ttc",          "distance",
     "impact_speed",       "progress",      "score",        "speed",
-    "red_light",          "cost",
+    "red_light",          "cost",          "stop_sign",
 };
 
 const char *reasons_text(uint32_t reasons, const char *separator, char out[REASONS_TEXT_BYTES])

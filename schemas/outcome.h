@@ -11,7 +11,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum tier { TIER_REPLAY = 0, TIER_OBJECT, TIER_STUDENT, TIER_TEACHER, TIER_COUNT };
+enum tier {
+    TIER_REPLAY = 0,
+    TIER_OBJECT,
+    TIER_STUDENT,
+    TIER_TEACHER,
+    TIER_GOLDEN, /* frames that a student or teacher generated before */
+    TIER_COUNT
+};
 
 enum verdict {
     VERDICT_PASS = 0,
@@ -44,7 +51,8 @@ enum reason {
     REASON_SPEED = 1 << 11,
     REASON_RED_LIGHT = 1 << 12,
     REASON_COST = 1 << 13,
-    REASON_BIT_COUNT = 14
+    REASON_STOP_SIGN = 1 << 14,
+    REASON_BIT_COUNT = 15
 };
 
 enum collision_kind {
@@ -134,6 +142,7 @@ struct outcome {
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
                          the suite's own; pairs join by branch_id); 0: a result */
+    bool shadow; /* audit_of was driven again by a version in state shadow, not by the teacher */
 };
 
 extern const char *const tier_names[TIER_COUNT];

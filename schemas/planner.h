@@ -117,11 +117,12 @@ struct swerve_map_stop_line {
     int32_t signal; /* that it belongs to, -1: none */
 };
 
-struct swerve_map_signal {
+enum swerve_sign { SWERVE_SIGN_NONE = 0, SWERVE_SIGN_STOP, SWERVE_SIGN_YIELD };
+struct swerve_map_signal { /* a traffic light, or a sign */
     char id[SWERVE_MAP_ID_BYTES];
     uint32_t first_lane, lane_count; /* of links: lanes that it controls */
     uint32_t first_stop_line; /* of stop_lines: one for each of these lanes, in their order */
-    uint32_t reserved;
+    uint32_t sign;            /* enum swerve_sign */
 };
 
 struct swerve_map {
@@ -234,6 +235,8 @@ enum swerve_signal_light {
     SWERVE_SIGNAL_RED_YELLOW,
     SWERVE_SIGNAL_GREEN,
     SWERVE_SIGNAL_YELLOW,
+    SWERVE_SIGNAL_STOP_SIGN, /* it is no light but a sign, and never shows anything else */
+    SWERVE_SIGNAL_YIELD_SIGN,
 };
 struct swerve_signal_state {
     uint32_t signal; /* index in the map */

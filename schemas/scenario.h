@@ -65,15 +65,25 @@ struct signal_phase {
     double duration_s;
 };
 
-/* A traffic signal for the traffic on some lanes, each of which ends behind its stop line. */
+/* Signs that regulate priority at a stop line: 206 and 205 of the Vienna convention's states. */
+enum traffic_sign {
+    TRAFFIC_SIGN_NONE = 0, /* a traffic light */
+    TRAFFIC_SIGN_STOP,
+    TRAFFIC_SIGN_YIELD,
+    TRAFFIC_SIGN_COUNT
+};
+
+/* A traffic light or sign for the traffic on some lanes, each of which ends behind its stop line.
+ */
 struct traffic_signal {
     char id[LIMIT_ID_BYTES];
+    enum traffic_sign sign; /* JSON "sign": "stop", "yield"; such a one has no phases and is off */
     uint32_t lane_count;
     uint32_t *lanes;      /* indices; JSON: lane ids */
     double stop_m;        /* from the stop line to the lanes' ends, default 1 */
     double offset_s;      /* how far into its phases the signal is at the start */
     bool repeats;         /* after the last phase the first; else the last one stays (a log) */
-    uint32_t phase_count; /* >= 1 */
+    uint32_t phase_count; /* >= 1; of a sign 0 */
     struct signal_phase *phases;
 };
 

@@ -334,7 +334,12 @@ static enum status decode_intervention_members(const struct json_cursor *cursor,
         TRY(decode_sensors(&part, &out->sensors, error));
         return json_member_number(cursor, "duration_s", true, 0.1, 600.0, &out->duration_s, error);
     case INTERVENE_SIGNAL:
-        return decode_signal_members(cursor, decoder, out);
+        TRY(decode_signal_members(cursor, decoder, out));
+        if (scenario->map.signals[out->signal].sign != TRAFFIC_SIGN_NONE) {
+            return json_fail(cursor, error, "expected a traffic light, found the sign \"%s\"",
+                             scenario->map.signals[out->signal].id);
+        }
+        return STATUS_OK;
     default:
         return STATUS_OK;
     }

@@ -39,6 +39,7 @@ enum { SENSOR_KIND_COUNT = 4 }; /* bits of enum sensor_mask */
 extern const char *const lane_kind_names[LANE_KIND_COUNT];
 extern const char *const marking_names[MARKING_COUNT];
 extern const char *const traffic_light_names[TRAFFIC_LIGHT_COUNT];
+extern const char *const traffic_sign_names[TRAFFIC_SIGN_COUNT]; /* [0] stands in no document */
 extern const char *const trigger_names[TRIGGER_COUNT];
 extern const char *const manoeuvre_names[MANOEUVRE_COUNT];
 extern const char *const agent_kind_names[AGENT_KIND_COUNT];

@@ -1,5 +1,6 @@
 /*
- * Scenario codec: traffic signals of a map and the branches' interventions on them, both ways.
+ * Scenario codec: traffic lights and signs of a map and the branches' interventions on them, both
+ * ways.
  */
 #include "schemas/scenario_parts.h"
 
@@ -21,16 +22,26 @@ static enum status decode_signal(const struct json_cursor *cursor, struct scenar
                                  void *element)
 {
     static const char *const keys[] = {"id",      "lanes",  "stop_m", "offset_s",
-                                       "repeats", "phases", NULL};
+                                       "repeats", "phases", "sign",   NULL};
+    static const char *const of_sign[] = {"id", "lanes", "stop_m", "sign", NULL};
     struct traffic_signal *out = element;
     struct error *error = decoder->error;
     *out = (struct traffic_signal){.stop_m = 1.0, .repeats = true};
-    TRY(json_object_begin(cursor, keys, error));
+    struct json_cursor part = json_cursor_member(cursor, "sign");
+    bool is_sign = json_cursor_present(&part);
+    TRY(json_object_begin(cursor, is_sign ? of_sign : keys, error));
     TRY(decode_id(cursor, "id", true, out->id, error));
-    struct json_cursor part = json_cursor_member(cursor, "lanes");
+    part = json_cursor_member(cursor, "lanes");
     TRY(decode_list(&part, 1, LIMIT_SIGNAL_LANES, decoder, decode_lane_id, sizeof *out->lanes,
                     &out->lanes, &out->lane_count));
     TRY(json_member_number(cursor, "stop_m", false, 0.0, 1000.0, &out->stop_m, error));
+    if (is_sign) {
+        int sign;
+        TRY(json_member_choice(cursor, "sign", true, traffic_sign_names + 1, TRAFFIC_SIGN_COUNT - 1,
+                               &sign, error));
+        out->sign = (enum traffic_sign)(sign + 1);
+        return STATUS_OK;
+    }
     TRY(json_member_number(cursor, "offset_s", false, 0.0, 1e6, &out->offset_s, error));
     TRY(json_member_bool(cursor, "repeats", false, &out->repeats, error));
     part = json_cursor_member(cursor, "phases");
@@ -65,7 +76,7 @@ json_t *encode_signals(struct json_builder *builder, const struct map *map)
     for (uint32_t i = 0; i < map->signal_count; i++) {
         const struct traffic_signal *signal = &map->signals[i];
         json_t *object = json_object();
-        json_t *phases = json_array();
+        json_t *phases = signal->sign == TRAFFIC_SIGN_NONE ? json_array() : NULL;
         for (uint32_t k = 0; k < signal->phase_count; k++) {
             json_t *phase = json_object();
             build_member(builder, phase, "light",
@@ -77,6 +88,11 @@ json_t *encode_signals(struct json_builder *builder, const struct map *map)
         build_member(builder, object, "lanes",
                      encode_lane_ids(builder, map, signal->lane_count, signal->lanes));
         build_member(builder, object, "stop_m", json_real(signal->stop_m));
+        if (signal->sign != TRAFFIC_SIGN_NONE) {
+            build_member(builder, object, "sign", json_string(traffic_sign_names[signal->sign]));
+            build_element(builder, list, object);
+            continue;
+        }
         build_member(builder, object, "offset_s", json_real(signal->offset_s));
         build_member(builder, object, "repeats", json_boolean(signal->repeats));
         build_member(builder, object, "phases", phases);

@@ -44,17 +44,19 @@ ROOMS = {
     "scenarios/coverage": ["scenarios"],
     # The job store.
     "store/api": ["schemas"],
-    "store/artifacts": ["store/api"],
+    "store/curl": ["base"],
+    "store/objects": ["store/curl", "schemas"],
+    "store/artifacts": ["store/api", "store/objects"],
     "store/log": ["schemas"],
-    "store/sqlite": ["store/artifacts", "store/log"],
+    "store/sql": ["store/artifacts", "store/log"],
     "store/wire": ["store/api"],
-    "store/client": ["store/wire", "store/artifacts"],
+    "store/client": ["store/wire", "store/artifacts", "store/curl"],
     "store/server/web": ["base"],
     "store/server": ["store/wire", "store/artifacts", "store/server/web"],
-    "store/postgres": ["store/sqlite"],
+    "store/postgres": ["store/sql"],
     "store/ownership": ["store/client", "store/server", "store/postgres"],
-    "store/keep": ["store/sqlite"],
-    "store/bench": ["store/client", "store/server", "store/sqlite"],
+    "store/keep": ["store/postgres"],
+    "store/bench": ["store/client", "store/server", "store/postgres"],
     "scheduler": ["scenarios", "store/api"],
     # The program.
     "worker/tracker": ["schemas"],
@@ -83,9 +85,11 @@ ROOMS = {
     "worker/risk": ["worker/report", "scenarios/coverage"],
     "worker/dossier": ["worker/risk", "worker/traceability", "scenarios/protocol", "scenarios/coverage"],
     "worker/datagen": ["worker/run"],
+    "worker/frozen": ["worker/datagen"],
+    "worker/golden": ["worker/run"],
     "worker/env": ["worker/run"],
     "worker/bench": ["worker/run", "engine/bench", "engine/tinyphysics", "store/bench"],
-    "worker/cli": ["worker/trust", "worker/versions", "worker/watch", "worker/world", "worker/datagen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
+    "worker/cli": ["worker/golden", "worker/trust", "worker/versions", "worker/watch", "worker/world", "worker/frozen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
                    "worker/serving", "scenarios/import/openscenario", "scenarios/import/womd",
                    "scenarios/protocol", "scenarios/coverage", "store/server"],
@@ -94,6 +98,7 @@ ROOMS = {
     "worker/cli/fleet": ["worker/cli", "worker/plan"],
     "worker/cli/search": ["worker/cli", "scenarios/ranges"],
     "worker/cli/world": ["worker/cli"],
+    "worker/cli/golden": ["worker/cli"],
     "worker/cli/model": ["worker/cli"],
     "worker/cli/keep": ["worker/cli", "store/keep"],
 }
@@ -101,15 +106,14 @@ ROOMS = {
 FORBIDDEN = [("worker/", "kernels")]
 # Headers that one file (or folder) alone may include.
 GUARDED = {
-    "sqlite3.h": ["store/sqlite/sqlite_db.c"],
-    "libpq-fe.h": ["store/postgres/postgres_db.c"],
-    "libpq-fe.h": ["store/postgres/postgres_db.c"],
+    "sqlite3.h": ["store/sql/sqlite_db.c"],
+    "libpq-fe.h": [f"store/postgres/postgres_{name}" for name in ("columns.c", "db.c", "listen.c", "pipeline.c", "transaction.c", "url.c")],
     "expat.h": ["scenarios/import/commonroad_xml.c"],
     "microhttpd.h": ["store/server/http_server.c", "store/server/http_response.c"],
     "gnutls/abstract.h": ["store/server/tls.h"],
     "gnutls/gnutls.h": ["store/server/tls.c"],
     "gnutls/x509.h": ["store/server/tls.c"],
-    "curl/curl.h": ["store/client/http_transport.c"],
+    "curl/curl.h": ["store/curl/curl_call.h"],
 }
 # The engine builds with libc alone: of schemas it may use data records, not the JSON codecs.
 ENGINE_SCHEMAS = re.compile(r"schemas/(limits|scenario|observation|scene|outcome|trace|job|planner|world/world)\.h")

@@ -59,7 +59,8 @@ OBJECT_KINDS = ("car", "van", "truck", "bus", "motorcycle", "cyclist", "pedestri
 OBJECT_SOURCES = ("none", "true", "seen", "generated")
 LANE_KINDS = ("driving", "shoulder", "cycle", "sidewalk")
 MARKINGS = ("none", "dashed", "solid")
-LIGHTS = ("off", "red", "red_yellow", "green", "yellow")
+LIGHTS = ("off", "red", "red_yellow", "green", "yellow", "stop_sign", "yield_sign")
+SIGNS = ("none", "stop", "yield")
 INTERSECTION, LEFT_OPPOSITE, RIGHT_OPPOSITE, ON_ROUTE = 1, 2, 4, 8  # flags of a lane
 TRAJECTORY_POINTS = 80
 
@@ -98,7 +99,7 @@ _AREA = tuple((name, "I") for name in ("kind", "first_vertex", "vertex_count", "
 _VERTEX = (("x_m", "d"), ("y_m", "d"))
 _STOP_LINE = tuple((name, "d") for name in ("left_x_m", "left_y_m", "right_x_m", "right_y_m")) + (
     ("lane", "i"), ("signal", "i"))
-_SIGNAL = (("id", "64s"), ("first_lane", "I"), ("lane_count", "I"), ("first_stop_line", "I"), ("reserved", "I"))
+_SIGNAL = (("id", "64s"), ("first_lane", "I"), ("lane_count", "I"), ("first_stop_line", "I"), ("sign", "I"))
 _SIGNAL_STATE = (("signal", "I"), ("light", "I"), ("stop_ahead_m", "d"))
 _LINK = (("lane", "I"),)
 
@@ -144,7 +145,7 @@ class Lane(Record):
 class Map:
     """The map of an episode. As records: lanes (list of Lane), route (lane indices that ego is to drive),
     crossings, drivable (lists of polygons), stop_lines (left_x_m, left_y_m, right_x_m, right_y_m, lane, signal) and
-    signals (index, id, lanes, stop_lines). As arrays, with numpy: lanes_array, points_array,
+    signals (index, id, lanes, stop_lines, sign: of SIGNS). As arrays, with numpy: lanes_array, points_array,
     links_array, areas_array, vertices_array, as schemas/planner.md describes them. goal is (x_m, y_m, radius_m)
     or None. It does not change: forks share it."""
 
@@ -189,6 +190,7 @@ class Map:
         found = _records(Record, *self._parts[6])
         for index, signal in enumerate(found):
             signal.index = index
+            signal.sign = SIGNS[signal.sign]
             signal.id = signal.id.partition(b"\0")[0].decode("utf-8", "replace")
             signal.lanes = links[signal.first_lane : signal.first_lane + signal.lane_count]
             signal.stop_lines = lines[signal.first_stop_line : signal.first_stop_line + signal.lane_count]

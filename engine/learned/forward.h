@@ -1,6 +1,6 @@
 /*
- * Forward: one tick of a world model for one slot, from what is known to the next frame. The only
- * caller is the learned world; tests call it too. See engine/model.md.
+ * Forward: one tick of a world model for one slot, from what is known to the next frame. Called
+ * by the learned world, by who compares layers (worker/frozen), and by tests. See engine/model.md.
  *
  * A workspace holds every intermediate array, sized at creation; it may serve any slots of any
  * world one after the other. Its threads share the rows of each product, which changes no bits.

@@ -41,6 +41,11 @@ struct frame_stats {
     uint32_t horizon_ticks;    /* trusted horizon of the model with this conditioning */
     uint32_t agent_count;      /* agents near the window (agents), else 0 */
     struct agent_stats agents[AGENT_GATES_MAX];
+    /* Of a world that shows what was recorded: the drive has left it, by so much in metres or
+     * radians, of ego (-1) or an agent; or it goes on longer than the recording, in ticks. */
+    bool diverged;
+    int32_t diverged_agent;
+    double diverged_by, diverged_max;
     char fault[FRAME_FAULT_BYTES]; /* of a foreign world: how it broke its word; "": it kept it */
 };
 

@@ -19,7 +19,8 @@
 
 /* A traffic light of one lane (raster_signals.c). */
 struct raster_head {
-    uint32_t signal;     /* index in the map */
+    uint32_t signal; /* index in the map */
+    enum traffic_sign sign;
     struct pose line;    /* the middle of the stop line, heading as traffic drives */
     double half_m;       /* of the lane's width */
     double sine, cosine; /* of the heading */

@@ -1,5 +1,6 @@
 /*
- * Traffic lights, drawn: heads on posts for the cameras, stop lines that hold traffic for the grid.
+ * Traffic lights and signs, drawn: heads and plates on posts for the cameras, stop lines that hold
+ * traffic for the grid, at stop signs always.
  * A head stands to the right of each lane that its signal controls, at the stop line, and looks at
  * the traffic that it is for. What a light shows is the scene's; one that the scene does not know
  * (TRAFFIC_LIGHT_COUNT) is not drawn at all.
@@ -18,6 +19,7 @@
 #define HEAD_HIGH_M 3.3
 #define HEAD_M 0.2 /* half of its width */
 #define LAMP_M 0.14
+#define SIGN_M 0.4  /* from a plate's middle to its corners */
 #define FACE_M 0.12 /* from the post's middle to the housing's front */
 #define RANGE_M 120.0
 #define LINE_STEP_M 0.25
@@ -47,6 +49,7 @@ enum status raster_heads_create(const struct map *map, struct raster_head **out,
             double half_m = 0.5 * lane->width_m[lane->point_count - 1];
             struct raster_head *head = &heads[(*count)++];
             head->signal = i;
+            head->sign = signal->sign;
             head->line = polyline_pose_at(lane->centre_line, lane->point_count, s_m, 0.0);
             head->half_m = half_m;
             dmath_sincos(head->line.heading_rad, &head->sine, &head->cosine);
@@ -143,6 +146,32 @@ static void draw_head(const struct standing *head, enum traffic_light light)
     }
 }
 
+/* A red octagon, a white triangle that stands on its tip. */
+static void draw_sign(const struct standing *head, enum traffic_sign sign)
+{
+    static const struct rgb post = {0.42f, 0.43f, 0.44f};
+    static const struct rgb red = {0.78f, 0.06f, 0.08f};
+    static const struct rgb white = {0.92f, 0.92f, 0.92f};
+    double z = SIGN_M + HEAD_LOW_M;
+    double front = -POST_M - 0.01;
+    column(head, POST_M, POST_M, 0.0, z, post);
+    struct face face = {.count = 8, .colour = red};
+    for (int i = 0; i < 8; i++) {
+        double sine;
+        double cosine;
+        dmath_sincos((i + 0.5) * (PI_RAD / 4), &sine, &cosine);
+        face.points[i] = at(head, front, -SIGN_M * cosine, z + SIGN_M * sine);
+    }
+    if (sign == TRAFFIC_SIGN_YIELD) {
+        face = (struct face){.count = 3,
+                             .colour = white,
+                             .points = {at(head, front, 0.0, z - SIGN_M),
+                                        at(head, front, -SIGN_M, z + 0.7 * SIGN_M),
+                                        at(head, front, SIGN_M, z + 0.7 * SIGN_M)}};
+    }
+    screen_add_fill(head->painter, head->rows, &face);
+}
+
 void signals_draw(const struct painter *painter, const struct raster_layers *layers,
                   const struct scene *scene)
 {
@@ -165,7 +194,11 @@ void signals_draw(const struct painter *painter, const struct raster_layers *lay
             .c = head->cosine * picture->ego_cos + head->sine * picture->ego_sin,
             .s = head->sine * picture->ego_cos - head->cosine * picture->ego_sin,
         };
-        draw_head(&standing, light);
+        if (head->sign != TRAFFIC_SIGN_NONE) {
+            draw_sign(&standing, head->sign);
+        } else {
+            draw_head(&standing, light);
+        }
     }
 }
 
@@ -177,7 +210,8 @@ void raster_stop_lines(const struct raster_layers *layers, const struct scene *s
     for (uint32_t i = 0; i < layers->head_count; i++) {
         const struct raster_head *head = &layers->heads[i];
         enum traffic_light light = (enum traffic_light)scene->signal_light[head->signal];
-        bool red = light == TRAFFIC_LIGHT_RED || light == TRAFFIC_LIGHT_RED_YELLOW;
+        bool red = light == TRAFFIC_LIGHT_RED || light == TRAFFIC_LIGHT_RED_YELLOW ||
+                   (head->sign == TRAFFIC_SIGN_STOP && light < TRAFFIC_LIGHT_COUNT);
         if (!red && light != TRAFFIC_LIGHT_YELLOW) {
             continue;
         }

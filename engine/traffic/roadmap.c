@@ -13,6 +13,8 @@
 
 #include <math.h>
 
+#define REACH_SLACK_M 1e-6
+
 /* Local coordinates of a point in a segment's frame. */
 struct local {
     double along;
@@ -51,6 +53,16 @@ static enum cover segment_covers(const struct road_segment *segment, struct loca
         return *distance <= segment->joint_m ? COVER_JOINT : COVER_NONE;
     }
     return COVER_NONE;
+}
+
+/* Whether trapezoid or disc may be within reach: false is certain, by more than sums can be off. */
+static bool segment_reaches(const struct road_segment *segment, struct local at, double reach_m)
+{
+    double side_m = dmath_max(segment->half_width0_m, segment->half_width1_m);
+    double away_m = fabs(at.across) - dmath_max(side_m, segment->joint_m);
+    double past_m = at.along - segment->length_m - segment->joint_m;
+    double before_m = dmath_min(0.0, segment->length_m - segment->joint_m) - at.along;
+    return dmath_max(away_m, dmath_max(past_m, before_m)) <= reach_m + REACH_SLACK_M;
 }
 
 /* Distance to trapezoid and joint disc, 0 inside. */
@@ -199,8 +211,8 @@ static uint32_t lanes_covering(const struct roadmap *roadmap, struct vec2 point,
         const struct road_segment *segment = &roadmap->segments[id];
         double unused;
         if ((count == 0 || lanes[count - 1] != segment->lane) &&
-            lane_is_drivable(&roadmap->map->lanes[segment->lane]) &&
-            segment_covers(segment, to_local(segment, point), &unused) >= least) {
+            segment_covers(segment, to_local(segment, point), &unused) >= least &&
+            lane_is_drivable(&roadmap->map->lanes[segment->lane])) {
             lanes[count++] = segment->lane;
         }
     }
@@ -214,29 +226,74 @@ uint32_t roadmap_lanes_at(const struct roadmap *roadmap, struct vec2 point, int3
     return count > 0 ? count : lanes_covering(roadmap, point, COVER_JOINT, lanes, max);
 }
 
-/* Distance from the point to one item of the grid. */
-static double item_outside_m(const struct roadmap *roadmap, uint32_t id, struct vec2 point)
+/* Distance from the point to one item of the grid; INFINITY may stand for any beyond reach_m. */
+static double item_outside_m(const struct roadmap *roadmap, uint32_t id, struct vec2 point,
+                             double reach_m)
 {
     if (id < roadmap->segment_count) {
         const struct road_segment *segment = &roadmap->segments[id];
-        if (!lane_is_drivable(&roadmap->map->lanes[segment->lane])) {
+        struct local at = to_local(segment, point);
+        if (!segment_reaches(segment, at, reach_m) ||
+            !lane_is_drivable(&roadmap->map->lanes[segment->lane])) {
             return INFINITY;
         }
-        return segment_outside_m(segment, to_local(segment, point));
+        return segment_outside_m(segment, at);
     }
     uint32_t polygon = id - roadmap->segment_count;
-    if (!box_reaches(&roadmap->drivable_bounds[polygon], point, ROAD_REACH_M)) {
+    if (!box_reaches(&roadmap->drivable_bounds[polygon], point, reach_m + REACH_SLACK_M)) {
         return INFINITY;
     }
     return polygon_outside_m(&roadmap->map->drivable[polygon], point);
 }
 
-static double large_polygons_outside_m(const struct roadmap *roadmap, struct vec2 point)
+/* Cells within reach of a point: rows r0 to r1 of columns c0 to c1. False: none. */
+struct cells {
+    uint32_t c0, c1, r0, r1;
+};
+
+static bool cells_around(const struct road_grid *grid, struct vec2 point, double reach_m,
+                         struct cells *out)
 {
-    double best = INFINITY;
+    double column0 = floor((point.x_m - reach_m - grid->x0_m) * grid->inverse_cell);
+    double column1 = floor((point.x_m + reach_m - grid->x0_m) * grid->inverse_cell);
+    double row0 = floor((point.y_m - reach_m - grid->y0_m) * grid->inverse_cell);
+    double row1 = floor((point.y_m + reach_m - grid->y0_m) * grid->inverse_cell);
+    if (!(column1 >= 0.0 && row1 >= 0.0 && column0 < grid->columns && row0 < grid->rows)) {
+        return false;
+    }
+    *out = (struct cells){
+        .c0 = (uint32_t)dmath_max(column0, 0.0),
+        .c1 = (uint32_t)dmath_min(column1, grid->columns - 1.0),
+        .r0 = (uint32_t)dmath_max(row0, 0.0),
+        .r1 = (uint32_t)dmath_min(row1, grid->rows - 1.0),
+    };
+    return true;
+}
+
+/* Distance to what is drivable, at most reach_m. Stops at the first that is below `enough_m`. */
+static double drivable_within_m(const struct roadmap *roadmap, struct vec2 point, double reach_m,
+                                double enough_m)
+{
+    const struct road_grid *grid = &roadmap->grid;
+    double best = reach_m;
     for (uint32_t i = 0; i < roadmap->large_count && best > 0.0; i++) {
-        best = dmath_min(
-            best, item_outside_m(roadmap, roadmap->segment_count + roadmap->large[i], point));
+        uint32_t id = roadmap->segment_count + roadmap->large[i];
+        best = dmath_min(best, item_outside_m(roadmap, id, point, best));
+    }
+    struct cells cells;
+    if (!cells_around(grid, point, reach_m + REACH_SLACK_M, &cells)) {
+        return best;
+    }
+    for (uint32_t row = cells.r0; row <= cells.r1; row++) {
+        for (uint32_t column = cells.c0; column <= cells.c1; column++) {
+            uint32_t cell = row * grid->columns + column;
+            for (uint32_t i = grid->start[cell]; i < grid->start[cell + 1]; i++) {
+                best = dmath_min(best, item_outside_m(roadmap, grid->items[i], point, best));
+                if (best < enough_m) {
+                    return best;
+                }
+            }
+        }
     }
     return best;
 }
@@ -246,32 +303,17 @@ double roadmap_off_drivable_m(const struct roadmap *roadmap, struct vec2 point)
     uint32_t item;
     uint32_t end;
     for (cell_items(roadmap, point, &item, &end); item < end; item++) {
-        if (item_outside_m(roadmap, roadmap->grid.items[item], point) == 0.0) {
+        if (item_outside_m(roadmap, roadmap->grid.items[item], point, 0.0) == 0.0) {
             return 0.0;
         }
     }
-    double best = large_polygons_outside_m(roadmap, point);
-    const struct road_grid *grid = &roadmap->grid;
-    double column0 = floor((point.x_m - ROAD_REACH_M - grid->x0_m) * grid->inverse_cell);
-    double column1 = floor((point.x_m + ROAD_REACH_M - grid->x0_m) * grid->inverse_cell);
-    double row0 = floor((point.y_m - ROAD_REACH_M - grid->y0_m) * grid->inverse_cell);
-    double row1 = floor((point.y_m + ROAD_REACH_M - grid->y0_m) * grid->inverse_cell);
-    if (!(column1 >= 0.0 && row1 >= 0.0 && column0 < grid->columns && row0 < grid->rows)) {
-        return dmath_min(best, ROAD_REACH_M);
-    }
-    uint32_t c0 = (uint32_t)dmath_max(column0, 0.0);
-    uint32_t c1 = (uint32_t)dmath_min(column1, grid->columns - 1.0);
-    uint32_t r0 = (uint32_t)dmath_max(row0, 0.0);
-    uint32_t r1 = (uint32_t)dmath_min(row1, grid->rows - 1.0);
-    for (uint32_t row = r0; row <= r1; row++) {
-        for (uint32_t column = c0; column <= c1; column++) {
-            uint32_t cell = row * grid->columns + column;
-            for (uint32_t i = grid->start[cell]; i < grid->start[cell + 1]; i++) {
-                best = dmath_min(best, item_outside_m(roadmap, grid->items[i], point));
-            }
-        }
-    }
-    return dmath_min(best, ROAD_REACH_M);
+    return drivable_within_m(roadmap, point, ROAD_REACH_M, 0.0);
+}
+
+bool roadmap_leaves_drivable(const struct roadmap *roadmap, struct vec2 point, double far_m)
+{
+    CHECK(far_m <= ROAD_REACH_M);
+    return drivable_within_m(roadmap, point, far_m, far_m) >= far_m;
 }
 
 double roadmap_friction(const struct roadmap *roadmap, struct vec2 point, double otherwise)

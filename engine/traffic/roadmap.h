@@ -40,6 +40,8 @@ uint32_t roadmap_lanes_at(const struct roadmap *roadmap, struct vec2 point, int3
 /* 0 inside the drivable area (driving, shoulder and cycle lanes, extra polygons), else the distance
  * to it, exact up to 5 m, at least 5 beyond. */
 double roadmap_off_drivable_m(const struct roadmap *roadmap, struct vec2 point);
+/* Whether that is far_m or more, which is above 0 and at most 5; sooner known. */
+bool roadmap_leaves_drivable(const struct roadmap *roadmap, struct vec2 point, double far_m);
 
 /* Friction of the surface patch that contains the point, or `otherwise`. */
 double roadmap_friction(const struct roadmap *roadmap, struct vec2 point, double otherwise);

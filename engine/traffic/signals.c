@@ -18,6 +18,9 @@ enum traffic_light signal_light_at(const struct traffic_signal *signal, double t
 {
     double t_s = time_s + signal->offset_s + TIME_SLACK_S;
     double cycle_s = 0.0;
+    if (signal->sign != TRAFFIC_SIGN_NONE) {
+        return TRAFFIC_LIGHT_OFF;
+    }
     for (uint32_t i = 0; i < signal->phase_count; i++) {
         cycle_s += signal->phases[i].duration_s;
     }

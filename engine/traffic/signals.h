@@ -1,5 +1,5 @@
 /*
- * Traffic signals: what they show at a tick, and where traffic stops for them.
+ * Traffic lights and signs: what lights show at a tick, and where traffic stops for both.
  *
  * A signal's light is a function of time, unless an intervention holds it; scene->signal_light has
  * the lights of its tick. Stop lines lie across the lanes that a signal controls, `stop_m` before

@@ -220,6 +220,7 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
         actors->half_width_m[n] = plan->agents[i].half_width_m;
         actors->agent[n] = (uint16_t)i;
         actors->yielded_to[n] = plan->agents[i].yielded_to;
+        actors->turn[n] = plan->has_signs ? traffic_signs_turn(plan, i, &motion[i]) : 0;
         n++;
     }
     const struct ego *ego = &plan->scenario->ego;
@@ -233,6 +234,7 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
     actors->radius_m[n] = sqrt(ego->length_m * ego->length_m + ego->width_m * ego->width_m) / 2;
     actors->agent[n] = (uint16_t)plan->agent_count;
     actors->yielded_to[n] = 0;
+    actors->turn[n] = 0;
     actors->ego = n;
     actors->count = n + 1;
     actors->origin_x_m = scene->ego.pose.x_m;
@@ -430,6 +432,9 @@ void traffic_step(const struct traffic_plan *plan, uint64_t seed, struct scene *
 {
     struct actors actors;
     double time_s = traffic_time_s(scene);
+    if (plan->has_signs) {
+        traffic_signs_update(plan, scene, motion);
+    }
     snapshot(plan, scene, motion, &actors);
     uint32_t actor = 0; /* index of agent i among the actors, if it is one */
     for (uint32_t i = 0; i < plan->agent_count; i++) {

@@ -79,6 +79,7 @@ struct traffic_plan {
     uint32_t agent_count;
     struct agent_plan *agents;
     struct track_stops stops; /* of the tracks */
+    bool has_signs;           /* some of these stops are of stop or yield signs */
 };
 
 enum { TRAFFIC_TRACK_ROUTE = 0 };
@@ -116,8 +117,10 @@ struct agent_motion {
     double gap_y_m;
     double target_speed_mps; /* script: reached at rate_mps2 */
     double rate_mps2;
-    double brake_mps2;   /* > 0: brakes at this rate and stays stopped */
-    double completed_s;  /* when the latest manoeuvre completed; NAN: still running */
+    double brake_mps2;  /* > 0: brakes at this rate and stays stopped */
+    double completed_s; /* when the latest manoeuvre completed; NAN: still running */
+    uint32_t halt_sign; /* stop sign that it last came to a standstill at, + 1; 0: none */
+    uint32_t halt_tick;
     double speed_factor; /* seed variation of the desired speed */
     double headway_factor;
     double ux; /* unit vector of the heading */
@@ -167,6 +170,7 @@ struct actors {
     float screen_radius_m[ACTORS_MAX];
     uint16_t agent[ACTORS_MAX]; /* index of the agent; agent_count for ego */
     uint8_t yielded_to[ACTORS_MAX];
+    uint32_t turn[ACTORS_MAX]; /* at stop signs: when its turn came, + 1; 0: it has none */
 };
 
 /* Seconds since the start. */
@@ -182,6 +186,22 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
 void traffic_mobil_decide(const struct traffic_plan *plan, const struct actors *actors,
                           uint32_t self, const struct scene *scene, double grip_mps2,
                           struct agent_motion *motion, double accel_mps2);
+
+/* Remembers who has come to a standstill at a stop sign. */
+void traffic_signs_update(const struct traffic_plan *plan, const struct scene *scene,
+                          struct agent_motion *motion);
+
+/* When the agent's turn came at the stop sign that it stands at or has just passed, + 1; 0: at
+ * none; TRAFFIC_SIGNS_AHEAD: one that it has not stood at lies on its way. */
+#define TRAFFIC_SIGNS_AHEAD UINT32_MAX
+uint32_t traffic_signs_turn(const struct traffic_plan *plan, uint32_t agent,
+                            const struct agent_motion *motion);
+
+/* Whether a sign has agent `self`, whose front edge is gap_m (> 0) before its stop line, stop or
+ * wait there. */
+bool traffic_signs_hold(const struct traffic_plan *plan, const struct actors *actors, uint32_t self,
+                        const struct track_stop *stop, const struct agent_motion *motion,
+                        double speed_mps, double gap_m);
 
 /* Starts the manoeuvres whose triggers hold now. */
 void traffic_script_update(const struct traffic_plan *plan, uint32_t self, uint64_t seed,

@@ -278,12 +278,16 @@ static struct corridor corridor_of(const struct traffic_plan *plan, uint32_t age
 }
 
 /* Hindrance by signals: the stop line is a leader that stands. At red everybody brakes who still
- * can stop; at yellow who can do it without braking hard (ITE's yellow times count on 3 m/s2). */
-static double hindrance_by_signals(const struct traffic_plan *plan, const struct scene *scene,
-                                   const struct driver *driver, double headway_s,
-                                   const struct corridor *corridor, int32_t track, double v)
+ * can stop, and so at signs that have it wait; at yellow who can do it without braking hard (ITE's
+ * yellow times count on 3 m/s2). */
+static double hindrance_by_signals(const struct traffic_plan *plan, const struct actors *actors,
+                                   uint32_t self, const struct scene *scene, double headway_s,
+                                   const struct corridor *corridor,
+                                   const struct agent_motion *motion, double v)
 {
+    const struct driver *driver = &plan->agents[actors->agent[self]].driver;
     double worst = 0.0;
+    int32_t track = motion->track;
     if (plan->stops.first == NULL || corridor->direction < 0.0) {
         return 0.0;
     }
@@ -293,7 +297,11 @@ static double hindrance_by_signals(const struct traffic_plan *plan, const struct
         double gap_m = stop->s_m - corridor->s_m - corridor->half_length_m;
         double decel_mps2 = light == TRAFFIC_LIGHT_YELLOW ? YELLOW_DECEL_MPS2 : STOPPABLE_MPS2;
         bool asks = signal_stops(light) || light == TRAFFIC_LIGHT_YELLOW;
-        if (asks && gap_m > 0.0 && gap_m < LOOK_MAX_M && v * v <= 2.0 * decel_mps2 * gap_m) {
+        if (gap_m <= 0.0 || gap_m >= LOOK_MAX_M || v * v > 2.0 * decel_mps2 * gap_m) {
+            continue;
+        }
+        if (asks ||
+            (plan->has_signs && traffic_signs_hold(plan, actors, self, stop, motion, v, gap_m))) {
             worst = dmath_max(worst, interaction(driver, headway_s, v, gap_m, 0.0));
         }
     }
@@ -331,9 +339,9 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
                       ? log_accel(prepared, corridor.track, v, motion->s_m, traffic_time_s(scene))
                       : open_accel(driver, motion, corridor.track, v, grip_mps2);
     double headway_s = driver->time_headway_s * motion->headway_factor;
-    double hindered = dmath_max(
-        hindrance(driver, headway_s, actors, self, &corridor, v),
-        hindrance_by_signals(plan, scene, driver, headway_s, &corridor, motion->track, v));
+    double hindered =
+        dmath_max(hindrance(driver, headway_s, actors, self, &corridor, v),
+                  hindrance_by_signals(plan, actors, self, scene, headway_s, &corridor, motion, v));
     double accel = open - hindered;
     return dmath_clamp(accel, dmath_max(ACCEL_MIN_MPS2, -grip_mps2), grip_mps2);
 }
@@ -458,9 +466,9 @@ static double mobil_incentive(const struct mobil *m, const struct agent_motion *
     }
     double open = open_accel(driver, to, corridor.track, m->v, m->grip_mps2);
     double headway_s = driver->time_headway_s * to->headway_factor;
-    double hindered = dmath_max(
-        hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v),
-        hindrance_by_signals(m->plan, m->scene, driver, headway_s, &corridor, to->track, m->v));
+    double hindered = dmath_max(hindrance(driver, headway_s, m->actors, m->self, &corridor, m->v),
+                                hindrance_by_signals(m->plan, m->actors, m->self, m->scene,
+                                                     headway_s, &corridor, to, m->v));
     double accel = open - hindered;
     return accel - m->accel_mps2 + driver->politeness * (new_gain + m->old_gain_mps2);
 }

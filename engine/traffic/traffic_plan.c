@@ -478,6 +478,9 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
         }
     }
     THEN(status, track_stops_create(roadmap, plan->tracks, plan->track_count, &plan->stops, error));
+    for (uint32_t i = 0; i < scenario->map.signal_count; i++) {
+        plan->has_signs = plan->has_signs || scenario->map.signals[i].sign != TRAFFIC_SIGN_NONE;
+    }
     if (status != STATUS_OK) {
         goto fail;
     }

@@ -23,6 +23,7 @@ const struct world_ops *world_ops_for_tier(enum tier tier)
         return &world_student_ops;
     case TIER_TEACHER:
         return &world_teacher_ops;
+    case TIER_GOLDEN: /* worker/golden: it comes with its recordings (foreign.h, native) */
     case TIER_COUNT:
         break;
     }

@@ -46,7 +46,7 @@ def run(
     planner     a spec ("builtin:reference", "exec:python3 my_planner.py", "plugin:./mine.so"); a
                 function of an observation that returns (accel_mps2, steer_rad); or a class derived
                 from swerve.planner.Planner or BatchPlanner
-    world       "auto", "replay", "object", "student" or "teacher"
+    world       "auto", "replay", "object", "student", "teacher" or "golden:NAME"
     seeds       N drives seeds 1 to N, 0 is the nominal drive; None: the suite's own
     store       a path or URL; None: a store that goes when the result does
     wants       what a function is shown: swerve.planner.BEV, CAMERAS or both

@@ -24,13 +24,6 @@ static const double CORNER_CUT_M = 3.0;
 static const double WIDTH_MIN_M = 0.5; /* of a scenario document */
 static const double WIDTH_MAX_M = 50.0;
 
-static double distance_m(struct vec2 a, struct vec2 b)
-{
-    double x = b.x_m - a.x_m;
-    double y = b.y_m - a.y_m;
-    return sqrt(x * x + y * y);
-}
-
 static struct vec2 between(struct vec2 a, struct vec2 b, double t)
 {
     return (struct vec2){a.x_m + t * (b.x_m - a.x_m), a.y_m + t * (b.y_m - a.y_m)};
@@ -57,14 +50,14 @@ static struct walker walker_make(const struct vec2 *points, uint32_t count, bool
 {
     struct walker w = {.points = points, .count = count, .reversed = reversed};
     for (uint32_t i = 0; i + 1 < count; i++) {
-        w.length_m += distance_m(points[i], points[i + 1]);
+        w.length_m += points_distance_m(points[i], points[i + 1]);
     }
     return w;
 }
 
 static double walker_segment_m(const struct walker *w)
 {
-    return distance_m(walker_point(w, w->segment), walker_point(w, w->segment + 1));
+    return points_distance_m(walker_point(w, w->segment), walker_point(w, w->segment + 1));
 }
 
 static struct vec2 walker_at(struct walker *w, double fraction)
@@ -89,7 +82,7 @@ static double walker_next(const struct walker *w, double fraction)
 {
     double at_m = w->before_m;
     for (uint32_t i = w->segment; i + 1 < w->count && w->length_m > 0; i++) {
-        at_m += distance_m(walker_point(w, i), walker_point(w, i + 1));
+        at_m += points_distance_m(walker_point(w, i), walker_point(w, i + 1));
         if (at_m / w->length_m > fraction + FRACTION_MIN) {
             return dmath_min(at_m / w->length_m, 1.0);
         }
@@ -106,7 +99,8 @@ static bool bounds_oppose(const struct vec2 *left, uint32_t left_count, const st
     struct vec2 c = right[0];
     struct vec2 d = right[right_count - 1];
     double dot = (b.x_m - a.x_m) * (d.x_m - c.x_m) + (b.y_m - a.y_m) * (d.y_m - c.y_m);
-    return dot < 0 && distance_m(a, c) + distance_m(b, d) > distance_m(a, d) + distance_m(b, c);
+    return dot < 0 && points_distance_m(a, c) + points_distance_m(b, d) >
+                          points_distance_m(a, d) + points_distance_m(b, c);
 }
 
 /* The line being made; across[i] leads from the right bound to the left one at point i. */
@@ -119,7 +113,7 @@ static void add_pair(const struct pairing *pairing, struct vec2 left, struct vec
 {
     uint32_t at = pairing->line->count++;
     pairing->line->points[at] = between(left, right, 0.5);
-    pairing->line->width_m[at] = distance_m(left, right);
+    pairing->line->width_m[at] = points_distance_m(left, right);
     pairing->across[at] = (struct vec2){left.x_m - right.x_m, left.y_m - right.y_m};
 }
 
@@ -155,7 +149,7 @@ static void correct_widths(struct cr_line *line, const struct vec2 *across)
     for (uint32_t i = 0; i < line->count; i++) {
         struct vec2 a = line->points[i > 0 ? i - 1 : 0];
         struct vec2 b = line->points[i + 1 < line->count ? i + 1 : i];
-        double length = distance_m(a, b);
+        double length = points_distance_m(a, b);
         if (length > 0) {
             double ux = (b.x_m - a.x_m) / length;
             double uy = (b.y_m - a.y_m) / length;
@@ -171,7 +165,8 @@ static void drop_doubled(struct cr_line *line)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < line->count; i++) {
-        if (kept > 0 && distance_m(line->points[kept - 1], line->points[i]) < LINE_SPACING_MIN_M) {
+        if (kept > 0 &&
+            points_distance_m(line->points[kept - 1], line->points[i]) < LINE_SPACING_MIN_M) {
             if (i + 1 < line->count || kept == 1) {
                 continue;
             }
@@ -203,7 +198,7 @@ static bool drop_spikes(struct cr_line *line)
             struct vec2 a = line->points[kept - 1];
             struct vec2 b = line->points[i];
             struct vec2 c = line->points[i + 1];
-            bool near = dmath_min(distance_m(a, b), distance_m(b, c)) < SPIKE_M;
+            bool near = dmath_min(points_distance_m(a, b), points_distance_m(b, c)) < SPIKE_M;
             double cosine = turn_cosine(a, b, c);
             if ((cosine < SPIKE_COSINE && near) || cosine < -0.9999) {
                 found = true;
@@ -236,7 +231,7 @@ static void smooth_corners(struct cr_line *line, struct vec2 *points, double *wi
         }
         for (uint32_t side = 0; side < 2; side++) {
             uint32_t other = side == 0 ? i - 1 : i + 1;
-            double length = distance_m(line->points[i], line->points[other]);
+            double length = points_distance_m(line->points[i], line->points[other]);
             double t = dmath_min(0.25, CORNER_CUT_M / length);
             if (t * length < LINE_SPACING_MIN_M) {
                 t = side == 0 ? 0 : -1; /* too short to cut: keep the vertex, once */
@@ -313,7 +308,8 @@ void cr_line_cut_loop(struct cr_line *line, uint32_t first, uint32_t second)
 {
     uint32_t kept = first + 1;
     for (uint32_t i = second + 1; i < line->count; i++) {
-        bool doubled = distance_m(line->points[kept - 1], line->points[i]) < LINE_SPACING_MIN_M;
+        bool doubled =
+            points_distance_m(line->points[kept - 1], line->points[i]) < LINE_SPACING_MIN_M;
         if (doubled && i + 1 < line->count) {
             continue;
         }
@@ -359,7 +355,7 @@ void cr_points_box(const struct vec2 *points, uint32_t count, struct pose *pose,
     for (uint32_t i = 0; i < count; i += stride) {
         struct vec2 a = points[i];
         struct vec2 b = points[i + 1 < count ? i + 1 : 0];
-        double length = distance_m(a, b);
+        double length = points_distance_m(a, b);
         struct pose candidate;
         double along_m;
         double across_m;

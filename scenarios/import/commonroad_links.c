@@ -6,6 +6,7 @@
  * left passes map_validate().
  */
 #include "scenarios/import/commonroad.h"
+#include "scenarios/resolve.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,13 +18,6 @@ static const double BRIDGE_COSINE = 0.5; /* if it goes on within 60 degrees */
 static struct vec2 line_end(const struct lane *lane)
 {
     return lane->centre_line[lane->point_count - 1];
-}
-
-static double distance_m(struct vec2 a, struct vec2 b)
-{
-    double x = b.x_m - a.x_m;
-    double y = b.y_m - a.y_m;
-    return sqrt(x * x + y * y);
 }
 
 /* ---- successors ---- */
@@ -125,7 +119,7 @@ static enum status close_gap(struct cr_context *context, struct map *map,
 {
     struct vec2 end = line_end(&map->lanes[from]);
     struct vec2 start = map->lanes[to].centre_line[0];
-    double gap_m = distance_m(end, start);
+    double gap_m = points_distance_m(end, start);
     *linked = gap_m <= GAP_MAX_M;
     if (*linked || gap_m > BRIDGE_MAX_M || from == to) {
         return STATUS_OK;

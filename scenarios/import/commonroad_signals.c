@@ -1,10 +1,11 @@
 /*
- * CommonRoad import: traffic lights and stop lines to signals.
+ * CommonRoad import: traffic lights, stop and yield signs and stop lines to signals.
  *
  * A light's cycle is counted in time steps of the file; at step t it is (t - timeOffset) into its
  * phases. A lanelet obeys the light that it refers to; of several, one for all directions or for
- * straight on. Lanelets of one light whose stop lines lie equally far from their ends share a
- * signal.
+ * straight on. One without a light obeys the stop or yield sign that it refers to. Lanelets of one
+ * light whose stop lines lie equally far from their ends share a signal. A map holds few signals,
+ * so all lights come before the first sign.
  */
 #include "base/dmath.h"
 #include "scenarios/import/commonroad.h"
@@ -18,17 +19,23 @@
 #define STOP_CLEAR_M 0.1 /* of a lane lies before its stop line, at least */
 #define SAME_STOP_M 0.01
 
-/* A light by its id. */
-struct known_light {
+/* A light or sign by its id. */
+struct known {
     const char *id;
     uint32_t order; /* in the file; of several with one id the first counts */
     const struct xml_element *element;
+    enum traffic_sign sign; /* that it stands for */
+};
+
+struct known_list {
+    struct known *known; /* [count], by id */
+    uint32_t count;
 };
 
 struct signal_reader {
     struct cr_context *context;
-    struct known_light *lights; /* [light_count], by id */
-    uint32_t light_count;
+    struct known_list lights;
+    struct known_list signs;
     double start_s;
     struct map *map;
     const struct xml_element *light_of[LIMIT_SIGNALS];
@@ -102,50 +109,68 @@ static enum status read_light(const struct signal_reader *reader, const struct x
     return STATUS_OK;
 }
 
-static int compare_lights(const void *a, const void *b)
+/* The sign that an element stands for: German numbers, which Zamunda's are too, and American ones.
+ */
+static enum traffic_sign sign_kind(const struct xml_element *sign)
 {
-    const struct known_light *one = a;
-    const struct known_light *other = b;
+    enum traffic_sign kind = TRAFFIC_SIGN_NONE;
+    const struct xml_element *part = xml_child(sign, CR_TRAFFIC_SIGN_ELEMENT);
+    for (; part != NULL; part = xml_next(part)) {
+        const struct xml_element *number = xml_child(part, CR_TRAFFIC_SIGN_ID);
+        const char *text = number != NULL ? number->text : "";
+        if (strcmp(text, "206") == 0 || strcmp(text, "R1-1") == 0) {
+            return TRAFFIC_SIGN_STOP;
+        }
+        if (strcmp(text, "205") == 0 || strcmp(text, "R1-2") == 0) {
+            kind = TRAFFIC_SIGN_YIELD;
+        }
+    }
+    return kind;
+}
+
+static int compare_known(const void *a, const void *b)
+{
+    const struct known *one = a;
+    const struct known *other = b;
     int ids = strcmp(one->id, other->id);
     return ids != 0 ? ids : (one->order > other->order) - (one->order < other->order);
 }
 
-/* Files are foreign and may refer to any number of lights any number of times, so lights are sorted
- * once. */
-static enum status list_lights(struct signal_reader *reader, const struct xml_element *root)
+/* Files are foreign and may refer to any number of lights and signs, of any number of parts, any
+ * number of times, so they are sorted, and looked into, once. */
+static enum status list_known(const struct signal_reader *reader, const struct xml_element *root,
+                              int tag, struct known_list *out)
 {
-    reader->lights =
-        cr_alloc(reader->context, xml_count(root, CR_TRAFFIC_LIGHT), sizeof *reader->lights);
-    if (reader->lights == NULL) {
+    out->known = cr_alloc(reader->context, xml_count(root, tag), sizeof *out->known);
+    if (out->known == NULL) {
         return STATUS_LIMIT;
     }
-    const struct xml_element *light = xml_child(root, CR_TRAFFIC_LIGHT);
-    for (; light != NULL; light = xml_next(light)) {
-        const char *id = xml_attribute(light, "id");
+    const struct xml_element *element = xml_child(root, tag);
+    for (; element != NULL; element = xml_next(element)) {
+        const char *id = xml_attribute(element, "id");
         if (id != NULL) {
-            reader->lights[reader->light_count] =
-                (struct known_light){id, reader->light_count, light};
-            reader->light_count++;
+            out->known[out->count] = (struct known){id, out->count, element, sign_kind(element)};
+            out->count++;
         }
     }
-    qsort(reader->lights, reader->light_count, sizeof *reader->lights, compare_lights);
+    qsort(out->known, out->count, sizeof *out->known, compare_known);
     return STATUS_OK;
 }
 
-static const struct xml_element *find_light(const struct signal_reader *reader, const char *id)
+static const struct known *find_known(const struct known_list *list, const char *id)
 {
     uint32_t first = 0;
-    uint32_t end = reader->light_count;
+    uint32_t end = list->count;
     while (first < end) {
         uint32_t middle = first + (end - first) / 2;
-        if (strcmp(reader->lights[middle].id, id) < 0) {
+        if (strcmp(list->known[middle].id, id) < 0) {
             first = middle + 1;
         } else {
             end = middle;
         }
     }
-    bool found = first < reader->light_count && strcmp(reader->lights[first].id, id) == 0;
-    return found ? reader->lights[first].element : NULL;
+    bool found = first < list->count && strcmp(list->known[first].id, id) == 0;
+    return found ? &list->known[first] : NULL;
 }
 
 /* Score of a light that suits all the traffic of a lanelet. */
@@ -162,21 +187,21 @@ static int light_rank(const struct xml_element *light)
 }
 
 static enum status choose_light(struct signal_reader *reader, const struct xml_element *lanelet,
-                                const struct xml_element **out)
+                                const struct known **out)
 {
     int best = -1;
     *out = NULL;
     const struct xml_element *reference = xml_child(lanelet, CR_TRAFFIC_LIGHT_REF);
     for (; reference != NULL; reference = xml_next(reference)) {
         const char *id = xml_attribute(reference, "ref");
-        const struct xml_element *light = id != NULL ? find_light(reader, id) : NULL;
+        const struct known *light = id != NULL ? find_known(&reader->lights, id) : NULL;
         if (light == NULL) {
             return cr_fail(reader->context, reference, STATUS_BAD_INPUT,
                            "expected the id of a <trafficLight>, found \"%.64s\"",
                            id != NULL ? id : "");
         }
-        if (light_rank(light) > best) {
-            best = light_rank(light);
+        if (light_rank(light->element) > best) {
+            best = light_rank(light->element);
             *out = light;
         }
     }
@@ -184,6 +209,23 @@ static enum status choose_light(struct signal_reader *reader, const struct xml_e
         cr_note(reader->context, CR_NOTE_LIGHT_FOR_ALL);
     }
     return STATUS_OK;
+}
+
+/* The stop or yield sign that a lanelet refers to, NULL: none; a stop sign before a yield sign. */
+static const struct known *choose_sign(const struct signal_reader *reader,
+                                       const struct xml_element *lanelet)
+{
+    const struct known *chosen = NULL;
+    const struct xml_element *reference = xml_child(lanelet, CR_TRAFFIC_SIGN_REF);
+    for (; reference != NULL; reference = xml_next(reference)) {
+        const char *id = xml_attribute(reference, "ref");
+        const struct known *sign = id != NULL ? find_known(&reader->signs, id) : NULL;
+        enum traffic_sign kind = sign != NULL ? sign->sign : TRAFFIC_SIGN_NONE;
+        if (kind == TRAFFIC_SIGN_STOP || (kind == TRAFFIC_SIGN_YIELD && chosen == NULL)) {
+            chosen = sign;
+        }
+    }
+    return chosen;
 }
 
 /* From the stop line to the lane's end; a line without points lies at the end. */
@@ -229,9 +271,10 @@ static void name_signal(const struct map *map, const struct xml_element *light,
     }
 }
 
-static enum status add_lane(struct signal_reader *reader, const struct xml_element *light,
-                            uint32_t lane, double stop_m)
+static enum status add_lane(struct signal_reader *reader, const struct known *known, uint32_t lane,
+                            double stop_m)
 {
+    const struct xml_element *light = known->element;
     struct map *map = reader->map;
     for (uint32_t i = 0; i < map->signal_count; i++) {
         struct traffic_signal *signal = &map->signals[i];
@@ -252,40 +295,55 @@ static enum status add_lane(struct signal_reader *reader, const struct xml_eleme
     }
     signal.lanes[signal.lane_count++] = lane;
     name_signal(map, light, signal.id);
-    TRY(read_light(reader, light, &signal));
+    signal.sign = known->sign; /* lights have none */
+    if (signal.sign == TRAFFIC_SIGN_NONE) {
+        TRY(read_light(reader, light, &signal));
+    }
     reader->light_of[map->signal_count] = light;
     map->signals[map->signal_count++] = signal;
     return STATUS_OK;
+}
+
+/* The lanelet's light, or its sign where it has no light. */
+static enum status add_lanelet(struct signal_reader *reader, const struct cr_lanelet *lanelet,
+                               bool signs)
+{
+    const struct known *light = NULL;
+    uint32_t lane = lanelet->first_lane + lanelet->lane_count - 1;
+    double stop_m;
+    if (lanelet->lane_count == 0) {
+        return STATUS_OK;
+    }
+    enum lane_kind kind = reader->map->lanes[lane].kind;
+    TRY(choose_light(reader, lanelet->element, &light));
+    if (signs) {
+        light = light == NULL ? choose_sign(reader, lanelet->element) : NULL;
+    }
+    if (light == NULL || (kind != LANE_DRIVING && kind != LANE_CYCLE)) {
+        return STATUS_OK;
+    }
+    TRY(read_stop(reader->context, lanelet->element, &reader->map->lanes[lane], &stop_m));
+    return add_lane(reader, light, lane, stop_m);
 }
 
 enum status cr_signals_read(struct cr_context *context, const struct xml_element *root,
                             const struct cr_map *lanelets, double start_s, struct map *map)
 {
     struct signal_reader reader = {.context = context, .start_s = start_s, .map = map};
-    if (xml_child(root, CR_TRAFFIC_LIGHT) == NULL) {
+    if (xml_child(root, CR_TRAFFIC_LIGHT) == NULL && xml_child(root, CR_TRAFFIC_SIGN) == NULL) {
         return STATUS_OK;
     }
-    TRY(list_lights(&reader, root));
+    TRY(list_known(&reader, root, CR_TRAFFIC_LIGHT, &reader.lights));
+    TRY(list_known(&reader, root, CR_TRAFFIC_SIGN, &reader.signs));
     map->signal_count = 0;
     map->signals = cr_alloc(context, LIMIT_SIGNALS, sizeof *map->signals);
     if (map->signals == NULL) {
         return STATUS_LIMIT;
     }
-    for (uint32_t i = 0; i < lanelets->lanelet_count; i++) {
-        const struct cr_lanelet *lanelet = &lanelets->lanelets[i];
-        const struct xml_element *light;
-        double stop_m;
-        if (lanelet->lane_count == 0) {
-            continue;
+    for (int signs = 0; signs < 2; signs++) {
+        for (uint32_t i = 0; i < lanelets->lanelet_count; i++) {
+            TRY(add_lanelet(&reader, &lanelets->lanelets[i], signs != 0));
         }
-        uint32_t lane = lanelet->first_lane + lanelet->lane_count - 1;
-        enum lane_kind kind = map->lanes[lane].kind;
-        TRY(choose_light(&reader, lanelet->element, &light));
-        if (light == NULL || (kind != LANE_DRIVING && kind != LANE_CYCLE)) {
-            continue;
-        }
-        TRY(read_stop(context, lanelet->element, &map->lanes[lane], &stop_m));
-        TRY(add_lane(&reader, light, lane, stop_m));
     }
     return STATUS_OK;
 }

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "scenarios/resolve.h"
+#include "schemas/scenario_parts.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,17 +32,6 @@ static enum status no_memory(const struct json_cursor *cursor, struct error *err
     return json_fail_status(cursor, STATUS_LIMIT, error,
                             "expected a map of at most %d bytes in memory, found more",
                             LIMIT_SCENARIO_ARENA_BYTES);
-}
-
-static enum status read_point(const struct json_cursor *cursor, struct vec2 *out,
-                              struct error *error)
-{
-    size_t count;
-    TRY(json_array_begin(cursor, 2, 2, &count, error));
-    struct json_cursor x = json_cursor_element(cursor, 0);
-    struct json_cursor y = json_cursor_element(cursor, 1);
-    TRY(json_value_number(&x, -1e5, 1e5, &out->x_m, error));
-    return json_value_number(&y, -1e5, 1e5, &out->y_m, error);
 }
 
 /* ---- segments ---- */
@@ -270,7 +260,7 @@ static enum status read_points(const struct json_cursor *cursor, struct pen *pen
     TRY(json_array_begin(cursor, 2, LIMIT_LANE_POINTS, &count, error));
     for (size_t i = 0; i < count; i++) {
         struct json_cursor element = json_cursor_element(cursor, i);
-        TRY(read_point(&element, &pen->points[i], error));
+        TRY(decode_point(&element, &pen->points[i], error));
     }
     pen->count = (uint32_t)count;
     return STATUS_OK;

@@ -254,6 +254,8 @@ class Adapter(swerve_planner.Planner):
         """A state for each lane that goes on behind a signal's stop line, as nuPlan has them."""
         found = []
         for signal in observation.signals:
+            if signal.light in ("stop_sign", "yield_sign"):
+                continue  # nuPlan's states are of lights
             for index in self.controlled[signal.signal]:
                 after = self.city.edges[index].lane.successors if index in self.city.edges else []
                 status = LIGHTS.get(signal.light, TrafficLightStatusType.UNKNOWN)

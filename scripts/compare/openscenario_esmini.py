@@ -59,6 +59,7 @@ def follow(scenario, drive):
     while rows[-1][0] < scenario["horizon_s"]:
         rows.append([rows[-1][0] + 0.1] + last[1:])
     scenario["ego"]["log"] = rows[:4000]
+    scenario["ego"]["speed_mps"] = max(drive[0][4], 0.0)
 
 
 def trace_of(binary, scenario, folder):

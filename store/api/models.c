@@ -52,6 +52,20 @@ static const struct json_field event_fields[] = {
     EVENT_OR_NOT(after_outcome, JSON_FIELD_I64),
 };
 
+#define GOLDEN(member, kind) JSON_FIELD(struct golden_set, member, kind)
+#define GOLDEN_OR_NOT(member, kind) JSON_FIELD_OPTIONAL(struct golden_set, member, kind)
+
+static const struct json_field golden_fields[] = {
+    GOLDEN(name, JSON_FIELD_TEXT),
+    GOLDEN(hash, JSON_FIELD_TEXT),
+    GOLDEN(model_hash, JSON_FIELD_TEXT),
+    GOLDEN(sampler, JSON_FIELD_TEXT),
+    GOLDEN_OR_NOT(recordings, JSON_FIELD_I64),
+    GOLDEN_OR_NOT(bytes, JSON_FIELD_I64),
+    GOLDEN_OR_NOT(made_s, JSON_FIELD_I64),
+};
+
+const struct json_field_list golden_set_fields = JSON_FIELD_LIST(golden_fields);
 const struct json_field_list model_version_fields = JSON_FIELD_LIST(version_fields);
 const struct json_field_list model_event_fields = JSON_FIELD_LIST(event_fields);
 
@@ -62,11 +76,12 @@ bool model_may_move(enum model_state from, enum model_state to)
                              [MODEL_CANARY] = true,
                              [MODEL_PROMOTED] = true,
                              [MODEL_RETIRED] = true},
+        /* To shadow and canary again: another share. */
         [MODEL_SHADOW] = {[MODEL_CANDIDATE] = true,
+                          [MODEL_SHADOW] = true,
                           [MODEL_CANARY] = true,
                           [MODEL_PROMOTED] = true,
                           [MODEL_RETIRED] = true},
-        /* To canary again: another share. */
         [MODEL_CANARY] = {[MODEL_CANDIDATE] = true,
                           [MODEL_SHADOW] = true,
                           [MODEL_CANARY] = true,
@@ -81,6 +96,91 @@ bool model_covers(const struct model_version *version, const struct model_versio
 {
     return version->agents_ticks >= other->agents_ticks && version->map_ticks >= other->map_ticks &&
            version->none_ticks >= other->none_ticks;
+}
+
+/* ---- what can be ---- */
+
+static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+
+#define FITS(text) (memchr((text), '\0', sizeof(text)) != NULL)
+
+enum status model_version_check(const struct model_version *version, struct error *error)
+{
+    if (!FITS(version->name) || !FITS(version->hash) || !FITS(version->health_hash) ||
+        !FITS(version->precision) || !FITS(version->sampler) || !FITS(version->parents) ||
+        !FITS(version->data_note)) {
+        return error_set(error, STATUS_LIMIT, "model: a text is not terminated");
+    }
+    if (version->name[0] == '\0' || version->precision[0] == '\0' ||
+        strlen(version->hash) != SHA256_HEX_BYTES - 1 ||
+        (version->health_hash[0] != '\0' && strlen(version->health_hash) != SHA256_HEX_BYTES - 1)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "model \"%s\": a name, a precision and hashes of 64 digits are needed",
+                         version->name);
+    }
+    if (version->name[strspn(version->name, plain)] != '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "model \"%s\": a name is of letters, digits, \".\", \"_\" and \"-\"",
+                         version->name);
+    }
+    const char *slash = strrchr(version->sampler, '/');
+    if (slash == NULL || strcmp(slash + 1, version->precision) != 0 ||
+        (version->tier != TIER_STUDENT && version->tier != TIER_TEACHER)) {
+        return error_set(error, STATUS_CONFLICT,
+                         "model \"%s\": expected tier student or teacher and a sampler like "
+                         "euler2/%s, found \"%s\"",
+                         version->name, version->precision, version->sampler);
+    }
+    if (version->agents_ticks < 0 || version->map_ticks < 0 || version->none_ticks < 0 ||
+        version->agents_ticks > INT32_MAX || version->map_ticks > INT32_MAX ||
+        version->none_ticks > INT32_MAX) {
+        return error_set(error, STATUS_BAD_INPUT, "model \"%s\": a horizon is out of range",
+                         version->name);
+    }
+    return STATUS_OK;
+}
+
+enum status model_event_check(const struct model_event *event, struct error *error)
+{
+    if (!FITS(event->model) || !FITS(event->against) || !FITS(event->report_hash) ||
+        !FITS(event->actor) || !FITS(event->evidence)) {
+        return error_set(error, STATUS_LIMIT, "event of a model: a text is not terminated");
+    }
+    bool canary = event->kind == MODEL_MOVED && event->to_state == MODEL_CANARY;
+    bool shadow = event->kind == MODEL_MOVED && event->to_state == MODEL_SHADOW;
+    if ((event->kind != MODEL_MOVED && event->kind != MODEL_EVALUATED) ||
+        (unsigned)event->to_state >= MODEL_STATE_COUNT || event->expires_s < 0 ||
+        event->canary_percent < 0 || event->canary_percent > 100) {
+        return error_set(error, STATUS_BAD_INPUT, "model \"%s\": expected a move or an evaluation",
+                         event->model);
+    }
+    if (!shadow && canary != (event->canary_percent != 0)) {
+        return error_set(error, STATUS_CONFLICT,
+                         "model \"%s\": a canary has a share of 1 to 100 percent, a shadow of 0 to "
+                         "100, others none",
+                         event->model);
+    }
+    return STATUS_OK;
+}
+
+enum status golden_name_check(const char *name, struct error *error)
+{
+    return name[0] != '\0' && name[strspn(name, plain)] == '\0'
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "golden \"%.63s\": expected a name of letters, digits, \".\", \"_\" and "
+                           "\"-\"",
+                           name);
+}
+
+enum status golden_set_check(const struct golden_set *set, struct error *error)
+{
+    if (!FITS(set->name) || !FITS(set->hash) || !FITS(set->model_hash) || !FITS(set->sampler) ||
+        set->sampler[0] == '\0' || strlen(set->model_hash) != SHA256_HEX_BYTES - 1) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "golden: expected texts that end, the hash of a model and a sampler");
+    }
+    return golden_name_check(set->name, error);
 }
 
 /* ---- keys ---- */
@@ -162,13 +262,13 @@ void job_key_apart(struct job_spec *spec)
 
 /* ---- pointers ---- */
 
-uint32_t model_job_percentile(const struct job_spec *spec)
+static uint32_t percentile(const char *purpose, const struct job_spec *spec)
 {
     struct sha256 hash;
     uint8_t digest[SHA256_BYTES];
     uint64_t bits = 0;
     sha256_init(&hash);
-    update_text(&hash, "canary share");
+    update_text(&hash, purpose);
     update_text(&hash, spec->scenario_hash);
     update_text(&hash, spec->planner_hash);
     sha256_update(&hash, &spec->seed, sizeof spec->seed);
@@ -177,6 +277,16 @@ uint32_t model_job_percentile(const struct job_spec *spec)
         bits = bits << 8 | digest[i];
     }
     return (uint32_t)(bits % 100);
+}
+
+uint32_t model_job_percentile(const struct job_spec *spec)
+{
+    return percentile("canary share", spec);
+}
+
+uint32_t model_job_shadow_percentile(const struct job_spec *spec)
+{
+    return percentile("shadow share", spec);
 }
 
 const struct model_version *model_assigned(const struct job_spec *spec,
@@ -207,5 +317,24 @@ bool model_job_move(const struct model_version *version, struct job_spec *spec)
         snprintf(spec->backend, sizeof spec->backend, "cpu");
     }
     make_own_key(spec, fresh);
+    return true;
+}
+
+bool model_job_shadow(const struct model_version *shadow, const struct job_spec *spec,
+                      struct job_spec *out)
+{
+    struct job_spec made = *spec;
+    char key[SHA256_HEX_BYTES];
+    if (spec->audit_key[0] != '\0' ||
+        (int64_t)model_job_shadow_percentile(spec) >= shadow->canary_percent ||
+        !model_job_move(shadow, &made)) {
+        return false;
+    }
+    hash_of("shadow", made.key, key);
+    memcpy(made.key, key, sizeof made.key);
+    memcpy(made.audit_key, spec->key, sizeof made.audit_key);
+    made.follows = false;
+    made.parent_job_id = 0;
+    *out = made;
     return true;
 }

@@ -8,8 +8,13 @@
  * to: the promoted one, or for the canary's share of jobs that one. Jobs without it are answered by
  * the model that they name.
  *
- * Invariant: at most one version of a tier is promoted and at most one a canary, and the lease of
- * a job that follows names the version that its tier points to at the moment of the claim.
+ * A share of the jobs that follow is driven once more by the tier's shadow: by jobs of its own
+ * (model_job_shadow) that count nowhere and wait until workers have nothing else. They end when it
+ * is a shadow no longer.
+ *
+ * Invariant: at most one version of a tier is promoted, at most one a canary, and at most one a
+ * shadow with a share; the lease of a job that follows names the version that its tier points to at
+ * the moment of the claim.
  */
 #ifndef SWERVE_STORE_API_MODELS_H
 #define SWERVE_STORE_API_MODELS_H
@@ -51,7 +56,8 @@ struct model_version {
     /* Set by the store. */
     int64_t added_s; /* seconds since 1970 */
     enum model_state state;
-    int64_t canary_percent; /* of the tier's jobs; 0 but of a canary */
+    int64_t canary_percent; /* of the tier's jobs: a canary answers them, a shadow drives them
+                               again; 0 of others */
 };
 
 enum model_event_kind {
@@ -69,7 +75,7 @@ struct model_event {
     enum model_event_kind kind;
     enum model_state from_state;
     enum model_state to_state;          /* of an evaluation: as it was */
-    int64_t canary_percent;             /* to_state canary: 1..99 */
+    int64_t canary_percent;             /* to_state canary: 1..100, shadow: 0..100 */
     bool forced;                        /* nobody asked whether it had passed */
     int64_t jobs_moved;                 /* queued jobs that another version answers since */
     bool passed;                        /* evaluation */
@@ -82,8 +88,27 @@ struct model_event {
     int64_t after_outcome;              /* the last outcome that there was; 0: not known */
 };
 
+/* A set of goldens: drives of a learned world that were recorded once and answer other planners
+ * (docs/goldens.md). Its list is an artifact, JSON whose `recordings` name their artifacts. */
+struct golden_set {
+    char name[LIMIT_ID_BYTES];         /* one of its own in the store */
+    char hash[SHA256_HEX_BYTES];       /* of the list: what jobs and outcomes name */
+    char model_hash[SHA256_HEX_BYTES]; /* of the world that generated them */
+    char sampler[LIMIT_ID_BYTES];      /* likewise */
+    int64_t recordings;                /* set by the store, as what follows */
+    int64_t bytes;                     /* of the recordings' contents */
+    int64_t made_s;                    /* seconds since 1970 */
+};
+
+extern const struct json_field_list golden_set_fields;
 extern const struct json_field_list model_version_fields;
 extern const struct json_field_list model_event_fields;
+
+/* Whether what a caller says of one can be; a sentence says what cannot. */
+enum status model_version_check(const struct model_version *version, struct error *error);
+enum status model_event_check(const struct model_event *event, struct error *error);
+enum status golden_name_check(const char *name, struct error *error);
+enum status golden_set_check(const struct golden_set *set, struct error *error);
 
 /* Whether a version may go from one state to another. A promoted one goes only when another takes
  * its place. */
@@ -94,8 +119,9 @@ bool model_may_move(enum model_state from, enum model_state to);
 bool model_covers(const struct model_version *version, const struct model_version *other);
 
 /* Which hundredth of a tier's jobs a job is in, 0..99: by scenario, planner and seed, so that it
- * does not depend on who answers. */
+ * does not depend on who answers. Hundredths of canaries and of shadows are drawn apart. */
 uint32_t model_job_percentile(const struct job_spec *spec);
+uint32_t model_job_shadow_percentile(const struct job_spec *spec);
 
 /* The version that answers a following job: the canary for its share, else the promoted one; NULL
  * where there is none. Either may be NULL. */
@@ -106,6 +132,11 @@ const struct model_version *model_assigned(const struct job_spec *spec,
 /* Makes the job another version's: model, sampler and key, that of an audit job included, and for a
  * precision that devices do not compute in the backend. False: it was that version's already. */
 bool model_job_move(const struct model_version *version, struct job_spec *spec);
+
+/* The job by which a shadow drives a job in its own right again: with a key of its own, the same
+ * each time. False: the job is not in the shadow's share, or the version would answer it anyway. */
+bool model_job_shadow(const struct model_version *shadow, const struct job_spec *spec,
+                      struct job_spec *out);
 
 /* ---- keys of jobs ---- */
 

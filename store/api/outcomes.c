@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { PAGE_OUTCOMES = 200, OUTCOMES_MAX = 100000000 };
+enum { PAGE_OUTCOMES = 1000, OUTCOMES_MAX = 100000000 };
 
 enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
                                 void *context, struct error *error)

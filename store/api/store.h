@@ -95,7 +95,7 @@ struct store_suite_status {
     int64_t ticks;          /* simulated for results that count; the shared prefix once */
     int64_t prefix_ticks_saved;
     int64_t metres_mm;              /* of results that count */
-    int64_t device_ns;              /* of every attempt, whatever came of it */
+    int64_t device_ns;              /* of every attempt but those of shadows, whatever came of it */
     int64_t mflop;                  /* likewise */
     int64_t cost_uusd;              /* likewise */
     int64_t memoised_jobs;          /* results taken over from other suites, at no cost */
@@ -130,6 +130,7 @@ struct store_ledger_row {
     char device[LIMIT_ID_BYTES];
     enum tier tier;
     bool audit;               /* attempts at audit jobs */
+    bool shadow;              /* .. at those of shadows: in no other sum of the suite */
     char end[LIMIT_ID_BYTES]; /* how the attempt ended: done, flagged, failed, released, lost, stale
                                */
     struct ledger_totals totals;
@@ -262,7 +263,7 @@ struct store_ops {
                              struct error *error);
     /* Up to `max` jobs for the worker's pool; renews the worker's lease. Waits up to wait_ms for
      * the first; 0 found is OK. Order: prefix affinity, deficit round-robin over suites, priority,
-     * age.
+     * age; jobs of shadows only where there is nothing else.
      * *claim_id names the claim among those of its worker: 1 for the first one, then what the last
      * answer said, which is the id of the next claim. An id leases jobs once, and is kept with
      * them. So a claim without an answer is repeated by calling again with the same id: it gets the
@@ -276,11 +277,11 @@ struct store_ops {
     /* One transaction for the batch; each element succeeds or is stale by itself. Replaying an
      * accepted completion answers OK again and changes nothing. A completion counts as long as
      * nobody has claimed or cancelled the job since, even when the lease has ended meanwhile,
-     * unless the job has died of too many losses. DONE brings one outcome per rollout. UNSTARTED
-     * counts as failed when so many hosts (store_config) have said it of a planner that nobody has
-     * driven, as handed back before that: results[i].excused says which. PARTIAL ends nothing: it
-     * brings outcomes of rollouts that are finished, none flagged, and counts while this attempt
-     * holds its lease; of a rollout, the first one stays. An artifact
+     * unless the job has died of too many losses or has become another version's. DONE brings one
+     * outcome per rollout. UNSTARTED counts as failed when so many hosts (store_config) have said
+     * it of a planner that nobody has driven, as handed back before that: results[i].excused says
+     * which. PARTIAL ends nothing: it brings outcomes of rollouts that are finished, none flagged,
+     * and counts while this attempt holds its lease; of a rollout, the first one stays. An artifact
      * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
      * is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
@@ -342,16 +343,28 @@ struct store_ops {
     enum status (*models)(struct store *store, const char *after, struct model_version *out,
                           uint32_t max, uint32_t *count, struct error *error);
     /* MOVED or EVALUATED: what happens to a version, in one transaction with everything that
-     * follows: a move sets the pointer of its tier, retires who was promoted, and moves queued jobs
-     * that follow. *done: the event as it is stored. A move to where the version is already changes
-     * nothing and answers its last event. MISMATCH: to canary or promoted without `forced`, and its
-     * last evaluation did not pass, or has expired; who was promoted before may come back.
-     * CONFLICT: no such move. NOT_FOUND. */
+     * follows: a move sets the pointer of its tier, retires who was promoted, moves queued jobs
+     * that follow, and makes or cancels jobs of shadows. *done: the event as it is stored. A move
+     * to where the version is already changes nothing and answers its last event. MISMATCH: to
+     * canary or promoted without `forced`, and its last evaluation did not pass, or has expired;
+     * who was promoted before may come back. CONFLICT: no such move. NOT_FOUND. */
     enum status (*model_event)(struct store *store, const struct model_event *event,
                                struct model_event *done, struct error *error);
     /* Ascending id after `after_id`. */
     enum status (*model_events)(struct store *store, int64_t after_id, struct model_event *out,
                                 uint32_t max, uint32_t *count, struct error *error);
+
+    /* ---- goldens ---- */
+    /* Keeps a set: its list and every recording that it names are artifacts already (CONFLICT), and
+     * stay as long as the set does, whatever a policy of retention says. Repeating is free; another
+     * set of that name, or this one under another name: CONFLICT. */
+    enum status (*golden_add)(struct store *store, const struct golden_set *set,
+                              struct error *error);
+    /* Sets by name, above `after` ("": all). */
+    enum status (*goldens)(struct store *store, const char *after, struct golden_set *out,
+                           uint32_t max, uint32_t *count, struct error *error);
+    /* Lets a set go: nothing keeps its artifacts any more. One that is not there is gone. */
+    enum status (*golden_drop)(struct store *store, const char *name, struct error *error);
 
     /* ---- artifacts ---- */
     /* Stores bytes (uncompressed) under their SHA-256, durable on return; repeating is free. */
@@ -445,7 +458,7 @@ enum status store_outcomes_each(struct store *store, const char *suite_id, store
                                 void *context, struct error *error);
 
 /* The embedded backend alone, without server: tests and benchmarks. CONFLICT when somebody else
- * owns the file (store/sqlite/ownership.h). */
+ * owns the file (store/sql/ownership.h). */
 enum status store_sqlite_open(const char *path, const struct store_config *config,
                               struct store **out, struct error *error);
 

@@ -3,6 +3,7 @@
  */
 #include "store/artifacts/artifacts_internal.h"
 #include "store/artifacts/zstd_frame.h"
+#include "store/objects/object_storage.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -84,6 +85,14 @@ enum status artifacts_check_hash(const char *hash, struct error *error)
     return STATUS_OK;
 }
 
+void artifacts_hash_bytes(const char *hash, uint8_t out[SHA256_BYTES])
+{
+    for (size_t i = 0; i < SHA256_BYTES; i++) {
+        char digits[3] = {hash[2 * i], hash[2 * i + 1], '\0'};
+        out[i] = (uint8_t)strtoul(digits, NULL, 16);
+    }
+}
+
 /* Removes what unfinished writes left, unless it was written to after `since_s`. */
 static enum status remove_unfinished(const char *unfinished, int64_t since_s, struct error *error)
 {
@@ -113,6 +122,7 @@ static enum status open_directories(const char *store_path, int64_t since_s, str
     char unfinished[ARTIFACT_NAME_BYTES];
     int bytes = snprintf(out->path, sizeof out->path, "%s.artifacts", store_path);
 
+    out->objects = NULL;
     if (bytes < 0 || (size_t)bytes >= sizeof out->path) {
         return error_set(error, STATUS_LIMIT, "%s: the path is too long", store_path);
     }
@@ -164,6 +174,12 @@ static enum status hold_directory(const char *path, int *fd, struct error *error
     return STATUS_OK;
 }
 
+/* The name of an artifact's object: that of its file in the folder. */
+static const char *key_of(const struct artifacts *artifacts, const char *path)
+{
+    return path + strlen(artifacts->path) + 1;
+}
+
 /* Makes an artifact that somebody relies on from here on look as young as it is now. */
 static enum status renew(const struct artifacts *artifacts, const char *hash, const char *path,
                          bool *exists, struct error *error)
@@ -202,7 +218,9 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
         return artifacts_io_error(error, "look for the artifact", path);
     }
     *exists = false;
-    return STATUS_OK;
+    return artifacts->objects == NULL
+               ? STATUS_OK
+               : object_storage_exists(artifacts->objects, key_of(artifacts, path), exists, error);
 }
 
 /* ---- writing ---- */
@@ -255,7 +273,7 @@ enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *
     }
     snprintf(temporary, ARTIFACT_TEMPORARY_BYTES, "%s/%ld.%" PRIuFAST64 ".%016" PRIx64, unfinished,
              (long)getpid(), atomic_fetch_add(&serial, 1), machine);
-    int created = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int created = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (created < 0) {
         return artifacts_io_error(error, "create the artifact", temporary);
     }
@@ -268,11 +286,15 @@ enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *te
 {
     char directory[ARTIFACT_NAME_BYTES];
     char path[ARTIFACT_NAME_BYTES];
+    char gone[ARTIFACT_MARK_BYTES];
     enum status status = STATUS_OK;
 
     artifacts_file_path(artifacts, hash, path);
     if (fsync(fd) != 0) {
         status = artifacts_io_error(error, "sync the artifact", temporary);
+    }
+    if (artifacts->objects != NULL) {
+        THEN(status, object_storage_put(artifacts->objects, key_of(artifacts, path), fd, error));
     }
     if (close(fd) != 0 && status == STATUS_OK) {
         status = artifacts_io_error(error, "close the artifact", temporary);
@@ -282,6 +304,9 @@ enum status artifacts_finish(struct artifacts *artifacts, int fd, const char *te
     THEN(status, hold_directory(directory, &held, error));
     if (status == STATUS_OK && rename(temporary, path) != 0) {
         status = artifacts_io_error(error, "name the artifact", path);
+    } else if (status == STATUS_OK) {
+        artifacts_mark_path(path, gone);
+        unlink(gone); /* it is back; one that stays would only excuse another loss */
     }
     if (held >= 0) {
         close(held);
@@ -358,7 +383,58 @@ enum status artifacts_damaged(struct error *error, const char *path, const char 
         path, how);
 }
 
-enum status artifacts_file_open(const char *path, int *out, struct error *error)
+void artifacts_mark_path(const char *path, char out[ARTIFACT_MARK_BYTES])
+{
+    snprintf(out, ARTIFACT_MARK_BYTES, "%.*s" ARTIFACTS_GONE, (int)(strlen(path) - strlen(".zst")),
+             path);
+}
+
+bool artifacts_mark(int directory, const char *path, const struct timespec times[2])
+{
+    char name[ARTIFACT_MARK_BYTES];
+
+    artifacts_mark_path(path, name);
+    int fd =
+        openat(directory, name, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+    bool good = fd >= 0 && futimens(fd, times) == 0;
+    int cause = errno;
+    if (fd >= 0) {
+        close(fd);
+    }
+    errno = cause;
+    return good;
+}
+
+bool artifacts_let_go(const char *path, int64_t *at_s)
+{
+    char gone[ARTIFACT_MARK_BYTES];
+    struct stat info;
+
+    artifacts_mark_path(path, gone);
+    if (lstat(gone, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return false;
+    }
+    *at_s = (int64_t)info.st_mtime;
+    return true;
+}
+
+static enum status not_there(const char *path, struct error *error)
+{
+    char date[32] = "";
+    struct tm utc;
+    int64_t at_s = 0;
+
+    if (!artifacts_let_go(path, &at_s)) {
+        return error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", path);
+    }
+    time_t at = (time_t)at_s;
+    if (gmtime_r(&at, &utc) != NULL) {
+        strftime(date, sizeof date, " on %Y-%m-%d", &utc);
+    }
+    return error_set(error, STATUS_GONE, "%s: retention let the artifact go%s", path, date);
+}
+
+static enum status open_file(const char *path, int *out, struct error *error)
 {
     struct stat info;
     int fd = -1;
@@ -371,7 +447,7 @@ enum status artifacts_file_open(const char *path, int *out, struct error *error)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) {
         if (errno == ENOENT || errno == ENOTDIR) {
-            return error_set(error, STATUS_NOT_FOUND, "%s: there is no such artifact", path);
+            return not_there(path, error);
         }
         return artifacts_io_error(error, "open the artifact", path);
     }
@@ -383,15 +459,52 @@ enum status artifacts_file_open(const char *path, int *out, struct error *error)
     return STATUS_OK;
 }
 
+/* Copies an object into the folder, whole or not at all. */
+static enum status bring(const struct artifacts *artifacts, const char *path, struct error *error)
+{
+    const char *key = key_of(artifacts, path);
+    char temporary[ARTIFACT_TEMPORARY_BYTES];
+    char directory[ARTIFACT_NAME_BYTES];
+    int fd = -1;
+
+    TRY(artifacts_create_unfinished(artifacts, &fd, temporary, error));
+    enum status status = object_storage_get(artifacts->objects, key,
+                                            ZSTD_compressBound(LIMIT_ARTIFACT_BYTES), fd, error);
+    directory_path(artifacts, key, directory); /* both begin with the digits */
+    if (status == STATUS_OK && mkdir(directory, 0777) != 0 && errno != EEXIST) {
+        status = artifacts_io_error(error, "create the directory", directory);
+    }
+    if (status == STATUS_OK && (fsync(fd) != 0 || rename(temporary, path) != 0)) {
+        status = artifacts_io_error(error, "name the artifact", path);
+    }
+    close(fd);
+    if (status != STATUS_OK) {
+        unlink(temporary);
+    }
+    return status;
+}
+
+enum status artifacts_file_open(const struct artifacts *artifacts, const char *path, int *out,
+                                struct error *error)
+{
+    enum status status = open_file(path, out, error);
+    if (status != STATUS_NOT_FOUND || artifacts->objects == NULL) {
+        return status;
+    }
+    TRY(bring(artifacts, path, error));
+    return open_file(path, out, error);
+}
+
 /* The whole file; *data is malloc'ed. */
-static enum status read_file(const char *path, uint8_t **data, size_t *bytes, struct error *error)
+static enum status read_file(const struct artifacts *artifacts, const char *path, uint8_t **data,
+                             size_t *bytes, struct error *error)
 {
     struct stat info;
     size_t used = 0;
     enum status status = STATUS_OK;
     int fd = -1;
 
-    TRY(artifacts_file_open(path, &fd, error));
+    TRY(artifacts_file_open(artifacts, path, &fd, error));
     if (fstat(fd, &info) != 0 || info.st_size < 0 ||
         (size_t)info.st_size > ZSTD_compressBound(LIMIT_ARTIFACT_BYTES)) {
         close(fd);
@@ -467,7 +580,7 @@ enum status artifacts_get(const struct artifacts *artifacts, const char *hash, v
     size_t packed_bytes = 0;
     TRY(artifacts_check_hash(hash, error));
     artifacts_file_path(artifacts, hash, path);
-    enum status status = read_file(path, &packed, &packed_bytes, error);
+    enum status status = read_file(artifacts, path, &packed, &packed_bytes, error);
     if (status == STATUS_OK) {
         status = unpack(path, hash, packed, packed_bytes, data, bytes, error);
         free(packed);

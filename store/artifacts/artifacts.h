@@ -1,6 +1,9 @@
 /*
  * Artifacts: content-addressed files beside the database, PATH.artifacts/ab/<sha256>.zst.
  *
+ * Where they are kept in a bucket (store/objects/object_storage.h) under the same names, these are
+ * copies: a file appears here after its object is there, and one that is not here is brought.
+ *
  * A file appears under its name only when it is complete and on the disk (written under another
  * name, fsync, rename, fsync of the directory), so whoever was told its name can read it. Any
  * thread.
@@ -20,9 +23,13 @@
  * older and referred to by nothing may be collected (store/keep/gc.h). */
 enum { ARTIFACTS_FRESH_S = 600 };
 
+struct object_storage;
+
 struct artifacts {
     char path[LIMIT_PATH_BYTES]; /* PATH.artifacts */
-    atomic_bool synced[256];     /* directory ab's own name has been synced since the open */
+    struct object_storage
+        *objects;            /* the bucket that holds them, borrowed; NULL: the folder does */
+    atomic_bool synced[256]; /* directory ab's own name has been synced since the open */
 };
 
 /* Creates the directory where needed and removes what unfinished writes left behind. Syncs the

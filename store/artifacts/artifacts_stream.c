@@ -410,7 +410,7 @@ enum status artifact_reader_open(const struct artifacts *artifacts, const char *
     reader->packed = false;
     artifacts_file_path(artifacts, hash, reader->path);
     reader->fd = -1;
-    status = artifacts_file_open(reader->path, &reader->fd, error);
+    status = artifacts_file_open(artifacts, reader->path, &reader->fd, error);
     THEN(status, read_size(reader, error));
     THEN(status, rewind_reader(reader, error));
     THEN(status, verify(reader, hash, error));

@@ -6,8 +6,8 @@
 #include "base/units.h"
 #include "store/api/store.h"
 #include "store/bench/bench_parts.h"
-#include "store/sqlite/ledger.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/ledger.h"
+#include "store/sql/sqlite_db.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,11 @@ enum { LOG_PAGES = 1000 }; /* as the store's writer: checkpoint beyond that */
 
 static const char worker_name[] = "bench-worker";
 static const char suite_name[] = "bench";
+static const char store_name[] = "bench_store";
+static const char bare_name[] = "bench_bare";
 
 struct bench {
-    char store_path[LIMIT_PATH_BYTES + 32];
-    char bare_path[LIMIT_PATH_BYTES + 32];
+    struct bench_place place;
     uint32_t jobs; /* per round */
     uint32_t batch;
     int64_t claim_id;
@@ -61,7 +62,7 @@ static enum status store_round(struct bench *bench, struct error *error)
 
 /* ---- the other side: the same statements ---- */
 
-/* As store/sqlite/statements.c has them: a suite and what is added to its counters; columns. */
+/* As store/sql/statements.c has them: a suite and what is added to its counters; columns. */
 /* Of STATEMENT_SUITE_COUNT, but for the digest: id, two counts of jobs and rollouts, five sums. */
 enum {
     SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
@@ -93,6 +94,7 @@ static enum status bare_count(struct db *db, const int64_t values[SUITE_COUNTS],
 {
     struct query query = query_begin(db, STATEMENT_SUITE_COUNT);
     bind_ints(&query, values, SUITE_COUNTS);
+    query_null(&query); /* the digest stays */
     return query_run(&query, error);
 }
 
@@ -163,6 +165,9 @@ static enum status bare_outcome(struct db *db, int64_t job_id, const struct outc
     }
     query_blob(&query, outcome->trace_hash, sizeof(struct digest));
     query_text(&query, outcome->given);
+    for (int i = 0; i < 3; i++) { /* of the controls challenge */
+        query_null(&query);
+    }
     return query_run(&query, error);
 }
 
@@ -205,6 +210,9 @@ static enum status bare_money(struct db *db, int64_t count, struct error *error)
     bind_ints(&entry,
               (const int64_t[]){TIER_OBJECT, 0, ATTEMPT_DONE, count, count, count, 0, count}, 8);
     TRY(query_run(&entry, error));
+    struct query part = query_begin(db, STATEMENT_PROGRESS_COUNT);
+    bind_ints(&part, (const int64_t[]){1, 1, TIER_OBJECT, -count, count, 0, count}, 7);
+    TRY(query_run(&part, error));
     struct query get = query_begin(db, STATEMENT_ACCOUNT_GET);
     query_int(&get, 1);
     query_text(&get, "cpu");
@@ -263,8 +271,8 @@ static void finish(struct bench *bench)
         bench->store->ops->close(bench->store);
     }
     db_close(bench->bare);
-    bench_remove_store(bench->store_path);
-    bench_remove_store(bench->bare_path);
+    bench_place_remove(&bench->place, store_name);
+    bench_place_remove(&bench->place, bare_name);
     free(bench->leases);
     free(bench->completions);
     free(bench->results);
@@ -280,9 +288,9 @@ static enum status prepare(struct bench *bench, struct error *error)
     uint32_t total = bench->jobs * (STORE_BENCH_ROUNDS + 1) + LIMIT_CLAIM_JOBS;
     uint32_t jobs = bench->jobs;
     uint32_t batch = bench->batch;
-    enum status status = store_sqlite_open(bench->store_path, NULL, &bench->store, error);
+    enum status status = bench_place_open(&bench->place, store_name, true, &bench->store, error);
 
-    THEN(status, store_sqlite_open(bench->bare_path, NULL, &other, error));
+    THEN(status, bench_place_open(&bench->place, bare_name, true, &other, error));
     THEN(status, bench_submit(bench->store, suite_name, 0, total, error));
     THEN(status, bench_submit(other, suite_name, 0, total, error));
     struct job_spec spec;
@@ -301,8 +309,8 @@ static enum status prepare(struct bench *bench, struct error *error)
     if (other != NULL) {
         other->ops->close(other);
     }
-    THEN(status, sqlite_db_open(bench->bare_path, SQLITE_DB_WRITER, &bench->bare, error));
-    return status == STATUS_OK ? sqlite_db_use_wal(bench->bare, error) : status;
+    return status == STATUS_OK ? bench_place_db(&bench->place, bare_name, &bench->bare, error)
+                               : status;
 }
 
 static enum status run_rounds(struct bench *bench, struct store_bench_result *result,
@@ -333,7 +341,7 @@ static enum status run_rounds(struct bench *bench, struct store_bench_result *re
     return status;
 }
 
-enum status store_bench(const char *directory, uint32_t jobs, uint32_t batch,
+enum status store_bench(const struct bench_place *place, uint32_t jobs, uint32_t batch,
                         struct store_bench_result *out, struct error *error)
 {
     struct store_bench_result result = {.batch = batch};
@@ -347,21 +355,18 @@ enum status store_bench(const char *directory, uint32_t jobs, uint32_t batch,
     bench->jobs = (jobs + batch - 1) / batch * batch;
     bench->batch = batch;
     bench->claim_id = 1;
-    snprintf(bench->store_path, sizeof bench->store_path, "%s/bench-store.db", directory);
-    snprintf(bench->bare_path, sizeof bench->bare_path, "%s/bench-bare.db", directory);
+    bench->place = *place;
     bench->leases = calloc(batch, sizeof *bench->leases);
     bench->completions = calloc(batch, sizeof *bench->completions);
     bench->results = calloc(batch, sizeof *bench->results);
     bench->outcome = calloc(1, sizeof *bench->outcome);
-    bench_remove_store(bench->store_path);
-    bench_remove_store(bench->bare_path);
     enum status status = STATUS_OK;
     if (bench->leases == NULL || bench->completions == NULL || bench->results == NULL ||
         bench->outcome == NULL) {
         status = error_set(error, STATUS_NO_MEMORY, "out of memory for the store benchmark");
     }
     THEN(status, prepare(bench, error));
-    THEN(status, bench_fsync_p50(directory, &result.fsync_p50_ns, error));
+    THEN(status, bench_fsync_p50(place->directory, &result.fsync_p50_ns, error));
     THEN(status, run_rounds(bench, &result, error));
     finish(bench);
     if (status == STATUS_OK) {

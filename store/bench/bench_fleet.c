@@ -29,22 +29,37 @@ enum {
 };
 
 static const char suite_name[] = "bench";
+static const char store_name[] = "bench_fleet";
 
 struct samples_pair {
     struct bench_samples claims;
     struct bench_samples completions;
 };
 
+/* A server on a store of its own, all on one database, and the part of the fleet that asks it. */
+struct bench_front {
+    struct fleet_bench *bench;
+    uint32_t index;
+    uint16_t port;
+    struct store *store;
+    struct store_server *server;
+    pthread_t thread;
+    struct samples_pair samples;
+    struct bench_client_result result;
+    enum status status;
+    struct error error;
+};
+
 struct fleet_bench {
-    char path[LIMIT_PATH_BYTES + 32];
+    struct bench_place place;
+    uint32_t servers;
     uint32_t workers;
     uint32_t batch;
     uint32_t jobs; /* of one round and side */
     uint32_t submitted;
     uint32_t runs; /* makes workers' ids unique */
-    uint16_t port;
-    struct store *store;
-    struct store_server *server;
+    struct bench_front fronts[STORE_BENCH_SERVERS_MAX];
+    struct store *store; /* that of the first */
     struct outcome outcome;
     struct samples_pair served;
     struct samples_pair bare;
@@ -182,27 +197,58 @@ static enum status bare_round(struct fleet_bench *bench, double *rate, struct er
 
 /* ---- the other side: over HTTP ---- */
 
-static enum status served_round(struct fleet_bench *bench, double *rate, struct error *error)
+static void *ask_front(void *context)
 {
+    struct bench_front *front = context;
+    struct fleet_bench *bench = front->bench;
     char prefix[LIMIT_ID_BYTES / 2];
-    snprintf(prefix, sizeof prefix, "served-%u", bench->runs);
+    uint32_t workers = bench->workers / bench->servers;
+
+    snprintf(prefix, sizeof prefix, "served-%u-%u", bench->runs, front->index);
+    workers += front->index < bench->workers % bench->servers ? 1 : 0;
     const struct bench_client_config config = {
-        .port = bench->port,
-        .workers = bench->workers,
+        .port = front->port,
+        .workers = workers,
         .batch = bench->batch,
         .prefix = prefix,
         .outcome = &bench->outcome,
     };
-    struct bench_client_result result = {.claims = bench->served.claims,
-                                         .completions = bench->served.completions};
-    enum status status = bench_client_run(&config, &result, error);
-    if (status == STATUS_OK && result.jobs != bench->jobs) {
-        status = error_set(error, STATUS_STORE, "expected %u jobs to be completed, found %u",
-                           bench->jobs, result.jobs);
+    front->result = (struct bench_client_result){.claims = front->samples.claims,
+                                                 .completions = front->samples.completions};
+    front->status =
+        workers > 0 ? bench_client_run(&config, &front->result, &front->error) : STATUS_OK;
+    return NULL;
+}
+
+static enum status served_round(struct fleet_bench *bench, double *rate, struct error *error)
+{
+    enum status status = STATUS_OK;
+    uint32_t jobs = 0;
+    int64_t elapsed_ns = 0;
+
+    for (uint32_t i = 0; i < bench->servers; i++) {
+        struct bench_front *front = &bench->fronts[i];
+        front->samples.claims.count = 0;
+        front->samples.completions.count = 0;
+        CHECK(pthread_create(&front->thread, NULL, ask_front, front) == 0);
     }
-    bench->served.claims = result.claims;
-    bench->served.completions = result.completions;
-    *rate = result.jobs / ((double)result.elapsed_ns / NS_PER_S);
+    for (uint32_t i = 0; i < bench->servers; i++) {
+        struct bench_front *front = &bench->fronts[i];
+        pthread_join(front->thread, NULL);
+        if (front->status != STATUS_OK && status == STATUS_OK) {
+            status = front->status;
+            *error = front->error;
+        }
+        jobs += front->result.jobs;
+        elapsed_ns = front->result.elapsed_ns > elapsed_ns ? front->result.elapsed_ns : elapsed_ns;
+        samples_append(&bench->served.claims, &front->result.claims);
+        samples_append(&bench->served.completions, &front->result.completions);
+    }
+    if (status == STATUS_OK && jobs != bench->jobs) {
+        status = error_set(error, STATUS_STORE, "expected %u jobs to be completed, found %u",
+                           bench->jobs, jobs);
+    }
+    *rate = jobs / ((double)elapsed_ns / NS_PER_S);
     return status;
 }
 
@@ -227,7 +273,7 @@ static void raise_descriptor_limit(uint32_t workers)
     }
 }
 
-static enum status start_server(struct fleet_bench *bench, struct error *error)
+static enum status start_server(struct bench_front *front, struct error *error)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
     socklen_t bytes = sizeof address;
@@ -241,11 +287,11 @@ static enum status start_server(struct fleet_bench *bench, struct error *error)
         }
         return status;
     }
-    bench->port = ntohs(address.sin_port);
+    front->port = ntohs(address.sin_port);
     /* All of the fleet comes from one address. */
     const struct store_server_options options = {.connections_max = STORE_BENCH_WORKERS_MAX,
                                                  .peer_connections_max = STORE_BENCH_WORKERS_MAX};
-    return store_server_start_with(bench->store, fd, NULL, &options, &bench->server, error);
+    return store_server_start_with(front->store, fd, NULL, &options, &front->server, error);
 }
 
 static enum status prepare(struct fleet_bench *bench, struct error *error)
@@ -259,21 +305,34 @@ static enum status prepare(struct fleet_bench *bench, struct error *error)
     bench_make_spec(&spec, suite_name, 0);
     bench_make_outcome(&bench->outcome, &spec);
     raise_descriptor_limit(bench->workers);
-    bench_remove_store(bench->path);
     if (!samples_init(&bench->served, SAMPLES_MAX) || !samples_init(&bench->bare, SAMPLES_MAX)) {
         return error_set(error, STATUS_NO_MEMORY, "out of memory for the fleet benchmark");
     }
-    enum status status = store_sqlite_open(bench->path, NULL, &bench->store, error);
-    return status == STATUS_OK ? start_server(bench, error) : status;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < bench->servers && status == STATUS_OK; i++) {
+        struct bench_front *front = &bench->fronts[i];
+        front->bench = bench;
+        front->index = i;
+        status = samples_init(&front->samples, SAMPLES_MAX)
+                     ? bench_place_open(&bench->place, store_name, i == 0, &front->store, error)
+                     : error_set(error, STATUS_NO_MEMORY, "out of memory for the fleet benchmark");
+        THEN(status, start_server(front, error));
+    }
+    bench->store = bench->fronts[0].store;
+    return status;
 }
 
 static void finish(struct fleet_bench *bench)
 {
-    store_server_stop(bench->server);
-    if (bench->store != NULL) {
-        bench->store->ops->close(bench->store);
+    for (uint32_t i = 0; i < bench->servers; i++) {
+        struct bench_front *front = &bench->fronts[i];
+        store_server_stop(front->server);
+        if (front->store != NULL) {
+            front->store->ops->close(front->store);
+        }
+        samples_finish(&front->samples);
     }
-    bench_remove_store(bench->path);
+    bench_place_remove(&bench->place, store_name);
     samples_finish(&bench->served);
     samples_finish(&bench->bare);
     free(bench);
@@ -320,9 +379,16 @@ static enum status run_rounds(struct fleet_bench *bench, struct store_bench_flee
     return status;
 }
 
-enum status store_bench_fleet(const char *directory, uint32_t workers, uint32_t batch,
-                              struct store_bench_fleet_result *out, struct error *error)
+enum status store_bench_fleet(const struct bench_place *place, uint32_t servers, uint32_t workers,
+                              uint32_t batch, struct store_bench_fleet_result *out,
+                              struct error *error)
 {
+    if (servers < 1 || servers > STORE_BENCH_SERVERS_MAX || (servers > 1 && place->url == NULL)) {
+        return error_set(error, STATUS_USAGE,
+                         "--servers: expected 1 to %d, more than one in front of a postgresql:// "
+                         "store alone; found %u",
+                         STORE_BENCH_SERVERS_MAX, servers);
+    }
     if (workers < 1 || workers > STORE_BENCH_WORKERS_MAX || batch < 1 || batch > LIMIT_CLAIM_JOBS) {
         return error_set(error, STATUS_LIMIT,
                          "a fleet benchmark has 1 to %d workers and batches of 1 to %d",
@@ -334,9 +400,10 @@ enum status store_bench_fleet(const char *directory, uint32_t workers, uint32_t 
     bench->workers = workers;
     bench->batch = batch;
     result.bare_threads = thread_count(bench);
-    snprintf(bench->path, sizeof bench->path, "%s/bench-fleet.db", directory);
+    bench->place = *place;
+    bench->servers = servers;
     enum status status = prepare(bench, error);
-    THEN(status, bench_fsync_p50(directory, &result.fsync_p50_ns, error));
+    THEN(status, bench_fsync_p50(place->directory, &result.fsync_p50_ns, error));
     THEN(status, run_rounds(bench, &result, error));
     finish(bench);
     if (status == STATUS_OK) {

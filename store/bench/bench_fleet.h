@@ -10,10 +10,11 @@
 #define SWERVE_STORE_BENCH_BENCH_FLEET_H
 
 #include "base/status.h"
+#include "store/bench/bench_parts.h"
 
 #include <stdint.h>
 
-enum { STORE_BENCH_FLEET_ROUNDS = 3, STORE_BENCH_WORKERS_MAX = 4000 };
+enum { STORE_BENCH_FLEET_ROUNDS = 3, STORE_BENCH_WORKERS_MAX = 4000, STORE_BENCH_SERVERS_MAX = 4 };
 
 struct store_bench_side {
     double jobs_per_s;    /* claimed and completed, median of the rounds */
@@ -34,9 +35,10 @@ struct store_bench_fleet_result {
     int64_t fsync_p50_ns;
 };
 
-/* Works on "bench-fleet.db" in `directory` (which exists) and removes it. Raises this process's
- * limit of open files, where it may. */
-enum status store_bench_fleet(const char *directory, uint32_t workers, uint32_t batch,
-                              struct store_bench_fleet_result *out, struct error *error);
+/* Works on a store of its own, and removes it. `servers`: so many stand in front of one database,
+ * each with its part of the workers. Raises this process's limit of open files, where it may. */
+enum status store_bench_fleet(const struct bench_place *place, uint32_t servers, uint32_t workers,
+                              uint32_t batch, struct store_bench_fleet_result *out,
+                              struct error *error);
 
 #endif

@@ -4,6 +4,9 @@
 #include "store/bench/bench_parts.h"
 
 #include "base/units.h"
+#include "store/postgres/postgres_db.h"
+#include "store/postgres/postgres_store.h"
+#include "store/sql/sqlite_db.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -173,11 +176,18 @@ enum status bench_submit(struct store *store, const char *suite, uint32_t first,
     return status;
 }
 
-void bench_remove_store(const char *path)
+/* ---- places ---- */
+
+static void file_path(const struct bench_place *place, const char *name, char *path, size_t bytes)
+{
+    snprintf(path, bytes, "%.*s/%.32s.db", LIMIT_PATH_BYTES - 1, place->directory, name);
+}
+
+static void remove_files(const char *path)
 {
     static const char *const files[] = {"", "-wal", "-shm"};
     static const char *const directories[] = {".artifacts/unfinished", ".artifacts"};
-    char name[LIMIT_PATH_BYTES + 64];
+    char name[2 * LIMIT_PATH_BYTES + 64];
 
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         snprintf(name, sizeof name, "%s%s", path, files[i]);
@@ -186,5 +196,80 @@ void bench_remove_store(const char *path)
     for (size_t i = 0; i < sizeof directories / sizeof directories[0]; i++) {
         snprintf(name, sizeof name, "%s%s", path, directories[i]);
         rmdir(name);
+    }
+}
+
+/* Connection parameters of the schema. */
+static void schema_url(const struct bench_place *place, const char *name, char *url, size_t bytes)
+{
+    snprintf(url, bytes, "%s%coptions=-csearch_path%%3D%s", place->url,
+             strchr(place->url, '?') != NULL ? '&' : '?', name);
+}
+
+static enum status drop_schema(const struct bench_place *place, const char *name, bool anew,
+                               struct error *error)
+{
+    char sql[256];
+    struct db *db = NULL;
+    TRY(postgres_db_open(place->url, NULL, &db, error));
+
+    snprintf(sql, sizeof sql, "SET client_min_messages = warning; DROP SCHEMA IF EXISTS %s CASCADE",
+             name);
+    enum status status = postgres_db_script(db, sql, error);
+    snprintf(sql, sizeof sql, "CREATE SCHEMA %s", name);
+    THEN(status, anew ? postgres_db_script(db, sql, error) : STATUS_OK);
+    db_close(db);
+    return status;
+}
+
+enum status bench_place_open(const struct bench_place *place, const char *name, bool fresh,
+                             struct store **out, struct error *error)
+{
+    char path[2 * LIMIT_PATH_BYTES];
+    char directory[LIMIT_PATH_BYTES];
+
+    if (place->url == NULL) {
+        file_path(place, name, path, sizeof path);
+        if (fresh) {
+            remove_files(path);
+        }
+        return store_sqlite_open(path, NULL, out, error);
+    }
+    if (realpath(place->directory, directory) == NULL) {
+        return error_set(error, STATUS_IO, "%s: %s", place->directory, strerror(errno));
+    }
+    TRY(fresh ? drop_schema(place, name, true, error) : STATUS_OK);
+    schema_url(place, name, path, sizeof path);
+    size_t bytes = strlen(path);
+    snprintf(path + bytes, sizeof path - bytes, "&artifacts=%s", directory);
+    return postgres_store_open(path, NULL, out, error);
+}
+
+enum status bench_place_db(const struct bench_place *place, const char *name, struct db **out,
+                           struct error *error)
+{
+    static char url[2 * LIMIT_PATH_BYTES]; /* borrowed until close: one at a time */
+
+    if (place->url == NULL) {
+        file_path(place, name, url, sizeof url);
+        TRY(sqlite_db_open(url, SQLITE_DB_WRITER, out, error));
+        return sqlite_db_use_wal(*out, error);
+    }
+    schema_url(place, name, url, sizeof url);
+    return postgres_db_open(url, NULL, out, error);
+}
+
+void bench_place_remove(const struct bench_place *place, const char *name)
+{
+    char path[2 * LIMIT_PATH_BYTES];
+    struct error ignored;
+
+    if (place->url == NULL) {
+        file_path(place, name, path, sizeof path);
+        remove_files(path);
+    } else {
+        drop_schema(place, name, false, &ignored);
+        snprintf(path, sizeof path, "%s/swerve", place->directory);
+        remove_files(path);
     }
 }

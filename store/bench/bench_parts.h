@@ -9,6 +9,22 @@
 
 enum { BENCH_SUBMIT_CHUNK = 1000 };
 
+/* Place of a benchmark's stores, borrowed: files in a directory, or schemas of their own in a
+ * PostgreSQL database, whose artifacts lie in the directory. */
+struct bench_place {
+    const char *directory;
+    const char *url; /* NULL: files */
+};
+
+struct db;
+/* Opens the store with this name, [a-z_]; `fresh`: what an earlier run left is removed. */
+enum status bench_place_open(const struct bench_place *place, const char *name, bool fresh,
+                             struct store **out, struct error *error);
+/* A writer's connection to it and nothing else. */
+enum status bench_place_db(const struct bench_place *place, const char *name, struct db **out,
+                           struct error *error);
+void bench_place_remove(const struct bench_place *place, const char *name);
+
 int64_t bench_now_ns(void);
 
 /* Element count * percent / 100 of the sorted samples, which are sorted in place; 0: none. */
@@ -27,8 +43,5 @@ void bench_make_completion(struct job_completion *completion, const struct job_l
 /* Jobs [first, first + count) of the suite. */
 enum status bench_submit(struct store *store, const char *suite, uint32_t first, uint32_t count,
                          struct error *error);
-
-/* Removes a store's files: database, log, shared memory, (empty) artifact directories. */
-void bench_remove_store(const char *path);
 
 #endif

@@ -408,6 +408,9 @@ static const struct store_ops client_ops = {
     .models = http_client_models,
     .model_event = http_client_model_event,
     .model_events = http_client_model_events,
+    .golden_add = http_client_golden_add,
+    .goldens = http_client_goldens,
+    .golden_drop = http_client_golden_drop,
     .artifact_put = client_artifact_put,
     .artifact_get = client_artifact_get,
 };

@@ -1,5 +1,5 @@
 /*
- * Calls of the HTTP client about versions of models. See http_client.h.
+ * Calls of the HTTP client about versions of models and sets of goldens. See http_client.h.
  */
 #include "store/client/http_call.h"
 #include "store/client/http_client_internal.h"
@@ -78,5 +78,50 @@ enum status http_client_model_events(struct store *store, int64_t after_id, stru
             return error_set(error, STATUS_STORE, PAGE_STANDS, path.text);
         }
     }
+    return STATUS_OK;
+}
+
+enum status http_client_golden_add(struct store *store, const struct golden_set *set,
+                                   struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    TRY(http_id_check("golden", set->name, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/goldens/%s", set->name);
+    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path,
+                       wire_encode(&wire_golden, set), &root, error));
+    json_decref(root);
+    return STATUS_OK;
+}
+
+enum status http_client_goldens(struct store *store, const char *after, struct golden_set *out,
+                                uint32_t max, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    TRY(http_id_check("golden", after, LIMIT_ID_BYTES, error));
+    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
+    http_path_make(&path, "/v1/goldens?max=%lld", (long long)max);
+    if (after[0] != '\0') {
+        http_path_add(&path, "&after=%s", after);
+    }
+    TRY(http_get_list(http_client_of(store)->transport, &path, "goldens", &wire_golden, out, max,
+                      count, error));
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(out[i].name, i == 0 ? after : out[i - 1].name) <= 0) {
+            return error_set(error, STATUS_STORE, PAGE_STANDS, path.text);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status http_client_golden_drop(struct store *store, const char *name, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    TRY(http_id_check("golden", name, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/goldens/%s/expire", name);
+    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
+                       error));
+    json_decref(root);
     return STATUS_OK;
 }

@@ -11,22 +11,19 @@
 #include "base/check.h"
 #include "schemas/limits.h"
 #include "store/client/token_file.h"
+#include "store/curl/curl_call.h"
 #include "store/wire/http_coding.h"
 #include "store/wire/http_wire.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -81,26 +78,6 @@ static enum status refresh_unix(struct http_transport *transport, char *path, si
 
 /* ---- handles ---- */
 
-static void init_curl(void)
-{
-    curl_global_init(CURL_GLOBAL_DEFAULT);
-}
-
-/* Whether the URL's host can only be this machine. */
-static bool host_is_here(const char *url)
-{
-    static const char *const here[] = {"localhost", "127.0.0.1", "[::1]"};
-    const char *host = strstr(url, "://");
-    host = host != NULL ? host + 3 : url;
-    size_t bytes = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
-    for (size_t i = 0; i < COUNT_OF(here); i++) {
-        if (bytes == strlen(here[i]) && strncasecmp(host, here[i], bytes) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Settings that a connection over TCP needs to be trusted, and to trust us. */
 static enum status take_trust(struct http_transport *transport, const char *token_file,
                               const char *ca_file, struct error *error)
@@ -112,7 +89,7 @@ static enum status take_trust(struct http_transport *transport, const char *toke
                          "store URL: expected http(s)://host:port, found a user name in it; put a "
                          "token into a file and name that in SWERVE_TOKEN_FILE");
     }
-    transport->here = host_is_here(url);
+    transport->here = curl_call_host_is_here(url);
     if (ca_file != NULL && ca_file[0] != '\0') {
         if (strlen(ca_file) >= sizeof transport->ca_file || access(ca_file, R_OK) != 0) {
             return error_set(error, STATUS_IO, "CA file %.400s: %s", ca_file, strerror(errno));
@@ -134,8 +111,7 @@ static enum status take_trust(struct http_transport *transport, const char *toke
 enum status http_transport_create(const char *url, const char *token_file, const char *ca_file,
                                   struct http_transport **out, struct error *error)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, init_curl);
+    curl_call_init();
     struct http_transport *transport = calloc(1, sizeof *transport);
     TRY(memory_check(transport, error, "%s: out of memory", url));
     pthread_mutex_init(&transport->mutex, NULL);
@@ -369,28 +345,6 @@ static CURLcode set_options(CURL *handle, struct exchange *exchange, const char 
 
 #undef SET
 
-/* OpenSSL writes without MSG_NOSIGNAL, so a peer that is gone would raise SIGPIPE; it is held back
- * in this thread alone, because the process's signal handling is not ours. */
-static CURLcode perform_without_sigpipe(CURL *handle)
-{
-    sigset_t pipe_set;
-    sigset_t pending;
-    sigset_t before;
-    struct timespec now = {0};
-    sigemptyset(&pipe_set);
-    sigaddset(&pipe_set, SIGPIPE);
-    sigpending(&pending);
-    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
-    CURLcode result = curl_easy_perform(handle);
-    if (!was_pending) {
-        while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR) {
-        }
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return result;
-}
-
 static enum status judge(const struct http_transport *transport, CURL *handle, CURLcode result,
                          const struct exchange *exchange, const char *reason, struct error *error)
 {
@@ -515,7 +469,7 @@ static enum status call_once(struct http_transport *transport, struct http_call 
         result = set_options(handle, &exchange, unix_path, headers, url, reason);
     }
     if (result == CURLE_OK) {
-        result = perform_without_sigpipe(handle);
+        result = curl_call_perform(handle);
     }
     if (result != CURLE_OK) {
         status = judge(transport, handle, result, &exchange, reason, error);

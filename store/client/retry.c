@@ -301,6 +301,23 @@ static enum status retry_model_events(struct store *store, int64_t after_id,
     REPEAT(model_events, after_id, out, max, count);
 }
 
+static enum status retry_golden_add(struct store *store, const struct golden_set *set,
+                                    struct error *error)
+{
+    REPEAT(golden_add, set);
+}
+
+static enum status retry_goldens(struct store *store, const char *after, struct golden_set *out,
+                                 uint32_t max, uint32_t *count, struct error *error)
+{
+    REPEAT(goldens, after, out, max, count);
+}
+
+static enum status retry_golden_drop(struct store *store, const char *name, struct error *error)
+{
+    REPEAT(golden_drop, name);
+}
+
 static enum status retry_artifact_put(struct store *store, const void *data, size_t bytes,
                                       char hash[SHA256_HEX_BYTES], struct error *error)
 {
@@ -353,6 +370,9 @@ static const struct store_ops retry_ops = {
     .models = retry_models,
     .model_event = retry_model_event,
     .model_events = retry_model_events,
+    .golden_add = retry_golden_add,
+    .goldens = retry_goldens,
+    .golden_drop = retry_golden_drop,
     .artifact_put = retry_artifact_put,
     .artifact_get = retry_artifact_get,
 };

@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "store/artifacts/artifacts_internal.h"
 #include "store/keep/keep_files.h"
-#include "store/sqlite/check_internal.h"
-#include "store/sqlite/ownership.h"
-#include "store/sqlite/store_path.h"
+#include "store/sql/check_internal.h"
+#include "store/sql/ownership.h"
+#include "store/sql/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -41,12 +41,6 @@ static void step(const struct backup *backup)
     if (backup->options->step != NULL) {
         backup->options->step(backup->options->context);
     }
-}
-
-static void found_silent(void *context, const struct store_check_finding *finding)
-{
-    (void)context;
-    (void)finding;
 }
 
 static enum status name_paths(struct backup *backup, const char *store_path, const char *dest,
@@ -188,8 +182,7 @@ static enum status copy_database(struct backup *backup, struct check_references 
                                  struct error *error)
 {
     struct store_check_summary unused = {.faults = 0};
-    const struct store_check_options quiet = {
-        .wait_ms = backup->options->wait_ms, .findings_max = 1, .found = found_silent};
+    const struct store_check_options quiet = {.wait_ms = backup->options->wait_ms};
     struct check check = {.options = &quiet, .summary = &unused, .path = backup->store};
     struct stat info;
 
@@ -232,8 +225,9 @@ static enum status copy_artifact(struct backup *backup, const char *hash, struct
     keep_artifact_path(before, hash, kept);
     keep_artifact_path(backup->artifacts, hash, to);
     if (lstat(from, &info) != 0) {
-        return STATUS_OK;
+        return keep_mark_copy(store, backup->artifacts, hash, error);
     }
+    keep_mark_drop(backup->artifacts, hash); /* of an earlier attempt */
     backup->summary->artifacts++;
     if (same_size(to, &info) && (!backup->compare || keep_same(from, to))) {
         return STATUS_OK;
@@ -295,8 +289,7 @@ static enum status copy_artifacts(struct backup *backup, struct check_references
 static enum status check_copy(struct backup *backup, struct check_references *references,
                               struct error *error)
 {
-    struct store_check_options check = {.found = backup->linked > 0 ? found_silent
-                                                                    : backup->options->found,
+    struct store_check_options check = {.found = backup->linked > 0 ? NULL : backup->options->found,
                                         .context = backup->options->context};
     struct error ignored;
 

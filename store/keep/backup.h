@@ -15,13 +15,13 @@
 #ifndef SWERVE_STORE_KEEP_BACKUP_H
 #define SWERVE_STORE_KEEP_BACKUP_H
 
-#include "store/sqlite/check.h"
+#include "store/sql/check.h"
 
 struct keep_options {
     bool allow_faults; /* a store that does not pass its check, too */
     bool replace;      /* restore: a store that is there already */
     int64_t wait_ms;   /* for a program that has the store to itself */
-    void (*found)(void *context, const struct store_check_finding *finding);
+    void (*found)(void *context, const struct store_check_finding *finding); /* may be NULL */
     void (*step)(void *context); /* after each change of the disk, for tests; may be NULL */
     void *context;
 };

@@ -14,24 +14,34 @@
  * longer than older_than_s - ARTIFACTS_FRESH_S to commit, 50 minutes at the least, or the system's
  * clock is moved forwards by that much meanwhile.
  *
- * A process that ends at any moment leaves fewer files and nothing else. Backups hold the whole
- * directory shared, the collector exclusively, so neither runs beside the other. A new column that
- * names an artifact belongs in STATEMENT_CHECK_ARTIFACTS, from which references are read.
+ * With a policy (retention.h) it also takes artifacts that are referred to, once they are older
+ * than the policy keeps them. Their marks (HASH.gone) are made and synced before the first of a
+ * directory is taken, so a loss of power never leaves an absence that nothing explains.
+ *
+ * A store in PostgreSQL is collected by the same protocol. The lock of a directory is the
+ * machine's: it reaches the writers of this machine, and others not everywhere
+ * (docs/postgresql.md). Artifacts in a bucket are not collected (USAGE).
+ *
+ * A process that ends at any moment leaves fewer files, marks, and nothing else. Backups hold the
+ * whole directory shared, the collector exclusively, so neither runs beside the other. A new column
+ * that names an artifact belongs in STATEMENT_CHECK_ARTIFACTS, from which references are read.
  */
 #ifndef SWERVE_STORE_KEEP_GC_H
 #define SWERVE_STORE_KEEP_GC_H
 
 #include "base/status.h"
+#include "store/keep/retention.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { KEEP_GC_OLDER_MIN_S = 3600 };
+enum { KEEP_GC_OLDER_MIN_S = 3600, KEEP_GC_RULES = RETENTION_RULES_MAX + 1 };
 
 struct keep_gc_options {
     bool apply; /* else nothing is taken, only counted */
     int64_t older_than_s;
-    int64_t wait_ms;             /* for a program that has the store to itself */
+    const struct retention_policy *policy; /* NULL: what is referred to stays */
+    int64_t wait_ms;                       /* for a program that has the store to itself */
     void (*step)(void *context); /* before each artifact is taken, for tests; may be NULL */
     void *context;
 };
@@ -43,15 +53,17 @@ struct keep_gc_count {
 
 struct keep_gc_summary {
     struct keep_gc_count referenced;
-    struct keep_gc_count young; /* nothing refers to them, yet */
-    struct keep_gc_count old;   /* nothing refers to them */
-    struct keep_gc_count taken; /* of those */
+    struct keep_gc_count young;   /* nothing refers to them, yet */
+    struct keep_gc_count old;     /* nothing refers to them */
+    struct keep_gc_count expired; /* referred to, and past the policy's days */
+    struct keep_gc_count taken;   /* of old and expired */
+    int64_t met[KEEP_GC_RULES];   /* outcomes with artifacts, by the policy's rule; then of none */
 };
 
-/* LIMIT: older_than_s below KEEP_GC_OLDER_MIN_S. BUSY: a backup or another collection is under way.
- * STORE: a row names an artifact by what is no name, so what is referred to is not known; nothing
- * was taken. */
-enum status keep_gc(const char *store_path, const struct keep_gc_options *options,
+/* `store` is a path, or a URL of PostgreSQL. LIMIT: older_than_s below KEEP_GC_OLDER_MIN_S. BUSY: a
+ * backup or another collection is under way. STORE: a row names an artifact by what is no name, so
+ * what is referred to is not known; nothing was taken. */
+enum status keep_gc(const char *store, const struct keep_gc_options *options,
                     struct keep_gc_summary *out, struct error *error);
 
 #endif

@@ -124,13 +124,55 @@ enum status keep_directory_read(const char *path, DIR **out, struct error *error
     return status;
 }
 
-bool keep_artifact_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES])
+static bool named(const char *name, const char *digits, const char *ending, char *hash)
 {
     struct error why;
 
     snprintf(hash, SHA256_HEX_BYTES, "%.64s", name);
-    return strlen(name) == SHA256_HEX_BYTES - 1 + 4 && strcmp(name + 64, ".zst") == 0 &&
-           strncmp(hash, digits, 2) == 0 && artifacts_check_hash(hash, &why) == STATUS_OK;
+    return strcmp(name + strlen(hash), ending) == 0 && strncmp(hash, digits, 2) == 0 &&
+           artifacts_check_hash(hash, &why) == STATUS_OK;
+}
+
+bool keep_artifact_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES])
+{
+    return named(name, digits, ".zst", hash);
+}
+
+bool keep_mark_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES])
+{
+    return named(name, digits, ARTIFACTS_GONE, hash);
+}
+
+enum status keep_mark_copy(const char *from, const char *to, const char *hash, struct error *error)
+{
+    char path[KEEP_PATH_BYTES];
+    char mark[ARTIFACT_MARK_BYTES];
+    char directory[KEEP_PATH_BYTES];
+    struct stat info;
+
+    keep_artifact_path(from, hash, path);
+    artifacts_mark_path(path, mark);
+    keep_artifact_path(to, hash, path);
+    if (lstat(path, &info) == 0) {
+        return STATUS_OK; /* there it is back */
+    }
+    if (lstat(mark, &info) != 0 || !S_ISREG(info.st_mode)) {
+        return STATUS_OK;
+    }
+    snprintf(directory, sizeof directory, "%s/%.2s", to, hash);
+    TRY(keep_directory(directory, error));
+    const struct timespec times[2] = {info.st_mtim, info.st_mtim};
+    return artifacts_mark(AT_FDCWD, path, times) ? STATUS_OK
+                                                 : cannot(error, "mark an artifact", path);
+}
+
+void keep_mark_drop(const char *artifacts, const char *hash)
+{
+    char path[KEEP_PATH_BYTES];
+    char mark[ARTIFACT_MARK_BYTES];
+    keep_artifact_path(artifacts, hash, path);
+    artifacts_mark_path(path, mark);
+    unlink(mark);
 }
 
 static enum status copy_bytes(int from, int to, const char *from_path, const char *to_path,

@@ -41,6 +41,12 @@ enum status keep_directory_read(const char *path, DIR **out, struct error *error
 /* Whether a file of directory `digits` is named as an artifact's; then `hash` is its name. */
 bool keep_artifact_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES]);
 
+/* Whether it marks an artifact of that directory that retention let go (store/artifacts). */
+bool keep_mark_named(const char *name, const char *digits, char hash[SHA256_HEX_BYTES]);
+/* The mark in directory `from`, if there is one, is in `to` as well, with its time. */
+enum status keep_mark_copy(const char *from, const char *to, const char *hash, struct error *error);
+void keep_mark_drop(const char *artifacts, const char *hash);
+
 /* Whether both are files that can be read and hold the same. */
 bool keep_same(const char *a, const char *b);
 

@@ -3,29 +3,22 @@
  */
 #include "store/keep/log.h"
 
-#include "store/sqlite/check_internal.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/keep/keep_database.h"
+#include "store/sql/sql_store.h"
 
-static void found_silent(void *context, const struct store_check_finding *finding)
-{
-    (void)context;
-    (void)finding;
-}
-
-enum status keep_log(const char *store_path, int64_t after_id, int64_t wait_ms,
+enum status keep_log(const char *store, int64_t after_id, int64_t wait_ms,
                      enum status (*visit)(void *context, const struct store_audit *entry,
                                           struct error *error),
                      void *context, struct error *error)
 {
-    struct store_check_summary unused = {.faults = 0};
-    const struct store_check_options quiet = {.wait_ms = wait_ms, .found = found_silent};
-    struct check check = {.options = &quiet, .summary = &unused, .path = store_path};
+    struct keep_database database;
     struct store_audit entry;
     struct error why;
-    enum status status = check_begin(&check, error);
+    enum status status = keep_database_find(store, wait_ms, &database, error);
 
+    THEN(status, keep_database_begin(&database, error));
     if (status == STATUS_OK) {
-        struct query query = query_begin(check.db, STATEMENT_AUDIT_PAGE);
+        struct query query = query_begin(database.check.db, STATEMENT_AUDIT_PAGE);
         query_int(&query, after_id);
         query_int(&query, AUDIT_ROWS_MAX);
         while (status == STATUS_OK && query_row(&query)) {
@@ -38,6 +31,6 @@ enum status keep_log(const char *store_path, int64_t after_id, int64_t wait_ms,
             status = ended;
         }
     }
-    db_close(check.db);
+    keep_database_close(&database);
     return status;
 }

@@ -10,11 +10,11 @@
 #include "store/keep/keep_files.h"
 
 #include "store/artifacts/artifacts.h"
-#include "store/sqlite/check_internal.h"
-#include "store/sqlite/migrate.h"
-#include "store/sqlite/ownership.h"
-#include "store/sqlite/sqlite_db.h"
-#include "store/sqlite/store_path.h"
+#include "store/sql/check_internal.h"
+#include "store/sql/migrate.h"
+#include "store/sql/ownership.h"
+#include "store/sql/sqlite_db.h"
+#include "store/sql/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -134,6 +134,7 @@ static enum status bring_artifact(struct restore *restore, const char *to_artifa
         return STATUS_OK; /* a fault that was allowed */
     }
     restore->summary->artifacts++;
+    keep_mark_drop(to_artifacts, hash);
     /* One that is there may be the damage for which the backup is brought back. */
     if (lstat(to, &target) == 0 && S_ISREG(target.st_mode) && target.st_size == source.st_size &&
         keep_same(from, to)) {
@@ -165,6 +166,8 @@ static enum status bring_directory(struct restore *restore, const char *to_artif
          entry != NULL && status == STATUS_OK; entry = readdir(directory)) {
         if (keep_artifact_named(entry->d_name, digits, hash)) {
             status = bring_artifact(restore, to_artifacts, hash, error);
+        } else if (keep_mark_named(entry->d_name, digits, hash)) {
+            status = keep_mark_copy(restore->from, to_artifacts, hash, error);
         }
     }
     if (directory != NULL) {

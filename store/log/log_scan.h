@@ -33,7 +33,7 @@ struct log_scan {
 };
 
 /* Reads PATH-wal; a log that is not there or empty gives zeros. database_fd: of the database, for
- * reading; borrowed (see store/sqlite/ownership.h: closing one would drop SQLite's locks). Changes
+ * reading; borrowed (see store/sql/ownership.h: closing one would drop SQLite's locks). Changes
  * nothing, and may be called while the store is open, but for exact figures nobody may write.
  * STATUS_IO, STATUS_NO_MEMORY. */
 enum status log_scan(const char *store_path, int database_fd, struct log_scan *out,

@@ -2,7 +2,7 @@
  * The owner behind a path.
  *
  * One process owns a database at a time: the one that holds the lock on PATH.lock and then the one
- * on the database file (store/sqlite/ownership.h, taken by the embedded backend). It serves it on
+ * on the database file (store/sql/ownership.h, taken by the embedded backend). It serves it on
  * PATH.sock; every other process is its client. PATH is the file's real path, however it was
  * called. The kernel drops both locks when their holder dies, however it dies; a client whose call
  * is not answered tries them and becomes the owner, or finds the new one. flock() belongs to the
@@ -24,7 +24,7 @@
 #include "store/client/retry.h"
 #include "store/postgres/postgres_store.h"
 #include "store/server/server.h"
-#include "store/sqlite/store_path.h"
+#include "store/sql/store_path.h"
 #include "store/wire/http_wire.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #define SWERVE_STORE_POSTGRES_DIALECT_H
 
 #include "base/status.h"
-#include "store/sqlite/statements.h"
+#include "store/sql/statements.h"
 
 #include <stdbool.h>
 

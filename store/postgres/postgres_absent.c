@@ -1,6 +1,7 @@
 /*
  * The store in PostgreSQL in a build without libpq: says so. See postgres_store.h.
  */
+#include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_store.h"
 
 #include <string.h>
@@ -19,4 +20,25 @@ enum status postgres_store_open(const char *url, const struct store_config *conf
     return error_set(error, STATUS_USAGE,
                      "store: this build has no PostgreSQL (libpq-dev was missing when it was "
                      "made); expected a path or http(s)://");
+}
+
+enum status postgres_db_open(const char *url, struct postgres_clock *clock, struct db **out,
+                             struct error *error)
+{
+    (void)clock;
+    return postgres_store_open(url, NULL, (struct store **)(void *)out, error);
+}
+
+enum status postgres_db_script(struct db *db, const char *sql, struct error *error)
+{
+    (void)db;
+    return postgres_store_open(sql, NULL, NULL, error);
+}
+
+enum status postgres_store_look(const char *url, char *cut, size_t cut_bytes,
+                                char path[LIMIT_PATH_BYTES], struct db **out, struct error *error)
+{
+    (void)cut_bytes;
+    cut[0] = path[0] = '\0';
+    return postgres_db_open(url, NULL, out, error);
 }

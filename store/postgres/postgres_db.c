@@ -3,6 +3,9 @@
  *
  * Parameters travel as text (blobs as bytes) with the types that PostgreSQL infers; rows come in
  * binary form and whole. So a query holds its result, and others may run while it is read.
+ *
+ * Statements whose answer nobody waits for go with the next one that somebody does wait for, or
+ * with the commit. Invariant: when one of them fails, everything fails until the rollback.
  */
 #include "store/postgres/postgres_db.h"
 
@@ -10,6 +13,7 @@
 #include "base/units.h"
 #include "schemas/limits.h"
 #include "store/postgres/dialect.h"
+#include "store/postgres/postgres_internal.h"
 #include "store/postgres/postgres_wire.h"
 
 #include <inttypes.h>
@@ -19,100 +23,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    PARAMETERS_MAX = 64,
-    KEPT_SQL_MAX = 16,  /* further texts that are kept prepared, by address */
-    QUERIES_MAX = 16,   /* in use at one time */
-    AWAY_PAUSE_MS = 50, /* between two tries to connect */
-};
-
-enum { CODE_READY = 0, CODE_ROW, CODE_DONE, CODE_TOO_BIG, CODE_FAILED };
-
-/* One use of a statement. */
-struct postgres_query {
-    bool used;
-    const char *sql; /* SQLite's words; NULL: `statement` */
-    enum statement statement;
-    int parameters;
-    const char *values[PARAMETERS_MAX];
-    int lengths[PARAMETERS_MAX];
-    int formats[PARAMETERS_MAX];
-    char numbers[PARAMETERS_MAX][32];
-    PGresult *result; /* NULL: not sent yet */
-    int row;
-    struct error error; /* of a failure */
-    char own_name[16];
-};
-
-struct postgres_db {
-    struct db base; /* first */
-    const char *url;
-    struct postgres_clock *clock; /* NULL: a reader */
-    PGconn *connection;
-    PGcancel *cancel;
-    bool prepared[STATEMENT_COUNT];
-    const char *kept_sql[KEPT_SQL_MAX];
-    int kept_count;
-    int64_t limit_ms;
-    atomic_bool interrupted;
-    int64_t last_id;
-    int64_t changes;
-    int64_t connections;
-    int64_t away_ns; /* of the machine's clock: the last try to connect that failed; 0: none */
-    char who[128];   /* database and host, for sentences */
-    struct postgres_query queries[QUERIES_MAX];
-};
-
 static const struct db_driver postgres_driver;
 
-static struct postgres_db *postgres_of(struct db *db)
-{
-    return (struct postgres_db *)db;
-}
-
-static const struct postgres_db *postgres_of_const(const struct db *db)
-{
-    return (const struct postgres_db *)db;
-}
-
-static struct postgres_query *use_of(const struct query *query)
-{
-    return query->statement;
-}
-
-/* ---- URLs ---- */
-
-enum status postgres_url_split(const char *given, char *url, size_t url_bytes, char *artifacts,
-                               size_t artifacts_bytes, struct error *error)
-{
-    char *why = NULL;
-
-    if (strlen(given) >= url_bytes) {
-        return error_set(error, STATUS_LIMIT, "store: a postgresql:// URL has at most %zu bytes",
-                         url_bytes - 1);
-    }
-    snprintf(url, url_bytes, "%s", given);
-    postgres_wire_cut(url, "artifacts", artifacts, artifacts_bytes);
-    PQconninfoOption *options = PQconninfoParse(url, &why);
-    if (options == NULL) {
-        /* Without the sentence of libpq, which may quote a password. */
-        PQfreemem(why);
-        return error_set(error, STATUS_USAGE,
-                         "store: expected postgresql://[USER@]HOST[:PORT]/DATABASE[?NAME=VALUE..], "
-                         "found a URL that libpq cannot read");
-    }
-    bool password = false;
-    for (const PQconninfoOption *option = options; option->keyword != NULL; option++) {
-        password |= option->val != NULL && (strcmp(option->keyword, "password") == 0 ||
-                                            strcmp(option->keyword, "sslpassword") == 0);
-    }
-    PQconninfoFree(options);
-    return password ? error_set(error, STATUS_USAGE,
-                                "store: a password on the command line is seen by every user of "
-                                "this machine; put it into ~/.pgpass or a service file "
-                                "(?service=NAME), and leave it out of the URL")
-                    : STATUS_OK;
-}
+enum { AWAY_PAUSE_MS = 50 }; /* between two tries to connect */
 
 /* ---- connecting ---- */
 
@@ -126,6 +39,9 @@ static void disconnect(struct postgres_db *db)
 {
     PQfreeCancel(db->cancel);
     PQfinish(db->connection);
+    db->pending = 0;
+    db->undone = false;
+    db->writes = false;
     db->cancel = NULL;
     db->connection = NULL;
     memset(db->prepared, 0, sizeof db->prepared);
@@ -184,9 +100,13 @@ static enum status connect_now(struct postgres_db *db, struct error *error)
     snprintf(db->who, sizeof db->who, "%.60s at %.60s", PQdb(db->connection),
              host != NULL ? host : "");
     /* Whatever the site has chosen, an acknowledged commit is on the disk; a process that hangs
-     * inside a transaction does not keep the others waiting, and who waits for its turn waits. */
+     * inside a transaction does not keep the others waiting, and who waits for its turn waits.
+     * Each statement is written for an index, whose order it reads in: neither a table that is
+     * still empty when it is planned nor an average of its sizes is a reason to sort. */
     enum status status = run_setup(db,
-                                   "SET jit = off; SET standard_conforming_strings = on; SET "
+                                   "SET jit = off; SET max_parallel_workers_per_gather = 0;"
+                                   " SET enable_seqscan = off; SET enable_bitmapscan = off; SET "
+                                   "standard_conforming_strings = on; SET "
                                    "idle_in_transaction_session_timeout"
                                    " = 20000; SET statement_timeout = 0; SET lock_timeout = 0;"
                                    " SELECT set_config('synchronous_commit', 'on', false)"
@@ -198,9 +118,16 @@ static enum status connect_now(struct postgres_db *db, struct error *error)
     return status;
 }
 
+/* One that a pipeline did not leave, for want of memory, takes no further statement. */
+static bool usable(const struct postgres_db *db)
+{
+    return PQstatus(db->connection) == CONNECTION_OK &&
+           (db->pending > 0 || PQpipelineStatus(db->connection) == PQ_PIPELINE_OFF);
+}
+
 static enum status reconnect(struct postgres_db *db, struct error *error)
 {
-    if (db->connection != NULL && PQstatus(db->connection) == CONNECTION_OK) {
+    if (usable(db)) {
         return STATUS_OK;
     }
     disconnect(db);
@@ -244,6 +171,20 @@ int64_t postgres_db_connection(const struct db *db)
 
 /* ---- sentences ---- */
 
+/* Two who make one row: the second finds it when he tries again. A key that is there every time is
+ * no matter of turns. */
+static bool fails_again(struct postgres_db *db, const PGresult *result)
+{
+    enum { TRIES_MAX = 10 };
+    const char *key = PQresultErrorField(result, PG_DIAG_MESSAGE_DETAIL);
+
+    if (key == NULL || strncmp(db->twin, key, sizeof db->twin - 1) != 0) {
+        snprintf(db->twin, sizeof db->twin, "%s", key != NULL ? key : "");
+        db->twin_tries = 0;
+    }
+    return ++db->twin_tries > TRIES_MAX;
+}
+
 static enum status fail(struct postgres_db *db, const PGresult *result, struct error *error)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -252,6 +193,9 @@ static enum status fail(struct postgres_db *db, const PGresult *result, struct e
     enum status status = postgres_wire_status(state != NULL ? state : "", lost);
 
     text = text != NULL ? text : PQerrorMessage(db->connection);
+    if (state != NULL && strcmp(state, "23505") == 0 && fails_again(db, result)) {
+        status = STATUS_STORE;
+    }
     if (status == STATUS_TIMEOUT && atomic_load(&db->interrupted)) {
         status = STATUS_BUSY;
     }
@@ -265,10 +209,53 @@ static enum status fail(struct postgres_db *db, const PGresult *result, struct e
                      text, state != NULL ? ", SQLSTATE " : "", state != NULL ? state : "");
 }
 
+PGresult *postgres_settle(struct postgres_db *db)
+{
+    bool undone = false;
+    PGresult *last = postgres_pipeline_end(db->connection, &db->pending, &undone);
+
+    if (undone) {
+        db->undone = true;
+        fail(db, last, &db->deferred);
+        PQclear(last);
+        return NULL;
+    }
+    return last;
+}
+
+enum status postgres_settle_all(struct postgres_db *db, struct error *error)
+{
+    if (db->pending > 0) {
+        PGresult *last = postgres_settle(db);
+        ExecStatusType code = PQresultStatus(last);
+        if (!db->undone && code != PGRES_COMMAND_OK && code != PGRES_TUPLES_OK) {
+            db->undone = true;
+            fail(db, last, &db->deferred);
+        }
+        PQclear(last);
+    }
+    if (db->undone && error != NULL) {
+        *error = db->deferred;
+    }
+    return db->undone ? db->deferred.status : STATUS_OK;
+}
+
+void postgres_queue(struct postgres_db *db, const struct postgres_send *send)
+{
+    if (db->pending >= POSTGRES_PIPELINE_MAX) {
+        postgres_settle_all(db, NULL);
+    }
+    if (!db->undone && !postgres_pipeline_send(db->connection, &db->pending, send)) {
+        db->undone = true;
+        fail(db, NULL, &db->deferred);
+    }
+}
+
 enum status postgres_db_script(struct db *base, const char *sql, struct error *error)
 {
     struct postgres_db *db = postgres_of(base);
     TRY(reconnect(db, error));
+    TRY(postgres_settle_all(db, error));
     PGresult *result = PQexec(db->connection, sql);
     ExecStatusType code = PQresultStatus(result);
     enum status status = STATUS_OK;
@@ -311,7 +298,7 @@ static bool driver_in_transaction(const struct db *base)
 {
     const struct postgres_db *db = postgres_of_const(base);
     PGTransactionStatusType status = PQtransactionStatus(db->connection);
-    return status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
+    return db->pending > 0 || status == PQTRANS_INTRANS || status == PQTRANS_INERROR;
 }
 
 /* A connection that is lost is made anew: nothing is for good here. */
@@ -344,6 +331,17 @@ static enum status driver_checkpoint(struct db *base, struct error *error)
     return STATUS_OK;
 }
 
+/* Everything that the read can see was committed before the message, whose own commit waits for
+ * the disk. Where the log is there already nothing is written. */
+static enum status driver_durable(struct db *base, struct error *error)
+{
+    return run_setup(
+        postgres_of(base),
+        "SELECT pg_logical_emit_message(true, 'swerve', '')"
+        " WHERE pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn(); COMMIT AND CHAIN",
+        error);
+}
+
 /* ---- queries ---- */
 
 static struct query query_of(struct postgres_db *db, enum statement statement, const char *sql)
@@ -360,6 +358,7 @@ static struct query query_of(struct postgres_db *db, enum statement statement, c
     use->parameters = 0;
     use->result = NULL;
     use->row = -1;
+    use->streams = false;
     return (struct query){.db = &db->base, .statement = use, .next = 1, .code = CODE_READY};
 }
 
@@ -375,7 +374,7 @@ static struct query driver_begin_sql(struct db *base, const char *sql)
 
 static void bind(struct query *query, const char *value, size_t bytes, int format)
 {
-    struct postgres_query *use = use_of(query);
+    struct postgres_query *use = postgres_use_of(query);
 
     CHECK(use->parameters < PARAMETERS_MAX);
     use->values[use->parameters] = value;
@@ -387,7 +386,7 @@ static void bind(struct query *query, const char *value, size_t bytes, int forma
 
 static void driver_bind_int(struct query *query, int64_t value)
 {
-    struct postgres_query *use = use_of(query);
+    struct postgres_query *use = postgres_use_of(query);
     char *number = use->numbers[use->parameters];
 
     snprintf(number, sizeof use->numbers[0], "%" PRId64, value);
@@ -401,7 +400,7 @@ static void driver_bind_null(struct query *query)
 
 static void driver_bind_real(struct query *query, double value)
 {
-    struct postgres_query *use = use_of(query);
+    struct postgres_query *use = postgres_use_of(query);
     char *number = use->numbers[use->parameters];
 
     if (isnan(value)) {
@@ -420,36 +419,6 @@ static void driver_bind_text(struct query *query, const char *text)
 static void driver_bind_blob(struct query *query, const void *data, size_t bytes)
 {
     bind(query, data != NULL ? data : "", bytes, 1);
-}
-
-/* Statements that open and close transactions are sent as they are. */
-static bool is_plain(enum statement statement)
-{
-    return statement <= STATEMENT_READ_BEGIN;
-}
-
-static PGresult *run_plain(struct postgres_db *db, enum statement statement)
-{
-    /* The lock of this schema's writers, then the database's clock: whoever waited for the lock has
-     * the time at which he got it. A site's defaults do not count: what was committed before the
-     * lock was given must be seen behind it. */
-    static const char begin[] =
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
-        " SELECT pg_advisory_xact_lock(1398232662, hashtext(current_schema()));"
-        " SELECT CAST(1000000 * extract(epoch FROM clock_timestamp()) AS BIGINT)";
-
-    if (statement != STATEMENT_BEGIN) {
-        char *text = dialect_statement(statement);
-        PGresult *result = text != NULL ? PQexec(db->connection, text) : NULL;
-        free(text);
-        return result;
-    }
-    PGresult *result = PQexec(db->connection, begin);
-    if (PQresultStatus(result) == PGRES_TUPLES_OK && db->clock != NULL) {
-        int64_t server_ns = strtoll(PQgetvalue(result, 0, 0), NULL, 10) * (NS_PER_MS / 1000);
-        atomic_store(&db->clock->offset_ns, server_ns - clock_now_ns(clock_system()));
-    }
-    return result;
 }
 
 /* Prepares what is not yet; NULL: done. */
@@ -476,6 +445,10 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
         snprintf(use->own_name, sizeof use->own_name, "k%d", index);
         text = dialect_query(use->sql);
     }
+    if (postgres_settle_all(db, NULL) != STATUS_OK) {
+        free(text);
+        return NULL;
+    }
     PGresult *result = PQprepare(db->connection, use->own_name, text != NULL ? text : "", 0, NULL);
     free(text);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) {
@@ -496,7 +469,7 @@ static bool answered_well(const struct postgres_query *use, const PGresult *resu
     ExecStatusType code = PQresultStatus(result);
     bool commits = use->sql == NULL && use->statement == STATEMENT_COMMIT;
 
-    return (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK) &&
+    return (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK || code == PGRES_SINGLE_TUPLE) &&
            (!commits || strcmp(PQcmdStatus((PGresult *)result), "COMMIT") == 0);
 }
 
@@ -516,29 +489,92 @@ static void note_result(struct postgres_db *db, const struct postgres_query *use
     }
 }
 
+static bool is_begin(const struct postgres_query *use)
+{
+    return use->sql == NULL &&
+           (use->statement == STATEMENT_BEGIN || use->statement == STATEMENT_BEGIN_BESIDE);
+}
+
+static struct postgres_send send_of(const struct postgres_query *use)
+{
+    return (struct postgres_send){.name = use->own_name,
+                                  .parameters = use->parameters,
+                                  .values = use->values,
+                                  .lengths = use->lengths,
+                                  .formats = use->formats};
+}
+
+/* Statements that give a row or more of each outcome that there is. */
+static bool is_long(const struct postgres_query *use)
+{
+    return use->sql == NULL && (use->statement == STATEMENT_CHECK_ARTIFACTS ||
+                                use->statement == STATEMENT_CHECK_RETAINED);
+}
+
+/* Sends a prepared statement with all that is pending, and waits for its answer. */
+static PGresult *run_prepared(struct postgres_db *db, struct postgres_query *use)
+{
+    PGresult *result = prepare(db, use);
+
+    if (result != NULL || db->undone) {
+        return result;
+    }
+    if (is_long(use) && postgres_settle_all(db, NULL) == STATUS_OK) {
+        const struct postgres_send send = send_of(use);
+        result = postgres_stream_begin(db->connection, &send);
+        use->streams = true;
+        return result;
+    }
+    if (db->pending == 0) {
+        return PQexecPrepared(db->connection, use->own_name, use->parameters, use->values,
+                              use->lengths, use->formats, 1);
+    }
+    const struct postgres_send send = send_of(use);
+    postgres_queue(db, &send);
+    return postgres_settle(db);
+}
+
+static void fail_query(struct query *query, PGresult *result)
+{
+    struct postgres_db *db = postgres_of(query->db);
+    struct postgres_query *use = postgres_use_of(query);
+
+    query->code = CODE_FAILED;
+    if (db->undone) {
+        use->error = db->deferred;
+    } else {
+        fail(db, result, &use->error);
+    }
+}
+
 static void send_query(struct query *query)
 {
     struct postgres_db *db = postgres_of(query->db);
-    struct postgres_query *use = use_of(query);
-    bool plain = use->sql == NULL && is_plain(use->statement);
-    bool begins = plain && (use->statement == STATEMENT_BEGIN);
+    struct postgres_query *use = postgres_use_of(query);
+    bool plain = use->sql == NULL && postgres_transaction_is(use->statement);
 
-    if (begins && reconnect(db, &use->error) != STATUS_OK) {
-        query->code = CODE_FAILED;
+    if (is_begin(use)) {
+        if (reconnect(db, &use->error) != STATUS_OK) {
+            query->code = CODE_FAILED;
+            return;
+        }
+        db->undone &= driver_in_transaction(&db->base);
+    }
+    if (db->undone && !(plain && use->statement == STATEMENT_ROLLBACK)) {
+        fail_query(query, NULL);
         return;
     }
-    if (plain) {
-        use->result = run_plain(db, use->statement);
-    } else {
-        use->result = prepare(db, use);
-        if (use->result == NULL) {
-            use->result = PQexecPrepared(db->connection, use->own_name, use->parameters,
-                                         use->values, use->lengths, use->formats, 1);
-        }
+    const char *along = plain ? postgres_transaction_along(db, use->statement) : NULL;
+    if (along != NULL) {
+        const struct postgres_send send = {.text = along};
+        postgres_queue(db, &send);
+        query->code = db->undone ? CODE_FAILED : CODE_DONE;
+        use->error = db->deferred;
+        return;
     }
-    if (!answered_well(use, use->result)) {
-        query->code = CODE_FAILED;
-        fail(db, use->result, &use->error);
+    use->result = plain ? postgres_transaction_run(db, use->statement) : run_prepared(db, use);
+    if (db->undone || !answered_well(use, use->result)) {
+        fail_query(query, use->result);
         return;
     }
     if (!plain) {
@@ -548,8 +584,9 @@ static void send_query(struct query *query)
 
 static bool driver_row(struct query *query)
 {
-    struct postgres_query *use = use_of(query);
-    bool plain = use->sql == NULL && is_plain(use->statement);
+    struct postgres_db *db = postgres_of(query->db);
+    struct postgres_query *use = postgres_use_of(query);
+    bool plain = use->sql == NULL && postgres_transaction_is(use->statement);
 
     if (query->code != CODE_READY && query->code != CODE_ROW) {
         return false;
@@ -557,94 +594,49 @@ static bool driver_row(struct query *query)
     if (use->result == NULL) {
         send_query(query);
     }
-    if (query->code == CODE_FAILED) {
+    if (query->code == CODE_FAILED || query->code == CODE_DONE) {
         return false;
     }
     use->row++;
+    if (use->streams && use->row > 0) {
+        PQclear(use->result);
+        use->result = PQgetResult(db->connection);
+        use->row = 0;
+        if (!answered_well(use, use->result)) {
+            fail_query(query, use->result);
+            return false;
+        }
+    }
     query->code = !plain && use->row < PQntuples(use->result) ? CODE_ROW : CODE_DONE;
     return query->code == CODE_ROW;
 }
 
-/* ---- columns ---- */
-
-static bool driver_column_is_null(const struct query *query, int column)
+/* With the next statement that somebody waits for. */
+static void driver_send(struct query *query)
 {
-    const struct postgres_query *use = use_of(query);
-    return PQgetisnull(use->result, use->row, column) != 0;
-}
+    struct postgres_db *db = postgres_of(query->db);
+    struct postgres_query *use = postgres_use_of(query);
 
-static int64_t driver_column_int(const struct query *query, int column)
-{
-    const struct postgres_query *use = use_of(query);
-    const char *data = PQgetvalue(use->result, use->row, column);
-
-    if (driver_column_is_null(query, column)) {
-        return 0;
+    if (!db->writes) {
+        driver_row(query);
+        return;
     }
-    switch (PQftype(use->result, column)) {
-    case TYPE_BOOL:
-        return data[0] != 0;
-    case TYPE_INT2:
-        return (int16_t)postgres_wire_uint(data, 2);
-    case TYPE_INT4:
-        return (int32_t)postgres_wire_uint(data, 4);
-    case TYPE_INT8:
-        return (int64_t)postgres_wire_uint(data, 8);
-    case TYPE_FLOAT4:
-    case TYPE_FLOAT8:
-        return (int64_t)postgres_wire_double(data, PQgetlength(use->result, use->row, column));
-    case TYPE_NUMERIC:
-        return postgres_wire_numeric(data);
-    default: /* as SQLite reads a text */
-        return strtoll(data, NULL, 10);
+    use->result = db->undone ? NULL : prepare(db, use);
+    if (use->result == NULL && !db->undone) {
+        const struct postgres_send send = send_of(use);
+        postgres_queue(db, &send);
     }
-}
-
-static double driver_column_real(const struct query *query, int column)
-{
-    const struct postgres_query *use = use_of(query);
-    Oid type = PQftype(use->result, column);
-
-    if (driver_column_is_null(query, column)) {
-        return (double)NAN;
+    if (db->undone || use->result != NULL) {
+        fail_query(query, use->result);
+    } else {
+        query->code = CODE_DONE;
     }
-    return type == TYPE_FLOAT8 || type == TYPE_FLOAT4
-               ? postgres_wire_double(PQgetvalue(use->result, use->row, column),
-                                      PQgetlength(use->result, use->row, column))
-               : (double)driver_column_int(query, column);
-}
-
-static void driver_column_text(struct query *query, int column, char *out, size_t capacity)
-{
-    const struct postgres_query *use = use_of(query);
-    size_t bytes = (size_t)PQgetlength(use->result, use->row, column);
-
-    if (bytes >= capacity) {
-        query->code = CODE_TOO_BIG;
-        bytes = 0;
-    }
-    memcpy(out, PQgetvalue(use->result, use->row, column), bytes);
-    out[bytes] = '\0';
-}
-
-static bool driver_column_overflow(struct query *query)
-{
-    bool overflow = query->code == CODE_TOO_BIG;
-    query->code = overflow ? CODE_ROW : query->code;
-    return overflow;
-}
-
-static const void *driver_column_blob(const struct query *query, int column, size_t *bytes)
-{
-    const struct postgres_query *use = use_of(query);
-    *bytes = (size_t)PQgetlength(use->result, use->row, column);
-    return driver_column_is_null(query, column) ? NULL : PQgetvalue(use->result, use->row, column);
 }
 
 static enum status driver_end(struct query *query, struct error *error)
 {
     struct postgres_db *db = postgres_of(query->db);
-    struct postgres_query *use = use_of(query);
+    struct postgres_query *use = postgres_use_of(query);
     enum status status = STATUS_OK;
 
     if (query->code == CODE_FAILED) {
@@ -655,6 +647,13 @@ static enum status driver_end(struct query *query, struct error *error)
     } else if (query->code == CODE_TOO_BIG) {
         status = error_set(error, STATUS_LIMIT, "PostgreSQL %s: a value is too large", db->who);
     }
+    if (use->streams) {
+        if (query->code == CODE_ROW) {
+            char why[256];
+            PQcancel(db->cancel, why, sizeof why);
+        }
+        postgres_stream_end(db->connection);
+    }
     PQclear(use->result);
     use->result = NULL;
     use->used = false;
@@ -664,6 +663,8 @@ static enum status driver_end(struct query *query, struct error *error)
 
 static const struct db_driver postgres_driver = {
     .name = "postgresql",
+    .shares = true,
+    .send = driver_send,
     .close = driver_close,
     .limit = driver_limit,
     .interrupt = driver_interrupt,
@@ -673,6 +674,7 @@ static const struct db_driver postgres_driver = {
     .changes = driver_changes,
     .wal_pages = driver_wal_pages,
     .checkpoint = driver_checkpoint,
+    .durable = driver_durable,
     .begin = driver_begin,
     .begin_sql = driver_begin_sql,
     .bind_int = driver_bind_int,
@@ -681,11 +683,11 @@ static const struct db_driver postgres_driver = {
     .bind_blob = driver_bind_blob,
     .bind_null = driver_bind_null,
     .row = driver_row,
-    .column_is_null = driver_column_is_null,
-    .column_int = driver_column_int,
-    .column_real = driver_column_real,
-    .column_text = driver_column_text,
-    .column_overflow = driver_column_overflow,
-    .column_blob = driver_column_blob,
+    .column_is_null = postgres_column_is_null,
+    .column_int = postgres_column_int,
+    .column_real = postgres_column_real,
+    .column_text = postgres_column_text,
+    .column_overflow = postgres_column_overflow,
+    .column_blob = postgres_column_blob,
     .end = driver_end,
 };

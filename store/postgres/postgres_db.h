@@ -1,5 +1,5 @@
 /*
- * PostgreSQL connections: a driver behind store/sqlite/db.h. The only file that knows libpq-fe.h is
+ * PostgreSQL connections: a driver behind store/sql/db.h. The only file that knows libpq-fe.h is
  * postgres_db.c.
  *
  * A writer's transactions take one advisory lock of the schema first, so those of all processes on
@@ -13,7 +13,7 @@
 
 #include "base/status.h"
 #include "store/postgres/postgres_clock.h"
-#include "store/sqlite/db.h"
+#include "store/sql/db.h"
 
 #include <stdbool.h>
 #include <stdint.h>

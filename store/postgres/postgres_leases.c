@@ -7,6 +7,7 @@
 #include "store/postgres/postgres_leases.h"
 
 #include "store/postgres/postgres_db.h"
+#include "store/postgres/postgres_listen.h"
 
 #include <string.h>
 
@@ -20,7 +21,7 @@ static enum status renew(struct db *db, const char *worker_id, int64_t until_ns,
 
     query_text(&query, worker_id);
     query_int(&query, until_ns);
-    return query_run(&query, error);
+    return query_send(&query, error);
 }
 
 static enum status until(struct db *db, const char *worker_id, int64_t *until_ns,
@@ -88,6 +89,7 @@ static enum status clamp(struct db *db, int64_t now_ns, int64_t lease_ttl_ns, st
 }
 
 const struct lease_peers postgres_lease_peers = {
+    .announce = postgres_listen_announce,
     .renew = renew,
     .until = until,
     .forget = forget,

@@ -4,7 +4,7 @@
 #ifndef SWERVE_STORE_POSTGRES_POSTGRES_LEASES_H
 #define SWERVE_STORE_POSTGRES_POSTGRES_LEASES_H
 
-#include "store/sqlite/lease.h"
+#include "store/sql/lease.h"
 
 extern const struct lease_peers postgres_lease_peers;
 

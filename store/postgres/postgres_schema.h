@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "base/status.h"
-#include "store/sqlite/db.h"
+#include "store/sql/db.h"
 
 #include <stddef.h>
 
@@ -19,5 +19,9 @@ enum status postgres_schema_apply(struct db *db, const struct logger *logger, st
  * what was said before. CONFLICT: another one was; USAGE: none. */
 enum status postgres_schema_artifacts(struct db *db, const char *given, char *out, size_t capacity,
                                       struct error *error);
+
+/* The same of a schema that is there and of this program's version, else STORE. `db` reads. */
+enum status postgres_schema_look(struct db *db, const char *given, char *out, size_t capacity,
+                                 struct error *error);
 
 #endif

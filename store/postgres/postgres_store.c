@@ -4,10 +4,14 @@
 #include "store/postgres/postgres_store.h"
 
 #include "base/check.h"
+#include "base/sha256.h"
+#include "store/api/cache_path.h"
+#include "store/objects/object_storage.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_leases.h"
+#include "store/postgres/postgres_listen.h"
 #include "store/postgres/postgres_schema.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/sql_store.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,9 +23,42 @@ struct place {
     char artifacts[LIMIT_PATH_BYTES]; /* as given; "": what the database says */
     bool own_clock;                   /* the database's, not one that the caller gave */
     struct postgres_clock clock;
+    struct postgres_listener *listener;
+    struct object_storage *objects; /* NULL: artifacts are in a folder */
 };
 
-static enum status open_store(struct sqlite_store *store, void *context, struct error *error)
+static void heard(void *context)
+{
+    sql_store_wake(context);
+}
+
+/* Artifacts are in a folder that all processes share, or in a bucket, with this user's copies of
+ * it in a folder of this machine. */
+static enum status open_artifacts(struct sql_store *store, struct place *place,
+                                  const char *artifacts, struct error *error)
+{
+    char cache[LIMIT_PATH_BYTES];
+
+    if (!object_storage_is_url(artifacts)) {
+        snprintf(store->path, sizeof store->path, "%s/swerve", artifacts);
+        return artifacts_open_shared(store->path, &store->artifacts, error);
+    }
+    char hash[SHA256_HEX_BYTES];
+    TRY(object_storage_open(artifacts, &place->objects, error));
+    const char *where = object_storage_place(place->objects);
+    sha256_hex(where, strlen(where), hash);
+    TRY(cache_path_find("SWERVE_ARTIFACT_CACHE", "artifacts", cache, error));
+    TRY(cache_path_make(cache, error));
+    int bytes = snprintf(store->path, sizeof store->path, "%s/%.16s", cache, hash);
+    TRY(bytes < 0 || (size_t)bytes >= sizeof store->path
+            ? error_set(error, STATUS_LIMIT, "%s: the path is too long", cache)
+            : STATUS_OK);
+    TRY(artifacts_open_shared(store->path, &store->artifacts, error));
+    store->artifacts.objects = place->objects;
+    return STATUS_OK;
+}
+
+static enum status open_store(struct sql_store *store, void *context, struct error *error)
 {
     struct place *place = context;
     char folder[LIMIT_PATH_BYTES - 32];
@@ -32,21 +69,25 @@ static enum status open_store(struct sqlite_store *store, void *context, struct 
     TRY(postgres_db_open(place->url, &place->clock, &store->db, error));
     TRY(postgres_schema_apply(store->db, store->logger, error));
     TRY(postgres_schema_artifacts(store->db, place->artifacts, folder, sizeof folder, error));
-    snprintf(store->path, sizeof store->path, "%s/swerve", folder);
-    TRY(artifacts_open_shared(store->path, &store->artifacts, error));
-    return lease_restart(store, error);
+    TRY(open_artifacts(store, place, folder, error));
+    TRY(lease_restart(store, error));
+    return postgres_listen_start(place->url, heard, store, &place->listener, error);
 }
 
-static enum status open_reader(struct sqlite_store *store, struct db **out, struct error *error)
+static enum status open_reader(struct sql_store *store, struct db **out, struct error *error)
 {
     const struct place *place = store->medium_context;
     return postgres_db_open(place->url, NULL, out, error);
 }
 
-static void finish(struct sqlite_store *store)
+static void finish(struct sql_store *store)
 {
+    struct place *place = store->medium_context;
+
+    postgres_listen_stop(place->listener);
     db_close(store->db);
-    free(store->medium_context);
+    object_storage_close(place->objects);
+    free(place);
 }
 
 static const struct store_medium postgres_medium = {
@@ -75,5 +116,24 @@ enum status postgres_store_open(const char *url, const struct store_config *conf
         free(place);
         return status;
     }
-    return sqlite_store_open_medium(&postgres_medium, place, config, out, error);
+    return sql_store_open_medium(&postgres_medium, place, config, out, error);
+}
+
+enum status postgres_store_look(const char *url, char *cut, size_t cut_bytes,
+                                char path[LIMIT_PATH_BYTES], struct db **out, struct error *error)
+{
+    char given[LIMIT_PATH_BYTES];
+    char folder[LIMIT_PATH_BYTES - 32];
+    struct db *db = NULL;
+    TRY(postgres_url_split(url, cut, cut_bytes, given, sizeof given, error));
+    TRY(postgres_db_open(cut, NULL, &db, error));
+    enum status status = postgres_schema_look(db, given, folder, sizeof folder, error);
+    if (status != STATUS_OK) {
+        db_close(db);
+        return status;
+    }
+    snprintf(path, LIMIT_PATH_BYTES, "%s%s", folder,
+             object_storage_is_url(folder) ? "" : "/swerve");
+    *out = db;
+    return STATUS_OK;
 }

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { METRICS_ROWS_MAX = 2000 }; /* of agreement that are looked through */
+
 enum status http_no_memory(struct error *error)
 {
-    return error_set(error, STATUS_NO_MEMORY, "the store's server is out of memory");
+    return error_set(error, STATUS_NO_MEMORY, HTTP_NO_MEMORY);
 }
 
 enum status http_body_parse(struct http_exchange *exchange, struct error *error)
@@ -201,7 +203,17 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
     if (context->metrics == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "this server keeps no metrics");
     }
+    json_t *agreement = NULL;
+    struct error ignored; /* /v1/agreement tells it */
+    if (context->agreement != NULL &&
+        context->agreement(context->agreement_context, exchange->store, 0, METRICS_ROWS_MAX,
+                           &agreement, &ignored) != STATUS_OK) {
+        agreement = NULL;
+    }
     exchange->content = HTTP_CONTENT_METRICS;
-    return http_metrics_text(context->metrics, exchange->store, context->connections,
-                             context->budget, &exchange->data, &exchange->data_bytes, error);
+    enum status status =
+        http_metrics_text(context->metrics, exchange->store, context->connections, context->budget,
+                          agreement, &exchange->data, &exchange->data_bytes, error);
+    json_decref(agreement);
+    return status;
 }

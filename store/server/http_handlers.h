@@ -35,6 +35,7 @@ struct http_exchange {
     struct artifact_reader *stream; /* gives data_bytes bytes, instead of `data` */
     struct http_follower *follower; /* gives events, instead of `data` */
     bool packed;                    /* what is given is a zstd frame */
+    void *rows;                     /* that a handler reads into; http_route frees them */
     struct artifact_writer *upload; /* the request's; NULL once a handler has finished it */
     bool readers;                   /* on behalf of one who only reads */
     int code; /* of an error, where the status does not decide it; 0: it does */
@@ -42,6 +43,7 @@ struct http_exchange {
 
 /* ---- helpers ---- */
 
+#define HTTP_NO_MEMORY "the store's server is out of memory"
 enum status http_no_memory(struct error *error);
 
 /* Reads the body of the request into `body`. */
@@ -123,6 +125,9 @@ enum status http_handle_model_add(struct http_exchange *exchange, struct error *
 enum status http_handle_models(struct http_exchange *exchange, struct error *error);
 enum status http_handle_model_event(struct http_exchange *exchange, struct error *error);
 enum status http_handle_model_events(struct http_exchange *exchange, struct error *error);
+enum status http_handle_golden_add(struct http_exchange *exchange, struct error *error);
+enum status http_handle_goldens(struct http_exchange *exchange, struct error *error);
+enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error);
 

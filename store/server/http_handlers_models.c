@@ -1,5 +1,5 @@
 /*
- * Handlers of the endpoints about versions of models. See http_handlers.h.
+ * Handlers of the endpoints about versions of models and sets of goldens. See http_handlers.h.
  */
 #include "store/server/http_handlers.h"
 
@@ -37,14 +37,10 @@ enum status http_handle_models(struct http_exchange *exchange, struct error *err
     char after[LIMIT_ID_BYTES] = "";
     TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
     TRY(http_query_text(exchange, "after", after, sizeof after, error));
-    struct model_version *versions = calloc((size_t)max + 1, sizeof *versions);
-    if (versions == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status = store->ops->models(store, after, versions, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "models", &wire_model, versions, count, error));
-    free(versions);
-    return status;
+    struct model_version *versions = exchange->rows = calloc((size_t)max + 1, sizeof *versions);
+    TRY(memory_check(versions, error, HTTP_NO_MEMORY));
+    TRY(store->ops->models(store, after, versions, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "models", &wire_model, versions, count, error);
 }
 
 enum status http_handle_model_event(struct http_exchange *exchange, struct error *error)
@@ -72,13 +68,49 @@ enum status http_handle_model_events(struct http_exchange *exchange, struct erro
     uint32_t count = 0;
     TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
     TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
-    struct model_event *events = calloc((size_t)max + 1, sizeof *events);
-    if (events == NULL) {
+    struct model_event *events = exchange->rows = calloc((size_t)max + 1, sizeof *events);
+    TRY(memory_check(events, error, HTTP_NO_MEMORY));
+    TRY(store->ops->model_events(store, after, events, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "events", &wire_model_event, events, count, error);
+}
+
+/* ---- goldens ---- */
+
+enum status http_handle_golden_add(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct golden_set set;
+    memset(&set, 0, sizeof set);
+    TRY(wire_decode(&wire_golden, &exchange->body, &set, error));
+    TRY(check_name(exchange, set.name, error));
+    TRY(store->ops->golden_add(store, &set, error));
+    return http_reply_nothing(exchange, error);
+}
+
+enum status http_handle_goldens(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t max = HTTP_PAGE_MAX;
+    uint32_t count = 0;
+    char after[LIMIT_ID_BYTES] = "";
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    TRY(http_query_text(exchange, "after", after, sizeof after, error));
+    struct golden_set *sets = calloc((size_t)max + 1, sizeof *sets);
+    if (sets == NULL) {
         return http_no_memory(error);
     }
-    enum status status =
-        store->ops->model_events(store, after, events, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "events", &wire_model_event, events, count, error));
-    free(events);
+    enum status status = store->ops->goldens(store, after, sets, (uint32_t)max, &count, error);
+    THEN(status, http_reply_list(exchange, "goldens", &wire_golden, sets, count, error));
+    free(sets);
     return status;
+}
+
+enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const none[] = {NULL};
+    struct store *store = exchange->store;
+    TRY(json_object_begin(&exchange->body, none, error));
+    TRY(http_id_check("golden", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(store->ops->golden_drop(store, exchange->ids[0], error));
+    return http_reply_nothing(exchange, error);
 }

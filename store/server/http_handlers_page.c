@@ -183,39 +183,33 @@ enum status http_handle_slices(struct http_exchange *exchange, struct error *err
         return refuse_unable(error);
     }
     /* Megabytes of which most suites touch little: not calloc. */
-    struct store_slice *slices = malloc(STORE_SLICES_MAX * sizeof *slices);
+    struct store_slice *slices = exchange->rows = malloc(STORE_SLICES_MAX * sizeof *slices);
+    TRY(memory_check(slices, error, HTTP_NO_MEMORY));
+    TRY(store->ops->slices_page(store, exchange->ids[0], after, slices, &count, &next, error));
     json_t *list = json_array();
-    enum status status = slices != NULL && list != NULL ? STATUS_OK : http_no_memory(error);
-    THEN(status,
-         store->ops->slices_page(store, exchange->ids[0], after, slices, &count, &next, error));
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = json_array_append_new(list, slice_new(&slices[i])) == 0 ? STATUS_OK
-                                                                         : http_no_memory(error);
+    bool good = http_reply_put(exchange, "slices", list);
+    for (uint32_t i = 0; i < count && good; i++) {
+        good = json_array_append_new(list, slice_new(&slices[i])) == 0;
     }
-    free(slices);
-    if (status == STATUS_OK && !http_reply_put(exchange, "slices", json_incref(list))) {
-        status = http_no_memory(error);
-    }
-    json_decref(list);
-    return status == STATUS_OK && next > 0 ? http_reply_integer(exchange, "next", next, error)
-                                           : status;
+    return !good      ? http_no_memory(error)
+           : next > 0 ? http_reply_integer(exchange, "next", next, error)
+                      : STATUS_OK;
 }
 
 /* ---- workers ---- */
 
-static json_t *worker_new(const struct store_live_worker *worker)
-{
-    json_t *row = json_object();
-    if (row == NULL || !json_put(row, "worker", json_text_new(worker->worker_id, LIMIT_ID_BYTES)) ||
-        !json_put(row, "pool", json_text_new(worker->pool, LIMIT_ID_BYTES)) ||
-        !json_put(row, "device", json_text_new(worker->device, LIMIT_ID_BYTES)) ||
-        !json_put(row, "host", json_text_new(worker->host, LIMIT_ID_BYTES)) ||
-        !json_put(row, "jobs", json_integer(worker->jobs))) {
-        json_decref(row);
-        return NULL;
-    }
-    return row;
-}
+static const struct json_field worker_fields[] = {
+    {.name = "worker",
+     .kind = JSON_FIELD_TEXT,
+     .offset = offsetof(struct store_live_worker, worker_id),
+     .bytes = LIMIT_ID_BYTES},
+    JSON_FIELD(struct store_live_worker, pool, JSON_FIELD_TEXT),
+    JSON_FIELD(struct store_live_worker, device, JSON_FIELD_TEXT),
+    JSON_FIELD(struct store_live_worker, host, JSON_FIELD_TEXT),
+    JSON_FIELD(struct store_live_worker, jobs, JSON_FIELD_I64),
+};
+static const struct json_field_list worker_list = JSON_FIELD_LIST(worker_fields);
+static const struct wire_codec wire_live = {sizeof(struct store_live_worker), &worker_list, NULL};
 
 enum status http_handle_workers(struct http_exchange *exchange, struct error *error)
 {
@@ -228,23 +222,13 @@ enum status http_handle_workers(struct http_exchange *exchange, struct error *er
     if (store->ops->workers_page == NULL) {
         return refuse_unable(error);
     }
-    struct store_live_worker *workers = calloc((size_t)limit, sizeof *workers);
-    json_t *list = json_array();
-    enum status status = workers != NULL && list != NULL ? STATUS_OK : http_no_memory(error);
-    THEN(status, store->ops->workers_page(store, after, workers, (uint32_t)limit, &count, error));
-    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        status = json_array_append_new(list, worker_new(&workers[i])) == 0 ? STATUS_OK
-                                                                           : http_no_memory(error);
-    }
-    if (status == STATUS_OK && count == (uint32_t)limit &&
+    struct store_live_worker *workers = exchange->rows = calloc((size_t)limit, sizeof *workers);
+    TRY(memory_check(workers, error, HTTP_NO_MEMORY));
+    TRY(store->ops->workers_page(store, after, workers, (uint32_t)limit, &count, error));
+    if (count == (uint32_t)limit &&
         !http_reply_put(exchange, "next",
                         json_text_new(workers[count - 1].worker_id, LIMIT_ID_BYTES))) {
-        status = http_no_memory(error);
+        return http_no_memory(error);
     }
-    if (status == STATUS_OK && !http_reply_put(exchange, "workers", json_incref(list))) {
-        status = http_no_memory(error);
-    }
-    json_decref(list);
-    free(workers);
-    return status;
+    return http_reply_list(exchange, "workers", &wire_live, workers, count, error);
 }

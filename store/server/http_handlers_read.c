@@ -30,14 +30,10 @@ enum status http_handle_suites(struct http_exchange *exchange, struct error *err
     int64_t max = HTTP_LIST_MAX;
     uint32_t count = 0;
     TRY(http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error));
-    char(*ids)[LIMIT_ID_BYTES] = calloc((size_t)max + 1, sizeof *ids);
-    if (ids == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status = store->ops->suites(store, ids, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "suites", &wire_text_id, ids, count, error));
-    free(ids);
-    return status;
+    char(*ids)[LIMIT_ID_BYTES] = exchange->rows = calloc((size_t)max + 1, sizeof *ids);
+    TRY(memory_check(ids, error, HTTP_NO_MEMORY));
+    TRY(store->ops->suites(store, ids, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "suites", &wire_text_id, ids, count, error);
 }
 
 /* "KIND:VALUE", and whether branches are wanted. */
@@ -116,21 +112,14 @@ enum status http_handle_outcomes(struct http_exchange *exchange, struct error *e
     uint32_t count = 0;
     TRY(decode_filter(exchange, &filter, error));
     /* Megabytes of which a short page touches little: not calloc. */
-    struct outcome *outcomes = malloc(filter.limit * sizeof *outcomes);
-    if (outcomes == NULL) {
-        return http_no_memory(error);
-    }
+    struct outcome *outcomes = exchange->rows = malloc(filter.limit * sizeof *outcomes);
+    TRY(memory_check(outcomes, error, HTTP_NO_MEMORY));
     int64_t next = 0;
-    enum status status =
-        store->ops->outcomes_page != NULL
+    TRY(store->ops->outcomes_page != NULL
             ? store->ops->outcomes_page(store, &filter, outcomes, &count, &next, error)
-            : store->ops->outcomes(store, &filter, outcomes, &count, error);
-    THEN(status, http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error));
-    if (status == STATUS_OK && next > 0) {
-        status = http_reply_integer(exchange, "next", next, error);
-    }
-    free(outcomes);
-    return status;
+            : store->ops->outcomes(store, &filter, outcomes, &count, error));
+    TRY(http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error));
+    return next > 0 ? http_reply_integer(exchange, "next", next, error) : STATUS_OK;
 }
 
 enum status http_handle_drive(struct http_exchange *exchange, struct error *error)
@@ -167,15 +156,10 @@ enum status http_handle_partials(struct http_exchange *exchange, struct error *e
     uint32_t count = 0;
     TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
     TRY(http_query_integer(exchange, "max", 0, 1 + LIMIT_BRANCHES, &max, error));
-    struct outcome *outcomes = malloc(((size_t)max + 1) * sizeof *outcomes);
-    if (outcomes == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status =
-        store->ops->partials(store, job_id, outcomes, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error));
-    free(outcomes);
-    return status;
+    struct outcome *outcomes = exchange->rows = malloc(((size_t)max + 1) * sizeof *outcomes);
+    TRY(memory_check(outcomes, error, HTTP_NO_MEMORY));
+    TRY(store->ops->partials(store, job_id, outcomes, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
 }
 
 enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error)
@@ -187,16 +171,10 @@ enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *
     TRY(http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error));
     TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
     TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
-    enum status status = STATUS_OK;
-    struct store_job *jobs = malloc(((size_t)max + 1) * sizeof *jobs);
-    if (jobs == NULL) {
-        return http_no_memory(error);
-    }
-    status =
-        store->ops->dead_jobs(store, exchange->ids[0], after, jobs, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "jobs", &wire_job, jobs, count, error));
-    free(jobs);
-    return status;
+    struct store_job *jobs = exchange->rows = malloc(((size_t)max + 1) * sizeof *jobs);
+    TRY(memory_check(jobs, error, HTTP_NO_MEMORY));
+    TRY(store->ops->dead_jobs(store, exchange->ids[0], after, jobs, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "jobs", &wire_job, jobs, count, error);
 }
 
 enum status http_handle_ledger(struct http_exchange *exchange, struct error *error)
@@ -207,15 +185,11 @@ enum status http_handle_ledger(struct http_exchange *exchange, struct error *err
     uint32_t count = 0;
     TRY(http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error));
     TRY(http_query_text(exchange, "suite", suite_id, sizeof suite_id, error));
-    struct store_ledger_row *rows = calloc((size_t)max + 1, sizeof *rows);
-    if (rows == NULL) {
-        return http_no_memory(error);
-    }
+    struct store_ledger_row *rows = exchange->rows = calloc((size_t)max + 1, sizeof *rows);
+    TRY(memory_check(rows, error, HTTP_NO_MEMORY));
     const char *suite = http_query_find(exchange, "suite") != NULL ? suite_id : NULL;
-    enum status status = store->ops->ledger(store, suite, rows, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "rows", &wire_ledger_row, rows, count, error));
-    free(rows);
-    return status;
+    TRY(store->ops->ledger(store, suite, rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "rows", &wire_ledger_row, rows, count, error);
 }
 
 enum status http_handle_price_set(struct http_exchange *exchange, struct error *error)
@@ -260,15 +234,10 @@ enum status http_handle_log(struct http_exchange *exchange, struct error *error)
     if (store->ops->audit_page == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "this store keeps no log");
     }
-    struct store_audit *entries = calloc((size_t)max + 1, sizeof *entries);
-    if (entries == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status =
-        store->ops->audit_page(store, after, entries, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "entries", &wire_audit, entries, count, error));
-    free(entries);
-    return status;
+    struct store_audit *entries = exchange->rows = calloc((size_t)max + 1, sizeof *entries);
+    TRY(memory_check(entries, error, HTTP_NO_MEMORY));
+    TRY(store->ops->audit_page(store, after, entries, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "entries", &wire_audit, entries, count, error);
 }
 
 enum status http_handle_demand(struct http_exchange *exchange, struct error *error)
@@ -278,14 +247,10 @@ enum status http_handle_demand(struct http_exchange *exchange, struct error *err
     if (store->ops->demand == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "this store does not tell what waits in it");
     }
-    struct store_demand *rows = calloc(STORE_DEMAND_ROWS_MAX, sizeof *rows);
-    if (rows == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status = store->ops->demand(store, rows, STORE_DEMAND_ROWS_MAX, &count, error);
-    THEN(status, http_reply_list(exchange, "rows", &wire_demand, rows, count, error));
-    free(rows);
-    return status;
+    struct store_demand *rows = exchange->rows = calloc(STORE_DEMAND_ROWS_MAX, sizeof *rows);
+    TRY(memory_check(rows, error, HTTP_NO_MEMORY));
+    TRY(store->ops->demand(store, rows, STORE_DEMAND_ROWS_MAX, &count, error));
+    return http_reply_list(exchange, "rows", &wire_demand, rows, count, error);
 }
 
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error)
@@ -318,10 +283,10 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
 {
     struct store *store = exchange->store;
     int64_t count = 0;
-    enum status status = http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error);
-    THEN(status, http_body_empty(exchange, error));
-    THEN(status, store->ops->cancel(store, exchange->ids[0], &count, error));
-    return status == STATUS_OK ? http_reply_integer(exchange, "cancelled", count, error) : status;
+    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_body_empty(exchange, error));
+    TRY(store->ops->cancel(store, exchange->ids[0], &count, error));
+    return http_reply_integer(exchange, "cancelled", count, error);
 }
 
 /* ---- artifacts ---- */

@@ -230,28 +230,24 @@ static enum status claim_for(struct patience *patience, struct error *error)
     struct http_exchange *exchange = patience->exchange;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
+    struct json_text text = {0};
     struct job_lease *leases = malloc(((size_t)patience->max + 1) * sizeof *leases);
-    if (leases == NULL) {
-        return http_no_memory(error);
-    }
+    exchange->rows = leases;
+    TRY(memory_check(leases, error, HTTP_NO_MEMORY));
     enum status status = claim_with_patience(patience, leases, &count, &ttl_ms, error);
     exchange->code = status == STATUS_MISMATCH ? 403 : 0;
-    if (status == STATUS_OK) {
-        struct json_text text = {0};
-        json_write_literal(&text, "{\"leases\":[");
-        for (uint32_t i = 0; i < count; i++) {
-            json_write_literal(&text, i == 0 ? "" : ",");
-            json_write_record(&text, &job_lease_field_list, &leases[i]);
-        }
-        json_write_literal(&text, "],\"ttl_ms\":");
-        json_write_integer(&text, ttl_ms);
-        json_write_literal(&text, ",\"next_claim_id\":");
-        json_write_integer(&text, patience->claim_id);
-        json_write_literal(&text, "}");
-        status = http_reply_text(exchange, &text, error);
+    TRY(status);
+    json_write_literal(&text, "{\"leases\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        json_write_literal(&text, i == 0 ? "" : ",");
+        json_write_record(&text, &job_lease_field_list, &leases[i]);
     }
-    free(leases);
-    return status;
+    json_write_literal(&text, "],\"ttl_ms\":");
+    json_write_integer(&text, ttl_ms);
+    json_write_literal(&text, ",\"next_claim_id\":");
+    json_write_integer(&text, patience->claim_id);
+    json_write_literal(&text, "}");
+    return http_reply_text(exchange, &text, error);
 }
 
 static enum status decode_left_alone(struct json_cursor *entry, struct store_planner *out,
@@ -446,8 +442,8 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
         status = decode_completions(exchange, &completions, error);
     }
     if (status == STATUS_OK) {
-        results = calloc(completions.count + 1, sizeof *results);
-        status = results != NULL ? STATUS_OK : http_no_memory(error);
+        results = exchange->rows = calloc(completions.count + 1, sizeof *results);
+        status = memory_check(results, error, HTTP_NO_MEMORY);
     }
     for (size_t i = 0; status == STATUS_OK && i < completions.count; i++) {
         const char *worker_id = completions.list[i].worker_id;
@@ -461,7 +457,6 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
     }
     THEN(status, http_reply_list(exchange, "results", &wire_completion_result, results,
                                  completions.count, error));
-    free(results);
     completions_finish(&completions);
     return status;
 }

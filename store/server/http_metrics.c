@@ -246,7 +246,10 @@ static void add_ledger_counter(struct text *text, const char *name, const char *
         memcpy(&value, (const char *)&rows[i].totals + offset, sizeof value);
         add(text, "%s{pool=\"%s\",device=\"%s\",tier=\"%s\",audit=\"%s\",end=\"%s\"} %.15g\n", name,
             label(rows[i].pool, pool), label(rows[i].device, device), tier_names[rows[i].tier],
-            rows[i].audit ? "true" : "false", rows[i].end, (double)value * scale);
+            rows[i].shadow  ? "shadow"
+            : rows[i].audit ? "true"
+                            : "false",
+            rows[i].end, (double)value * scale);
     }
 }
 
@@ -311,6 +314,49 @@ static enum status store_text(struct store *store, struct text *text, struct err
     return status;
 }
 
+/* One gauge of the pairs of models that were asked the same: over all slices, and never mixed. */
+static void add_agreement_gauge(struct text *text, const json_t *rows, const char *name,
+                                const char *help, bool agreeing)
+{
+    static const char *const names[] = {"student", "sampler", "teacher", "teacher_sampler"};
+    const json_t *row;
+    size_t i;
+    family(text, name, "gauge", help);
+    json_array_foreach (rows, i, row) {
+        const json_t *verdict = json_object_get(json_object_get(row, "agree"), "verdict");
+        if (json_object_size(json_object_get(row, "slice")) > 0) {
+            continue;
+        }
+        add(text, "%s{shadow=\"%s\"", name,
+            json_is_true(json_object_get(row, "shadow")) ? "true" : "false");
+        for (size_t k = 0; k < COUNT_OF(names); k++) {
+            const char *value = json_string_value(json_object_get(row, names[k]));
+            char cut[LIMIT_ID_BYTES];
+            char escaped[2 * LIMIT_ID_BYTES];
+            /* Hashes are told apart by 12 digits everywhere. */
+            snprintf(cut, sizeof cut, "%.*s", k % 2 == 0 ? 12 : LIMIT_ID_BYTES - 1,
+                     value != NULL ? value : "");
+            add(text, ",%s=\"%s\"", names[k], label(cut, escaped));
+        }
+        add(text, "} %lld\n",
+            (long long)json_integer_value(json_object_get(agreeing ? verdict : row, "pairs")));
+    }
+}
+
+static void add_agreement(struct text *text, const json_t *agreement)
+{
+    const json_t *rows = json_object_get(agreement, "rows");
+    if (agreement != NULL) {
+        add_agreement_gauge(text, rows, "swerve_agreement_pairs",
+                            "Rollouts with a verdict of both models.", false);
+        add_agreement_gauge(text, rows, "swerve_agreement_same_verdict",
+                            "Of these, rollouts on which they agree.", true);
+        family(text, "swerve_agreement_slices_frozen", "gauge", "Slices frozen to the teacher.");
+        add(text, "swerve_agreement_slices_frozen %lld\n",
+            (long long)json_integer_value(json_object_get(agreement, "frozen")));
+    }
+}
+
 /* With the mutex held: the cached text is there and not too old. */
 static enum status refresh_store_text(struct http_metrics *metrics, struct store *store,
                                       struct error *error)
@@ -332,8 +378,8 @@ static enum status refresh_store_text(struct http_metrics *metrics, struct store
 
 enum status http_metrics_text(struct http_metrics *metrics, struct store *store,
                               struct http_connections *connections,
-                              const struct http_budget *budget, char **out, size_t *bytes,
-                              struct error *error)
+                              const struct http_budget *budget, const json_t *agreement, char **out,
+                              size_t *bytes, struct error *error)
 {
     struct text text;
     if (!begin(&text)) {
@@ -347,6 +393,7 @@ enum status http_metrics_text(struct http_metrics *metrics, struct store *store,
         add(&text, "%s", metrics->store_text);
     }
     pthread_mutex_unlock(&metrics->mutex);
+    add_agreement(&text, agreement);
     if (status == STATUS_OK && text.failed) {
         status = error_set(error, STATUS_NO_MEMORY, "out of memory for metrics");
     }

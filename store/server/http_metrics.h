@@ -3,10 +3,10 @@
  * (https://prometheus.io/docs/instrumenting/exposition_formats/).
  *
  * Labels take their values from fixed tables (routes, codes, phases, states) or from bounded ones
- * (STORE_STATS_POOLS_MAX pools, HTTP_METRICS_LEDGER_MAX ledger rows), so that clients cannot make
- * the number of series grow. What the store counts is asked for at most every ten seconds, and
- * seldom enough that asking takes less than a hundredth of the time. Thread-safe. Private to the
- * store room.
+ * (STORE_STATS_POOLS_MAX pools, HTTP_METRICS_LEDGER_MAX ledger rows, rows of agreement), so that
+ * clients cannot make the number of series grow. What the store counts is asked for at most every
+ * ten seconds, and seldom enough that asking takes less than a hundredth of the time. Thread-safe.
+ * Private to the store room.
  */
 #ifndef SWERVE_STORE_SERVER_HTTP_METRICS_H
 #define SWERVE_STORE_SERVER_HTTP_METRICS_H
@@ -15,6 +15,7 @@
 #include "store/server/http_connections.h"
 #include "store/server/request_body.h"
 
+#include <jansson.h>
 #include <stdatomic.h>
 
 enum {
@@ -44,10 +45,11 @@ void http_metrics_count(struct http_metrics *metrics, size_t route, int code);
 /* It has been: the time from its first line to the answer's last byte. */
 void http_metrics_time(struct http_metrics *metrics, size_t route, int64_t ns);
 
-/* The whole text, malloc'ed, owned by the caller. */
+/* The whole text, malloc'ed, owned by the caller. `agreement`: what /v1/agreement answers; NULL:
+ * not known. */
 enum status http_metrics_text(struct http_metrics *metrics, struct store *store,
                               struct http_connections *connections,
-                              const struct http_budget *budget, char **text, size_t *bytes,
-                              struct error *error);
+                              const struct http_budget *budget, const json_t *agreement,
+                              char **text, size_t *bytes, struct error *error);
 
 #endif

@@ -140,6 +140,9 @@ static const struct route routes[] = {
      BODY_NONE,
      http_handle_model_events,
      {"after", "max", NULL}},
+    {"GET", "/v1/goldens", ALL, MIXED, BODY_NONE, http_handle_goldens, {"after", "max", NULL}},
+    {"PUT", "/v1/goldens/*", ADMIN, WORK, BODY_JSON, http_handle_golden_add, {NULL}},
+    {"POST", "/v1/goldens/*/expire", ADMIN, WORK, BODY_JSON, http_handle_golden_drop, {NULL}},
     {"PUT",
      "/v1/artifacts/*",
      WORKER | ADMIN,
@@ -455,6 +458,7 @@ void http_route(const struct http_context *context, const struct http_request *r
     memset(reply, 0, sizeof *reply);
     enum status status = dispatch(&exchange, &error);
     http_body_finish(&exchange);
+    free(exchange.rows);
     artifact_writer_abort(exchange.upload);
     if (status != STATUS_OK) {
         error.status = status;

@@ -26,6 +26,8 @@ int http_code_of(enum status status)
     case STATUS_MISMATCH:
     case STATUS_CANCELLED:
         return 409;
+    case STATUS_GONE:
+        return 410;
     case STATUS_LIMIT:
         return 413;
     case STATUS_BUSY:
@@ -247,6 +249,7 @@ static const struct json_field ledger_row_fields[] = {
     ROW(device, JSON_FIELD_TEXT),
     JSON_FIELD_ENUM(struct store_ledger_row, tier, tier_names, TIER_COUNT),
     ROW(audit, JSON_FIELD_BOOL),
+    JSON_FIELD_OPTIONAL(struct store_ledger_row, shadow, JSON_FIELD_BOOL),
     ROW(end, JSON_FIELD_TEXT),
     JSON_FIELD_OBJECT("totals", offsetof(struct store_ledger_row, totals),
                       &ledger_totals_field_list),
@@ -309,6 +312,7 @@ const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field
 const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL};
 const struct wire_codec wire_model = {sizeof(struct model_version), &model_version_fields, NULL};
 const struct wire_codec wire_model_event = {sizeof(struct model_event), &model_event_fields, NULL};
+const struct wire_codec wire_golden = {sizeof(struct golden_set), &golden_set_fields, NULL};
 const struct wire_codec wire_audit = {sizeof(struct store_audit), &audit_list, NULL};
 const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};
 const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, &i64_field};

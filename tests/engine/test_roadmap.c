@@ -79,6 +79,40 @@ static void off_drivable_agrees_with_brute_force(void)
     arena_finish(&arena);
 }
 
+/* A distance changes by no more than the way gone: nothing that is near is taken for far, joints
+ * and polygons included. */
+static void off_drivable_is_a_distance(void)
+{
+    struct arena arena;
+    arena_init(&arena, 1 << 22);
+    struct map map = {0};
+    struct lane *lanes = maps_lanes(&arena, &map, 2);
+    maps_arc(&arena, &lanes[0], (struct vec2){0, 0}, 20, -2.0, 2.0, 9, 6);
+    maps_arc(&arena, &lanes[1], (struct vec2){50, 10}, 4, -3.0, 3.0, 12,
+             9); /* discs reach behind the start */
+    lanes[1].width_m[0] = 2.0;
+    struct vec2 yard[] = {{-30, -30}, {-5, -28}, {-12, 0}};
+    struct polygon polygon = {.point_count = 3, .points = yard};
+    map.drivable_count = 1;
+    map.drivable = &polygon;
+    struct roadmap *roadmap = make(&map);
+    uint32_t between = 0;
+    for (uint32_t i = 0; i < 40000; i++) {
+        struct vec2 a = {uniform(4 * i, -40, 70), uniform(4 * i + 1, -40, 40)};
+        struct vec2 b = {a.x_m + uniform(4 * i + 2, -1, 1), a.y_m + uniform(4 * i + 3, -1, 1)};
+        double at_a = roadmap_off_drivable_m(roadmap, a);
+        double at_b = roadmap_off_drivable_m(roadmap, b);
+        EXPECT(fabs(at_a - at_b) <= hypot(a.x_m - b.x_m, a.y_m - b.y_m) + 1e-9);
+        between += at_a > 0.0 && at_a < 5.0;
+        double far_m = uniform(4 * i + 2, 1e-3, 5.0);
+        EXPECT(roadmap_leaves_drivable(roadmap, a, far_m) == (at_a >= far_m));
+        EXPECT(at_a == 0.0 || roadmap_leaves_drivable(roadmap, a, at_a));
+    }
+    EXPECT(between > 4000);
+    roadmap_destroy(roadmap);
+    arena_finish(&arena);
+}
+
 static void bends_and_seams_have_no_gaps(void)
 {
     struct arena arena;
@@ -296,9 +330,9 @@ static void broken_maps_are_errors(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(off_drivable_agrees_with_brute_force), TEST(bends_and_seams_have_no_gaps),
-                    TEST(seams_belong_to_one_lane), TEST(lane_poses_are_continuous),
-                    TEST(locate_prefers_driving_lanes_and_heading),
+    return TEST_RUN(TEST(off_drivable_agrees_with_brute_force), TEST(off_drivable_is_a_distance),
+                    TEST(bends_and_seams_have_no_gaps), TEST(seams_belong_to_one_lane),
+                    TEST(lane_poses_are_continuous), TEST(locate_prefers_driving_lanes_and_heading),
                     TEST(polygons_count_as_drivable_and_patches_as_friction),
                     TEST(routes_follow_their_lanes), TEST(neighbour_step_blends_over_40_m),
                     TEST(broken_maps_are_errors));

@@ -1,8 +1,9 @@
 /*
- * Goal: signals show what their phases say, and reactive drivers obey them.
- * Method: phases against sums by hand; an hour of IDM traffic on a figure of eight whose road
- * crosses itself at two alternating signals, every passage of a stop line looked at; a branch's
- * change of a light.
+ * Goal: signals show what their phases say, and reactive drivers obey them; so do they obey stop
+ * and yield signs. Method: phases against sums by hand; an hour of IDM traffic on a figure of eight
+ * whose road crosses itself at two alternating signals, every passage of a stop line looked at; a
+ * branch's change of a light. Two roads that cross, one or both with signs, cars at all distances
+ * on the other: who passes a line has stood where it must and has left others their headway.
  */
 #include "engine/traffic/signals.h"
 
@@ -263,8 +264,161 @@ static void yellow_is_decided_by_braking(void)
     }
 }
 
+/* ---- signs ---- */
+
+enum { CROSSING_CARS = 4 };
+
+/* A drive over the crossing of two straight roads. Cars 0 and 2 come from the west, 1 and 3 from
+ * the north; lines are 11 m before the crossing of the middles. */
+struct crossing {
+    struct run run;
+    struct traffic_signal signals[2];
+    uint32_t controlled[2];
+    double slowest_mps[CROSSING_CARS]; /* with the front within 4 m before the line */
+    int passed_tick[CROSSING_CARS];    /* -1: not yet */
+    double other_s[CROSSING_CARS];     /* car 0's time to the crossing then; below 0: it is over */
+};
+
+static void crossing_begin(struct crossing *crossing, enum traffic_sign west,
+                           enum traffic_sign north)
+{
+    struct run *run = &crossing->run;
+    *crossing = (struct crossing){.controlled = {0, 2}};
+    begin(run);
+    struct map *map = &run->scenario.map;
+    struct lane *lanes = maps_lanes(&run->arena, map, 4);
+    maps_straight(&run->arena, &lanes[0], (struct pose){-300, 0, 0}, 290, 3.5);
+    maps_straight(&run->arena, &lanes[1], (struct pose){-10, 0, 0}, 400, 3.5);
+    maps_straight(&run->arena, &lanes[2], (struct pose){0, 300, -PI_RAD / 2}, 290, 3.5);
+    maps_straight(&run->arena, &lanes[3], (struct pose){0, 10, -PI_RAD / 2}, 400, 3.5);
+    maps_successor(&run->arena, &lanes[0], 1);
+    maps_successor(&run->arena, &lanes[2], 3);
+    enum traffic_sign signs[2] = {west, north};
+    for (uint32_t i = 0; i < 2; i++) {
+        if (signs[i] != TRAFFIC_SIGN_NONE) {
+            crossing->signals[map->signal_count++] = (struct traffic_signal){
+                .sign = signs[i], .lane_count = 1, .lanes = &crossing->controlled[i], .stop_m = 1};
+        }
+    }
+    map->signals = crossing->signals;
+    maps_scenario(&run->arena, &run->scenario, (struct pose){-1e4, -1e4, 0}, 0, 0, CROSSING_CARS);
+    for (uint32_t i = 0; i < CROSSING_CARS; i++) {
+        crossing->slowest_mps[i] = 100.0;
+        crossing->passed_tick[i] = -1;
+        maps_agent(&run->scenario, i, AGENT_CAR, BEHAVIOUR_STATIC,
+                   (struct pose){900, 900.0 + 9 * i, 0}, 0);
+    }
+}
+
+/* Puts a car with its front so far before its road's line. */
+static void crossing_car(struct crossing *crossing, uint32_t car, double before_m, double speed_mps)
+{
+    double from_m = 11.0 + before_m + 2.25;
+    struct pose pose =
+        car % 2 == 0 ? (struct pose){-from_m, 0, 0} : (struct pose){0, from_m, -PI_RAD / 2};
+    maps_agent(&crossing->run.scenario, car, AGENT_CAR, BEHAVIOUR_IDM, pose, speed_mps);
+    crossing->run.scenario.agents[car].idm.desired_speed_mps = 10.0;
+}
+
+/* Metres of a car's front beyond its line. */
+static double beyond(const struct crossing *crossing, uint32_t car)
+{
+    struct pose pose = crossing->run.scene->agents[car].pose;
+    return (car % 2 == 0 ? pose.x_m : -pose.y_m) + 2.25 + 11.0;
+}
+
+static void crossing_drive(struct crossing *crossing, int ticks)
+{
+    struct run *run = &crossing->run;
+    start(run, &world_object_ops, 0);
+    for (int k = 0; k < ticks; k++) {
+        tick(run, 0.0);
+        for (uint32_t i = 0; i < CROSSING_CARS; i++) {
+            const struct agent_state *car = &run->scene->agents[i];
+            double at_m = beyond(crossing, i);
+            if (at_m <= 0.0 && at_m > -4.0) {
+                crossing->slowest_mps[i] = dmath_min(crossing->slowest_mps[i], car->speed_mps);
+            }
+            if (at_m > 0.0 && at_m < 20.0 && crossing->passed_tick[i] < 0) {
+                const struct agent_state *first = &run->scene->agents[0];
+                crossing->passed_tick[i] = k;
+                crossing->other_s[i] = -first->pose.x_m / first->speed_mps;
+            }
+            for (uint32_t other = 0; other < i; other++) {
+                struct box a = body(run, i);
+                struct box b = body(run, other);
+                EXPECT(!box_overlap(&a, &b));
+            }
+        }
+    }
+}
+
+/* Alone, at every speed: a standstill near the line at a stop sign, none at a yield sign. */
+static void signs_without_others(void)
+{
+    for (int speed_mps = 2; speed_mps <= 20; speed_mps += 2) {
+        for (int sign = TRAFFIC_SIGN_STOP; sign <= TRAFFIC_SIGN_YIELD; sign++) {
+            struct crossing crossing;
+            crossing_begin(&crossing, TRAFFIC_SIGN_NONE, (enum traffic_sign)sign);
+            crossing_car(&crossing, 1, 90.0, speed_mps);
+            crossing_drive(&crossing, 600);
+            EXPECT((crossing.slowest_mps[1] < 0.1) == (sign == TRAFFIC_SIGN_STOP));
+            EXPECT(crossing.passed_tick[1] >= 0);
+            EXPECT(beyond(&crossing, 1) > 60.0);
+            end(&crossing.run);
+        }
+    }
+}
+
+/* A car on the road without signs keeps its speed; whoever has one leaves it 6.5 s, less what a car
+ * that is on its way over a yield sign's line cannot undo. */
+static void signs_give_way(void)
+{
+    uint32_t after = 0;
+    for (int before_m = 10; before_m <= 240; before_m += 10) {
+        for (int sign = TRAFFIC_SIGN_STOP; sign <= TRAFFIC_SIGN_YIELD; sign++) {
+            struct crossing crossing;
+            crossing_begin(&crossing, TRAFFIC_SIGN_NONE, (enum traffic_sign)sign);
+            crossing_car(&crossing, 0, before_m, 10.0);
+            crossing_car(&crossing, 1, 60.0, 10.0);
+            crossing_drive(&crossing, 500);
+            double left_s = crossing.other_s[1];
+            EXPECT(crossing.passed_tick[1] >= 0 && crossing.passed_tick[0] >= 0);
+            EXPECT(left_s < 0.3 || left_s > 5.0);
+            EXPECT(sign == TRAFFIC_SIGN_YIELD || crossing.slowest_mps[1] < 0.1);
+            after += left_s < 0.3;
+            end(&crossing.run);
+        }
+    }
+    EXPECT(after > 8 && after < 40);
+}
+
+/* Stop signs on both roads: one after the other, in the order in which they came to stand. */
+static void all_way_stops_are_first_come_first_served(void)
+{
+    for (int late_m = 0; late_m <= 60; late_m += 5) {
+        struct crossing crossing;
+        crossing_begin(&crossing, TRAFFIC_SIGN_STOP, TRAFFIC_SIGN_STOP);
+        crossing_car(&crossing, 0, 40.0, 10.0);
+        crossing_car(&crossing, 1, 40.0 + late_m, 10.0);
+        crossing_car(&crossing, 2, 52.0, 10.0);
+        crossing_car(&crossing, 3, 52.0 + late_m, 10.0);
+        crossing_drive(&crossing, 900);
+        for (uint32_t i = 0; i < CROSSING_CARS; i++) {
+            EXPECT(crossing.slowest_mps[i] < 0.1);
+            EXPECT(crossing.passed_tick[i] >= 0);
+        }
+        EXPECT(crossing.passed_tick[0] < crossing.passed_tick[1]);
+        EXPECT(crossing.passed_tick[1] < crossing.passed_tick[3]);
+        EXPECT(crossing.passed_tick[1] < crossing.passed_tick[2] || late_m > 20);
+        end(&crossing.run);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(phases_follow_one_another), TEST(nobody_passes_on_red_for_an_hour),
-                    TEST(branches_turn_lights), TEST(yellow_is_decided_by_braking));
+                    TEST(branches_turn_lights), TEST(yellow_is_decided_by_braking),
+                    TEST(signs_without_others), TEST(signs_give_way),
+                    TEST(all_way_stops_are_first_come_first_served));
 }

@@ -3,7 +3,8 @@
  * name of its own.
  * Method: a file with very many lights and references, which a search per reference would not
  * finish before the test's limit; ids that look like the names of a light's further signals; of two
- * lights with one id the first. What lights mean is test_commonroad.c's.
+ * lights with one id the first; stop and yield signs beside lights. What lights mean is
+ * test_commonroad.c's.
  */
 #include "tests/scenarios/imported.h"
 
@@ -129,9 +130,97 @@ static void of_two_lights_with_one_id_the_first_counts(void)
     imported_free(&imported);
 }
 
+/* A lanelet's light counts before its sign, a stop sign before a yield sign, others not at all. */
+static void signs_are_of_lanelets_without_lights(void)
+{
+    static const char *const numbers[] = {"274", "205", "206", "R1-1", "R1-2"};
+    struct text text = text_begin(HEAD_BYTES);
+    for (int i = 0; i < 7; i++) {
+        begin_lanelet(&text, i + 1, i * 10.0, 2.0 + i);
+        add(&text, "<trafficSignRef ref=\"%d\"/>", i < 5 ? 50 + i : 51);
+        if (i == 5) {
+            add(&text, "<trafficSignRef ref=\"52\"/>");
+        }
+        if (i == 6) {
+            add_reference(&text, "7");
+        }
+        add(&text, "</lanelet>\n");
+    }
+    for (int i = 0; i < 5; i++) {
+        add(&text,
+            "<trafficSign id=\"%d\"><trafficSignElement><trafficSignID>%s</trafficSignID>"
+            "</trafficSignElement></trafficSign>\n",
+            50 + i, numbers[i]);
+    }
+    add_light(&text, "7", 50);
+    struct imported imported = text_import(&text);
+    const struct map *map = &imported.documents[0]->scenario.map;
+    static const enum traffic_sign signs[] = {TRAFFIC_SIGN_NONE,  TRAFFIC_SIGN_YIELD,
+                                              TRAFFIC_SIGN_STOP,  TRAFFIC_SIGN_STOP,
+                                              TRAFFIC_SIGN_YIELD, TRAFFIC_SIGN_STOP};
+    static const double stops_m[] = {8, 3, 4, 5, 6, 7};
+    EXPECT_INT(map->signal_count, 6);
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        EXPECT_INT(map->signals[i].sign, signs[i]);
+        EXPECT_INT(map->signals[i].phase_count, signs[i] == TRAFFIC_SIGN_NONE);
+        EXPECT_NEAR(map->signals[i].stop_m, stops_m[i], 1e-6);
+    }
+    imported_free(&imported);
+}
+
+/* References times the parts of what they refer to would be 4e10 looks. */
+static void many_references_to_signs_of_many_parts_come_to_an_end(void)
+{
+    struct text text = text_begin((size_t)2 * MANY * LINE_BYTES + HEAD_BYTES);
+    begin_lanelet(&text, 1, 0, 2);
+    for (int i = 0; i < MANY; i++) {
+        add(&text, "<trafficSignRef ref=\"7\"/>");
+    }
+    add(&text, "</lanelet>\n<trafficSign id=\"7\">");
+    for (int i = 0; i < MANY; i++) {
+        add(&text, "<trafficSignElement><trafficSignID>274</trafficSignID></trafficSignElement>");
+    }
+    add(&text, "</trafficSign>\n");
+    struct imported imported = text_import(&text);
+    EXPECT_INT(imported.documents[0]->scenario.map.signal_count, 0);
+    imported_free(&imported);
+}
+
+/* More signs than a map holds, in lanelets before that of the light. */
+static void signs_crowd_no_light_out(void)
+{
+    struct text text = text_begin((size_t)(LIMIT_SIGNALS + 2) * 600 + HEAD_BYTES);
+    for (int i = 0; i < LIMIT_SIGNALS + 2; i++) {
+        begin_lanelet(&text, i + 1, i * 10.0, 2.0);
+        if (i <= LIMIT_SIGNALS) {
+            add(&text, "<trafficSignRef ref=\"%d\"/>", 1000 + i);
+        } else {
+            add_reference(&text, "7");
+        }
+        add(&text, "</lanelet>\n");
+    }
+    for (int i = 0; i <= LIMIT_SIGNALS; i++) {
+        add(&text,
+            "<trafficSign id=\"%d\"><trafficSignElement><trafficSignID>206</trafficSignID>"
+            "</trafficSignElement></trafficSign>\n",
+            1000 + i);
+    }
+    add_light(&text, "7", 50);
+    struct imported imported = text_import(&text);
+    const struct map *map = &imported.documents[0]->scenario.map;
+    EXPECT_INT(map->signal_count, LIMIT_SIGNALS);
+    EXPECT_TEXT(map->signals[0].id, "7");
+    EXPECT_INT(map->signals[0].sign, TRAFFIC_SIGN_NONE);
+    EXPECT_INT(map->signals[1].sign, TRAFFIC_SIGN_STOP);
+    imported_free(&imported);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(many_references_to_many_lights_come_to_an_end),
                     TEST(signals_have_names_of_their_own),
-                    TEST(of_two_lights_with_one_id_the_first_counts));
+                    TEST(of_two_lights_with_one_id_the_first_counts),
+                    TEST(signs_are_of_lanelets_without_lights),
+                    TEST(many_references_to_signs_of_many_parts_come_to_an_end),
+                    TEST(signs_crowd_no_light_out));
 }

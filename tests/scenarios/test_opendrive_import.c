@@ -80,12 +80,17 @@ static void a_crossing_has_lanes_links_and_lights(void)
     EXPECT(scenario->criteria.reach_goal);
     EXPECT_TEXT(scenario->slices.value[SLICE_ROAD], "junction");
     /* Two lights for the same lane are one, before its end as far as the file says. */
-    EXPECT_INT(map->signal_count, 2);
+    EXPECT_INT(map->signal_count, 3);
     EXPECT_TEXT(map->lanes[map->signals[0].lanes[0]].id, "w:0:-1");
     EXPECT_NEAR(map->signals[0].stop_m, 2, 1e-6);
     EXPECT_TEXT(map->lanes[map->signals[1].lanes[0]].id, "n:0:1");
     EXPECT_NEAR(map->signals[1].stop_m, 1.5, 1e-6);
     EXPECT(map->signals[0].phases[0].light == TRAFFIC_LIGHT_OFF);
+    /* A stop sign where there is no light; the yield sign beside the light counts for nothing. */
+    EXPECT_INT(map->signals[2].sign, TRAFFIC_SIGN_STOP);
+    EXPECT_INT(map->signals[2].lane_count, 1);
+    EXPECT_TEXT(map->lanes[map->signals[2].lanes[0]].id, "e:0:1");
+    EXPECT_NEAR(map->signals[2].stop_m, 3, 1e-6);
     EXPECT_INT(map->crosswalk_count, 1);
     scenario_destroy(document);
 }

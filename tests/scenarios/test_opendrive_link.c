@@ -127,10 +127,11 @@ static void neighbours_lie_beside(void)
 static void signals_are_for_lanes_that_come_up_to_them(void)
 {
     struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
-    EXPECT_INT(network->signal_count, 3);
+    EXPECT_INT(network->signal_count, 5);
     EXPECT_INT(network->signals[0].lane_count, 1);
     EXPECT_INT(network->signals[0].lanes[0], lane(network, "w", 50, -1));
-    EXPECT_INT(network->signals[2].lanes[0], lane(network, "n", 50, 1));
+    EXPECT_INT(network->signals[3].lanes[0], lane(network, "e", 50, 1));
+    EXPECT_INT(network->signals[4].lanes[0], lane(network, "n", 50, 1));
     EXPECT_TEXT(network->controllers[network->signals[0].controller], "C");
     EXPECT_INT(network->signals[1].controller, OPENDRIVE_NONE);
     EXPECT_INT(network->crosswalk_count, 1);

@@ -49,6 +49,7 @@ static const struct refusal refusals[] = {
     {"$.map.signals[0].lanes[0]", "'nowhere'", "$.map.signals[0].lanes[0]", "id of a lane"},
     {"$.map.signals[0].lanes", "['west','west']", "$.map.signals[0].lanes[1]", "each lane once"},
     {"$.map.signals[0].stop_m", "900", "$.map.signals[0].stop_m", "of lane \"west\""},
+    {"$.map.signals[0].sign", "'stop'", "$.map.signals[0]", "unknown member"},
     {"$.map.signals[0].phases", "[]", "$.map.signals[0].phases", "at least 1"},
     {"$.map.signals[0].phases[0].light", "'blue'", "$.map.signals[0].phases[0].light",
      "\"red_yellow\""},

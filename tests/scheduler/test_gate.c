@@ -29,11 +29,11 @@ static void slices_pass_within_their_bands_alone(void)
         const struct gate_bands bands = {
             .band = draw(), .safety_critical_band = draw(), .worse_max = 0.01 * draw()};
         double share = draw() < 0.1 ? NAN : draw();
-        const struct gate_slice slice = {.safety_critical = draw() < 0.5,
-                                         .share = share,
-                                         .low = isnan(share) ? 0.0 : share * draw(),
-                                         .optimistic = draw() < 0.8 ? 0 : 3,
-                                         .incumbent = draw() < 0.5 ? NAN : draw()};
+        const struct gate_agreement slice = {.safety_critical = draw() < 0.5,
+                                             .share = share,
+                                             .low = isnan(share) ? 0.0 : share * draw(),
+                                             .optimistic = draw() < 0.8 ? 0 : 3,
+                                             .incumbent = draw() < 0.5 ? NAN : draw()};
         double band = slice.safety_critical ? bands.safety_critical_band : bands.band;
         enum gate_result result = gate_judge(&bands, &slice);
         seen[result]++;
@@ -52,6 +52,31 @@ static void slices_pass_within_their_bands_alone(void)
     for (int i = 0; i < GATE_RESULT_COUNT; i++) {
         EXPECT(seen[i] > 1000);
     }
+}
+
+/* Goal: a shadow passes when enough was shown, in its band, and it is not flagged more often. */
+static void shadows_pass_within_their_bands_alone(void)
+{
+    int64_t seen[GATE_RESULT_COUNT] = {0};
+    for (int i = 0; i < SLICES; i++) {
+        const struct gate_shadow_bands bands = {
+            .jobs = (int64_t)(100 * draw()), .band = draw(), .flagged_worse = 0.1 * draw()};
+        const struct gate_shadow shadow = {.pairs = (int64_t)(150 * draw()),
+                                           .incomplete = (int64_t)(20 * draw()),
+                                           .low = draw(),
+                                           .flagged = (int64_t)(20 * draw()),
+                                           .flagged_answers = (int64_t)(20 * draw())};
+        enum gate_result result = gate_judge_shadow(&bands, &shadow);
+        double more = (double)(shadow.flagged - shadow.flagged_answers);
+        bool shown = shadow.pairs > 0 && shadow.pairs >= bands.jobs;
+        bool healthy =
+            more <= bands.flagged_worse * (double)(shadow.pairs + shadow.incomplete) + 1e-9;
+        seen[result]++;
+        EXPECT((result != GATE_NOT_SHOWN) == shown);
+        EXPECT(!shown || (result == GATE_BELOW) == (shadow.low < bands.band));
+        EXPECT(result != GATE_PASSED || healthy);
+    }
+    EXPECT(seen[GATE_PASSED] > 1000 && seen[GATE_WORSE] > 1000 && seen[GATE_OPTIMISTIC] == 0);
 }
 
 /* Goal: the plan is the smallest number that does. 35 and 73 draws without a disagreement are what
@@ -78,5 +103,6 @@ static void the_plan_is_the_least_that_does(void)
 int main(void)
 {
     return TEST_RUN(TEST(slices_pass_within_their_bands_alone),
+                    TEST(shadows_pass_within_their_bands_alone),
                     TEST(the_plan_is_the_least_that_does));
 }

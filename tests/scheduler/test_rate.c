@@ -106,7 +106,7 @@ static double difference_coverage(const struct truth *truth, double gain, double
 }
 
 static const double passes[] = {0.5, 0.7, 0.9, 0.95, 0.98, 0.99};
-static const int sizes[] = {10, 20, 50, 100, 200};
+static const int sizes[] = {1, 2, 5, 10, 20, 50, 100, 200};
 static const double betweens[] = {0.0, 0.1, 0.4};
 static const double withins[] = {0.5, 0.98};
 
@@ -119,6 +119,8 @@ static int coverage_table(int repetitions)
     double sum = 0;
     double least_of_all = 100;
     int cells = 0;
+    int below = 0;
+    int above = 0;
     printf("| pass rate | logical scenarios | 1 seed: least to most | 10 seeds | mean width | 10 "
            "seeds, "
            "drives as draws |\n|---|---|---|---|---|---|\n");
@@ -145,6 +147,8 @@ static int coverage_table(int repetitions)
                     width += one / 12;
                     sum += at;
                     cells++;
+                    below += at < 93;
+                    above += at > 97;
                     least_of_all = fmin(least_of_all, at);
                     if (sizes[k] * (1 - passes[p]) >= EXPECTED_FAILING - 1e-9) {
                         judged++;
@@ -156,16 +160,16 @@ static int coverage_table(int repetitions)
                    sizes[k], least[0], most[0], least[1], most[1], width, naive[0], naive[1]);
         }
     }
-    printf(
-        "\nmean %.2f, least %.1f; where %d or more logical scenarios are expected to fail, %d of "
-        "%d cells lie outside 93 to 97\n\n",
-        sum / cells, least_of_all, EXPECTED_FAILING, outside, judged);
+    printf("\nmean %.2f, least %.1f; %d of %d cells below 93, %d above 97; where %d or more "
+           "logical scenarios are expected to fail, %d of "
+           "%d cells lie outside 93 to 97\n\n",
+           sum / cells, least_of_all, below, cells, above, EXPECTED_FAILING, outside, judged);
     printf("| first passes | gain | loss | logical scenarios | difference covered |\n"
            "|---|---|---|---|---|\n");
     static const double changes[][3] = {
         {0.9, 0.5, 0.02}, {0.9, 0.1, 0.1}, {0.7, 0.3, 0.1}, {0.5, 0.2, 0.2}};
     for (size_t c = 0; c < COUNT_OF(changes); c++) {
-        for (size_t k = 1; k < COUNT_OF(sizes); k++) {
+        for (size_t k = 4; k < COUNT_OF(sizes); k++) {
             struct truth truth = {changes[c][0], sizes[k], 1, 0.1, 0.5};
             printf("| %.2f | %.2f | %.2f | %d | %.1f |\n", changes[c][0], changes[c][1],
                    changes[c][2], sizes[k],
@@ -339,8 +343,17 @@ static void quantiles_are_the_tables(void)
     static const double known[][2] = {{1, 12.7062}, {2, 4.3027},  {3, 3.1824},  {5, 2.5706},
                                       {9, 2.2622},  {30, 2.0423}, {120, 1.9799}};
     for (size_t i = 0; i < COUNT_OF(known); i++) {
-        EXPECT_NEAR(rate_t95((int64_t)known[i][0]), known[i][1], 0.01);
+        EXPECT_NEAR(rate_t95(known[i][0]), known[i][1], 0.01);
     }
+    /* Between whole degrees: the quantile of scipy.stats.t. */
+    static const double between[][2] = {{1.25, 8.02795}, {1.5, 6.01666}, {1.75, 4.94885},
+                                        {2.5, 3.57465},  {3.5, 2.94009}, {0.5, 12.7062}};
+    for (size_t i = 0; i < COUNT_OF(between); i++) {
+        EXPECT_NEAR(rate_t95(between[i][0]) / between[i][1], 1, 0.03);
+    }
+    EXPECT_NEAR(rate_degrees(6, 6, 10), 6, 1e-12); /* six clusters, all alike */
+    EXPECT_NEAR(rate_degrees(4, 16, 10), 1, 1e-12);
+    EXPECT_NEAR(rate_degrees(0, 0, 10), 10, 0);
 }
 
 int main(int argc, char **argv)

@@ -4,10 +4,12 @@
  * known truth, drawn again and again, also from truths that are not the model's own.
  *
  *     test_risk --coverage REPETITIONS     the table of truths, as SPEED.md has it
+ *     test_risk --cell EVENT SIZE SCENARIOS EXPOSURE PARTIAL REPETITIONS DRAWS     one cell of it
  *
  * A drawn suite: logical scenarios in classes, with exposures that differ a hundredfold and that
  * are known exactly, counted, or to a factor; each has 1 to 8 concrete scenarios. Its probability
- * of the event comes from a beta distribution, or from a mixture (one in five has most of it).
+ * of the event comes from a beta distribution, or from a mixture (one in five has most of it). An
+ * event may be partial, as the probability that somebody was killed is: a third of one on average.
  */
 #include "base/check.h"
 #include "scheduler/rate.h"
@@ -37,6 +39,7 @@ struct truth {
     uint32_t strata;
     uint32_t cases; /* 0: 1 to 8 */
     enum exposure exposure;
+    bool partial;
 };
 
 struct drawn {
@@ -71,10 +74,11 @@ static void draw_class(const struct truth *truth, double exposure, struct risk_c
     }
 }
 
-static void draw_results(double probability, uint32_t cases, struct risk_stratum *out)
+static void draw_results(double probability, uint32_t cases, bool partial, struct risk_stratum *out)
 {
     for (uint32_t k = 0; k < cases; k++) {
-        out->events += draw_uniform() < probability;
+        double root = partial && probability > 0 ? draw_uniform() : 1;
+        out->events += draw_uniform() < probability ? root * root : 0;
     }
     out->draws += cases;
 }
@@ -100,8 +104,9 @@ static void draw_suite(const struct truth *truth, struct drawn *out)
         out->strata[i] =
             (struct risk_stratum){.class_index = class_index, .weight = 1.0 / in_class};
         out->probability[i] = draw_probability(truth);
-        draw_results(out->probability[i], cases, &out->strata[i]);
-        out->truth += exposures[class_index] * out->strata[i].weight * out->probability[i];
+        draw_results(out->probability[i], cases, truth->partial, &out->strata[i]);
+        out->truth += exposures[class_index] * out->strata[i].weight * out->probability[i] *
+                      (truth->partial ? 1.0 / 3 : 1.0);
     }
 }
 
@@ -160,7 +165,8 @@ static int coverage_table(int repetitions)
                                         : "mixture",
                        counts[k]);
                 for (int e = 0; e < EXPOSURE_KINDS; e++) {
-                    struct truth truth = {means[m], sizes[s], counts[k], 0, (enum exposure)e};
+                    struct truth truth = {means[m], sizes[s],         counts[k],
+                                          0,        (enum exposure)e, false};
                     double at = coverage(&truth, repetitions, TABLE_DRAWS, &width);
                     printf(" %.1f |", at);
                     fflush(stdout);
@@ -180,14 +186,27 @@ static int coverage_table(int repetitions)
     return 0;
 }
 
+static int print_cell(char **words)
+{
+    double width;
+    struct truth truth = {.mean = atof(words[0]),
+                          .size = atof(words[1]),
+                          .strata = (uint32_t)atoi(words[2]),
+                          .exposure = (enum exposure)atoi(words[3]),
+                          .partial = atoi(words[4]) != 0};
+    double at = coverage(&truth, atoi(words[5]), (uint32_t)atoi(words[6]), &width);
+    printf("%.2f covered, half width %.2g\n", at, width);
+    return 0;
+}
+
 /* Bounds are three standard deviations of the repetitions wider than 93 and 97: together, and
  * below for each. */
 static void intervals_cover_the_truth(void)
 {
     static const struct truth truths[] = {
-        {0.05, 1, 50, 0, EXPOSURE_EXACT},   {0.2, 10, 30, 0, EXPOSURE_COUNTED},
-        {0.2, 1, 20, 0, EXPOSURE_FACTOR},   {0.5, 10, 20, 0, EXPOSURE_EXACT},
-        {0.05, 10, 50, 4, EXPOSURE_FACTOR},
+        {0.05, 1, 50, 0, EXPOSURE_EXACT, false},   {0.2, 10, 30, 0, EXPOSURE_COUNTED, false},
+        {0.2, 1, 20, 0, EXPOSURE_FACTOR, false},   {0.5, 10, 20, 0, EXPOSURE_EXACT, false},
+        {0.05, 10, 50, 4, EXPOSURE_FACTOR, false}, {0.2, 10, 50, 0, EXPOSURE_EXACT, true},
     };
     double mean = 0;
     draws_state = 1;
@@ -252,7 +271,7 @@ static void nothing_seen_is_not_nothing(void)
 static void plans_reach_their_precision(void)
 {
     enum { SUITES = 10 };
-    const struct truth truth = {0.2, 10, 50, 4, EXPOSURE_EXACT};
+    const struct truth truth = {0.2, 10, 50, 4, EXPOSURE_EXACT, false};
     double reached = 0;
     double before = 0;
     draws_state = 9;
@@ -269,7 +288,7 @@ static void plans_reach_their_precision(void)
         EXPECT(risk_plan(&input, &at, probability, 0.15, &plan, jobs, NULL) == STATUS_OK);
         EXPECT(plan.enough && plan.jobs > 0 && plan.reachable < 0.01);
         for (uint32_t k = 0; k < truth.strata; k++) {
-            draw_results(drawn.probability[k], (uint32_t)jobs[k], &drawn.strata[k]);
+            draw_results(drawn.probability[k], (uint32_t)jobs[k], false, &drawn.strata[k]);
         }
         EXPECT(risk_estimate(&input, &at, probability, NULL) == STATUS_OK);
         reached += (at.high - at.low) / 2 / at.value / SUITES;
@@ -304,6 +323,9 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "--coverage") == 0) {
         return coverage_table(atoi(argv[2]));
+    }
+    if (argc == 9 && strcmp(argv[1], "--cell") == 0) {
+        return print_cell(argv + 2);
     }
     return TEST_RUN(TEST(intervals_cover_the_truth), TEST(much_data_is_arithmetic),
                     TEST(nothing_seen_is_not_nothing), TEST(plans_reach_their_precision),

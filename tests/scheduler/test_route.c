@@ -100,8 +100,8 @@ static void nobody_answers_beyond_the_horizon(void)
         struct error error = {0};
         s.horizon_ticks = lengths[rest / 36];
         enum status status = route_within_horizon(&s, beyond, &horizons, &decision, &error);
-        uint32_t own = tier == TIER_STUDENT ? horizons.student_ticks : horizons.teacher_ticks;
-        bool within = (tier != TIER_STUDENT && tier != TIER_TEACHER) || s.horizon_ticks <= own;
+        uint32_t own = tier == TIER_TEACHER ? horizons.teacher_ticks : horizons.student_ticks;
+        bool within = tier < TIER_STUDENT || s.horizon_ticks <= own;
         bool refused =
             !within && (beyond == ROUTE_BEYOND_REFUSE || (beyond == ROUTE_BEYOND_CLIP && own == 0));
         EXPECT_INT(status, refused ? STATUS_BAD_INPUT : STATUS_OK);

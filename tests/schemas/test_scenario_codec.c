@@ -107,6 +107,11 @@ static void grow_signal(struct arena *arena, uint32_t index, uint32_t lanes,
     signal->lane_count = 1 + below(3);
     signal->lanes = grow_indices(arena, signal->lane_count, lanes);
     signal->stop_m = uniform(0, 1000);
+    if (index == 1 && coin()) { /* never the first: interventions need a light */
+        signal->sign = coin() ? TRAFFIC_SIGN_STOP : TRAFFIC_SIGN_YIELD;
+        signal->repeats = true;
+        return;
+    }
     signal->offset_s = uniform(0, 3600);
     signal->repeats = coin();
     signal->phase_count = 1 + below(4);
@@ -318,7 +323,7 @@ static void grow_intervention(struct arena *arena, const struct scenario *scenar
         it->duration_s = uniform(0.1, 600);
         break;
     case INTERVENE_SIGNAL:
-        it->signal = below(scenario->map.signal_count);
+        it->signal = 0;
         it->light = (enum traffic_light)below(TRAFFIC_LIGHT_COUNT);
         break;
     default:
@@ -535,6 +540,7 @@ static void expect_same_signal(const struct traffic_signal *a, const struct traf
 {
     SAME_TEXT(id);
     SAME_ARRAY(lane_count, lanes);
+    SAME(sign);
     SAME(stop_m);
     SAME(offset_s);
     SAME(repeats);

@@ -6,7 +6,7 @@
 #include "tests/sim/fleet.h"
 
 #include "base/check.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/sql_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -208,7 +208,7 @@ static enum status heartbeat_revives(struct fleet *fleet, const struct store_wor
                  "UPDATE jobs SET state = 1 WHERE id = %" PRId64 " AND epoch = %" PRId64
                  " AND state = 0",
                  progress[i].job_id, progress[i].epoch);
-        status = sqlite_db_script(sqlite_store_of(store)->db, sql, error);
+        status = sqlite_db_script(sql_store_of(store)->db, sql, error);
     }
     return status;
 }
@@ -312,6 +312,21 @@ static const struct bug bugs[] = {
     {.name = "new-claim-id",
      .what = "a client whose claim was not answered claims again under a new id",
      .new_claim_ids = true},
+    {.name = "old-version",
+     .what = "a worker goes on with the model that it opened first",
+     .old_version = true},
+    {.name = "unmoved-queue",
+     .what = "moving the pointer leaves the queue as it is",
+     .swaps = {{STATEMENT_FOLLOWING_JOBS, "j.follows = 1", "j.follows = 2"}}},
+    {.name = "unmoved-claim",
+     .what = "a job that comes back into the queue is leased for the old version",
+     .swaps = {{STATEMENT_READY_RUN, "j.follows", "0"}, {STATEMENT_AFFINE_RUN, "j.follows", "0"}}},
+    {.name = "counted-shadows",
+     .what = "an answer of a shadow's is counted as the suite's",
+     .swaps = {{STATEMENT_JOB_HELD, "j.shadow IS NOT NULL", "0"}}},
+    {.name = "shadows-stay",
+     .what = "a version that is no shadow any more goes on with its running jobs",
+     .swaps = {{STATEMENT_OPEN_OF_SHADOW, "state <= 1", "state = 0"}}},
 };
 
 const struct bug *bug_at(size_t index)

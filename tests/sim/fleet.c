@@ -77,7 +77,7 @@ static void check_acks(struct fleet *fleet)
     for (uint32_t i = 0; i < fleet->ack_count && !fleet->sim.failed; i++) {
         const struct ack *ack = &fleet->acks[i];
         if (store->ops->job(store, ack->job_id, job, &error) != STATUS_OK ||
-            strcmp(job->spec.key, ack->key) != 0 ||
+            (!fleet->follows && strcmp(job->spec.key, ack->key) != 0) ||
             strcmp(job->spec.suite_id, ack->suite_id) != 0) {
             sim_violation(&fleet->sim,
                           "the submit of key %.24s to %s was acknowledged as job %" PRId64
@@ -254,6 +254,19 @@ static void strike_process(struct fleet *fleet)
     }
 }
 
+/* A version moves; the last one is mostly a shadow, and stays one for a while. */
+static void move_version(struct fleet *fleet)
+{
+    static const enum model_state states[] = {MODEL_CANARY,   MODEL_CANARY,    MODEL_PROMOTED,
+                                              MODEL_PROMOTED, MODEL_CANDIDATE, MODEL_SHADOW};
+    struct sim *sim = &fleet->sim;
+    int version = (int)sim_draw(sim, MODEL_VERSIONS);
+    bool last = version == MODEL_VERSIONS - 1;
+    enum model_state to = last && sim_chance(sim, 0.8) ? MODEL_SHADOW : states[sim_draw(sim, 6)];
+
+    operator_version(fleet, version, to, sim_chance(sim, 0.3) ? 100 : sim_between(sim, 1, 100));
+}
+
 static void strike(struct fleet *fleet)
 {
     struct sim *sim = &fleet->sim;
@@ -270,6 +283,9 @@ static void strike(struct fleet *fleet)
         snprintf(suite_id, sizeof suite_id, "suite-%d",
                  (int)sim_draw(sim, (uint64_t)fleet->suites));
         operator_cancel(fleet, suite_id);
+    }
+    if (fleet->follows && sim_chance(sim, fleet->faults.versions)) {
+        move_version(fleet);
     }
     if (sim_chance(sim, 0.02)) {
         operator_price(fleet, (int)sim_draw(sim, MODEL_POOLS), (int)sim_draw(sim, MODEL_DEVICES),
@@ -354,6 +370,9 @@ static void draw_world(struct fleet *fleet)
     fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;
     draw_faults(fleet);
     draw_hosts(fleet);
+    fleet->follows = !fleet->one_tier && fleet->options->seed % 3 == 0;
+    fleet->faults.versions = fleet->follows ? 0.15 : 0;
+    model->versioned = true;
 }
 
 static void begin(struct fleet *fleet)
@@ -420,6 +439,7 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
     figures->deaths_in_calls = fleet->deaths_in_calls;
     figures->intrusions = fleet->intrusions;
     figures->takings = fleet->takings;
+    figures->moves = fleet->moves;
     figures->claims_again = model->claims_again;
     figures->claims_late = model->claims_late;
     figures->processes = fleet->process_count;
@@ -430,6 +450,8 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
         figures->states[model->jobs[i].state]++;
         figures->memoised += model->jobs[i].memoised;
         figures->audits += model->jobs[i].audit;
+        figures->shadows += model->jobs[i].repeats >= 0;
+        figures->shadows_done += model->jobs[i].repeats >= 0 && model->jobs[i].state == JOB_DONE;
     }
     for (int i = 0; i < model->attempt_count; i++) {
         figures->ends[model->attempts[i].end]++;

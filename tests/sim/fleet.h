@@ -18,7 +18,7 @@
 #include "store/client/http_transport.h"
 #include "store/client/retry.h"
 #include "store/server/http_routes.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/sqlite_db.h"
 #include "tests/sim/fiber.h"
 #include "tests/sim/sim.h"
 #include "tests/store/model/model.h"
@@ -49,6 +49,7 @@ struct faults {
     double clock_jump;
     double cancel;
     double false_gone; /* a living worker is reported gone */
+    double versions;   /* a version of the student moves */
 };
 
 struct fleet;
@@ -200,6 +201,7 @@ struct bug {
     const char *after;  /* and after each call that writes */
     bool late_claims;   /* the server takes up claims that come late */
     bool new_claim_ids; /* clients do not repeat a claim under its id */
+    bool old_version;   /* a worker goes on with the model that it opened first */
 };
 
 const struct bug *bug_at(size_t index); /* NULL: no more */
@@ -261,6 +263,7 @@ struct fleet {
     int checkpoint_pages;
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */
+    bool follows;  /* students' jobs are answered by the version that is pointed to */
     int process_count;
     struct process *processes[FLEET_PROCESSES_MAX];
     uint32_t leased_count;
@@ -274,6 +277,7 @@ struct fleet {
     int64_t deaths_in_calls;
     int64_t intrusions; /* second openers */
     int64_t takings;    /* files moved away under the server */
+    int64_t moves;      /* of versions */
 };
 
 /* Counts of events: a simulation in which nothing does shows nothing. */
@@ -284,12 +288,15 @@ struct fleet_figures {
     int64_t deaths_in_calls;
     int64_t intrusions;
     int64_t takings;
+    int64_t moves; /* of versions */
     int64_t processes;
     int64_t claims_again;
     int64_t claims_late;
     int64_t jobs;
     int64_t memoised;
     int64_t audits;
+    int64_t shadows;
+    int64_t shadows_done;
     int64_t attempts;
     int64_t states[JOB_STATE_COUNT];
     int64_t ends[END_COUNT];
@@ -338,5 +345,7 @@ void submitter_start(struct fleet *fleet, int suite);
 void operator_cancel(struct fleet *fleet, const char *suite_id);
 void operator_gone(struct fleet *fleet, const char *worker_id);
 void operator_price(struct fleet *fleet, int pool, int device, int64_t price);
+void operator_version(struct fleet *fleet, int version, enum model_state to,
+                      int64_t canary_percent);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/sql_store.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -110,14 +110,14 @@ static void open_store(struct server *server)
                                   .backoff_ms = fleet->model->backoff_ns / NS_PER_MS,
                                   .checkpoint_pages = fleet->checkpoint_pages};
 
-    if (sqlite_store_open_stepped(server->path, &config, &server->store, &error) != STATUS_OK) {
+    if (sql_store_open_stepped(server->path, &config, &server->store, &error) != STATUS_OK) {
         fprintf(stderr, "%s\n", error.text);
         CHECK(false);
     }
     server->probe = (struct sqlite_db_probe){on_text, on_commit, server};
-    sqlite_db_set_probe(sqlite_store_of(server->store)->db, &server->probe);
+    sqlite_db_set_probe(sql_store_of(server->store)->db, &server->probe);
     if (fleet->bug != NULL && fleet->bug->setup != NULL) {
-        CHECK(sqlite_db_script(sqlite_store_of(server->store)->db, fleet->bug->setup, &error) ==
+        CHECK(sqlite_db_script(sql_store_of(server->store)->db, fleet->bug->setup, &error) ==
               STATUS_OK);
     }
     server->context =
@@ -134,6 +134,29 @@ static void close_store(struct server *server)
     server->up = false;
 }
 
+/* Versions of the student, of which the first is promoted. */
+static void add_versions(struct store *store)
+{
+    struct error error;
+    struct model_event done;
+    struct model_event event = {.kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+
+    for (int i = 0; i < MODEL_VERSIONS; i++) {
+        struct model_version version = {.tier = TIER_STUDENT,
+                                        .precision = "bf16",
+                                        .sampler = "few/bf16",
+                                        .agents_ticks = 300,
+                                        .map_ticks = 300,
+                                        .none_ticks = 300};
+        snprintf(version.name, sizeof version.name, "%s", model_versions[i]);
+        CHECK(store->ops->artifact_put(store, model_versions[i], strlen(model_versions[i]),
+                                       version.hash, &error) == STATUS_OK);
+        CHECK(store->ops->model_add(store, &version, &error) == STATUS_OK);
+    }
+    snprintf(event.model, sizeof event.model, "%s", model_versions[0]);
+    CHECK(store->ops->model_event(store, &event, &done, &error) == STATUS_OK);
+}
+
 void server_prepare(const char *directory)
 {
     char path[FLEET_PATH_BYTES];
@@ -141,7 +164,8 @@ void server_prepare(const char *directory)
     struct error error;
 
     snprintf(path, sizeof path, "%s/empty.db", directory);
-    CHECK(sqlite_store_open_stepped(path, NULL, &store, &error) == STATUS_OK);
+    CHECK(sql_store_open_stepped(path, NULL, &store, &error) == STATUS_OK);
+    add_versions(store);
     store->ops->close(store);
 }
 
@@ -213,7 +237,7 @@ void server_tick(struct server *server)
     server->crash_commits = -1;
     server->clock.stall_reads = 0;
     model_time(server->fleet->model, sim_clock_now(&server->clock));
-    sqlite_store_tick(sqlite_store_of(server->store));
+    sql_store_tick(sql_store_of(server->store));
     spy_after(server->fleet);
 }
 

@@ -7,10 +7,11 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/sql_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define STALL_NS (100 * NS_PER_MS) /* group_commit.c: shorter ones are nobody's business */
@@ -47,8 +48,8 @@ void spy_after(struct fleet *fleet)
     struct error error;
 
     if (fleet->bug != NULL && fleet->bug->after != NULL) {
-        CHECK(sqlite_db_script(sqlite_store_of(fleet->server.store)->db, fleet->bug->after,
-                               &error) == STATUS_OK);
+        CHECK(sqlite_db_script(sql_store_of(fleet->server.store)->db, fleet->bug->after, &error) ==
+              STATUS_OK);
     }
 }
 
@@ -78,11 +79,29 @@ static bool succeeded(struct fleet *fleet, const char *what, enum status status,
                         status_name(status));
 }
 
+/* Jobs of shadows: no answer names them. Those that the store has above the id `last`, which was
+ * its last one before the call. */
+static bool find_shadows(struct fleet *fleet, int64_t last)
+{
+    struct store *store = fleet->server.store;
+    struct store_job *job = calloc(1, sizeof *job);
+    struct error error;
+    bool good = true;
+
+    CHECK(job != NULL);
+    while (good && fleet->follows && store->ops->job(store, ++last, job, &error) == STATUS_OK) {
+        good = model_job(fleet->model, last) != NULL || model_shadow_found(fleet->model, job);
+    }
+    free(job);
+    return good && model_shadows_found(fleet->model);
+}
+
 static enum status spy_submit(struct store *store, const char *suite_id, uint32_t weight,
                               const struct job_spec *specs, uint32_t count,
                               struct store_submit_result *results, struct error *error)
 {
     struct fleet *fleet = fleet_of(store);
+    int64_t last = model_last_id(fleet->model);
     write_begin(fleet);
     enum status status = inner_of(store)->ops->submit(inner_of(store), suite_id, weight, specs,
                                                       count, results, error);
@@ -94,7 +113,8 @@ static enum status spy_submit(struct store *store, const char *suite_id, uint32_
                 specs[i].audit_key[0] != '\0' ? " audit" : "", results[i].existed ? " existed" : "",
                 results[i].memoised ? " memoised" : "");
     }
-    write_end(fleet, model_submit(fleet->model, suite_id, weight, specs, count, results, status));
+    write_end(fleet, model_submit(fleet->model, suite_id, weight, specs, count, results, status) &&
+                         find_shadows(fleet, last));
     return status;
 }
 
@@ -207,6 +227,20 @@ static enum status spy_price_set(struct store *store, const char *pool, const ch
     return status;
 }
 
+static enum status spy_model_event(struct store *store, const struct model_event *event,
+                                   struct model_event *done, struct error *error)
+{
+    struct fleet *fleet = fleet_of(store);
+    int64_t last = model_last_id(fleet->model);
+    write_begin(fleet);
+    enum status status = inner_of(store)->ops->model_event(inner_of(store), event, done, error);
+    sim_log(&fleet->sim, "store", "model %s to %s, %" PRId64 "%%: %s", event->model,
+            model_state_names[event->to_state], event->canary_percent, status_name(status));
+    fleet->moves += status == STATUS_OK;
+    write_end(fleet, model_version_moved(fleet->model, event, status) && find_shadows(fleet, last));
+    return status;
+}
+
 static enum status spy_scenario_put(struct store *store, const char *hash, const char *body,
                                     size_t bytes, struct error *error)
 {
@@ -291,6 +325,7 @@ static const struct store_ops spy_ops = {
     .job = spy_job,
     .cancel = spy_cancel,
     .price_set = spy_price_set,
+    .model_event = spy_model_event,
     .artifact_put = spy_artifact_put,
 };
 

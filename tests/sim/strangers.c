@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/sql_store.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +50,7 @@ void strangers_open(struct server *server)
     }
     uint64_t kind = chance / INTRUDER_ONE_IN % 3;
     make_name(server, kind, name);
-    enum status status = sqlite_store_open_stepped(name, NULL, &store, &error);
+    enum status status = sql_store_open_stepped(name, NULL, &store, &error);
     if (kind != 0) {
         unlink(name);
     }

@@ -59,7 +59,8 @@ static void route(const struct fleet *fleet, int scenario, struct job_spec *spec
  * same question in every suite. */
 static void make_spec(const struct fleet *fleet, int suite, uint32_t index, struct job_spec *spec)
 {
-    uint32_t place = index % 2 == 0 ? index : index + 1000 * (uint32_t)(suite + 1);
+    bool shared = index % 2 == 0 && !fleet->follows; /* a key that moves is no other suite's */
+    uint32_t place = shared ? index : index + 1000 * (uint32_t)(suite + 1);
     int scenario = (int)(place % SCENARIOS);
     uint32_t planner = place / SCENARIOS % PLANNERS;
 
@@ -72,11 +73,16 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
     snprintf(spec->backend, sizeof spec->backend, "cpu");
     snprintf(spec->revision, sizeof spec->revision, "r");
     /* In places that suites share, both planners are asked the same questions. */
-    spec->seed = index % 2 == 0 ? place / (SCENARIOS * PLANNERS) : place;
+    spec->seed = shared ? place / (SCENARIOS * PLANNERS) : place;
     route(fleet, scenario, spec);
     if (spec->tier == TIER_STUDENT) {
         snprintf(spec->model_hash, sizeof spec->model_hash, "ms");
         snprintf(spec->sampler, sizeof spec->sampler, "few");
+    }
+    if (spec->tier == TIER_STUDENT && fleet->follows) {
+        spec->follows = true;
+        model_version_hash(0, spec->model_hash);
+        snprintf(spec->sampler, sizeof spec->sampler, "agents/few/bf16");
     }
     spec->priority = (int32_t)(index % 2);
     spec->rollout_count = 1 + place % fleet->model->rollouts_max;
@@ -85,6 +91,9 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
         snprintf(spec->prefix_key, sizeof spec->prefix_key, "prefix-%d", scenario % 3);
     }
     fleet_key(spec->scenario_id, spec->seed, spec->tier, spec->planner, spec->key);
+    if (spec->follows) {
+        job_key_make(spec, 0); /* as a move makes it anew */
+    }
 }
 
 static void make_audit(const struct job_spec *spec, struct job_spec *audit)
@@ -95,6 +104,7 @@ static void make_audit(const struct job_spec *spec, struct job_spec *audit)
     memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
     audit->tier = TIER_TEACHER;
     snprintf(audit->pool, sizeof audit->pool, "teacher");
+    audit->follows = false;
     snprintf(audit->model_hash, sizeof audit->model_hash, "mt");
     snprintf(audit->sampler, sizeof audit->sampler, "many");
     fleet_key(spec->scenario_id, spec->seed, TIER_TEACHER, spec->planner, teacher);
@@ -213,6 +223,7 @@ struct order {
     int pool;
     int device;
     int64_t price;
+    struct model_event event; /* of a version, or "" */
 };
 
 static void carry_out(struct task *task)
@@ -227,6 +238,9 @@ static void carry_out(struct task *task)
         status = store->ops->cancel(store, order->suite_id, &count, &error);
     } else if (order->worker_id[0] != '\0') {
         status = store->ops->worker_gone(store, order->worker_id, &error);
+    } else if (order->event.model[0] != '\0') {
+        struct model_event done;
+        status = store->ops->model_event(store, &order->event, &done, &error);
     } else {
         status = store->ops->price_set(store, model_pools[order->pool],
                                        model_devices[order->device], order->price, &error);
@@ -262,4 +276,16 @@ void operator_price(struct fleet *fleet, int pool, int device, int64_t price)
     order->pool = pool;
     order->device = device;
     order->price = price;
+}
+
+void operator_version(struct fleet *fleet, int version, enum model_state to, int64_t canary_percent)
+{
+    struct order *order = order_start(fleet);
+    order->event = (struct model_event){.kind = MODEL_MOVED,
+                                        .to_state = to,
+                                        .canary_percent = to == MODEL_CANARY   ? canary_percent
+                                                          : to == MODEL_SHADOW ? canary_percent - 1
+                                                                               : 0,
+                                        .forced = true};
+    snprintf(order->event.model, sizeof order->event.model, "%s", model_versions[version]);
 }

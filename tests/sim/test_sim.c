@@ -57,10 +57,13 @@ static void add_figures(struct fleet_figures *sum, const struct fleet_figures *f
     sum->takings += figures->takings;
     sum->claims_again += figures->claims_again;
     sum->claims_late += figures->claims_late;
+    sum->moves += figures->moves;
     sum->processes += figures->processes;
     sum->jobs += figures->jobs;
     sum->memoised += figures->memoised;
     sum->audits += figures->audits;
+    sum->shadows += figures->shadows;
+    sum->shadows_done += figures->shadows_done;
     sum->attempts += figures->attempts;
     for (int i = 0; i < JOB_STATE_COUNT; i++) {
         sum->states[i] += figures->states[i];
@@ -118,6 +121,11 @@ static int run_tap(struct run *run)
     good = report(++number, run->sum.claims_again > 0 && run->sum.claims_late > 0,
                   "claims were repeated, and came late") &&
            good;
+    printf("# %" PRId64 " moves of versions\n", run->sum.moves);
+    good = report(++number, run->sum.moves > 0, "versions of the student moved") && good;
+    printf("# %" PRId64 " jobs of shadows, %" PRId64 " done\n", run->sum.shadows,
+           run->sum.shadows_done);
+    good = report(++number, run->sum.shadows_done > 0, "shadows drove jobs again") && good;
 
     bool same = true;
     for (uint64_t seed = 1; seed <= 3 && same; seed++) {
@@ -185,15 +193,18 @@ static int run_seeds(struct run *run)
            run->count, sum->events, sum->requests, sum->processes, sum->deaths,
            sum->deaths_in_calls);
     printf("%" PRId64 " jobs: %" PRId64 " done (%" PRId64 " memoised), %" PRId64
-           " flagged, %" PRId64 " dead, %" PRId64 " cancelled; %" PRId64 " of all are audit jobs\n",
+           " flagged, %" PRId64 " dead, %" PRId64 " cancelled; %" PRId64
+           " of all are audit jobs, %" PRId64 " jobs of shadows (%" PRId64 " done)\n",
            sum->jobs, sum->states[JOB_DONE], sum->memoised, sum->states[JOB_FLAGGED],
-           sum->states[JOB_DEAD], sum->states[JOB_CANCELLED], sum->audits);
+           sum->states[JOB_DEAD], sum->states[JOB_CANCELLED], sum->audits, sum->shadows,
+           sum->shadows_done);
     printf("%" PRId64 " attempts: %" PRId64 " done, %" PRId64 " flagged, %" PRId64
            " failed, %" PRId64 " released, %" PRId64 " lost, %" PRId64 " stale\n",
            sum->attempts, sum->ends[END_DONE], sum->ends[END_FLAGGED], sum->ends[END_FAILED],
            sum->ends[END_RELEASED], sum->ends[END_LOST], sum->ends[END_STALE]);
-    printf("%" PRId64 " claims found their leases again, %" PRId64 " came late\n",
-           sum->claims_again, sum->claims_late);
+    printf("%" PRId64 " claims found their leases again, %" PRId64 " came late; %" PRId64
+           " moves of versions\n",
+           sum->claims_again, sum->claims_late, sum->moves);
     printf("largest lead of a suite: %" PRId64 " of cost per weight\n", sum->race_max);
     return 0;
 }

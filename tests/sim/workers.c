@@ -41,6 +41,7 @@ struct worker {
     bool badly_set_up[2]; /* planner p0, p1 does not start on this host */
     struct store_planner without[2];
     bool beating;
+    char opened[SHA256_HEX_BYTES]; /* the first model that it was asked for */
     uint32_t held_count;
     struct held held[HELD_MAX];
     struct job_completion completions[HELD_MAX];
@@ -71,7 +72,20 @@ static int64_t mflop_of(const struct held *held, int64_t device_ns)
     return held->lease.spec.tier >= TIER_STUDENT ? device_ns / 1000 : 0;
 }
 
-static void fill_outcome(const struct worker *worker, const struct held *held, uint32_t index,
+/* The model that answers: of a worker with the bug, the first that it was asked for. */
+static const char *opened_model(struct worker *worker, const struct job_spec *spec)
+{
+    const struct bug *bug = worker->process->fleet->bug;
+    if (bug == NULL || !bug->old_version || !spec->follows) {
+        return spec->model_hash;
+    }
+    if (worker->opened[0] == '\0') {
+        memcpy(worker->opened, spec->model_hash, sizeof worker->opened);
+    }
+    return worker->opened;
+}
+
+static void fill_outcome(struct worker *worker, const struct held *held, uint32_t index,
                          bool flagged, struct outcome *outcome)
 {
     const struct job_spec *spec = &held->lease.spec;
@@ -83,7 +97,7 @@ static void fill_outcome(const struct worker *worker, const struct held *held, u
     memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
     memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
     memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
-    memcpy(outcome->model_hash, spec->model_hash, sizeof outcome->model_hash);
+    memcpy(outcome->model_hash, opened_model(worker, spec), sizeof outcome->model_hash);
     memcpy(outcome->sampler, spec->sampler, sizeof outcome->sampler);
     memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
     memcpy(outcome->revision, spec->revision, sizeof outcome->revision);

@@ -7,7 +7,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/sql_store.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/manual_clock.h"
@@ -30,7 +30,7 @@ static void open_store(void)
 {
     const struct store_config config = {
         .clock = &manual.clock, .lease_ttl_ms = TTL_MS, .logger = &logger};
-    EXPECT_OK(sqlite_store_open_stepped(path, &config, &store, &error), error);
+    EXPECT_OK(sql_store_open_stepped(path, &config, &store, &error), error);
 }
 
 static void script(const char *sql)
@@ -93,7 +93,7 @@ static void prepare(void)
 static void let_leases_end(void)
 {
     manual_clock_advance(&manual, (TTL_MS + 1) * NS_PER_MS);
-    sqlite_store_tick(sqlite_store_of(store));
+    sql_store_tick(sql_store_of(store));
 }
 
 static enum job_state state_of(int id)
@@ -101,7 +101,7 @@ static enum job_state state_of(int id)
     char sql[64];
     int64_t state = -1;
     snprintf(sql, sizeof sql, "SELECT state FROM jobs WHERE id = %d", id);
-    EXPECT_OK(sqlite_db_scalar(sqlite_store_of(store)->db, sql, &state, &error), error);
+    EXPECT_OK(sqlite_db_scalar(sql_store_of(store)->db, sql, &state, &error), error);
     return (enum job_state)state;
 }
 
@@ -172,7 +172,7 @@ static void what_is_broken_is_tried_again(void)
     let_leases_end();
     for (int second = 0; second < 600; second++) {
         manual_clock_advance(&manual, NS_PER_S);
-        sqlite_store_tick(sqlite_store_of(store));
+        sql_store_tick(sql_store_of(store));
     }
     for (const char *at = logged(); (at = strstr(at, "cannot be queued again")) != NULL; at++) {
         tries++;
@@ -181,7 +181,7 @@ static void what_is_broken_is_tried_again(void)
     EXPECT_INT(state_of(2), JOB_LEASED);
     EXPECT_OK(store->ops->price_set(store, "", "cuda", 5, &error), error);
     manual_clock_advance(&manual, 64 * NS_PER_S);
-    sqlite_store_tick(sqlite_store_of(store));
+    sql_store_tick(sql_store_of(store));
     EXPECT_INT(state_of(2), JOB_QUEUED);
     EXPECT_INT(state_of(5), JOB_QUEUED);
     EXPECT_CONTAINS(logged(), "worker w1 is gone; 2 of its jobs are queued again");
@@ -206,7 +206,7 @@ static void only_what_is_committed_is_said(void)
 
     prepare();
     open_store();
-    sqlite_db_set_probe(sqlite_store_of(store)->db, &probe);
+    sqlite_db_set_probe(sql_store_of(store)->db, &probe);
     let_leases_end();
     EXPECT_CONTAINS(logged(), "sweep:");
     EXPECT(strstr(logged(), "queued again") == NULL);

@@ -6,8 +6,8 @@
  * for an hour.
  */
 #include "base/units.h"
-#include "store/sqlite/ledger.h"
-#include "store/sqlite/sqlite_store.h"
+#include "store/sql/ledger.h"
+#include "store/sql/sql_store.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/manual_clock.h"
@@ -33,13 +33,13 @@ static void open_store(void)
 {
     const struct store_config config = {
         .clock = &manual.clock, .lease_ttl_ms = TTL_MS, .logger = &logger};
-    EXPECT_OK(sqlite_store_open_stepped(path, &config, &store, &error), error);
+    EXPECT_OK(sql_store_open_stepped(path, &config, &store, &error), error);
 }
 
 static void pass_ms(int64_t ms)
 {
     manual_clock_advance(&manual, ms * NS_PER_MS);
-    sqlite_store_tick(sqlite_store_of(store));
+    sql_store_tick(sql_store_of(store));
 }
 
 static void claim(const char *worker_id)

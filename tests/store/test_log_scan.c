@@ -11,7 +11,7 @@
 #include "base/rng.h"
 #include "store/api/store.h"
 #include "store/log/log_scan.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/sqlite_db.h"
 #include "tests/harness.h"
 #include "tests/store/http/http_support.h"
 

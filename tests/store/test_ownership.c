@@ -9,7 +9,7 @@
  */
 #include "base/check.h"
 #include "store/api/store.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/sqlite_db.h"
 #include "tests/harness.h"
 #include "tests/store/faults/invariants.h"
 #include "tests/store/http/http_support.h"

@@ -33,7 +33,16 @@ enum planted_fault {
     PLANTED_SATURATED, /* latents at the end of their range */
     PLANTED_HORIZON,   /* driven for longer than the model is trusted */
     PLANTED_LOST,      /* agents vanish in view */
+    PLANTED_BELIEF,    /* it draws another scene than the one that is there: `believe` */
     PLANTED_COUNT
+};
+
+enum { DOUBLE_MFLOP_PER_TICK = 5, DOUBLE_LAG_TICKS = 3 };
+
+/* Scenes of a rollout that a model with a fault may take for the present one. */
+struct double_memory {
+    struct scene start;                        /* when the fault began */
+    struct scene recent[DOUBLE_LAG_TICKS + 1]; /* by tick, modulo their number */
 };
 
 /* One test program, one thread: set by the test before it runs anything. */
@@ -41,9 +50,10 @@ static struct {
     enum planted_fault fault;
     uint32_t from_tick;
     bool in_tier[TIER_COUNT];
+    /* Changes *scene, the true one, into what is drawn. */
+    void (*believe)(const struct double_memory *memory, struct scene *scene);
+    bool shown; /* the planner sees what was drawn, not what is there */
 } planted;
-
-enum { DOUBLE_MFLOP_PER_TICK = 5 };
 
 /* ---- models ---- */
 
@@ -118,6 +128,7 @@ struct double_slot {
     uint64_t seed;
     struct anchor anchor;
     struct window window;
+    struct double_memory memory;
     struct frame_stats frame_stats;
     uint8_t frame[FRAME_BYTES];
 };
@@ -233,6 +244,22 @@ static void measure_agents(struct double_world *self, struct double_slot *slot,
     agent_measure_conclude(gates, sums, count, &slot->frame_stats);
 }
 
+/* Draws the frame as the sensors of the scene, or of what the model takes for it, record it. */
+static void draw_frame(struct double_world *self, struct double_slot *slot,
+                       const struct scene *scene, bool sick)
+{
+    struct scene believed = *scene;
+    slot->memory.recent[scene->tick % (DOUBLE_LAG_TICKS + 1)] = *scene;
+    if (scene->tick <= planted.from_tick) {
+        slot->memory.start = *scene;
+    }
+    if (sick && planted.fault == PLANTED_BELIEF) {
+        planted.believe(&slot->memory, &believed);
+    }
+    layout_sensed(slot->prepared, &believed, slot->seed, &slot->anchor, slot->window, self->frame,
+                  self->frame + FRAME_BEV_BYTES);
+}
+
 static void generate(struct double_world *self, uint32_t index, bool first)
 {
     struct double_slot *slot = &self->slots[index];
@@ -242,8 +269,7 @@ static void generate(struct double_world *self, uint32_t index, bool first)
     bool sick = planted.fault != PLANTED_NONE && planted.in_tier[self->base.ops->tier] &&
                 scene->tick >= planted.from_tick && !first;
     slot->window = window_of(local);
-    layout_sensed(slot->prepared, scene, slot->seed, &slot->anchor, slot->window, self->frame,
-                  self->frame + FRAME_BEV_BYTES);
+    draw_frame(self, slot, scene, sick);
     layout_bev(slot->prepared, scene, &slot->anchor, slot->window, self->conditioning,
                self->layout);
     layout_cameras(slot->prepared, scene, self->conditioning, self->layout + FRAME_BEV_BYTES);
@@ -343,7 +369,24 @@ static void double_step(struct world *world, const struct action *actions, const
 static void double_observe(const struct world *world, uint32_t index,
                            const struct observation_buffers *buffers)
 {
-    double_inner->slot_observe(((const struct double_world *)world)->inner, index, buffers);
+    const struct double_world *self = (const struct double_world *)world;
+    const struct double_slot *slot = &self->slots[index];
+    if (!planted.shown) {
+        double_inner->slot_observe(self->inner, index, buffers);
+        return;
+    }
+    if (buffers->bev != NULL) {
+        layout_observe_bev(slot->prepared, double_inner->slot_scene(self->inner, index),
+                           &slot->anchor, slot->window, self->conditioning, slot->frame,
+                           buffers->bev);
+    }
+    for (int i = 0; i < CAMERA_COUNT; i++) {
+        if (buffers->camera[i] != NULL) {
+            layout_camera_unpack(slot->frame + FRAME_BEV_BYTES +
+                                     (size_t)i * FRAME_CAMERA_POSITIONS * FRAME_CAMERA_CHANNELS,
+                                 buffers->camera[i]);
+        }
+    }
 }
 
 static const struct scene *double_scene(const struct world *world, uint32_t index)

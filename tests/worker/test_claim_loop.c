@@ -223,6 +223,10 @@ static void meddler_init(struct meddler *m, struct store *inner, enum trick tric
     m->worker = (struct store_worker){.worker_id = "worker", .pool = "bulk", .device = "cpu"};
 }
 
+/* Partial outcomes have a test of their own. A rollout that is kept while its job goes on is told
+ * of before the last of its cost is known, which is the job's alone then. */
+enum { KEEP_NEVER_MS = 24 * 3600 * 1000 };
+
 static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomic_bool *stop,
                             struct claim_loop_stats *stats, struct error *error)
 {
@@ -235,6 +239,7 @@ static enum status try_work(struct meddler *m, uint32_t slots, bool drain, atomi
         .grace_ms = m->grace_ms,
         .offline_limit_ms = m->offline_limit_ms,
         .idle_wait_ms = m->idle_wait_ms,
+        .keep_every_ms = KEEP_NEVER_MS,
         .stop = stop,
     };
     m->stop = stop;

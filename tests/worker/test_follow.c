@@ -101,6 +101,13 @@ static void make_outcomes(uint64_t seed)
                 add(now, scenario, b, TIER_STUDENT, 0);
             }
         }
+        for (uint32_t b = 0, any = draw(3) == 0; any && b <= branches; b++) { /* a shadow's */
+            add(JOBS * 4 + job, scenario, b, TIER_STUDENT, job);
+            struct outcome *shadow = &made[made_count - 1];
+            shadow->shadow = true;
+            strcpy(shadow->model_hash, "shadow");
+            strcpy(shadow->sampler, "agents/euler1");
+        }
         if (draw(5) == 0) {
             add(JOBS * 3 + job, scenario, 0, TIER_OBJECT, 0);
         }
@@ -141,6 +148,53 @@ static void expect_same(const struct follow *follow, const struct trust_policy *
     pairs_finish(&pairs);
 }
 
+/* Goal: shadows have rows of their own, which say how often they agree with what counted; nothing
+ * is frozen for them, and no other row is another one with them than without. */
+static void shadows_are_told_apart(void)
+{
+    struct error error;
+    struct trust_policy *policy = calloc(1, sizeof *policy);
+    made = calloc(OUTCOMES_MAX, sizeof *made);
+    EXPECT(policy != NULL && made != NULL);
+    *policy = trust_policy_default();
+    make_outcomes(7);
+    shown = made_count;
+    failing = false;
+    int64_t same = 0;
+    int64_t judged = 0;
+    for (uint32_t i = 0; i < made_count; i++) {
+        for (uint32_t k = 0; made[i].shadow && k < made_count; k++) {
+            bool answer = made[k].job_id == made[i].audit_of && made[k].audit_of == 0 &&
+                          strcmp(made[k].branch_id, made[i].branch_id) == 0;
+            bool both = made[i].verdict <= VERDICT_FAIL && made[k].verdict <= VERDICT_FAIL;
+            judged += answer && both;
+            same += answer && both && made[i].verdict == made[k].verdict;
+        }
+    }
+    struct pairs pairs = {0};
+    struct table table = {0};
+    EXPECT_OK(pairs_read(&fake, &pairs, &error), error);
+    EXPECT_OK(table_make(&pairs, policy, &table, &error), error);
+    pairs_finish(&pairs);
+    int64_t found = 0;
+    int64_t agreed = 0;
+    for (uint32_t i = 0; i < table.count; i++) {
+        const struct table_row *row = &table.rows[i];
+        bool whole = trust_slice_equal(&row->verdict.slice, &(struct trust_slice){0});
+        EXPECT_INT(row->shadow, strcmp(row->student.hash, "shadow") == 0);
+        EXPECT(!row->shadow || !row->verdict.frozen);
+        EXPECT((row->teacher_sampler[0] != '\0') == row->shadow);
+        found += row->shadow && whole ? row->pairs : 0;
+        agreed += row->shadow && whole ? row->agree[TABLE_VERDICT] : 0;
+    }
+    EXPECT(judged > 100);
+    EXPECT_INT(found, judged);
+    EXPECT_INT(agreed, same);
+    table_finish(&table);
+    free(made);
+    free(policy);
+}
+
 static void following_comes_to_what_reading_gives(void)
 {
     struct error error;
@@ -178,5 +232,5 @@ static void following_comes_to_what_reading_gives(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(following_comes_to_what_reading_gives));
+    return TEST_RUN(TEST(following_comes_to_what_reading_gives), TEST(shadows_are_told_apart));
 }

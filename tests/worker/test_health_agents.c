@@ -25,7 +25,8 @@ enum { SCENES = 4, HEALTHY_TICKS = 20, SICK_TICKS = 5 };
 enum fault {
     HEALTHY = 0,
     ERASED_WALKER,
-    ERASED_CHILD, /* beside a truck */
+    UNSEEN_WALKER, /* erased from the occupancy, which planners see, and not from its own channel */
+    ERASED_CHILD,  /* beside a truck */
     ERASED_CAR,
     SHIFTED_CAR, /* 3 m, any direction */
     CLONED_CAR,
@@ -40,6 +41,7 @@ static const struct {
 } faults[FAULT_COUNT] = {
     [HEALTHY] = {"healthy", -1, {false}},
     [ERASED_WALKER] = {"erased walker", WALKER, {[HEALTH_ABSENT] = true}},
+    [UNSEEN_WALKER] = {"unseen walker", WALKER, {[HEALTH_ABSENT] = true}},
     [ERASED_CHILD] = {"erased child", CHILD, {[HEALTH_ABSENT] = true}},
     [ERASED_CAR] = {"erased car", CAR, {[HEALTH_ABSENT] = true}},
     [SHIFTED_CAR] = {"shifted car",
@@ -145,6 +147,7 @@ static void corrupt(struct scene *scene, enum fault fault, double shift_rad)
 {
     switch (fault) {
     case ERASED_WALKER:
+    case UNSEEN_WALKER:
     case ERASED_CHILD:
     case ERASED_CAR:
         scene->agents[faults[fault].agent].present = false;
@@ -164,6 +167,16 @@ static void corrupt(struct scene *scene, enum fault fault, double shift_rad)
     }
 }
 
+static void restore_vru_channels(struct rig *rig, struct window window, uint64_t seed)
+{
+    static uint8_t whole[FRAME_BYTES];
+    layout_sensed(rig->prepared, &rig->scene, seed, &rig->anchor, window, whole, NULL);
+    for (size_t i = 0; i < WINDOW_POSITIONS; i++) {
+        memcpy(rig->frame + i * FRAME_BEV_CHANNELS + FRAME_VRU,
+               whole + i * FRAME_BEV_CHANNELS + FRAME_VRU, 4);
+    }
+}
+
 /* One tick, measured and judged. */
 static bool judge(struct rig *rig, enum fault fault, double shift_rad, uint64_t seed,
                   struct health_verdict *out)
@@ -178,6 +191,9 @@ static bool judge(struct rig *rig, enum fault fault, double shift_rad, uint64_t 
     struct window window = window_of(anchor_local(&rig->anchor, rig->scene.ego.pose));
     corrupt(&believed, fault, shift_rad);
     layout_sensed(rig->prepared, &believed, seed, &rig->anchor, window, rig->frame, NULL);
+    if (fault == UNSEEN_WALKER) {
+        restore_vru_channels(rig, window, seed);
+    }
     layout_bev(rig->prepared, &rig->scene, &rig->anchor, window, CONDITIONING_AGENTS, rig->raster);
     uint32_t count = agent_measure_gates(&rig->scenario, &rig->scene, &rig->anchor, window, gates);
     agent_measure_sum(rig->frame, rig->raster, gates, count, sums);

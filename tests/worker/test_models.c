@@ -5,8 +5,14 @@
  */
 #include "tests/worker/learned_double.h"
 
+#include "base/file.h"
 #include "base/rng.h"
+#include "worker/models/model_turns.h"
 
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static char directory[64];
@@ -159,6 +165,88 @@ static void jobs_get_their_model_and_no_other(void)
     models_close(NULL);
 }
 
+/* ---- turns of a host's processes ---- */
+
+enum { PROCESSES = 10 };
+
+static struct {
+    atomic_int asking;
+    atomic_int fetches;
+    atomic_int inside;
+    atomic_int most;
+} * shared;
+
+static enum status fetch_once(void *context, const char *hash, enum nn_precision precision,
+                              const char *to, const char *name, struct error *why)
+{
+    char path[256];
+    (void)context;
+    (void)hash;
+    (void)precision;
+    atomic_fetch_add(&shared->fetches, 1);
+    EXPECT(snprintf(path, sizeof path, "%s/%s.safetensors", to, name) < (int)sizeof path);
+    return file_replace(path, "student 6 100", 13, 0600, why);
+}
+
+/* Opens slowly: the first ones wait for all places to be taken and for everybody to ask. */
+static enum status open_beside(const char *path, enum nn_precision precision, struct model **out,
+                               struct error *why)
+{
+    int inside = atomic_fetch_add(&shared->inside, 1) + 1;
+    int most = atomic_load(&shared->most);
+    while (inside > most && !atomic_compare_exchange_weak(&shared->most, &most, inside)) {
+    }
+    for (int i = 0; i < 3000 && (atomic_load(&shared->most) < MODEL_TURNS_OPEN ||
+                                 atomic_load(&shared->asking) < PROCESSES);
+         i++) {
+        usleep(10000);
+    }
+    usleep(50000); /* for those who would come in without a turn; never too short to be right */
+    enum status status = double_loader.open(path, precision, out, why);
+    atomic_fetch_sub(&shared->inside, 1);
+    return status;
+}
+
+static void one_process_brings_a_model_and_few_read_it_at_once(void)
+{
+    struct model_loader loader = double_loader;
+    struct models *models = NULL;
+    const struct models_model *found = NULL;
+    char source[80];
+    char hash[SHA256_HEX_BYTES];
+    int good = 0;
+    loader.open = open_beside;
+    sha256_hex("student 6 100", 13, hash);
+    snprintf(source, sizeof source, "%s/source", directory);
+    EXPECT_INT(mkdir(source, 0700), 0);
+    shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    EXPECT(shared != MAP_FAILED);
+    for (int i = 0; i < PROCESSES; i++) {
+        if (fork() == 0) {
+            enum status status = models_open(directory, &loader, &models, &error);
+            THEN(status, models_set_source(models, source, fetch_once, NULL, &error));
+            atomic_fetch_add(&shared->asking, 1);
+            THEN(status, models_find(models, hash, NN_BF16, &found, &error));
+            _exit(status == STATUS_OK && found->config->steps == 6 ? 0 : 1);
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        int ended = 1;
+        good += wait(&ended) > 0 && WIFEXITED(ended) && WEXITSTATUS(ended) == 0;
+    }
+    EXPECT_INT(good, PROCESSES);
+    EXPECT_INT(shared->fetches, 1);
+    EXPECT_INT(shared->most, MODEL_TURNS_OPEN);
+    munmap(shared, sizeof *shared);
+    /* A folder that nobody can write to keeps nobody from anything. */
+    EXPECT_INT(model_turns_take("/nowhere", "open", 1, MODEL_TURNS_WAIT_MS), -1);
+    /* A turn that does not end is not waited for for ever. */
+    int turn = model_turns_take(source, "held", 1, 0);
+    EXPECT(turn >= 0);
+    EXPECT_INT(model_turns_take(source, "held", 1, 40), -1);
+    model_turns_end(turn);
+}
+
 static void samplers_are_parsed(void)
 {
     static const char *const wrong[] = {
@@ -188,9 +276,10 @@ int main(void)
     if (mkdtemp(directory) == NULL) {
         return 1;
     }
-    int failed = TEST_RUN(TEST(without_a_registry_names_decide), TEST(promotions_are_a_stack),
-                          TEST(wrong_registries_are_refused),
-                          TEST(jobs_get_their_model_and_no_other), TEST(samplers_are_parsed));
+    int failed = TEST_RUN(
+        TEST(without_a_registry_names_decide), TEST(promotions_are_a_stack),
+        TEST(wrong_registries_are_refused), TEST(jobs_get_their_model_and_no_other),
+        TEST(one_process_brings_a_model_and_few_read_it_at_once), TEST(samplers_are_parsed));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -39,13 +39,15 @@ static void close_sqlite(void *context, struct store *opened)
 static const struct conformance_backend sqlite = {
     .name = "sqlite", .open = open_sqlite, .close = close_sqlite};
 
+static enum tier watched = TIER_STUDENT; /* whose versions there are */
+
 static void add_version(int index, const char *name)
 {
     struct model_version *version = &versions[index];
     memset(version, 0, sizeof *version);
     strcpy(version->name, name);
     EXPECT_OK(store->ops->artifact_put(store, name, strlen(name), version->hash, &error), error);
-    version->tier = TIER_STUDENT;
+    version->tier = watched;
     strcpy(version->precision, "bf16");
     strcpy(version->sampler, "euler2/bf16");
     EXPECT_OK(store->ops->model_add(store, version, &error), error);
@@ -81,7 +83,7 @@ static void submit_jobs(uint32_t first, uint32_t count, uint32_t audited)
             char key[SHA256_HEX_BYTES];
             *audit = *spec;
             audit->tier = TIER_TEACHER;
-            audit->follows = false;
+            audit->follows = watched == TIER_TEACHER;
             memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
             job_key_make(audit, 0);
             job_key_audit(audit->key, key);
@@ -140,7 +142,7 @@ static struct watch *make_watch(void)
 {
     const struct rollback_policy policy = rollback_policy_default();
     struct watch *watch = NULL;
-    EXPECT_OK(watch_create(&policy, "tester", &watch, &error), error);
+    EXPECT_OK(watch_create(&policy, watched, "tester", &watch, &error), error);
     return watch;
 }
 
@@ -263,6 +265,30 @@ static void a_healthy_canary_stays_and_begins_at_nothing(void)
     close_store();
 }
 
+/* Goal: a teacher's canary goes when it says of its audits what the students do not. */
+static void a_canary_of_the_teacher_goes(void)
+{
+    struct world world = {.random = 5, .disagreed = 0.5};
+    struct watch_report report = {.result = WATCH_IDLE};
+    watched = TIER_TEACHER;
+    struct watch *watch = make_watch();
+    start(50);
+    submit_jobs(0, 450, 1);
+    report = play(&world, watch);
+    EXPECT_INT(report.result, WATCH_ROLLED_BACK);
+    EXPECT_INT(report.cause, ROLLBACK_RUNS_DISAGREED);
+    EXPECT(report.canary_side->agreement.jobs >= 100);
+    EXPECT_INT(report.promoted_side->agreement.bad, 0);
+    EXPECT(report.promoted_side->flags.jobs > 50); /* audits are what a teacher drives */
+    watched = TIER_STUDENT;
+    struct watch *other = make_watch();
+    EXPECT_OK(watch_sweep(other, store, &report, &error), error);
+    EXPECT_INT(report.result, WATCH_IDLE);
+    watch_destroy(other);
+    watch_destroy(watch);
+    close_store();
+}
+
 static const struct store_ops *plain_ops;
 
 /* Somebody decides while the watch is reading. */
@@ -319,6 +345,7 @@ int main(void)
     }
     backend = &sqlite;
     int failed = TEST_RUN(TEST(a_canary_that_is_flagged_goes), TEST(a_canary_that_disagrees_goes),
+                          TEST(a_canary_of_the_teacher_goes),
                           TEST(a_healthy_canary_stays_and_begins_at_nothing),
                           TEST(a_decision_during_a_look_stands));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);

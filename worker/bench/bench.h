@@ -35,6 +35,9 @@ struct bench_result *bench_add(struct bench_report *report, double value, const 
  * grid, reference planner and scoring; medians. A few seconds. */
 enum status bench_world(struct bench_report *report, struct error *error);
 
+/* The object and the replay world on the first scenario of a file, on one core. A second or two. */
+enum status bench_scene(const char *path, struct bench_report *report, struct error *error);
+
 /* The network kernels, every instruction set of this machine. */
 enum status bench_kernels(struct bench_report *report, struct error *error);
 
@@ -52,6 +55,8 @@ struct bench_store_options {
     const char *workers;   /* "10,100,500,2000": sizes of the fleet; "": none */
     int64_t jobs;          /* per repetition, without the fleet */
     int64_t batch;         /* jobs of a fleet worker's claim */
+    const char *url;       /* of a PostgreSQL database for schemas of its own; NULL: files */
+    int64_t servers;       /* in front of it */
 };
 
 /* The job store: alone beside a bare SQLite loop (store/bench/bench.h), and as a fleet of workers

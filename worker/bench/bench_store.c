@@ -14,19 +14,26 @@
 
 enum { FLEETS_MAX = 8, FLEET_ROWS = 6 };
 
-/* The store at several batch sizes, against the bare SQLite loop on the same disk. */
+static struct bench_place place_of(const struct bench_store_options *options)
+{
+    return (struct bench_place){.directory = options->directory, .url = options->url};
+}
+
+/* The store at several batch sizes, against a bare loop on the same disk. */
 static enum status bench_batches(const struct bench_store_options *options,
                                  struct bench_report *report, struct error *error)
 {
     static const uint32_t batches[] = {1, 4, 32, 128};
+    const struct bench_place place = place_of(options);
     uint32_t jobs = (uint32_t)options->jobs;
     for (size_t i = 0; i < COUNT_OF(batches); i++) {
         struct store_bench_result measured;
         char bare[96];
         /* Small batches pay a commit per few jobs: fewer jobs keep the run short. */
         uint32_t share = batches[i] < 32 ? jobs / 8 : jobs;
-        TRY(store_bench(options->directory, share > 0 ? share : 1, batches[i], &measured, error));
-        snprintf(bare, sizeof bare, "bare SQLite loop; fsync p50 %.2f ms",
+        TRY(store_bench(&place, share > 0 ? share : 1, batches[i], &measured, error));
+        snprintf(bare, sizeof bare, "bare %s loop; fsync p50 %.2f ms",
+                 options->url != NULL ? "libpq" : "SQLite",
                  (double)measured.fsync_p50_ns / (double)NS_PER_MS);
         bench_add(report, measured.store_jobs_per_s, "jobs/s", measured.bare_jobs_per_s, bare,
                   "store.claim_complete.batch_%u", batches[i])
@@ -40,10 +47,17 @@ static enum status bench_fleet(const struct bench_store_options *options, uint32
                                struct bench_report *report, struct error *error)
 {
     struct store_bench_fleet_result fleet;
-    char prefix[48];
+    char prefix[64];
     char bare[96];
-    TRY(store_bench_fleet(options->directory, workers, (uint32_t)options->batch, &fleet, error));
-    snprintf(prefix, sizeof prefix, "store.fleet.workers_%u.batch_%u", fleet.workers, fleet.batch);
+    const struct bench_place place = place_of(options);
+    TRY(store_bench_fleet(&place, (uint32_t)options->servers, workers, (uint32_t)options->batch,
+                          &fleet, error));
+    int bytes = snprintf(prefix, sizeof prefix, "store.fleet.workers_%u.batch_%u", fleet.workers,
+                         fleet.batch);
+    if (options->servers > 1) {
+        snprintf(prefix + bytes, sizeof prefix - (size_t)bytes, ".servers_%d",
+                 (int)options->servers);
+    }
     snprintf(bare, sizeof bare, "the store in this process, %u threads; fsync p50 %.2f ms",
              fleet.bare_threads, (double)fleet.fsync_p50_ns / (double)NS_PER_MS);
     bench_add(report, fleet.served.jobs_per_s, "jobs/s", fleet.bare.jobs_per_s, bare, "%s.rate",
@@ -98,6 +112,10 @@ enum status bench_store(const struct bench_store_options *options, struct bench_
     if (options->batch < 1 || options->batch > LIMIT_CLAIM_JOBS) {
         return error_set(error, STATUS_USAGE, "--batch: expected 1 to %d, found %lld",
                          LIMIT_CLAIM_JOBS, (long long)options->batch);
+    }
+    if (options->servers < 1 || options->servers > STORE_BENCH_SERVERS_MAX) {
+        return error_set(error, STATUS_USAGE, "--servers: expected 1 to %d, found %lld",
+                         STORE_BENCH_SERVERS_MAX, (long long)options->servers);
     }
     TRY(parse_fleets(options->workers, fleets, &fleet_count, error));
     if (options->jobs > 0) {

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "schemas/json_read.h"
+#include "worker/golden/golden_library.h"
 #include "worker/world/world_source.h"
 
 #include <dirent.h>
@@ -183,7 +184,9 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     if (count < command->argument_min) {
         return usage_error(command, "an argument is missing", "");
     }
-    *argument_count = count;
+    if (argument_count != NULL) {
+        *argument_count = count;
+    }
     return 0;
 }
 
@@ -210,20 +213,30 @@ bool cli_put_json(const json_t *json, size_t flags)
     return good;
 }
 
-int cli_print_json(json_t *json)
+enum status cli_write_json(json_t *json, struct error *error)
 {
     errno = 0;
     bool failed = !cli_put_json(json, JSON_INDENT(1)) || fflush(stdout) != 0;
     bool reader_left = errno == EPIPE;
     json_decref(json);
-    if (failed && reader_left) {
-        return 0;
+    return !failed || reader_left ? STATUS_OK
+                                  : error_set(error, STATUS_IO, "cannot write JSON to stdout");
+}
+
+int cli_print_json(json_t *json)
+{
+    struct error error;
+    return cli_write_json(json, &error) == STATUS_OK ? 0 : cli_fail(&error);
+}
+
+enum status cli_put_text(const char *path, const char *text, size_t bytes, struct error *error)
+{
+    if (path != NULL) {
+        return file_replace(path, text, bytes, 0644, error);
     }
-    if (failed) {
-        text_print(stderr, "swerve: cannot write JSON to stdout\n");
-        return status_exit_code(STATUS_IO);
-    }
-    return 0;
+    return text_put(stdout, text) >= 0 && fflush(stdout) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_IO, "stdout: cannot write: %s", strerror(errno));
 }
 
 const char *cli_store_url(const char *given)
@@ -242,6 +255,24 @@ enum status cli_store_exists(const char *url, struct error *error)
                : error_set(error, STATUS_STORE, "store %s: %s", url, strerror(errno));
 }
 
+enum status cli_store_path(const char *given, const char **out, struct error *error)
+{
+    const char *url = cli_store_url(given);
+    *out = url;
+    if (strstr(url, "://") == NULL) {
+        return STATUS_OK;
+    }
+    if (strncmp(url, "postgres", strlen("postgres")) == 0) {
+        return error_set(error, STATUS_USAGE,
+                         "this command reads a store's files, and a store in PostgreSQL has none: "
+                         "back it up with pg_dump and a copy of its artifacts' folder "
+                         "(docs/postgresql.md)");
+    }
+    return error_set(error, STATUS_USAGE,
+                     "this command reads the store's files: run it on the machine that has them, "
+                     "with --store PATH; a server may go on meanwhile");
+}
+
 enum status cli_store_open(const char *given, struct store **store, struct error *error)
 {
     const char *url = cli_store_url(given);
@@ -251,11 +282,16 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return status == STATUS_OK ? store_open(url, &config, store, error) : status;
 }
 
-enum status cli_suite_newest(struct store *store, const char *url, char id[LIMIT_ID_BYTES],
-                             struct error *error)
+enum status cli_suite_id(struct store *store, const char *url, const char *given,
+                         char id[LIMIT_ID_BYTES], struct error *error)
 {
     char ids[1][LIMIT_ID_BYTES];
     uint32_t count = 0;
+    if (given != NULL) {
+        return snprintf(id, LIMIT_ID_BYTES, "%s", given) < LIMIT_ID_BYTES
+                   ? STATUS_OK
+                   : error_set(error, STATUS_USAGE, "suite: the name is too long");
+    }
     TRY(store->ops->suites(store, ids, 1, &count, error));
     if (count == 0) {
         return error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite", url);
@@ -278,6 +314,10 @@ enum status cli_outcome_find(struct store *store, int64_t id, struct outcome *ou
 enum status cli_world_choice(const char *name, enum world_choice *out, struct error *error)
 {
     static const char *const names[] = {"auto", "replay", "object", "student", "teacher"};
+    if (golden_spec_is(name)) {
+        *out = WORLD_GOLDEN;
+        return STATUS_OK;
+    }
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         if (strcmp(name, names[i]) == 0) {
             *out = (enum world_choice)i;
@@ -290,7 +330,7 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
     }
     return error_set(error, STATUS_USAGE,
                      "--world: expected auto, replay, object, student, teacher, plugin:FILE.so, "
-                     "exec:COMMAND, onnx:MODEL.onnx or tinyphysics, found \"%s\"",
+                     "exec:COMMAND, onnx:MODEL.onnx, tinyphysics or golden:NAME, found \"%s\"",
                      name);
 }
 

@@ -50,11 +50,25 @@ struct cli_command {
     uint32_t argument_max;
 };
 
+/* The last four members of a command: its options, how many arguments at least and at most. */
+#define CLI_ROWS(rows, min, max) (rows), COUNT_OF(rows), (min), (max)
+
 /* Parses argv in any order ("--name value" and "--name=value", "-o" as "--output"); positional
- * arguments are moved to arguments[]. Returns 0, or the exit code to leave with (2 after printing
- * what is wrong and the usage; for --help prints and sets *help, returns 0). */
+ * arguments are moved to arguments[], their number to *argument_count unless that is NULL. Returns
+ * 0, or the exit code to leave with (2 after printing what is wrong and the usage; for --help
+ * prints and sets *help, returns 0). */
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **arguments,
               uint32_t *argument_count, bool *help);
+
+/* The same at the head of a command, which it leaves with that code. */
+#define CLI_PARSE(command, argc, argv, arguments, count)                                \
+    do {                                                                                \
+        bool help_;                                                                     \
+        int code_ = cli_parse((command), (argc), (argv), (arguments), (count), &help_); \
+        if (code_ != 0 || help_) {                                                      \
+            return code_;                                                               \
+        }                                                                               \
+    } while (0)
 
 /* For handlers of signals: notes one; true when another came over a second before, so that whoever
  * sends it insists. `timeout` and terminals send one signal several times at once: to the process
@@ -69,15 +83,23 @@ int cli_fail(const struct error *error);
  */
 bool cli_put_json(const json_t *json, size_t flags);
 
-/* One JSON object on stdout; consumes the reference. Returns the exit code 0, or 4 when it cannot.
- */
+/* One JSON object on stdout; consumes the reference. Good too where the reader has left. IO. */
+enum status cli_write_json(json_t *json, struct error *error);
+
+/* The same, told on stderr and as an exit code. */
 int cli_print_json(json_t *json);
+
+/* Text that is whole, so that a file (NULL: stdout) is replaced by all of it or by nothing. */
+enum status cli_put_text(const char *path, const char *text, size_t bytes, struct error *error);
 
 /* The store URL given, or SWERVE_STORE, or "swerve.db". */
 const char *cli_store_url(const char *given);
 
 /* STATUS_STORE for a path where nothing is; addresses pass. */
 enum status cli_store_exists(const char *url, struct error *error);
+
+/* The path of the store given, for a command that works on files: STATUS_USAGE for addresses. */
+enum status cli_store_path(const char *given, const char **out, struct error *error);
 
 /* Opens the store for a command that only asks or orders: a path that does not exist is an error,
  * so that a mistyped one does not become an empty store. */
@@ -92,9 +114,10 @@ const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
 /* The suite, scenario or folder of scenarios of that name, which may be the library's. */
 enum status cli_suite_load(const char *given, struct suite **out, struct error *error);
 
-/* The id of the store's newest suite. NOT_FOUND names the store, as the user does, in `url`. */
-enum status cli_suite_newest(struct store *store, const char *url, char id[LIMIT_ID_BYTES],
-                             struct error *error);
+/* The id of the suite that was given; NULL: of the store's newest. NOT_FOUND names the store, as
+ * the user does, in `url`. */
+enum status cli_suite_id(struct store *store, const char *url, const char *given,
+                         char id[LIMIT_ID_BYTES], struct error *error);
 
 /* The outcome of that number. NOT_FOUND. */
 enum status cli_outcome_find(struct store *store, int64_t id, struct outcome *out,
@@ -149,6 +172,7 @@ int command_token(int argc, char **argv);
 int command_traceability(int argc, char **argv);
 int command_validate(int argc, char **argv);
 int command_worker(int argc, char **argv);
+int command_golden(int argc, char **argv);
 int command_world(int argc, char **argv);
 
 #endif

@@ -93,15 +93,10 @@ int command_agreement(int argc, char **argv)
         "[--store URL] [options]",
         "How well students agree with their teachers, over every suite of a store, by slice;\n"
         "which monitors sound, and which slices are frozen to the teacher by the policy.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        0,
+        CLI_ROWS(rows, 0, 0),
     };
-    bool help;
-    uint32_t count = 0;
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    return code != 0 || help ? code : agree(&agreement);
+    CLI_PARSE(&command, argc, argv, NULL, NULL);
+    return agree(&agreement);
 }
 
 /* ---- capacity ---- */
@@ -214,13 +209,8 @@ int command_capacity(int argc, char **argv)
         "Whether the teacher's workers keep up with audited and flagged jobs and frozen slices, "
         "at\n"
         "what jobs were measured to cost.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        0,
+        CLI_ROWS(rows, 0, 0),
     };
-    bool help;
-    uint32_t count = 0;
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    return code != 0 || help ? code : tell(&capacity);
+    CLI_PARSE(&command, argc, argv, NULL, NULL);
+    return tell(&capacity);
 }

@@ -396,19 +396,12 @@ int command_avoid(int argc, char **argv)
         "Until when unsafe drives of a suite (the newest) could have been avoided. Exits 1 when "
         "some\n"
         "are not what is stored when driven again: another planner or simulation, in no figure.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        1,
+        CLI_ROWS(rows, 0, 1),
     };
     char newest[1][LIMIT_ID_BYTES];
     uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &avoid.suite, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &avoid.suite, &count);
     if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.confinement, &error) !=
             STATUS_OK ||
         cli_store_open(url, &avoid.store, &error) != STATUS_OK) {

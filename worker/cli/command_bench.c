@@ -45,6 +45,7 @@ static void print_results(const struct bench_report *report)
 struct bench_request {
     const char *what;
     const char *planner;
+    const char *scene;
     struct bench_store_options store;
     struct bench_engine_options engine;
     int64_t threads;
@@ -60,6 +61,12 @@ static enum status measure(const struct bench_request *request, struct bench_rep
         const char *what;
         enum status (*run)(struct bench_report *report, struct error *error);
     } plain[] = {{"world", bench_world}, {"kernels", bench_kernels}, {"hash", bench_hash}};
+    if (request->scene != NULL) {
+        return strcmp(request->what, "world") == 0
+                   ? bench_scene(request->scene, report, error)
+                   : error_set(error, STATUS_USAGE, "bench %s: expected no --scene, found %s",
+                               request->what, request->scene);
+    }
     for (size_t i = 0; i < COUNT_OF(plain); i++) {
         if (strcmp(request->what, plain[i].what) == 0) {
             return plain[i].run(report, error);
@@ -88,6 +95,8 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
 {
     const struct cli_option rows[] = {
         {"--json", NULL, "print one JSON object", .flag = &request->json},
+        {"--scene", "FILE", "world: the first scenario of this suite alone, its physics",
+         .text = &request->scene},
         {"--directory", "DIR", "store: the disk to measure (.)", .text = &request->store.directory},
         {"--jobs", "N", "store: jobs per repetition; 0: the fleets alone (4000)",
          .number = &request->store.jobs},
@@ -95,6 +104,10 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
          .text = &request->store.workers},
         {"--batch", "N", "store: jobs of a fleet worker's claim (16)",
          .number = &request->store.batch},
+        {"--store", "URL", "store: a PostgreSQL database, in schemas of its own (files)",
+         .text = &request->store.url},
+        {"--servers", "N", "store: so many before one PostgreSQL store, 1 to 4 (1)",
+         .number = &request->store.servers},
         {"--model", "FILE", "engine: the weights (random ones); controls: tinyphysics.onnx",
          .text = &request->engine.model},
         {"--random-weights", NULL, "engine: no model file", .flag = &request->random_weights},
@@ -122,10 +135,7 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
         "bench",
         "controls|kernels|engine|hash|planner|world|store [options]",
         "Measures against baselines of the same run.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     uint32_t count;
     return cli_parse(&command, argc, argv, &request->what, &count, help);
@@ -135,7 +145,11 @@ int command_bench(int argc, char **argv)
 {
     struct bench_request request = {
         .planner = "exec:/usr/bin/python3 scripts/examples/follow.py",
-        .store = {.directory = ".", .workers = "10,100,500,2000", .jobs = 4000, .batch = 16},
+        .store = {.directory = ".",
+                  .workers = "10,100,500,2000",
+                  .jobs = 4000,
+                  .batch = 16,
+                  .servers = 1},
         .engine = {.shape = "128x4",
                    .slots = "1,8,32",
                    .device = "cuda:0",

@@ -1,11 +1,11 @@
 /*
- * swerve check: whether everything in a store fits together (store/sqlite/check.h). One line per
+ * swerve check: whether everything in a store fits together (store/sql/check.h). One line per
  * finding; the exit code is 4 when there is a fault, 7 when the store is in use and nothing was
  * looked at.
  */
 #include "store/log/log_scan.h"
-#include "store/sqlite/check.h"
-#include "store/sqlite/ownership.h"
+#include "store/sql/check.h"
+#include "store/sql/ownership.h"
 #include "worker/cli/cli.h"
 #include "worker/report/summary.h"
 
@@ -48,13 +48,14 @@ static int finish_json(const char *path, const struct store_check_summary *summa
     char digest[SHA256_HEX_BYTES];
     sha256_to_hex(summary->digest.bytes, digest);
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "store", path,
+        "{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:o}", "store", path,
         "faults", (json_int_t)summary->faults, "notes", (json_int_t)summary->notes, "suites",
         (json_int_t)summary->suites, "jobs", (json_int_t)summary->jobs, "attempts",
         (json_int_t)summary->attempts, "outcomes", (json_int_t)summary->outcomes,
         "outcomes_undigested", (json_int_t)summary->outcomes_undigested, "artifacts",
         (json_int_t)summary->artifacts, "artifact_bytes", (json_int_t)summary->artifact_bytes,
-        "orphans", (json_int_t)summary->orphans, "digest", digest, "findings", output->findings));
+        "orphans", (json_int_t)summary->orphans, "let_go", (json_int_t)summary->let_go, "digest",
+        digest, "findings", output->findings));
 }
 
 static void finish_text(const char *path, const struct store_check_summary *summary,
@@ -84,14 +85,8 @@ static void finish_text(const char *path, const struct store_check_summary *summ
 
 static enum status path_of(const char *given, const char **out, struct error *error)
 {
-    const char *url = cli_store_url(given);
-    if (strstr(url, "://") != NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "check reads the store's files: run it on the machine that has them, with "
-                         "--store PATH; a server may go on meanwhile");
-    }
-    *out = url;
-    return cli_store_exists(url, error);
+    TRY(cli_store_path(given, out, error));
+    return cli_store_exists(*out, error);
 }
 
 /* Whether a log beside the store holds commits that opening it will discard. A log that has an
@@ -145,14 +140,10 @@ int command_check(int argc, char **argv)
         0,
     };
     const char *argument = NULL;
-    uint32_t count = 0;
-    bool help;
     struct error error;
     struct store_check_summary summary;
-    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, &argument, NULL);
     if (findings_max < 1 || findings_max > FINDINGS_MAX) {
         error_set(&error, STATUS_USAGE, "expected --findings 1 to %d", FINDINGS_MAX);
         return cli_fail(&error);

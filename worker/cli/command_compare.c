@@ -69,14 +69,7 @@ static enum status find_side(const struct compare_options *options, struct store
         }
         snprintf(named->planner, sizeof named->planner, "%s", named->name);
     }
-    if (options->suite == NULL) {
-        return cli_suite_newest(side->store, side->store_url, side->suite_id, error);
-    }
-    if (strlen(options->suite) >= sizeof side->suite_id) {
-        return error_set(error, STATUS_USAGE, "--suite: the name is too long");
-    }
-    snprintf(side->suite_id, sizeof side->suite_id, "%s", options->suite);
-    return STATUS_OK;
+    return cli_suite_id(side->store, side->store_url, options->suite, side->suite_id, error);
 }
 
 static enum status load_side(const struct compare_options *options, struct store *shared,
@@ -98,9 +91,7 @@ static enum status show(const struct compare_options *options, const struct comp
     if (options->json) {
         json_t *json = compare_json(compare);
         json_object_set_new(json, "regression", json_string(regression));
-        if (cli_print_json(json) != 0) {
-            return error_set(error, STATUS_IO, "cannot print the comparison");
-        }
+        TRY(cli_write_json(json, error));
     } else {
         compare_print(compare, stdout);
     }
@@ -183,19 +174,11 @@ int command_compare(int argc, char **argv)
         "compare",
         "A B [--store URL] [options]",
         "What B, a store, suite or planner, does better and worse than A.",
-        rows,
-        COUNT_OF(rows),
-        2,
-        2,
+        CLI_ROWS(rows, 2, 2),
     };
     const char *names[2];
-    uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, names, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, names, NULL);
     enum status status = read_margin(&options, &error);
     if (status == STATUS_OK && options.margin_text != NULL && !options.gate) {
         status = error_set(&error, STATUS_USAGE, "--margin: expected --fail-on-regression with it");

@@ -34,20 +34,13 @@ int command_correlate(int argc, char **argv)
         "correlate",
         "SUITE...",
         "How far ego's models and reactive traffic go from the recordings in scenarios.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        CORRELATE_FILES_MAX,
+        CLI_ROWS(rows, 1, CORRELATE_FILES_MAX),
     };
     const char *paths[CORRELATE_FILES_MAX];
     static struct correlate correlate;
     uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, paths, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, paths, &count);
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         status = add_suite(&correlate, paths[i], &error);

@@ -151,19 +151,13 @@ int command_coverage(int argc, char **argv)
         "coverage",
         "SUITE",
         "Says which part of an operational design domain a suite covers; runs nothing.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *path;
     uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, &path, &count);
     struct suite *suite = NULL;
     struct coverage *coverage = NULL;
     enum status status = STATUS_OK;

@@ -1,8 +1,11 @@
 /*
  * swerve datagen: training data for world models, as safetensors shards.
  */
+#include "engine/worlds/foreign.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/confinement_options.h"
 #include "worker/datagen/datagen.h"
+#include "worker/world/world_source.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -72,16 +75,72 @@ static enum status make_directory(const char *path, struct error *error)
     return STATUS_OK;
 }
 
-static int generate(const struct datagen_options *options, const char *path, bool json)
+/* The world of a name or spec, as --world says it elsewhere. */
+struct datagen_source {
+    const char *world, *models, *precision;
+    int64_t threads;
+    const struct planner_confinement *confinement;
+    struct models *opened;
+    struct datagen_world found;
+    char sampler[LIMIT_ID_BYTES];
+};
+
+static enum status find_world(struct datagen_source *source, struct error *error)
+{
+    const struct world_source_options how = {.confinement = source->confinement};
+    const struct models_model *model = NULL;
+    enum nn_precision precision = NN_BF16;
+    enum world_choice choice;
+    TRY(cli_world_choice(source->world, &choice, error));
+    if (choice != WORLD_STUDENT && choice != WORLD_TEACHER) {
+        return error_set(error, STATUS_USAGE,
+                         "datagen: --world: expected object, student, teacher, plugin:FILE.so, "
+                         "exec:COMMAND or onnx:MODEL.onnx, found \"%.200s\"",
+                         source->world);
+    }
+    enum tier tier = choice == WORLD_TEACHER ? TIER_TEACHER : TIER_STUDENT;
+    TRY(models_parse_precision(source->precision, &precision, error));
+    TRY(models_open(source->models, NULL, &source->opened, error));
+    if (world_spec_is(source->world)) {
+        TRY(world_source_lend(source->world, NULL, &how, source->opened, error));
+    } else if (!models_available(source->opened, tier)) {
+        return models_missing(source->models, tier, error);
+    }
+    TRY(models_promoted(source->opened, tier, precision, &model, error));
+    models_sampler(source->opened, model, CONDITIONING_AGENTS, source->sampler);
+    const struct foreign *foreign = model->foreign;
+    source->found = (struct datagen_world){
+        .ops = foreign == NULL           ? world_ops_for_tier(tier)
+               : foreign->native != NULL ? foreign->native
+                                         : &world_foreign_student_ops,
+        .config = {.model = model->model,
+                   .foreign = foreign,
+                   .conditioning = CONDITIONING_AGENTS,
+                   .thread_count = (uint32_t)source->threads},
+        .bounds = &model->bounds,
+        .name = model->name,
+        .hash = model->hash,
+        .sampler = source->sampler,
+    };
+    return STATUS_OK;
+}
+
+static int generate(struct datagen_options *options, struct datagen_source *source,
+                    const char *path, bool json)
 {
     struct error error;
     struct suite *suite = NULL;
     struct datagen_result result;
     int64_t start_ns = clock_now_ns(clock_system());
     enum status status = cli_suite_load(path, &suite, &error);
+    if (strcmp(source->world, "object") != 0) {
+        THEN(status, find_world(source, &error));
+        options->world = &source->found;
+    }
     THEN(status, make_directory(options->directory, &error));
     THEN(status, datagen_run(suite, options, &result, &error));
     suite_destroy(suite);
+    models_close(source->opened);
     if (status != STATUS_OK) {
         return cli_fail(&error);
     }
@@ -115,6 +174,8 @@ int command_datagen(int argc, char **argv)
     int64_t seed = 1;
     int64_t shard_clips = 32;
     bool json = false;
+    struct datagen_source source = {.world = "object", .precision = "bf16", .threads = 1};
+    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--output", "DIR", "where the shards go (also -o); made if it is not there",
          .text = &directory},
@@ -126,6 +187,16 @@ int command_datagen(int argc, char **argv)
         {"--shard-clips", "N", "clips per file (32)", .number = &shard_clips},
         {"--held-out", "SHARE", "scenarios to keep from training, 0 to 1 (0.1)", .text = &held_out},
         {"--only", "PART", "all, train or held-out (all)", .text = &only},
+        {"--world", "NAME|SPEC",
+         "object, or whose frames are written beside: student, teacher, plugin:, exec:, onnx: "
+         "(object)",
+         .text = &source.world},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &source.models},
+        {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",
+         .text = &source.precision},
+        {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &source.threads},
+        CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &json},
     };
     const struct cli_command command = {
@@ -133,18 +204,11 @@ int command_datagen(int argc, char **argv)
         "SUITE -o DIR [options]",
         "Drives a suite with good and bad planners and writes training shards for world models\n"
         "(engine/model.md): train-*.safetensors, and heldout-*.safetensors from other scenarios.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;
     uint32_t count;
-    bool help;
-    int code = cli_parse(&command, argc, argv, &path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &path, &count);
     struct error error;
     struct datagen_options options = {
         .directory = directory,
@@ -161,5 +225,10 @@ int command_datagen(int argc, char **argv)
     THEN(status, check_number("--frames", frames, DATAGEN_FRAMES_MAX, &options.frames, &error));
     THEN(status, check_number("--shard-clips", shard_clips, DATAGEN_SHARD_CLIPS_MAX,
                               &options.shard_clips, &error));
-    return status != STATUS_OK ? cli_fail(&error) : generate(&options, path, json);
+    if (status == STATUS_OK && (source.threads < 1 || source.threads > 64)) {
+        status = error_set(&error, STATUS_USAGE, "--threads: expected 1 to 64, found %lld",
+                           (long long)source.threads);
+    }
+    THEN(status, confinement_options_settle(&confinement, "", &source.confinement, &error));
+    return status != STATUS_OK ? cli_fail(&error) : generate(&options, &source, path, json);
 }

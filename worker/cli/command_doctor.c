@@ -197,15 +197,14 @@ int command_doctor(int argc, char **argv)
         {"--json", NULL, "print one JSON object", .flag = &json},
     };
     const struct cli_command command = {
-        "doctor", "", "What this machine has and what it lacks.", rows, COUNT_OF(rows), 0, 0,
+        "doctor",
+        "",
+        "What this machine has and what it lacks.",
+        CLI_ROWS(rows, 0, 0),
     };
-    uint32_t count = 0;
-    bool help;
     char text[256];
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, NULL, NULL);
     json_t *list = json_array();
     snprintf(text, sizeof text, "%s, simulation revision %.12s", SWERVE_VERSION, revision_hash);
     check_line(json, list, "swerve", true, text);

@@ -13,8 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { DOSSIER_MODE = 0644 };
+#include <time.h>
 
 struct dossier_options {
     const char *path;
@@ -59,23 +58,8 @@ static enum status read_results(const struct dossier_options *options, char id[L
                                 struct error *error)
 {
     struct store *store = NULL;
-    char ids[1][LIMIT_ID_BYTES];
-    uint32_t count = 0;
-    enum status status = cli_store_open(options->store_url, &store, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    if (options->suite != NULL) {
-        snprintf(id, LIMIT_ID_BYTES, "%s", options->suite);
-    } else {
-        status = store->ops->suites(store, ids, 1, &count, error);
-        if (status == STATUS_OK && count == 0) {
-            status = error_set(error, STATUS_NOT_FOUND, "%s: the store has no suite",
-                               options->store_url);
-        } else if (status == STATUS_OK) {
-            memcpy(id, ids[0], LIMIT_ID_BYTES);
-        }
-    }
+    TRY(cli_store_open(options->store_url, &store, error));
+    enum status status = cli_suite_id(store, options->store_url, options->suite, id, error);
     THEN(status, summary_load(store, id, summary, error));
     if (options->exposure != NULL) {
         THEN(status, read_risk(options, store, summary, risk, error));
@@ -84,7 +68,6 @@ static enum status read_results(const struct dossier_options *options, char id[L
     return status;
 }
 
-/* Whole in memory, so that a file is replaced by all of it or by nothing. */
 static enum status write_text(const struct dossier_options *options,
                               struct dossier_request *request, struct error *error)
 {
@@ -102,11 +85,7 @@ static enum status write_text(const struct dossier_options *options,
         free(text);
         text = page;
     }
-    if (status == STATUS_OK && options->output != NULL) {
-        status = file_replace(options->output, text, bytes, DOSSIER_MODE, error);
-    } else if (status == STATUS_OK && (text_put(stdout, text) < 0 || fflush(stdout) != 0)) {
-        status = error_set(error, STATUS_IO, "stdout: cannot write: %s", strerror(errno));
-    }
+    THEN(status, cli_put_text(options->output, text, bytes, error));
     free(text);
     return status;
 }
@@ -124,6 +103,16 @@ static enum status read_trace(const struct dossier_options *options, const struc
     char found[LIMIT_PATH_BYTES];
     TRY(trace_register_load(cli_suite_path(options->items, found), &trace->items, error));
     return trace_matrix_make(trace->items, suite, summary, &trace->matrix, error);
+}
+
+/* Now, or the time that reproducible builds set (SOURCE_DATE_EPOCH): then equal inputs give equal
+ * bytes. */
+static int64_t written_s(void)
+{
+    const char *set = getenv("SOURCE_DATE_EPOCH");
+    char *end = NULL;
+    long long seconds = set != NULL ? strtoll(set, &end, 10) : 0;
+    return end != NULL && end != set && *end == '\0' && seconds > 0 ? seconds : (int64_t)time(NULL);
 }
 
 static enum status write_dossier(const struct dossier_options *options, struct error *error)
@@ -161,6 +150,7 @@ static enum status write_dossier(const struct dossier_options *options, struct e
             .traceability = trace.items != NULL ? &trace.matrix : NULL,
             .version = SWERVE_VERSION,
             .revision = revision_hash,
+            .written_s = written_s(),
         };
         status = write_text(options, &request, error);
     }
@@ -196,18 +186,10 @@ int command_dossier(int argc, char **argv)
         "dossier",
         "SUITE [options]",
         "Writes a credibility dossier of a suite, and of its results in a store.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
-    uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &options.path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &options.path, NULL);
     if (options.exposure != NULL && options.store_url == NULL) {
         error_set(&error, STATUS_USAGE, "dossier: --exposure weighs results: expected --store");
         return cli_fail(&error);

@@ -74,19 +74,11 @@ int command_draw(int argc, char **argv)
         "draw",
         "SCENARIO|SUITE [-o FILE.png|svg]",
         "Shows a scenario before it is driven: map, route, goal, agents, paths, triggers.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *path;
-    uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &path, NULL);
     struct suite *suite = NULL;
     enum status status = cli_suite_load(path, &suite, &error);
     THEN(status, draw(suite, id, output, &error));

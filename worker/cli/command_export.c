@@ -76,7 +76,7 @@ static enum status choose_suite(const struct export_options *options, const stru
         return STATUS_OK;
     }
     request->suite_id = id;
-    return cli_suite_newest(store, request->store_url, id, error);
+    return cli_suite_id(store, request->store_url, NULL, id, error);
 }
 
 static enum status write_format(const struct export_options *options, const struct format *format,
@@ -155,20 +155,13 @@ int command_export(int argc, char **argv)
         "Outcomes as a table (csv, jsonl, parquet, arrow), a suite for a CI system (junit, "
         "markdown),\n"
         "or the drive of one OUTCOME (mcap, osi).",
-        rows,
-        COUNT_OF(rows),
-        0,
-        1,
+        CLI_ROWS(rows, 0, 1),
     };
     const char *argument = NULL;
     uint32_t count = 0;
-    bool help;
     struct error error;
     enum status status = STATUS_OK;
-    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &argument, &count);
     const struct format *format = find_format(options.format);
     if (count == 1) {
         status = cli_parse_id(argument, &options.outcome, &error);

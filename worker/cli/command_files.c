@@ -208,18 +208,12 @@ int command_validate(int argc, char **argv)
         "Checks scenario and suite files, submits nothing. Says up to 20 errors of each file, "
         "with\n"
         "line and column, and goes on to the next.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        FILES_MAX,
+        CLI_ROWS(rows, 1, FILES_MAX),
     };
     static const char *files[FILES_MAX];
     uint32_t count = 0;
-    bool help;
-    int code = cli_parse(&command, argc, argv, files, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, files, &count);
     struct error error;
     struct protocol_session protocols;
     code = protocol_session_open(register_path, json, &protocols, &error) == STATUS_OK
@@ -531,22 +525,15 @@ int command_import(int argc, char **argv)
         "or "
         "scenes of the\n"
         "Waymo Open Motion Dataset in the JSON of GPUDrive and PufferDrive, into scenarios.",
-        rows,
-        COUNT_OF(rows),
-        2,
-        FILES_MAX,
+        CLI_ROWS(rows, 2, FILES_MAX),
     };
     static const char *arguments[FILES_MAX];
     uint32_t count = 0;
-    bool help;
     struct error error;
     if (argc > 1 && strcmp(argv[1], "controls") == 0) { /* has options of its own */
         return command_import_controls(argc - 1, argv + 1);
     }
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, arguments, &count);
     const struct importer *importer = NULL;
     if (import_find(arguments[0], &importer, &error) != STATUS_OK ||
         parse_road_options(importer, &options, &error) != STATUS_OK) {

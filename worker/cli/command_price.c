@@ -89,10 +89,7 @@ int command_price(int argc, char **argv)
         "What an hour of a device costs, for attempts that end from now on. ls shows the pools "
         "bulk\n"
         "and teacher on cpu and cuda, show any pool. A server asks for an admin token to set one.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        4,
+        CLI_ROWS(rows, 1, 4),
     };
     static const struct {
         const char *name;
@@ -100,13 +97,10 @@ int command_price(int argc, char **argv)
     } verbs[] = {{"ls", 1}, {"show", 3}, {"set", 4}};
     const char *arguments[4] = {NULL};
     uint32_t count = 0;
-    bool help;
     int64_t uusd = 0;
     struct error error;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, arguments, &count);
     size_t verb = 0;
     while (verb < COUNT_OF(verbs) &&
            (strcmp(verbs[verb].name, arguments[0]) != 0 || verbs[verb].arguments != count)) {

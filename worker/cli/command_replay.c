@@ -10,6 +10,7 @@
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
 #include "worker/cli/debug_dump.h"
+#include "worker/report/report_drive.h"
 #include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"
 #include "worker/run/revision.h"
@@ -19,6 +20,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "schemas/json_record.h"
+#include "worker/golden/golden_library.h"
 #include "worker/world/world_source.h"
 
 #include <inttypes.h>
@@ -38,6 +40,7 @@ struct replay {
     char planner_hash[SHA256_HEX_BYTES];  /* and with what it loaded */
     uint32_t slot_count;
     int64_t deadline_ms;
+    int64_t world_deadline_ms;
     const char *world, *audit_world; /* the user's own, as they were named then; NULL: none */
     bool json;
     const struct planner_confinement *confinement;
@@ -110,18 +113,13 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
 static enum status find_branch(const struct scenario *scenario, const struct outcome *outcome,
                                int32_t *branch, struct error *error)
 {
-    *branch = ROLLOUT_MAIN;
-    if (outcome->branch_id[0] == '\0') {
-        return STATUS_OK;
+    const struct branch *found = report_branch(scenario, outcome->branch_id);
+    if (found == NULL && outcome->branch_id[0] != '\0') {
+        return error_set(error, STATUS_STORE, "outcome %lld: its scenario has no branch \"%s\"",
+                         (long long)outcome->id, outcome->branch_id);
     }
-    for (uint32_t b = 0; b < scenario->branch_count; b++) {
-        if (strcmp(scenario->branches[b].id, outcome->branch_id) == 0) {
-            *branch = (int32_t)b;
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_STORE, "outcome %lld: its scenario has no branch \"%s\"",
-                     (long long)outcome->id, outcome->branch_id);
+    *branch = found != NULL ? (int32_t)(found - scenario->branches) : ROLLOUT_MAIN;
+    return STATUS_OK;
 }
 
 /* Queues one outcome in the runner. */
@@ -428,24 +426,12 @@ static int finish(struct replay *replay, enum status status, const struct error 
     return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
-/* Outcomes name worlds by hash: those given here must be the same. */
-static enum status lend_worlds(struct replay *replay, struct error *error)
-{
-    const char *const worlds[] = {replay->world, replay->audit_world};
-    const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
-    const struct world_source_options how = {.confinement = replay->confinement};
-    for (size_t i = 0; i < COUNT_OF(worlds); i++) {
-        if (worlds[i] != NULL) {
-            TRY(world_source_lend(worlds[i], tiers[i], &how, replay->models, error));
-        }
-    }
-    return STATUS_OK;
-}
-
 /* Replays from a store that is open, closes it and says how it went. */
 static int replay_store(struct replay *replay, const char *models, const char *suite, int64_t id)
 {
     struct error error;
+    const struct world_source_options how = {.confinement = replay->confinement,
+                                             .step_ms = replay->world_deadline_ms};
     replay->results = json_array();
     replay->missing_results = json_array();
     replay->prepared_scenarios = prepared_cache_create();
@@ -453,7 +439,12 @@ static int replay_store(struct replay *replay, const char *models, const char *s
     if (status == STATUS_OK) { /* without a place for them those of the directory remain */
         versions_fetch_from(replay->store, replay->models, NULL);
     }
-    THEN(status, lend_worlds(replay, &error));
+    /* Outcomes name worlds by hash: those given here must be the same. */
+    const char *world = golden_spec_is(replay->world) ? NULL : replay->world;
+    THEN(status, world_source_lend(world, replay->audit_world, &how, replay->models, &error));
+    if (status == STATUS_OK && golden_spec_is(replay->world)) {
+        status = golden_library_lend(replay->world, replay->store, false, replay->models, &error);
+    }
     if (status == STATUS_OK && (replay->prepared_scenarios == NULL || replay->results == NULL ||
                                 replay->missing_results == NULL)) {
         status = error_set(&error, STATUS_NO_MEMORY, "replay: out of memory");
@@ -489,6 +480,8 @@ int command_replay(int argc, char **argv)
         {"--audit-world", "SPEC", "another, that audited", .text = &replay.audit_world},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &replay.deadline_ms},
+        {"--world-deadline-ms", "MS", "longest step of a world's process (10000)",
+         .number = &replay.world_deadline_ms},
         CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &replay.json},
     };
@@ -496,20 +489,13 @@ int command_replay(int argc, char **argv)
         "replay",
         "OUTCOME|--all --store URL",
         "Runs outcomes again and compares.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        1,
+        CLI_ROWS(rows, 0, 1),
     };
     const char *argument = NULL;
     uint32_t count = 0;
-    bool help;
     struct error error;
     int64_t id = 0;
-    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &argument, &count);
     if ((count == 1) == all || slots < 1 || slots > LIMIT_SLOTS) {
         error_set(&error, STATUS_USAGE, "expected one OUTCOME or --all, and --slots 1 to %d",
                   LIMIT_SLOTS);
@@ -536,8 +522,6 @@ int command_debug(int argc, char **argv)
     const char *models = NULL;
     const char *folder = NULL;
     const char *argument = NULL;
-    uint32_t count = 0;
-    bool help;
     int64_t id = 0;
     struct error error;
     struct replay replay = {.deadline_ms = DEBUG_DEADLINE_MS, .slot_count = 1, .debug = true};
@@ -556,15 +540,9 @@ int command_debug(int argc, char **argv)
         "OUTCOME [--dump DIR]",
         "Runs one outcome again with its planner at this terminal: no deadline, no sandbox,\n"
         "breakpoint() and pdb work. Says at which tick it first differs from what is stored.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
-    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &argument, NULL);
     enum status status = cli_parse_id(argument, &id, &error);
     if (folder != NULL) {
         THEN(status, debug_dump_open(&replay.dump, folder, &error));

@@ -174,25 +174,19 @@ int command_risk(int argc, char **argv)
         "risk",
         "[SUITE] --store URL --exposure FILE",
         "Events per distance and time from a suite's outcomes (the newest) and exposures.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        1,
+        CLI_ROWS(rows, 0, 1),
     };
     char newest[LIMIT_ID_BYTES];
     uint32_t count = 0;
-    bool help;
     struct error error;
     struct store *store = NULL;
-    int code = cli_parse(&command, argc, argv, &options.suite, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, &options.suite, &count);
     json_t *json = json_array();
     enum status status = settle(&options, &error);
     THEN(status, cli_store_open(options.url, &store, &error));
     if (status == STATUS_OK && count == 0) {
-        status = cli_suite_newest(store, cli_store_url(options.url), newest, &error);
+        status = cli_suite_id(store, cli_store_url(options.url), NULL, newest, &error);
         options.suite = newest;
     }
     THEN(status, load_and_show(&options, store, json, &error));

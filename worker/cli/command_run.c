@@ -9,6 +9,7 @@
 #include "worker/cli/pool.h"
 #include "worker/cli/suite_options.h"
 #include "worker/export/export.h"
+#include "worker/golden/golden_library.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/report/report.h"
@@ -49,6 +50,7 @@ struct run_options {
     int64_t workers;
     int64_t slots;
     int64_t planner_deadline_ms;
+    int64_t world_deadline_ms;
     int64_t keep_every_ms;
     bool json;
     bool verbose;
@@ -246,15 +248,17 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
                             struct error *error)
 {
     static const char *const names[RUN_POOLS] = {"bulk", "teacher"};
+    const char *world = options->suite.world;
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
         .models = options->suite.models,
-        .world = world_spec_is(options->suite.world) ? options->suite.world : NULL,
+        .world = world_spec_is(world) || golden_spec_is(world) ? world : NULL,
         .audit_world = options->suite.audit_world,
         .device = device_of(options, submission),
         .worker_count = (uint32_t)options->workers,
         .slot_count = (uint32_t)options->slots,
         .planner_deadline_ms = options->planner_deadline_ms,
+        .world_deadline_ms = options->world_deadline_ms,
         .keep_every_ms = options->keep_every_ms,
         .confinement = options->confinement,
         .verbose = options->verbose,
@@ -596,6 +600,8 @@ int command_run(int argc, char **argv)
         {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &options.planner_deadline_ms},
+        {"--world-deadline-ms", "MS", "longest step of a world's process (10000)",
+         .number = &options.world_deadline_ms},
         KEEP_EVERY_OPTION_ROW(options.keep_every_ms),
         CONFINEMENT_OPTION_ROWS(options.confinement_options),
         {"--report", "FILE.html", "write a self-contained report", .text = &options.report},
@@ -622,19 +628,12 @@ int command_run(int argc, char **argv)
         "planner cannot start or fails in every rollout, or when jobs are dead (attempts used up,\n"
         "no answer), 130 or 143 when a signal interrupted it: what is finished is kept, and the\n"
         "same command goes on.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, &path, NULL);
     if (check_options(&options, &error) != STATUS_OK ||
         confinement_options_settle(&options.confinement_options, cli_store_url(options.store_url),
                                    &options.confinement, &error) != STATUS_OK) {

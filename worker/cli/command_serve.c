@@ -1,16 +1,19 @@
 /*
  * swerve serve: the process that owns a store and serves it to workers and users on other machines.
  *
- * The main thread only waits for signals and, each minute, looks at the canary that the store may
- * have (worker/watch); signals are blocked in every thread and taken by sigtimedwait, so that no
- * handler runs until then. The first SIGTERM or SIGINT drains, one a second later ends the process
- * at once: the store does not need a goodbye (a kill -9 loses nothing that was acknowledged).
+ * The main thread only waits for signals and, each minute, looks at the canaries that the store may
+ * have (worker/watch), however many signals come; signals are blocked in every thread and taken by
+ * sigtimedwait, so that no handler runs until then. The first SIGTERM or SIGINT drains, one a
+ * second later ends the process at once: the store does not need a goodbye (a kill -9 loses nothing
+ * that was acknowledged).
  */
 #include "worker/cli/cli.h"
 #include "worker/serving/serving.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/text.h"
+#include "base/units.h"
 #include "scheduler/trust.h"
 #include "worker/watch/watch.h"
 
@@ -23,6 +26,10 @@
 #include <unistd.h>
 
 enum { SWEEP_S = 60 };
+
+/* Canaries of both tiers. */
+static const enum tier watched[] = {TIER_STUDENT, TIER_TEACHER};
+enum { WATCHES = sizeof watched / sizeof *watched };
 
 struct serve_options {
     struct serving_options serving;
@@ -97,32 +104,44 @@ static void sweep(struct watch *watch, struct store *store, const struct logger 
     }
 }
 
-static void wait_for_end(const sigset_t *waited, struct serving *serving, struct watch *watch,
-                         const struct logger *logger)
+static void wait_for_end(const sigset_t *waited, struct serving *serving,
+                         struct watch *watches[WATCHES], const struct logger *logger)
 {
-    const struct timespec pause = {.tv_sec = SWEEP_S};
+    const int64_t pause_ns = SWEEP_S * NS_PER_S;
+    int64_t due_ns = clock_now_ns(clock_system()) + pause_ns;
     int number = 0;
     while (number != SIGTERM && number != SIGINT) {
-        number = sigtimedwait(waited, NULL, &pause);
+        int64_t left_ns = due_ns - clock_now_ns(clock_system());
+        left_ns = left_ns > 0 ? left_ns : 0;
+        const struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+        number = sigtimedwait(waited, NULL, &left);
         if (number == SIGHUP) {
             reload(serving, logger);
-        } else if (number < 0 && errno == EAGAIN) {
-            sweep(watch, serving_store(serving), logger);
+        }
+        if (number != SIGTERM && number != SIGINT && clock_now_ns(clock_system()) >= due_ns) {
+            for (int i = 0; i < WATCHES; i++) {
+                sweep(watches[i], serving_store(serving), logger);
+            }
+            due_ns = clock_now_ns(clock_system()) + pause_ns;
         }
     }
     log_event(logger, LOG_INFO, "%s: finishing the requests in progress", strsignal(number));
 }
 
-/* Limits by which a canary is judged. */
-static enum status make_watch(const char *path, struct watch **watch, struct error *error)
+/* Limits by which canaries are judged. */
+static enum status make_watches(const char *path, struct watch *watches[WATCHES],
+                                struct error *error)
 {
     static struct trust_policy policy;
     policy = trust_policy_default();
     TRY(path != NULL ? trust_policy_load(path, &policy, error) : STATUS_OK);
-    return watch_create(&policy.rollback, "swerve serve", watch, error);
+    for (int i = 0; i < WATCHES; i++) {
+        TRY(watch_create(&policy.rollback, watched[i], "swerve serve", &watches[i], error));
+    }
+    return STATUS_OK;
 }
 
-static enum status serve(const struct serving_options *options, struct watch *watch,
+static enum status serve(const struct serving_options *options, struct watch *watches[WATCHES],
                          const struct logger *logger, struct error *error)
 {
     struct serving serving = {.listening = false};
@@ -133,7 +152,7 @@ static enum status serve(const struct serving_options *options, struct watch *wa
     THEN(status, serving_start(options, &config, &serving, error));
     THEN(status, announce(&serving, error));
     if (status == STATUS_OK) {
-        wait_for_end(&waited, &serving, watch, logger);
+        wait_for_end(&waited, &serving, watches, logger);
     }
     let_signals_through(&waited);
     serving_stop(&serving);
@@ -172,18 +191,10 @@ int command_serve(int argc, char **argv)
         "serve",
         "--store PATH --listen ADDR:PORT [options]",
         "Owns a store and serves it over HTTP; prints its URL when it is ready.",
-        list,
-        COUNT_OF(list),
-        0,
-        0,
+        CLI_ROWS(list, 0, 0),
     };
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, NULL, NULL);
     if (options.connections_max < 1 || options.connections_max > 65536) {
         error_set(&error, STATUS_USAGE, "--connections: expected 1 to 65536");
         return cli_fail(&error);
@@ -204,9 +215,11 @@ int command_serve(int argc, char **argv)
     options.serving.peer_connections_max = (size_t)options.peer_connections_max;
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
-    struct watch *watch = NULL;
-    enum status status = make_watch(options.serving.trust_path, &watch, &error);
-    THEN(status, serve(&options.serving, watch, &logger, &error));
-    watch_destroy(watch);
+    struct watch *watches[WATCHES] = {NULL};
+    enum status status = make_watches(options.serving.trust_path, watches, &error);
+    THEN(status, serve(&options.serving, watches, &logger, &error));
+    for (int i = 0; i < WATCHES; i++) {
+        watch_destroy(watches[i]);
+    }
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

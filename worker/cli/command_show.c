@@ -90,6 +90,11 @@ static enum status open_trace(struct show *show, void **data, struct trace_reade
                            "same command), or restore the file",
                            (long long)show->outcome.id, cause);
     }
+    if (status == STATUS_GONE) {
+        error_prefix(error,
+                     "outcome %lld: its trace is gone, the suite's `swerve run` drives it again",
+                     (long long)show->outcome.id);
+    }
     THEN(status, trace_reader_init(reader, *data, bytes, error));
     *rollout = status == STATUS_OK ? trace_reader_find(reader, show->outcome.branch_id) : -1;
     if (status == STATUS_OK && *rollout < 0) {
@@ -279,10 +284,7 @@ static enum status show_one(struct show *show, int64_t id, struct error *error)
     if (show->video != NULL) {
         return write_video(show, error);
     }
-    if (cli_print_json(with_lineage(show)) != 0) {
-        return error_set(error, STATUS_IO, "cannot print outcome %lld", (long long)id);
-    }
-    return STATUS_OK;
+    return cli_write_json(with_lineage(show), error);
 }
 
 int command_show(int argc, char **argv)
@@ -300,17 +302,16 @@ int command_show(int argc, char **argv)
         {"--suite", "ID", "with --all: only this suite's", .text = &show.suite},
     };
     const struct cli_command command = {
-        "show", "OUTCOME|--all --store URL", "Outcomes as JSON.", rows, COUNT_OF(rows), 0, 1,
+        "show",
+        "OUTCOME|--all --store URL",
+        "Outcomes as JSON.",
+        CLI_ROWS(rows, 0, 1),
     };
     const char *argument = NULL;
     uint32_t count = 0;
-    bool help;
     int64_t id = 0;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &argument, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &argument, &count);
     enum status status = STATUS_OK;
     int parts =
         show.trace + show.scenario + show.output + (show.snapshot != NULL) + (show.video != NULL);

@@ -30,17 +30,6 @@ struct suite_query {
         "--json", NULL, "print one JSON object", .flag = &(query).json                           \
     }
 
-/* The suite asked for, or the newest one of the store. */
-static enum status pick_suite(const struct suite_query *query, struct store *store,
-                              char id[LIMIT_ID_BYTES], struct error *error)
-{
-    if (query->suite != NULL) {
-        snprintf(id, LIMIT_ID_BYTES, "%s", query->suite);
-        return STATUS_OK;
-    }
-    return cli_suite_newest(store, cli_store_url(query->store_url), id, error);
-}
-
 /* Rollouts with a verdict of the planner. */
 static int64_t judged(const struct store_suite_status *status)
 {
@@ -193,10 +182,9 @@ static enum status print_status(const struct suite_query *query, struct store *s
                    "can be submitted again (`swerve check` says more)\n",
                    (long long)lost);
     }
-    if (status == STATUS_OK && query->json &&
-        cli_print_json(json_pack("{s:O, s:I}", "suites", list, "commits_lost", (json_int_t)lost)) !=
-            0) {
-        status = error_set(error, STATUS_IO, "cannot print");
+    if (status == STATUS_OK && query->json) {
+        status = cli_write_json(
+            json_pack("{s:O, s:I}", "suites", list, "commits_lost", (json_int_t)lost), error);
     }
     json_decref(list);
     return status;
@@ -207,7 +195,8 @@ static enum status print_report(const struct suite_query *query, struct store *s
 {
     char id[LIMIT_ID_BYTES];
     struct summary summary = {0};
-    enum status status = pick_suite(query, store, id, error);
+    const char *url = cli_store_url(query->store_url);
+    enum status status = cli_suite_id(store, url, query->suite, id, error);
     if (status == STATUS_OK && query->report != NULL) {
         status = report_check(query->report, error);
     }
@@ -219,15 +208,18 @@ static enum status print_report(const struct suite_query *query, struct store *s
         status = report_write(store, cli_store_url(query->store_url), id, &summary, query->report,
                               error);
     }
+    json_t *careful = NULL;
+    if (status == STATUS_OK && query->json) {
+        status = report_careful_json(store, &summary, &careful, error);
+    }
     if (status == STATUS_OK && query->json) {
         json_t *json = summary_json(&summary);
         if (json != NULL) {
+            json_object_set(json, "careful", careful);
             json_object_set_new(json, "suite", json_string(id));
             json_object_set_new(json, "store", json_string(cli_store_url(query->store_url)));
         }
-        if (cli_print_json(json) != 0) {
-            status = error_set(error, STATUS_IO, "cannot print");
-        }
+        status = cli_write_json(json, error);
     } else if (status == STATUS_OK) {
         summary_print(&summary, stdout);
         status = summary_print_dead(store, id, &summary, stdout, error);
@@ -236,6 +228,7 @@ static enum status print_report(const struct suite_query *query, struct store *s
             text_print(stdout, "report: %s\n", query->report);
         }
     }
+    json_decref(careful);
     summary_finish(&summary);
     return status;
 }
@@ -246,13 +239,10 @@ static enum status cancel_suite(const struct suite_query *query, struct store *s
     int64_t count = 0;
     TRY(store->ops->cancel(store, query->suite, &count, error));
     if (query->json) {
-        if (cli_print_json(json_pack("{s:s, s:I}", "suite", query->suite, "cancelled",
-                                     (json_int_t)count)) != 0) {
-            return error_set(error, STATUS_IO, "cannot print");
-        }
-    } else {
-        text_print(stdout, "%s: %lld jobs cancelled\n", query->suite, (long long)count);
+        return cli_write_json(
+            json_pack("{s:s, s:I}", "suite", query->suite, "cancelled", (json_int_t)count), error);
     }
+    text_print(stdout, "%s: %lld jobs cancelled\n", query->suite, (long long)count);
     return STATUS_OK;
 }
 
@@ -275,14 +265,13 @@ int command_status(int argc, char **argv)
     struct suite_query query = {0};
     const struct cli_option rows[] = {QUERY_ROWS(query)};
     const struct cli_command command = {
-        "status", "[SUITE] --store URL", "Suites of a store and how far they are.",
-        rows,     COUNT_OF(rows),        0,
-        1,
+        "status",
+        "[SUITE] --store URL",
+        "Suites of a store and how far they are.",
+        CLI_ROWS(rows, 0, 1),
     };
-    uint32_t count = 0;
-    bool help;
-    int code = cli_parse(&command, argc, argv, &query.suite, &count, &help);
-    return code != 0 || help ? code : with_store(&query, print_status);
+    CLI_PARSE(&command, argc, argv, &query.suite, NULL);
+    return with_store(&query, print_status);
 }
 
 int command_report(int argc, char **argv)
@@ -294,14 +283,13 @@ int command_report(int argc, char **argv)
         {"--output", "FILE.html", "the same, also -o", .text = &query.report},
     };
     const struct cli_command command = {
-        "report", "[SUITE] --store URL", "Tables and report of a suite (the newest).",
-        rows,     COUNT_OF(rows),        0,
-        1,
+        "report",
+        "[SUITE] --store URL",
+        "Tables and report of a suite (the newest).",
+        CLI_ROWS(rows, 0, 1),
     };
-    uint32_t count = 0;
-    bool help;
-    int code = cli_parse(&command, argc, argv, &query.suite, &count, &help);
-    return code != 0 || help ? code : with_store(&query, print_report);
+    CLI_PARSE(&command, argc, argv, &query.suite, NULL);
+    return with_store(&query, print_report);
 }
 
 int command_cancel(int argc, char **argv)
@@ -309,12 +297,11 @@ int command_cancel(int argc, char **argv)
     struct suite_query query = {0};
     const struct cli_option rows[] = {QUERY_ROWS(query)};
     const struct cli_command command = {
-        "cancel", "SUITE --store URL", "Cancels what a suite has not finished.",
-        rows,     COUNT_OF(rows),      1,
-        1,
+        "cancel",
+        "SUITE --store URL",
+        "Cancels what a suite has not finished.",
+        CLI_ROWS(rows, 1, 1),
     };
-    uint32_t count = 0;
-    bool help;
-    int code = cli_parse(&command, argc, argv, &query.suite, &count, &help);
-    return code != 0 || help ? code : with_store(&query, cancel_suite);
+    CLI_PARSE(&command, argc, argv, &query.suite, NULL);
+    return with_store(&query, cancel_suite);
 }

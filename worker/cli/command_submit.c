@@ -69,17 +69,12 @@ int command_submit(int argc, char **argv)
         "submit",
         "SUITE --store URL [options]",
         "Puts a suite's jobs into a store.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;
-    uint32_t count;
-    bool help;
-    int code = cli_parse(&command, argc, argv, &path, &count, &help);
+    CLI_PARSE(&command, argc, argv, &path, NULL);
     options.store_url = url;
-    return code != 0 || help ? code : submit(&options, url, path, json);
+    return submit(&options, url, path, json);
 }
 
 /* ---- retry ---- */
@@ -350,13 +345,9 @@ static enum status check_none_under_way(struct retry *retry, struct error *error
 
 static enum status run_retry(struct retry *retry, const char *suite, struct error *error)
 {
-    if (suite != NULL) {
-        struct store_suite_status known;
-        snprintf(retry->suite, sizeof retry->suite, "%s", suite);
-        TRY(retry->store->ops->suite_status(retry->store, retry->suite, &known, error));
-    } else {
-        TRY(cli_suite_newest(retry->store, cli_store_url(retry->store_url), retry->suite, error));
-    }
+    struct store_suite_status known;
+    TRY(cli_suite_id(retry->store, cli_store_url(retry->store_url), suite, retry->suite, error));
+    TRY(retry->store->ops->suite_status(retry->store, retry->suite, &known, error));
     TRY(choose_jobs(retry, error));
     TRY(take_parents(retry, error));
     TRY(read_specs(retry, error));
@@ -393,19 +384,12 @@ int command_retry(int argc, char **argv)
         "[SUITE] [--verdict NAME] [--reason NAME]",
         "Puts jobs of a suite (the newest) into the store again, as a suite of their own, for the\n"
         "planner as it is now. Without a choice: those without an answer, and planner errors.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        1,
+        CLI_ROWS(rows, 0, 1),
     };
     const char *suite = NULL;
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &suite, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, &suite, NULL);
     enum status status = read_verdicts(&retry, &error);
     THEN(status, read_reasons(&retry, &error));
     THEN(status, cli_store_open(retry.store_url, &retry.store, &error));

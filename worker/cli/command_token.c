@@ -166,9 +166,7 @@ static enum status list_tokens(const char *path, bool json, struct error *error)
     TRY(memory_check(list, error, "out of memory"));
     enum status status = tokens_read(path, list, error);
     if (status == STATUS_OK && json) {
-        if (cli_print_json(list_json(list)) != 0) {
-            status = error_set(error, STATUS_IO, "cannot print the list of tokens");
-        }
+        status = cli_write_json(list_json(list), error);
     } else if (status == STATUS_OK) {
         print_list(list);
     }
@@ -199,8 +197,8 @@ static enum status tokens_path(const struct token_options *options, char *out, s
     }
     if (strstr(out, "://") != NULL) {
         return error_set(error, STATUS_USAGE,
-                         "tokens are kept beside the database: expected its path for --store, "
-                         "found a URL");
+                         "tokens are kept beside a database file: expected its path for --store, "
+                         "found a URL; --tokens FILE names the list itself");
     }
     return STATUS_OK;
 }
@@ -223,20 +221,12 @@ int command_token(int argc, char **argv)
         "token",
         "add NAME --role ROLE | ls | revoke ID|NAME  [options]",
         "Makes, lists and revokes the tokens of swerve serve.",
-        list,
-        COUNT_OF(list),
-        1,
-        2,
+        CLI_ROWS(list, 1, 2),
     };
     const char *arguments[2] = {NULL, NULL};
     char path[LIMIT_PATH_BYTES];
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, arguments, NULL);
     enum status status = tokens_path(&options, path, sizeof path, &error);
     if (status == STATUS_OK && strcmp(arguments[0], "add") == 0) {
         status = add_token(path, &options, arguments[1], &error);

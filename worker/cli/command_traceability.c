@@ -15,7 +15,6 @@
 
 #define REGISTER_DEFAULT "traceability_register"
 
-enum { MATRIX_MODE = 0644 };
 enum format { FORMAT_TABLE = 0, FORMAT_CSV, FORMAT_MARKDOWN, FORMAT_JSON, FORMAT_COUNT };
 static const char *const format_names[FORMAT_COUNT] = {"table", "csv", "markdown", "json"};
 
@@ -33,14 +32,9 @@ static enum status read_summary(const struct traceability_options *options, stru
                                 struct error *error)
 {
     struct store *store = NULL;
-    char newest[LIMIT_ID_BYTES];
+    char id[LIMIT_ID_BYTES];
     TRY(cli_store_open(options->store_url, &store, error));
-    enum status status = STATUS_OK;
-    const char *id = options->suite;
-    if (id == NULL) {
-        status = cli_suite_newest(store, options->store_url, newest, error);
-        id = newest;
-    }
+    enum status status = cli_suite_id(store, options->store_url, options->suite, id, error);
     THEN(status, summary_load(store, id, summary, error));
     store->ops->close(store);
     return status;
@@ -64,7 +58,6 @@ static void write_matrix(const struct trace_matrix *matrix, enum format format, 
     }
 }
 
-/* Whole in memory, so that a file is replaced by all of it or by nothing. */
 static enum status put_matrix(const struct traceability_options *options,
                               const struct trace_matrix *matrix, struct error *error)
 {
@@ -74,11 +67,7 @@ static enum status put_matrix(const struct traceability_options *options,
     TRY(memory_check(out, error, "traceability: out of memory"));
     write_matrix(matrix, options->format, out);
     enum status status = fclose(out) == 0 ? STATUS_OK : memory_check(NULL, error, "traceability");
-    if (status == STATUS_OK && options->output != NULL) {
-        status = file_replace(options->output, text, bytes, MATRIX_MODE, error);
-    } else if (status == STATUS_OK && (text_put(stdout, text) < 0 || fflush(stdout) != 0)) {
-        status = error_set(error, STATUS_IO, "stdout: cannot write: %s", strerror(errno));
-    }
+    THEN(status, cli_put_text(options->output, text, bytes, error));
     free(text);
     return status;
 }
@@ -129,18 +118,10 @@ int command_traceability(int argc, char **argv)
         "SUITE [options]",
         "Hazards, triggering conditions and requirements, the scenarios that try them, and "
         "results.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
-    uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &options.path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &options.path, NULL);
     while (options.format_text != NULL && options.format < FORMAT_COUNT &&
            strcmp(format_names[options.format], options.format_text) != 0) {
         options.format++;

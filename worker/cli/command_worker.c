@@ -8,6 +8,7 @@
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
 #include "worker/cli/pool.h"
+#include "worker/golden/golden_library.h"
 #include "worker/planner/planner_host.h"
 #include "worker/run/claim_loop.h"
 #include "worker/versions/versions.h"
@@ -50,6 +51,7 @@ struct worker_options {
     int64_t threads;
     int64_t slots;
     int64_t deadline_ms;
+    int64_t world_deadline_ms;
     int64_t grace_ms;
     int64_t keep_every_ms;
     int64_t words_fd; /* < 0: none; see fail */
@@ -158,13 +160,14 @@ static bool is_remote(const char *url)
 static int parse(int argc, char **argv, struct worker_options *options, bool *help)
 {
     const struct cli_option rows[] = {
-        {"--store", "URL", "job store: a path or http(s)://host:port", .text = &options->store_url},
+        {"--store", "URL", "job store: a path, http(s)://host:port or postgresql://..",
+         .text = &options->store_url},
         {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &options->pool},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &options->slots},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &options->models},
-        {"--world", "SPEC",
-         "a world of yours that jobs may name: plugin:, exec: or onnx:", .text = &options->world},
+        {"--world", "SPEC", "a world that jobs may name: plugin:, exec:, onnx: or golden:NAME",
+         .text = &options->world},
         {"--audit-world", "SPEC", "another, that audits and judges flags",
          .text = &options->audit_world},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &options->threads},
@@ -173,6 +176,8 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
          .text = &options->device},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &options->deadline_ms},
+        {"--world-deadline-ms", "MS", "longest step of a world's process (10000)",
+         .number = &options->world_deadline_ms},
         CONFINEMENT_OPTION_ROWS(options->confinement),
         {"--grace-ms", "MS", "after SIGTERM, to finish what runs before the rest goes back (20000)",
          .number = &options->grace_ms},
@@ -188,9 +193,10 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
         {"--verbose", NULL, "say what is going on", .flag = &options->verbose},
     };
     const struct cli_command command = {
-        "worker", "--store URL [options]", "Claims and runs jobs from a store.",
-        rows,     COUNT_OF(rows),          0,
-        0,
+        "worker",
+        "--store URL [options]",
+        "Claims and runs jobs from a store.",
+        CLI_ROWS(rows, 0, 0),
     };
     uint32_t count;
     return cli_parse(&command, argc, argv, NULL, &count, help);
@@ -267,19 +273,16 @@ static enum status configure(struct worker_options *options, const struct device
         log_event(logger, LOG_ERROR, "%s", error->text);
         return STATUS_OK;
     }
-    const char *const worlds[] = {options->world, options->audit_world};
-    const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
-    const struct world_source_options how = {.confinement = config->planner_config.confinement};
-    for (size_t i = 0; i < COUNT_OF(worlds) && status == STATUS_OK; i++) {
-        if (worlds[i] != NULL) {
-            status = world_source_lend(worlds[i], tiers[i], &how, config->models, error);
-        }
-    }
+    const struct world_source_options how = {.confinement = config->planner_config.confinement,
+                                             .step_ms = options->world_deadline_ms};
+    const char *world = golden_spec_is(options->world) ? NULL : options->world; /* the store's */
+    THEN(status, world_source_lend(world, options->audit_world, &how, config->models, error));
     return status;
 }
 
 /* Opens the store and works for it until the loop ends. */
-static enum status work(const char *url, struct claim_loop_config *config, struct error *error)
+static enum status work(const struct worker_options *options, const char *url,
+                        struct claim_loop_config *config, struct error *error)
 {
     const struct store_config store_config = {
         .logger = config->logger,
@@ -295,7 +298,11 @@ static enum status work(const char *url, struct claim_loop_config *config, struc
         versions_fetch_from(config->store, config->models, &why) != STATUS_OK) {
         log_event(config->logger, LOG_WARNING, "%s", why.text); /* those of the directory remain */
     }
-    enum status status = claim_loop_run(config, &stats, error);
+    enum status status = STATUS_OK;
+    if (golden_spec_is(options->world) && config->models != NULL) {
+        status = golden_library_lend(options->world, config->store, false, config->models, error);
+    }
+    THEN(status, claim_loop_run(config, &stats, error));
     config->store->ops->close(config->store);
     log_event(config->logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
               (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
@@ -338,7 +345,7 @@ int command_worker(int argc, char **argv)
     if (configure(&options, &device, url, &logger, &config, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    enum status status = work(url, &config, &error);
+    enum status status = work(&options, url, &config, &error);
     models_close(config.models);
     return status == STATUS_OK ? 0 : fail(&error, options.words_fd);
 }

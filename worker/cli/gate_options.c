@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "schemas/json_read.h"
 #include "schemas/json_record.h"
+#include "worker/report/meters.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -14,7 +15,10 @@
 #include <string.h>
 
 /* `run --json` names each outcome, so a large suite's is larger than other documents. */
-enum { BASELINE_BYTES_MAX = 128 << 20 };
+enum { BASELINE_BYTES_MAX = 128 << 20, METERS_MAX = 10000 };
+
+/* Share by which it may be dearer or slower than the baseline of --gate-cost. */
+#define COST_MARGIN 0.05
 
 /* Rates are sums of quotients: what differs by less is equal. */
 #define RATE_SLACK 1e-9
@@ -137,12 +141,54 @@ static enum status read_baseline(struct gate_options *options, struct error *err
     return STATUS_OK;
 }
 
+/* A figure that is none would be a gate that is always met. */
+static enum status check_meter(const struct json_cursor *row, struct error *error)
+{
+    static const char *const names[] = {"pool", "device", "tier", "model", "sampler"};
+    double value;
+    TRY(check_object(row, error));
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct json_cursor text = json_cursor_member(row, names[i]);
+        if (!json_is_string(text.value)) {
+            return json_fail(row, error, "expected a text \"%s\", found none", names[i]);
+        }
+    }
+    if (!json_is_null(json_object_get(row->value, "usd_per_mile"))) { /* stood still */
+        TRY(json_member_number(row, "usd_per_mile", true, 0, 1e12, &value, error));
+    }
+    const struct json_cursor ticks = json_cursor_member(row, "tick_ms");
+    TRY(check_object(&ticks, error));
+    return json_member_number(&ticks, "p99", true, 0, 1e12, &value, error);
+}
+
+/* Meters of an earlier run; what has none is no baseline of costs. */
+static enum status read_metered(struct gate_options *options, struct error *error)
+{
+    enum status status =
+        json_read_file(options->cost, BASELINE_BYTES_MAX, &options->metered, error);
+    if (status == STATUS_OK) {
+        const struct json_cursor top = json_cursor_root(options->cost, options->metered);
+        const struct json_cursor list = json_cursor_member(&top, "meters");
+        size_t count = 0;
+        status = json_is_array(list.value)
+                     ? json_array_begin(&list, 1, METERS_MAX, &count, error)
+                     : json_fail(&top, error,
+                                 "expected \"meters\", as `swerve run --json` prints, found none");
+        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+            const struct json_cursor row = json_cursor_element(&list, i);
+            status = check_meter(&row, error);
+        }
+    }
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "--gate-cost");
+}
+
 enum status gate_options_read(struct gate_options *options, struct error *error)
 {
     options->asked = options->all || options->rate_text != NULL || options->slice_texts.count > 0 ||
-                     options->baseline != NULL;
+                     options->baseline != NULL || options->cost != NULL;
     /* A slice or a baseline alone asks nothing of the whole. */
-    bool parts = options->slice_texts.count > 0 || options->baseline != NULL;
+    bool parts =
+        options->slice_texts.count > 0 || options->baseline != NULL || options->cost != NULL;
     options->rate = options->all || !parts ? 1.0 : 0.0;
     if (options->rate_text != NULL) {
         TRY(read_fraction("--gate-rate", options->rate_text, &options->rate, error));
@@ -158,13 +204,16 @@ enum status gate_options_read(struct gate_options *options, struct error *error)
     for (uint32_t i = 0; i < options->slice_texts.count; i++) {
         TRY(read_slice(options->slice_texts.values[i], &options->slices[i], error));
     }
-    return options->baseline != NULL ? read_baseline(options, error) : STATUS_OK;
+    TRY(options->baseline != NULL ? read_baseline(options, error) : STATUS_OK);
+    return options->cost != NULL ? read_metered(options, error) : STATUS_OK;
 }
 
 void gate_options_finish(struct gate_options *options)
 {
     json_decref(options->earlier);
     options->earlier = NULL;
+    json_decref(options->metered);
+    options->metered = NULL;
 }
 
 /* ---- judging ---- */
@@ -285,6 +334,10 @@ json_t *gate_missed(const struct gate_options *options, const struct summary *su
     judge_slices(options, summary, &judging);
     if (options->earlier != NULL) {
         judge_baseline(options, summary, &judging);
+    }
+    if (options->metered != NULL) {
+        judging.failed = !meters_compare(summary, options->metered, COST_MARGIN, judging.missed) ||
+                         judging.failed;
     }
     if (judging.failed) {
         json_decref(judging.missed);

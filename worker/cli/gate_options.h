@@ -25,12 +25,14 @@ struct gate_options {
     struct cli_texts slice_texts;
     const char *baseline; /* what `run --json` printed */
     const char *margin_text;
+    const char *cost; /* likewise, of which the meters are compared */
     /* filled by gate_options_read */
     bool asked;
     double rate;
     double margin;
     struct gate_slice slices[GATE_SLICES_MAX];
     json_t *earlier; /* owned; NULL: no baseline */
+    json_t *metered; /* owned; NULL: costs are not compared */
 };
 
 #define GATE_OPTIONS_DEFAULT                                  \
@@ -47,6 +49,9 @@ struct gate_options {
         {"--gate-baseline", "RUN.json",                                                         \
          "exit 1 where a slice's rate is lower than in what an earlier run --json printed",     \
          .text = &(options).baseline},                                                          \
+        {"--gate-cost", "RUN.json",                                                             \
+         "exit 1 where $/mile or p99 of ticks is over 5% above an earlier run --json",          \
+         .text = &(options).cost},                                                              \
     {                                                                                           \
         "--gate-margin", "FRACTION", "how much lower than the baseline it may be (0)",          \
             .text = &(options).margin_text                                                      \

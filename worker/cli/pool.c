@@ -49,13 +49,13 @@ static void log_death(const struct pool *pool, const struct pool_worker *worker,
 }
 
 /* `numbers` holds the texts of numbers for as long as argv is used. */
-static void add_confinement(const struct planner_confinement *confinement, char numbers[3][24],
+static void add_confinement(const struct planner_confinement *confinement, char numbers[4][24],
                             const char **argv, size_t *argc)
 {
     static const char *const limits[] = {"--planner-memory-mib", "--planner-processes",
-                                         "--planner-tmp-mib"};
+                                         "--planner-tmp-mib", "--planner-start-ms"};
     const int64_t values[] = {confinement->memory_bytes >> 20, confinement->processes,
-                              confinement->tmp_bytes >> 20};
+                              confinement->tmp_bytes >> 20, confinement->start_ms};
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         if (values[i] > 0) {
             snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)values[i]);
@@ -100,13 +100,15 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     struct pool_worker *worker = &pool->workers[index];
     char slots[16];
     char deadline[24];
+    char world_deadline[24];
     char keep_every[24];
     char words[16];
-    char limits[3][24];
+    char limits[4][24];
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);
     snprintf(deadline, sizeof deadline, "%lld", (long long)config->planner_deadline_ms);
+    snprintf(world_deadline, sizeof world_deadline, "%lld", (long long)config->world_deadline_ms);
     snprintf(keep_every, sizeof keep_every, "%lld", (long long)config->keep_every_ms);
     snprintf(words, sizeof words, "%d", pool->words_fd);
     const char *argv[ARGUMENTS_MAX] = {
@@ -120,6 +122,8 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
         slots,
         "--planner-deadline-ms",
         deadline,
+        "--world-deadline-ms",
+        world_deadline,
         "--keep-every-ms",
         keep_every,
         "--exact-id",

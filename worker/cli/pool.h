@@ -34,6 +34,7 @@ struct pool_config {
     uint32_t worker_count;
     uint32_t slot_count;
     int64_t planner_deadline_ms;
+    int64_t world_deadline_ms; /* 0: the worker's own */
     int64_t keep_every_ms;
     const struct planner_confinement *confinement;
     bool verbose;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "engine/learned/device.h"
+#include "worker/golden/golden_library.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/trust/table.h"
@@ -70,12 +71,13 @@ static enum status lend_worlds(const struct suite_options *options, struct model
                                struct error *error)
 {
     const struct world_source_options how = {.confinement = options->confinement};
-    if (world_spec_is(options->world)) {
-        TRY(world_source_lend(options->world, TIER_STUDENT, &how, models, error));
+    const char *world = world_spec_is(options->world) ? options->world : NULL;
+    if (golden_spec_is(options->world)) {
+        struct store *store = NULL;
+        TRY(cli_store_open(options->store_url, &store, error));
+        TRY(golden_library_lend(options->world, store, true, models, error));
     }
-    return options->audit_world == NULL
-               ? STATUS_OK
-               : world_source_lend(options->audit_world, TIER_TEACHER, &how, models, error);
+    return world_source_lend(world, options->audit_world, &how, models, error);
 }
 
 /* A store that is there already may point to versions of its own; a directory that is named
@@ -154,6 +156,33 @@ static enum status check_degraded(const struct suite_options *options,
         "%u scenario%s about perception, which a world model answers (or the object "
         "world, with --allow-degraded)",
         count, count == 1 ? " asks" : "s ask");
+}
+
+/* Goldens answer what they were recorded of, and nothing else. */
+static enum status check_goldens(struct models *models, const struct submission *submission,
+                                 struct error *error)
+{
+    const struct golden_library *library = golden_library_lent(models);
+    for (uint32_t i = 0; library != NULL && i < submission->job_count; i++) {
+        const struct job_spec *spec = &submission->specs[i];
+        const struct golden_list *list = golden_library_list(library);
+        const struct golden_entry *entry = golden_list_find(list, spec->scenario_id, spec->seed);
+        if (spec->tier == TIER_GOLDEN && entry == NULL) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "scenario %s: golden \"%s\" has no recording of it with seed %llu; it "
+                             "was left out, or was not in suite %s",
+                             spec->scenario_id, list->name, (unsigned long long)spec->seed,
+                             list->suite);
+        }
+        if (spec->tier == TIER_GOLDEN && strcmp(entry->scenario_hash, spec->scenario_hash) != 0) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "scenario %s: is another than golden \"%s\" recorded (expected %.12s, "
+                             "found %.12s); make the set anew, or clip it alike (--horizon)",
+                             spec->scenario_id, list->name, entry->scenario_hash,
+                             spec->scenario_hash);
+        }
+    }
+    return STATUS_OK;
 }
 
 static enum status check_numbers(const struct suite_options *options, struct error *error)
@@ -286,9 +315,16 @@ static enum status ask_store(const struct suite_options *options,
         THEN(status, cli_store_open(options->store_url, &store, error));
         THEN(status, pairs_read(store, &pairs, error));
         THEN(status, table_make(&pairs, policy, &table, error));
-        THEN(status,
-             table_frozen_slices(&table, student->hash, &out->frozen, &out->frozen_count, error));
-        out->drifted = status == STATUS_OK && table_drifted(&table, student->hash);
+        if (status == STATUS_OK) {
+            char sampler[LIMIT_ID_BYTES];
+            struct drives_student asked_of;
+            models_sampler(build->models, student, CONDITIONING_AGENTS, sampler);
+            snprintf(asked_of.hash, sizeof asked_of.hash, "%s", student->hash);
+            snprintf(asked_of.sampler, sizeof asked_of.sampler, "%s", drives_sampler(sampler));
+            status =
+                table_frozen_slices(&table, &asked_of, &out->frozen, &out->frozen_count, error);
+            out->drifted = status == STATUS_OK && table_drifted(&table, &asked_of);
+        }
     }
     if (store != NULL) {
         store->ops->close(store);
@@ -370,7 +406,8 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         suite = *loaded;
     }
     THEN(status, submission_build(suite, &build, submission, error));
-    if (status == STATUS_OK && check_degraded(options, &build, submission, error) != STATUS_OK) {
+    if (status == STATUS_OK && (check_degraded(options, &build, submission, error) != STATUS_OK ||
+                                check_goldens(models, submission, error) != STATUS_OK)) {
         status = error->status;
         submission_finish(submission);
     }

@@ -20,7 +20,7 @@ struct suite_options {
     const char *precision;
     const char *audit;
     const char *trust;     /* policy: the store says in which slices the student is frozen */
-    const char *store_url; /* as given; for `trust` */
+    const char *store_url; /* as given; for `trust` and for goldens */
     const char *horizon;   /* what becomes of scenarios longer than the models are trusted */
     bool allow_degraded;   /* the object world may answer what asks for a model that is not there */
     int64_t seeds;
@@ -50,7 +50,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
          .text = &(options).guardian},                                                             \
         {"--world", "NAME|SPEC",                                                                   \
          "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so, "           \
-         "exec:COMMAND, onnx:MODEL.onnx (auto; docs/worlds.md)",                                   \
+         "exec:COMMAND, onnx:MODEL.onnx (auto; docs/worlds.md); golden:NAME (docs/goldens.md)",    \
          .text = &(options).world},                                                                \
         {"--audit-world", "SPEC", "a world of yours that audits and judges flags as the teacher",  \
          .text = &(options).audit_world},                                                          \

@@ -356,8 +356,10 @@ static void count_measure(struct compare *compare, const struct samples *samples
     compare->measures[measure].cases = cases;
     struct paired_mean difference = paired_mean(samples->means, clusters);
     double most = difference_most(measure);
-    difference.low = fmax(difference.low, -most);
-    difference.high = fmin(difference.high, most);
+    if (isfinite(difference.low)) {
+        difference.low = fmax(difference.low, -most);
+        difference.high = fmin(difference.high, most);
+    }
     compare->measures[measure].difference = difference;
 }
 

@@ -71,14 +71,14 @@ static void write_tables(struct html *html, const struct compare *compare)
                    "scenarios</th><th class=\"n\">count</th><th class=\"n\">A</th><th "
                    "class=\"n\">B</th><th class=\"n\">B &minus; A, 95%</th></tr></thead><tbody>");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
-        const struct paired_mean *difference = &compare->measures[m].difference;
+        char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {
             html_format(html,
                         "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%.4g</td><td "
-                        "class=\"n\">%.4g</td><td class=\"n\">%+.4g [%+.4g, %+.4g]</td></tr>",
+                        "class=\"n\">%.4g</td><td class=\"n\">%s</td></tr>",
                         compare_measure_names[m], (long long)compare->measures[m].cases,
-                        compare->measures[m].a, compare->measures[m].b, difference->value,
-                        difference->low, difference->high);
+                        compare->measures[m].a, compare->measures[m].b,
+                        paired_mean_text(&compare->measures[m].difference, difference));
         }
     }
     html_format(html,

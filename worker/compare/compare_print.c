@@ -76,12 +76,12 @@ static void print_measures(const struct compare *compare, FILE *out)
     text_print(out, "\n  %-36s %6s  %9s %9s  %s\n", "mean over scenarios", "count", "A", "B",
                "B - A, 95%");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
-        const struct paired_mean *difference = &compare->measures[m].difference;
+        char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {
-            text_print(out, "  %-36s %6lld  %9.4g %9.4g  %+.4g [%+.4g, %+.4g]\n",
-                       compare_measure_names[m], (long long)compare->measures[m].cases,
-                       compare->measures[m].a, compare->measures[m].b, difference->value,
-                       difference->low, difference->high);
+            text_print(out, "  %-36s %6lld  %9.4g %9.4g  %s\n", compare_measure_names[m],
+                       (long long)compare->measures[m].cases, compare->measures[m].a,
+                       compare->measures[m].b,
+                       paired_mean_text(&compare->measures[m].difference, difference));
         }
     }
 }
@@ -154,11 +154,6 @@ void compare_print(const struct compare *compare, FILE *out)
 
 /* ---- JSON ---- */
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *side_json(const struct compare_side *side)
 {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i}", "store", side->store_url, "suite",
@@ -169,8 +164,8 @@ static json_t *side_json(const struct compare_side *side)
 
 static json_t *estimate_json(const struct rate_estimate *rate)
 {
-    return json_pack("{s:o, s:o, s:o}", "rate", number(rate->value), "low", number(rate->low),
-                     "high", number(rate->high));
+    return json_pack("{s:o, s:o, s:o}", "rate", json_finite_new(rate->value), "low",
+                     json_finite_new(rate->low), "high", json_finite_new(rate->high));
 }
 
 static json_t *row_json(const struct compare_row *row)
@@ -179,8 +174,9 @@ static json_t *row_json(const struct compare_row *row)
                      row->group, "value", row->value, "main_lines", (json_int_t)row->mains, "fixed",
                      (json_int_t)row->fixed, "broken", (json_int_t)row->broken, "a",
                      estimate_json(&row->a), "b", estimate_json(&row->b), "difference", "value",
-                     number(row->difference.value), "low", number(row->difference.low), "high",
-                     number(row->difference.high), "p", number(row->p));
+                     json_finite_new(row->difference.value), "low",
+                     json_finite_new(row->difference.low), "high",
+                     json_finite_new(row->difference.high), "p", json_finite_new(row->p));
 }
 
 static json_t *flip_json(const struct compare *compare, uint32_t pair)
@@ -197,11 +193,11 @@ static json_t *flip_json(const struct compare *compare, uint32_t pair)
 static json_t *measure_json(const struct compare *compare, int m)
 {
     const struct paired_mean *difference = &compare->measures[m].difference;
-    return json_pack("{s:I, s:o, s:o, s:{s:o, s:o, s:o}}", "scenarios",
-                     (json_int_t)compare->measures[m].cases, "a", number(compare->measures[m].a),
-                     "b", number(compare->measures[m].b), "difference", "value",
-                     number(difference->value), "low", number(difference->low), "high",
-                     number(difference->high));
+    return json_pack(
+        "{s:I, s:o, s:o, s:{s:o, s:o, s:o}}", "scenarios", (json_int_t)compare->measures[m].cases,
+        "a", json_finite_new(compare->measures[m].a), "b", json_finite_new(compare->measures[m].b),
+        "difference", "value", json_finite_new(difference->value), "low",
+        json_finite_new(difference->low), "high", json_finite_new(difference->high));
 }
 
 json_t *compare_json(const struct compare *compare)

@@ -5,6 +5,7 @@
 
 #include "engine/traffic/ego_model.h"
 #include "engine/worlds/world.h"
+#include "worker/correlate/correlate_realism.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -206,7 +207,30 @@ struct scene_run {
     struct recording *agents; /* [agent_count]; owned; none where there is nothing to compare */
     struct prepared *prepared;
     struct world *world;
+    struct traffic_states states;
 };
+
+static bool is_from_start(const struct recording *recording)
+{
+    return recording->count > 0 && recording->ticks[0].t_s < TICK_S / 2;
+}
+
+static void note_traffic(struct scene_run *run, uint32_t tick)
+{
+    const struct scene *scene = world_object_ops.slot_scene(run->world, 0);
+    const struct roadmap *roadmap = prepared_roadmap(run->prepared);
+    uint32_t agents = run->scenario->agent_count;
+    for (uint32_t i = 0; i < agents; i++) {
+        const struct recording *recording = &run->agents[i];
+        uint32_t count = is_from_start(recording) ? recording->count : 0;
+        run->states.object[i].evaluated = count > 0;
+        traffic_states_note(&run->states, roadmap, i, tick, scene->agents[i].pose,
+                            scene->agents[i].present, recording->ticks, count);
+    }
+    uint32_t count = is_from_start(&run->ego) ? run->ego.count : 0;
+    traffic_states_note(&run->states, roadmap, agents, tick, scene->ego.pose, true, run->ego.ticks,
+                        count);
+}
 
 static void compare_traffic(struct correlate *correlate, const struct scene_run *run, int horizon,
                             uint32_t tick)
@@ -215,8 +239,7 @@ static void compare_traffic(struct correlate *correlate, const struct scene_run 
     for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
         const struct recording *recording = &run->agents[i];
         const struct agent_state *at = &scene->agents[i];
-        bool from_start = recording->count > 0 && recording->ticks[0].t_s < TICK_S / 2;
-        if (from_start && tick < recording->count && at->present) {
+        if (is_from_start(recording) && tick < recording->count && at->present) {
             compare(correlate, CORRELATE_TRAFFIC, horizon, &recording->ticks[tick], at->pose.x_m,
                     at->pose.y_m, at->speed_mps);
         }
@@ -232,22 +255,26 @@ static enum status run_traffic(struct correlate *correlate, struct scene_run *ru
     TRY(prepared_create(run->scenario, &run->prepared, error));
     TRY(ops->open(&config, &run->world, error));
     TRY(ops->slot_reset(run->world, 0, run->prepared, 0, error));
+    TRY(traffic_states_create(run->scenario, HORIZON_MOST_TICKS + 1, &run->states, error));
+    note_traffic(run, 0);
     for (uint32_t tick = 0; tick < HORIZON_MOST_TICKS; tick++) {
         struct action action = {0};
         if (tick + 1 < run->ego.count) {
             action = input_at(&run->ego, tick, run->scenario->ego.wheelbase_m);
         }
         ops->step(run->world, &action, &active);
+        note_traffic(run, tick + 1);
         int horizon = horizon_at(tick + 1);
         if (horizon >= 0) {
             compare_traffic(correlate, run, horizon, tick + 1);
         }
     }
     for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
-        if (run->agents[i].count > 0 && run->agents[i].ticks[0].t_s < TICK_S / 2) {
+        if (is_from_start(&run->agents[i])) {
             go_straight(correlate, CORRELATE_TRAFFIC_STRAIGHT, &run->agents[i], 0);
         }
     }
+    traffic_states_judge(&run->states, correlate);
     return STATUS_OK;
 }
 
@@ -300,6 +327,7 @@ enum status correlate_scene(struct correlate *correlate, const struct scenario *
     correlate->empty += found == 0;
     world_object_ops.close(run.world);
     prepared_unref(run.prepared);
+    traffic_states_destroy(&run.states);
     for (uint32_t i = 0; i < scenario->agent_count; i++) {
         free(run.agents[i].ticks);
     }

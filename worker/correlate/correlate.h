@@ -8,6 +8,8 @@
  * paths, from its start; ego is given its own recorded inputs, or keeps its speed. Beside each
  * stands what going straight on at the same speed would have given.
  *
+ * How likely the recording is under that run is its realism (realism.h).
+ *
  * Errors are compared at whole horizons; a recording that ends before one says nothing of it. What
  * the interval takes for drawn are scenes: windows of one scene resemble each other.
  */
@@ -16,6 +18,7 @@
 
 #include "base/status.h"
 #include "scenarios/scenarios.h"
+#include "worker/correlate/realism.h"
 
 #include <jansson.h>
 #include <stdint.h>
@@ -46,6 +49,7 @@ struct correlate_error {
     struct correlate_sum all;
     struct correlate_sum scene;
     double yy, yn, nn; /* over closed scenes */
+    double fourths[5]; /* y^4, y^3 n .. n^4 */
     double most;
     bool is_signed; /* a value was below zero */
 };
@@ -65,6 +69,9 @@ struct correlate {
     uint32_t recordings; /* vehicles in them that move */
     uint32_t empty;      /* scenarios without a recording */
     struct correlate_cell cells[CORRELATE_MODEL_COUNT][CORRELATE_HORIZONS];
+    /* Of traffic, and of standing in for it by going straight on: likelihoods, a value per scene.
+     */
+    struct correlate_error realism[2][REALISM_FEATURES + 1]; /* the last one is the weighted mean */
 };
 
 /* Adds one scenario's comparisons. */
@@ -73,7 +80,7 @@ enum status correlate_scene(struct correlate *correlate, const struct scenario *
 
 struct correlate_estimate {
     double mean; /* NAN without windows */
-    double low;  /* 95%, over scenes, SPEED.md has how often it holds; NAN with one */
+    double low;  /* 95%, over scenes, SPEED.md has how often it holds; NAN with too few */
     double high;
     double most;
     double windows;

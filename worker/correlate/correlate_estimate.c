@@ -3,8 +3,8 @@
  *
  * Scenes differ in how many windows they have, so a few of them decide a mean: Kish's number of
  * draws that would be worth as much stands for the number of scenes, in the correction of the
- * variance and in the degrees of freedom. Errors are skewed, so the interval of a size is one of
- * its logarithm.
+ * variance and in the degrees of freedom, which are fewer still where few scenes make up the
+ * spread. Errors are skewed, so the interval of a size is one of its logarithm.
  */
 #include "scheduler/rate.h"
 #include "worker/correlate/correlate.h"
@@ -23,6 +23,7 @@ void correlate_error_close(struct correlate_error *errors)
 {
     double n = errors->scene.count;
     double y = errors->scene.value;
+    double powers[5] = {y * y * y * y, y * y * y * n, y * y * n * n, y * n * n * n, n * n * n * n};
     if (n > 0) {
         errors->scenes++;
         errors->all.count += n;
@@ -30,16 +31,24 @@ void correlate_error_close(struct correlate_error *errors)
         errors->yy += y * y;
         errors->yn += y * n;
         errors->nn += n * n;
+        for (int i = 0; i < 5; i++) {
+            errors->fourths[i] += powers[i];
+        }
     }
     errors->scene = (struct correlate_sum){0};
 }
 
-/* Student's t between whole degrees of freedom, of which there is at least one. */
-static double t95(double degrees)
+/* The sum over scenes of (y - mean n)^4. */
+static double fourths(const struct correlate_error *errors, double mean)
 {
-    double below = fmax(floor(degrees), 1);
-    double part = fmax(degrees - below, 0);
-    return (1 - part) * rate_t95((int64_t)below) + part * rate_t95((int64_t)below + 1);
+    static const double binomial[5] = {1, -4, 6, -4, 1};
+    double sum = 0;
+    double power = 1;
+    for (int i = 0; i < 5; i++) {
+        sum += binomial[i] * power * errors->fourths[i];
+        power *= mean;
+    }
+    return fmax(sum, 0);
 }
 
 struct correlate_estimate correlate_estimate(const struct correlate_error *errors)
@@ -54,11 +63,12 @@ struct correlate_estimate correlate_estimate(const struct correlate_error *error
     if (n > 0) {
         out.mean = errors->all.value / n;
     }
-    if (errors->scenes > 1) {
+    if (errors->scenes >= RATE_CLUSTERS_MIN) {
         double worth = n * n / errors->nn;
         double squares = errors->yy - 2 * out.mean * errors->yn + out.mean * out.mean * errors->nn;
         double deviation = sqrt(fmax(squares, 0) / (1 - 1 / worth)) / n;
-        double half = t95(worth - 1) * deviation;
+        double degrees = rate_degrees(squares, fourths(errors, out.mean), worth - 1);
+        double half = rate_t95(degrees) * deviation;
         bool size = !errors->is_signed && out.mean > 0;
         out.low = size ? out.mean * exp(-half / out.mean) : out.mean - half;
         out.high = size ? out.mean * exp(half / out.mean) : out.mean + half;

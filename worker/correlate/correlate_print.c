@@ -4,6 +4,7 @@
 #include "worker/correlate/correlate.h"
 
 #include "base/text.h"
+#include "schemas/json_record.h"
 
 #include <math.h>
 
@@ -47,6 +48,32 @@ static void print_errors(const struct correlate *correlate, const char *title, b
     }
 }
 
+/* Heads of realism_names, and of their mean. */
+static const char *const realism_heads[REALISM_FEATURES + 1] = {
+    "speed", "accel", "yaw rate", "yaw accel", "nearest", "TTC", "contacts", "off road", "mean"};
+static const char *const realism_rows[2] = {"reactive traffic", "  going straight on"};
+
+static void print_realism(const struct correlate *correlate, FILE *out)
+{
+    text_print(out, "%-24s", "realism of traffic");
+    for (int f = 0; f <= REALISM_FEATURES; f++) {
+        text_print(out, " %9s", realism_heads[f]);
+    }
+    text_print(out, "\n");
+    for (int row = 0; row < 2; row++) {
+        text_print(out, "  %-22s", realism_rows[row]);
+        for (int f = 0; f <= REALISM_FEATURES; f++) {
+            double mean = correlate_estimate(&correlate->realism[row][f]).mean;
+            char text[CELL_BYTES] = "-";
+            if (!isnan(mean)) {
+                snprintf(text, sizeof text, "%.2f", mean);
+            }
+            text_print(out, " %9s", text);
+        }
+        text_print(out, "\n");
+    }
+}
+
 void correlate_print(const struct correlate *correlate, FILE *out)
 {
     text_print(out, "%u recorded vehicle%s in %u scene%s; %u scenario%s without a recording\n",
@@ -55,11 +82,13 @@ void correlate_print(const struct correlate *correlate, FILE *out)
                correlate->empty == 1 ? "" : "s");
     print_errors(correlate, "position, m", false, out);
     print_errors(correlate, "speed, m/s", true, out);
+    print_realism(correlate, out);
+    text_print(out, "realism: how likely the recording is under the run, 0 to 1, 1 is best "
+                    "(docs/correlation.md)\n");
     text_print(
         out,
-        "means over windows, 95%% intervals over scenes (which hold the truth in 92 to 99%% of "
-        "drawn "
-        "scenes); windows at 1 and 5 s: "
+        "means over windows, 95%% intervals over scenes (of five scenes or more; they hold "
+        "the truth in 95 to 97%% of drawn scenes); windows at 1 and 5 s: "
         "%.0f and %.0f of ego's models, %.0f and %.0f of traffic\n",
         correlate_estimate(&correlate->cells[CORRELATE_KINEMATIC][0].position_m).windows,
         correlate_estimate(
@@ -70,17 +99,12 @@ void correlate_print(const struct correlate *correlate, FILE *out)
             .windows);
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static json_t *error_json(const struct correlate_error *errors)
 {
     struct correlate_estimate at = correlate_estimate(errors);
-    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "mean", number(at.mean), "low",
-                     number(at.low), "high", number(at.high), "most", number(at.most), "windows",
-                     at.windows, "scenes", (int)at.scenes);
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "mean", json_finite_new(at.mean), "low",
+                     json_finite_new(at.low), "high", json_finite_new(at.high), "most",
+                     json_finite_new(at.most), "windows", at.windows, "scenes", (int)at.scenes);
 }
 
 json_t *correlate_json(const struct correlate *correlate)
@@ -98,7 +122,16 @@ json_t *correlate_json(const struct correlate *correlate)
         }
         json_object_set_new(models, correlate_names[m], horizons);
     }
-    return json_pack("{s:i, s:i, s:i, s:o}", "recordings", (int)correlate->recordings, "scenes",
-                     (int)correlate->scenes, "without_recording", (int)correlate->empty, "models",
-                     models);
+    json_t *realism = json_object();
+    for (int row = 0; row < 2; row++) {
+        json_t *features = json_object();
+        for (int f = 0; f <= REALISM_FEATURES; f++) {
+            json_object_set_new(features, f < REALISM_FEATURES ? realism_names[f] : "mean",
+                                error_json(&correlate->realism[row][f]));
+        }
+        json_object_set_new(realism, correlate_names[CORRELATE_TRAFFIC + row], features);
+    }
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "recordings", (int)correlate->recordings,
+                     "scenes", (int)correlate->scenes, "without_recording", (int)correlate->empty,
+                     "models", models, "realism", realism);
 }

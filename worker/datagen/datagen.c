@@ -13,9 +13,13 @@
 #include "base/units.h"
 #include "engine/sensors/layout.h"
 #include "engine/worlds/world.h"
+#include "schemas/json_record.h"
 #include "schemas/limits.h"
 #include "worker/datagen/shard_file.h"
+#include "worker/models/health.h"
+#include "worker/models/health_world.h"
 #include "worker/run/revision.h"
+#include "worker/trace/reel.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +64,10 @@ enum tensor {
     TENSOR_CAMERA,
     TENSOR_CAMERA_AGENTS,
     TENSOR_CAMERA_MAP,
+    /* of a learned world alone */
+    TENSOR_HEALTH,
+    TENSOR_SEEN_BEV,
+    TENSOR_SEEN_CAMERA,
     TENSOR_COUNT
 };
 
@@ -78,6 +86,11 @@ struct generator {
     uint8_t *clean_bev;        /* [FRAME_BEV_BYTES] */
     uint8_t *clean;            /* [WINDOW_POSITIONS][CLEAN_CHANNELS] */
     uint8_t *cameras;          /* [FRAME_CAMERA_BYTES] */
+    /* Of a learned world: what it showed in each tick of the present drive, and which health check
+     * it failed (enum health_check). */
+    uint8_t *seen;        /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
+    uint8_t *unwell;      /* [DRIVE_TICKS_MAX] */
+    struct health health; /* of the present drive */
 };
 
 /* ---- choices ---- */
@@ -226,6 +239,47 @@ static enum status write_frame(struct generator *self, struct shard_file *file, 
     return status;
 }
 
+/* ---- what a learned world generates ---- */
+
+/* The first check that the frame fails; a drive goes on, so that those who read may choose. */
+static enum health_check judge(struct generator *self, const struct world *world,
+                               const struct scene *scene)
+{
+    const struct datagen_world *learned = self->options->world;
+    struct health_verdict verdict = {.check = HEALTH_OK};
+    double statistic[MEASURE_COUNT];
+    if (!health_update(&self->health, prepared_scenario(self->prepared), scene, false, &verdict) ||
+        world->ops->slot_frame_stats == NULL) {
+        return verdict.check;
+    }
+    const struct frame_stats *frame_stats = world->ops->slot_frame_stats(world, 0);
+    health_world_measure(&self->health.world, frame_stats, statistic);
+    health_world_judge(&self->health.world, frame_stats, statistic, learned->bounds,
+                       CONDITIONING_AGENTS, &verdict);
+    return verdict.check;
+}
+
+static void look(void *context, const struct world *world, const struct scene *scene)
+{
+    struct generator *self = context;
+    const struct observation_buffers buffers =
+        reel_buffers(self->seen + (size_t)scene->tick * REEL_FRAME_BYTES);
+    world->ops->slot_observe(world, 0, &buffers);
+    self->unwell[scene->tick] = (uint8_t)judge(self, world, scene);
+}
+
+/* `tick` of the present drive as `frame` of the shard. */
+static enum status write_seen(const struct generator *self, struct shard_file *file, uint64_t frame,
+                              uint32_t tick, struct error *error)
+{
+    const struct observation_buffers seen =
+        reel_buffers(self->seen + (size_t)tick * REEL_FRAME_BYTES);
+    const size_t cameras = (size_t)CAMERA_COUNT * CAMERA_BYTES; /* one behind the other */
+    TRY(shard_write(file, TENSOR_HEALTH, frame, &self->unwell[tick], 1, error));
+    TRY(shard_write(file, TENSOR_SEEN_BEV, frame * BEV_BYTES, seen.bev, BEV_BYTES, error));
+    return shard_write(file, TENSOR_SEEN_CAMERA, frame * cameras, seen.camera[0], cameras, error);
+}
+
 /* ---- one clip ---- */
 
 /* A drive that is long enough, of the scenarios in turn. */
@@ -236,7 +290,7 @@ struct take {
     uint32_t ticks;
 };
 
-static struct drive_plan plan_make(const struct generator *self, uint64_t key)
+static struct drive_plan plan_make(struct generator *self, uint64_t key)
 {
     struct planner *planner = self->planners[draw_index(key, DRAW_PLANNER, self->planner_count)];
     struct drive_plan plan = {
@@ -247,6 +301,8 @@ static struct drive_plan plan_make(const struct generator *self, uint64_t key)
         .unruly = draw(key, DRAW_UNRULY) < 0.6,
         .has_conditions = draw(key, DRAW_CHANGE) < 1.0 / 3,
         .conditions = draw_conditions(key),
+        .looked = self->options->world != NULL ? look : NULL,
+        .context = self,
     };
     return plan;
 }
@@ -261,6 +317,7 @@ static enum status take_make(struct generator *self, uint64_t part_key, uint64_t
         const struct scenario_document *document = self->suite->entries[scenario].document;
         prepared_unref(self->prepared);
         self->prepared = NULL;
+        memset(&self->health, 0, sizeof self->health);
         enum status status = prepared_create(&document->scenario, &self->prepared, error);
         THEN(status, drive_record(self->world, self->prepared, &take.plan, self->scenes,
                                   &take.ticks, error));
@@ -292,13 +349,32 @@ static enum status write_clip(struct generator *self, struct shard_file *file, u
         const struct scene *before = first + i > 0 ? scene - 1 : scene;
         TRY(write_frame(self, file, (uint64_t)clip * frames + i, scene, &before->ego, &anchor,
                         take->plan.seed, error));
+        if (self->options->world != NULL) {
+            TRY(write_seen(self, file, (uint64_t)clip * frames + i, first + i, error));
+        }
     }
     return STATUS_OK;
 }
 
 /* ---- shards ---- */
 
-static json_t *metadata_make(const struct suite *suite)
+/* Which world generated, and the names of what stands in "health". */
+static void name_world(const struct datagen_world *world, json_t *metadata)
+{
+    json_t *names = json_array();
+    for (int i = 0; i < HEALTH_CHECK_COUNT; i++) {
+        json_array_append_new(names, json_string(health_check_names[i]));
+    }
+    char *checks = json_dumps(names, JSON_COMPACT);
+    json_put(metadata, "world", json_string(world->name));
+    json_put(metadata, "model_hash", json_string(world->hash));
+    json_put(metadata, "sampler", json_string(world->sampler));
+    json_put(metadata, "health_checks", json_string(checks != NULL ? checks : ""));
+    free(checks);
+    json_decref(names);
+}
+
+static json_t *metadata_make(const struct suite *suite, const struct datagen_world *world)
 {
     json_t *ids = json_array();
     for (uint32_t i = 0; i < suite->entry_count; i++) {
@@ -309,6 +385,9 @@ static json_t *metadata_make(const struct suite *suite)
                                  "revision", revision_hash, "scenarios", text != NULL ? text : "");
     free(text);
     json_decref(ids);
+    if (world != NULL && metadata != NULL) {
+        name_world(world, metadata);
+    }
     return metadata;
 }
 
@@ -338,9 +417,17 @@ static enum status create_shard(const struct generator *self, const char *path, 
                                6,
                                {clips, t, CAMERA_COUNT, FRAME_CAMERA_ROWS, FRAME_CAMERA_COLS,
                                 FRAME_CAMERA_CHANNELS}},
+        [TENSOR_HEALTH] = {"health", "U8", 2, {clips, t}},
+        [TENSOR_SEEN_BEV] = {"seen_bev", "U8", 5, {clips, t, BEV_CHANNELS, BEV_ROWS, BEV_COLS}},
+        [TENSOR_SEEN_CAMERA] = {"seen_camera",
+                                "U8",
+                                6,
+                                {clips, t, CAMERA_COUNT, CAMERA_ROWS, CAMERA_COLS, 3}},
     };
-    json_t *metadata = metadata_make(self->suite);
-    enum status status = shard_create(path, tensors, TENSOR_COUNT, metadata, out, error);
+    const struct datagen_world *world = self->options->world;
+    json_t *metadata = metadata_make(self->suite, world);
+    enum status status = shard_create(path, tensors, world != NULL ? TENSOR_COUNT : TENSOR_HEALTH,
+                                      metadata, out, error);
     json_decref(metadata);
     return status;
 }
@@ -424,7 +511,9 @@ static enum status write_part(struct generator *self, bool held_out, uint32_t cl
 static void generator_close(struct generator *self)
 {
     prepared_unref(self->prepared);
-    world_object_ops.close(self->world);
+    if (self->world != NULL) {
+        self->world->ops->close(self->world);
+    }
     for (uint32_t i = 0; i < self->planner_count; i++) {
         planner_close(self->planners[i]);
     }
@@ -434,6 +523,8 @@ static void generator_close(struct generator *self)
     free(self->clean_bev);
     free(self->clean);
     free(self->cameras);
+    free(self->seen);
+    free(self->unwell);
 }
 
 static enum status open_planners(struct generator *self, struct error *error)
@@ -451,7 +542,10 @@ static enum status open_planners(struct generator *self, struct error *error)
 
 static enum status generator_open(struct generator *self, struct error *error)
 {
-    const struct world_config config = {.slot_count = 1};
+    const struct datagen_world *learned = self->options->world;
+    const struct world_ops *ops = learned != NULL ? learned->ops : &world_object_ops;
+    struct world_config config = learned != NULL ? learned->config : (struct world_config){0};
+    config.slot_count = 1;
     self->pool = calloc(self->suite->entry_count + 1, sizeof *self->pool);
     self->scenes = calloc(DRIVE_TICKS_MAX, sizeof *self->scenes);
     self->bev = malloc(FRAME_BEV_BYTES);
@@ -462,7 +556,13 @@ static enum status generator_open(struct generator *self, struct error *error)
         self->clean_bev == NULL || self->clean == NULL || self->cameras == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "datagen: out of memory");
     }
-    enum status status = world_object_ops.open(&config, &self->world, error);
+    if (learned != NULL) {
+        self->seen = malloc((size_t)DRIVE_TICKS_MAX * REEL_FRAME_BYTES);
+        self->unwell = calloc(DRIVE_TICKS_MAX, 1);
+        TRY(memory_check(self->seen, error, "datagen: out of memory"));
+        TRY(memory_check(self->unwell, error, "datagen: out of memory"));
+    }
+    enum status status = ops->open(&config, &self->world, error);
     return status != STATUS_OK ? status : open_planners(self, error);
 }
 

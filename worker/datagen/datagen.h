@@ -1,6 +1,7 @@
 /*
  * Data generation: drives the object world with good and bad planners and writes what sensors
- * would have recorded, with what a learned world is given, as training shards (engine/model.md).
+ * would have recorded, with what a learned world is given, as training shards (engine/model.md). Of
+ * a learned world what it generated is beside that, and what its health checks say of each frame.
  *
  * Reproducible: a clip depends on the suite, the options and its own number alone. Rollouts are
  * driven and recorded first; clips are then chosen from them and only those are drawn.
@@ -12,6 +13,7 @@
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
 #include "schemas/scene.h"
+#include "worker/models/health_bounds.h"
 #include "worker/planner/planner.h"
 
 #include <stdbool.h>
@@ -27,7 +29,16 @@ enum {
 /* Which scenarios' clips are wanted. */
 enum datagen_part { DATAGEN_ALL = 0, DATAGEN_TRAIN, DATAGEN_HELD_OUT };
 
+/* A world that generates its pictures, in the conditioning `agents`. Borrowed. */
+struct datagen_world {
+    const struct world_ops *ops;
+    struct world_config config; /* but slot_count */
+    const struct health_bounds *bounds;
+    const char *name, *hash, *sampler; /* as outcomes of its jobs would name it */
+};
+
 struct datagen_options {
+    const struct datagen_world *world; /* NULL: the object world drives, and nothing is generated */
     const char *directory;
     uint32_t clips;
     uint32_t frames; /* per clip */
@@ -70,11 +81,17 @@ struct drive_plan {
     bool unruly; /* the planner is overridden now and then */
     bool has_conditions;
     struct conditions conditions; /* instead of the scenario's */
+    /* Told of each action when the world has carried it out; then contact ends nothing. NULL:
+     * nobody is. */
+    void (*stepped)(void *context, const struct action *action);
+    /* Told of each scene that is recorded, before the planner is; NULL: nobody is. */
+    void (*looked)(void *context, const struct world *world, const struct scene *scene);
+    void *context; /* of both */
 };
 
 /* Drives the prepared scenario's scenario from tick 0 to its end (its horizon, a collision that
  * ends it, a planner that failed) or DRIVE_TICKS_MAX and records every scene:
- * scenes[DRIVE_TICKS_MAX]. */
+ * scenes[DRIVE_TICKS_MAX]; NULL: none, and however long it lasts. */
 enum status drive_record(struct world *world, struct prepared *prepared,
                          const struct drive_plan *plan, struct scene *scenes, uint32_t *count,
                          struct error *error);

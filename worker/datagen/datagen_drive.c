@@ -1,5 +1,5 @@
 /*
- * One recorded drive of the object world. An unruly one overrides the planner for random spells
+ * One recorded drive of a world. An unruly one overrides the planner for random spells
  * (late or hard braking, speeding up, drifting out of the lane, swerving), so that a learned world
  * sees what follows from them; between spells the planner recovers as well as it can.
  */
@@ -121,12 +121,19 @@ static enum status drive_loop(struct world *world, struct rollout *rollout,
     uint32_t horizon = rollout->job->scenario->horizon_ticks;
     const uint8_t active = 1;
     *count = 0;
-    while (*count < DRIVE_TICKS_MAX) {
+    while (scenes == NULL || *count < DRIVE_TICKS_MAX) {
         const struct scene *scene = world->ops->slot_scene(world, 0);
         score_update(rollout->score, scene);
-        scenes[(*count)++] = *scene;
+        if (scenes != NULL) {
+            scenes[*count] = *scene;
+        }
+        if (plan->looked != NULL) {
+            plan->looked(plan->context, world, scene);
+        }
+        ++*count;
         struct action action;
-        if (scene->tick >= horizon || score_ended(rollout->score) ||
+        bool ended = score_ended(rollout->score) && plan->stepped == NULL;
+        if (scene->tick >= horizon || ended ||
             !ask(rollout, world, scene, plan, &action, &status, error)) {
             break;
         }
@@ -135,6 +142,9 @@ static enum status drive_loop(struct world *world, struct rollout *rollout,
             action = spell_apply(&spell, scene->tick, action);
         }
         world->ops->step(world, &action, &active);
+        if (plan->stepped != NULL) {
+            plan->stepped(plan->context, &action);
+        }
     }
     return status;
 }
@@ -164,7 +174,7 @@ enum status drive_record(struct world *world, struct prepared *prepared,
     TRY(world->ops->slot_reset(world, 0, prepared, plan->seed, error));
     enum status status = job_run_create(&lease, prepared, &job, error);
     if (status == STATUS_OK) {
-        job->objects_of_world = SWERVE_OBJECTS_TRUE;
+        job->objects_of_world = given_of_world(world->ops->tier, CONDITIONING_AGENTS);
     }
     THEN(status, rollout_create(job, ROLLOUT_MAIN, false, plan->planner_wants, &rollout, error));
     THEN(status, begin(world, rollout, plan, error));

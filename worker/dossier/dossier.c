@@ -14,6 +14,15 @@ extern const struct embedded_text credibility_texts[];
 
 /* ---- coverage ---- */
 
+static uint32_t single_points(const struct coverage *coverage)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < coverage->logical_count; i++) {
+        count += coverage->logical[i].points == 1;
+    }
+    return count;
+}
+
 static void write_coverage(const struct dossier_request *request)
 {
     const struct coverage *coverage = request->coverage;
@@ -46,14 +55,10 @@ static void write_coverage(const struct dossier_request *request)
         }
         fputs(" |\n", out);
     }
-    uint32_t single = 0;
-    for (uint32_t i = 0; i < coverage->logical_count; i++) {
-        single += coverage->logical[i].points == 1;
-    }
     fprintf(out,
             "\n%u of %u logical scenarios are tried at one point of their parameters. No scenario "
             "can express:\n\n",
-            single, coverage->logical_count);
+            single_points(coverage), coverage->logical_count);
     for (size_t i = 0; odd_not_expressible[i] != NULL; i++) {
         fprintf(out, "* %s\n", odd_not_expressible[i]);
     }
@@ -122,8 +127,8 @@ static uint32_t write_protocols(const struct dossier_request *request)
     fprintf(
         out,
         "%s%u files of the suite carry a protocol's name: %u scenarios, %u values compared with "
-        "the register, %u problems; %u of their values are not verified. What deviates, as "
-        "declared:\n\n",
+        "the register, %u problems; %u of their values are not verified (`swerve validate "
+        "--protocols REGISTER SUITE --json`). What deviates, as declared:\n\n",
         problems.count > 0 ? "\n" : "", files, counts.scenarios, counts.values, counts.problems,
         unverified);
     for (uint32_t i = 0; i < protocols->file_count; i++) {
@@ -144,7 +149,9 @@ static void write_risk(const struct dossier_request *request)
     FILE *out = request->out;
     fputs("\n## Risk, weighted by exposure\n\nEvents that follow from how often traffic brings the "
           "situations about, with intervals over logical scenarios and exposures; severity from "
-          "published curves (docs/risk.md).\n",
+          "published curves (docs/risk.md). All logical scenarios: `swerve risk --store URL "
+          "--exposure "
+          "FILE --json`.\n",
           out);
     for (uint32_t s = 0; s < request->study_count; s++) {
         const struct risk_study *study = &request->studies[s];
@@ -216,6 +223,27 @@ static void write_missing_results(const struct dossier_request *request,
     }
 }
 
+static void write_missing_items(const struct dossier_request *request)
+{
+    const struct trace_matrix *matrix = request->traceability;
+    FILE *out = request->out;
+    uint32_t bare = 0;
+    if (matrix == NULL) {
+        fputs("* Traceability: no register of hazards and requirements was named (--register).\n",
+              out);
+        return;
+    }
+    for (int k = 0; k < TRACE_KIND_COUNT; k++) {
+        for (uint32_t i = 0; i < matrix->items->count[k]; i++) {
+            if (matrix->totals[k][i].concrete == 0) {
+                fputs(bare++ == 0 ? "* Traceability: no scenario tries " : ", ", out);
+                dossier_put(matrix->items->items[k][i].id, out);
+            }
+        }
+    }
+    fputs(bare > 0 ? ".\n" : "", out);
+}
+
 static void write_missing(const struct dossier_request *request, const struct dossier_match *match,
                           uint32_t unverified)
 {
@@ -232,20 +260,24 @@ static void write_missing(const struct dossier_request *request, const struct do
     fprintf(out, "* Coverage: %u values of attributes that scenarios can have, and have not",
             all - covered);
     coverage_pairs(request->coverage, &covered, &all);
-    fprintf(out, "; %u pairs.\n", all - covered);
+    fprintf(
+        out,
+        "; %u pairs; ranges of parameters in %u of %u logical scenarios, which are tried at one "
+        "point.\n",
+        all - covered, single_points(request->coverage), request->coverage->logical_count);
     if (request->protocols == NULL) {
         fputs("* Protocols: no register was named (--protocols).\n", out);
     } else if (unverified > 0) {
         fprintf(out, "* Protocols: %u values rest on no source that was at hand.\n", unverified);
     }
-    if (request->traceability == NULL) {
-        fputs("* Traceability: no register of hazards and requirements was named (--register).\n",
-              out);
-    }
+    write_missing_items(request);
     if (request->studies == NULL) {
         fputs("* Risk: no exposures were named (--exposure), so nothing here says how often "
               "anything happens.\n",
               out);
+    } else if (risk_unverified(&request->studies[0]) > 0) {
+        fprintf(out, "* Risk: %u of %u exposures were not read where they were published.\n",
+                risk_unverified(&request->studies[0]), request->studies[0].file->class_count);
     }
     fputs("* What the argument below says under Limits: above all, drives of a car whose "
           "inputs were logged, sensors against measurements, and the risk of what no scenario "

@@ -31,6 +31,7 @@ struct dossier_request {
     const struct trace_matrix *traceability; /* NULL: no chapter on it */
     const char *version;
     const char *revision; /* of this binary's simulation sources */
+    int64_t written_s;    /* wall clock, seconds since 1970 */
     FILE *out;
 };
 

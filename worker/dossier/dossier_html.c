@@ -20,6 +20,7 @@ struct page {
     struct html *html;
     enum block block;
     bool header; /* the next row of a table is its first */
+    bool bare;   /* the table has no headings: names and values, which all break their lines */
 };
 
 static const char *const block_ends[] = {"", "</p>\n", "</li></ul>\n", "</tbody></table></div>\n",
@@ -96,7 +97,8 @@ static void write_row(struct page *page, const char *at, const char *end)
     for (at++; at < end;) {
         const char *close = find_mark(at, end, "|");
         const char *last = close != NULL ? close : end;
-        html_format(page->html, last - at > CELL_LONG ? "<%s class=\"wrap\">" : "<%s>", cell);
+        bool wraps = page->bare || last - at > CELL_LONG;
+        html_format(page->html, wraps ? "<%s class=\"wrap\">" : "<%s>", cell);
         while (at < last && *at == ' ') {
             at++;
         }
@@ -125,12 +127,14 @@ static void write_table_line(struct page *page, const char *at, const char *end)
     if (page->block != BLOCK_TABLE) {
         block_open(page, BLOCK_TABLE, "<div class=\"scroll\"><table>");
         page->header = true;
+        page->bare = false;
     }
     if (strspn(at, "|-: ") < (size_t)(end - at)) {
         write_row(page, at, end);
     } else if (page->header) { /* empty: what comes next is no header */
         html_raw(page->html, "<tbody>\n");
         page->header = false;
+        page->bare = true;
     }
 }
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum { LISTED_MAX = 200, DISTINCT_MAX = 32 };
 
@@ -150,6 +151,18 @@ static void write_distinct(const struct dossier_request *request, const char *na
     fputs(more ? "; and more |\n" : " |\n", request->out);
 }
 
+/* ", WORD 2026-11-23 23:50 UTC", or nothing of a time that no calendar has. */
+static void put_date(const char *word, int64_t seconds, FILE *out)
+{
+    char date[32];
+    time_t at = (time_t)seconds;
+    struct tm utc;
+    if (seconds > 0 && gmtime_r(&at, &utc) != NULL &&
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M", &utc) > 0) {
+        fprintf(out, ", %s%s UTC", word, date);
+    }
+}
+
 void dossier_write_identity(const struct dossier_request *request,
                             const struct dossier_match *match)
 {
@@ -158,8 +171,10 @@ void dossier_write_identity(const struct dossier_request *request,
     dossier_put(request->suite_path, out);
     fprintf(out, ", %u concrete scenarios of %u logical ones |\n| content of the suite | %s |\n",
             request->suite->entry_count, request->coverage->logical_count, request->suite->hash);
-    fprintf(out, "| written by | swerve %s, simulation sources %.12s |\n", request->version,
+    fprintf(out, "| written by | swerve %s, simulation sources %.12s", request->version,
             request->revision);
+    put_date("", request->written_s, out);
+    fputs(" |\n", out);
     if (request->summary == NULL) {
         fputs("| results | none: no store was named |\n", out);
         return;
@@ -168,13 +183,17 @@ void dossier_write_identity(const struct dossier_request *request,
     dossier_put(request->store_suite, out);
     fputs(" of store ", out);
     dossier_put(request->store_url, out);
+    put_date("submitted ", request->summary->status.submitted_s, out);
     fputs(" |\n", out);
     write_distinct(request, "planner", planner_of);
     write_distinct(request, "world", world_of);
     write_distinct(request, "simulation sources of the results", revision_of);
     write_distinct(request, "seeds", seed_of);
-    fprintf(out, "| scenarios of the suite with a result | %u of %u |\n", match->driven,
-            request->suite->entry_count);
+    fprintf(
+        out,
+        "| scenarios of the suite with a result | %u of %u |\n| made again, bit for bit | `swerve "
+        "replay --all --store URL` |\n",
+        match->driven, request->suite->entry_count);
 }
 
 /* ---- results ---- */
@@ -189,7 +208,7 @@ static void write_rate(const struct dossier_request *request, const struct summa
     }
     fputs("| ", out);
     dossier_put(row->group, out);
-    fputs(" ", out);
+    fputs(row->value[0] != '\0' ? " " : "", out);
     dossier_put(row->value, out);
     fprintf(out, " | %s | %.1f%% | %.1f to %.1f%% | %.1f to %.1f%% | %lld | %lld | %lld | %lld |\n",
             tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high, 100 * at.worst,
@@ -259,10 +278,10 @@ void dossier_write_results(const struct dossier_request *request)
     fputs(SUMMARY_PURPOSE_TEXT
           " Each scenario counts once; the interval takes logical scenarios for what is drawn; "
           "the range takes what has no result for failed, and for passed. Worlds are not "
-          "pooled. " SUMMARY_COVERAGE_TEXT "\n",
+          "pooled. " SUMMARY_COVERAGE_TEXT " Each drive: `swerve show --all --store URL`.\n",
           out);
     summary_seeds_text(summary, seeds);
-    fprintf(out, "%s%s\n", seeds[0] != '\0' ? "\n" : "", seeds);
+    fprintf(out, "%s%s%s", seeds[0] != '\0' ? "\n" : "", seeds, seeds[0] != '\0' ? "\n" : "");
     fputs("\n| group | world | passed | 95% interval | range | drives | scenarios | logical | no "
           "result |\n|---|---|---|---|---|---|---|---|---|\n",
           out);

@@ -227,13 +227,18 @@ static void say_signals(struct sketch *sketch)
 {
     const struct map *map = &sketch->scenario->map;
     uint32_t lines[TRAFFIC_LIGHT_COUNT] = {0};
+    uint32_t signs[TRAFFIC_SIGN_COUNT] = {0};
     char text[LINE_BYTES] = "";
     size_t used = 0;
     if (map->signal_count == 0) {
         return;
     }
     for (uint32_t i = 0; i < map->signal_count; i++) {
-        lines[signal_light_at(&map->signals[i], 0.0)] += map->signals[i].lane_count;
+        const struct traffic_signal *signal = &map->signals[i];
+        uint32_t *counter = signal->sign != TRAFFIC_SIGN_NONE
+                                ? &signs[signal->sign]
+                                : &lines[signal_light_at(signal, 0.0)];
+        *counter += signal->lane_count;
     }
     for (int light = 0; light < TRAFFIC_LIGHT_COUNT; light++) {
         if (lines[light] > 0) {
@@ -242,7 +247,13 @@ static void say_signals(struct sketch *sketch)
                                  lines[light], traffic_light_names[light]);
         }
     }
-    say(sketch, "stop lines of traffic lights at the start: %s", text);
+    if (used > 0) {
+        say(sketch, "stop lines of traffic lights at the start: %s", text);
+    }
+    if (signs[TRAFFIC_SIGN_STOP] > 0 || signs[TRAFFIC_SIGN_YIELD] > 0) {
+        say(sketch, "stop lines of signs: %u stop, %u yield", signs[TRAFFIC_SIGN_STOP],
+            signs[TRAFFIC_SIGN_YIELD]);
+    }
 }
 
 static void say_all(struct sketch *sketch)
@@ -476,8 +487,10 @@ static void draw_legend(const struct sketch *sketch, struct painter *painter, do
     painter_text(painter, MARGIN + 720, at, 10, draw_contact, "cross: a path crosses ego's route");
     if (sketch->scenario->map.signal_count > 0) {
         at += LEGEND_LINE;
-        painter_text(painter, MARGIN, at, 10, draw_soft,
-                     "bars across lanes: stop lines, in the colour of their light at the start");
+        painter_text(
+            painter, MARGIN, at, 10, draw_soft,
+            "bars across lanes: stop lines, in the colour of their light at the start; dashed: "
+            "of stop (red) and yield signs (grey)");
     }
     for (uint32_t i = 0; i < sketch->line_count; i++) {
         at += LEGEND_LINE;

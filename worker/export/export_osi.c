@@ -445,7 +445,8 @@ static void put_lights(struct osi *osi)
 {
     const struct map *map = &osi->scenario->map;
     for (uint32_t i = 0; i < map->signal_count; i++) {
-        for (uint32_t k = 0; k < map->signals[i].lane_count; k++) {
+        bool light = map->signals[i].sign == TRAFFIC_SIGN_NONE;
+        for (uint32_t k = 0; light && k < map->signals[i].lane_count; k++) {
             for (uint32_t bulb = 0; bulb < BULBS; bulb++) {
                 put_bulb(osi, i, k, bulb, (enum traffic_light)osi->scene.signal_light[i]);
             }
@@ -541,16 +542,6 @@ static enum status write_ticks(struct osi *osi, struct error *error)
     return STATUS_OK;
 }
 
-static const struct branch *find_branch(const struct scenario *scenario, const char *id)
-{
-    for (uint32_t i = 0; i < scenario->branch_count; i++) {
-        if (strcmp(scenario->branches[i].id, id) == 0) {
-            return &scenario->branches[i];
-        }
-    }
-    return NULL;
-}
-
 enum status export_osi(const struct export_request *request, const struct outcome *outcome,
                        struct error *error)
 {
@@ -561,7 +552,7 @@ enum status export_osi(const struct export_request *request, const struct outcom
         export_drive_open(&osi->from, request->store, outcome, &osi->rollout, error);
     if (status == STATUS_OK) {
         osi->scenario = &osi->from.document->scenario;
-        osi->branch = find_branch(osi->scenario, outcome->branch_id);
+        osi->branch = report_branch(osi->scenario, outcome->branch_id);
         osi->host_at = calloc(osi->scenario->map.lane_count, sizeof *osi->host_at);
         status = memory_check(osi->host_at, error, "export: out of memory");
     }

@@ -200,6 +200,7 @@ static void fill_signals(struct given_map *map, const struct prepared *prepared,
         to->first_lane = links;
         to->lane_count = signal->lane_count;
         to->first_stop_line = lines;
+        to->sign = (uint32_t)signal->sign;
         snprintf(to->id, sizeof to->id, "%s", signal->id);
         for (uint32_t k = 0; k < signal->lane_count; k++) {
             struct stop_line line = signal_stop_line(prepared_roadmap(prepared), signal, k);

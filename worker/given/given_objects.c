@@ -111,8 +111,13 @@ static bool is_seen(const struct scenario *scenario, const struct scene *scene, 
 
 /* ---- lists ---- */
 
-static uint32_t light_shown(enum traffic_light light)
+static uint32_t light_shown(const struct scenario *scenario, const struct scene *scene,
+                            uint32_t signal)
 {
+    static const uint32_t signs[TRAFFIC_SIGN_COUNT] = {
+        [TRAFFIC_SIGN_STOP] = SWERVE_SIGNAL_STOP_SIGN,
+        [TRAFFIC_SIGN_YIELD] = SWERVE_SIGNAL_YIELD_SIGN,
+    };
     static const uint32_t lights[] = {
         [TRAFFIC_LIGHT_OFF] = SWERVE_SIGNAL_OFF,
         [TRAFFIC_LIGHT_RED] = SWERVE_SIGNAL_RED,
@@ -120,7 +125,8 @@ static uint32_t light_shown(enum traffic_light light)
         [TRAFFIC_LIGHT_GREEN] = SWERVE_SIGNAL_GREEN,
         [TRAFFIC_LIGHT_YELLOW] = SWERVE_SIGNAL_YELLOW,
     };
-    return lights[light];
+    enum traffic_sign sign = scenario->map.signals[signal].sign;
+    return sign != TRAFFIC_SIGN_NONE ? signs[sign] : lights[scene->signal_light[signal]];
 }
 
 static struct swerve_object describe(const struct given_objects *given, const struct agent *agent,
@@ -180,8 +186,7 @@ void given_look(struct given_objects *given, uint32_t wants, enum swerve_objects
     given->tick = scene->tick;
     uint32_t signals = (wants & SWERVE_WANTS_SIGNALS) != 0 ? scenario->map.signal_count : 0;
     for (uint32_t i = 0; i < signals; i++) {
-        given->signals[i] = (struct swerve_signal_state){
-            i, light_shown((enum traffic_light)scene->signal_light[i]), -1.0};
+        given->signals[i] = (struct swerve_signal_state){i, light_shown(scenario, scene, i), -1.0};
     }
     *out = (struct swerve_surroundings){
         .objects_source = source,

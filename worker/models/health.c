@@ -12,7 +12,7 @@
 
 const char *const health_check_names[HEALTH_CHECK_COUNT] = {
     "ok",     "not_finite", "teleport", "kinematics", "frozen", "saturated", "mass",  "layout",
-    "camera", "permanence", "horizon",  "absent",     "offset", "phantom",   "world",
+    "camera", "permanence", "horizon",  "absent",     "offset", "phantom",   "world", "diverged",
 };
 
 /* 100 m/s is beyond any road vehicle; a tenth of a second of it, plus slack for sparse logs. */

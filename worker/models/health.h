@@ -32,6 +32,7 @@ enum health_check {
     HEALTH_OFFSET,     /* .. or is drawn elsewhere */
     HEALTH_PHANTOM,    /* something is drawn where nobody is: a clone, say */
     HEALTH_WORLD,      /* a foreign world broke its word: `said` names it and how */
+    HEALTH_DIVERGED,   /* the drive has left what was recorded (tier golden) */
     HEALTH_CHECK_COUNT
 };
 

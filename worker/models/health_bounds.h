@@ -1,6 +1,6 @@
 /*
  * Health bounds: what a learned world's frame statistics may be before they count as sick, per
- * degree of layout. Calibrated on healthy rollouts of one model (`swerve model calibrate`), stored
+ * conditioning. Calibrated on healthy rollouts of one model (`swerve model calibrate`), stored
  * beside it as NAME.health.json and bound to its hash; without such a file wide built-in bounds are
  * used.
  *
@@ -85,8 +85,7 @@ void health_calibration_add(struct health_calibration *calibration, enum conditi
                             const double statistic[MEASURE_COUNT]);
 
 /* Bounds half as far beyond the worst healthy tick as that is from the mean, but at least the
- * measure's slack; degrees that were not
- * seen keep the built-in ones. */
+ * measure's slack; conditionings that were not seen keep the built-in ones. */
 struct health_bounds health_calibration_bounds(const struct health_calibration *calibration,
                                                const char *hash);
 

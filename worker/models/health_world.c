@@ -168,6 +168,12 @@ bool health_world_judge(const struct health_world *state, const struct frame_sta
                         const double statistic[MEASURE_COUNT], const struct health_bounds *bounds,
                         enum conditioning conditioning, struct health_verdict *out)
 {
+    if (frame_stats->diverged) {
+        *out = (struct health_verdict){
+            HEALTH_DIVERGED,          frame_stats->tick,         frame_stats->diverged_agent,
+            frame_stats->diverged_by, frame_stats->diverged_max, ""};
+        return false;
+    }
     if (frame_stats->fault[0] != '\0') {
         *out = (struct health_verdict){HEALTH_WORLD, frame_stats->tick, -1, 0.0, 0.0, ""};
         memcpy(out->said, frame_stats->fault, sizeof out->said);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "engine/bench/machine.h"
 #include "engine/worlds/foreign.h"
+#include "worker/models/model_turns.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -35,6 +36,7 @@ struct models_lent {
     struct models_model view;
     struct model_config config;
     char hash[SHA256_HEX_BYTES];
+    struct models_origin origin; /* hash "": none */
     void *owner;
     void (*close)(void *owner);
 };
@@ -281,14 +283,19 @@ static enum status open_entry(struct models *models, const char *directory, cons
     }
     struct models_entry *entry = &models->entries[models->count];
     memset(entry, 0, sizeof *entry);
-    TRY(models->loader->open(path, precision, &entry->model, error));
+    int turn = -1;
+    if (models->source[0] != '\0') {
+        turn = model_turns_take(models->source, "open", MODEL_TURNS_OPEN, MODEL_TURNS_WAIT_MS);
+    }
+    enum status status = models->loader->open(path, precision, &entry->model, error);
+    model_turns_end(turn);
+    TRY(status);
     entry->precision = precision;
     entry->view.model = entry->model;
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    enum status status =
-        health_bounds_load(directory, name, entry->view.hash, &entry->view.bounds, error);
+    status = health_bounds_load(directory, name, entry->view.hash, &entry->view.bounds, error);
     if (status != STATUS_OK) {
         models->loader->close(entry->model);
         return status;
@@ -373,6 +380,12 @@ static bool file_hash(const char *path, char out[SHA256_HEX_BYTES])
     return good;
 }
 
+static bool is_file_of(const char *path, const char *hash)
+{
+    char found[SHA256_HEX_BYTES];
+    return file_hash(path, found) && strcmp(found, hash) == 0;
+}
+
 /* The name of the file of that hash in the directory; "" when there is none. */
 static void search_directory(const char *directory, const char *hash, char name[LIMIT_ID_BYTES])
 {
@@ -380,7 +393,6 @@ static void search_directory(const char *directory, const char *hash, char name[
     const struct dirent *file;
     name[0] = '\0';
     for (int i = 0; folder != NULL && name[0] == '\0' && i < FILES_MAX; i++) {
-        char found[SHA256_HEX_BYTES];
         char path[LIMIT_PATH_BYTES];
         file = readdir(folder);
         if (file == NULL) {
@@ -393,8 +405,7 @@ static void search_directory(const char *directory, const char *hash, char name[
             continue;
         }
         int length = snprintf(path, sizeof path, "%s/%s", directory, file->d_name);
-        if (length > 0 && length < (int)sizeof path && file_hash(path, found) &&
-            strcmp(found, hash) == 0) {
+        if (length > 0 && length < (int)sizeof path && is_file_of(path, hash)) {
             memcpy(name, file->d_name, bytes - tail);
             name[bytes - tail] = '\0';
         }
@@ -414,13 +425,15 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
     if (name[0] == '\0' && models->source[0] != '\0' && hash[0] != '\0') {
         *directory = models->source;
         char path[LIMIT_PATH_BYTES];
-        char found[SHA256_HEX_BYTES];
         snprintf(name, LIMIT_ID_BYTES, "%.32s-%s", hash, nn_precision_names[precision]);
         TRY(registry_path(*directory, name, MODELS_EXTENSION, path, error));
-        bool there = file_hash(path, found) && strcmp(found, hash) == 0;
+        bool there = is_file_of(path, hash);
         if (!there && models->fetch != NULL) {
-            there = models->fetch(models->fetch_context, hash, precision, *directory, name, &why) ==
-                    STATUS_OK;
+            int turn = model_turns_take(*directory, name, 1, MODEL_TURNS_WAIT_MS);
+            there = is_file_of(path, hash) || /* another one's turn has brought it */
+                    models->fetch(models->fetch_context, hash, precision, *directory, name, &why) ==
+                        STATUS_OK;
+            model_turns_end(turn);
         }
         name[0] = there ? name[0] : '\0';
     }
@@ -466,6 +479,40 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
     return STATUS_OK;
 }
 
+/* ---- origins ---- */
+
+static struct models_lent *lent_of(struct models *models, const char *hash)
+{
+    for (uint32_t i = 0; i < models->lent_count; i++) {
+        if (strcmp(models->lent[i].hash, hash) == 0) {
+            return &models->lent[i];
+        }
+    }
+    return NULL;
+}
+
+void models_set_origin(struct models *models, const char *hash, const struct models_origin *origin)
+{
+    struct models_lent *lent = lent_of(models, hash);
+    CHECK(lent != NULL);
+    lent->origin = *origin;
+}
+
+const struct models_origin *models_origin(struct models *models, const char *hash)
+{
+    const struct models_lent *lent = models != NULL ? lent_of(models, hash) : NULL;
+    enum conditioning conditioning;
+    enum nn_precision precision;
+    const struct models_model *model;
+    struct error why;
+    if (lent == NULL || lent->origin.hash[0] == '\0' ||
+        models_parse_sampler(lent->origin.sampler, &conditioning, &precision, &why) != STATUS_OK ||
+        models_find(models, lent->origin.hash, precision, &model, &why) != STATUS_OK) {
+        return NULL;
+    }
+    return &lent->origin;
+}
+
 /* ---- names ---- */
 
 enum status models_parse_precision(const char *name, enum nn_precision *out, struct error *error)
@@ -502,14 +549,14 @@ enum status models_parse_sampler(const char *sampler, enum conditioning *conditi
     enum nn_precision found_precision = NN_BF16;
     if (slash == NULL || last == slash || slash - sampler >= LIMIT_ID_BYTES) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
+                         "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
     }
     snprintf(first, sizeof first, "%.*s", (int)(slash - sampler), sampler);
     bool foreign = strcmp(last + 1, SAMPLER_EXACT) == 0 || strcmp(last + 1, SAMPLER_VARIES) == 0;
     if (models_parse_conditioning(first, &found_conditioning, error) != STATUS_OK ||
         (!foreign && models_parse_precision(last + 1, &found_precision, error) != STATUS_OK)) {
         return error_set(error, STATUS_BAD_INPUT,
-                         "sampler \"%.60s\": expected degree/eulerN/precision", sampler);
+                         "sampler \"%.60s\": expected conditioning/eulerN/precision", sampler);
     }
     *conditioning = found_conditioning;
     *precision = found_precision;

@@ -60,6 +60,16 @@ enum status models_lend(struct models *models, enum tier tier, const struct fore
                         const char *hash, void *owner, void (*close)(void *owner),
                         struct error *error);
 
+/* The world behind one that was lent, which answers where that cannot. */
+struct models_origin {
+    enum tier tier;
+    char hash[SHA256_HEX_BYTES];
+    char sampler[LIMIT_ID_BYTES];
+};
+void models_set_origin(struct models *models, const char *hash, const struct models_origin *origin);
+/* NULL: it is not to be asked, or not here. */
+const struct models_origin *models_origin(struct models *models, const char *hash);
+
 const struct registry *models_registry(const struct models *models);
 const struct model_loader *models_loader(const struct models *models);
 /* Brings the weights of this hash to DIRECTORY/NAME.safetensors, with their health bounds for this
@@ -93,15 +103,15 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
 enum status models_named(struct models *models, const char *name, enum nn_precision precision,
                          const struct models_model **out, struct error *error);
 
-/* Sampling of a job of the model: the loader's text, or "<degree>/<name>/exact" of a foreign
- * world that declares to be deterministic, "<degree>/<name>/varies" of another. */
+/* Sampling of a job of the model: the loader's text, or "<conditioning>/<name>/exact" of a foreign
+ * world that declares to be deterministic, "<conditioning>/<name>/varies" of another. */
 void models_sampler(const struct models *models, const struct models_model *model,
                     enum conditioning conditioning, char out[LIMIT_ID_BYTES]);
 /* Whether outcomes of that sampler have the same bits whenever they are driven. */
 bool models_sampler_exact(const char *sampler);
 
-/* "<degree>/euler<steps>/<precision>" into its first and last part; of a foreign world precision is
- * that of a model of ours that would judge it. BAD_INPUT. */
+/* "<conditioning>/euler<steps>/<precision>" into its first and last part; of a foreign world
+ * precision is that of a model of ours that would judge it. BAD_INPUT. */
 enum status models_parse_sampler(const char *sampler, enum conditioning *conditioning,
                                  enum nn_precision *precision, struct error *error);
 

@@ -45,9 +45,9 @@ const char *plan_card_names(char *out, size_t capacity)
 static void set_defaults(const struct plan_card *card, struct day_inputs *out)
 {
     struct plan_inputs *plan = &out->plan;
-    memcpy(plan->share, (double[TIER_COUNT]){0.10, 0.80, 0.10, 0.0}, sizeof plan->share);
+    memcpy(plan->share, (double[TIER_COUNT]){0.10, 0.80, 0.10, 0.0, 0.0}, sizeof plan->share);
     memcpy(plan->tick_s,
-           (double[TIER_COUNT]){0.0001, 0.0001, card->student_tick_s, card->teacher_tick_s},
+           (double[TIER_COUNT]){0.0001, 0.0001, card->student_tick_s, card->teacher_tick_s, 0.0001},
            sizeof plan->tick_s);
     plan->audit_rate = 0.05;
     plan->flag_rate = 0.01;
@@ -68,7 +68,7 @@ static void set_defaults(const struct plan_card *card, struct day_inputs *out)
 static enum status read_tiers(const struct json_cursor *mix, const char *name, double max,
                               double scale, double out[TIER_COUNT], struct error *error)
 {
-    static const char *const keys[] = {"replay", "object", "student", "teacher", NULL};
+    static const char *const keys[] = {"replay", "object", "student", "teacher", "golden", NULL};
     struct json_cursor cursor = json_cursor_member(mix, name);
     if (!json_cursor_present(&cursor)) {
         return STATUS_OK;

@@ -26,7 +26,7 @@ enum {
     APPLICATION_AT = 68, /* SQLite's file format, 1.3: the application id, big-endian */
 };
 
-static const uint8_t application[4] = {0x53, 0x57, 0x52, 0x56}; /* store/sqlite/migrate.c */
+static const uint8_t application[4] = {0x53, 0x57, 0x52, 0x56}; /* store/sql/migrate.c */
 
 struct search {
     int level; /* at which names are judged, this time */

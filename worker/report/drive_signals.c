@@ -5,6 +5,7 @@
 
 #include "engine/traffic/signals.h"
 #include "schemas/scenario_json.h"
+#include "worker/report/report_drive.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -52,6 +53,12 @@ void drive_signals_rollout(struct json_text *text, const struct scenario *scenar
     for (uint32_t i = 0; i < scenario->map.signal_count; i++) {
         int last = -1;
         json_write_literal(text, i > 0 ? ",[" : "[");
+        if (scenario->map.signals[i].sign != TRAFFIC_SIGN_NONE) {
+            snprintf(line, sizeof line, "[%u,\"%s_sign\"]]", first_tick,
+                     traffic_sign_names[scenario->map.signals[i].sign]);
+            json_write_literal(text, line);
+            continue;
+        }
         for (uint32_t tick = first_tick; tick - first_tick < count; tick++) {
             scratch.tick = tick;
             signals_recorded(scenario, branch_id, &scratch);
@@ -74,16 +81,13 @@ void drive_interventions(struct json_text *text, const struct scenario *scenario
     char line[160];
     const char *comma = "";
     json_write_literal(text, ",\"interventions\":[");
-    for (uint32_t b = 0; b < scenario->branch_count; b++) {
-        const struct branch *branch = &scenario->branches[b];
-        for (uint32_t i = 0; strcmp(branch->id, branch_id) == 0 && i < branch->intervention_count;
-             i++) {
-            const struct intervention *what = &branch->interventions[i];
-            snprintf(line, sizeof line, "%s{\"tick\":%u,\"kind\":\"%s\",\"agent\":%d}", comma,
-                     what->tick, intervention_names[what->kind], what->agent);
-            json_write_literal(text, line);
-            comma = ",";
-        }
+    const struct branch *branch = report_branch(scenario, branch_id);
+    for (uint32_t i = 0; branch != NULL && i < branch->intervention_count; i++) {
+        const struct intervention *what = &branch->interventions[i];
+        snprintf(line, sizeof line, "%s{\"tick\":%u,\"kind\":\"%s\",\"agent\":%d}", comma,
+                 what->tick, intervention_names[what->kind], what->agent);
+        json_write_literal(text, line);
+        comma = ",";
     }
     json_write_literal(text, "]");
 }

@@ -17,6 +17,11 @@
 enum status report_write(struct store *store, const char *store_url, const char *suite_id,
                          const struct summary *summary, const char *path, struct error *error);
 
+/* For each main line that ended unsafe, whether a careful driver would have avoided it: a list of
+ * {"outcome", "scenario_id", "seed"} and the members of careful_json(). They are driven here. */
+enum status report_careful_json(struct store *store, const struct summary *summary, json_t **out,
+                                struct error *error);
+
 /* Whether a report can be written at `path`, told before the work: creates and removes the
  * temporary file beside it. BAD_INPUT: no. */
 enum status report_check(const char *path, struct error *error);

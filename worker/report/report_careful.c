@@ -4,6 +4,7 @@
  */
 #include "worker/report/report_internal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const char *const who[CAREFUL_MODELS] = {"A careful driver", "The fuzzy safety model"};
@@ -47,5 +48,60 @@ enum status report_careful(struct report *report, const struct scenario *scenari
         one(html, scenario, (enum careful_model)m, &found.drives[m]);
     }
     html_raw(html, "</p>");
+    return STATUS_OK;
+}
+
+/* A scenario that the store has lost or damaged has no answer, and keeps none from the others. */
+static enum status ask_one(struct careful_drivers *drivers, struct store *store,
+                           const struct outcome *outcome, json_t *list, struct error *error)
+{
+    struct scenario_document *document = NULL;
+    struct careful found = {.outside = ""};
+    char *body = NULL;
+    size_t bytes = 0;
+    const char *hash = outcome->scenario_hash;
+    enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
+    THEN(status, scenario_load_text(hash, body, bytes, &document, error));
+    free(body);
+    if (status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT) {
+        snprintf(found.outside, sizeof found.outside, "%.*s", (int)sizeof found.outside - 1,
+                 error->text);
+        status = STATUS_OK;
+    } else {
+        THEN(status, careful_ask(drivers, &document->scenario, hash, outcome->seed, &found, error));
+    }
+    scenario_destroy(document);
+    if (status == STATUS_OK) {
+        json_t *json = careful_json(&found);
+        json_object_set_new(json, "outcome", json_integer(outcome->id));
+        json_object_set_new(json, "scenario_id", json_string(outcome->scenario_id));
+        json_object_set_new(json, "seed", json_integer((json_int_t)outcome->seed));
+        json_array_append_new(list, json);
+    }
+    return status;
+}
+
+enum status report_careful_json(struct store *store, const struct summary *summary, json_t **out,
+                                struct error *error)
+{
+    struct careful_drivers *drivers = NULL;
+    json_t *list = json_array();
+    enum status status = memory_check(list, error, "careful drivers");
+    for (uint32_t i = 0; status == STATUS_OK && i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (!careful_asked(outcome)) {
+            continue;
+        }
+        if (drivers == NULL) {
+            status = careful_drivers_create(&drivers, error);
+        }
+        THEN(status, ask_one(drivers, store, outcome, list, error));
+    }
+    careful_drivers_destroy(drivers);
+    if (status != STATUS_OK) {
+        json_decref(list);
+        return status;
+    }
+    *out = list;
     return STATUS_OK;
 }

@@ -161,6 +161,16 @@ uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, i
     return sight;
 }
 
+const struct branch *report_branch(const struct scenario *scenario, const char *id)
+{
+    for (uint32_t b = 0; b < scenario->branch_count; b++) {
+        if (strcmp(scenario->branches[b].id, id) == 0) {
+            return &scenario->branches[b];
+        }
+    }
+    return NULL;
+}
+
 struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
                                          const struct outcome *outcome)
 {

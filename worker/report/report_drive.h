@@ -32,6 +32,9 @@ int32_t report_drive_rollout(const struct report_drive *drive, const struct outc
 bool report_drive_scene(const struct report_drive *drive, int32_t rollout, uint32_t tick,
                         struct scene *scene, struct trace_tick *at);
 
+/* The branch of that id, NULL: none. */
+const struct branch *report_branch(const struct scenario *scenario, const char *id);
+
 /* When it was decided and against whom. */
 struct report_moment {
     uint32_t tick;          /* first contact, closest approach, or the end */

@@ -87,9 +87,6 @@ void report_plan_finish(struct report_plan *plan);
 /* The job of outcome `index`; every outcome has one. */
 const struct report_job *report_job_of(const struct report *report, uint32_t index);
 
-/* The branch of that id, NULL: none. */
-const struct branch *report_branch(const struct scenario *scenario, const char *id);
-
 /* ---- report_words.c ---- */
 
 void report_chips(struct html *html, const struct outcome *outcome);

@@ -2,6 +2,7 @@
  * Learned tiers in the report: what each tier took and cost per mile, what was flagged and
  * who answered instead, and how audited rollouts agree with the teacher.
  */
+#include "worker/report/meters.h"
 #include "worker/report/report_internal.h"
 
 #include "base/units.h"
@@ -86,6 +87,39 @@ static void models_list(struct report *report)
                        : "");
 }
 
+/* Meters, a card of their own; nothing where nothing was driven. */
+static void write_meters(const struct summary *summary, struct html *html)
+{
+    struct meter *meters = NULL;
+    uint32_t count = 0;
+    struct error ignored;
+    if (meters_of(summary, &meters, &count, &ignored) != STATUS_OK || count == 0) {
+        free(meters);
+        return;
+    }
+    html_raw(html, "<div class=\"card scroll\"><table><thead><tr><th>pool</th><th>tier</th>"
+                   "<th>device</th><th>model</th><th class=\"n\">rollouts</th><th class=\"n\">"
+                   "miles per device-hour</th><th class=\"n\">$/1000 miles</th><th class=\"n\">"
+                   "MFU</th><th class=\"n\">ms/tick p50 / p95 / p99</th><th class=\"n\">"
+                   "s/rollout p50 / p95 / p99</th></tr></thead><tbody>");
+    for (uint32_t i = 0; i < count; i++) {
+        const struct meter *meter = &meters[i];
+        struct meter_words words;
+        meter_words_of(meter, &words);
+        html_format(html,
+                    "<tr><td>%s</td><td>%s</td><td>%s</td><td><code>%s</code></td>"
+                    "<td class=\"n\">%lld</td><td class=\"n\">%s</td><td class=\"n\">%s</td>",
+                    meter->pool, tier_names[meter->tier], meter->device, words.model,
+                    (long long)meter->rollouts, words.miles_per_hour, words.usd);
+        html_format(html,
+                    "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>",
+                    words.mfu, words.tick_ms, words.rollout_s);
+    }
+    html_raw(html, "</tbody></table><p class=\"soft\">All that was driven, audits and flagged "
+                   "rollouts too. A tick is a rollout's mean.</p></div>");
+    free(meters);
+}
+
 void report_tiers(struct report *report)
 {
     struct html *html = &report->html;
@@ -113,6 +147,7 @@ void report_tiers(struct report *report)
                     peak->bf16_flops / 1e9, peak->fp32_flops / 1e9, peak->int8_flops / 1e9);
     }
     html_raw(html, "</div>");
+    write_meters(report->summary, html);
 }
 
 /* ---- flags ---- */

@@ -83,16 +83,6 @@ static void choose_cards(struct report_plan *plan)
     }
 }
 
-const struct branch *report_branch(const struct scenario *scenario, const char *id)
-{
-    for (uint32_t b = 0; b < scenario->branch_count; b++) {
-        if (strcmp(scenario->branches[b].id, id) == 0) {
-            return &scenario->branches[b];
-        }
-    }
-    return NULL;
-}
-
 static void count_kinds(struct report *report, struct report_job *job,
                         const struct scenario *scenario)
 {

@@ -234,7 +234,11 @@ void report_cost(struct report *report)
         } else {
             html_format(html, "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s", row->pool, row->device,
                         tier_names[row->tier], row->end);
-            html_raw(html, row->audit ? "</td><td>audit" : "</td><td>results");
+            html_raw(html, row->shadow  ? "</td><td>shadow, in no sum"
+                           : row->audit ? "</td><td>audit"
+                                        : "</td><td>results");
+        }
+        if (!last && !row->shadow) {
             all.attempts += totals->attempts;
             all.device_ns += totals->device_ns;
             all.metres_mm += totals->metres_mm;

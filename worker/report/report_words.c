@@ -284,9 +284,17 @@ void report_criteria(struct html *html, const struct scenario *scenario,
         criterion(html, outcome, REASON_UNCOMFORTABLE, "comfort", "within bounds",
                   m->comfort == 0 ? "out of bounds" : "within bounds");
     }
-    if (c->obey_signals && scenario->map.signal_count > 0) {
+    uint32_t count[TRAFFIC_SIGN_COUNT] = {0};
+    for (uint32_t i = 0; i < scenario->map.signal_count; i++) {
+        count[scenario->map.signals[i].sign]++;
+    }
+    if (c->obey_signals && count[TRAFFIC_SIGN_NONE] > 0) {
         criterion(html, outcome, REASON_RED_LIGHT, "red lights", "none passed",
                   (outcome->reasons & REASON_RED_LIGHT) != 0 ? "passed one" : "none passed");
+    }
+    if (c->obey_signals && count[TRAFFIC_SIGN_STOP] > 0) {
+        criterion(html, outcome, REASON_STOP_SIGN, "stop signs", "a stop at each",
+                  (outcome->reasons & REASON_STOP_SIGN) != 0 ? "passed one without" : "stopped");
     }
     limit(html, outcome, REASON_TTC, "smallest TTC", "\u2265", c->min_ttc_s, m->min_ttc_s, " s");
     limit(html, outcome, REASON_DISTANCE, "smallest distance", "\u2265", c->min_distance_m,

@@ -2,6 +2,7 @@
  * Counting. Rows are few (slice values), so they are found linearly and sorted once.
  */
 #include "worker/report/summary.h"
+#include "worker/report/meters.h"
 
 #include "base/array.h"
 #include "base/units.h"
@@ -174,6 +175,9 @@ static enum status price_outcomes(struct store *store, struct summary *summary, 
 static enum status add_outcome(void *context, const struct outcome *outcome, struct error *error)
 {
     struct summary *summary = context;
+    if (outcome->shadow) {
+        return STATUS_OK; /* counts nowhere; `swerve agreement` shows it */
+    }
     TRY(array_room(&summary->outcomes, summary->outcome_count, sizeof *outcome, error));
     summary->outcomes[summary->outcome_count++] = *outcome;
     return STATUS_OK;
@@ -433,10 +437,11 @@ static json_t *ledger_json(const struct summary *summary)
         const struct store_ledger_row *row = &summary->ledger[i];
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I}", "pool", row->pool,
+            json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:I}", "pool", row->pool,
                       "device", row->device, "tier", tier_names[row->tier], "end", row->end,
-                      "audit", row->audit, "attempts", (json_int_t)row->totals.attempts,
-                      "device_ns", (json_int_t)row->totals.device_ns, "metres_mm",
+                      "audit", row->audit, "shadow", row->shadow, "attempts",
+                      (json_int_t)row->totals.attempts, "device_ns",
+                      (json_int_t)row->totals.device_ns, "metres_mm",
                       (json_int_t)row->totals.metres_mm, "mflop", (json_int_t)row->totals.mflop,
                       "cost_uusd", (json_int_t)row->totals.cost_uusd));
     }
@@ -521,6 +526,7 @@ json_t *summary_json(const struct summary *summary)
     json_object_set_new(json, "by_planner", by_planner);
     json_object_set_new(json, "by_model", by_model);
     json_object_set_new(json, "ledger", ledger_json(summary));
+    json_object_set_new(json, "meters", meters_json(summary));
     json_object_set_new(json, "outcomes", ids);
     if (!summary_learned_json(summary, json)) {
         json_decref(json);

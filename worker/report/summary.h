@@ -200,7 +200,7 @@ const char *summary_range_text(const struct summary_row *row, enum tier tier,
 /* Limits of the intervals, as SPEED.md has them. */
 #define SUMMARY_COVERAGE_TEXT                                                                    \
     "In drawn suites with a known truth the 95% interval of a pass rate holds it in 93 to 98%, " \
-    "and in 92 to 99% where fewer than ten logical scenarios fail."
+    "and in 92 to 100% where fewer than ten logical scenarios fail."
 
 /* Names that rows are grouped by, in the order of the tables. */
 enum { SUMMARY_GROUPS = 11 };
@@ -221,6 +221,9 @@ double summary_miles(const struct summary_row *row);
  * done in their device time. The peak is that of the precision that the row's samplers name; NAN
  * without operations, device time or a peak. */
 double summary_mfu(const struct summary *summary, const struct summary_row *row);
+
+/* Peak of this machine in the precision of an outcome's sampler; 0: not known, as of devices. */
+double summary_peak_flops(const struct summary *summary, const struct outcome *outcome);
 
 /* Measures the machine's peak, for MFU, unless no model computed anything. */
 void summary_measure_peak(struct summary *summary);

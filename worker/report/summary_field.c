@@ -7,6 +7,7 @@
  */
 #include "base/text.h"
 #include "base/units.h"
+#include "schemas/json_record.h"
 #include "worker/report/summary.h"
 #include "worker/score/field/field.h"
 
@@ -66,11 +67,6 @@ static double per_1000_km(int64_t count, double metres)
     return metres > 0.0 ? (double)count / (metres / 1e6) : NAN;
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 static void put_costs(json_t *tier, const struct field_row *row)
 {
     const double logs = (double)row->logs;
@@ -95,10 +91,11 @@ json_t *summary_field_json(const struct summary *summary)
                 json, tier_names[t],
                 json_pack("{s:I, s:f, s:o, s:o, s:o, s:o}", "drives", (json_int_t)row->drives, "km",
                           row->metres / 1e3, "collisions_per_1000_km",
-                          number(per_1000_km(row->collisions, row->metres)),
+                          json_finite_new(per_1000_km(row->collisions, row->metres)),
                           "at_fault_drives_per_1000_km",
-                          number(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
-                          number(row->score / scored), "pdms", number(row->pdms / scored)));
+                          json_finite_new(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
+                          json_finite_new(row->score / scored), "pdms",
+                          json_finite_new(row->pdms / scored)));
             put_costs(json_object_get(json, tier_names[t]), row);
         }
     }

@@ -217,15 +217,21 @@ void summary_measure_peak(struct summary *summary)
     }
 }
 
+double summary_peak_flops(const struct summary *summary, const struct outcome *outcome)
+{
+    return strcmp(outcome->backend, "cpu") != 0       ? 0.0
+           : strstr(outcome->sampler, "fp32") != NULL ? summary->peak.fp32_flops
+           : strstr(outcome->sampler, "int8") != NULL ? summary->peak.int8_flops
+                                                      : summary->peak.bf16_flops;
+}
+
 double summary_mfu(const struct summary *summary, const struct summary_row *row)
 {
     const struct outcome *outcome = computed(summary, row);
-    if (outcome == NULL || row->work.device_ns <= 0 || strcmp(outcome->backend, "cpu") != 0) {
+    if (outcome == NULL || row->work.device_ns <= 0) {
         return NAN;
     }
-    double peak = strstr(outcome->sampler, "fp32") != NULL   ? summary->peak.fp32_flops
-                  : strstr(outcome->sampler, "int8") != NULL ? summary->peak.int8_flops
-                                                             : summary->peak.bf16_flops;
+    double peak = summary_peak_flops(summary, outcome);
     double device_s = (double)row->work.device_ns / (double)NS_PER_S;
     return peak > 0 ? (double)row->work.mflop * 1e6 / (device_s * peak) : NAN;
 }
@@ -236,7 +242,7 @@ struct summary_overhead summary_overhead(const struct summary *summary, enum tie
     for (uint32_t i = 0; i < summary->ledger_count; i++) {
         const struct store_ledger_row *row = &summary->ledger[i];
         double usd = summary->ledger_usd[i];
-        if (row->tier != tier) {
+        if (row->tier != tier || row->shadow) {
             continue;
         }
         if (row->audit) {

@@ -2,6 +2,7 @@
  * A summary as the terminal shows it: a table per group, tiers with what they took, what was
  * flagged, how audited rollouts agreed, what did not pass and what has no answer.
  */
+#include "worker/report/meters.h"
 #include "worker/report/summary.h"
 
 #include "base/text.h"
@@ -304,6 +305,7 @@ void summary_print(const struct summary *summary, FILE *stream)
     snprintf(total.value, sizeof total.value, "total");
     print_row(&total, NAME_WIDTH_MIN, stream);
     print_tiers(summary, stream);
+    meters_print(summary, stream);
     print_flags(summary, stream);
     summary_print_invalid(summary, stream);
     summary_print_field(summary, stream);

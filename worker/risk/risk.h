@@ -93,6 +93,8 @@ enum status risk_drive_harm(struct risk_drive *drive, const struct outcome *outc
 void risk_study_print(const struct risk_study *study, const struct summary *summary, FILE *out);
 /* New reference or NULL. */
 json_t *risk_study_json(const struct risk_study *study, const struct summary *summary);
+/* Classes of situations whose rate was not read where it was published. */
+uint32_t risk_unverified(const struct risk_study *study);
 /* A chapter in Markdown, under a heading of the caller's. */
 void risk_study_markdown(const struct risk_study *study, FILE *out);
 

@@ -87,7 +87,7 @@ enum status risk_drive_harm(struct risk_drive *drive, const struct outcome *outc
     struct error lost;
     *out = (struct risk_contact){0};
     enum status status = report_drive_open(&drive->recorded, drive->store, outcome, &lost);
-    bool gone = status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT;
+    bool gone = status == STATUS_NOT_FOUND || status == STATUS_GONE || status == STATUS_BAD_INPUT;
     if (drive->recorded.document == NULL || (status != STATUS_OK && !gone)) {
         return error_set(error, status, "%s", lost.text);
     }

@@ -3,6 +3,7 @@
  */
 #include "worker/risk/risk.h"
 
+#include "schemas/json_record.h"
 #include "schemas/scenario_json.h"
 
 #include "base/text.h"
@@ -11,7 +12,9 @@
 #include <stdlib.h>
 
 /* Limits of the intervals, as SPEED.md has them. */
-#define COVERAGE_TEXT "In drawn suites with a known truth such an interval holds it in 92 to 97%%"
+#define COVERAGE_TEXT                                                                        \
+    "In drawn suites with a known truth such an interval holds it in 92 to 97%% (of killed " \
+    "and injured, in up to 99%%)"
 
 enum { CONTRIBUTORS_SHOWN = 10, FOREIGN_SHOWN = 8, JOBS_SHOWN = 20, FIGURE_BYTES = 32 };
 
@@ -97,7 +100,7 @@ static void print_undriven(const struct risk_study *study, FILE *out)
                undriven(study), undriven(study) == 1 ? "" : "s");
 }
 
-static uint32_t unverified(const struct risk_study *study)
+uint32_t risk_unverified(const struct risk_study *study)
 {
     uint32_t count = 0;
     for (uint32_t c = 0; c < study->file->class_count; c++) {
@@ -233,7 +236,7 @@ void risk_study_print(const struct risk_study *study, const struct summary *summ
     text_print(out, "\n%s\n", basis_text(study));
     text_print(out,
                "%u of %u classes rest on figures that were not read where they were published\n",
-               unverified(study), study->file->class_count);
+               risk_unverified(study), study->file->class_count);
     if (undriven(study) > 0) {
         print_undriven(study, out);
     }
@@ -271,7 +274,7 @@ void risk_study_markdown(const struct risk_study *study, FILE *out)
             "\n%s Of %u classes of situations %u rest on figures that were not read where they "
             "were published. %u logical scenarios with an exposure were not driven; %u that were "
             "driven have none and are in no rate.\n",
-            basis_text(study), study->file->class_count, unverified(study), undriven(study),
+            basis_text(study), study->file->class_count, risk_unverified(study), undriven(study),
             study->foreign_count);
     fprintf(out, "\nMost of \"%s\" comes from", risk_event_texts[study->plan_event]);
     for (uint32_t i = 0; ranked != NULL && i < study->logical_count && i < CONTRIBUTORS_SHOWN / 2;
@@ -284,11 +287,6 @@ void risk_study_markdown(const struct risk_study *study, FILE *out)
 }
 
 /* ---- JSON ---- */
-
-static json_t *finite_json(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
 
 static json_t *estimate_json(const struct risk_study *study, enum risk_event event)
 {
@@ -359,8 +357,8 @@ json_t *risk_study_json(const struct risk_study *study, const struct summary *su
         json_object_set_new(json, "plan",
                             json_pack("{s:s, s:f, s:o, s:o, s:b}", "event",
                                       risk_event_names[study->plan_event], "jobs", study->plan.jobs,
-                                      "precision", finite_json(study->plan.precision), "reachable",
-                                      finite_json(study->plan.reachable), "enough",
+                                      "precision", json_finite_new(study->plan.precision),
+                                      "reachable", json_finite_new(study->plan.reachable), "enough",
                                       study->plan.enough));
     }
     return json;

@@ -203,6 +203,7 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
     actuation_init(&rollout->actuation, job->lease.spec.seed);
     trace_init(&rollout->trace, job->scenario->agent_count);
     rollout->trace.keyframes.period_ticks = job->keyframes_period_ticks;
+    rollout->trace.reel.on = job->filmed;
     *out = rollout;
     return STATUS_OK;
 }
@@ -359,6 +360,7 @@ static void see_there(const struct rollout *rollout, const struct world *world, 
                       struct swerve_observation *out, struct world_view *view)
 {
     struct observation_buffers there;
+    CHECK(view != NULL); /* who wants the device gives one */
     world->ops->view_address(world, rollout->session, &there);
     *view = (struct world_view){
         .slot = (uint32_t)rollout->slot,

@@ -62,6 +62,7 @@ struct job_run {
     uint32_t finished_count;
     uint64_t order;                  /* of arrival at its runner */
     uint32_t keyframes_period_ticks; /* 0: no keyframes */
+    bool filmed;                     /* every frame is kept in its traces */
     /* Kind that a list of objects would be in its world, for planners that ask for one. */
     enum swerve_objects_source objects_of_world;
     enum swerve_objects_source objects_source; /* what it is for this one */

@@ -22,8 +22,7 @@
 static uint32_t width_of(const struct runner_config *config, bool on_device)
 {
     bool ours = config->world->tier >= TIER_STUDENT && config->foreign == NULL;
-    uint32_t threads = config->thread_count > 0 ? config->thread_count : 1;
-    uint32_t most = RUNNER_CPU_WIDTH * threads;
+    uint32_t most = RUNNER_CPU_WIDTH * (config->thread_count > 0 ? config->thread_count : 1);
     return ours && !on_device && most < config->slot_count ? most : config->slot_count;
 }
 
@@ -343,13 +342,15 @@ static void record(struct runner *runner, struct rollout *rollout, const struct 
         .guardian = score_guardian_active(rollout->score),
         .observation_digest = rollout_shown_digest(rollout),
     };
+    const uint32_t slot = (uint32_t)rollout->slot;
     struct error error;
-    if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK) {
+    if (trace_append(&rollout->trace, scene, &extra, &error) != STATUS_OK ||
+        reel_take(&rollout->trace.reel, runner->world, slot, &error) != STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }
     if (keyframes_wants(&rollout->trace.keyframes, scene->tick, last) &&
-        keyframes_take(&rollout->trace.keyframes, runner->world, (uint32_t)rollout->slot,
-                       scene->tick, &error) != STATUS_OK) {
+        keyframes_take(&rollout->trace.keyframes, runner->world, slot, scene->tick, &error) !=
+            STATUS_OK) {
         runner_fail_job(rollout->job, &error);
     }
 }
@@ -633,8 +634,8 @@ static void collect_done(struct runner *runner)
  * for a device or for another process. */
 static int64_t meter_ns(const struct runner *runner)
 {
-    bool waits = runner->on_device || runner->config.foreign != NULL;
-    return (waits ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
+    bool away = runner->config.foreign != NULL && runner_ops(runner)->tier != TIER_GOLDEN;
+    return (runner->on_device || away ? clock_now_ns : clock_thread_cpu_ns)(runner->config.clock);
 }
 
 void runner_tick(struct runner *runner)

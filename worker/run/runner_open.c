@@ -11,7 +11,7 @@
 
 static bool learned(enum tier tier)
 {
-    return tier == TIER_STUDENT || tier == TIER_TEACHER;
+    return tier >= TIER_STUDENT;
 }
 
 /* Fills the model's part of the configuration, after checking that it is what the job names. */
@@ -84,7 +84,7 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
     };
     config.world = source->world_for_tier != NULL ? source->world_for_tier(spec->tier)
                                                   : world_ops_for_tier(spec->tier);
-    if (config.world == NULL) {
+    if (config.world == NULL && spec->tier != TIER_GOLDEN) { /* that one comes with its model */
         return error_set(error, STATUS_DEVICE, "tier %s: this worker has no such world",
                          tier_names[spec->tier]);
     }

@@ -164,7 +164,7 @@ struct asked {
 
 static bool is_learned(enum tier tier)
 {
-    return tier == TIER_STUDENT || tier == TIER_TEACHER;
+    return tier >= TIER_STUDENT;
 }
 
 /* A teacher that is not trusted for as long repeats nothing. */
@@ -220,8 +220,8 @@ static enum status find_horizons(const struct submission_options *options, enum 
 {
     bool teacher =
         tier == TIER_TEACHER || options->beyond == ROUTE_BEYOND_ROUTE || options->audit != NULL;
-    if (tier == TIER_STUDENT) {
-        TRY(tier_horizon(options->models, TIER_STUDENT, options->conditioning, options->precision,
+    if (tier == TIER_STUDENT || tier == TIER_GOLDEN) {
+        TRY(tier_horizon(options->models, tier, options->conditioning, options->precision,
                          &out->student_ticks, error));
     }
     return teacher ? tier_horizon(options->models, TIER_TEACHER, options->conditioning,

@@ -195,8 +195,8 @@ bool guardian_leaves_road(const struct score *score)
         struct vec2 corners[4];
         box_corners(&box, corners);
         /* The front corners lead. */
-        if (roadmap_off_drivable_m(score->roadmap, corners[0]) >= OFF_ROAD_M ||
-            roadmap_off_drivable_m(score->roadmap, corners[3]) >= OFF_ROAD_M) {
+        if (roadmap_leaves_drivable(score->roadmap, corners[0], OFF_ROAD_M) ||
+            roadmap_leaves_drivable(score->roadmap, corners[3], OFF_ROAD_M)) {
             return true;
         }
     }

@@ -486,6 +486,7 @@ static uint32_t judge(const struct score *score, const struct metrics *metrics)
         {metrics->score < criteria->score_min, REASON_SCORE},
         {metrics->speed_max_mps > criteria->speed_max_mps, REASON_SPEED},
         {criteria->obey_signals && score->ran_red_light, REASON_RED_LIGHT},
+        {criteria->obey_signals && score->ran_stop_sign, REASON_STOP_SIGN},
         {metrics->total_cost > criteria->total_cost_max, REASON_COST},
     };
     uint32_t reasons = 0;

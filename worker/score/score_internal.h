@@ -93,8 +93,11 @@ struct score {
     bool at_fault;
     bool goal_reached;
     bool ran_red_light;
+    bool ran_stop_sign;
     uint64_t red_signals;   /* a bit each: red at the last tick */
+    uint64_t stopped_at;    /* stop signs that ego stood at before it last passed their lines */
     struct vec2 last_front; /* middle of ego's front edge then */
+    bool has_last_front;
     bool ended;
     bool guardian_active;
     bool guardian_acts; /* judges down to standstill, so that ego does not creep on */

@@ -30,6 +30,7 @@ void trace_init(struct trace *trace, uint32_t agent_count)
 void trace_finish(struct trace *trace)
 {
     keyframes_finish(&trace->keyframes);
+    reel_finish(&trace->reel);
     free(trace->output);
     free(trace->data);
     trace->output = NULL;
@@ -46,6 +47,7 @@ void trace_fork(struct trace *branch, const struct trace *parent, uint32_t tick)
         .first_tick = tick,
         .hash = parent->hash,
         .keyframes.period_ticks = parent->keyframes.period_ticks,
+        .reel.on = parent->reel.on,
     };
 }
 

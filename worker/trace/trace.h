@@ -13,6 +13,7 @@
 #include "schemas/scene.h"
 #include "schemas/trace.h"
 #include "worker/trace/keyframes.h"
+#include "worker/trace/reel.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -26,6 +27,7 @@ struct trace {
     uint32_t agent_count;
     struct sha256 hash;
     struct keyframes keyframes; /* of learned worlds; not part of the hash */
+    struct reel reel;           /* of drives that become goldens; nor part of it */
     char *output;               /* what the planner wrote; owned, NULL: nothing; nor part of it */
     uint32_t output_bytes;
 };

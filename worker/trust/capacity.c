@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "base/units.h"
+#include "schemas/json_record.h"
 
 #include <math.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static struct tier_sum sum_tier(const struct store_ledger_row *rows, uint32_t co
     struct tier_sum sum = {0};
     for (uint32_t i = 0; i < count; i++) {
         const struct store_ledger_row *row = &rows[i];
-        if (row->tier != tier) {
+        if (row->tier != tier || row->shadow) { /* which wait for idle workers */
             continue;
         }
         bool flagged = strcmp(row->end, "flagged") == 0;
@@ -42,8 +43,8 @@ static double frozen_share(const struct drives *drives, const struct table *tabl
         bool found = false;
         for (uint32_t r = 0; r < table->count && !found; r++) {
             const struct table_row *row = &table->rows[r];
-            found = row->verdict.frozen &&
-                    drives_is_in(drives, i, row->student_hash, &row->verdict.slice);
+            found =
+                row->verdict.frozen && drives_is_in(drives, i, &row->student, &row->verdict.slice);
         }
         frozen += found;
     }
@@ -113,19 +114,16 @@ void capacity_print(const struct capacity *capacity, FILE *stream)
     }
 }
 
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 json_t *capacity_json(const struct capacity *capacity)
 {
     return json_pack(
         "{s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b}", "student_jobs",
         (json_int_t)capacity->student_jobs, "teacher_jobs", (json_int_t)capacity->teacher_jobs,
-        "student_s", number(capacity->student_s), "teacher_s", number(capacity->teacher_s),
-        "cost_ratio", number(capacity->cost_ratio), "audit_share", number(capacity->audit_share),
-        "flag_share", number(capacity->flag_share), "frozen_share", number(capacity->frozen_share),
-        "teachers_per_student", number(capacity->per_student), "load", number(capacity->load),
-        "over", capacity->load > 1.0);
+        "student_s", json_finite_new(capacity->student_s), "teacher_s",
+        json_finite_new(capacity->teacher_s), "cost_ratio", json_finite_new(capacity->cost_ratio),
+        "audit_share", json_finite_new(capacity->audit_share), "flag_share",
+        json_finite_new(capacity->flag_share), "frozen_share",
+        json_finite_new(capacity->frozen_share), "teachers_per_student",
+        json_finite_new(capacity->per_student), "load", json_finite_new(capacity->load), "over",
+        capacity->load > 1.0);
 }

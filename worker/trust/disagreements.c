@@ -93,7 +93,7 @@ enum status disagreements_write(const struct pairs *pairs, struct store *store,
         memory_check(entries != NULL ? list : NULL, error, "disagreements: out of memory");
     for (uint32_t i = 0; status == STATUS_OK && i < pairs->count; i++) {
         const struct pairs_pair *pair = &pairs->pairs[i];
-        if (pairs_judged(pair) && pair->student.verdict != pair->teacher.verdict) {
+        if (!pair->shadow && pairs_judged(pair) && pair->student.verdict != pair->teacher.verdict) {
             list[found++] = pair;
         }
     }

@@ -3,8 +3,10 @@
  */
 #include "worker/trust/drives.h"
 
+#include "base/array.h"
 #include "base/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,6 +42,47 @@ static enum status add_text(struct drives_texts *texts, const char *text, uint16
     return STATUS_OK;
 }
 
+const char *drives_sampler(const char *sampler)
+{
+    const char *slash = strchr(sampler, '/');
+    return slash != NULL ? slash + 1 : sampler;
+}
+
+bool drives_same(const struct drives_student *a, const struct drives_student *b)
+{
+    return strcmp(a->hash, b->hash) == 0 && strcmp(a->sampler, b->sampler) == 0;
+}
+
+/* UINT32_MAX: it never drove. */
+static uint32_t find_student(const struct drives *drives, const struct drives_student *student)
+{
+    uint32_t index = 0;
+    while (index < drives->student_count && !drives_same(&drives->students[index], student)) {
+        index++;
+    }
+    return index < drives->student_count ? index : UINT32_MAX;
+}
+
+static enum status add_student(struct drives *drives, const struct outcome *outcome,
+                               uint16_t *index, struct error *error)
+{
+    struct drives_student student = {.hash = ""};
+    memcpy(student.hash, outcome->model_hash, sizeof student.hash);
+    snprintf(student.sampler, sizeof student.sampler, "%s", drives_sampler(outcome->sampler));
+    uint32_t found = find_student(drives, &student);
+    if (found == UINT32_MAX && drives->student_count == DRIVES_VALUES_MAX) {
+        return error_set(error, STATUS_LIMIT, "agreement: expected at most %d students, found more",
+                         DRIVES_VALUES_MAX);
+    }
+    if (found == UINT32_MAX) {
+        found = drives->student_count;
+        TRY(array_room(&drives->students, found, sizeof student, error));
+        drives->students[drives->student_count++] = student;
+    }
+    *index = (uint16_t)found;
+    return STATUS_OK;
+}
+
 enum status drives_add(struct drives *drives, const struct outcome *outcome, struct error *error)
 {
     if (drives->count == drives->capacity) {
@@ -54,7 +97,7 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
         .safety_critical = outcome->safety_critical,
         .flagged = outcome->verdict == VERDICT_FLAGGED,
     };
-    TRY(add_text(&drives->students, outcome->model_hash, &drive.student, error));
+    TRY(add_student(drives, outcome, &drive.student, error));
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
         TRY(add_text(&drives->values[kind], outcome->slice[kind], &drive.value[kind], error));
     }
@@ -65,7 +108,7 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
 void drives_finish(struct drives *drives)
 {
     free(drives->drives);
-    free(drives->students.texts);
+    free(drives->students);
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
         free(drives->values[kind].texts);
     }
@@ -99,20 +142,20 @@ static bool in_slice(const struct numbered *slice, const struct drives_drive *dr
     return drive->safety_critical || !slice->safety_critical;
 }
 
-bool drives_is_in(const struct drives *drives, uint32_t drive, const char *student_hash,
+bool drives_is_in(const struct drives *drives, uint32_t drive, const struct drives_student *student,
                   const struct trust_slice *slice)
 {
     struct numbered numbered = number_slice(drives, slice);
-    return strcmp(drives->students.texts[drives->drives[drive].student], student_hash) == 0 &&
+    return drives->drives[drive].student == find_student(drives, student) &&
            in_slice(&numbered, &drives->drives[drive]);
 }
 
 struct trust_monitor drives_flags(const struct drives *drives, const struct trust_policy *policy,
-                                  const char *student_hash, const struct trust_slice *slice)
+                                  const struct drives_student *of, const struct trust_slice *slice)
 {
     struct trust_monitor monitor = {0};
     struct numbered numbered = number_slice(drives, slice);
-    uint32_t student = find_text(&drives->students, student_hash);
+    uint32_t student = find_student(drives, of);
     int64_t after = 0;
     for (uint32_t i = 0; i < policy->thaw_count; i++) {
         const struct trust_thaw *thaw = &policy->thaws[i];
@@ -130,12 +173,12 @@ struct trust_monitor drives_flags(const struct drives *drives, const struct trus
 }
 
 struct drives_drift drives_drift(const struct drives *drives, enum slice_kind kind,
-                                 const char *student_hash, int64_t evaluated_until)
+                                 const struct drives_student *of, int64_t evaluated_until)
 {
     static _Thread_local int64_t before[DRIVES_VALUES_MAX];
     static _Thread_local int64_t after[DRIVES_VALUES_MAX];
     const struct drives_texts *values = &drives->values[kind];
-    uint32_t student = find_text(&drives->students, student_hash);
+    uint32_t student = find_student(drives, of);
     struct drives_drift drift = {0};
     memset(before, 0, sizeof before);
     memset(after, 0, sizeof after);

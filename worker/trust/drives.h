@@ -11,13 +11,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { DRIVES_VALUES_MAX = 4096 }; /* different values of one kind of slice, or models */
+enum { DRIVES_VALUES_MAX = 4096 }; /* different values of one kind of slice, or students */
 
 /* Texts that occur, numbered in the order of their first occurrence. */
 struct drives_texts {
     uint32_t count;
     char (*texts)[SHA256_HEX_BYTES]; /* owned; a slice's value is shorter */
 };
+
+/* A student: weights, and how they are sampled and in which precision ("euler2/bf16"). */
+struct drives_student {
+    char hash[SHA256_HEX_BYTES];
+    char sampler[LIMIT_ID_BYTES];
+};
+bool drives_same(const struct drives_student *a, const struct drives_student *b);
+/* The part of an outcome's sampler that follows its conditioning. */
+const char *drives_sampler(const char *sampler);
 
 struct drives_drive {
     int64_t outcome_id;
@@ -33,7 +42,8 @@ struct drives {
     uint32_t capacity;
     struct drives_drive *drives; /* owned; ascending outcomes */
     struct drives_texts values[SLICE_KIND_COUNT];
-    struct drives_texts students;
+    uint32_t student_count;
+    struct drives_student *students; /* owned; in the order of their first drives */
 };
 
 /* Adds a main line of a student; outcomes come in ascending order. LIMIT, NO_MEMORY. */
@@ -42,10 +52,11 @@ void drives_finish(struct drives *drives);
 
 /* State of a slice's monitor of the flags of a student's drives. */
 struct trust_monitor drives_flags(const struct drives *drives, const struct trust_policy *policy,
-                                  const char *student_hash, const struct trust_slice *slice);
+                                  const struct drives_student *student,
+                                  const struct trust_slice *slice);
 
 /* Whether a drive was the student's and of the slice. */
-bool drives_is_in(const struct drives *drives, uint32_t drive, const char *student_hash,
+bool drives_is_in(const struct drives *drives, uint32_t drive, const struct drives_student *student,
                   const struct trust_slice *slice);
 
 /* Distribution of a kind of slice up to the outcome that an evaluation saw last, and after. */
@@ -57,6 +68,6 @@ struct drives_drift {
     char unseen_value[SHA256_HEX_BYTES]; /* one of them; "" */
 };
 struct drives_drift drives_drift(const struct drives *drives, enum slice_kind kind,
-                                 const char *student_hash, int64_t evaluated_until);
+                                 const struct drives_student *student, int64_t evaluated_until);
 
 #endif

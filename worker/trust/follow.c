@@ -13,9 +13,9 @@ enum { PAGE_OUTCOMES = 200 };
 struct follow {
     struct trust_policy policy;
     int64_t up_to;
-    struct pairs pairs; /* of all audit jobs, in the order of their outcomes; `missing` is unused */
+    struct pairs pairs; /* of audits and shadows in the order of outcomes; `missing` is unused */
     uint32_t waiting_count;
-    uint32_t *waiting;    /* owned; into pairs: no student's side yet */
+    uint32_t *waiting;    /* owned; into pairs: one side is not there yet */
     struct outcome *page; /* owned */
 };
 
@@ -58,19 +58,19 @@ static enum status refuse_more(const char *what, int most, struct error *error)
                      most, what);
 }
 
-/* Its student's side is in the store already, or comes later: then the pair waits. */
-static enum status add_audit(struct follow *follow, struct store *store,
-                             struct pairs_lookup *lookup, const struct outcome *audit,
-                             struct error *error)
+/* The other side is in the store already, or comes later: then the pair waits. */
+static enum status add_repeat(struct follow *follow, struct store *store,
+                              struct pairs_lookup *lookup, const struct outcome *repeat,
+                              struct error *error)
 {
     struct pairs *pairs = &follow->pairs;
-    struct pairs_pair pair = pairs_pair_of(audit);
+    struct pairs_pair pair = pairs_pair_of(repeat);
     if (pairs->count == FOLLOW_PAIRS_MAX) {
-        return refuse_more("audited rollouts", FOLLOW_PAIRS_MAX, error);
+        return refuse_more("audited rollouts and shadows", FOLLOW_PAIRS_MAX, error);
     }
-    TRY(pairs_lookup_student(lookup, store, &pair, error));
+    TRY(pairs_lookup_answer(lookup, store, &pair, error));
     TRY(array_room(&pairs->pairs, pairs->count, sizeof pair, error));
-    if (pair.student.outcome_id == 0) {
+    if (!pairs_complete(&pair)) {
         TRY(array_room(&follow->waiting, follow->waiting_count, sizeof *follow->waiting, error));
         follow->waiting[follow->waiting_count++] = pairs->count;
     }
@@ -78,21 +78,23 @@ static enum status add_audit(struct follow *follow, struct store *store,
     return STATUS_OK;
 }
 
-static enum status add_student(struct follow *follow, const struct outcome *student,
-                               struct error *error)
+static enum status add_answer(struct follow *follow, const struct outcome *answer,
+                              struct error *error)
 {
     struct pairs *pairs = &follow->pairs;
-    if (student->branch_id[0] == '\0') {
+    bool student = answer->tier == TIER_STUDENT;
+    if (student && answer->branch_id[0] == '\0') {
         if (pairs->drives.count == FOLLOW_DRIVES_MAX) {
             return refuse_more("drives of students", FOLLOW_DRIVES_MAX, error);
         }
-        TRY(drives_add(&pairs->drives, student, error));
+        TRY(drives_add(&pairs->drives, answer, error));
     }
     uint32_t kept = 0;
     for (uint32_t i = 0; i < follow->waiting_count; i++) {
         struct pairs_pair *pair = &pairs->pairs[follow->waiting[i]];
-        if (pair->job_id == student->job_id && strcmp(pair->branch_id, student->branch_id) == 0) {
-            pairs_pair_answer(pair, student);
+        if ((student || pair->shadow) && pair->job_id == answer->job_id &&
+            strcmp(pair->branch_id, answer->branch_id) == 0) {
+            pairs_pair_answer(pair, answer);
         } else {
             follow->waiting[kept++] = follow->waiting[i];
         }
@@ -116,9 +118,9 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
             const struct outcome *outcome = &follow->page[i];
             if (outcome->audit_of != 0) {
-                status = add_audit(follow, store, &lookup, outcome, error);
-            } else if (outcome->tier == TIER_STUDENT) {
-                status = add_student(follow, outcome, error);
+                status = add_repeat(follow, store, &lookup, outcome, error);
+            } else if (outcome->model_hash[0] != '\0') {
+                status = add_answer(follow, outcome, error);
             }
             follow->up_to = status == STATUS_OK ? outcome->id : follow->up_to;
         }
@@ -136,7 +138,7 @@ enum status follow_table(const struct follow *follow, struct table *out, struct 
     whole.pairs = malloc(((size_t)all->count + 1) * sizeof *whole.pairs);
     TRY(memory_check(whole.pairs, error, "agreement: out of memory"));
     for (uint32_t i = 0; i < all->count; i++) {
-        if (all->pairs[i].student.outcome_id != 0) {
+        if (pairs_complete(&all->pairs[i])) {
             whole.pairs[whole.count++] = all->pairs[i];
         }
     }

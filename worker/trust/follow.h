@@ -1,7 +1,7 @@
 /*
- * Following: agreement in a store that goes on, read in steps. Each outcome is read once, and the
- * student's of an audit job looked up where it came earlier, so that a step costs what is new; what
- * comes out is what `swerve agreement` makes of the same store, without the arbiter (the object
+ * Following: agreement in a store that goes on, read in steps. Each outcome is read once, and what
+ * an audit or a shadow repeats is looked up where it came earlier, so that a step costs what is
+ * new. It comes to what `swerve agreement` makes of the same store, without the arbiter (the object
  * world's answers of other suites).
  *
  * Invariant: between two steps, every outcome up to follow_up_to() is counted, and none after it.

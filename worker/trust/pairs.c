@@ -52,38 +52,57 @@ static struct pairs_side side_of(const struct outcome *outcome)
     };
 }
 
-struct pairs_pair pairs_pair_of(const struct outcome *audit)
-{
-    struct pairs_pair pair = {
-        .job_id = audit->audit_of,
-        .question = question_of(audit),
-        .seed = audit->seed,
-        .safety_critical = audit->safety_critical,
-        .teacher = side_of(audit),
-    };
-    memcpy(pair.branch_id, audit->branch_id, sizeof pair.branch_id);
-    memcpy(pair.scenario_id, audit->scenario_id, sizeof pair.scenario_id);
-    memcpy(pair.scenario_hash, audit->scenario_hash, sizeof pair.scenario_hash);
-    memcpy(pair.slice, audit->slice, sizeof pair.slice);
-    memcpy(pair.teacher_hash, audit->model_hash, sizeof pair.teacher_hash);
-    return pair;
-}
-
-void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *student)
+static void set_student(struct pairs_pair *pair, const struct outcome *student)
 {
     pair->student = side_of(student);
     memcpy(pair->student_hash, student->model_hash, sizeof pair->student_hash);
-    const char *slash = strchr(student->sampler, '/');
     snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
-             slash != NULL ? slash + 1 : student->sampler);
+             drives_sampler(student->sampler));
+}
+
+static void set_teacher(struct pairs_pair *pair, const struct outcome *teacher)
+{
+    pair->teacher = side_of(teacher);
+    memcpy(pair->teacher_hash, teacher->model_hash, sizeof pair->teacher_hash);
+    if (pair->shadow) { /* versions may be the same weights in two precisions */
+        snprintf(pair->teacher_sampler, sizeof pair->teacher_sampler, "%s",
+                 drives_sampler(teacher->sampler));
+    }
+}
+
+struct pairs_pair pairs_pair_of(const struct outcome *repeat)
+{
+    struct pairs_pair pair = {
+        .shadow = repeat->shadow,
+        .job_id = repeat->audit_of,
+        .question = question_of(repeat),
+        .seed = repeat->seed,
+        .safety_critical = repeat->safety_critical,
+    };
+    memcpy(pair.branch_id, repeat->branch_id, sizeof pair.branch_id);
+    memcpy(pair.scenario_id, repeat->scenario_id, sizeof pair.scenario_id);
+    memcpy(pair.scenario_hash, repeat->scenario_hash, sizeof pair.scenario_hash);
+    memcpy(pair.slice, repeat->slice, sizeof pair.slice);
+    (repeat->shadow ? set_student : set_teacher)(&pair, repeat);
+    return pair;
+}
+
+void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer)
+{
+    (pair->shadow ? set_teacher : set_student)(pair, answer);
+}
+
+bool pairs_complete(const struct pairs_pair *pair)
+{
+    return pair->student.outcome_id != 0 && pair->teacher.outcome_id != 0;
 }
 
 /* ---- one job ---- */
 
 enum { LOOKUP_OUTCOMES = 1 + LIMIT_BRANCHES };
 
-enum status pairs_lookup_student(struct pairs_lookup *lookup, struct store *store,
-                                 struct pairs_pair *pair, struct error *error)
+enum status pairs_lookup_answer(struct pairs_lookup *lookup, struct store *store,
+                                struct pairs_pair *pair, struct error *error)
 {
     if (lookup->outcomes == NULL) {
         lookup->outcomes = malloc(LOOKUP_OUTCOMES * sizeof *lookup->outcomes);
@@ -98,7 +117,7 @@ enum status pairs_lookup_student(struct pairs_lookup *lookup, struct store *stor
     }
     for (uint32_t i = 0; i < lookup->count; i++) {
         const struct outcome *outcome = &lookup->outcomes[i];
-        if (outcome->tier == TIER_STUDENT && outcome->audit_of == 0 &&
+        if ((outcome->tier == TIER_STUDENT || pair->shadow) && outcome->audit_of == 0 &&
             strcmp(outcome->branch_id, pair->branch_id) == 0) {
             pairs_pair_answer(pair, outcome);
         }
@@ -121,7 +140,7 @@ struct reading {
 
 /* ---- the first pass ---- */
 
-static enum status add_audit(void *context, const struct outcome *outcome, struct error *error)
+static enum status add_repeat(void *context, const struct outcome *outcome, struct error *error)
 {
     struct reading *reading = context;
     struct pairs *out = &reading->out;
@@ -207,7 +226,7 @@ static uint32_t find_question(const struct reading *reading, uint64_t question)
     return low;
 }
 
-static void add_student(struct reading *reading, const struct outcome *outcome)
+static void add_answer(struct reading *reading, const struct outcome *outcome)
 {
     uint32_t at = find_job(reading, outcome->job_id, outcome->branch_id);
     for (; at < reading->out.count; at++) {
@@ -215,7 +234,9 @@ static void add_student(struct reading *reading, const struct outcome *outcome)
         if (pair->job_id != outcome->job_id || strcmp(pair->branch_id, outcome->branch_id) != 0) {
             return;
         }
-        pairs_pair_answer(pair, outcome);
+        if (pair->shadow || outcome->tier == TIER_STUDENT) {
+            pairs_pair_answer(pair, outcome);
+        }
     }
 }
 
@@ -223,8 +244,8 @@ static enum status add_other(void *context, const struct outcome *outcome, struc
 {
     struct reading *reading = context;
     (void)error;
-    if (outcome->audit_of == 0 && outcome->tier == TIER_STUDENT) {
-        add_student(reading, outcome);
+    if (outcome->audit_of == 0 && outcome->model_hash[0] != '\0') {
+        add_answer(reading, outcome);
     } else if (outcome->audit_of == 0 && outcome->tier == TIER_OBJECT) {
         uint64_t question = question_of(outcome);
         for (uint32_t at = find_question(reading, question); at < reading->out.count; at++) {
@@ -245,8 +266,8 @@ static enum status find_taken_over(struct store *store, struct pairs *out, struc
     struct pairs_lookup lookup = {.job_id = 0};
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++) {
-        if (out->pairs[i].student.outcome_id == 0) {
-            status = pairs_lookup_student(&lookup, store, &out->pairs[i], error);
+        if (!pairs_complete(&out->pairs[i])) {
+            status = pairs_lookup_answer(&lookup, store, &out->pairs[i], error);
         }
     }
     pairs_lookup_finish(&lookup);
@@ -257,7 +278,7 @@ static void drop_incomplete(struct pairs *out)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < out->count; i++) {
-        if (out->pairs[i].student.outcome_id == 0) {
+        if (!pairs_complete(&out->pairs[i])) {
             out->missing++;
         } else {
             out->pairs[kept++] = out->pairs[i];
@@ -269,7 +290,7 @@ static void drop_incomplete(struct pairs *out)
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
 {
     struct reading reading = {.capacity = 0};
-    enum status status = store_outcomes_each(store, NULL, add_audit, &reading, error);
+    enum status status = store_outcomes_each(store, NULL, add_repeat, &reading, error);
     THEN(status, make_index(&reading, error));
     if (status == STATUS_OK && reading.out.count > 0) {
         status = store_outcomes_each(store, NULL, add_other, &reading, error);

@@ -3,7 +3,8 @@
  * its audit job on the teacher and, where the object world answered the same question in any suite,
  * that answer too. In the conditioning `agents` student and teacher are given the same agents, so
  * their agreement says how sensitive the planner is to the drawing; the object world is the arbiter
- * that needs no drawing.
+ * that needs no drawing. What a shadow drove again is paired likewise, with the job's answer in the
+ * teacher's place.
  *
  * The store is read twice, page by page; memory grows with the audited rollouts alone.
  */
@@ -31,7 +32,8 @@ struct pairs_side {
 };
 
 struct pairs_pair {
-    int64_t job_id;    /* the student's */
+    bool shadow;       /* `student` is a shadow's rollout, `teacher` the one that counts */
+    int64_t job_id;    /* the one that was asked for: the student's, or what a shadow repeats */
     uint64_t question; /* hash of scenario, planner, seed and branch */
     char branch_id[LIMIT_ID_BYTES];
     char scenario_id[LIMIT_ID_BYTES];
@@ -42,6 +44,7 @@ struct pairs_pair {
     char student_hash[SHA256_HEX_BYTES];
     char student_sampler[LIMIT_ID_BYTES]; /* without its conditioning: "euler2/bf16" */
     char teacher_hash[SHA256_HEX_BYTES];
+    char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
     struct pairs_side student, teacher, object;
 };
 
@@ -49,14 +52,15 @@ struct pairs {
     uint32_t count;
     struct pairs_pair
         *pairs;           /* owned; in the order of audit jobs' outcomes; both sides are there */
-    int64_t missing;      /* audit jobs whose student's outcome is not in the store */
+    int64_t missing;      /* outcomes of audits and shadows whose other side is not in the store */
     struct drives drives; /* main lines of students, audited or not */
 };
 
-/* A pair of an audit job's outcome, without the student's side. */
-struct pairs_pair pairs_pair_of(const struct outcome *audit);
-/* Its student's outcome. */
-void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *student);
+/* A pair of the outcome of an audit or a shadow, without the other side. */
+struct pairs_pair pairs_pair_of(const struct outcome *repeat);
+/* That of the job which it repeats. */
+void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer);
+bool pairs_complete(const struct pairs_pair *pair);
 
 /* The outcomes of a job, which may have taken another suite's result over and then is named by none
  * of them; asked once for pairs that follow each other. Begins as zeros. */
@@ -65,9 +69,9 @@ struct pairs_lookup {
     uint32_t count;
     struct outcome *outcomes; /* owned */
 };
-/* Fills the student's side where the store has it. */
-enum status pairs_lookup_student(struct pairs_lookup *lookup, struct store *store,
-                                 struct pairs_pair *pair, struct error *error);
+/* Fills the side that a pair lacks, where the store has it. */
+enum status pairs_lookup_answer(struct pairs_lookup *lookup, struct store *store,
+                                struct pairs_pair *pair, struct error *error);
 void pairs_lookup_finish(struct pairs_lookup *lookup);
 
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);

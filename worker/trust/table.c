@@ -59,9 +59,10 @@ static int compare_placed(const void *a, const void *b)
 
 static bool same_models(const struct pairs_pair *a, const struct pairs_pair *b)
 {
-    return strcmp(a->student_hash, b->student_hash) == 0 &&
+    return a->shadow == b->shadow && strcmp(a->student_hash, b->student_hash) == 0 &&
            strcmp(a->student_sampler, b->student_sampler) == 0 &&
-           strcmp(a->teacher_hash, b->teacher_hash) == 0;
+           strcmp(a->teacher_hash, b->teacher_hash) == 0 &&
+           strcmp(a->teacher_sampler, b->teacher_sampler) == 0;
 }
 
 static bool has_slice(const struct trust_slice *slice, const struct pairs_pair *pair)
@@ -160,6 +161,8 @@ static void rate_row(const struct group *group, struct table_row *row)
         }
         if (!pairs_judged(at->pair)) {
             row->incomplete++;
+            row->student_flagged += at->pair->student.verdict == VERDICT_FLAGGED;
+            row->teacher_flagged += at->pair->teacher.verdict == VERDICT_FLAGGED;
             continue;
         }
         count_pair(row, at->pair);
@@ -217,10 +220,11 @@ static enum status add_row(struct table *table, const struct group *group, uint3
     TRY(memory_check(grown, error, "agreement: out of memory for %u rows", table->count + 1));
     table->rows = grown;
     struct table_row *row = &table->rows[table->count++];
-    *row = (struct table_row){.verdict = {.slice = *slice}};
-    memcpy(row->student_hash, group->first->student_hash, sizeof row->student_hash);
-    memcpy(row->student_sampler, group->first->student_sampler, sizeof row->student_sampler);
+    *row = (struct table_row){.shadow = group->first->shadow, .verdict = {.slice = *slice}};
+    memcpy(row->student.hash, group->first->student_hash, sizeof row->student.hash);
+    memcpy(row->student.sampler, group->first->student_sampler, sizeof row->student.sampler);
     memcpy(row->teacher_hash, group->first->teacher_hash, sizeof row->teacher_hash);
+    memcpy(row->teacher_sampler, group->first->teacher_sampler, sizeof row->teacher_sampler);
     return STATUS_OK;
 }
 
@@ -270,15 +274,17 @@ static enum status add_group(struct table *table, struct group *group, struct er
     for (uint32_t i = begin; i < table->count; i++) {
         struct table_row *row = &table->rows[i];
         rate_row(group, row);
-        row->flags = drives_flags(&group->pairs->drives, group->policy, row->student_hash,
-                                  &row->verdict.slice);
+        if (!row->shadow) {
+            row->flags = drives_flags(&group->pairs->drives, group->policy, &row->student,
+                                      &row->verdict.slice);
+        }
         table->sounding += row->flags.alarm != TRUST_QUIET;
         for (int kind = 0; kind < TABLE_DIFFERENCES; kind++) {
             row->difference[kind] =
                 mean_of(group, &row->verdict.slice, (enum table_difference)kind);
         }
     }
-    return judge_rows(table, group, begin, error);
+    return group->first->shadow ? STATUS_OK : judge_rows(table, group, begin, error);
 }
 
 /* Whether an earlier pair has the same models: then its group is counted already. */
@@ -295,15 +301,15 @@ static bool grouped(const struct pairs *pairs, uint32_t index)
 static void fill_student(const struct drives *drives, const struct trust_policy *policy,
                          uint32_t number, struct table_student *student)
 {
-    memcpy(student->student_hash, drives->students.texts[number], sizeof student->student_hash);
+    student->student = drives->students[number];
     for (uint32_t i = 0; i < drives->count; i++) {
         student->drives += drives->drives[i].student == number;
         student->flagged += drives->drives[i].student == number && drives->drives[i].flagged;
     }
     for (int kind = 0; kind < SLICE_KIND_COUNT && policy->evaluated_until > 0; kind++) {
         struct drives_drift *drift = &student->drift[kind];
-        *drift = drives_drift(drives, (enum slice_kind)kind, student->student_hash,
-                              policy->evaluated_until);
+        *drift =
+            drives_drift(drives, (enum slice_kind)kind, &student->student, policy->evaluated_until);
         student->drifted |= drift->unseen > 0 || drift->index > TRUST_DRIFT_INDEX;
     }
 }
@@ -311,7 +317,7 @@ static void fill_student(const struct drives *drives, const struct trust_policy 
 static enum status add_students(struct table *table, const struct pairs *pairs,
                                 const struct trust_policy *policy, struct error *error)
 {
-    uint32_t count = pairs->drives.students.count;
+    uint32_t count = pairs->drives.student_count;
     table->students = calloc((size_t)count + 1, sizeof *table->students);
     TRY(memory_check(table->students, error, "agreement: out of memory"));
     table->student_count = count;
@@ -367,7 +373,7 @@ void table_finish(struct table *table)
     table->count = 0;
 }
 
-enum status table_frozen_slices(const struct table *table, const char *student_hash,
+enum status table_frozen_slices(const struct table *table, const struct drives_student *student,
                                 struct trust_slice **out, uint32_t *count, struct error *error)
 {
     struct trust_slice *slices = calloc((size_t)table->count + 1, sizeof *slices);
@@ -375,7 +381,7 @@ enum status table_frozen_slices(const struct table *table, const char *student_h
     TRY(memory_check(slices, error, "agreement: out of memory"));
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
-        if (row->verdict.frozen && strcmp(row->student_hash, student_hash) == 0) {
+        if (row->verdict.frozen && drives_same(&row->student, student)) {
             slices[found++] = row->verdict.slice;
         }
     }
@@ -384,10 +390,10 @@ enum status table_frozen_slices(const struct table *table, const char *student_h
     return STATUS_OK;
 }
 
-bool table_drifted(const struct table *table, const char *student_hash)
+bool table_drifted(const struct table *table, const struct drives_student *student)
 {
     for (uint32_t i = 0; i < table->student_count; i++) {
-        if (strcmp(table->students[i].student_hash, student_hash) == 0) {
+        if (drives_same(&table->students[i].student, student)) {
             return table->students[i].drifted;
         }
     }

@@ -1,7 +1,8 @@
 /*
  * The table of agreement: per student, teacher and slice how often both give the same answer, what
  * differs and which way, whom the object world sides with, and what the monitors decide
- * (scheduler/trust.h). What is printed, written as JSON and gated on comes from here.
+ * (scheduler/trust.h). What is printed, written as JSON and gated on comes from here. Shadows have
+ * rows of their own, beside what counted: nothing is frozen for them.
  */
 #ifndef SWERVE_WORKER_TRUST_TABLE_H
 #define SWERVE_WORKER_TRUST_TABLE_H
@@ -34,7 +35,7 @@ extern const char *const table_difference_names[TABLE_DIFFERENCES];
 
 /* Questions to a student, whether it was audited or not. */
 struct table_student {
-    char student_hash[SHA256_HEX_BYTES];
+    struct drives_student student;
     int64_t drives; /* main lines */
     int64_t flagged;
     bool drifted; /* one of these is beyond TRUST_DRIFT_INDEX, or has values that were never seen */
@@ -42,13 +43,16 @@ struct table_student {
 };
 
 struct table_row {
-    char student_hash[SHA256_HEX_BYTES];
-    char student_sampler[LIMIT_ID_BYTES]; /* how it is sampled, and with which precision */
+    bool shadow; /* `student` is one; `teacher` is whose answers count */
+    struct drives_student student;
     char teacher_hash[SHA256_HEX_BYTES];
-    struct trust_verdict verdict; /* slice, monitor, whether it is frozen */
-    struct trust_monitor flags;   /* of the student in the slice */
-    int64_t pairs;                /* rollouts with a verdict on both sides */
-    int64_t incomplete;           /* with none on one of them */
+    char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
+    struct trust_verdict verdict;         /* slice, monitor, whether it is frozen */
+    struct trust_monitor flags;           /* of the student in the slice */
+    int64_t pairs;                        /* rollouts with a verdict on both sides */
+    int64_t incomplete;                   /* with none on one of them; of these .. */
+    int64_t student_flagged;              /* .. flagged here .. */
+    int64_t teacher_flagged;              /* .. and there */
     int64_t agree[TABLE_PROPERTIES];
     struct rate_estimate rate[TABLE_PROPERTIES];
     int64_t optimistic;  /* the student passes, the teacher fails */
@@ -76,10 +80,10 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
 void table_finish(struct table *table);
 
 /* Whether a student is asked what its evaluation did not see: re-validation is due. */
-bool table_drifted(const struct table *table, const char *student_hash);
+bool table_drifted(const struct table *table, const struct drives_student *student);
 
 /* The frozen slices of a student, whichever teacher froze them; *out is to be freed. */
-enum status table_frozen_slices(const struct table *table, const char *student_hash,
+enum status table_frozen_slices(const struct table *table, const struct drives_student *student,
                                 struct trust_slice **out, uint32_t *count, struct error *error);
 
 void table_print(const struct table *table, FILE *stream);

@@ -2,6 +2,7 @@
  * The table of agreement for people and as JSON. See table.h.
  */
 #include "base/text.h"
+#include "schemas/json_record.h"
 #include "schemas/scenario_json.h"
 #include "worker/trust/table.h"
 
@@ -10,8 +11,13 @@
 
 static void print_models(const struct table_row *row, FILE *stream)
 {
-    text_print(stream, "\nstudent %.12s (%s), teacher %.12s\n", row->student_hash,
-               row->student_sampler, row->teacher_hash);
+    if (row->shadow) {
+        text_print(stream, "\nshadow %.12s (%s), beside %.12s (%s)\n", row->student.hash,
+                   row->student.sampler, row->teacher_hash, row->teacher_sampler);
+    } else {
+        text_print(stream, "\nstudent %.12s (%s), teacher %.12s\n", row->student.hash,
+                   row->student.sampler, row->teacher_hash);
+    }
     text_print(stream, "%-30s %6s  %-20s %6s %6s %7s %7s %5s %5s  %s\n", "slice", "pairs",
                "same verdict (95%)", "hit", "fault", "interv.", "comfort", "opt.", "pess.",
                "monitor");
@@ -43,7 +49,7 @@ static void print_row(const struct table_row *row, FILE *stream)
         print_share(row->agree[p], row->pairs, widths[p], stream);
     }
     text_print(stream, " %5lld %5lld  %s", (long long)row->optimistic, (long long)row->pessimistic,
-               trust_alarm_names[monitor->alarm]);
+               row->shadow ? "-" : trust_alarm_names[monitor->alarm]);
     if (monitor->alarm != TRUST_QUIET) {
         text_print(stream, " after %lld jobs", (long long)monitor->alarm_jobs);
     }
@@ -56,37 +62,44 @@ static void print_whole(const struct table_row *row, FILE *stream)
     static const char *const words[TABLE_DIFFERENCES] = {"nearest agent, m", "progress, m",
                                                          "interventions of the guardian"};
     for (int d = 0; d < TABLE_DIFFERENCES; d++) {
-        const struct paired_mean *mean = &row->difference[d];
-        if (isfinite(mean->value) && isfinite(mean->low)) {
-            text_print(stream, "teacher minus student, %s: %+.3f (95%%: %+.3f to %+.3f)\n",
-                       words[d], mean->value, mean->low, mean->high);
-        } else if (isfinite(mean->value)) {
-            text_print(stream, "teacher minus student, %s: %+.3f (one logical scenario)\n",
-                       words[d], mean->value);
+        char mean[PAIRED_TEXT_BYTES];
+        if (isfinite(row->difference[d].value)) {
+            text_print(stream, "%s, %s, 95%%: %s\n",
+                       row->shadow ? "answer minus shadow" : "teacher minus student", words[d],
+                       paired_mean_text(&row->difference[d], mean));
         }
     }
+    if (row->shadow) {
+        text_print(stream,
+                   "%lld rollouts have no verdict on one side; %lld were flagged in the shadow, "
+                   "%lld in what it repeats\n",
+                   (long long)row->incomplete, (long long)row->student_flagged,
+                   (long long)row->teacher_flagged);
+    }
     if (row->with_object > 0) {
-        text_print(
-            stream,
-            "of %lld pairs that the object world answered too, it gives the student's verdict "
-            "in %lld, the teacher's in %lld\n",
-            (long long)row->with_object, (long long)row->student_as_object,
-            (long long)row->teacher_as_object);
+        text_print(stream,
+                   "of %lld pairs that the object world answered too, it gives the %s's verdict "
+                   "in %lld, the %s's in %lld\n",
+                   (long long)row->with_object, row->shadow ? "shadow" : "student",
+                   (long long)row->student_as_object, row->shadow ? "answer" : "teacher",
+                   (long long)row->teacher_as_object);
     }
 }
 
 static void print_legend(FILE *stream)
 {
     text_print(stream,
-               "\nopt.: the student passes, the teacher fails; pess.: the other way round\n");
+               "\nopt.: the student passes, the teacher fails (the shadow, and the answer that "
+               "counts); pess.: the other way round\n");
     text_print(stream, "student and teacher were given the same agents: their agreement says how "
                        "sensitive the planner is to the drawing\n");
 }
 
 static void print_student(const struct table_student *student, FILE *stream)
 {
-    text_print(stream, "student %.12s: %lld of %lld main lines were flagged\n",
-               student->student_hash, (long long)student->flagged, (long long)student->drives);
+    text_print(stream, "student %.12s (%s): %lld of %lld main lines were flagged\n",
+               student->student.hash, student->student.sampler, (long long)student->flagged,
+               (long long)student->drives);
     for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
         const struct drives_drift *drift = &student->drift[kind];
         if (drift->unseen > 0) {
@@ -109,10 +122,11 @@ static void print_flags(const struct table_row *row, FILE *stream)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
     if (row->flags.alarm != TRUST_QUIET) {
-        text_print(stream, "FLAGS of student %.12s in %s: %lld of %lld jobs, trend after %lld\n",
-                   row->student_hash, trust_slice_text(&row->verdict.slice, slice),
-                   (long long)row->flags.bad, (long long)row->flags.jobs,
-                   (long long)row->flags.alarm_jobs);
+        text_print(stream,
+                   "FLAGS of student %.12s (%s) in %s: %lld of %lld jobs, trend after %lld\n",
+                   row->student.hash, row->student.sampler,
+                   trust_slice_text(&row->verdict.slice, slice), (long long)row->flags.bad,
+                   (long long)row->flags.jobs, (long long)row->flags.alarm_jobs);
     }
 }
 
@@ -124,9 +138,10 @@ void table_print(const struct table *table, FILE *stream)
     }
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
-        if (whole == NULL || strcmp(row->student_hash, whole->student_hash) != 0 ||
-            strcmp(row->student_sampler, whole->student_sampler) != 0 ||
-            strcmp(row->teacher_hash, whole->teacher_hash) != 0) {
+        if (whole == NULL || row->shadow != whole->shadow ||
+            !drives_same(&row->student, &whole->student) ||
+            strcmp(row->teacher_hash, whole->teacher_hash) != 0 ||
+            strcmp(row->teacher_sampler, whole->teacher_sampler) != 0) {
             if (whole != NULL) {
                 print_whole(whole, stream);
             }
@@ -141,7 +156,8 @@ void table_print(const struct table *table, FILE *stream)
     }
     if (table->missing > 0) {
         text_print(stream,
-                   "%lld outcomes of audit jobs repeat a job of which the store has no outcome\n",
+                   "%lld outcomes of audits and shadows repeat a job of which the store has no "
+                   "outcome\n",
                    (long long)table->missing);
     }
     for (uint32_t i = 0; i < table->student_count; i++) {
@@ -168,12 +184,6 @@ static json_t *slice_json(const struct trust_slice *slice)
     return json;
 }
 
-/* null where there is no number. */
-static json_t *number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 /* `bad`: the name of what it counts. */
 static json_t *monitor_json(const struct trust_monitor *monitor, const char *bad)
 {
@@ -193,9 +203,9 @@ static json_t *student_json(const struct table_student *student)
                                       "after", (json_int_t)d->after, "index", d->index, "unseen",
                                       (int)d->unseen, "unseen_value", d->unseen_value));
     }
-    return json_pack("{s:s, s:I, s:I, s:b, s:o}", "student", student->student_hash, "drives",
-                     (json_int_t)student->drives, "flagged", (json_int_t)student->flagged,
-                     "drifted", student->drifted, "drift", drift);
+    return json_pack("{s:s, s:s, s:I, s:I, s:b, s:o}", "student", student->student.hash, "sampler",
+                     student->student.sampler, "drives", (json_int_t)student->drives, "flagged",
+                     (json_int_t)student->flagged, "drifted", student->drifted, "drift", drift);
 }
 
 static json_t *row_json(const struct table_row *row)
@@ -206,23 +216,29 @@ static json_t *row_json(const struct table_row *row)
         const struct rate_estimate *rate = &row->rate[p];
         json_object_set_new(agree, table_property_names[p],
                             json_pack("{s:I, s:o, s:o, s:o}", "pairs", (json_int_t)row->agree[p],
-                                      "rate", number(rate->value), "low", number(rate->low), "high",
-                                      number(rate->high)));
+                                      "rate", json_finite_new(rate->value), "low",
+                                      json_finite_new(rate->low), "high",
+                                      json_finite_new(rate->high)));
     }
     for (int d = 0; d < TABLE_DIFFERENCES; d++) {
         const struct paired_mean *mean = &row->difference[d];
         json_object_set_new(differences, table_difference_names[d],
-                            json_pack("{s:o, s:o, s:o}", "mean", number(mean->value), "low",
-                                      number(mean->low), "high", number(mean->high)));
+                            json_pack("{s:o, s:o, s:o}", "mean", json_finite_new(mean->value),
+                                      "low", json_finite_new(mean->low), "high",
+                                      json_finite_new(mean->high)));
     }
     return json_pack(
-        "{s:s, s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, s:o, s:o, s:b}",
-        "student", row->student_hash, "sampler", row->student_sampler, "teacher", row->teacher_hash,
-        "slice", slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
-        (json_int_t)row->incomplete, "agree", agree, "optimistic", (json_int_t)row->optimistic,
-        "pessimistic", (json_int_t)row->pessimistic, "teacher_minus_student", differences, "object",
-        "pairs", (json_int_t)row->with_object, "student_agrees", (json_int_t)row->student_as_object,
-        "teacher_agrees", (json_int_t)row->teacher_as_object, "monitor",
+        "{s:b, s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, "
+        "s:o, s:o, s:b}",
+        "shadow", row->shadow, "student", row->student.hash, "sampler", row->student.sampler,
+        "teacher", row->teacher_hash, "teacher_sampler", row->teacher_sampler, "slice",
+        slice_json(&row->verdict.slice), "pairs", (json_int_t)row->pairs, "incomplete",
+        (json_int_t)row->incomplete, "student_flagged", (json_int_t)row->student_flagged,
+        "teacher_flagged", (json_int_t)row->teacher_flagged, "agree", agree, "optimistic",
+        (json_int_t)row->optimistic, "pessimistic", (json_int_t)row->pessimistic,
+        "teacher_minus_student", differences, "object", "pairs", (json_int_t)row->with_object,
+        "student_agrees", (json_int_t)row->student_as_object, "teacher_agrees",
+        (json_int_t)row->teacher_as_object, "monitor",
         monitor_json(&row->verdict.monitor, "disagreed"), "flags",
         monitor_json(&row->flags, "flagged"), "frozen", row->verdict.frozen);
 }

@@ -4,6 +4,7 @@
 #include "worker/versions/versions.h"
 
 #include "base/file.h"
+#include "store/api/cache_path.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -83,45 +84,12 @@ static bool has_weights(const void *context, const struct model_version *version
            strcmp(version->precision, weights->precision) == 0;
 }
 
+static bool has_hash(const void *context, const struct model_version *version)
+{
+    return strcmp(version->hash, context) == 0;
+}
+
 /* ---- files ---- */
-
-/* The first of $SWERVE_MODEL_CACHE, $XDG_CACHE_HOME and $HOME that is set, and what is below it. */
-static enum status cache_directory(char out[LIMIT_PATH_BYTES], struct error *error)
-{
-    static const struct {
-        const char *variable;
-        const char *below;
-    } places[] = {{"SWERVE_MODEL_CACHE", ""},
-                  {"XDG_CACHE_HOME", "/swerve/models"},
-                  {"HOME", "/.cache/swerve/models"}};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        const char *value = getenv(places[i].variable);
-        if (value != NULL && value[0] != '\0') {
-            int bytes = snprintf(out, LIMIT_PATH_BYTES, "%s%s", value, places[i].below);
-            return bytes > 0 && bytes < LIMIT_PATH_BYTES
-                       ? STATUS_OK
-                       : error_set(error, STATUS_LIMIT, "%s: the path is too long",
-                                   places[i].variable);
-        }
-    }
-    return error_set(error, STATUS_IO,
-                     "models of the store need a place here: set SWERVE_MODEL_CACHE or HOME");
-}
-
-static enum status make_directory(const char *path, struct error *error)
-{
-    char part[LIMIT_PATH_BYTES];
-    snprintf(part, sizeof part, "%s", path);
-    for (char *slash = part + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
-        *slash = '\0';
-        mkdir(part, 0755); /* the last one says whether that was good */
-        *slash = '/';
-    }
-    if (mkdir(part, 0755) != 0 && errno != EEXIST) {
-        return error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
-    }
-    return STATUS_OK;
-}
 
 static enum status bring(struct store *store, const char *hash, const char *directory,
                          const char *name, const char *extension, struct error *error)
@@ -144,11 +112,14 @@ static enum status fetch(void *context, const char *hash, enum nn_precision prec
     struct model_version version;
     bool found = false;
     TRY(find_version(store, has_weights, &weights, &version, &found, error));
+    if (!found && precision == NN_FP32) { /* what the others are compared with, of any of them */
+        TRY(find_version(store, has_hash, hash, &version, &found, error));
+    }
     if (!found) {
         return error_set(error, STATUS_NOT_FOUND, "it is not registered there with precision %s",
                          weights.precision);
     }
-    TRY(make_directory(directory, error));
+    TRY(cache_path_make(directory, error));
     if (version.health_hash[0] != '\0') { /* first: weights without them would be believed */
         TRY(bring(store, version.health_hash, directory, name, ".health.json", error));
     }
@@ -158,7 +129,9 @@ static enum status fetch(void *context, const char *hash, enum nn_precision prec
 enum status versions_fetch_from(struct store *store, struct models *models, struct error *error)
 {
     char directory[LIMIT_PATH_BYTES];
-    TRY(cache_directory(directory, error));
+    struct error later; /* said when something is to be put there */
+    TRY(cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
+    (void)cache_path_make(directory, &later);
     return models_set_source(models, directory, fetch, store, error);
 }
 
@@ -180,7 +153,7 @@ enum status versions_point(struct store *store, struct models *models, struct er
         enum status status = models_promoted(models, tiers[i], precision, &model, error);
         /* The store is the caller's again. */
         char directory[LIMIT_PATH_BYTES];
-        THEN(status, cache_directory(directory, error));
+        THEN(status, cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
         THEN(status, models_set_source(models, directory, NULL, NULL, error));
         TRY(status);
     }

@@ -13,12 +13,14 @@
 enum { PAGE = 200, EVENTS_PAGE = 100, WAITING_MAX = 4096 };
 
 struct waiting {
-    int64_t job_id; /* the student's */
-    enum verdict verdict;
+    int64_t job_id;             /* the student's */
+    enum verdict verdict;       /* the teacher's */
+    struct rollback_side *side; /* of a watch on the teacher; NULL: neither's */
 };
 
 struct watch {
     struct rollback_policy policy;
+    enum tier tier;
     const char *actor;
     struct model_version canary;
     struct model_version promoted;
@@ -38,12 +40,13 @@ struct watch {
     struct waiting waiting[WAITING_MAX];
 };
 
-enum status watch_create(const struct rollback_policy *policy, const char *actor,
+enum status watch_create(const struct rollback_policy *policy, enum tier tier, const char *actor,
                          struct watch **out, struct error *error)
 {
     struct watch *watch = calloc(1, sizeof *watch);
     TRY(memory_check(watch, error, "watch: out of memory"));
     watch->policy = *policy;
+    watch->tier = tier;
     watch->actor = actor;
     watch->page = calloc(PAGE, sizeof *watch->page);
     watch->events = calloc(EVENTS_PAGE, sizeof *watch->events);
@@ -126,26 +129,33 @@ static bool judged(enum verdict verdict)
     return verdict == VERDICT_PASS || verdict == VERDICT_FAIL;
 }
 
-static void add_audit(struct watch *watch, const struct outcome *student, enum verdict teacher)
+/* An audit and what it repeats: the fact is that of the side in the watch's tier. */
+static void add_audit(struct watch *watch, const struct outcome *student,
+                      const struct waiting *audit)
 {
-    struct rollback_side *side = side_of(watch, student);
-    if (side != NULL && judged(student->verdict) && judged(teacher)) {
-        rollback_add_audit(&watch->policy, side, student->verdict == teacher);
+    struct rollback_side *side =
+        watch->tier == TIER_STUDENT ? side_of(watch, student) : audit->side;
+    if (side != NULL && judged(student->verdict) && judged(audit->verdict)) {
+        rollback_add_audit(&watch->policy, side, student->verdict == audit->verdict);
     }
 }
 
 static void add_drive(struct watch *watch, const struct outcome *outcome)
 {
     struct rollback_side *side = side_of(watch, outcome);
-    if (side == NULL) {
-        return;
+    if (side != NULL) {
+        rollback_add_drive(&watch->policy, side, outcome->verdict == VERDICT_FLAGGED,
+                           outcome->device_ns, outcome->metres_mm,
+                           (int64_t)outcome->ticks - (int64_t)outcome->prefix_ticks);
     }
-    rollback_add_drive(&watch->policy, side, outcome->verdict == VERDICT_FLAGGED,
-                       outcome->device_ns, outcome->metres_mm,
-                       (int64_t)outcome->ticks - (int64_t)outcome->prefix_ticks);
+}
+
+/* A student's answer for which an audit may have waited. */
+static void add_student(struct watch *watch, const struct outcome *student)
+{
     for (uint32_t i = 0; i < watch->waiting_count; i++) {
-        if (watch->waiting[i].job_id == outcome->job_id) {
-            add_audit(watch, outcome, watch->waiting[i].verdict);
+        if (watch->waiting[i].job_id == student->job_id) {
+            add_audit(watch, student, &watch->waiting[i]);
             memmove(&watch->waiting[i], &watch->waiting[i + 1],
                     (--watch->waiting_count - i) * sizeof watch->waiting[0]);
             return;
@@ -153,13 +163,13 @@ static void add_drive(struct watch *watch, const struct outcome *outcome)
     }
 }
 
-static void wait_for(struct watch *watch, int64_t job_id, enum verdict verdict)
+static void wait_for(struct watch *watch, const struct waiting *audit)
 {
     if (watch->waiting_count == WAITING_MAX) {
         memmove(&watch->waiting[0], &watch->waiting[1],
                 --watch->waiting_count * sizeof watch->waiting[0]);
     }
-    watch->waiting[watch->waiting_count++] = (struct waiting){job_id, verdict};
+    watch->waiting[watch->waiting_count++] = *audit;
 }
 
 /* The teacher's answer may come before the student's: then it waits. */
@@ -168,14 +178,19 @@ static enum status take_audit(struct watch *watch, struct store *store,
 {
     struct store_outcome_filter filter = {
         .job_id = outcome->audit_of, .main_lines = true, .limit = 1};
+    const struct waiting audit = {.job_id = outcome->audit_of,
+                                  .verdict = outcome->verdict,
+                                  .side =
+                                      watch->tier == TIER_TEACHER ? side_of(watch, outcome) : NULL};
     struct outcome *student = malloc(sizeof *student);
     uint32_t count = 0;
     TRY(memory_check(student, error, "watch: out of memory"));
     enum status status = store->ops->outcomes(store, &filter, student, &count, error);
+    bool counts = watch->tier == TIER_TEACHER || (count > 0 && student->id > watch->began_after);
     if (status == STATUS_OK && (count == 0 || student->id > outcome->id)) {
-        wait_for(watch, outcome->audit_of, outcome->verdict); /* its turn comes */
-    } else if (status == STATUS_OK && student->id > watch->began_after) {
-        add_audit(watch, student, outcome->verdict);
+        wait_for(watch, &audit); /* its turn comes */
+    } else if (status == STATUS_OK && counts) {
+        add_audit(watch, student, &audit);
     }
     free(student);
     return status;
@@ -190,10 +205,14 @@ static enum status read_outcomes(struct watch *watch, struct store *store, struc
         TRY(store->ops->outcomes(store, &filter, watch->page, &count, error));
         for (uint32_t i = 0; i < count; i++) {
             const struct outcome *outcome = &watch->page[i];
-            bool main_line = outcome->branch_id[0] == '\0';
-            if (main_line && outcome->audit_of != 0 && outcome->tier == TIER_TEACHER) {
+            bool counts = outcome->branch_id[0] == '\0' && !outcome->shadow;
+            bool audit = outcome->audit_of != 0;
+            if (counts && audit && outcome->tier == TIER_TEACHER) {
                 TRY(take_audit(watch, store, outcome, error));
-            } else if (main_line && outcome->audit_of == 0 && outcome->tier == TIER_STUDENT) {
+            } else if (counts && !audit && outcome->tier == TIER_STUDENT) {
+                add_student(watch, outcome);
+            }
+            if (counts && outcome->tier == watch->tier && (!audit || watch->tier == TIER_TEACHER)) {
                 add_drive(watch, outcome);
             }
             watch->outcomes_after = outcome->id;
@@ -229,9 +248,9 @@ static enum status send_away(struct watch *watch, struct store *store, enum roll
 static enum status still_so(struct watch *watch, struct store *store, bool *so, struct error *error)
 {
     bool found = false;
-    TRY(versions_pointed(store, TIER_STUDENT, MODEL_CANARY, &watch->now, &found, error));
+    TRY(versions_pointed(store, watch->tier, MODEL_CANARY, &watch->now, &found, error));
     *so = found && strcmp(watch->now.name, watch->canary.name) == 0;
-    TRY(versions_pointed(store, TIER_STUDENT, MODEL_PROMOTED, &watch->now, &found, error));
+    TRY(versions_pointed(store, watch->tier, MODEL_PROMOTED, &watch->now, &found, error));
     *so = *so && found && strcmp(watch->now.name, watch->promoted.name) == 0;
     return STATUS_OK;
 }
@@ -241,9 +260,9 @@ enum status watch_sweep(struct watch *watch, struct store *store, struct watch_r
 {
     bool canary = false;
     bool promoted = false;
-    *out = (struct watch_report){.result = WATCH_IDLE};
-    TRY(versions_pointed(store, TIER_STUDENT, MODEL_CANARY, &watch->canary, &canary, error));
-    TRY(versions_pointed(store, TIER_STUDENT, MODEL_PROMOTED, &watch->promoted, &promoted, error));
+    *out = (struct watch_report){.result = WATCH_IDLE, .tier = watch->tier};
+    TRY(versions_pointed(store, watch->tier, MODEL_CANARY, &watch->canary, &canary, error));
+    TRY(versions_pointed(store, watch->tier, MODEL_PROMOTED, &watch->promoted, &promoted, error));
     if (!canary || !promoted) {
         return STATUS_OK;
     }
@@ -252,6 +271,7 @@ enum status watch_sweep(struct watch *watch, struct store *store, struct watch_r
     TRY(read_outcomes(watch, store, error));
     *out = (struct watch_report){
         .result = WATCH_STAYS,
+        .tier = watch->tier,
         .cause = rollback_decide(&watch->policy, &watch->canary_side, &watch->promoted_side),
         .canary = &watch->canary,
         .promoted = &watch->promoted,
@@ -264,7 +284,7 @@ enum status watch_sweep(struct watch *watch, struct store *store, struct watch_r
     bool so = false;
     TRY(still_so(watch, store, &so, error));
     if (!so) {
-        *out = (struct watch_report){.result = WATCH_IDLE};
+        *out = (struct watch_report){.result = WATCH_IDLE, .tier = watch->tier};
         return STATUS_OK;
     }
     TRY(send_away(watch, store, out->cause, &out->jobs_moved, error));
@@ -276,7 +296,8 @@ const char *watch_text(const struct watch_report *report, char out[WATCH_TEXT_BY
 {
     char text[ROLLBACK_TEXT_BYTES];
     if (report->result == WATCH_IDLE) {
-        snprintf(out, WATCH_TEXT_BYTES, "no version of the student is a canary");
+        snprintf(out, WATCH_TEXT_BYTES, "no version of the %s is a canary",
+                 tier_names[report->tier]);
     } else if (report->result == WATCH_ROLLED_BACK) {
         snprintf(out, WATCH_TEXT_BYTES,
                  "%s was rolled back for its %s, %s answers (%lld queued jobs moved): %s",

@@ -1,6 +1,6 @@
 /*
- * Watch: a canary of the student beside the promoted version, over the outcomes that a store got
- * since it became one; scheduler/rollback.h decides, and who has to go is sent away. What was seen
+ * Watch: a canary of a tier beside the promoted version, over the outcomes that a store got since
+ * it became one; scheduler/rollback.h decides, and who has to go is sent away. What was seen
  * is kept between two sweeps, so that a sweep reads what is new; a watch that begins anew reads
  * everything since the canary began and decides the same.
  *
@@ -26,6 +26,7 @@ enum watch_result {
 /* Findings of a sweep; borrowed from the watch until the next one. */
 struct watch_report {
     enum watch_result result;
+    enum tier tier;
     enum rollback_cause cause;
     const struct model_version *canary;
     const struct model_version *promoted;
@@ -34,8 +35,10 @@ struct watch_report {
     int64_t jobs_moved; /* queued jobs that the promoted version answers since */
 };
 
-/* `actor`: who says so in events (a server says the token's name); borrowed. */
-enum status watch_create(const struct rollback_policy *policy, const char *actor,
+/* `tier`: student or teacher. A teacher is compared by what it drove, audits included, and by its
+ * agreement with the students that it audited. `actor`: who says so in events (a server says the
+ * token's name); borrowed. */
+enum status watch_create(const struct rollback_policy *policy, enum tier tier, const char *actor,
                          struct watch **out, struct error *error);
 void watch_destroy(struct watch *watch); /* accepts NULL */
 

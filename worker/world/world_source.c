@@ -317,9 +317,9 @@ static void close_lent(void *owner)
     world_source_close(owner);
 }
 
-enum status world_source_lend(const char *spec, enum tier tier,
-                              const struct world_source_options *options, struct models *models,
-                              struct error *error)
+static enum status lend(const char *spec, enum tier tier,
+                        const struct world_source_options *options, struct models *models,
+                        struct error *error)
 {
     struct world_source *source = NULL;
     char found[LIMIT_SPEC_BYTES + LIMIT_PATH_BYTES];
@@ -335,4 +335,13 @@ enum status world_source_lend(const char *spec, enum tier tier,
         world_source_close(source);
     }
     return status;
+}
+
+enum status world_source_lend(const char *world, const char *audit_world,
+                              const struct world_source_options *options, struct models *models,
+                              struct error *error)
+{
+    TRY(world != NULL ? lend(world, TIER_STUDENT, options, models, error) : STATUS_OK);
+    return audit_world != NULL ? lend(audit_world, TIER_TEACHER, options, models, error)
+                               : STATUS_OK;
 }

@@ -41,8 +41,9 @@ void world_source_close(struct world_source *source); /* accepts NULL */
 const struct foreign *world_source_foreign(const struct world_source *source);
 const char *world_source_hash(const struct world_source *source);
 
-/* Opens it and has it answer for a tier in `models`, which closes it. */
-enum status world_source_lend(const char *spec, enum tier tier,
+/* Opens what is given (NULL: nothing) and has it answer as the student, or as the teacher where it
+ * audits, in `models`, which closes it. */
+enum status world_source_lend(const char *world, const char *audit_world,
                               const struct world_source_options *options, struct models *models,
                               struct error *error);
 

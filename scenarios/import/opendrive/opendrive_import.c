@@ -322,9 +322,12 @@ static void write_source(const struct importer *importer, char out[LIMIT_TEXT_BY
     char notes[LIMIT_TEXT_BYTES - 125];
     char file[61]; /* names of files may hold any bytes, documents are UTF-8 */
     char lights[48] = "";
-    if (importer->map.map.signal_count > 0) {
-        snprintf(lights, sizeof lights, "; %u traffic lights without phases, off",
-                 importer->map.map.signal_count);
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < importer->map.map.signal_count; i++) {
+        count += importer->map.map.signals[i].sign == TRAFFIC_SIGN_NONE;
+    }
+    if (count > 0) {
+        snprintf(lights, sizeof lights, "; %u traffic lights without phases, off", count);
     }
     opendrive_notes_write(importer->network, notes, sizeof notes);
     text_escape(slash != NULL ? slash + 1 : importer->network->name, TEXT_LINE, file, sizeof file);

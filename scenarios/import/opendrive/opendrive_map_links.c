@@ -140,6 +140,17 @@ static bool is_light(const struct opendrive_signal *signal)
     return false;
 }
 
+/* Stop and yield signs by the numbers of the German and American catalogues; the first are also
+ * those that the format's own examples and CARLA use. */
+static enum traffic_sign sign_of(const struct opendrive_signal *signal)
+{
+    if (strcmp(signal->type, "206") == 0 || strcmp(signal->type, "R1-1") == 0) {
+        return TRAFFIC_SIGN_STOP;
+    }
+    bool yields = strcmp(signal->type, "205") == 0 || strcmp(signal->type, "R1-2") == 0;
+    return yields ? TRAFFIC_SIGN_YIELD : TRAFFIC_SIGN_NONE;
+}
+
 static double line_length_m(const struct lane *lane)
 {
     return polyline_length_m(lane->centre_line, lane->point_count);
@@ -161,7 +172,7 @@ static void control(const struct od_mapper *mapper, struct traffic_signal *made,
     }
 }
 
-/* The lanes that lead up to the light, and its distance from their ends. */
+/* The lanes that lead up to the light or sign, and its distance from their ends. */
 static void find_approach(const struct od_mapper *mapper, const struct opendrive_signal *signal,
                           struct traffic_signal *made)
 {
@@ -221,6 +232,45 @@ static enum status add_light(struct od_mapper *mapper, const struct opendrive_si
     return STATUS_OK;
 }
 
+static bool is_controlled(const struct map *map, uint32_t lane)
+{
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        for (uint32_t k = 0; k < map->signals[i].lane_count; k++) {
+            if (map->signals[i].lanes[k] == lane) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* A sign counts where no light and no earlier sign does. */
+static enum status add_sign(struct od_mapper *mapper, const struct opendrive_signal *signal)
+{
+    struct map *map = &mapper->out->map;
+    struct traffic_signal made = {.sign = sign_of(signal)};
+    struct traffic_signal found = {0};
+    found.lanes = od_map_alloc(mapper, LIMIT_SIGNAL_LANES, sizeof *found.lanes);
+    made.lanes = od_map_alloc(mapper, LIMIT_SIGNAL_LANES, sizeof *made.lanes);
+    if (made.lanes == NULL || found.lanes == NULL) {
+        return STATUS_LIMIT;
+    }
+    find_approach(mapper, signal, &found);
+    made.stop_m = found.stop_m;
+    for (uint32_t i = 0; i < found.lane_count; i++) {
+        if (!is_controlled(map, found.lanes[i])) {
+            made.lanes[made.lane_count++] = found.lanes[i];
+        }
+    }
+    if (made.lane_count == 0 || map->signal_count == LIMIT_SIGNALS) {
+        mapper->out->signs_dropped++;
+        return STATUS_OK;
+    }
+    snprintf(made.id, sizeof made.id, "s%u", (uint32_t)(signal - mapper->network->signals));
+    map->signals[map->signal_count++] = made;
+    return STATUS_OK;
+}
+
 static enum status add_signals(struct od_mapper *mapper)
 {
     const struct opendrive_network *network = mapper->network;
@@ -230,11 +280,16 @@ static enum status add_signals(struct od_mapper *mapper)
         return STATUS_LIMIT;
     }
     for (uint32_t i = 0; i < network->signal_count; i++) {
-        if (!is_light(&network->signals[i])) {
+        if (is_light(&network->signals[i])) {
+            TRY(add_light(mapper, &network->signals[i]));
+        } else if (sign_of(&network->signals[i]) == TRAFFIC_SIGN_NONE) {
             mapper->out->signs_dropped++;
-            continue;
         }
-        TRY(add_light(mapper, &network->signals[i]));
+    }
+    for (uint32_t i = 0; i < network->signal_count; i++) {
+        if (sign_of(&network->signals[i]) != TRAFFIC_SIGN_NONE) {
+            TRY(add_sign(mapper, &network->signals[i]));
+        }
     }
     return STATUS_OK;
 }

@@ -186,8 +186,12 @@ static enum status read_gap(struct osc_context *context, const struct osc_elemen
             osc_note(context, constraints, "bounds on jerk are left out");
         }
     }
-    action.accel_mps2 = action.accel_mps2 > 1e4 ? INFINITY : action.accel_mps2;
-    action.decel_mps2 = action.decel_mps2 > 1e4 ? INFINITY : action.decel_mps2;
+    /* Bounds that are given hold beside what the vehicle can do; without any it is there at once.
+     */
+    action.accel_mps2 =
+        action.accel_mps2 > 1e4 ? INFINITY : dmath_min(action.accel_mps2, entity->accel_max_mps2);
+    action.decel_mps2 =
+        action.decel_mps2 > 1e4 ? INFINITY : dmath_min(action.decel_mps2, entity->decel_max_mps2);
     action.speed_max_mps = dmath_min(action.speed_max_mps, entity->speed_max_mps);
     return entity->is_ego ? add_wait(context, element, entity, 1e5)
                           : osc_add_action(context, element, &action);

@@ -31,6 +31,7 @@ function monitorCell(monitor) {
 }
 
 function stateCell(row) {
+  if (row.shadow) return 'a shadow: counts nowhere';
   if (row.frozen) return el('b', {class: 'bad'}, 'frozen to the teacher');
   return sounds(row.monitor) || sounds(row.flags) ? el('span', {class: 'note'}, 'sounds') : 'not frozen';
 }
@@ -38,13 +39,13 @@ function stateCell(row) {
 const rowColumns = [
   ['Slice', 'suite', (r) => sliceText(r.slice)],
   ['State', 'nowrap', stateCell],
-  ['Verdicts', '', (r) => monitorCell(r.monitor)],
-  ['Flags', '', (r) => monitorCell(r.flags)],
-  ['Audited rollouts', 'n', (r) => count(r.pairs)],
+  ['Verdicts', '', (r) => (r.shadow ? '\u2013' : monitorCell(r.monitor))],
+  ['Flags', '', (r) => (r.shadow ? '\u2013' : monitorCell(r.flags))],
+  ['Rollouts', 'n', (r) => count(r.pairs)],
   ['Agree', 'n', (r) => percent(r.agree.verdict.pairs, r.pairs)],
   ['Student passes alone', 'n', (r) => count(r.optimistic)],
   ['Student', 'nowrap', (r) => short(r.student)],
-  ['Teacher', 'nowrap', (r) => short(r.teacher)],
+  ['Teacher, or whose answers count', 'nowrap', (r) => short(r.teacher)],
 ];
 
 function driftText(student) {

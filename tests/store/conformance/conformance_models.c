@@ -5,7 +5,8 @@
  * Method: the gate and what is immutable by examples; pointers by random calls against a model of
  * who answers. Its property: whatever fails, is handed back, comes late or is moved, a lease of a
  * job that follows names the version that its tier points to at the claim, one of a job that does
- * not names what was submitted, and every job ends once.
+ * not names what was submitted, and every job ends once. Shadows are among these calls too: their
+ * jobs come alone, name the shadow that there is, and no suite counts them.
  */
 #include "base/check.h"
 #include "base/rng.h"
@@ -208,6 +209,9 @@ struct followers_model {
     uint32_t kept;
     int promoted; /* version; -1: none */
     int canary;
+    int shadow;
+    uint32_t shadows; /* jobs of shadows that ended */
+    bool still;       /* pointers stay */
     uint32_t jobs;
     uint32_t done;
     uint32_t suites;
@@ -223,11 +227,12 @@ static void move_at_random(struct followers_model *model)
 {
     struct model_event done;
     int index = (int)draw(model, VERSIONS);
-    uint32_t to = draw(model, 3);
+    uint32_t to = draw(model, 5);
 
     if (to == 0 && index != model->promoted) {
         EXPECT_OK(move((uint32_t)index, MODEL_PROMOTED, 0, true, &done), error);
         model->canary = index == model->canary ? -1 : model->canary;
+        model->shadow = index == model->shadow ? -1 : model->shadow;
         model->promoted = index;
     } else if (to == 1 && model->canary < 0 && index != model->promoted && model->promoted >= 0) {
         versions[index].canary_percent = 1 + draw(model, 100);
@@ -236,9 +241,19 @@ static void move_at_random(struct followers_model *model)
         EXPECT_OK(move((uint32_t)index, MODEL_CANARY, versions[index].canary_percent, true, &done),
                   error);
         model->canary = index;
+        model->shadow = index == model->shadow ? -1 : model->shadow;
     } else if (to == 2 && model->canary >= 0) {
         EXPECT_OK(move((uint32_t)model->canary, MODEL_SHADOW, 0, false, &done), error);
         model->canary = -1;
+    } else if (to == 3 && model->shadow >= 0) {
+        EXPECT_OK(move((uint32_t)model->shadow, MODEL_CANDIDATE, 0, false, &done), error);
+        model->shadow = -1;
+    } else if (to >= 3 && index != model->promoted && index != model->canary &&
+               model->promoted >= 0 && (model->shadow < 0 || model->shadow == index)) {
+        enum status status = move((uint32_t)index, MODEL_CANDIDATE, 0, true, &done);
+        EXPECT(status == STATUS_OK || status == STATUS_CONFLICT);
+        EXPECT_OK(move((uint32_t)index, MODEL_SHADOW, 1 + draw(model, 30), true, &done), error);
+        model->shadow = index;
     }
 }
 
@@ -273,6 +288,11 @@ static void submit_again(struct followers_model *model)
     EXPECT_INT(submitted[0].job_id, kept[index].job_id);
 }
 
+static bool of_shadow(const struct job_spec *spec)
+{
+    return spec->tier == TIER_STUDENT && spec->audit_key[0] != '\0';
+}
+
 static void expect_version(const struct followers_model *model, const struct job_spec *spec)
 {
     const struct model_version *assigned =
@@ -291,9 +311,14 @@ static void expect_version(const struct followers_model *model, const struct job
     if (spec->tier == TIER_TEACHER) {
         EXPECT_TEXT(spec->model_hash, "t");
     }
+    if (of_shadow(spec)) {
+        EXPECT(model->shadow >= 0);
+        EXPECT_TEXT(spec->model_hash, versions[model->shadow].hash);
+        EXPECT(!spec->follows);
+    }
 }
 
-static void work_at_random(struct followers_model *model)
+static uint32_t work_at_random(struct followers_model *model)
 {
     static const enum completion_kind kinds[] = {COMPLETION_DONE, COMPLETION_DONE, COMPLETION_DONE,
                                                  COMPLETION_RELEASED, COMPLETION_FAILED};
@@ -301,6 +326,7 @@ static void work_at_random(struct followers_model *model)
 
     for (uint32_t i = 0; i < count; i++) {
         expect_version(model, &leases[i].spec);
+        EXPECT_INT(of_shadow(&leases[i].spec), of_shadow(&leases[0].spec)); /* alone, or not yet */
     }
     for (uint32_t i = 0; i < count; i++) {
         enum completion_kind kind = kinds[draw(model, COUNT_OF(kinds))];
@@ -308,15 +334,44 @@ static void work_at_random(struct followers_model *model)
         make_completion(i, "w", kind);
         memcpy(outcomes[i].model_hash, leases[i].spec.model_hash, sizeof outcomes[i].model_hash);
         memcpy(outcomes[i].sampler, leases[i].spec.sampler, sizeof outcomes[i].sampler);
-        model->done += kind == COMPLETION_DONE;
-        if (draw(model, 4) == 0) { /* the pointer moves while jobs are out */
+        model->done += kind == COMPLETION_DONE && !of_shadow(&leases[i].spec);
+        if (!model->still && draw(model, 4) == 0) { /* the pointer moves while jobs are out */
             move_at_random(model);
         }
     }
     if (count > 0) {
         complete(count);
     }
+    for (uint32_t i = 0; i < count; i++) {
+        model->shadows += of_shadow(&leases[i].spec) && completions[i].kind == COMPLETION_DONE &&
+                          completed[i].status == STATUS_OK;
+    }
     advance_ms(draw(model, 3000));
+    return count;
+}
+
+/* A shadow that stays, jobs of its share, and everything that waits. */
+static void work_everything_off(struct followers_model *model)
+{
+    struct model_event done;
+    for (uint32_t i = 0; i < 2000 && model->done < model->jobs; i++) {
+        work_at_random(model);
+    }
+    uint32_t other = model->promoted == 0 || model->canary == 0 ? 1 : 0;
+    other += other == 1 && (model->promoted == 1 || model->canary == 1);
+    if (model->promoted >= 0 && model->shadow < 0) {
+        (void)move(other, MODEL_CANDIDATE, 0, true, &done); /* where it is retired */
+        EXPECT_OK(move(other, MODEL_SHADOW, 30, true, &done), error);
+        model->shadow = (int)other;
+    }
+    for (uint32_t i = 0; i < 5; i++) {
+        submit_at_random(model);
+    }
+    model->still = true;
+    for (uint32_t i = 0, idle = 0; i < 2000 && idle < 30; i++) {
+        idle = work_at_random(model) > 0 ? 0 : idle + 1; /* backoffs end in between */
+    }
+    EXPECT_INT(model->done, model->jobs);
 }
 
 /* Every job ended once, and audits still know what they repeat. */
@@ -325,15 +380,25 @@ static void expect_all_done(const struct followers_model *model)
     struct store_outcome_filter filter = {.limit = 1000};
     uint32_t count = 0;
     uint32_t audits = 0;
+    int64_t passed = 0;
+    char suite[LIMIT_ID_BYTES];
 
     EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
-    EXPECT_INT(count, model->jobs);
+    EXPECT_INT(count, model->jobs + model->shadows);
+    for (uint32_t i = 0; i < model->suites && i < 4; i++) {
+        snprintf(suite, sizeof suite, "suite-%" PRIu32, i);
+        struct store_suite_status status = status_of(suite);
+        EXPECT_INT(status.jobs[JOB_QUEUED] + status.jobs[JOB_LEASED], 0);
+        passed += status.rollouts[VERDICT_PASS] + status.rollouts_audit;
+    }
+    EXPECT_INT(passed, model->jobs);
     for (uint32_t i = 0; i < count; i++) {
         get_job(outcomes[i].job_id);
         EXPECT_TEXT(outcomes[i].model_hash, job.spec.model_hash);
         EXPECT_TEXT(outcomes[i].sampler, job.spec.sampler);
+        EXPECT_INT(outcomes[i].shadow, of_shadow(&job.spec));
         if (job.spec.audit_key[0] != '\0') {
-            audits++;
+            audits += !outcomes[i].shadow;
             EXPECT(outcomes[i].audit_of > 0);
             uint64_t seed = job.spec.seed;
             get_job(outcomes[i].audit_of);
@@ -345,9 +410,10 @@ static void expect_all_done(const struct followers_model *model)
 
 static void followers_go_where_the_pointer_points(void)
 {
+    uint32_t shadows = 0;
     for (uint64_t seed = 0; seed < MOVES_SEEDS; seed++) {
         struct followers_model model = {
-            .random = rng_mix(seed), .promoted = -1, .canary = -1, .jobs = 0};
+            .random = rng_mix(seed), .promoted = -1, .canary = -1, .shadow = -1};
         open_store(true);
         add_versions(VERSIONS);
         for (uint32_t step = 0; step < MOVES_STEPS; step++) {
@@ -365,12 +431,12 @@ static void followers_go_where_the_pointer_points(void)
                 work_at_random(&model);
             }
         }
-        for (uint32_t i = 0; i < 2000 && model.done < model.jobs; i++) {
-            work_at_random(&model);
-        }
+        work_everything_off(&model);
         expect_all_done(&model);
+        shadows += model.shadows;
         close_store();
     }
+    EXPECT(shadows > 0);
 }
 
 /* A pointer that moves takes queued jobs along in the same transaction: what is read right after
@@ -438,6 +504,95 @@ static void audits_find_what_has_moved(void)
     EXPECT(strcmp(key, audit.audit_key) != 0);
     get_job(repeats);
     EXPECT_TEXT(job.spec.audit_key, key);
+    close_store();
+}
+
+/* A lease that is over, then a move: what the old version found is not the new one's answer, under
+ * whose key others would take it over. */
+static void late_answers_of_another_version_are_stale(void)
+{
+    struct model_event done;
+
+    open_store(true);
+    add_versions(2);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    make_followers("a", 0, 1, 1);
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    make_completion(0, "w", COMPLETION_DONE);
+    memcpy(outcomes[0].model_hash, leases[0].spec.model_hash, sizeof outcomes[0].model_hash);
+    memcpy(outcomes[0].sampler, leases[0].spec.sampler, sizeof outcomes[0].sampler);
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(done.jobs_moved, 1);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error); /* it is its answer again */
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE); /* and was refused */
+    EXPECT_INT(claim("v", 1), 1);
+    EXPECT_TEXT(leases[0].spec.model_hash, versions[0].hash);
+    close_store();
+}
+
+/* A failure neither: it is told, and paid for, and the new version has all its attempts. */
+static void late_failures_of_another_version_are_not_its_own(void)
+{
+    struct model_event done;
+
+    open_store(true);
+    add_versions(2);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    make_followers("a", 0, 1, 1);
+    specs[0].attempts_max = 1;
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    make_completion(0, "w", COMPLETION_FAILED)->device_ns = 7;
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(done.jobs_moved, 1);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    get_job(leases[0].job_id);
+    EXPECT_INT(job.state, JOB_QUEUED);
+    EXPECT_INT(claim("v", 1), 1);
+    EXPECT_TEXT(leases[0].spec.model_hash, versions[1].hash);
+    make_completion(0, "v", COMPLETION_FAILED);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK); /* one that was not moved counts */
+    get_job(leases[0].job_id);
+    EXPECT_INT(job.state, JOB_DEAD);
+    close_store();
+}
+
+/* Partial outcomes of an audit job stay readable when the job that it repeats moves. */
+static void audits_go_on_while_what_they_repeat_moves(void)
+{
+    struct model_event done;
+    uint32_t count = 0;
+
+    open_store(true);
+    add_versions(2);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(make_followers("a", 0, 1, 1), 2);
+    specs[0].rollout_count = specs[1].rollout_count = 2;
+    submit_made("a", 1, 2);
+    int64_t audit = submitted[1].job_id;
+    EXPECT_INT(claim("w", 2), 2);
+    if (leases[0].job_id != audit) {
+        leases[0] = leases[1];
+    }
+    struct job_completion *partial = make_completion(0, "w", COMPLETION_PARTIAL);
+    fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
+    partial->outcomes = &outcomes[0];
+    partial->outcome_count = 1;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(done.jobs_moved, 1);
+    EXPECT_OK(store->ops->partials(store, audit, outcomes, 4, &count, &error), error);
+    EXPECT_INT(count, 1);
     close_store();
 }
 
@@ -525,12 +680,272 @@ static void the_canary_gets_its_share(void)
     close_store();
 }
 
+/* ---- shadows ---- */
+
+/* Claims and answers everything; leases of shadows stay in leases[]. Returns how many these are. */
+static uint32_t drive_production(void)
+{
+    uint32_t count = claim("w", 100);
+    while (count > 0 && !of_shadow(&leases[0].spec)) {
+        for (uint32_t i = 0; i < count; i++) {
+            EXPECT(!of_shadow(&leases[i].spec));
+            make_completion(i, "w", COMPLETION_DONE);
+        }
+        complete(count);
+        count = claim("w", 100);
+    }
+    return count;
+}
+
+static uint32_t in_share(uint32_t made, const struct model_version *shadow)
+{
+    struct job_spec ignored;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < made; i++) {
+        count += specs[i].follows && specs[i].tier == TIER_STUDENT &&
+                 model_job_shadow(shadow, &specs[i], &ignored);
+    }
+    return count;
+}
+
+/* Who may be a shadow with a share, and of how much. */
+static void shadows_have_their_place(void)
+{
+    struct model_event done;
+
+    open_store(true);
+    add_versions(VERSIONS);
+    EXPECT_INT(move(1, MODEL_SHADOW, 5, false, &done), STATUS_CONFLICT); /* whose jobs? */
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_INT(move(1, MODEL_SHADOW, 101, false, &done), STATUS_BAD_INPUT);
+    EXPECT_INT(move(1, MODEL_CANDIDATE, 5, false, &done), STATUS_CONFLICT);
+    EXPECT_OK(move(1, MODEL_SHADOW, 5, false, &done), error); /* never evaluated */
+    EXPECT_INT(done.canary_percent, 5);
+    EXPECT_INT(move(2, MODEL_SHADOW, 5, false, &done), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "student-1");
+    EXPECT_OK(move(2, MODEL_SHADOW, 0, false, &done), error); /* it drives nothing */
+    EXPECT_OK(move(1, MODEL_SHADOW, 25, false, &done), error);
+    EXPECT_INT(done.from_state, MODEL_SHADOW);
+    EXPECT_OK(move(1, MODEL_SHADOW, 0, false, &done), error);
+    EXPECT_OK(move(2, MODEL_SHADOW, 100, false, &done), error);
+    close_store();
+}
+
+/* Goal: a shadow's share of jobs, queued before it and submitted after, is driven again once each,
+ * when nothing else waits, whatever comes between; and suites are as without it. */
+static void shadows_drive_again(void)
+{
+    struct model_event done;
+    struct store_ledger_row rows[64];
+    struct store_outcome_filter filter = {.limit = 1000};
+    uint32_t count = 0;
+
+    open_store(true);
+    add_versions(2);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    submit_made("a", 1, make_followers("a", 0, 0, 60));
+    uint32_t expected = 0;
+    versions[1].canary_percent = 50;
+    expected += in_share(75, &versions[1]);
+    EXPECT_OK(move(1, MODEL_SHADOW, 50, false, &done), error);
+    uint32_t made = make_followers("b", 0, 60, 60);
+    expected += in_share(made, &versions[1]);
+    submit_made("b", 1, made);
+    EXPECT(expected > 20);
+    struct store_suite_status queued = status_of("b");
+    EXPECT_INT(queued.jobs[JOB_QUEUED], made);
+    EXPECT_INT(drive_production(), expected);
+    struct store_suite_status before = status_of("a");
+    EXPECT_INT(before.jobs[JOB_DONE], 75);
+    EXPECT_INT(before.ticks_ended, before.ticks_planned);
+    struct job_completion *flagged = make_completion(0, "w", COMPLETION_FLAGGED);
+    strcpy(flagged->escalate_pool, "bulk"); /* it goes nowhere all the same */
+    flagged->escalate_tier = TIER_TEACHER;
+    make_completion(1, "w", COMPLETION_FAILED);
+    make_completion(2, "w", COMPLETION_RELEASED);
+    complete(3);
+    EXPECT_INT(completed[0].escalated_job_id, 0);
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    submit_plain("c", "k", 1); /* what somebody waits for comes first */
+    EXPECT_INT(claim("v", 100), 1);
+    EXPECT_TEXT(leases[0].spec.suite_id, "c");
+    complete_one("v", COMPLETION_DONE);
+    EXPECT_INT(claim("v", 100), expected - 2);
+    for (uint32_t i = 0; i < expected - 2; i++) {
+        make_completion(i, "v", COMPLETION_DONE);
+    }
+    complete(expected - 2);
+    advance_ms(BACKOFF_MS);
+    EXPECT_INT(claim("v", 100), 1); /* the one that failed */
+    complete_one("v", COMPLETION_DONE);
+    EXPECT_INT(claim("v", 100), 0);
+    struct store_suite_status after = status_of("a");
+    EXPECT(memcmp(&before, &after, sizeof before) == 0);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    uint32_t shadows = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        shadows += outcomes[i].shadow;
+        EXPECT(!outcomes[i].shadow || outcomes[i].audit_of > 0);
+    }
+    EXPECT_INT(shadows, expected - 1); /* a flag without evidence brings no outcome */
+    EXPECT_OK(store->ops->ledger(store, NULL, rows, 64, &count, &error), error);
+    int64_t attempts = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        attempts += rows[i].shadow ? rows[i].totals.attempts : 0;
+        EXPECT(!rows[i].shadow || !rows[i].audit);
+    }
+    EXPECT_INT(attempts, 3 + (expected - 3) + (expected - 2) + 1);
+    /* Asked again, and by another suite, which takes the results over: nobody drives. */
+    submit_made("b", 1, make_followers("b", 0, 60, 60));
+    submit_made("d", 1, make_followers("d", 0, 60, 60));
+    EXPECT(submitted[1].memoised);
+    EXPECT_INT(claim("v", 100), 0);
+    close_store();
+}
+
+/* Goal: nothing is driven for a version that is a shadow no longer. */
+static void shadows_end(void)
+{
+    struct model_event done;
+    uint32_t cancelled = 0;
+    int64_t ttl_ms = 0;
+    int64_t ids[1];
+    int64_t count = 0;
+
+    open_store(true);
+    add_versions(2);
+    EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
+    EXPECT_OK(move(1, MODEL_SHADOW, 100, false, &done), error);
+    submit_made("a", 1, make_followers("a", 0, 0, 30));
+    EXPECT(drive_production() > 10);
+    make_completion(0, "w", COMPLETION_DONE);
+    struct store_progress progress = {.job_id = leases[0].job_id, .epoch = leases[0].epoch};
+    struct store_worker worker = worker_of("w", "bulk");
+    for (uint32_t i = 1; i < 5; i++) { /* others wait */
+        make_completion(i, "w", COMPLETION_RELEASED);
+        EXPECT_OK(store->ops->complete(store, &completions[i], 1, completed, &error), error);
+    }
+    EXPECT_OK(move(1, MODEL_CANDIDATE, 0, false, &done), error);
+    EXPECT_OK(store->ops->heartbeat(store, &worker, &progress, 1, ids, &cancelled, &ttl_ms, &error),
+              error);
+    EXPECT_INT(cancelled, 1);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_INT(claim("v", 100), 0);
+    submit_made("b", 1, make_followers("b", 0, 30, 30));
+    EXPECT_INT(drive_production(), 0);
+    /* A suite that is cancelled takes its own along, and says of its jobs alone. */
+    EXPECT_OK(move(1, MODEL_SHADOW, 100, false, &done), error);
+    uint32_t made = make_followers("c", 0, 60, 10);
+    submit_made("c", 1, made);
+    EXPECT_OK(store->ops->cancel(store, "c", &count, &error), error);
+    EXPECT_INT(count, made);
+    EXPECT_INT(claim("v", 100), 0);
+    /* Workers that cannot start a planner leave its jobs alone. */
+    submit_made("d", 1, make_followers("d", 0, 90, 6));
+    EXPECT(drive_production() > 0);
+    EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
+    const struct store_planner without = {.planner = "builtin:reference", .planner_hash = "p"};
+    struct store_worker other = worker_of("other", "bulk");
+    other.without = &without;
+    other.without_count = 1;
+    uint32_t leased = 0;
+    EXPECT_OK(
+        store->ops->claim(store, &other, fresh_claim_id(), 9, 0, leases, &leased, &ttl_ms, &error),
+        error);
+    EXPECT_INT(leased, 0);
+    EXPECT(claim("v", 100) > 0);
+    close_store();
+}
+
+/* ---- goldens ---- */
+
+/* Puts a list that names `recordings` artifacts, and says in *set what set it is. */
+static void make_golden(struct golden_set *set, const char *name, int recordings)
+{
+    char list[1024];
+    char hash[SHA256_HEX_BYTES];
+    int used = snprintf(list, sizeof list, "{\"name\": \"%s\", \"recordings\": [", name);
+
+    memset(set, 0, sizeof *set);
+    for (int i = 0; i < recordings; i++) {
+        char text[64];
+        int bytes = snprintf(text, sizeof text, "frames %d of %s", i, name);
+        EXPECT_OK(store->ops->artifact_put(store, text, (size_t)bytes, hash, &error), error);
+        used += snprintf(list + used, sizeof list - (size_t)used,
+                         "%s{\"artifact\": \"%s\", \"bytes\": %d}", i > 0 ? ", " : "", hash, bytes);
+    }
+    used += snprintf(list + used, sizeof list - (size_t)used, "]}");
+    EXPECT_OK(store->ops->artifact_put(store, list, (size_t)used, set->hash, &error), error);
+    strcpy(set->name, name);
+    memset(set->model_hash, 'b', sizeof set->model_hash - 1);
+    strcpy(set->sampler, "agents/euler2/bf16");
+}
+
+static void goldens_are_kept_until_they_are_let_go(void)
+{
+    struct golden_set night;
+    struct golden_set day;
+    struct golden_set other;
+    struct golden_set found[4];
+    uint32_t count = 0;
+
+    open_store(true);
+    make_golden(&night, "night", 3);
+    make_golden(&day, "day", 1);
+    other = night;
+    memset(other.hash, 'a', sizeof other.hash - 1);
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_CONFLICT); /* no such list */
+    EXPECT_OK(store->ops->golden_add(store, &night, &error), error);
+    EXPECT_OK(store->ops->golden_add(store, &night, &error), error);
+    EXPECT_OK(store->ops->golden_add(store, &day, &error), error);
+    other = day;
+    strcpy(other.name, "night"); /* another set of that name */
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_CONFLICT);
+    strcpy(other.name, "noon"); /* this one under another */
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_CONFLICT);
+    strcpy(other.name, "../day");
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_BAD_INPUT);
+    /* A list that names what is not there keeps nothing. */
+    static const char lacking[] =
+        "{\"recordings\": [{\"artifact\": "
+        "\"cccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccccc\", \"bytes\": 1}]}";
+    strcpy(other.name, "lacking");
+    EXPECT_OK(store->ops->artifact_put(store, lacking, sizeof lacking - 1, other.hash, &error),
+              error);
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_CONFLICT);
+    close_store();
+    open_store(false);
+    EXPECT_OK(store->ops->goldens(store, "", found, 4, &count, &error), error);
+    EXPECT_INT(count, 2);
+    EXPECT_TEXT(found[0].name, "day");
+    EXPECT_TEXT(found[1].name, "night");
+    EXPECT_INT(found[1].recordings, 3);
+    EXPECT_INT(found[1].bytes, 3 * (int64_t)strlen("frames 0 of night"));
+    EXPECT_INT(found[1].made_s, now_s());
+    EXPECT_TEXT(found[1].hash, night.hash);
+    EXPECT_OK(store->ops->goldens(store, "day", found, 4, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(store->ops->golden_drop(store, "../day", &error), STATUS_BAD_INPUT);
+    EXPECT_OK(store->ops->golden_drop(store, "day", &error), error);
+    EXPECT_OK(store->ops->golden_drop(store, "day", &error), error);
+    EXPECT_OK(store->ops->goldens(store, "", found, 4, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_TEXT(found[0].name, "night");
+    EXPECT_OK(store->ops->golden_add(store, &day, &error), error);
+    close_store();
+}
+
 int conformance_models(const struct conformance_backend *tested)
 {
     backend = tested;
     return finish_half(TEST_RUN(
-        TEST(versions_do_not_change), TEST(nobody_answers_without_an_evaluation),
-        TEST(audits_find_what_has_moved), TEST(shorter_trust_takes_no_jobs),
+        TEST(versions_do_not_change), TEST(goldens_are_kept_until_they_are_let_go),
+        TEST(nobody_answers_without_an_evaluation), TEST(audits_find_what_has_moved),
+        TEST(late_answers_of_another_version_are_stale),
+        TEST(late_failures_of_another_version_are_not_its_own),
+        TEST(audits_go_on_while_what_they_repeat_moves), TEST(shorter_trust_takes_no_jobs),
         TEST(events_know_their_place_among_outcomes), TEST(queued_jobs_move_with_the_pointer),
-        TEST(the_canary_gets_its_share), TEST(followers_go_where_the_pointer_points)));
+        TEST(the_canary_gets_its_share), TEST(shadows_have_their_place), TEST(shadows_drive_again),
+        TEST(shadows_end), TEST(followers_go_where_the_pointer_points)));
 }

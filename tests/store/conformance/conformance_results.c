@@ -998,6 +998,20 @@ static void outcomes_are_filtered_and_paged(void)
     filter = (struct store_outcome_filter){.limit = 1000, .job_id = last_job};
     EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
     EXPECT_INT(count, 1);
+    struct outcome last = outcomes[0];
+    filter.by_verdict = true; /* all at once */
+    filter.verdict = last.verdict;
+    memcpy(filter.suite_id, last.suite_id, sizeof filter.suite_id);
+    memcpy(filter.scenario_id, last.scenario_id, sizeof filter.scenario_id);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].id, last.id);
+    filter.scenario_id[0] = 'S';
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 0);
+    filter = (struct store_outcome_filter){.limit = 1000, .outcome_id = last.id};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
     filter = (struct store_outcome_filter){.limit = 1000, .outcome_id = outcomes[0].id};
     EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
     EXPECT_INT(count, 1);

@@ -3,12 +3,15 @@
  */
 #include "tests/store/faults/invariants.h"
 
-#include "store/sqlite/check.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/check.h"
+#include "store/sql/sqlite_db.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+/* Jobs that suites and pools count: all but those of shadows. */
+#define COUNTED "(SELECT * FROM jobs WHERE shadow IS NULL)"
 
 /* Each query counts violations. */
 static const struct {
@@ -17,18 +20,19 @@ static const struct {
 } invariants[] = {
     {"suites count their jobs",
      "SELECT COUNT(*) FROM suites u WHERE"
-     "   jobs_queued <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 0)"
-     " OR jobs_leased <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 1)"
-     " OR jobs_done <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 2)"
-     " OR jobs_flagged <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 3)"
-     " OR jobs_dead <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 4)"
-     " OR jobs_cancelled <> (SELECT COUNT(*) FROM jobs j WHERE j.suite = u.id AND j.state = 5)"},
+     "   jobs_queued <> (SELECT COUNT(*) FROM " COUNTED " j WHERE j.suite = u.id AND j.state = 0)"
+     " OR jobs_leased <> (SELECT COUNT(*) FROM " COUNTED " j WHERE j.suite = u.id AND j.state = 1)"
+     " OR jobs_done <> (SELECT COUNT(*) FROM " COUNTED " j WHERE j.suite = u.id AND j.state = 2)"
+     " OR jobs_flagged <> (SELECT COUNT(*) FROM " COUNTED " j WHERE j.suite = u.id AND j.state = 3)"
+     " OR jobs_dead <> (SELECT COUNT(*) FROM " COUNTED " j WHERE j.suite = u.id AND j.state = 4)"
+     " OR jobs_cancelled <> (SELECT COUNT(*) FROM " COUNTED
+     " j WHERE j.suite = u.id AND j.state = 5)"},
     {"suites count their rollouts",
      "SELECT COUNT(*) FROM suites u WHERE rollouts_pass + rollouts_fail + rollouts_planner_error"
      " + rollouts_flagged + rollouts_invalid + rollouts_audit <> (SELECT COUNT(*) FROM outcomes o "
-     "WHERE o.suite = "
-     "u.id)"
-     " + (SELECT COUNT(*) FROM memo_outcomes m WHERE m.suite = u.id)"},
+     "JOIN " COUNTED " j ON j.id = o.job WHERE o.suite = u.id)"
+     " + (SELECT COUNT(*) FROM memo_outcomes m JOIN " COUNTED
+     " j ON j.id = m.job WHERE m.suite = u.id)"},
     {"every job has its spec",
      "SELECT COUNT(*) FROM jobs WHERE id NOT IN (SELECT job FROM job_specs)"},
     {"finished jobs have exactly their outcomes",
@@ -50,11 +54,13 @@ static const struct {
      "  COALESCE(SUM(a.mflop), 0), COALESCE(SUM(a.cost_uusd), 0) FROM attempts a JOIN jobs j ON "
      "j.id = a.job"
      "  WHERE j.suite = l.suite AND a.pool = l.pool AND a.device = l.device"
-     "  AND a.tier = l.tier AND a.ending = l.ending AND j.audit = l.audit)"},
-    {"audit jobs, and only they, repeat a job of their suite",
+     "  AND a.tier = l.tier AND a.ending = l.ending AND IIF(j.shadow IS NULL, j.audit, 2) = "
+     "l.audit)"},
+    {"audit jobs and those of shadows, and only they, repeat a job of their suite",
      "SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id LEFT JOIN job_specs t"
      " ON t.key = s.audit_key AND t.suite = s.suite AND t.audit_key IS NULL"
-     " WHERE j.audit <> (s.audit_key IS NOT NULL) OR j.audit <> (t.job IS NOT NULL)"},
+     " WHERE j.audit + (j.shadow IS NOT NULL) <> (s.audit_key IS NOT NULL)"
+     " OR (s.audit_key IS NOT NULL) <> (t.job IS NOT NULL)"},
     {"no attempt is missing from the ledger",
      "SELECT (SELECT COUNT(*) FROM attempts) - (SELECT COALESCE(SUM(attempts), 0) FROM ledger)"},
     {"the cost is that of the sum",
@@ -64,7 +70,8 @@ static const struct {
      " AND c.device = s.device AND c.price_uusd_per_hour = s.price"
      " WHERE s.owed <> s.cost * 3600000000000 + c.carry"},
     {"pools count their jobs",
-     "SELECT COUNT(*) FROM (SELECT pool, state, COUNT(*) AS jobs FROM jobs GROUP BY pool, state) j"
+     "SELECT COUNT(*) FROM (SELECT pool, state, COUNT(*) AS jobs FROM " COUNTED
+     " GROUP BY pool, state) j"
      " FULL JOIN (SELECT * FROM pool_jobs WHERE jobs <> 0) p"
      " ON p.pool = j.pool AND p.state = j.state WHERE p.jobs IS NOT j.jobs"},
     {"the ledger's totals are its sums",

@@ -269,6 +269,81 @@ static enum status model_is_there(struct memory_caller *caller, struct error *er
     return same("models", count, 1, error);
 }
 
+static const char golden_list[] = "{\"recordings\": [{\"artifact\": \"%s\", \"bytes\": 7}]}";
+
+/* A set whose one recording is what put_weights() put. */
+static void name_golden(struct golden_set *set, char list[256])
+{
+    char weights[SHA256_HEX_BYTES];
+
+    *set = (struct golden_set){.name = "g1", .sampler = "agents/euler2/bf16"};
+    sha256_hex("weights", 7, weights);
+    int bytes = snprintf(list, 256, golden_list, weights);
+    sha256_hex(list, (size_t)bytes, set->hash);
+    memcpy(set->model_hash, weights, sizeof set->model_hash);
+}
+
+static enum status put_golden_list(struct memory_caller *caller, struct error *error)
+{
+    struct golden_set set;
+    char list[256];
+    char hash[SHA256_HEX_BYTES];
+    TRY(put_weights(caller, error));
+
+    name_golden(&set, list);
+    return caller->store->ops->artifact_put(caller->store, list, strlen(list), hash, error);
+}
+
+static enum status add_golden(struct memory_caller *caller, struct error *error)
+{
+    struct golden_set set;
+    char list[256];
+
+    name_golden(&set, list);
+    return caller->store->ops->golden_add(caller->store, &set, error);
+}
+
+static enum status add_golden_before(struct memory_caller *caller, struct error *error)
+{
+    TRY(put_golden_list(caller, error));
+    return add_golden(caller, error);
+}
+
+static enum status count_goldens(struct memory_caller *caller, uint32_t *count, struct error *error)
+{
+    struct golden_set found[2];
+
+    return caller->store->ops->goldens(caller->store, "", found, 2, count, error);
+}
+
+static enum status look_goldens(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    enum status status = count_goldens(caller, &count, error);
+
+    answer(caller, &count, sizeof count);
+    return status;
+}
+
+static enum status golden_is_there(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    TRY(count_goldens(caller, &count, error));
+    return same("goldens", count, 1, error);
+}
+
+static enum status drop_golden(struct memory_caller *caller, struct error *error)
+{
+    return caller->store->ops->golden_drop(caller->store, "g1", error);
+}
+
+static enum status golden_is_gone(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    TRY(count_goldens(caller, &count, error));
+    return same("goldens", count, 0, error);
+}
+
 static enum status promote_model(struct memory_caller *caller, struct error *error)
 {
     struct model_event done;
@@ -612,6 +687,9 @@ const struct memory_call memory_calls[] = {
     {"models", add_model_before, look_models, memory_nothing, true},
     {"model_event", add_model_before, promote_model, promoted_once, false},
     {"model_events", add_model_before, look_events, memory_nothing, true},
+    {"golden_add", put_golden_list, add_golden, golden_is_there, false},
+    {"goldens", add_golden_before, look_goldens, memory_nothing, true},
+    {"golden_drop", add_golden_before, drop_golden, golden_is_gone, false},
     {"cancel", memory_nothing, cancel, memory_nothing, false},
     {"artifact_put", new_artifact, put_artifact, artifact_is_there, false},
     {"artifact_get", put_artifact, get_artifact, memory_nothing, true},

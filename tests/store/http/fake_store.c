@@ -41,6 +41,7 @@ struct fake {
     uint32_t blob_count;
     struct ledger_totals totals;
     int64_t price_uusd;
+    struct golden_set golden;
     struct model_version version;
     struct model_event event;
 };
@@ -445,6 +446,33 @@ static enum status fake_models(struct store *store, const char *after, struct mo
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_golden_add(struct store *store, const struct golden_set *set,
+                                   struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->golden = *set;
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_goldens(struct store *store, const char *after, struct golden_set *out,
+                                uint32_t max, uint32_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    bool stands = atomic_load(&fake->control->stands) != 0;
+    *count = max > 0 && (stands || strcmp(fake->golden.name, after) > 0) ? 1 : 0;
+    if (*count > 0) {
+        out[0] = fake->golden;
+    }
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_golden_drop(struct store *store, const char *name, struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->golden.name[0] = strcmp(fake->golden.name, name) == 0 ? '\0' : fake->golden.name[0];
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_model_event(struct store *store, const struct model_event *event,
                                     struct model_event *done, struct error *error)
 {
@@ -576,6 +604,9 @@ static const struct store_ops fake_ops = {
     .cancel = fake_cancel,
     .model_add = fake_model_add,
     .models = fake_models,
+    .golden_add = fake_golden_add,
+    .goldens = fake_goldens,
+    .golden_drop = fake_golden_drop,
     .model_event = fake_model_event,
     .model_events = fake_model_events,
     .artifact_put = fake_artifact_put,

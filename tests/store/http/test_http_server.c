@@ -210,6 +210,15 @@ static void pages_go_on_or_are_refused(void)
     const struct store_ops *ops = store->ops;
     EXPECT_OK(ops->model_add(store, &version, &error), error);
     EXPECT_OK(ops->model_event(store, &event, &event, &error), error);
+    struct golden_set golden = {.name = "night", .sampler = "agents/euler2/bf16"};
+    struct golden_set goldens[2];
+    memset(golden.hash, 'a', sizeof golden.hash - 1);
+    memset(golden.model_hash, 'b', sizeof golden.model_hash - 1);
+    EXPECT_OK(ops->golden_add(store, &golden, &error), error);
+    EXPECT_OK(ops->goldens(store, "", goldens, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(memcmp(&goldens[0], &golden, sizeof golden), 0);
+    EXPECT_OK(ops->golden_drop(store, "day", &error), error);
     EXPECT_OK(ops->demand(store, rows, 2, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(rows[0].jobs_queued + rows[0].workers_alive, 7);
@@ -217,6 +226,7 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_OK(ops->models(store, "", versions, 2, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(ops->models(store, "student-1", versions, 2, &count, &error), STATUS_STORE);
+    EXPECT_INT(ops->goldens(store, "night", goldens, 2, &count, &error), STATUS_STORE);
     EXPECT_OK(ops->model_events(store, 0, events, 2, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(ops->model_events(store, events[0].id, events, 2, &count, &error), STATUS_STORE);
@@ -541,7 +551,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 31);
+    EXPECT_INT(paths, 34);
     stack_stop(&stack);
 }
 

@@ -272,6 +272,15 @@ static void claim_raw(int64_t claim_id, char reply[8192])
                200);
 }
 
+/* Body of an answer: the head has the second in which it was sent. */
+static const char *body_of(const char reply[8192])
+{
+    const char *head_end = strstr(reply, "\r\n\r\n");
+
+    EXPECT(head_end != NULL);
+    return head_end != NULL ? head_end + 4 : reply;
+}
+
 /* The second answer is the first one, by another server too; a claim that comes late, when the
  * worker has had leases under a higher id, leases nothing. */
 static void a_claim_delivered_twice_leases_once(void)
@@ -283,11 +292,11 @@ static void a_claim_delivered_twice_leases_once(void)
     claim_raw(7, first);
     EXPECT(strstr(first, "\"next_claim_id\":8") != NULL);
     claim_raw(7, second);
-    EXPECT_TEXT(second, first);
+    EXPECT_TEXT(body_of(second), body_of(first));
     EXPECT_INT(leased_jobs(0), 2);
     site_again();
     claim_raw(7, second);
-    EXPECT_TEXT(second, first);
+    EXPECT_TEXT(body_of(second), body_of(first));
     claim_raw(9, second);
     claim_raw(8, first);
     EXPECT_INT(leased_jobs(0), 4);

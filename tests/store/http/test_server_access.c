@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "store/server/http_routes.h"
 #include "store/server/server.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/sqlite_db.h"
 #include "store/wire/http_wire.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
@@ -181,6 +181,9 @@ static const struct {
     {"PUT", "/v1/models/*", "a"},
     {"POST", "/v1/models/*/events", "a"},
     {"GET", "/v1/model-events", "rsa"},
+    {"GET", "/v1/goldens", "rswa"},
+    {"PUT", "/v1/goldens/*", "a"},
+    {"POST", "/v1/goldens/*/expire", "a"},
     {"PUT", "/v1/artifacts/*", "wa"},
     {"GET", "/v1/artifacts/*", "rswa"},
 };

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "store/keep/gc.h"
 #include "store/keep/keep_files.h"
-#include "store/sqlite/sqlite_db.h"
+#include "store/sql/sqlite_db.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/store/keep/keep_support.h"

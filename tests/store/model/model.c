@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sqlite/claim.h"
-#include "store/sqlite/lease.h"
+#include "store/sql/claim.h"
+#include "store/sql/lease.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 
 const char *const model_pools[MODEL_POOLS] = {"bulk", "teacher"};
 const char *const model_devices[MODEL_DEVICES] = {"cpu", "cuda"};
+const char *const model_versions[MODEL_VERSIONS] = {"v1", "v2", "v3"};
 
 #define BACKOFF_NS_MAX (60 * NS_PER_S)
 
@@ -66,6 +67,7 @@ void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns)
     model->ttl_ns = ttl_ns;
     model->opening_ns = INT64_MAX;
     model->backoff_ns = backoff_ns;
+    model->version_state[0] = MODEL_PROMOTED;
     /* The prices that a new store comes with: schemas/sql/0001_initial.sql. */
     for (int pool = 0; pool < MODEL_POOLS; pool++) {
         model_price_set(model, model_pools[pool], "cpu", 40000);
@@ -108,7 +110,8 @@ static struct model_job *job_of_key(struct model *model, int suite, const char *
 static const struct model_job *done_with_key(const struct model *model, const char *key)
 {
     for (int i = 0; i < model->job_count; i++) {
-        if (model->jobs[i].state == JOB_DONE && strcmp(model->jobs[i].key, key) == 0) {
+        if (model->jobs[i].state == JOB_DONE && !model->jobs[i].moved &&
+            strcmp(model->jobs[i].key, key) == 0) {
             return &model->jobs[i];
         }
     }
@@ -184,7 +187,20 @@ uint32_t model_claimable_by(const struct model *model, const struct store_worker
     for (int i = 0; i < model->job_count; i++) {
         const struct model_job *job = &model->jobs[i];
         count += job->state == JOB_QUEUED && job->due_ns == 0 && job->pool == pool &&
-                 (suite < 0 || job->suite == suite) && !left_alone(worker, job);
+                 job->repeats < 0 && (suite < 0 || job->suite == suite) && !left_alone(worker, job);
+    }
+    return count;
+}
+
+/* Jobs of shadows that a claim gets which finds nothing else. */
+static uint32_t shadows_claimable(const struct model *model, const struct store_worker *worker,
+                                  int pool)
+{
+    uint32_t count = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        count += job->state == JOB_QUEUED && job->due_ns == 0 && job->pool == pool &&
+                 job->repeats >= 0 && !left_alone(worker, job);
     }
     return count;
 }
@@ -308,9 +324,206 @@ static void renew(struct model *model, struct model_worker *worker)
     worker->openings = 0;
 }
 
+/* ---- versions of a model ---- */
+
+void model_version_hash(int version, char out[SHA256_HEX_BYTES])
+{
+    sha256_hex(model_versions[version], strlen(model_versions[version]), out);
+}
+
+int model_version_named(const char *hash)
+{
+    char known[SHA256_HEX_BYTES];
+    for (int i = 0; i < MODEL_VERSIONS; i++) {
+        model_version_hash(i, known);
+        if (strcmp(known, hash) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int version_in(const struct model *model, enum model_state state)
+{
+    for (int i = 0; i < MODEL_VERSIONS; i++) {
+        if (model->version_state[i] == state) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* A queued job becomes that of the version that its tier points to; what another one has finished
+ * of it is gone. */
+static void follow(const struct model *model, struct model_job *job)
+{
+    int canary = version_in(model, MODEL_CANARY);
+    int assigned = canary >= 0 && (int64_t)job->percentile < model->version_percent[canary]
+                       ? canary
+                       : version_in(model, MODEL_PROMOTED);
+    if (model->versioned && job->follows && job->state == JOB_QUEUED && assigned != job->version) {
+        job->version = assigned;
+        job->moved = true;
+        job->claim_id = 0; /* who is late with it answers for another */
+        memset(job->partials, 0, sizeof job->partials);
+    }
+}
+
+/* ---- shadows ---- */
+
+/* The version with a share, -1: none has. */
+static int shadow_version(const struct model *model)
+{
+    for (int i = 0; i < MODEL_VERSIONS; i++) {
+        if (model->version_state[i] == MODEL_SHADOW && model->version_percent[i] > 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* The shadow drives a job again that follows, is in its share, and that it has not been given yet.
+ */
+static void cast_shadow(struct model *model, int repeats)
+{
+    const struct model_job *of = &model->jobs[repeats];
+    int version = shadow_version(model);
+
+    if (!model->versioned || version < 0 || !of->follows || of->state != JOB_QUEUED ||
+        (int64_t)of->shadow_percentile >= model->version_percent[version]) {
+        return;
+    }
+    for (int i = 0; i < model->job_count; i++) {
+        if (model->jobs[i].repeats == repeats && model->jobs[i].version == version) {
+            return;
+        }
+    }
+    CHECK(model->job_count < MODEL_JOBS_MAX);
+    struct model_job *job = &model->jobs[model->job_count++];
+    *job = (struct model_job){.suite = of->suite,
+                              .pool = of->pool,
+                              .tier = of->tier,
+                              .seed = of->seed,
+                              .rollouts = of->rollouts,
+                              .attempts_max = of->attempts_max,
+                              .version = version,
+                              .repeats = repeats,
+                              .worker = -1};
+    memcpy(job->planner, of->planner, sizeof job->planner);
+    memcpy(job->scenario_id, of->scenario_id, sizeof job->scenario_id);
+}
+
+bool model_shadow_found(struct model *model, const struct store_job *found)
+{
+    const struct job_spec *spec = &found->spec;
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (job->id == 0 && strcmp(model->suites[job->suite], spec->suite_id) == 0 &&
+            strcmp(job->planner, spec->planner) == 0 && job->seed == spec->seed &&
+            strcmp(job->scenario_id, spec->scenario_id) == 0 && job->tier == spec->tier &&
+            model_version_named(spec->model_hash) == job->version) {
+            job->id = found->id;
+            memcpy(job->key, spec->key, sizeof job->key);
+            return true;
+        }
+    }
+    return model_differ(model, "the store has a job %" PRId64 " that nobody submitted", found->id);
+}
+
+bool model_shadows_found(struct model *model)
+{
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (job->id == 0) {
+            return model_differ(model, "%s is a shadow, and does not drive job %" PRId64 " again",
+                                model_versions[job->version], model->jobs[job->repeats].id);
+        }
+    }
+    return true;
+}
+
+int64_t model_last_id(const struct model *model)
+{
+    int64_t last = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        last = max_i64(last, model->jobs[i].id);
+    }
+    return last;
+}
+
+static void cancel_job(struct model *model, struct model_job *job)
+{
+    if (job->state == JOB_LEASED) {
+        attempt_lost(model, job, JOB_CANCELLED, false);
+    }
+    job->state = JOB_CANCELLED;
+    job->due_ns = 0;
+    job->delay_ns = 0;
+}
+
+/* ---- moves ---- */
+
+static bool may_move(const struct model *model, int version, const struct model_event *event)
+{
+    enum model_state from = model->version_state[version];
+    enum model_state to = event->to_state;
+    int canary = version_in(model, MODEL_CANARY);
+    int shadow = shadow_version(model);
+
+    return from != MODEL_PROMOTED &&
+           !(from == MODEL_RETIRED && (to == MODEL_CANARY || to == MODEL_SHADOW)) &&
+           !(to == MODEL_CANARY && canary >= 0 && canary != version) &&
+           !(to == MODEL_SHADOW && event->canary_percent > 0 && shadow >= 0 && shadow != version);
+}
+
+/* A version has come to be a shadow or has left that state: jobs that wait get jobs of its own, or
+ * all of its own that are open end. */
+static void move_shadow(struct model *model, int version)
+{
+    bool casts = shadow_version(model) == version;
+    for (int i = 0; i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (casts) {
+            cast_shadow(model, i);
+        } else if (job->repeats >= 0 && job->version == version && !model_terminal(job)) {
+            cancel_job(model, job);
+        }
+    }
+}
+
+bool model_version_moved(struct model *model, const struct model_event *event, enum status status)
+{
+    int version = name_index(model_versions, MODEL_VERSIONS, event->model);
+    enum model_state from = model->version_state[version];
+    bool same = from == event->to_state && model->version_percent[version] == event->canary_percent;
+    bool may = may_move(model, version, event);
+
+    if (status != (same || may ? STATUS_OK : STATUS_CONFLICT)) {
+        return model_differ(model, "%s from %s to %s: %s", event->model, model_state_names[from],
+                            model_state_names[event->to_state], status_name(status));
+    }
+    if (status != STATUS_OK || same) {
+        return true;
+    }
+    if (event->to_state == MODEL_PROMOTED) {
+        model->version_state[version_in(model, MODEL_PROMOTED)] = MODEL_RETIRED;
+    }
+    model->version_state[version] = event->to_state;
+    model->version_percent[version] = event->canary_percent;
+    bool pointed = from == MODEL_CANARY || event->to_state == MODEL_CANARY ||
+                   event->to_state == MODEL_PROMOTED;
+    for (int i = 0; i < model->job_count && pointed; i++) {
+        follow(model, &model->jobs[i]);
+    }
+    if (from == MODEL_SHADOW || event->to_state == MODEL_SHADOW) {
+        move_shadow(model, version);
+    }
+    return true;
+}
+
 /* ---- submitting ---- */
 
-/* By the rule of store/sqlite/claim.h, written down again. */
+/* By the rule of store/sql/claim.h, written down again. */
 static int64_t model_cost(const struct model_job *job)
 {
     switch (job->tier) {
@@ -345,6 +558,11 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
     job->attempts_max = spec->attempts_max;
     job->parent = spec->parent_job_id;
     job->audit = spec->audit_key[0] != '\0';
+    job->follows = spec->follows;
+    job->version = model_version_named(spec->model_hash);
+    job->percentile = model_job_percentile(spec);
+    job->shadow_percentile = model_job_shadow_percentile(spec);
+    job->repeats = -1;
     job->worker = -1;
     if (source != NULL) {
         job->state = JOB_DONE;
@@ -378,6 +596,7 @@ static bool submit_one(struct model *model, int suite, const struct job_spec *sp
     }
     if (own == NULL) {
         job_add(model, suite, spec, result->job_id);
+        cast_shadow(model, model->job_count - 1);
     }
     return true;
 }
@@ -472,7 +691,7 @@ static bool race_claimed(struct model *model, const struct store_worker *worker,
     struct model_race *race = &model->races[job->pool];
     int i = job->suite;
 
-    for (int j = 0; j < model->suite_count; j++) {
+    for (int j = 0; j < model->suite_count && job->repeats < 0; j++) { /* shadows race nobody */
         if (j == i) {
             continue;
         }
@@ -511,7 +730,7 @@ static void race_settle(struct model *model, int pool)
     }
 }
 
-static bool lease_matches(struct model *model, const struct model_job *job,
+static bool lease_matches(struct model *model, struct model_job *job,
                           const struct model_worker *worker, const struct job_lease *lease)
 {
     if (job->state != JOB_QUEUED || job->due_ns != 0 || job->pool != worker->pool) {
@@ -528,9 +747,15 @@ static bool lease_matches(struct model *model, const struct model_job *job,
                             worker->id, job->id, lease->epoch, lease->attempt, lease->lost,
                             job->epoch + 1, job->attempts + 1, job->lost);
     }
-    if (strcmp(lease->spec.key, job->key) != 0 || lease->spec.seed != job->seed ||
+    follow(model, job);
+    if (model_version_named(lease->spec.model_hash) != job->version) {
+        return model_differ(model, "claim of %s: job %" PRId64 " is leased for model %.12s, not %s",
+                            worker->id, job->id, lease->spec.model_hash,
+                            job->version >= 0 ? model_versions[job->version] : "its own");
+    }
+    if ((!job->moved && strcmp(lease->spec.key, job->key) != 0) || lease->spec.seed != job->seed ||
         lease->spec.tier != job->tier || lease->spec.parent_job_id != job->parent ||
-        (lease->spec.audit_key[0] != '\0') != job->audit ||
+        (lease->spec.audit_key[0] != '\0') != (job->audit || job->repeats >= 0) ||
         strcmp(lease->spec.suite_id, model->suites[job->suite]) != 0 ||
         lease->spec.rollout_count != job->rollouts) {
         return model_differ(model, "claim of %s: job %" PRId64 " is not as it was submitted",
@@ -545,21 +770,31 @@ bool model_claim_late(const struct model *model, const char *worker_id, int64_t 
     return worker >= 0 && claim_id < model->workers[worker].claim_id;
 }
 
+/* Of the leases of a claim that have not ended the one with the next higher id; NULL: no more. */
+static const struct model_job *next_leased(const struct model *model, int worker, int64_t claim_id,
+                                           const struct model_job *last)
+{
+    const struct model_job *next = NULL;
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_LEASED && job->worker == worker && job->claim_id == claim_id &&
+            (last == NULL || job->id > last->id) && (next == NULL || job->id < next->id)) {
+            next = job;
+        }
+    }
+    return next;
+}
+
 /* A claim that had its turn: the leases that it made and that have not ended, and no others, if it
  * asks for as many. */
 static bool claimed_again(struct model *model, struct model_worker *known, int64_t claim_id,
                           uint32_t max, const struct job_lease *leases, uint32_t count,
                           enum status status)
 {
+    const struct model_job *job = NULL;
     uint32_t found = 0;
 
-    /* Jobs were added in the order of their ids. */
-    for (int i = 0; i < model->job_count; i++) {
-        const struct model_job *job = &model->jobs[i];
-        if (job->state != JOB_LEASED || job->worker != (int)(known - model->workers) ||
-            job->claim_id != claim_id) {
-            continue;
-        }
+    while ((job = next_leased(model, (int)(known - model->workers), claim_id, job)) != NULL) {
         if (status == STATUS_OK &&
             (found >= count || leases[found].job_id != job->id ||
              leases[found].epoch != job->epoch || leases[found].attempt != job->attempts)) {
@@ -583,7 +818,8 @@ static bool claimed_new(struct model *model, struct model_worker *known,
                         const struct store_worker *worker, int64_t claim_id, uint32_t max,
                         const struct job_lease *leases, uint32_t count)
 {
-    uint32_t there = model_claimable_by(model, worker, known->pool, -1);
+    uint32_t results = model_claimable_by(model, worker, known->pool, -1);
+    uint32_t there = results > 0 ? results : shadows_claimable(model, worker, known->pool);
     uint32_t expected = there < max ? there : max;
 
     race_settle(model, known->pool);
@@ -597,6 +833,10 @@ static bool claimed_new(struct model *model, struct model_worker *known,
         if (job == NULL) {
             return model_differ(model, "claim of %s got job %" PRId64 ", which nobody submitted",
                                 known->id, leases[i].job_id);
+        }
+        if (results > 0 && job->repeats >= 0) {
+            return model_differ(model, "claim of %s got job %" PRId64 " of a shadow before others",
+                                known->id, job->id);
         }
         if (left_alone(worker, job)) {
             return model_differ(model, "claim of %s got job %" PRId64 ", whose planner it left out",
@@ -777,7 +1017,8 @@ static bool accept(struct model *model, struct model_job *job,
         take_outcomes(job, completion);
         break;
     case COMPLETION_FLAGGED:
-        job->state = completion->escalate_pool[0] != '\0' ? JOB_FLAGGED : JOB_DEAD;
+        job->state =
+            completion->escalate_pool[0] != '\0' && job->repeats < 0 ? JOB_FLAGGED : JOB_DEAD;
         take_outcomes(job, completion);
         break;
     case COMPLETION_FAILED:
@@ -868,8 +1109,9 @@ static bool complete_one(struct model *model, const struct job_completion *compl
     int worker = worker_index(model, completion->worker_id);
     struct model_attempt *before = attempt_of(model, job, completion->epoch);
     bool current = job->epoch == completion->epoch && job->worker == worker;
-    bool in_time = current && (job->state == JOB_LEASED ||
-                               (job->state == JOB_QUEUED && before->end == END_LOST));
+    bool in_time =
+        current && (job->state == JOB_LEASED ||
+                    (job->state == JOB_QUEUED && before->end == END_LOST && job->claim_id != 0));
     bool partial = completion->kind == COMPLETION_PARTIAL;
     if (partial) {
         in_time = current && job->state == JOB_LEASED;
@@ -877,7 +1119,7 @@ static bool complete_one(struct model *model, const struct job_completion *compl
     }
     if (in_time) {
         expected = STATUS_OK;
-        escalated = result->escalated_job_id;
+        escalated = job->repeats < 0 ? result->escalated_job_id : 0;
     } else if (before != NULL && before->worker == worker &&
                (before->end == ends[completion->kind] ||
                 (completion->kind == COMPLETION_UNSTARTED && before->end == END_FAILED))) {
@@ -948,16 +1190,10 @@ bool model_cancel(struct model *model, const char *suite_id, int64_t count, enum
     }
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
-        if (job->suite != suite || model_terminal(job)) {
-            continue;
+        if (job->suite == suite && !model_terminal(job)) {
+            expected += job->repeats < 0;
+            cancel_job(model, job);
         }
-        expected++;
-        if (job->state == JOB_LEASED) {
-            attempt_lost(model, job, JOB_CANCELLED, false);
-        }
-        job->state = JOB_CANCELLED;
-        job->due_ns = 0;
-        job->delay_ns = 0;
     }
     return count == expected ||
            model_differ(model, "cancel of %s: %" PRId64 " jobs, expected %" PRId64, suite_id, count,

@@ -6,7 +6,7 @@
  * suite's random calls are held against it.
  *
  * It knows nothing of the store's code but store/api/store.h, schemas/job.h and the numbers in
- * store/sqlite/lease.h (how often a job may be lost).
+ * store/sql/lease.h (how often a job may be lost).
  */
 #ifndef SWERVE_TESTS_STORE_MODEL_MODEL_H
 #define SWERVE_TESTS_STORE_MODEL_MODEL_H
@@ -32,11 +32,14 @@ enum {
     MODEL_PRICES_MAX = 16,
     MODEL_UNSTARTED_MAX = 64,
     MODEL_PLANNER_HOSTS = 2, /* by which a planner is at fault itself */
+    MODEL_VERSIONS = 3,      /* of the student, that following jobs may be answered by */
     MODEL_WHY_BYTES = 1024,
 };
 
 extern const char *const model_pools[MODEL_POOLS];
 extern const char *const model_devices[MODEL_DEVICES];
+/* Names of the versions; the file of each is its name. In the beginning the first is promoted. */
+extern const char *const model_versions[MODEL_VERSIONS];
 
 enum model_end {
     END_DONE = 0,
@@ -69,6 +72,13 @@ struct model_job {
     int64_t parent;
     bool audit;
     bool memoised;
+    bool follows;
+    bool moved;          /* its key is another than the one that it was submitted under */
+    int version;         /* that it names; -1: another model */
+    uint32_t percentile; /* of its tier's jobs */
+    uint32_t shadow_percentile;
+    int repeats; /* of a shadow's: the job that it drives again; -1: it is none. No answer names its
+                    id: 0 until somebody has looked */
     enum job_state state;
     int64_t epoch;
     int64_t attempts;
@@ -159,6 +169,9 @@ struct model {
     struct model_attempt attempts[MODEL_ATTEMPTS_MAX];
     int64_t claims_again; /* that found leases of an earlier answer */
     int64_t claims_late;  /* whose worker has had leases under a higher id */
+    bool versioned;       /* the store has the versions */
+    enum model_state version_state[MODEL_VERSIONS];
+    int64_t version_percent[MODEL_VERSIONS]; /* of a canary, of a shadow */
     int unstarted_count;
     struct model_unstarted unstarted[MODEL_UNSTARTED_MAX];
     char why[MODEL_WHY_BYTES]; /* of the last function that returned false */
@@ -191,6 +204,15 @@ bool model_complete(struct model *model, const struct job_completion *completion
 void model_worker_gone(struct model *model, const char *worker_id);
 bool model_cancel(struct model *model, const char *suite_id, int64_t count, enum status status);
 void model_price_set(struct model *model, const char *pool, const char *device, int64_t price);
+/* A version moves, by force. */
+bool model_version_moved(struct model *model, const struct model_event *event, enum status status);
+/* A job that the store has since the last call and that no answer named: one of a shadow's. */
+bool model_shadow_found(struct model *model, const struct store_job *found);
+/* There is no job of a shadow's that has not been found. */
+bool model_shadows_found(struct model *model);
+int64_t model_last_id(const struct model *model); /* the highest of its jobs */
+void model_version_hash(int version, char out[SHA256_HEX_BYTES]);
+int model_version_named(const char *hash); /* -1: none of them */
 /* The server started anew: leases begin again, and backoffs. */
 void model_restart(struct model *model, int64_t now_ns);
 

@@ -37,7 +37,15 @@ bool model_check_job(struct model *model, const struct store_job *job)
             job->id, job_state_names[job->state], job->epoch, job->attempts, job->worker_id,
             job_state_names[expected->state], expected->epoch, expected->attempts, worker);
     }
-    if (strcmp(job->spec.key, expected->key) != 0 || job->spec.seed != expected->seed ||
+    char named[SHA256_HEX_BYTES];
+    model_version_hash(expected->version > 0 ? expected->version : 0, named);
+    if ((expected->version >= 0) != (strcmp(job->spec.model_hash, named) == 0)) {
+        return model_differ(model, "job %" PRId64 " (%s) names model %.12s, not %s", job->id,
+                            job_state_names[job->state], job->spec.model_hash,
+                            expected->version >= 0 ? model_versions[expected->version] : "its own");
+    }
+    if ((!expected->moved && strcmp(job->spec.key, expected->key) != 0) ||
+        job->spec.seed != expected->seed ||
         strcmp(job->spec.suite_id, model->suites[expected->suite]) != 0 ||
         job->spec.parent_job_id != expected->parent ||
         strcmp(job->spec.pool, model_pools[expected->pool]) != 0) {
@@ -98,8 +106,8 @@ static void settle_source(const struct model *model, struct model_job *job,
 {
     for (int i = 0; i < model->job_count && job->outcome_epoch == 0; i++) {
         const struct model_job *source = &model->jobs[i];
-        if (source->state == JOB_DONE && !source->memoised && strcmp(source->key, job->key) == 0 &&
-            source->outcome_epoch == outcome->epoch &&
+        if (source->state == JOB_DONE && !source->memoised && !source->moved &&
+            strcmp(source->key, job->key) == 0 && source->outcome_epoch == outcome->epoch &&
             strcmp(source->token, outcome->trace_hash) == 0) {
             job->outcome_epoch = source->outcome_epoch;
             memcpy(job->token, source->token, sizeof job->token);
@@ -126,6 +134,10 @@ static bool check_outcome(struct model *model, const struct outcome *outcome, ui
                             job->id, outcome->trace_hash, outcome->epoch, job->token,
                             job->outcome_epoch);
     }
+    if (job->version >= 0 && model_version_named(outcome->model_hash) != job->version) {
+        return model_differ(model, "job %" PRId64 " was leased for %s, model %.12s answered it",
+                            job->id, model_versions[job->version], outcome->model_hash);
+    }
     /* A result stands for its question: taken over or not. */
     if (strcmp(outcome->planner, job->planner) != 0 || outcome->seed != job->seed ||
         strcmp(outcome->scenario_id, job->scenario_id) != 0 || outcome->tier != job->tier) {
@@ -136,8 +148,10 @@ static bool check_outcome(struct model *model, const struct outcome *outcome, ui
                             outcome->scenario_id);
     }
     if (outcome->verdict != expected->verdict || outcome->ticks != expected->ticks ||
-        outcome->metres_mm != expected->metres_mm || (outcome->audit_of != 0) != job->audit ||
-        outcome->parent_job_id != job->parent) {
+        outcome->metres_mm != expected->metres_mm ||
+        (outcome->audit_of != 0) != (job->audit || job->repeats >= 0) ||
+        outcome->shadow != (job->repeats >= 0) || outcome->parent_job_id != job->parent ||
+        (job->repeats >= 0 && outcome->audit_of != model->jobs[job->repeats].id)) {
         return model_differ(model, "job %" PRId64 ": an outcome is not as it was reported",
                             job->id);
     }
@@ -180,7 +194,7 @@ static bool check_outcomes(struct model *model, struct store *store, int suite)
 
 /* Sums that the attempts on one row of the ledger add up to. */
 static struct ledger_totals add_up(const struct model *model, int suite, int pool, int device,
-                                   enum tier tier, bool audit, enum model_end end)
+                                   enum tier tier, bool audit, bool shadow, enum model_end end)
 {
     struct ledger_totals totals = {0};
 
@@ -188,7 +202,8 @@ static struct ledger_totals add_up(const struct model *model, int suite, int poo
         const struct model_attempt *attempt = &model->attempts[i];
         const struct model_job *job = &model->jobs[attempt->job];
         if (job->suite != suite || job->pool != pool || job->tier != tier || job->audit != audit ||
-            model->workers[attempt->worker].device != device || attempt->end != end) {
+            (job->repeats >= 0) != shadow || model->workers[attempt->worker].device != device ||
+            attempt->end != end) {
             continue;
         }
         totals.attempts++;
@@ -219,23 +234,25 @@ static bool check_ledger_row(struct model *model, int suite, const struct store_
                             row->end);
     }
     struct ledger_totals sum =
-        add_up(model, suite, pool, device, row->tier, row->audit, (enum model_end)end);
+        add_up(model, suite, pool, device, row->tier, row->audit, row->shadow, (enum model_end)end);
     if (sum.attempts != row->totals.attempts || sum.device_ns != row->totals.device_ns ||
         sum.metres_mm != row->totals.metres_mm || sum.mflop != row->totals.mflop) {
-        return model_differ(model,
-                            "ledger of %s, pool %s, %s, %s, %s%s: %" PRId64 " attempts, %" PRId64
-                            " ns, %" PRId64 " mm, %" PRId64
-                            " Mflop; the attempts add up to %" PRId64 ", %" PRId64 ", %" PRId64
-                            ", %" PRId64,
-                            model->suites[suite], row->pool, row->device, tier_names[row->tier],
-                            row->end, row->audit ? " (audit)" : "", row->totals.attempts,
-                            row->totals.device_ns, row->totals.metres_mm, row->totals.mflop,
-                            sum.attempts, sum.device_ns, sum.metres_mm, sum.mflop);
+        return model_differ(
+            model,
+            "ledger of %s, pool %s, %s, %s, %s%s: %" PRId64 " attempts, %" PRId64 " ns, %" PRId64
+            " mm, %" PRId64 " Mflop; the attempts add up to %" PRId64 ", %" PRId64 ", %" PRId64
+            ", %" PRId64,
+            model->suites[suite], row->pool, row->device, tier_names[row->tier], row->end,
+            row->shadow  ? " (shadow)"
+            : row->audit ? " (audit)"
+                         : "",
+            row->totals.attempts, row->totals.device_ns, row->totals.metres_mm, row->totals.mflop,
+            sum.attempts, sum.device_ns, sum.metres_mm, sum.mflop);
     }
     return true;
 }
 
-/* By the definition in store/sqlite/ledger.h: for each price, the floor of what its attempts cost.
+/* By the definition in store/sql/ledger.h: for each price, the floor of what its attempts cost.
  */
 static int64_t owed_uusd(const struct model *model)
 {
@@ -340,12 +357,13 @@ bool model_check_status(struct model *model, const char *suite_id,
         return model_differ(model, "the store knows of suite %s, nobody submitted it", suite_id);
     }
     for (int i = 0; i < model->job_count; i++) {
-        if (model->jobs[i].suite == suite) {
+        if (model->jobs[i].suite == suite && model->jobs[i].repeats < 0) {
             count_job(&model->jobs[i], &sum);
         }
     }
     for (int i = 0; i < model->attempt_count; i++) {
-        if (model->jobs[model->attempts[i].job].suite == suite) {
+        const struct model_job *job = &model->jobs[model->attempts[i].job];
+        if (job->suite == suite && job->repeats < 0) {
             sum.device_ns += model->attempts[i].device_ns;
             sum.mflop += model->attempts[i].mflop;
         }
@@ -397,8 +415,34 @@ static bool check_suites(struct model *model, struct store *store)
     return true;
 }
 
+static bool check_versions(struct model *model, struct store *store)
+{
+    struct model_version versions[MODEL_VERSIONS + 1];
+    struct error error;
+    uint32_t count = 0;
+
+    if (store->ops->models(store, "", versions, MODEL_VERSIONS + 1, &count, &error) != STATUS_OK ||
+        count != MODEL_VERSIONS) {
+        return model_differ(model, "the store has %" PRIu32 " versions", count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct model_version *version = &versions[i]; /* by name */
+        int64_t percent = model->version_percent[i];
+        if (version->state != model->version_state[i] || version->canary_percent != percent) {
+            return model_differ(model, "version %s is %s at %" PRId64 "%%, expected %s at %" PRId64,
+                                version->name, model_state_names[version->state],
+                                version->canary_percent, model_state_names[model->version_state[i]],
+                                percent);
+        }
+    }
+    return true;
+}
+
 bool model_check_store(struct model *model, struct store *store)
 {
+    if (model->versioned && !check_versions(model, store)) {
+        return false;
+    }
     bool good = check_suites(model, store) && check_jobs(model, store) &&
                 check_partials(model, store) && check_ledger(model, store);
 

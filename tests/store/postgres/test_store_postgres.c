@@ -11,17 +11,25 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/artifacts/artifacts.h"
+#include "store/keep/gc.h"
+#include "store/keep/keep_database.h"
+#include "store/keep/keep_files.h"
 #include "store/postgres/dialect.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_store.h"
 #include "tests/store/manual_clock.h"
+#include "tests/store/postgres/postgres_jobs.h"
 #include "tests/store/postgres/postgres_site.h"
 
+#include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     PEERS = 2,
@@ -64,6 +72,10 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_CHECK_SCENARIOS:
     case STATEMENT_CHECK_MODELS:
     case STATEMENT_CHECK_MODEL_EVENTS:
+    case STATEMENT_CHECK_RETAINED:
+    case STATEMENT_CHECK_GOLDENS:
+    case STATEMENT_CHECK_PINS:
+    case STATEMENT_CHECK_ARTIFACTS:
     case STATEMENT_LOG_LOST: /* one row per damaged log, which PostgreSQL's stores do not have */
         return true;
     default:
@@ -82,12 +94,28 @@ static int parameters_of(const char *text)
     return most;
 }
 
+/* A line of a plan that reads a table that grows with what a fleet does, from end to end: the next
+ * one would say what its index is asked for. */
+static bool scans_large(const char *line, const char *next)
+{
+    static const char *const indexes[] = {"jobs_pkey",     "job_specs_", "attempts_pkey",
+                                          "memo_outcomes", "outcomes_",  "partial_outcomes"};
+    bool large = false;
+
+    for (size_t i = 0; i < COUNT_OF(indexes); i++) {
+        const char *found = strstr(line, indexes[i]);
+        large |= found != NULL && found > line + 6 && strncmp(found - 6, "using ", 6) == 0;
+    }
+    return large && strstr(next, "Index Cond") == NULL;
+}
+
 /* Prepares the statement, and looks for tables that no index narrows down in its plan. */
 static void explain(const char *url, enum statement statement)
 {
     static char sql[16384];
     static char explained[512];
     char line[512];
+    char above[512] = "";
     struct db *db = NULL;
     char *text = dialect_statement(statement);
 
@@ -114,8 +142,10 @@ static void explain(const char *url, enum statement statement)
     struct query query = query_begin_sql(db, explained);
     while (query_row(&query)) {
         query_column_text(&query, 0, line, sizeof line);
-        whole |= strstr(line, "Seq Scan") != NULL;
+        whole |= strstr(line, "Seq Scan") != NULL || scans_large(above, line);
+        memcpy(above, line, sizeof above);
     }
+    whole |= scans_large(above, "");
     status = query_end(&query, &error);
     db_close(db);
     EXPECT_OK(status, error);
@@ -306,80 +336,6 @@ static void a_limit_makes_no_connection(void)
 
 /* ---- jobs ---- */
 
-static void submit(struct store *store, uint32_t count)
-{
-    static const char body[] = "{\"id\":\"a\"}";
-    static struct job_spec specs[JOBS];
-    static struct store_submit_result results[JOBS];
-    char hash[SHA256_HEX_BYTES];
-
-    sha256_hex(body, sizeof body - 1, hash);
-    EXPECT_OK(store->ops->scenario_put(store, hash, body, sizeof body - 1, &error), error);
-    memset(specs, 0, sizeof specs);
-    for (uint32_t i = 0; i < count; i++) {
-        struct job_spec *spec = &specs[i];
-        snprintf(spec->key, sizeof spec->key, "k-%" PRIu32, i);
-        snprintf(spec->suite_id, sizeof spec->suite_id, "suite");
-        snprintf(spec->scenario_id, sizeof spec->scenario_id, "scenario-%" PRIu32, i);
-        memcpy(spec->scenario_hash, hash, sizeof hash);
-        strcpy(spec->planner, "builtin:reference");
-        strcpy(spec->planner_hash, "p");
-        strcpy(spec->pool, "bulk");
-        strcpy(spec->backend, "cpu");
-        strcpy(spec->revision, "r");
-        spec->tier = TIER_OBJECT;
-        spec->seed = i;
-        spec->rollout_count = 1;
-        spec->attempts_max = 3;
-    }
-    EXPECT_OK(store->ops->submit(store, "suite", 1, specs, count, results, &error), error);
-}
-
-static struct store_worker worker_named(const char *name)
-{
-    struct store_worker worker = {.pool = "bulk", .device = "cpu"};
-    snprintf(worker.worker_id, sizeof worker.worker_id, "%s", name);
-    return worker;
-}
-
-static void fill_done(struct job_completion *completion, struct outcome *outcome,
-                      const struct job_lease *lease, const char *worker_id)
-{
-    memset(completion, 0, sizeof *completion);
-    memset(outcome, 0, sizeof *outcome);
-    completion->job_id = lease->job_id;
-    completion->epoch = lease->epoch;
-    completion->kind = COMPLETION_DONE;
-    completion->device_ns = NS_PER_MS;
-    completion->outcomes = outcome;
-    completion->outcome_count = 1;
-    snprintf(completion->worker_id, sizeof completion->worker_id, "%s", worker_id);
-    memcpy(outcome->scenario_id, lease->spec.scenario_id, sizeof outcome->scenario_id);
-    memcpy(outcome->scenario_hash, lease->spec.scenario_hash, sizeof outcome->scenario_hash);
-    memcpy(outcome->planner, lease->spec.planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, lease->spec.planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->pool, lease->spec.pool, sizeof outcome->pool);
-    memcpy(outcome->backend, lease->spec.backend, sizeof outcome->backend);
-    memcpy(outcome->revision, lease->spec.revision, sizeof outcome->revision);
-    outcome->tier = lease->spec.tier;
-    outcome->seed = lease->spec.seed;
-    outcome->ticks = 1;
-    outcome->metres_mm = 1000;
-}
-
-static int64_t attempts_ended(struct store *store, const char *end)
-{
-    struct store_ledger_row rows[16];
-    uint32_t count = 0;
-    int64_t attempts = 0;
-
-    EXPECT_OK(store->ops->ledger(store, "suite", rows, 16, &count, &error), error);
-    for (uint32_t i = 0; i < count; i++) {
-        attempts += strcmp(rows[i].end, end) == 0 ? rows[i].totals.attempts : 0;
-    }
-    return attempts;
-}
-
 /* ---- several processes ---- */
 
 /* Goal: time limits that a site has set for every connection do not end a writer's wait for its
@@ -400,7 +356,7 @@ static void limits_of_a_site_do_not_count(void)
     snprintf(strstr(url, "&artifacts"), 300, "%s",
              "%20-cstatement_timeout%3D5000%20-clock_timeout%3D3000%20-csynchronous_commit%3Doff");
     EXPECT_OK(postgres_db_open(url, NULL, &db, &error), error);
-    enum status status = query_simple(db, STATEMENT_BEGIN, &error);
+    enum status status = STATUS_OK;
     for (size_t i = 0; i < COUNT_OF(expected) && status == STATUS_OK; i++) {
         snprintf(sql[i], sizeof sql[i], "SELECT current_setting('%s')", expected[i].name);
         struct query query = query_begin_sql(db, sql[i]);
@@ -447,18 +403,136 @@ static uint32_t claim_at(struct store *store, const char *name, int64_t *claim_i
 {
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    struct store_worker worker = worker_named(name);
+    struct store_worker worker = jobs_worker(name);
 
     EXPECT_OK(store->ops->claim(store, &worker, claim_id, max, 0, leases, &count, &ttl_ms, &error),
               error);
     return count;
 }
 
+/* ---- keeping house ---- */
+
+enum { KEPT = 36, FAIL_DAYS = 30, PASS_DAYS = 7, DAY_S = 86400 };
+
+/* An artifact, old enough for its rule or not; a third are of failed drives, a third of passed
+ * ones, and nothing refers to the rest. */
+struct kept {
+    int days;
+    char hash[SHA256_HEX_BYTES];
+};
+
+static void keep_one(struct store *store, const char *artifacts, int i, struct kept *out)
+{
+    static const int days[] = {0, 1, PASS_DAYS - 1, PASS_DAYS + 1, FAIL_DAYS - 1, FAIL_DAYS + 1};
+    char text[32];
+    char file[KEEP_PATH_BYTES];
+    int bytes = snprintf(text, sizeof text, "trace %d", i);
+
+    out->days = days[i / 3 % (int)COUNT_OF(days)];
+    EXPECT_OK(store->ops->artifact_put(store, text, (size_t)bytes, out->hash, &error), error);
+    const struct timespec then = {.tv_sec = time(NULL) - (time_t)out->days * DAY_S - 60};
+    const struct timespec times[2] = {then, then};
+    keep_artifact_path(artifacts, out->hash, file);
+    EXPECT_INT(utimensat(AT_FDCWD, file, times, 0), 0);
+}
+
+static void finish_one(struct store *store, const struct job_lease *lease, int job,
+                       const struct kept *kept)
+{
+    struct job_completion completion;
+    struct outcome outcome;
+    struct store_completion_result result = {.status = STATUS_IO};
+
+    jobs_fill_done(&completion, &outcome, lease, "keeper");
+    outcome.verdict = job % 2 == 0 ? VERDICT_FAIL : VERDICT_PASS;
+    memcpy(outcome.artifact_hash, kept->hash, sizeof kept->hash);
+    memcpy(completion.artifact_hash, kept->hash, sizeof kept->hash);
+    EXPECT_OK(store->ops->complete(store, &completion, 1, &result, &error), error);
+    EXPECT_INT(result.status, STATUS_OK);
+}
+
+static bool goes(const struct kept *kept, int i, bool policy)
+{
+    int days = i % 3 == 2 ? 0 : i % 3 == 0 ? FAIL_DAYS : PASS_DAYS;
+    return kept->days > days && (i % 3 == 2 || policy);
+}
+
+static void expect_kept(const char *artifacts, const struct kept *kept, bool policy)
+{
+    char file[KEEP_PATH_BYTES];
+
+    for (int i = 0; i < KEPT; i++) {
+        keep_artifact_path(artifacts, kept[i].hash, file);
+        EXPECT_INT(access(file, F_OK) != 0, goes(&kept[i], i, policy));
+    }
+}
+
+/* Goal: the collector takes what nothing in the database refers to, and by a policy what is past
+ * its days, beside an open store; and nothing where a row names what cannot be an artifact. A long
+ * statement that is given up leaves its connection as it was. Method: a model of what goes. */
+static void artifacts_are_collected(void)
+{
+    static struct kept kept[KEPT];
+    static struct job_lease leases[KEPT];
+    static struct keep_database database;
+    struct retention_policy policy = {
+        .rules = {{.verdicts = 1 << VERDICT_FAIL, .safety_critical = -1, .keep_days = FAIL_DAYS},
+                  {.safety_critical = -1, .keep_days = PASS_DAYS}},
+        .count = 2};
+    struct keep_gc_options options = {.apply = true, .older_than_s = KEEP_GC_OLDER_MIN_S};
+    struct keep_gc_summary summary;
+    char artifacts[LIMIT_PATH_BYTES + 16];
+    char url[512];
+    int64_t claim_id = 1;
+
+    fresh_url(url, sizeof url);
+    EXPECT_INT(keep_gc(url, &options, &summary, &error), STATUS_STORE); /* there is none yet */
+    struct store *store = open_at(url, NULL);
+    EXPECT_OK(keep_database_find(url, 0, &database, &error), error);
+    snprintf(artifacts, sizeof artifacts, "%s.artifacts", database.path);
+    for (int i = 0; i < KEPT; i++) {
+        keep_one(store, artifacts, i, &kept[i]);
+    }
+    jobs_submit(store, KEPT / 3 * 2);
+    EXPECT_INT(claim_at(store, "keeper", &claim_id, leases, KEPT), KEPT / 3 * 2);
+    for (int job = 0; job < KEPT / 3 * 2; job++) {
+        finish_one(store, &leases[job], job, &kept[job / 2 * 3 + job % 2]);
+    }
+    for (int i = 0; i < KEPT; i++) { /* completions have asked for them */
+        keep_one(store, artifacts, i, &kept[i]);
+    }
+    EXPECT_OK(keep_gc(url, &options, &summary, &error), error);
+    expect_kept(artifacts, kept, false);
+    EXPECT_INT(summary.referenced.files, KEPT / 3 * 2);
+    options.policy = &policy;
+    EXPECT_OK(keep_gc(url, &options, &summary, &error), error);
+    expect_kept(artifacts, kept, true);
+    EXPECT_INT(summary.met[0], KEPT / 3);
+    EXPECT_INT(summary.met[1], KEPT / 3);
+
+    EXPECT_OK(keep_database_begin(&database, &error), error);
+    struct query rows = query_begin(database.check.db, STATEMENT_CHECK_ARTIFACTS);
+    EXPECT(query_row(&rows) && query_row(&rows));
+    EXPECT_OK(query_end(&rows, &error), error);
+    EXPECT_OK(query_simple(database.check.db, STATEMENT_ROLLBACK, &error), error);
+    EXPECT_OK(postgres_db_script(database.check.db,
+                                 "UPDATE outcomes SET artifact_hash = 'none' WHERE id ="
+                                 " (SELECT MIN(id) FROM outcomes)",
+                                 &error),
+              error);
+    keep_database_close(&database);
+    for (int i = 0; i < KEPT; i++) {
+        keep_one(store, artifacts, i, &kept[i]);
+    }
+    EXPECT_INT(keep_gc(url, &options, &summary, &error), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "nothing was taken");
+    store->ops->close(store);
+}
+
 static void heartbeat_at(struct store *store, const char *name)
 {
     int64_t ttl_ms = 0;
-    struct store_worker worker = worker_named(name);
-
+    struct store_worker worker = jobs_worker(name);
     EXPECT_OK(store->ops->heartbeat(store, &worker, NULL, 0, NULL, NULL, &ttl_ms, &error), error);
 }
 
@@ -480,10 +554,10 @@ static void processes_share_leases(void)
     manual_clock_init(&clock);
     struct store *a = open_at(url, &config);
     struct store *b = open_at(url, &config);
-    submit(a, 3);
+    jobs_submit(a, 3);
     EXPECT_INT(claim_at(a, "w", &claim_a, leases, 2), 2);
     struct job_lease first = leases[0];
-    fill_done(&completion, &outcome, &leases[1], "w");
+    jobs_fill_done(&completion, &outcome, &leases[1], "w");
     EXPECT_OK(b->ops->complete(b, &completion, 1, &result, &error), error);
     EXPECT_INT(result.status, STATUS_OK);
     /* Heard of by b alone: a does not end it. */
@@ -492,9 +566,9 @@ static void processes_share_leases(void)
         heartbeat_at(b, "w");
         heartbeat_at(a, "other");
     }
-    EXPECT_INT(attempts_ended(a, "lost"), 0);
+    EXPECT_INT(jobs_attempts_ended(a, "lost"), 0);
     EXPECT_INT(claim_at(b, "v", &claim_b, leases, 8), 1);
-    fill_done(&completion, &outcome, &leases[0], "v");
+    jobs_fill_done(&completion, &outcome, &leases[0], "v");
     EXPECT_OK(a->ops->complete(a, &completion, 1, &result, &error), error);
     /* The process that it spoke with goes, and so does it. */
     b->ops->close(b);
@@ -502,14 +576,237 @@ static void processes_share_leases(void)
     EXPECT_INT(claim_at(a, "v", &claim_b, leases, 8), 1);
     EXPECT_INT(leases[0].job_id, first.job_id);
     EXPECT_INT(leases[0].epoch, first.epoch + 1);
-    EXPECT_INT(attempts_ended(a, "lost"), 1);
-    fill_done(&completion, &outcome, &first, "w");
+    EXPECT_INT(jobs_attempts_ended(a, "lost"), 1);
+    jobs_fill_done(&completion, &outcome, &first, "w");
     EXPECT_OK(a->ops->complete(a, &completion, 1, &result, &error), error);
     EXPECT_INT(result.status, STATUS_STALE);
     a->ops->close(a);
 }
 
+/* The same claim of the same worker, at two processes. */
+struct twin_claim {
+    struct store *store;
+    int64_t claim_id;
+    struct job_lease *leases;
+    uint32_t count;
+    enum status status;
+    struct error error;
+};
+
+static void *claim_as_twin(void *context)
+{
+    struct twin_claim *twin = context;
+    struct store_worker worker = jobs_worker("twin");
+    int64_t ttl_ms = 0;
+
+    twin->status = twin->store->ops->claim(twin->store, &worker, &twin->claim_id, 4, 0,
+                                           twin->leases, &twin->count, &ttl_ms, &twin->error);
+    return NULL;
+}
+
+struct waiting_claim {
+    struct store *store;
+    uint32_t count;
+    enum status status;
+    struct error error;
+};
+
+static void *claim_and_wait(void *context)
+{
+    struct waiting_claim *waiting = context;
+    struct store_worker worker = jobs_worker("waiting");
+    struct job_lease leases[1];
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+
+    waiting->status =
+        waiting->store->ops->claim(waiting->store, &worker, &claim_id, 1, 24 * 3600 * 1000, leases,
+                                   &waiting->count, &ttl_ms, &waiting->error);
+    return NULL;
+}
+
+/* Goal: a claim that waits at one process is woken by a submission at another. Its own next look is
+ * hours away, so without word from the other this test does not end. */
+static void processes_wake_each_other(void)
+{
+    const struct store_config config = {.lease_ttl_ms = 24 * 3600 * 1000};
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    struct waiting_claim waiting = {.count = 0};
+    struct store_worker_owner owner = {.pool = ""};
+    pthread_t thread;
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    waiting.store = open_at(url, &config);
+    struct store *other = open_at(url, &config);
+    EXPECT_INT(pthread_create(&thread, NULL, claim_and_wait, &waiting), 0);
+    while (other->ops->worker_owner(other, "waiting", &owner, &error) != STATUS_OK ||
+           owner.pool[0] == '\0') {
+        nanosleep(&pause, NULL); /* until its first look, which found nothing, is in the database */
+    }
+    jobs_submit(other, 1);
+    pthread_join(thread, NULL);
+    EXPECT_OK(waiting.status, waiting.error);
+    EXPECT_INT(waiting.count, 1);
+    other->ops->close(other);
+    waiting.store->ops->close(waiting.store);
+}
+
+/* Goal: what a worker has claimed is found again whichever process he asks, also when both are
+ * asked at one time: his jobs are those of one claim. */
+static void one_claim_is_one_at_any_process(void)
+{
+    enum { ROUNDS = 12 };
+    static struct job_lease leases[2][4];
+    struct store *stores[2];
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    stores[0] = open_at(url, NULL);
+    stores[1] = open_at(url, NULL);
+    jobs_submit(stores[0], 4 * ROUNDS);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct twin_claim twins[2];
+        pthread_t threads[2];
+        for (int i = 0; i < 2; i++) {
+            twins[i] =
+                (struct twin_claim){.store = stores[i], .claim_id = round + 1, .leases = leases[i]};
+            EXPECT_INT(pthread_create(&threads[i], NULL, claim_as_twin, &twins[i]), 0);
+        }
+        for (int i = 0; i < 2; i++) {
+            pthread_join(threads[i], NULL);
+            EXPECT_OK(twins[i].status, twins[i].error);
+            EXPECT_INT(twins[i].count, 4);
+        }
+        for (int i = 0; i < 4; i++) {
+            EXPECT_INT(leases[0][i].job_id, leases[1][i].job_id);
+        }
+    }
+    stores[1]->ops->close(stores[1]);
+    stores[0]->ops->close(stores[0]);
+}
+
+/* One job, done at the worker's first claim. */
+static enum status do_one(struct store *store, const char *name, int64_t *claim_id)
+{
+    struct job_lease lease;
+    struct job_completion completion;
+    struct outcome outcome;
+    struct store_completion_result result;
+
+    EXPECT_INT(claim_at(store, name, claim_id, &lease, 1), 1);
+    jobs_fill_done(&completion, &outcome, &lease, name);
+    return store->ops->complete(store, &completion, 1, &result, &error);
+}
+
+/* Goal: a row that is there every time is not waited for. Method: an index that allows one attempt
+ * for each device. */
+static void rows_made_twice_for_ever_are_an_error(void)
+{
+    char url[512];
+    char plain[512];
+    struct db *db = NULL;
+    int64_t claim_id = 1;
+
+    fresh_url(url, sizeof url);
+    snprintf(plain, sizeof plain, "%.*s", (int)(strstr(url, "&artifacts") - url), url);
+    struct store *store = open_at(url, NULL);
+    jobs_submit(store, 2);
+    EXPECT_OK(do_one(store, "w", &claim_id), error);
+    EXPECT_OK(postgres_db_open(plain, NULL, &db, &error), error);
+    EXPECT_OK(postgres_db_script(db, "CREATE UNIQUE INDEX planted ON attempts (device)", &error),
+              error);
+    db_close(db);
+    EXPECT_INT(do_one(store, "w", &claim_id), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "planted");
+    store->ops->close(store);
+}
+
+static atomic_int syncs_failing;
+
+/* libpq's, whose place the test program takes: now and then there is no memory. */
+struct pg_conn;
+int PQpipelineSync(struct pg_conn *connection);
+int PQpipelineSync(struct pg_conn *connection)
+{
+    int (*real)(struct pg_conn *) = NULL;
+
+    *(void **)&real = dlsym(RTLD_NEXT, "PQpipelineSync");
+    return atomic_load(&syncs_failing) > 0 && atomic_fetch_sub(&syncs_failing, 1) > 0
+               ? 0
+               : real(connection);
+}
+
+/* Goal: a pipeline that finds no memory for its end fails its transaction alone. Method: the call
+ * fails once in the completion of each of two jobs, which is then repeated. */
+static void a_pipeline_without_memory_fails_one_transaction(void)
+{
+    char url[512];
+    int64_t claim_id = 1;
+    struct job_lease leases[2];
+    struct job_completion completion;
+    struct outcome outcome;
+    struct store_completion_result result;
+
+    fresh_url(url, sizeof url);
+    struct store *store = open_at(url, NULL);
+    jobs_submit(store, 2);
+    EXPECT_INT(claim_at(store, "w", &claim_id, leases, 2), 2);
+    for (int i = 0; i < 2; i++) {
+        jobs_fill_done(&completion, &outcome, &leases[i], "w");
+        atomic_store(&syncs_failing, 1);
+        EXPECT(store->ops->complete(store, &completion, 1, &result, &error) != STATUS_OK);
+        EXPECT_INT(atomic_load(&syncs_failing), 0);
+        EXPECT_OK(store->ops->complete(store, &completion, 1, &result, &error), error);
+        EXPECT_INT(result.status, STATUS_OK);
+    }
+    EXPECT_INT(jobs_attempts_ended(store, "done"), 2);
+    store->ops->close(store);
+}
+
 /* ---- a server that is killed ---- */
+
+/* Goal: outcomes that somebody was shown are there after a crash of the server. Method: a commit
+ * that waits for no disk, as that of a process that dies before its message, is read; then the
+ * server is killed. */
+static void what_was_read_outlives_a_crash(void)
+{
+    enum { TIMES = 4 };
+    const struct store_config config = {.lease_ttl_ms = 3600000};
+    const struct store_outcome_filter filter = {.limit = 1};
+    char url[512];
+    char plain[512];
+    char sql[128];
+    struct outcome outcome;
+    uint32_t count = 0;
+    int64_t claim_id = 1;
+
+    fresh_url(url, sizeof url);
+    snprintf(plain, sizeof plain, "%.*s", (int)(strstr(url, "&artifacts") - url), url);
+    struct store *store = open_at(url, &config);
+    jobs_submit(store, 1);
+    EXPECT_OK(do_one(store, "w", &claim_id), error);
+    for (int i = 1; i <= TIMES; i++) {
+        struct db *db = NULL;
+        EXPECT_OK(postgres_db_open(plain, NULL, &db, &error), error);
+        snprintf(sql, sizeof sql, "SET synchronous_commit = off; UPDATE outcomes SET ticks = %d",
+                 100 + i);
+        EXPECT_OK(postgres_db_script(db, sql, &error), error);
+        EXPECT_OK(store->ops->outcomes(store, &filter, &outcome, &count, &error), error);
+        postgres_site_kill(&site);
+        db_close(db);
+        EXPECT_INT(outcome.ticks, 100 + i);
+        EXPECT(postgres_site_start(&site));
+        struct store *again = open_at(url, &config);
+        EXPECT_OK(again->ops->outcomes(again, &filter, &outcome, &count, &error), error);
+        EXPECT_INT(count, 1);
+        EXPECT_INT(outcome.ticks, 100 + i);
+        again->ops->close(again);
+        store->ops->close(store);
+        store = open_at(url, &config);
+    }
+    store->ops->close(store);
+}
 
 static struct store *peers[PEERS];
 static atomic_int completed;
@@ -521,7 +818,7 @@ static bool work_once(struct store *store, const char *name, int64_t *claim_id)
     struct job_completion done[BATCH];
     struct outcome outcomes[BATCH];
     struct store_completion_result results[BATCH];
-    struct store_worker worker = worker_named(name);
+    struct store_worker worker = jobs_worker(name);
     struct error why;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
@@ -529,7 +826,7 @@ static bool work_once(struct store *store, const char *name, int64_t *claim_id)
         store->ops->claim(store, &worker, claim_id, BATCH, 0, leases, &count, &ttl_ms, &why);
 
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        fill_done(&done[i], &outcomes[i], &leases[i], name);
+        jobs_fill_done(&done[i], &outcomes[i], &leases[i], name);
     }
     THEN(status, store->ops->complete(store, done, count, results, &why));
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -574,15 +871,47 @@ static int kill_on(void)
     return kills;
 }
 
+static atomic_bool all_done;
+static int followed[JOBS]; /* outcomes that the follower has seen, by job */
+
+/* Reads outcomes as they come, page by page, as those do who keep sums of them. */
+static void *follow(void *context)
+{
+    static struct outcome page[64];
+    struct store *store = context;
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    struct store_outcome_filter filter = {.limit = 64};
+    struct error why;
+    bool last = false;
+
+    while (!last) {
+        bool ending = atomic_load(&all_done);
+        uint32_t count = 0;
+        if (store->ops->outcomes(store, &filter, page, &count, &why) != STATUS_OK) {
+            count = 0; /* the server is away: the same page again */
+            last = atomic_load(&broken);
+        } else {
+            last = ending && count == 0;
+        }
+        for (uint32_t i = 0; i < count; i++) {
+            filter.after_id = page[i].id;
+            followed[page[i].seed]++;
+        }
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
 /* Goal: through kills of the server, nothing is lost, nothing is done twice, the ledger is exact. A
  * commit whose answer was lost is found again by the claim's id, or as a completion that was
- * accepted. */
+ * accepted. And outcomes come in the order of their ids: who follows them misses none. */
 static void nothing_is_lost_when_the_server_is_killed(void)
 {
     /* Longer than the test, however long a machine takes to start a server again. */
     const struct store_config config = {.lease_ttl_ms = 3600000};
     char url[512];
     pthread_t threads[WORKERS];
+    pthread_t follower;
     int numbers[WORKERS];
     struct store_suite_status status;
 
@@ -590,24 +919,30 @@ static void nothing_is_lost_when_the_server_is_killed(void)
     for (int i = 0; i < PEERS; i++) {
         peers[i] = open_at(url, &config);
     }
-    submit(peers[0], JOBS);
+    jobs_submit(peers[0], JOBS);
     for (int i = 0; i < WORKERS; i++) {
         numbers[i] = i;
         EXPECT_INT(pthread_create(&threads[i], NULL, work, &numbers[i]), 0);
     }
+    EXPECT_INT(pthread_create(&follower, NULL, follow, peers[1]), 0);
     int kills = kill_on();
     for (int i = 0; i < WORKERS; i++) {
         pthread_join(threads[i], NULL);
     }
+    atomic_store(&all_done, true);
+    pthread_join(follower, NULL);
     EXPECT(!atomic_load(&broken));
+    for (int i = 0; i < JOBS; i++) {
+        EXPECT_INT(followed[i], 1);
+    }
     EXPECT(kills == (JOBS - 1) / KILL_EVERY);
     EXPECT_OK(peers[1]->ops->suite_status(peers[1], "suite", &status, &error), error);
     EXPECT_INT(status.jobs[JOB_DONE], JOBS);
     EXPECT_INT(status.rollouts[VERDICT_PASS], JOBS);
     EXPECT_INT(status.metres_mm, JOBS * 1000);
     EXPECT_INT(status.device_ns, JOBS * NS_PER_MS);
-    EXPECT_INT(attempts_ended(peers[0], "done"), JOBS);
-    EXPECT_INT(attempts_ended(peers[0], "lost"), 0);
+    EXPECT_INT(jobs_attempts_ended(peers[0], "done"), JOBS);
+    EXPECT_INT(jobs_attempts_ended(peers[0], "lost"), 0);
     for (int i = 0; i < PEERS; i++) {
         peers[i]->ops->close(peers[i]);
     }
@@ -625,7 +960,11 @@ int main(void)
                        TEST(who_waits_has_the_time_of_his_turn),
                        TEST(defaults_of_a_site_do_not_count), TEST(a_limit_makes_no_connection),
                        TEST(limits_of_a_site_do_not_count), TEST(processes_share_artifacts),
-                       TEST(processes_share_leases),
+                       TEST(artifacts_are_collected), TEST(processes_share_leases),
+                       TEST(processes_wake_each_other), TEST(one_claim_is_one_at_any_process),
+                       TEST(rows_made_twice_for_ever_are_an_error),
+                       TEST(a_pipeline_without_memory_fails_one_transaction),
+                       TEST(what_was_read_outlives_a_crash),
                        TEST(nothing_is_lost_when_the_server_is_killed))
             : 1;
     postgres_site_remove(&site);

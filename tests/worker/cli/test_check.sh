@@ -159,9 +159,9 @@ check_finds_nothing_in_a_good_store() {
     holds 'd["faults"] == d["notes"] == 0 and d["findings"] == [] and d["artifacts"] == len(d["digest"]) / 32' out
     code 4 "$swerve" check --store nothing.db
     code 2 "$swerve" check --store http://localhost:1
+    says err "reads the store's files: run it on the machine that has them"
     code 2 "$swerve" check --store postgresql://localhost/swerve
-    says err "check reads the store's files"
-    says err "run it on the machine that has them"
+    says err "a store in PostgreSQL has none: back it up with pg_dump"
     code 2 "$swerve" check --store x.db --findings 0
 }
 check_notices_every_edit() {

@@ -177,6 +177,10 @@ exit_2_usage() {
     code 2 "$swerve" show 1 --trace --evidence e.png --store a.db
     code 0 "$swerve" bench store --directory . --jobs 10 --workers 1
     says out "store.claim_complete.batch_1 "
+    code 2 "$swerve" bench hash --scene drive.json
+    says err "expected no --scene, found drive.json"
+    code 3 "$swerve" bench world --scene nowhere.json
+    says err "nowhere.json"
     code 2 "$swerve" bench engine --random-weights --model m.safetensors
     says err "expected --model or --random-weights"
     code 5 "$swerve" bench engine --config student-3b --random-weights --device cpu
@@ -481,6 +485,14 @@ a_failure_says_what_a_careful_driver_would_have_done() {
     holds 'd["verdict"] == "fail" and d["careful"]["driver"]["avoids"] is True' out
     code 0 "$swerve" avoid --store careful.db --json
     holds 'd["drives"][0]["careful"]["driver"]["avoids"] is True' out
+    code 0 "$swerve" report --store careful.db --json
+    holds 'len(d["careful"]) == 1 and d["careful"][0]["outcome"] == 1 and d["careful"][0]["driver"]["avoids"] is True' out
+    cp careful.db lost.db # a scenario that cannot be read has no answer, and the rest of the report stands
+    python3 -c 'import sqlite3
+with sqlite3.connect("lost.db") as db:
+    db.execute("UPDATE scenarios SET body = CAST(? AS BLOB)", ("{}",))'
+    code 0 "$swerve" report --store lost.db --json
+    holds 'd["rollouts"] >= 1 and "expected text" in d["careful"][0]["outside"]' out
     code 0 "$swerve" run "$root/scenarios/urban/dog_runs.json" --world object --planner builtin:maintain --nominal --store careful.db \
         --report careful.html
     grep -q 'is not known: an animal takes part' careful.html || fail "the card says too much"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # Goal: errors by horizon are those of the models and of nothing else.
 # Method: recordings in closed form. A car that gains 1 m/s every second leaves who goes straight on
-# by t^2 / 2, and one on a circle by the chord; a model that is given its inputs stays with both.
+# by t^2 / 2, and one on a circle by the chord; a model that is given its inputs stays with both. The
+# likelihood of an even speed under itself is a quotient of counts.
 #
 # Usage: test_correlate.sh SWERVE
 set -u -o pipefail
@@ -26,6 +27,9 @@ ticks = [k / 10 for k in range(61)]
 write("gains", [[t, 10 * t + t * t / 2, 0, 0, 10 + t] for t in ticks])
 r, w = 40, 0.2
 write("circle", [[t, r * math.sin(w * t), 60 - r * math.cos(w * t), w * t, r * w] for t in ticks])
+for i in range(3):
+    write(f"gains{i}", [[t, 10 * t + (2 + i) * t * t / 10, 0, 0, 10 + (2 + i) * t / 5] for t in ticks])
+write("even", [[t, 11 * t, 0, 0, 11] for t in ticks])
 write("stands", [[t, 50, 0, 0, 0] for t in ticks])
 PY
 
@@ -56,6 +60,27 @@ for at in models["kinematic"]:
     assert at["position_m"]["mean"] < 0.06 * 8 * at["horizon_s"], at
 PY
 }
+realism_is_a_likelihood() {
+    # Of 51 samples 49 have a speed, all in one of ten bins with 0.1 more in each; two have no neighbour.
+    code 0 "$swerve" correlate even.json --json
+    python3 - <<'PY' || fail "a car at an even speed"
+import json
+realism = json.load(open("out"))["realism"]
+straight = {name: at["mean"] for name, at in realism["traffic_straight"].items()}
+assert abs(straight["linear_speed"] - 49.1 / 52) < 1e-9, straight
+assert abs(straight["collision_indication"] - 1.001 / 1.002) < 1e-9 and straight["mean"] > 0.9, straight
+assert 0 < realism["traffic"]["mean"]["mean"] <= 1
+PY
+    code 0 "$swerve" correlate gains.json --json
+    python3 - <<'PY' || fail "a car that gains speed is unlikely under an even one"
+import json
+realism = json.load(open("out"))["realism"]
+assert realism["traffic_straight"]["linear_speed"]["mean"] < 0.3
+PY
+    code 0 "$swerve" correlate gains.json
+    says out 'realism of traffic'
+    says out '0 to 1, 1 is best'
+}
 scenes_are_what_is_drawn() {
     code 0 "$swerve" correlate gains.json --json
     python3 -c 'import json; d = json.load(open("out"))["models"]["straight"][0]["position_m"]; assert d["low"] is None and d["scenes"] == 1' ||
@@ -65,7 +90,13 @@ scenes_are_what_is_drawn() {
 import json
 d = json.load(open("out"))
 at = d["models"]["straight"][0]["position_m"]
-assert d["scenes"] == 2 and d["without_recording"] == 1 and at["scenes"] == 2 and at["low"] < at["mean"] < at["high"]
+assert d["scenes"] == 2 and d["without_recording"] == 1 and at["scenes"] == 2 and at["low"] is None
+PY
+    code 0 "$swerve" correlate gains.json circle.json gains0.json gains1.json gains2.json --json
+    python3 - <<'PY' || fail "five scenes"
+import json
+at = json.load(open("out"))["models"]["straight"][0]["position_m"]
+assert at["scenes"] == 5 and 0 < at["low"] < at["mean"] < at["high"]
 PY
     code 0 "$swerve" correlate gains.json
     says out '1 recorded vehicle in 1 scene'
@@ -76,6 +107,7 @@ PY
 }
 
 t models_follow_their_inputs
+t realism_is_a_likelihood
 t scenes_are_what_is_drawn
 echo "1..$count" >&3
 [ "$failed" = 0 ]

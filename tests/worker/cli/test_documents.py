@@ -35,6 +35,8 @@ NAMED = pages("README.md", *(room + "/**/*.md" for room in ("docs", "scenarios",
 NOT_RUN = [  # in which command, why
     (r"scripts/(demo|test|setup)\b", "installs packages; CI runs these by themselves"),
     (r"meson setup", "builds what is under test"),
+    (r"meson test|build/tests/", "the tests of a build, which run these by themselves or take half an hour"),
+    (r"soak_postgresql\.py", "takes minutes and a PostgreSQL server; CI runs a short one by itself"),
     (r"export PATH", "the program of the test is on PATH"),
     (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
@@ -42,6 +44,7 @@ NOT_RUN = [  # in which command, why
     (r"swerve model .*--store", "weights that the test's folder lacks; worker_model_store runs these"),
     (r"swerve (controls|import controls)|tinyphysics", "needs the model of the controls challenge, which is not shipped; worker_controls runs these"),
     (r"my_world\.py|onnx:|/mine\.so|/a\.so|my_world\.so", "a world of the reader's; worker_world drives the examples"),
+    (r"swerve golden|golden:longtail", "a world model at work takes minutes; worker_golden drives a plugin"),
     (r"--world student", "a world model at work takes minutes under a sanitizer; worker_learned_jobs drives it"),
 ]
 CODES = [  # besides 0, and why
@@ -99,6 +102,8 @@ def furnish(home):
     (home / "policy.json").write_text(policy)
     mix = re.search(r"```json\n(.*?)```", (ROOT / "docs/plan.md").read_text(), re.S).group(1)
     (home / "mix.json").write_text(mix)
+    days = re.search(r'\{"format": "swerve-retention/1".*?\]\}', (ROOT / "docs/keeping.md").read_text(), re.S).group()
+    (home / "retention.json").write_text(days)
     planners = ["builtin:reference", "exec:python3 my_planner.py"]
     (home / "both.json").write_text(json.dumps({"id": "both", "suites": ["scenarios/longtail.json"], "planners": planners}))
     shutil.copy(ROOT / "scenarios/traceability_register.json", home / "mine_register.json")

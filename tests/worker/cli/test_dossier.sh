@@ -12,6 +12,7 @@ work=$(mktemp -d /tmp/swerve-dossier-XXXXXX)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 unset SWERVE_STORE
+export SOURCE_DATE_EPOCH=1795476600 # 2026-11-23 23:30 UTC
 . "$here/tap.sh"
 
 cat >drive.json <<'JSON'
@@ -41,7 +42,11 @@ results_are_those_of_the_store() {
     says a.md '# Credibility dossier: A \| suite'
     says a.md '| scenarios of the suite with a result | 3 of 3 |'
     says a.md 'Rollouts, branches included: 1 pass, 2 fail,'
-    says a.md '| all  | object | 33.3% |'
+    says a.md '| all | object | 33.3% |'
+    grep -q '| written by | swerve .*, simulation sources [0-9a-f]*, 2026-11-23 23:30 UTC |' a.md || fail 'no date'
+    grep -q ', submitted 20[0-9-]* [0-9:]* UTC |' a.md || fail "when the results came about is not said"
+    says a.md 'made again, bit for bit'
+    says a.md 'ranges of parameters in 0 of 1 logical scenarios'
     [ "$(grep -c '| `swerve replay [0-9]*` |' a.md)" = 2 ] || fail "two failures are not listed"
     local id
     id=$(sed -n 's/.*`swerve replay \([0-9]*\)`.*/\1/p' a.md | head -1)
@@ -151,6 +156,7 @@ requirements_have_a_chapter() {
     code 0 "$swerve" dossier traced_suite.json --store t.db --register trace_items.json
     says out '| R1 | touch nothing |  | 3 | 3 | 1 | fail |'
     says out '| C1 | dark |  | 0 | 0 | 0 | no scenario |'
+    says out '* Traceability: no scenario tries C1.'
     says a.md 'no register of hazards and requirements was named'
 }
 the_argument_is_the_page() {

@@ -158,7 +158,8 @@ def numbers_cover_neither_each_other_nor_anybody():
 def stop_lines_are_in_words_and_legend():
     made = swerve("draw", str(ROOT / "scenarios/signals/red_ahead.json"), "-o", "lights.svg")
     assert made.returncode == 0 and "stop lines of traffic lights at the start: 2 red, 2 green\n" in made.stdout, made
-    assert "bars across lanes: stop lines" in pathlib.Path("lights.svg").read_text()
+    legend = pathlib.Path("lights.svg").read_text()
+    assert "bars across lanes: stop lines" in legend and "dashed: of stop" in legend
 
 
 def wrong_uses_are_named():

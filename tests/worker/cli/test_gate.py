@@ -6,6 +6,7 @@ so; gates of each kind on what is known, and the jobs of a retry counted.
 Usage: test_gate.py SWERVE SOURCE_ROOT
 """
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -88,6 +89,45 @@ def a_baseline_holds_every_slice():
     assert "fog" not in done.stderr
     run("--gate-baseline", "before.json", "--gate-margin", "0.5")
     pathlib.Path("faults").write_text("")
+
+
+def costs_are_held_against_a_baseline():
+    """Dearer or slower by more than 5% is missed, by less or cheaper is not; what cannot be compared is."""
+    run("--json")
+    before = json.loads(run("--json").stdout)  # of the same outcomes as what follows: the store has them
+    assert [(meter["pool"], meter["tier"], meter["device"], meter["model"]) for meter in before["meters"]] == [
+        ("bulk", "object", "cpu", "")], before["meters"]
+    meter = before["meters"][0]
+    assert meter["rollouts"] == len(before["outcomes"]) and meter["mfu"] is None, meter
+    for name in ("tick_ms", "rollout_s"):
+        assert 0 < meter[name]["p50"] <= meter[name]["p95"] <= meter[name]["p99"], meter
+    assert math.isclose(meter["miles_per_device_hour"], meter["miles"] / meter["device_s"] * 3600, rel_tol=1e-9)
+    assert math.isclose(meter["usd_per_mile"] * meter["miles"], sum(tier["usd"] for tier in before["by_tier"].values()), rel_tol=1e-9)
+    for what, change, code in (("usd_per_mile", 1, 0), ("usd_per_mile", 1 / 1.04, 0), ("usd_per_mile", 1 / 1.06, 1), ("usd_per_mile", 2, 0),
+                               ("p99", 1 / 1.04, 0), ("p99", 1 / 1.06, 1)):
+        other = json.loads(json.dumps(before))
+        where = other["meters"][0] if what == "usd_per_mile" else other["meters"][0]["tick_ms"]
+        where[what] *= change
+        pathlib.Path("cost.json").write_text(json.dumps(other))
+        done = run("--gate-cost", "cost.json", code=code)
+        said = {"usd_per_mile": "$/mile", "p99": "ms/tick p99"}[what] + ", pool bulk, object on cpu, model -: "
+        assert code == 0 or ("gate not met: " + said in done.stderr and " and 5% more are allowed" in done.stderr), done.stderr
+    for damage, said in (({"tick_ms": {}}, "p99"), ({"tick_ms": {"p99": "1"}}, "p99"), ({"usd_per_mile": True}, "usd_per_mile"),
+                         ({"pool": None}, "pool")):
+        pathlib.Path("cost.json").write_text(json.dumps({"meters": [{**meter, **damage}]}))
+        done = run("--gate-cost", "cost.json", code=3).stderr
+        assert "--gate-cost: cost.json: $.meters[0]" in done and said in done, done
+    pathlib.Path("cost.json").write_text(json.dumps({"meters": [{**meter, "pool": "elsewhere"}]}))
+    assert "no meter of this run" in run("--gate-cost", "cost.json", code=1).stderr
+    standing = scenario("standing", "clear", False)
+    standing["ego"]["speed_mps"] = 0
+    pathlib.Path("standing.json").write_text(json.dumps(standing))
+    pathlib.Path("cost.json").write_text(json.dumps({"meters": [meter]}))
+    done = swerve("run", "standing.json", "--world", "object", "--store", "s.db", "--planner", "exec:python3 mine.py", "--gate-cost",
+                  "cost.json", code=1)
+    assert "$/mile, pool bulk, object on cpu, model -: none, for nothing moved; the baseline's " in done.stderr, done.stderr
+    pathlib.Path("cost.json").write_text("{}")
+    assert 'expected "meters"' in run("--gate-cost", "cost.json", code=3).stderr
 
 
 def a_baseline_may_be_of_another_planner():
@@ -190,7 +230,8 @@ def retry_takes_the_planner_as_it_is_now():
 
 
 TESTS = [a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
-         wrong_gates_are_refused, a_baseline_holds_every_slice, a_baseline_may_be_of_another_planner,
+         wrong_gates_are_refused, a_baseline_holds_every_slice, costs_are_held_against_a_baseline,
+         a_baseline_may_be_of_another_planner,
          a_damaged_baseline_is_refused, planner_errors_come_before_tables, retry_drives_planner_errors_again,
          retry_goes_by_verdict_and_reason, retry_answers_what_a_teacher_did_not, retry_takes_the_planner_as_it_is_now]
 

@@ -142,10 +142,33 @@ def the_start_limit_is_ours_and_named():
     assert not os.path.exists("d.db")
 
 
+def workers_of_a_run_wait_as_long():
+    """The planner writes down the command lines of the processes above it: the worker's among them."""
+    write("seen.py", """
+import os
+import swerve_planner
+pid, lines = os.getppid(), []
+while pid > 1:
+    lines.append(open(f"/proc/{pid}/cmdline").read().replace("\\0", " "))
+    pid = int(open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[1])
+class Seen(swerve_planner.Planner):
+    def act(self, observation):
+        with open(os.environ["SEEN"], "w") as file:
+            file.write("\\n".join(lines))
+        return 0.0, 0.0
+swerve_planner.run(Seen)
+""")
+    os.environ["SEEN"] = os.path.abspath("seen.txt")
+    run("--planner-start-ms", "45678", store="s.db", planner="exec:python3 seen.py")
+    above = pathlib.Path("seen.txt").read_text()
+    assert any(" worker " in line and "--planner-start-ms 45678" in line for line in above.splitlines()), above
+
+
 TESTS = [the_same_planner_is_not_driven_again, an_edited_import_is_another_planner, a_moved_import_is_the_same,
          an_edited_data_file_is_another_planner, files_of_one_name_are_told_apart, a_late_import_does_not_count_and_is_said,
          fresh_drives_again_to_the_same_end, jobs_of_another_version_are_refused, replay_knows_versions,
-         a_planner_for_elsewhere_is_submitted, the_start_limit_is_ours_and_named]
+         a_planner_for_elsewhere_is_submitted, the_start_limit_is_ours_and_named,
+         workers_of_a_run_wait_as_long]
 
 
 def main():

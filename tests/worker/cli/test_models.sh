@@ -100,6 +100,7 @@ the_one_before_comes_back() {
     says out "canary 50%"
     code 2 "$swerve" model canary two --share 200 --force --store m.db
     says err "--share: expected 1 to 100 percent, found 200"
+    code 2 "$swerve" model canary two --share 0 --force --store m.db
     code 2 "$swerve" model evaluate two --days 0 --store m.db
     says err "--days: expected 1 to 3650, found 0"
 }
@@ -113,10 +114,54 @@ a_canary_is_looked_at() {
     echo '{"format": "swerve-trust/1", "rollback": {"samples": 6}}' >few.json
     code 3 "$swerve" model watch student --policy few.json --store m.db
     says err 'few.json: $.rollback.samples: expected an integer from 500'
-    code 2 "$swerve" model watch teacher --store m.db
+    code 0 "$swerve" model watch teacher --store m.db
+    says out "no version of the teacher is a canary"
+    code 2 "$swerve" model watch object --store m.db
     code 0 "$swerve" model shadow two --store m.db
     code 0 "$swerve" model watch student --store m.db
     says out "no version of the student is a canary"
+}
+# A part of the jobs is driven again by int8, seen by nobody who asks for the suite, and told of beside the answers.
+shadows_drive_again() {
+    echo '{"format": "swerve-trust/1", "shadow": {"share": 0.5, "jobs": 1, "band": 0.1}}' >shadow.json
+    code 0 "$swerve" model shadow two --policy shadow.json --store m.db
+    says out "shadow -> shadow 50%"
+    code 2 "$swerve" model shadow two --share 101 --store m.db
+    says err "--share: expected 0 to 100 percent, found 101"
+    echo '{"format": "swerve-trust/1", "shadow": {"share": 0.005}}' >odd.json
+    code 3 "$swerve" model shadow two --policy odd.json --store m.db
+    says err 'expected a "share" of hundredths, found 0.005'
+    code 0 "$swerve" submit short.json --store m.db --world student --seeds 9 --audit off --fresh --json
+    suite=$(python3 -c 'import json; print(json.load(open("out"))["suite"])')
+    code 0 "$swerve" worker --store m.db --drain --models none
+    code 0 "$swerve" report "$suite" --store m.db --json
+    cp out report.json
+    code 0 "$swerve" status "$suite" --store m.db --json
+    cp out status.json
+    code 0 "$swerve" model show two --store m.db --json
+    python3 - status.json report.json out <<'PY' || fail "$(cat out)"
+import json, sys
+status, report, two = (json.load(open(path)) for path in sys.argv[1:])
+status, = status["suites"]
+assert (status["done"], status["queued"], status["rollouts_pass"], status["rollouts_audit"]) == (9, 0, 9, 0), status
+rows = [row for row in report["ledger"] if row["shadow"]]
+cost_uusd = sum(row["cost_uusd"] for row in report["ledger"] if not row["shadow"])
+assert round(status["usd"] * 1e6) == cost_uusd, (report["ledger"], status)
+whole, = [row for row in two["shadow"] if row["slice"] == "all"]
+assert 0 < whole["pairs"] < 9 and rows[0]["attempts"] == whole["pairs"] and not rows[0]["audit"], (whole, rows)
+assert whole["beside_sampler"] == "euler2/bf16" and whole["agreement"] == 1, whole
+PY
+    code 0 "$swerve" model ls --store m.db
+    says out "as a shadow, beside"
+    code 0 "$swerve" agreement --store m.db
+    says out "(euler2/int8), beside"
+    code 1 "$swerve" model evaluate two --policy shadow.json --store m.db
+    says out "as a shadow, beside"
+    code 0 "$swerve" model report two --store m.db
+    says out "As a shadow, beside the answers that counted"
+    code 0 "$swerve" check --store m.db
+    code 0 python3 "$here/edit_store.py" "$swerve" m.db 5 2 jobs
+    code 0 "$swerve" model shadow two --share 0 --store m.db
 }
 the_gate_says_what_is_missing() {
     code 1 "$swerve" model evaluate two --store m.db
@@ -147,15 +192,97 @@ PY
     grep -qE 'not passed.*: .*[(]not shown[)] and [0-9]+ more$' out || fail "$(cat out)"
     code 1 "$swerve" model promote one --store g.db
     says err "its last evaluation did not pass"
+    code 0 "$swerve" model report one --store g.db
+    says out "NOT PASSED"
+    grep -q "counts until" out && fail "an evaluation that did not pass counts until $(cat out)"
     echo '{"format": "swerve-trust/1", "band": 0.01, "safety_critical_band": 0.01}' >bands.json
     code 0 "$swerve" model evaluate one --policy bands.json --store g.db
     says out "passed"
-    code 0 "$swerve" model promote one --store g.db
+    code 0 "$swerve" model report one --store g.db
+    says out "since then     the version is where it was: candidate"
+    code 0 "$swerve" model promote one --store g.db --evidence "read <b>and</b> signed"
+    a_report_can_be_signed
     code 0 "$swerve" model show one --store g.db
     says out "evaluated against nothing: passed"
     code 0 "$swerve" check --store g.db
     rm bands.json
     code 3 "$swerve" model evaluate one --policy bands.json --store g.db
+}
+frozen_seeds_are_driven_on_both() {
+    code 0 "$swerve" model add "$student" --name whole --precision int8 --store g.db
+    echo '{"format": "swerve-trust/1", "band": 0.01, "safety_critical_band": 0.01, "frozen": {"required": true}}' >bands.json
+    code 1 "$swerve" model evaluate one --policy bands.json --store g.db
+    says err "1 of 8 slices did not pass: frozen seeds (not driven: --frozen SUITE)"
+    sed 's/"horizon_s": 0.5/"horizon_s": 0.5, "agents": [{"id": "lead", "kind": "car", "pose": {"lane": "east", "s_m": 50}, "speed_mps": 10, "behaviour": "idm"}]/' short.json >lead.json
+    # Half a second of drives cannot show the 30 s that the file claims; all else is in the bands.
+    code 1 "$swerve" model evaluate one --against whole --policy bands.json --frozen lead.json --layout agents \
+        --store g.db --json
+    python3 - out bands.json <<'PY' || fail "$(cat out)"
+import hashlib, json, sys
+report = json.load(open(sys.argv[1]))
+frozen = report["frozen"]
+degree, = frozen["degrees"]
+assert frozen["drives"] == 1 and frozen["ticks"] == 5, frozen
+assert degree["conditioning"] == "agents" and degree["trusted_s"] == 0.5 and degree["stated_s"] == 30, degree
+every = degree["slices"][0]["measures"]
+assert every["occupancy"]["candidate"] > 0.5 and every["occupancy"]["incumbent"] > 0.5, every
+assert 0.9 < degree["alike"] < 1, degree["alike"]  # bf16 and int8 differ, and not by much
+assert frozen["layers"] and all(0.999 < layer["cosine"] <= 1 for layer in frozen["layers"]), frozen["layers"]
+# The policy asks for frozen seeds, so what the option leaves out is no verdict that passed.
+left_out = [("frozen seeds", "map"), ("frozen seeds", "none")]
+assert [(miss["part"], miss["name"]) for miss in report["misses"]] == [("drift", "agents"), *left_out], report["misses"]
+assert report["misses"][0]["reason"].endswith("no drive lasted longer"), report["misses"]
+assert frozen["suite"] == "short" and len(frozen["suite_hash"]) == 64 and frozen["planner"] == "builtin:reference", frozen
+assert frozen["bands"]["worse"] == 0.005 and frozen["bands"]["occupancy"] == 0.5 and "frechet" not in frozen["bands"], frozen
+assert report["policy_hash"] == hashlib.sha256(open(sys.argv[2], "rb").read()).hexdigest()
+assert len(report["jobs"]) == 2 and report["jobs"][0]["verdict"] == "pass", report["jobs"]
+PY
+    echo '{"format": "swerve-trust/1", "frozen": {"occupancy": 2}}' >wrong.json
+    code 3 "$swerve" model evaluate one --policy wrong.json --store g.db
+    says err 'wrong.json: $.frozen.occupancy: expected a number from 0 to 1, found 2'
+    code 2 "$swerve" model evaluate one --frozen short.json --layout mad --store g.db
+    code 2 "$swerve" model evaluate one --frozen short.json
+    says err "--frozen is for versions that a store keeps"
+}
+# A page that a person puts a name under has everything that the decision rests on, and nothing in it is markup.
+a_report_can_be_signed() {
+    code 3 "$swerve" model report two --store p.db
+    code 0 "$swerve" model add "$student" --name new --store p.db
+    code 3 "$swerve" model report new --store p.db
+    says err 'model "new" was never evaluated'
+    code 0 "$swerve" model report one --store g.db
+    cp out report.txt
+    code 0 "$swerve" model report one --store g.db --html report.html --json
+    python3 - out report.txt report.html "$student" bands.json <<'PY' || fail "$(head -c 2000 report.txt)"
+import hashlib, html, json, re, sys, time
+found = json.load(open(sys.argv[1]))
+pages = [open(sys.argv[2]).read(), html.unescape(re.sub("<[^>]*>", " ", open(sys.argv[3]).read().split("<main>")[1]))]
+digest = lambda path: hashlib.sha256(open(path, "rb").read()).hexdigest()
+at = time.strftime("%Y-%m-%d %H:%M", time.gmtime(found["evaluated"]["at_s"]))
+for page in pages:
+    flat = " ".join(page.split())
+    for text in (digest(sys.argv[4]), digest(sys.argv[5]), at + " UTC by the store's clock", "by tester", "passed:", "counts until",
+                 found["evaluated"]["report_hash"], "candidate -> promoted by tester", "read <b>and</b> signed",
+                 "2 audited rollouts", "at least 1.0%, where safety-critical 1.0%", "weather=clear", "signature"):
+        assert text in flat, (text, flat)
+assert "<b>and" not in open(sys.argv[3]).read()
+assert found["decided"]["to_state"] == "promoted" and found["report"]["passed"], found
+assert all("which is past" not in page and "NOT ITS" not in page for page in pages)
+PY
+    says_of_edited_record "UPDATE models SET name = 'other'" 'NOT ITS REPORT it is of "one"'
+    says_of_edited_record "UPDATE model_events SET passed = 0" "NOT ITS RESULT the report says passed"
+    says_of_edited_record "UPDATE model_events SET expires_s = 1000" "counts until   1970-01-01 00:16 UTC, which is past"
+}
+# Usage: says_of_edited_record SQL TEXT. A copy of the store in which somebody wrote, the version's report.
+says_of_edited_record() {
+    rm -rf copy.db*
+    cp g.db copy.db
+    cp -r g.db.artifacts copy.db.artifacts
+    python3 -c 'import sqlite3, sys; db = sqlite3.connect("copy.db"); db.execute(sys.argv[1]); db.commit()' "$1"
+    for name in one other; do
+        "$swerve" model report $name --store copy.db >out 2>err && break
+    done
+    says out "$2"
 }
 edits_are_noticed() {
     code 0 "$swerve" check --store m.db
@@ -166,7 +293,7 @@ edits_are_noticed() {
     done
 }
 
-echo 1..10 >&3
+echo 1..12 >&3
 t versions_are_added_once
 t nobody_answers_unseen
 t queued_jobs_go_along
@@ -175,6 +302,8 @@ t workers_bring_what_they_lack
 t damaged_files_are_brought_again
 t the_one_before_comes_back
 t a_canary_is_looked_at
+t shadows_drive_again
 t the_gate_says_what_is_missing
+t frozen_seeds_are_driven_on_both
 t edits_are_noticed
 [ "$failed" = 0 ]

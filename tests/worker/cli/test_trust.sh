@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 . "$here/tap.sh"
 
-export SWERVE_MODELS=$root/engine/models
+export SWERVE_MODELS=$root/engine/models SWERVE_MODEL_CACHE=$work/cache
 # holds EXPRESSION FILE: a Python expression over d, the JSON object in the file.
 holds() {
     python3 -c "import json,sys; d=json.load(open(sys.argv[2])); sys.exit(not eval(sys.argv[1]))" "$1" "$2" ||
@@ -104,6 +104,18 @@ agreement_is_counted_over_every_suite() {
     holds 'any(r["slice"] == {"weather": "clear"} for r in d["rows"])' out
     code 0 "$swerve" agreement --store pairs.db
     says out "how sensitive the planner is to the drawing"
+}
+# One file in two precisions is two students: what one is asked or flagged for says nothing of the other.
+precisions_are_students_of_their_own() {
+    code 0 "$swerve" model add "$SWERVE_MODELS/student.safetensors" --name eight --precision int8 --store apart.db
+    code 0 "$swerve" model promote eight --force --store apart.db
+    code 0 "$swerve" run tiny.json --store apart.db --workers 1 --seeds 2 --audit off --json
+    code 0 "$swerve" run tiny.json --store apart.db --workers 1 --seeds 3 --audit off --models "$SWERVE_MODELS" --json
+    code 0 "$swerve" agreement --store apart.db --json
+    holds '{s["sampler"]: s["drives"] for s in d["students"]} == {"euler2/int8": 2, "euler2/bf16": 3}' out
+    holds 'len({s["student"] for s in d["students"]}) == 1' out
+    code 0 "$swerve" agreement --store apart.db
+    says out "(euler2/int8): 0 of 2 main lines were flagged"
 }
 # A suite asks again, and has audited what it need not drive again.
 audits_of_results_that_were_taken_over_count() {
@@ -231,13 +243,14 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..14 >&3
+echo 1..15 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t what_is_clipped_is_measured_clipped
 t another_world_answers_and_it_is_said
 t validate_warns_beforehand
 t agreement_is_counted_over_every_suite
+t precisions_are_students_of_their_own
 t audits_of_results_that_were_taken_over_count
 t disagreement_sounds_and_closes_the_gate
 t a_frozen_slice_goes_to_the_teacher

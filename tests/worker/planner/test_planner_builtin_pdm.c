@@ -4,6 +4,7 @@
  * at a red light, passes within its lane what leaves room for it, waits for who crosses, brakes
  * with all it has for who appears; and answers are of the moment alone, whatever came before.
  */
+#include "base/units.h"
 #include "tests/worker/planner/road.h"
 
 enum { TICKS = 300 };
@@ -147,11 +148,65 @@ static void it_needs_a_list(void)
     planner_close(road.planner);
 }
 
+/* Front edge when it passes the line at 80 m and what it met: a car crosses behind the line at x =
+ * 90 m, 10 m/s fast, and would be there at `arrives_s`; below 0: there is none. */
+struct passage {
+    double slowest_mps; /* with the front within 4 m before the line */
+    double time_s;      /* when the front passes the line; -1: never */
+};
+
+static struct passage pass_sign(const char *spec, uint32_t light, double arrives_s)
+{
+    struct road road;
+    struct passage found = {100.0, -1.0};
+    double x_m = 0.0;
+    double v = 10.0;
+    road_open(&road, spec, 12.0);
+    road.light = light;
+    road.stop_x_m = 80.0;
+    for (; road.tick < 400 && found.time_s < 0.0; road.tick++) {
+        double time_s = 0.1 * road.tick;
+        double front_m = x_m + 0.5 * EGO_LENGTH_M;
+        struct swerve_object car = car_at(90.0, 10.0 * (time_s - arrives_s), 0.0, 10.0);
+        car.heading_rad = PI_RAD / 2;
+        if (front_m > 76.0 && front_m <= 80.0) {
+            found.slowest_mps = dmath_min(found.slowest_mps, v);
+        }
+        if (front_m > 80.0) {
+            found.time_s = time_s;
+        }
+        v += 0.1 * road_accel(&road, 0, x_m, v, 0.0, &car, arrives_s >= 0.0);
+        v = dmath_max(v, 0.0);
+        x_m += 0.1 * v;
+    }
+    planner_close(road.planner);
+    return found;
+}
+
+/* At a stop sign they stand; at both signs they leave others the headway. */
+static void signs_are_obeyed(void)
+{
+    static const char *const specs[] = {"builtin:idm", "builtin:pdm"};
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        struct passage alone = pass_sign(specs[i], SWERVE_SIGNAL_STOP_SIGN, -1.0);
+        EXPECT(alone.slowest_mps < 0.1 && alone.time_s > 0.0);
+        struct passage yields = pass_sign(specs[i], SWERVE_SIGNAL_YIELD_SIGN, -1.0);
+        EXPECT(yields.slowest_mps > 5.0 && yields.time_s > 0.0);
+        for (double arrives_s = 4.0; arrives_s < 40.0; arrives_s += 1.0) {
+            struct passage stop = pass_sign(specs[i], SWERVE_SIGNAL_STOP_SIGN, arrives_s);
+            struct passage yield = pass_sign(specs[i], SWERVE_SIGNAL_YIELD_SIGN, arrives_s);
+            EXPECT(stop.slowest_mps < 0.1 && stop.time_s > 0.0 && yield.time_s > 0.0);
+            EXPECT(stop.time_s > arrives_s - 0.5 || stop.time_s < arrives_s - 5.0);
+            EXPECT(yield.time_s > arrives_s - 0.5 || yield.time_s < arrives_s - 5.0);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(
         TEST(a_free_road_is_driven_at_its_limit), TEST(what_stands_is_stopped_for_without_haste),
         TEST(red_is_stopped_at_and_green_is_not), TEST(what_leaves_room_is_passed_within_the_lane),
         TEST(who_crosses_is_waited_for), TEST(who_appears_is_braked_for_with_all_there_is),
-        TEST(answers_are_of_the_moment), TEST(it_needs_a_list));
+        TEST(answers_are_of_the_moment), TEST(signs_are_obeyed), TEST(it_needs_a_list));
 }

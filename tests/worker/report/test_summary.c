@@ -4,6 +4,7 @@
  * store hands out in pages, money against the spelling that people read; flags, audit jobs and
  * operations of learned tiers on a small suite whose figures are worked out by hand.
  */
+#include "worker/report/meters.h"
 #include "worker/report/summary.h"
 
 #include "base/check.h"
@@ -285,8 +286,8 @@ static void every_row_is_what_a_recount_gives(void)
             EXPECT_INT(summary.same_as[results++], place[first_like(i)]);
         }
     }
-    /* Six slices of five values, two of safety_critical, four tiers, two planners. */
-    EXPECT_INT(summary.row_count, 6 * 5 + 2 + 4 + 2);
+    /* Six slices of five values, two of safety_critical, every tier, two planners. */
+    EXPECT_INT(summary.row_count, 6 * 5 + 2 + TIER_COUNT + 2);
     double saved = 0;
     for (uint32_t i = 0; i < summary.row_count; i++) {
         const struct summary_row *row = &summary.rows[i];
@@ -733,14 +734,19 @@ static void the_terminal_shows_every_row(void)
     for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
         lines += strncmp(at + 1, "  ", 2) == 0;
     }
-    /* Rows and the total, with their tiers' rates; tiers once more; twenty flags and a line about
-     * the others; what is invalid, here of one check. */
+    /* Rows and the total, with their tiers' rates; tiers once more; meters; twenty flags and a line
+     * about the others; what is invalid, here of one check. */
     EXPECT_INT(summary.agreement_count, 0);
+    struct meter *meters = NULL;
+    uint32_t meter_count = 0;
+    EXPECT_OK(meters_of(&summary, &meters, &meter_count, &error), error);
+    EXPECT(meter_count > TIER_COUNT); /* one of them names another model */
+    free(meters);
     uint32_t tiers = rate_lines(&summary.total);
     for (uint32_t i = 0; i < summary.row_count; i++) {
         tiers += rate_lines(&summary.rows[i]);
     }
-    EXPECT_INT(lines, summary.row_count + 1 + tiers + TIER_COUNT + 21 + 1);
+    EXPECT_INT(lines, summary.row_count + 1 + tiers + TIER_COUNT + meter_count + 21 + 1);
     EXPECT(summary.flag_count > 20);
     EXPECT_CONTAINS(text, " agents/euler2/bf16-and-more-that-is-not-cut-off ");
     EXPECT_CONTAINS(text, "$/1000 miles");

@@ -1,5 +1,6 @@
 /*
- * Goal: ego fails for a red light exactly where it passes a stop line on red.
+ * Goal: ego fails for a red light exactly where it passes a stop line on red, and for a stop sign
+ * where it passes one without having stood before it.
  * Method: ego drives straight over, beside, short of and against a stop line while the light is one
  * or the other, changes in the very tick, or is held by an intervention.
  */
@@ -104,8 +105,39 @@ static void interventions_and_criteria_count(void)
     rig_finish(&rig);
 }
 
+/* Ego comes 10 m/s fast, stands for a tick with its front `gap_m` before the line at `stand_mps`,
+ * and goes on. */
+static uint32_t reasons_at_sign(enum traffic_sign sign, double gap_m, double y_m, double stand_mps)
+{
+    struct rig rig;
+    struct traffic_signal signal;
+    begin(&rig, &signal, NULL, 0, 0.0, 0.0);
+    signal.sign = sign;
+    double front_m[] = {-9.0, -gap_m, -gap_m / 2, 3.0, 6.0};
+    double speed_mps[] = {10.0, stand_mps, 2.0, 5.0, 5.0};
+    for (uint32_t i = 0; i < sizeof front_m / sizeof front_m[0]; i++) {
+        rig.scene.ego.pose = (struct pose){STOP_X_M + front_m[i] - EGO_LENGTH_M / 2, y_m, 0.0};
+        rig.scene.ego.speed_mps = speed_mps[i];
+        drive(&rig, 1);
+    }
+    rig_metrics(&rig);
+    uint32_t reasons = rig.reasons;
+    rig_finish(&rig);
+    return reasons;
+}
+
+static void stop_signs_are_stopped_at(void)
+{
+    EXPECT_INT(reasons_at_sign(TRAFFIC_SIGN_STOP, 1.0, 0.0, 0.0), 0);
+    EXPECT_INT(reasons_at_sign(TRAFFIC_SIGN_STOP, 3.9, 0.0, 0.09), 0);
+    EXPECT_INT(reasons_at_sign(TRAFFIC_SIGN_STOP, 4.1, 0.0, 0.0), REASON_STOP_SIGN); /* too early */
+    EXPECT_INT(reasons_at_sign(TRAFFIC_SIGN_STOP, 1.0, 0.0, 0.11), REASON_STOP_SIGN); /* rolling */
+    EXPECT_INT(reasons_at_sign(TRAFFIC_SIGN_STOP, 1.0, 3.5, 3.0), 0); /* of another lane */
+    EXPECT_INT(reasons_at_sign(TRAFFIC_SIGN_YIELD, 1.0, 0.0, 3.0), 0);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(red_lights_stop_ego), TEST(the_light_at_the_line_counts),
-                    TEST(interventions_and_criteria_count));
+                    TEST(interventions_and_criteria_count), TEST(stop_signs_are_stopped_at));
 }

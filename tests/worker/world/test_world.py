@@ -99,9 +99,9 @@ def check(spec, code=0, *more):
     return json.loads(text)
 
 
-def drive(store, spec, code=0):
+def drive(store, spec, code=0, *more):
     result = json.loads(swerve("run", "suite.json", "--world", spec, "--audit", "off", "--workers", "1", "--attempts", "1",
-                               "--models", "models", "--store", store, "--json", code=code))
+                               "--models", "models", "--store", store, "--json", *more, code=code))
     rows = [json.loads(line) for line in swerve("show", "--all", "--store", store).splitlines()]
     return result, rows
 
@@ -209,6 +209,10 @@ def liars_leave_evidence_and_no_results():
             assert row["verdict"] == "flagged" and row["health_check"] == "world" and words in row["error"], row
     result, rows = drive("dies.db", f"exec:{sys.executable} dies.py", 6)
     assert result["flagged"] == 2 and "exited with status 3" in rows[0]["error"], (result, rows)
+    mute = f"exec:{sys.executable} mute.py"
+    result, rows = drive("mute.db", mute, 6, "--world-deadline-ms", "300")
+    assert result["flagged"] == 2 and "no answer within 300 ms" in rows[0]["error"], (result, rows)
+    swerve("replay", str(rows[0]["id"]), "--world", mute, "--world-deadline-ms", "300", "--models", "models", "--store", "mute.db")
 
 
 def what_varies_replays_by_verdict():
@@ -291,9 +295,10 @@ def the_student_in_numpy_drives_as_the_engines():
               "numpy.db": (f"exec:{sys.executable} {ROOT}/scripts/world/student.py {models}/student.safetensors",)}
     driven = []
     for store, world in worlds.items():
-        swerve("run", "suite.json", "--world", *world, "--audit", "off", "--workers", "1", "--models", models, "--store", store)
+        swerve("run", "suite.json", "--world", *world, "--world-deadline-ms", "600000", "--audit", "off", "--workers", "1",
+               "--models", models, "--store", store)
         driven.append([json.loads(line) for line in swerve("show", "--all", "--store", store).splitlines()])
-    assert len(driven[0]) == len(driven[1]) == 2
+    assert len(driven[0]) == len(driven[1]) == 2, driven
     for ours, theirs in zip(*driven):
         assert ours["branch_id"] == theirs["branch_id"] and ours["model_hash"] != theirs["model_hash"]
         assert (ours["verdict"], ours["ticks"]) == (theirs["verdict"], theirs["ticks"]) == ("pass", 12), (ours, theirs)

@@ -151,20 +151,14 @@ int command_controls(int argc, char **argv)
         "controls",
         "FILE.csv|FOLDER... --model FILE [options]",
         "Drives logs of comma.ai's controls challenge: its simulator, its costs.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        ARGUMENTS_MAX,
+        CLI_ROWS(rows, 1, ARGUMENTS_MAX),
     };
     const char *arguments[ARGUMENTS_MAX] = {NULL};
     uint32_t count = 0;
-    bool help;
     double seconds = 0.0;
     struct error error;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, arguments, &count);
     enum status status = settle(&controls, &error);
     THEN(status, controls_files_find(arguments, count, &controls.files, &error));
     THEN(status, drive(&controls, &seconds, &error));

@@ -227,20 +227,14 @@ int command_import_controls(int argc, char **argv)
         "import controls",
         "FILE.csv|FOLDER... -o OUT.json [--cost N]",
         "Turns logs of comma.ai's controls challenge into scenarios of the world tinyphysics.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        ARGUMENTS_MAX,
+        CLI_ROWS(rows, 1, ARGUMENTS_MAX),
     };
     const char *arguments[ARGUMENTS_MAX] = {NULL};
     struct controls_files files = {0};
     struct error error;
     uint32_t count = 0;
-    bool help;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, arguments, &count);
     import.list = json_array();
     import.taken = json_object();
     enum status status = controls_files_find(arguments, count, &files, &error);

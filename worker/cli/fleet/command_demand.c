@@ -262,17 +262,9 @@ int command_demand(int argc, char **argv)
         "[--store URL] [--policy FILE [--state FILE]]",
         "What waits by pool and tier, since when, and what device time it will take; with a "
         "policy,\nhow many workers each pool should have now.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        0,
+        CLI_ROWS(rows, 0, 0),
     };
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, NULL, NULL);
     return look(&demand, &error) == STATUS_OK ? show(&demand) : cli_fail(&error);
 }

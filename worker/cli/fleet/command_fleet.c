@@ -121,19 +121,11 @@ int command_fleet(int argc, char **argv)
         "A batch script for Slurm: an array job, each element a worker that takes jobs until none "
         "are\nleft, hands back what it has when it is preempted, and queues itself again before a "
         "time limit.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *arguments[1] = {NULL};
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, arguments, NULL);
     if (strcmp(arguments[0], "slurm") != 0) {
         error_set(&error, STATUS_USAGE, "fleet: expected slurm, found \"%s\"", arguments[0]);
         return cli_fail(&error);

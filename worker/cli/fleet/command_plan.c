@@ -304,18 +304,11 @@ int command_plan(int argc, char **argv)
         "--miles-per-day N --suite SUITE [--mix FILE] [--card NAME] [--day]",
         "A fleet on paper: ticks, device time, cards and dollars of so many miles a day; what a\n"
         "frozen slice or a lost rack does; and a simulated day beside it.",
-        rows,
-        COUNT_OF(rows),
-        0,
-        0,
+        CLI_ROWS(rows, 0, 0),
     };
     uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, NULL, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, NULL, &count);
     if (plan.suite == NULL || plan.miles_per_day == 0) {
         error_set(&error, STATUS_USAGE, "plan: expected --miles-per-day N and --suite SUITE");
         return cli_fail(&error);

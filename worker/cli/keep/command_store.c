@@ -1,12 +1,15 @@
 /*
  * swerve store: keeping house. `backup` copies a store while it is in use, `restore` brings a
- * backup back (store/keep/backup.h), `gc` takes artifacts that nothing refers to (store/keep/gc.h),
+ * backup back (store/keep/backup.h), `gc` takes artifacts that nothing refers to (store/keep/gc.h)
+ * and those that a policy lets go (store/keep/retention.h),
  * `log` says who ordered what of its server (store/keep/log.h).
- * All work on files, on the machine that has them.
+ * All work on files, on the machine that has them; the last two also on a database's.
  */
 #include "store/keep/backup.h"
 #include "store/keep/gc.h"
 #include "store/keep/log.h"
+#include "store/keep/retention.h"
+#include "store/postgres/postgres_store.h"
 #include "worker/cli/cli.h"
 #include "worker/report/summary.h"
 
@@ -25,6 +28,7 @@ struct store_command {
     const char *url;
     const char *path;
     const char *argument;
+    const char *policy; /* of retention, a file */
     int64_t wait_s;
     int64_t older_than_h;
     int64_t after;
@@ -73,8 +77,7 @@ static enum status print_copy(const struct store_command *command, const char *v
                              (json_int_t)summary->artifacts, "copied", (json_int_t)summary->copied,
                              "copied_bytes", (json_int_t)summary->copied_bytes, "faults",
                              (json_int_t)check->faults, "digest", digest);
-    return cli_print_json(json) == 0 ? STATUS_OK
-                                     : error_set(error, STATUS_IO, "cannot print the summary");
+    return cli_write_json(json, error);
 }
 
 static enum status run_backup(const struct store_command *command, struct error *error)
@@ -113,33 +116,73 @@ static void print_count(const char *what, const struct keep_gc_count *count)
                what);
 }
 
+/* A misspelt value meets nothing, and what its rule was to keep falls to the next. */
+static void print_rules(const struct retention_policy *policy,
+                        const struct keep_gc_summary *summary)
+{
+    text_print(stdout, " outcomes  (with artifacts)\n");
+    for (size_t i = 0; i < policy->count; i++) {
+        char days[32] = "stay for ever";
+        if (policy->rules[i].keep_days != RETENTION_FOR_EVER) {
+            snprintf(days, sizeof days, "stay for %" PRId32 " days", policy->rules[i].keep_days);
+        }
+        text_print(stdout, "%10" PRId64 "  by rule %zu %s%s\n", summary->met[i], i + 1, days,
+                   summary->met[i] == 0 ? "; nothing meets it, or earlier rules take it" : "");
+    }
+    text_print(stdout, "%10" PRId64 "  by no rule\n", summary->met[policy->count]);
+}
+
+static json_t *rules_json(const struct keep_gc_options *options,
+                          const struct keep_gc_summary *summary)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; options->policy != NULL && i < options->policy->count; i++) {
+        json_array_append_new(list, json_integer(summary->met[i]));
+    }
+    return list;
+}
+
 static enum status run_gc(const struct store_command *command, struct error *error)
 {
     struct keep_gc_summary summary;
-    const struct keep_gc_options options = {.apply = command->apply,
-                                            .older_than_s = command->older_than_h * S_PER_H,
-                                            .wait_ms = command->wait_s * 1000};
+    struct retention_policy policy;
+    struct keep_gc_options options = {.apply = command->apply,
+                                      .older_than_s = command->older_than_h * S_PER_H,
+                                      .wait_ms = command->wait_s * 1000};
 
     if (command->older_than_h < 1 || command->older_than_h > OLDER_MAX_H) {
         return error_set(error, STATUS_USAGE, "expected --older-than 1 to %d hours", OLDER_MAX_H);
     }
+    if (command->policy != NULL) {
+        TRY(retention_policy_load(command->policy, &policy, error));
+        options.policy = &policy;
+    }
     TRY(cli_store_exists(command->path, error));
     TRY(keep_gc(command->path, &options, &summary, error));
     if (command->json) {
-        json_t *json = json_pack(
-            "{s:s, s:b, s:o, s:o, s:o, s:o}", "store", command->path, "applied", command->apply,
-            "referenced", count_json(&summary.referenced), "young", count_json(&summary.young),
-            "unreferenced", count_json(&summary.old), "taken", count_json(&summary.taken));
-        return cli_print_json(json) == 0 ? STATUS_OK
-                                         : error_set(error, STATUS_IO, "cannot print the summary");
+        json_t *json =
+            json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "store", command->path, "applied",
+                      command->apply, "referenced", count_json(&summary.referenced), "young",
+                      count_json(&summary.young), "unreferenced", count_json(&summary.old),
+                      "expired", count_json(&summary.expired), "taken", count_json(&summary.taken),
+                      "outcomes_by_rule", rules_json(&options, &summary));
+        return cli_write_json(json, error);
     }
     text_print(stdout, " artifacts         size  of %s\n", command->path);
     print_count("are referred to", &summary.referenced);
     print_count("are not, and too young to be judged", &summary.young);
     print_count(command->apply ? "were not" : "are not, and would be taken by --apply",
                 &summary.old);
+    if (command->policy != NULL) {
+        print_count(command->apply ? "were, and past the policy's days"
+                                   : "are, and past the policy's days: --apply lets them go",
+                    &summary.expired);
+    }
     if (command->apply) {
         print_count("taken", &summary.taken);
+    }
+    if (command->policy != NULL) {
+        print_rules(&policy, &summary);
     }
     return STATUS_OK;
 }
@@ -188,26 +231,28 @@ static enum status run_log(const struct store_command *command, struct error *er
 static const struct {
     const char *name;
     uint32_t arguments; /* behind it */
+    bool databases;     /* of PostgreSQL, too */
     enum status (*run)(const struct store_command *command, struct error *error);
 } verbs[] = {
-    {"backup", 1, run_backup}, {"restore", 1, run_restore}, {"gc", 0, run_gc}, {"log", 0, run_log}};
+    {"backup", 1, false, run_backup},
+    {"restore", 1, false, run_restore},
+    {"gc", 0, true, run_gc},
+    {"log", 0, true, run_log},
+};
 
 static enum status run_verb(struct store_command *command, const char *const *words, uint32_t count,
                             const char *usage, struct error *error)
 {
-    command->path = cli_store_url(command->url);
     command->argument = words[1];
-    if (strstr(command->path, "://") != NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "store %.32s works on the store's files: run it on the machine that has "
-                         "them, with --store PATH; a server may go on meanwhile",
-                         words[0]);
-    }
+    command->path = cli_store_url(command->url);
     if (command->wait_s > WAIT_MAX_S) {
         return error_set(error, STATUS_USAGE, "expected --wait 0 to %d", WAIT_MAX_S);
     }
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         if (strcmp(words[0], verbs[i].name) == 0 && count == verbs[i].arguments + 1) {
+            if (!verbs[i].databases || !postgres_store_is_url(command->path)) {
+                TRY(cli_store_path(command->url, &command->path, error));
+            }
             return verbs[i].run(command, error);
         }
     }
@@ -218,13 +263,17 @@ int command_store(int argc, char **argv)
 {
     struct store_command store = {.wait_s = 10, .older_than_h = 24};
     const struct cli_option rows[] = {
-        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &store.url},
+        {"--store", "PATH",
+         "job store; gc, log: also postgresql://.. ($SWERVE_STORE, else swerve.db)",
+         .text = &store.url},
         {"--replace", NULL, "restore: in place of a store that is there", .flag = &store.replace},
         {"--allow-faults", NULL, "backup, restore: also what does not pass its check",
          .flag = &store.allow_faults},
         {"--apply", NULL, "gc: take them; without it they are only counted", .flag = &store.apply},
         {"--older-than", "H", "gc: hours since an artifact was last asked for (24)",
          .number = &store.older_than_h},
+        {"--policy", "FILE", "gc: retention policy: also artifacts of outcomes, once old enough",
+         .text = &store.policy},
         {"--after", "ID", "log: entries above this one", .number = &store.after},
         {"--wait", "S", "for a program that has the store to itself (10)", .number = &store.wait_s},
         {"--json", NULL, "print JSON, log: one object a line", .flag = &store.json},
@@ -234,19 +283,12 @@ int command_store(int argc, char **argv)
         "backup DIRECTORY | restore DIRECTORY | gc | log  [options]",
         "Copies a store while it is in use, brings a copy back, takes unwanted artifacts, says who "
         "ordered what.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        2,
+        CLI_ROWS(rows, 1, 2),
     };
     const char *words[2] = {NULL, NULL};
     uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, words, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, words, &count);
     enum status status = run_verb(&store, words, count, command.usage, &error);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

@@ -131,9 +131,9 @@ static enum status list_models(struct model_command *command, struct error *erro
     if (status == STATUS_OK && listed == 0 && !command->json) {
         text_print(stdout, "%s: no models\n", directory);
     }
-    if (status == STATUS_OK && command->json &&
-        cli_print_json(json_pack("{s:s, s:O}", "directory", directory, "models", list)) != 0) {
-        status = error_set(error, STATUS_IO, "cannot print");
+    if (status == STATUS_OK && command->json) {
+        status =
+            cli_write_json(json_pack("{s:s, s:O}", "directory", directory, "models", list), error);
     }
     json_decref(list);
     return status;
@@ -163,7 +163,7 @@ static enum status show_model(struct model_command *command, struct error *error
     }
     json_object_set_new(json, "history", history);
     json_object_set_new(json, "health_bounds", bounds);
-    return cli_print_json(json) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
+    return cli_write_json(json, error);
 }
 
 /* The simulator of the controls challenge, which needs no promotion: --world tinyphysics names it.
@@ -327,7 +327,8 @@ static enum status refuse_store_options(const struct model_store_command *stored
         {"--name", stored->as != NULL},           {"--parents", stored->parents != NULL},
         {"--note", stored->note != NULL},         {"--against", stored->against != NULL},
         {"--policy", stored->policy != NULL},     {"--force", stored->force},
-        {"--evidence", stored->evidence != NULL},
+        {"--evidence", stored->evidence != NULL}, {"--frozen", stored->frozen != NULL},
+        {"--layout", stored->layouts != NULL},    {"--html", stored->html != NULL},
     };
     for (size_t i = 0; i < COUNT_OF(options); i++) {
         if (options[i].given) {
@@ -340,10 +341,38 @@ static enum status refuse_store_options(const struct model_store_command *stored
     return STATUS_OK;
 }
 
+/* `count`: words behind "model". */
+static int run_command(struct model_command *model, struct model_store_command *stored,
+                       const char *verb, uint32_t count, const char *usage)
+{
+    struct error error;
+    bool needs_name = strcmp(verb, "ls") != 0;
+    if (stored->url != NULL && needs_name != (count == 2)) {
+        error_set(&error, STATUS_USAGE, "model: expected %s", usage);
+        return cli_fail(&error);
+    }
+    enum status status = stored->url == NULL ? refuse_store_options(stored, &error) : STATUS_OK;
+    THEN(status, models_parse_precision(model->precision, &model->parsed_precision, &error));
+    THEN(status, models_open(model->directory, NULL, &model->models, &error));
+    if (status == STATUS_OK && stored->url != NULL) {
+        stored->verb = verb;
+        stored->name = model->name;
+        stored->json = model->json;
+        stored->models = model->models;
+        stored->precision = model->parsed_precision;
+        stored->planner = model->planner;
+        status = model_store_run(stored, &error);
+    } else if (status == STATUS_OK) {
+        status = run_verb(model, verb, count, usage, &error);
+    }
+    models_close(model->models);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
+
 int command_model(int argc, char **argv)
 {
     struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
-    struct model_store_command stored = {.percent = 5, .days = 30};
+    struct model_store_command stored = {.percent = MODEL_SHARE_DEFAULT, .days = 30};
     const struct cli_option rows[] = {
         {"--store", "URL", "versions of this store instead of the directory's (docs/models.md)",
          .text = &stored.url},
@@ -352,20 +381,29 @@ int command_model(int argc, char **argv)
         {"--note", "TEXT", "add to a store: what it was trained on", .text = &stored.note},
         {"--against", "NAME", "evaluate: the version that it is compared with (who is promoted)",
          .text = &stored.against},
-        {"--policy", "FILE", "evaluate, watch: bands and limits declared before (docs/trust.md)",
+        {"--policy", "FILE",
+         "evaluate, watch, shadow: bands, limits and share declared before (docs/trust.md)",
          .text = &stored.policy},
+        {"--frozen", "SUITE", "evaluate: drives it on both models as well, under the same actions",
+         .text = &stored.frozen},
+        {"--layout", "NAMES",
+         "evaluate --frozen: conditionings, with commas (those it is trusted in)",
+         .text = &stored.layouts},
+        {"--html", "FILE", "report: a page instead", .text = &stored.html},
         {"--days", "N", "evaluate: how long a pass counts (30)", .number = &stored.days},
-        {"--share", "PERCENT", "canary: share of the tier's jobs, 1 to 100 (5)",
+        {"--share", "PERCENT",
+         "canary: share of the tier's jobs, 1 to 100 (5); shadow: 0 to 100 (the policy's, else 0)",
          .number = &stored.percent},
         {"--evidence", "TEXT", "moves in a store: why, kept with the event",
          .text = &stored.evidence},
-        {"--force", NULL, "canary, promote: also without a passing evaluation; recorded",
+        {"--force", NULL, "canary, promote, shadow: although the store would refuse; recorded",
          .flag = &stored.force},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &model.directory},
         {"--precision", "NAME", "fp32, bf16 or int8 (bf16)", .text = &model.precision},
         {"--suite", "FILE", "calibrate: healthy scenarios to drive", .text = &model.suite},
-        {"--planner", "SPEC", "calibrate: who drives (builtin:reference)", .text = &model.planner},
+        {"--planner", "SPEC", "calibrate, evaluate --frozen: who drives (builtin:reference)",
+         .text = &model.planner},
         {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &model.seeds},
         {"--json", NULL, "ls: print one JSON object", .flag = &model.json},
     };
@@ -373,41 +411,15 @@ int command_model(int argc, char **argv)
         "model",
         "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]\n"
         "       swerve model ls|show NAME|add FILE|candidate NAME|shadow NAME|canary NAME|\n"
-        "                    promote NAME|retire NAME|rollback TIER|watch student|evaluate NAME\n"
+        "                    promote NAME|retire NAME|rollback TIER|watch TIER|\n"
+        "                    evaluate NAME|report NAME\n"
         "                    --store URL [options]",
         "World models: which there are and which answers for a tier.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        2,
+        CLI_ROWS(rows, 1, 2),
     };
     const char *arguments[2] = {NULL, NULL};
     uint32_t count = 0;
-    bool help;
-    struct error error;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, arguments, &count);
     model.name = arguments[1];
-    bool needs_name = strcmp(arguments[0], "ls") != 0;
-    if (stored.url != NULL && needs_name != (count == 2)) {
-        error_set(&error, STATUS_USAGE, "model: expected %s", command.usage);
-        return cli_fail(&error);
-    }
-    enum status status = stored.url == NULL ? refuse_store_options(&stored, &error) : STATUS_OK;
-    THEN(status, models_parse_precision(model.precision, &model.parsed_precision, &error));
-    THEN(status, models_open(model.directory, NULL, &model.models, &error));
-    if (status == STATUS_OK && stored.url != NULL) {
-        stored.verb = arguments[0];
-        stored.name = arguments[1];
-        stored.json = model.json;
-        stored.models = model.models;
-        stored.precision = model.parsed_precision;
-        status = model_store_run(&stored, &error);
-    } else if (status == STATUS_OK) {
-        status = run_verb(&model, arguments[0], count, command.usage, &error);
-    }
-    models_close(model.models);
-    return status == STATUS_OK ? 0 : cli_fail(&error);
+    return run_command(&model, &stored, arguments[0], count, command.usage);
 }

@@ -4,11 +4,14 @@
 #include "worker/cli/model/model_evaluate.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "scheduler/gate.h"
 #include "worker/cli/cli.h"
+#include "worker/cli/model/model_shadow.h"
 #include "worker/cli/model/model_store.h"
+#include "worker/frozen/frozen.h"
 #include "worker/report/summary.h"
 #include "worker/trust/table.h"
 #include "worker/versions/versions.h"
@@ -17,10 +20,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define WORSE_MAX 0.005
 
-enum { DAY_S = 86400 };
+enum { DAY_S = 86400, POLICY_BYTES_MAX = 1 << 20 };
 
 struct evaluation {
     const struct model_evaluate_options *options;
@@ -29,8 +33,13 @@ struct evaluation {
     bool has_incumbent;
     struct trust_policy *policy; /* owned */
     struct table table;
+    char policy_hash[SHA256_HEX_BYTES]; /* of the file; "": the defaults */
     struct gate_bands bands;
-    uint32_t slices;
+    struct frozen *frozen; /* owned; NULL: it was not driven */
+    json_t *misses;        /* owned: of frozen seeds */
+    json_t *jobs;          /* owned: audited ones */
+    uint32_t slices;       /* of the audits */
+    uint32_t verdicts;     /* on them, and on frozen seeds */
     uint32_t failed;
     uint32_t named;   /* of them in `missed` */
     char missed[320]; /* names of slices that failed, as many as fit whole */
@@ -40,8 +49,8 @@ struct evaluation {
 /* Whether a row is about a version: its weights, as it samples them and in its precision. */
 static bool is_of(const struct table_row *row, const struct model_version *version)
 {
-    return strcmp(row->student_hash, version->hash) == 0 &&
-           strcmp(row->student_sampler, version->sampler) == 0;
+    return strcmp(row->student.hash, version->hash) == 0 &&
+           strcmp(row->student.sampler, version->sampler) == 0;
 }
 
 /* The incumbent's row for the same slice and teacher, or NULL. */
@@ -50,7 +59,7 @@ static const struct table_row *incumbent_row(const struct evaluation *evaluation
 {
     for (uint32_t i = 0; evaluation->has_incumbent && i < evaluation->table.count; i++) {
         const struct table_row *other = &evaluation->table.rows[i];
-        if (is_of(other, &evaluation->incumbent) &&
+        if (!other->shadow && is_of(other, &evaluation->incumbent) &&
             strcmp(other->teacher_hash, row->teacher_hash) == 0 &&
             trust_slice_equal(&other->verdict.slice, &row->verdict.slice)) {
             return other;
@@ -89,7 +98,7 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
     char name[TRUST_SLICE_TEXT_BYTES];
     const struct rate_estimate *rate = &row->rate[TABLE_VERDICT];
     const struct table_row *other = incumbent_row(evaluation, row);
-    const struct gate_slice slice = {
+    const struct gate_agreement slice = {
         .safety_critical = row->verdict.slice.safety_critical,
         .share = rate->value,
         .low = rate->low,
@@ -102,6 +111,7 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
     int64_t needed = gate_draws_needed(rate->value, band);
     trust_slice_text(&row->verdict.slice, name);
     evaluation->slices++;
+    evaluation->verdicts++;
     if (result != GATE_PASSED) {
         note_missed(evaluation, name, gate_result_names[result]);
     }
@@ -126,6 +136,93 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
     }
 }
 
+/* Frozen seeds have verdicts on spans of time and layers too, shadows one as a whole. */
+static const char *unit_of(const struct evaluation *evaluation)
+{
+    return evaluation->frozen != NULL || evaluation->policy->shadow.jobs > 0 ? "verdicts"
+                                                                             : "slices";
+}
+
+static void note_frozen(void *context, const struct frozen_miss *miss)
+{
+    struct evaluation *evaluation = context;
+    note_missed(evaluation, miss->name, miss->part);
+    json_array_append_new(evaluation->misses,
+                          json_pack("{s:s, s:s, s:s}", "part", miss->part, "name", miss->name,
+                                    "reason", miss->reason));
+    if (!evaluation->options->json) {
+        text_print(stdout, "%-20s %-34s %s\n", miss->part, miss->name, miss->reason);
+    }
+}
+
+/* As its file says. */
+static int64_t trusted_ticks(const struct model_version *version, int conditioning)
+{
+    const int64_t ticks[CONDITIONING_COUNT] = {version->agents_ticks, version->map_ticks,
+                                               version->none_ticks};
+    return ticks[conditioning];
+}
+
+/* The conditionings that are asked for; without any those in which the version is trusted. */
+static enum status choose_conditionings(const struct evaluation *evaluation,
+                                        bool conditionings[CONDITIONING_COUNT], struct error *error)
+{
+    const char *rest = evaluation->options->layouts;
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+        conditionings[i] = rest == NULL && trusted_ticks(&evaluation->version, i) > 0;
+    }
+    while (rest != NULL) {
+        char name[LIMIT_ID_BYTES];
+        enum conditioning conditioning = CONDITIONING_AGENTS;
+        const char *comma = strchr(rest, ',');
+        int length = comma != NULL ? (int)(comma - rest) : (int)strlen(rest);
+        snprintf(name, sizeof name, "%.*s", length, rest);
+        TRY(models_parse_conditioning(name, &conditioning, error));
+        conditionings[conditioning] = true;
+        rest = comma != NULL ? comma + 1 : NULL;
+    }
+    return STATUS_OK;
+}
+
+/* Weights of a version, wherever they come from. */
+static enum status find_weights(const struct evaluation *evaluation,
+                                const struct model_version *version, const char *precision_name,
+                                const struct models_model **out, struct error *error)
+{
+    enum nn_precision precision = NN_FP32;
+    TRY(models_parse_precision(precision_name, &precision, error));
+    return models_find(evaluation->options->models, version->hash, precision, out, error);
+}
+
+static enum status drive_frozen(struct evaluation *evaluation, struct store *store,
+                                struct error *error)
+{
+    const struct model_version *version = &evaluation->version;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct frozen_options options = {.suite = evaluation->options->frozen,
+                                     .planner = evaluation->options->planner,
+                                     .thread_count = cores > 0 ? (uint32_t)cores : 1,
+                                     .policy = evaluation->policy};
+    TRY(versions_fetch_from(store, evaluation->options->models, error));
+    TRY(find_weights(evaluation, version, version->precision, &options.candidate, error));
+    if (strcmp(version->precision, nn_precision_names[NN_FP32]) != 0) {
+        TRY(find_weights(evaluation, version, nn_precision_names[NN_FP32], &options.exact, error));
+    }
+    if (evaluation->has_incumbent) {
+        TRY(find_weights(evaluation, &evaluation->incumbent, evaluation->incumbent.precision,
+                         &options.incumbent, error));
+    }
+    TRY(choose_conditionings(evaluation, options.conditionings, error));
+    TRY(frozen_run(&options, &evaluation->frozen, error));
+    if (!evaluation->options->json) {
+        frozen_print(evaluation->frozen, &evaluation->policy->frozen, stdout);
+        text_print(stdout, "\n");
+    }
+    evaluation->verdicts +=
+        frozen_judge(evaluation->frozen, &evaluation->policy->frozen, note_frozen, evaluation);
+    return STATUS_OK;
+}
+
 static enum status find_incumbent(struct evaluation *evaluation, struct store *store,
                                   struct error *error)
 {
@@ -140,19 +237,54 @@ static enum status find_incumbent(struct evaluation *evaluation, struct store *s
     return STATUS_OK;
 }
 
+/* The audited jobs that the verdicts rest on. */
+static void note_jobs(struct evaluation *evaluation, const struct pairs *pairs)
+{
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        const struct pairs_pair *pair = &pairs->pairs[i];
+        if (pair->shadow || strcmp(pair->student_hash, evaluation->version.hash) != 0 ||
+            strcmp(pair->student_sampler, evaluation->version.sampler) != 0) {
+            continue;
+        }
+        json_array_append_new(evaluation->jobs,
+                              json_pack("{s:I, s:s, s:s, s:I, s:I, s:I, s:s, s:s}", "job",
+                                        (json_int_t)pair->job_id, "scenario", pair->scenario_id,
+                                        "branch", pair->branch_id, "seed", (json_int_t)pair->seed,
+                                        "outcome", (json_int_t)pair->student.outcome_id,
+                                        "teacher_outcome", (json_int_t)pair->teacher.outcome_id,
+                                        "verdict", verdict_names[pair->student.verdict],
+                                        "teacher_verdict", verdict_names[pair->teacher.verdict]));
+    }
+}
+
+/* Bands and limits, and the hash of the file that declares them. */
+static enum status read_policy(struct evaluation *evaluation, struct error *error)
+{
+    const char *path = evaluation->options->policy;
+    char *text = NULL;
+    size_t bytes = 0;
+    evaluation->policy = malloc(sizeof *evaluation->policy);
+    TRY(memory_check(evaluation->policy, error, "evaluate: out of memory"));
+    *evaluation->policy = trust_policy_default();
+    if (path == NULL) {
+        return STATUS_OK;
+    }
+    TRY(trust_policy_load(path, evaluation->policy, error));
+    TRY(file_read(path, POLICY_BYTES_MAX, &text, &bytes, error));
+    sha256_hex(text, bytes, evaluation->policy_hash);
+    free(text);
+    return STATUS_OK;
+}
+
 static enum status read_audits(struct evaluation *evaluation, struct store *store,
                                struct error *error)
 {
     struct pairs pairs = {0};
-    evaluation->policy = malloc(sizeof *evaluation->policy);
-    TRY(memory_check(evaluation->policy, error, "evaluate: out of memory"));
-    *evaluation->policy = trust_policy_default();
-    enum status status =
-        evaluation->options->policy != NULL
-            ? trust_policy_load(evaluation->options->policy, evaluation->policy, error)
-            : STATUS_OK;
-    THEN(status, pairs_read(store, &pairs, error));
+    enum status status = pairs_read(store, &pairs, error);
     THEN(status, table_make(&pairs, evaluation->policy, &evaluation->table, error));
+    if (status == STATUS_OK) {
+        note_jobs(evaluation, &pairs);
+    }
     pairs_finish(&pairs);
     evaluation->bands =
         (struct gate_bands){.band = evaluation->policy->band,
@@ -175,8 +307,8 @@ static enum status record(struct evaluation *evaluation, struct store *store, bo
         memcpy(event.against, evaluation->incumbent.name, sizeof event.against);
     }
     model_store_user(event.actor);
-    snprintf(event.evidence, sizeof event.evidence, "%u of %u slices passed%s%s%s",
-             evaluation->slices - evaluation->failed, evaluation->slices,
+    snprintf(event.evidence, sizeof event.evidence, "%u of %u %s passed%s%s%s",
+             evaluation->verdicts - evaluation->failed, evaluation->verdicts, unit_of(evaluation),
              evaluation->failed > 0 ? "; not " : "", evaluation->missed,
              more_missed(evaluation, more));
     event.expires_s = clock_wall_ns(clock_system()) / NS_PER_S + evaluation->options->days * DAY_S;
@@ -187,31 +319,102 @@ static enum status record(struct evaluation *evaluation, struct store *store, bo
     return status;
 }
 
+static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bool passed)
+{
+    const struct model_version *incumbent = &evaluation->incumbent;
+    bool any = evaluation->has_incumbent;
+    return json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:o, s:O}",
+        "model", evaluation->version.name, "hash", evaluation->version.hash, "sampler",
+        evaluation->version.sampler, "against", any ? incumbent->name : "", "against_hash",
+        any ? incumbent->hash : "", "against_sampler", any ? incumbent->sampler : "", "passed",
+        passed, "band", evaluation->bands.band, "safety_critical_band",
+        evaluation->bands.safety_critical_band, "policy_hash", evaluation->policy_hash, "verdicts",
+        (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed, "slices",
+        slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version), "jobs",
+        evaluation->jobs, "frozen",
+        evaluation->frozen != NULL ? frozen_json(evaluation->frozen, &evaluation->policy->frozen)
+                                   : json_null(),
+        "misses", evaluation->misses);
+}
+
+/* A policy that asks for frozen seeds asks for every conditioning in which the version claims to be
+ * trusted: one that is left out would be answered for by the others. */
+static void judge_driven(struct evaluation *evaluation)
+{
+    const struct frozen *frozen = evaluation->frozen;
+    bool any = false;
+    if (frozen == NULL) {
+        evaluation->verdicts++;
+        note_missed(evaluation, "frozen seeds", "not driven: --frozen SUITE");
+        return;
+    }
+    for (int i = 0; i < CONDITIONING_COUNT; i++) {
+        any = any || frozen->conditionings[i].driven;
+        if (!frozen->conditionings[i].driven && trusted_ticks(&evaluation->version, i) > 0) {
+            struct frozen_miss miss = {.part = "frozen seeds", .reason = "not driven: --layout"};
+            snprintf(miss.name, sizeof miss.name, "%s", conditioning_names[i]);
+            evaluation->verdicts++;
+            note_frozen(evaluation, &miss);
+        }
+    }
+    if (!any) {
+        evaluation->verdicts++;
+        note_missed(evaluation, "frozen seeds", "the version is trusted in no conditioning");
+    }
+}
+
+/* Production jobs that it drove again as a shadow, where the policy asks for any. */
+static void judge_shadow(struct evaluation *evaluation)
+{
+    const struct gate_shadow_bands *bands = &evaluation->policy->shadow;
+    struct gate_shadow shadow = {.low = 0.0};
+    if (evaluation->has_incumbent) {
+        shadow =
+            model_shadow_whole(&evaluation->table, &evaluation->version, &evaluation->incumbent);
+    }
+    if (!evaluation->options->json) {
+        model_shadow_print(&evaluation->table, &evaluation->version, stdout);
+    }
+    if (bands->jobs > 0) {
+        enum gate_result result = gate_judge_shadow(bands, &shadow);
+        evaluation->verdicts++;
+        if (result != GATE_PASSED) {
+            note_missed(evaluation, "shadow", gate_result_names[result]);
+        }
+    }
+}
+
+/* All verdicts; not passed without any audit, or without frozen seeds that the policy asks for. */
+static bool judge(struct evaluation *evaluation, json_t *slices)
+{
+    for (uint32_t i = 0; i < evaluation->table.count; i++) {
+        const struct table_row *row = &evaluation->table.rows[i];
+        if (!row->shadow && is_of(row, &evaluation->version)) {
+            judge_row(evaluation, row, slices);
+        }
+    }
+    judge_shadow(evaluation);
+    if (evaluation->policy->frozen_required) {
+        judge_driven(evaluation);
+    }
+    return evaluation->slices > 0 && evaluation->failed == 0;
+}
+
 static enum status evaluate(struct evaluation *evaluation, struct store *store, struct error *error)
 {
     const struct model_evaluate_options *options = evaluation->options;
     TRY(versions_named(store, options->name, &evaluation->version, error));
     TRY(find_incumbent(evaluation, store, error));
+    TRY(read_policy(evaluation, error));
     TRY(read_audits(evaluation, store, error));
+    TRY(options->frozen != NULL ? drive_frozen(evaluation, store, error) : STATUS_OK);
     json_t *slices = json_array();
-    for (uint32_t i = 0; i < evaluation->table.count; i++) {
-        const struct table_row *row = &evaluation->table.rows[i];
-        if (is_of(row, &evaluation->version)) {
-            judge_row(evaluation, row, slices);
-        }
-    }
-    bool passed = evaluation->slices > 0 && evaluation->failed == 0;
-    evaluation->report =
-        json_pack("{s:s, s:s, s:s, s:b, s:f, s:f, s:o}", "model", evaluation->version.name, "hash",
-                  evaluation->version.hash, "against",
-                  evaluation->has_incumbent ? evaluation->incumbent.name : "", "passed", passed,
-                  "band", evaluation->bands.band, "safety_critical_band",
-                  evaluation->bands.safety_critical_band, "slices", slices);
+    bool passed = judge(evaluation, slices);
+    evaluation->report = report_of(evaluation, slices, passed);
     TRY(memory_check(evaluation->report, error, "evaluate: out of memory"));
     TRY(record(evaluation, store, passed, error));
-    if (options->json && cli_print_json(json_incref(evaluation->report)) != 0) {
-        return error_set(error, STATUS_IO, "cannot print");
-    }
+    TRY(options->json ? cli_write_json(json_incref(evaluation->report), error) : STATUS_OK);
     if (evaluation->slices == 0) {
         return error_set(error, STATUS_MISMATCH,
                          "model \"%s\": the store has no audited job of it; drive it with --models "
@@ -219,20 +422,24 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
                          options->name);
     }
     char more[32];
-    return passed ? STATUS_OK
-                  : error_set(error, STATUS_MISMATCH,
-                              "model \"%s\": %u of %u slices did not pass: %s%s", options->name,
-                              evaluation->failed, evaluation->slices, evaluation->missed,
-                              more_missed(evaluation, more));
+    return passed
+               ? STATUS_OK
+               : error_set(error, STATUS_MISMATCH, "model \"%s\": %u of %u %s did not pass: %s%s",
+                           options->name, evaluation->failed, evaluation->verdicts,
+                           unit_of(evaluation), evaluation->missed, more_missed(evaluation, more));
 }
 
 enum status model_evaluate(const struct model_evaluate_options *options, struct store *store,
                            struct error *error)
 {
-    struct evaluation evaluation = {.options = options};
+    struct evaluation evaluation = {
+        .options = options, .misses = json_array(), .jobs = json_array()};
     enum status status = evaluate(&evaluation, store, error);
     table_finish(&evaluation.table);
     free(evaluation.policy);
+    frozen_destroy(evaluation.frozen);
+    json_decref(evaluation.misses);
+    json_decref(evaluation.jobs);
     json_decref(evaluation.report);
     return status;
 }

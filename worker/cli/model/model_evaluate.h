@@ -1,6 +1,7 @@
 /*
- * `swerve model evaluate NAME --store URL`: the gate of scheduler/gate.h over a store's audits, its
- * report kept in the store, and the event that promoting asks for.
+ * `swerve model evaluate NAME --store URL`: the gate of scheduler/gate.h over a store's audits and,
+ * with frozen seeds, that of scheduler/frozen.h; the report kept in the store, and the event that
+ * promoting asks for.
  */
 #ifndef SWERVE_WORKER_CLI_MODEL_MODEL_EVALUATE_H
 #define SWERVE_WORKER_CLI_MODEL_MODEL_EVALUATE_H
@@ -15,7 +16,13 @@ struct model_evaluate_options {
     const char *name;
     const char *against; /* a version's name; NULL: whoever is promoted, if anybody is */
     const char *policy;  /* file of bands (docs/trust.md); NULL: the defaults */
-    int64_t days;        /* for which a pass counts */
+    /* Frozen seeds: a suite that the version and the other one are driven over here; NULL: neither
+     * is driven. */
+    const char *frozen;
+    const char *planner;
+    const char *layouts;   /* "agents,map": NULL: those for which the version is trusted */
+    struct models *models; /* that bring the weights */
+    int64_t days;          /* for which a pass counts */
     bool json;
 };
 

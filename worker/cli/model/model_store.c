@@ -4,6 +4,8 @@
 #include "worker/cli/model/model_store.h"
 
 #include "worker/cli/model/model_evaluate.h"
+#include "worker/cli/model/model_report.h"
+#include "worker/cli/model/model_shadow.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -24,36 +26,37 @@
 
 enum { PAGE = 100, DAYS_MAX = 3650 };
 
-static const char *date_text(int64_t seconds, char out[32])
+const char *model_store_date(int64_t seconds, char out[MODEL_DATE_BYTES])
 {
     time_t at = (time_t)seconds;
     struct tm parts;
-    snprintf(out, 32, "-");
+    snprintf(out, MODEL_DATE_BYTES, "-");
     if (seconds > 0 && gmtime_r(&at, &parts) != NULL) {
-        strftime(out, 32, "%Y-%m-%d %H:%M", &parts);
+        strftime(out, MODEL_DATE_BYTES, "%Y-%m-%d %H:%M", &parts);
     }
     return out;
 }
 
 static void print_version(const struct model_version *version)
 {
-    char date[32];
+    char date[MODEL_DATE_BYTES];
     char state[LIMIT_ID_BYTES];
     snprintf(state, sizeof state, "%s", model_state_names[version->state]);
-    if (version->state == MODEL_CANARY) {
-        snprintf(state, sizeof state, "canary %lld%%", (long long)version->canary_percent);
+    if (version->canary_percent > 0) {
+        snprintf(state, sizeof state, "%s %lld%%", model_state_names[version->state],
+                 (long long)version->canary_percent);
     }
     text_print(stdout, "%-24s %-8s %-11s %.12s  %-5s %-12s trusted %g s  added %s\n", version->name,
                tier_names[version->tier], state, version->hash, version->precision,
                version->sampler, (double)version->agents_ticks / 10.0,
-               date_text(version->added_s, date));
+               model_store_date(version->added_s, date));
 }
 
 static void print_event(const struct model_event *event)
 {
-    char date[32];
-    text_print(stdout, "%5lld  %s  %-24s ", (long long)event->id, date_text(event->at_s, date),
-               event->model);
+    char date[MODEL_DATE_BYTES];
+    text_print(stdout, "%5lld  %s  %-24s ", (long long)event->id,
+               model_store_date(event->at_s, date), event->model);
     if (event->kind == MODEL_EVALUATED) {
         text_print(stdout, "evaluated against %s: %s",
                    event->against[0] != '\0' ? event->against : "nothing",
@@ -77,8 +80,35 @@ static void print_event(const struct model_event *event)
 
 /* ---- reading ---- */
 
+/* Agreement of shadows is read once, and where there is one: it takes all outcomes. */
+static enum status list_version(struct store *store, const struct model_version *version,
+                                struct table *shadows, bool *read, json_t *list,
+                                struct error *error)
+{
+    bool shadow = version->state == MODEL_SHADOW && version->canary_percent > 0;
+    if (shadow && !*read) {
+        TRY(model_shadow_read(store, shadows, error));
+        *read = true;
+    }
+    if (list != NULL) {
+        json_t *entry = json_record_encode(&model_version_fields, version, NULL);
+        if (shadow) {
+            json_object_set_new(entry, "shadow", model_shadow_json(shadows, version));
+        }
+        json_array_append_new(list, entry);
+        return STATUS_OK;
+    }
+    print_version(version);
+    if (shadow) {
+        model_shadow_print(shadows, version, stdout);
+    }
+    return STATUS_OK;
+}
+
 static enum status list_versions(struct store *store, bool json, struct error *error)
 {
+    struct table shadows = {.count = 0};
+    bool read = false;
     struct model_version *page = calloc(PAGE, sizeof *page);
     json_t *list = json_array();
     char after[LIMIT_ID_BYTES] = "";
@@ -89,29 +119,24 @@ static enum status list_versions(struct store *store, bool json, struct error *e
         status = store->ops->models(store, after, page, PAGE, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++, listed++) {
             memcpy(after, page[i].name, sizeof after);
-            if (json) {
-                json_array_append_new(list,
-                                      json_record_encode(&model_version_fields, &page[i], NULL));
-            } else {
-                print_version(&page[i]);
-            }
+            status = list_version(store, &page[i], &shadows, &read, json ? list : NULL, error);
         }
     }
+    table_finish(&shadows);
     free(page);
     if (status == STATUS_OK && listed == 0 && !json) {
         text_print(stdout, "the store has no models; those of the models directory answer\n");
     }
-    if (status == STATUS_OK && json && cli_print_json(json_pack("{s:O}", "models", list)) != 0) {
-        status = error_set(error, STATUS_IO, "cannot print");
+    if (status == STATUS_OK && json) {
+        status = cli_write_json(json_pack("{s:O}", "models", list), error);
     }
     json_decref(list);
     return status;
 }
 
-/* Events of one version (NULL: of all), oldest first. */
-static enum status each_event(struct store *store, const char *name,
-                              void (*visit)(void *context, const struct model_event *event),
-                              void *context, struct error *error)
+enum status model_store_each_event(struct store *store, const char *name,
+                                   void (*visit)(void *context, const struct model_event *event),
+                                   void *context, struct error *error)
 {
     struct model_event *page = calloc(PAGE, sizeof *page);
     int64_t after = 0;
@@ -140,26 +165,38 @@ static void show_event(void *context, const struct model_event *event)
     }
 }
 
+static void note_shadow(void *context, const struct model_event *event)
+{
+    bool *was = context;
+    *was |= event->to_state == MODEL_SHADOW && event->canary_percent > 0;
+}
+
 static enum status show_version(const struct model_store_command *command, struct store *store,
                                 struct error *error)
 {
     struct model_version version;
+    struct table shadows = {.count = 0};
+    bool was_shadow = false;
     TRY(versions_named(store, command->name, &version, error));
+    TRY(model_store_each_event(store, command->name, note_shadow, &was_shadow, error));
+    TRY(was_shadow ? model_shadow_read(store, &shadows, error) : STATUS_OK);
     json_t *list = command->json ? json_array() : NULL;
     if (!command->json) {
         print_version(&version);
         text_print(stdout, "  from %s; data: %s\n",
                    version.parents[0] != '\0' ? version.parents : "-",
                    version.data_note[0] != '\0' ? version.data_note : "-");
+        model_shadow_print(&shadows, &version, stdout);
     }
-    enum status status = each_event(store, command->name, show_event, list, error);
+    enum status status = model_store_each_event(store, command->name, show_event, list, error);
     if (status == STATUS_OK && command->json) {
         json_t *json = json_record_encode(&model_version_fields, &version, NULL);
         json_object_set(json, "events", list);
-        status =
-            cli_print_json(json) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
+        json_object_set_new(json, "shadow", model_shadow_json(&shadows, &version));
+        status = cli_write_json(json, error);
     }
     json_decref(list);
+    table_finish(&shadows);
     return status;
 }
 
@@ -217,14 +254,35 @@ void model_store_user(char out[LIMIT_ID_BYTES])
     }
 }
 
+/* Share that the order gives, else the policy, else nobody. */
+static enum status choose_percent(const struct model_store_command *command, enum model_state to,
+                                  int64_t *out, struct error *error)
+{
+    static struct trust_policy policy;
+    int64_t least = to == MODEL_CANARY ? 1 : 0;
+    *out = command->percent;
+    if (to != MODEL_CANARY && to != MODEL_SHADOW) {
+        *out = 0;
+        return STATUS_OK;
+    }
+    if (command->percent == MODEL_SHARE_DEFAULT) {
+        policy = trust_policy_default();
+        TRY(command->policy != NULL ? trust_policy_load(command->policy, &policy, error)
+                                    : STATUS_OK);
+        *out = to == MODEL_CANARY ? 5 : policy.shadow_percent;
+    }
+    return *out >= least && *out <= 100
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "--share: expected %lld to 100 percent, found %lld",
+                           (long long)least, (long long)*out);
+}
+
 static enum status move_version(const struct model_store_command *command, struct store *store,
                                 const char *name, enum model_state to, struct error *error)
 {
-    struct model_event event = {.kind = MODEL_MOVED,
-                                .to_state = to,
-                                .forced = command->force,
-                                .canary_percent = to == MODEL_CANARY ? command->percent : 0};
+    struct model_event event = {.kind = MODEL_MOVED, .to_state = to, .forced = command->force};
     struct model_event done;
+    TRY(choose_percent(command, to, &event.canary_percent, error));
     TRY(copy_text("model", name, event.model, sizeof event.model, error));
     TRY(copy_text("--evidence", command->evidence, event.evidence, sizeof event.evidence, error));
     model_store_user(event.actor);
@@ -270,7 +328,7 @@ static enum status roll_back(const struct model_store_command *command, struct s
     TRY(versions_pointed(store, tier, MODEL_PROMOTED, &now, &found, error));
     struct last_promoted last = {.store = store, .tier = tier};
     memcpy(last.now, now.name, found ? sizeof last.now : 0);
-    TRY(found ? each_event(store, NULL, note_retired, &last, error) : STATUS_OK);
+    TRY(found ? model_store_each_event(store, NULL, note_retired, &last, error) : STATUS_OK);
     if (last.before[0] == '\0') {
         return error_set(error, STATUS_CONFLICT, "tier %s: no version was promoted before%s%s",
                          tier_names[tier], found ? " " : "", found ? now.name : "");
@@ -305,10 +363,10 @@ static enum status print_report(const struct watch_report *report, bool json, st
                   report->result == WATCH_ROLLED_BACK, "jobs_moved", (json_int_t)report->jobs_moved,
                   "canary_jobs", any ? side_json(report->canary_side) : json_null(),
                   "promoted_jobs", any ? side_json(report->promoted_side) : json_null());
-    return cli_print_json(object) == 0 ? STATUS_OK : error_set(error, STATUS_IO, "cannot print");
+    return cli_write_json(object, error);
 }
 
-/* One look at the canary of the student; MISMATCH: it was rolled back. */
+/* One look at the canary of a tier; MISMATCH: it was rolled back. */
 static enum status look(const struct model_store_command *command, struct store *store,
                         struct error *error)
 {
@@ -316,14 +374,12 @@ static enum status look(const struct model_store_command *command, struct store 
     char actor[LIMIT_ID_BYTES];
     struct watch *watch = NULL;
     struct watch_report report;
-    if (strcmp(command->name, "student") != 0) {
-        return error_set(error, STATUS_USAGE, "watch: expected student, found \"%s\"",
-                         command->name);
-    }
+    enum tier tier = TIER_COUNT;
+    TRY(model_store_tier(command->name, &tier, error));
     policy = trust_policy_default();
     TRY(command->policy != NULL ? trust_policy_load(command->policy, &policy, error) : STATUS_OK);
     model_store_user(actor);
-    TRY(watch_create(&policy.rollback, actor, &watch, error));
+    TRY(watch_create(&policy.rollback, tier, actor, &watch, error));
     enum status status = watch_sweep(watch, store, &report, error);
     THEN(status, print_report(&report, command->json, error));
     if (status == STATUS_OK && report.result == WATCH_ROLLED_BACK) {
@@ -356,11 +412,17 @@ static enum status run_verb(const struct model_store_command *command, struct st
                                                        .against = command->against,
                                                        .policy = command->policy,
                                                        .days = command->days,
+                                                       .frozen = command->frozen,
+                                                       .layouts = command->layouts,
+                                                       .planner = command->planner,
+                                                       .models = command->models,
                                                        .json = command->json};
         return model_evaluate(&options, store, error);
     }
-    return strcmp(verb, "ls") == 0      ? list_versions(store, command->json, error)
-           : strcmp(verb, "show") == 0  ? show_version(command, store, error)
+    return strcmp(verb, "ls") == 0     ? list_versions(store, command->json, error)
+           : strcmp(verb, "show") == 0 ? show_version(command, store, error)
+           : strcmp(verb, "report") == 0
+               ? model_report(command->name, command->html, command->json, store, error)
            : strcmp(verb, "add") == 0   ? add_version(command, store, error)
            : strcmp(verb, "watch") == 0 ? look(command, store, error)
            : strcmp(verb, "rollback") == 0
@@ -371,10 +433,6 @@ static enum status run_verb(const struct model_store_command *command, struct st
 enum status model_store_run(const struct model_store_command *command, struct error *error)
 {
     struct store *store = NULL;
-    if (command->percent < 1 || command->percent > 100) {
-        return error_set(error, STATUS_USAGE, "--share: expected 1 to 100 percent, found %lld",
-                         (long long)command->percent);
-    }
     if (command->days < 1 || command->days > DAYS_MAX) {
         return error_set(error, STATUS_USAGE, "--days: expected 1 to %d, found %lld", DAYS_MAX,
                          (long long)command->days);

@@ -5,10 +5,13 @@
 #define SWERVE_WORKER_CLI_MODEL_MODEL_STORE_H
 
 #include "base/status.h"
+#include "store/api/store.h"
 #include "worker/models/models.h"
 
 #include <stdbool.h>
 #include <stdint.h>
+
+enum { MODEL_SHARE_DEFAULT = -1 }; /* --share was not given */
 
 struct model_store_command {
     const char *url;
@@ -19,7 +22,11 @@ struct model_store_command {
     const char *note;
     const char *evidence;
     const char *against; /* evaluate */
-    const char *policy;  /* likewise */
+    const char *html;    /* report: a file for the page */
+    const char *policy;  /* likewise, and watch, shadow */
+    const char *frozen;  /* likewise: a suite of frozen seeds */
+    const char *layouts; /* likewise */
+    const char *planner; /* likewise */
     int64_t days;        /* likewise */
     int64_t percent;
     bool force;
@@ -34,6 +41,15 @@ enum status model_store_tier(const char *name, enum tier *out, struct error *err
 /* Name of the caller, for events of a store that is a file: $USER, which timers and containers
  * lack, else the name that the system has for the process's user, else its number. */
 void model_store_user(char out[LIMIT_ID_BYTES]);
+
+/* "2026-11-23 17:05", "-" for 0; returns `out`. */
+enum { MODEL_DATE_BYTES = 32 };
+const char *model_store_date(int64_t seconds, char out[MODEL_DATE_BYTES]);
+
+/* Events of one version (NULL: of all), oldest first. */
+enum status model_store_each_event(struct store *store, const char *name,
+                                   void (*visit)(void *context, const struct model_event *event),
+                                   void *context, struct error *error);
 
 /* STATUS_USAGE: no such verb. */
 enum status model_store_run(const struct model_store_command *command, struct error *error);

@@ -175,19 +175,11 @@ int command_search(int argc, char **argv)
         "Looks for failures in the ranges of parameters that the suite or its scenarios declare "
         "(\"ranges\",\nor the span of a grid), and for where failing begins. The same seed gives "
         "the same search.",
-        rows,
-        COUNT_OF(rows),
-        1,
-        1,
+        CLI_ROWS(rows, 1, 1),
     };
     const char *path = NULL;
-    uint32_t count;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, &path, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    CLI_PARSE(&command, argc, argv, &path, NULL);
     if (check_options(&options, &error) != STATUS_OK ||
         confinement_options_settle(&confinement, cli_store_url(options.store_url),
                                    &options.suite.confinement, &error) != STATUS_OK) {

@@ -190,19 +190,12 @@ int command_world(int argc, char **argv)
         "world",
         "check plugin:FILE.so|exec:COMMAND|onnx:MODEL.onnx|student|teacher [options]",
         "Whether a world model keeps the contract of schemas/world/world.h (docs/worlds.md).",
-        rows,
-        COUNT_OF(rows),
-        2,
-        2,
+        CLI_ROWS(rows, 2, 2),
     };
     const char *arguments[2] = {NULL, NULL};
-    uint32_t count = 0;
-    bool help;
     struct error error;
-    int code = cli_parse(&command, argc, argv, arguments, &count, &help);
-    if (code != 0 || help) {
-        return code;
-    }
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, arguments, NULL);
     if (strcmp(arguments[0], "check") != 0 || world.ticks < TICKS_MIN ||
         world.ticks > WORLD_CHECK_TICKS_MAX || world.threads < 1 || world.threads > 64 ||
         world.deadline_ms < 0) {

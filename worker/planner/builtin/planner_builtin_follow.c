@@ -4,11 +4,13 @@
 #include "worker/planner/builtin/planner_builtin_follow.h"
 
 #include "base/dmath.h"
+#include "worker/planner/builtin/planner_builtin.h"
 
 #include <math.h>
 
 #define BEND_LAT_MPS2 2.0
 #define YELLOW_DECEL_MPS2 3.0
+#define CROSSING_COS 0.5
 
 bool planner_place_find(const struct swerve_observation *seen, double x_m, double y_m,
                         double heading_rad, struct planner_place *out)
@@ -75,9 +77,84 @@ double planner_idm_free(const struct planner_manners *manners, double speed_mps,
     return dmath_max(accel_mps2, -manners->decel_mps2);
 }
 
+/* ---- signs ---- */
+
+#define HALT_MPS 0.1
+#define HALT_WITHIN_M 4.0
+#define FORGET_M 30.0
+#define DECIDE_S 4.0
+#define DECIDE_M 5.0
+#define CRITICAL_HEADWAY_S 6.5
+#define WAY_M 20.0
+#define WAY_STEP_M 1.0
+#define WAY_SIDE_M 0.3
+#define MOVING_MPS 0.3
+
+/* Whether the object, going straight on, comes to the route behind the line in less than the
+ * critical headway; not one that drives ahead of ego on the route, or behind it. */
+static bool has_priority(const struct swerve_observation *seen, const struct swerve_object *object,
+                         double line_m, double width_m)
+{
+    double speed_mps = sqrt(object->vx_mps * object->vx_mps + object->vy_mps * object->vy_mps);
+    struct planner_place now;
+    double sine;
+    double cosine;
+    if (speed_mps < MOVING_MPS) {
+        return false;
+    }
+    dmath_sincos(seen->heading_rad, &sine, &cosine);
+    double dx = object->x_m - seen->x_m;
+    double dy = object->y_m - seen->y_m;
+    double x_m = cosine * dx + sine * dy;
+    double y_m = cosine * dy - sine * dx;
+    double ux = (cosine * object->vx_mps + sine * object->vy_mps) / speed_mps;
+    double uy = (cosine * object->vy_mps - sine * object->vx_mps) / speed_mps;
+    double side_m = 0.5 * (width_m + object->width_m) + WAY_SIDE_M;
+    bool leads = planner_place_find(seen, object->x_m, object->y_m, object->heading_rad, &now) &&
+                 fabs(now.offset_m) < side_m && now.cosine > CROSSING_COS;
+    bool follows =
+        ux > CROSSING_COS && x_m * ux + y_m * uy < 0.0 && fabs(x_m * uy - y_m * ux) < side_m;
+    for (double s_m = line_m; !leads && !follows && s_m <= line_m + WAY_M; s_m += WAY_STEP_M) {
+        struct planner_point at = planner_route_at(seen, s_m, 0.0);
+        double along_m = (at.x_m - x_m) * ux + (at.y_m - y_m) * uy;
+        double across_m = fabs((at.y_m - y_m) * ux - (at.x_m - x_m) * uy);
+        if (across_m < side_m && along_m > -0.5 * object->length_m &&
+            along_m - 0.5 * object->length_m < CRITICAL_HEADWAY_S * speed_mps) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool planner_sign_holds(const struct swerve_observation *seen,
+                        const struct swerve_surroundings *around,
+                        const struct swerve_signal_state *signal, double length_m, double width_m,
+                        struct planner_halts *halts)
+{
+    double gap_m = signal->stop_ahead_m;
+    bool stop = signal->light == SWERVE_SIGNAL_STOP_SIGN;
+    if (!stop && signal->light != SWERVE_SIGNAL_YIELD_SIGN) {
+        return false;
+    }
+    if (gap_m < 0.0 || gap_m > FORGET_M) {
+        halts->stood_at = halts->stood_at == signal->signal + 1 ? 0 : halts->stood_at;
+        return stop && gap_m >= 0.0;
+    }
+    if (stop && seen->speed_mps < HALT_MPS && gap_m <= HALT_WITHIN_M) {
+        halts->stood_at = signal->signal + 1;
+    }
+    bool waits = stop && halts->stood_at != signal->signal + 1;
+    double decide_m = dmath_max(DECIDE_S * seen->speed_mps, DECIDE_M);
+    for (uint32_t i = 0; !waits && gap_m < decide_m && i < around->object_count; i++) {
+        waits = has_priority(seen, &around->objects[i], gap_m + 0.5 * length_m, width_m);
+    }
+    return waits;
+}
+
 double planner_idm_signals(const struct planner_manners *manners,
                            const struct swerve_observation *seen,
-                           const struct swerve_surroundings *around)
+                           const struct swerve_surroundings *around, double length_m,
+                           double width_m, struct planner_halts *halts)
 {
     double accel_mps2 = manners->accel_mps2;
     for (uint32_t i = 0; i < around->signal_count; i++) {
@@ -85,7 +162,8 @@ double planner_idm_signals(const struct planner_manners *manners,
         double gap_m = signal->stop_ahead_m;
         bool stops = signal->light == SWERVE_SIGNAL_RED ||
                      signal->light == SWERVE_SIGNAL_RED_YELLOW ||
-                     signal->light == SWERVE_SIGNAL_YELLOW;
+                     signal->light == SWERVE_SIGNAL_YELLOW ||
+                     planner_sign_holds(seen, around, signal, length_m, width_m, halts);
         double needed_mps2 = seen->speed_mps * seen->speed_mps / (2.0 * dmath_max(gap_m, 0.1));
         if (stops && gap_m > 0.0 &&
             (signal->light != SWERVE_SIGNAL_YELLOW || needed_mps2 < YELLOW_DECEL_MPS2)) {

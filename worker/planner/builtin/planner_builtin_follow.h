@@ -3,7 +3,7 @@
  * Intelligent Driver Model behind a leader or a stop line, and the speed that limits and bends
  * allow.
  *
- * Pure functions of an observation; deterministic math alone.
+ * Pure functions of an observation and of what a session keeps of signs; deterministic math alone.
  */
 #ifndef SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_BUILTIN_FOLLOW_H
 #define SWERVE_WORKER_PLANNER_BUILTIN_PLANNER_BUILTIN_FOLLOW_H
@@ -50,11 +50,26 @@ double planner_idm_behind(const struct planner_manners *manners, double speed_mp
 double planner_idm_free(const struct planner_manners *manners, double speed_mps,
                         double allowed_mps);
 
-/* Acceleration that signals ask for: at red a stop, at yellow where it takes less than 3 m/s2;
- * front edges stop on the line. */
+/* A session's memory of signs: the stop sign that ego has stood at, + 1; 0: none. */
+struct planner_halts {
+    uint32_t stood_at;
+};
+
+/* Whether a sign has ego stop or wait at its line: a stop sign until ego has stood there, slower
+ * than 0.1 m/s and within 4 m; any of both while an object on the list, going straight on, comes to
+ * the route behind the line within 6.5 s (engine/traffic/traffic_signs.c names the source). To be
+ * asked once a tick for every signal. */
+bool planner_sign_holds(const struct swerve_observation *seen,
+                        const struct swerve_surroundings *around,
+                        const struct swerve_signal_state *signal, double length_m, double width_m,
+                        struct planner_halts *halts);
+
+/* Acceleration that signals ask for: at red a stop, at yellow where it takes less than 3 m/s2, at
+ * signs that hold; front edges stop on the line. */
 double planner_idm_signals(const struct planner_manners *manners,
                            const struct swerve_observation *seen,
-                           const struct swerve_surroundings *around);
+                           const struct swerve_surroundings *around, double length_m,
+                           double width_m, struct planner_halts *halts);
 
 /* The speed that limits and bends ahead allow; `unposted_mps` where there is no limit. */
 double planner_allowed_mps(const struct planner_manners *manners,

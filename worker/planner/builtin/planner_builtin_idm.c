@@ -6,7 +6,8 @@
  *
  * In its way is what lies in the corridor of its own width along the route, now or within 2 s if it
  * goes on as it does: one that crosses counts as standing where it enters. So does the stop line
- * of a signal that tells it to stop. Memory is fixed per session and written at reset alone.
+ * of a light or sign that tells it to stop. Memory is fixed per session: its body, and the stop
+ * sign that it stood at.
  */
 #include "worker/planner/builtin/planner_builtin.h"
 #include "worker/planner/builtin/planner_builtin_follow.h"
@@ -26,6 +27,7 @@
 
 struct idm_session {
     double wheelbase_m, length_m, width_m;
+    struct planner_halts halts;
 };
 
 struct idm {
@@ -107,14 +109,15 @@ static double yield_to(const struct idm *self, const struct idm_session *session
     return self->manners.accel_mps2;
 }
 
-static struct swerve_action drive(const struct idm *self, const struct idm_session *session,
+static struct swerve_action drive(const struct idm *self, struct idm_session *session,
                                   const struct swerve_observation *seen,
                                   const struct swerve_surroundings *around)
 {
     const struct planner_manners *manners = &self->manners;
     double accel_mps2 = planner_idm_free(manners, seen->speed_mps,
                                          planner_allowed_mps(manners, seen, PLANNER_NO_LIMIT_MPS));
-    accel_mps2 = dmath_min(accel_mps2, planner_idm_signals(manners, seen, around));
+    accel_mps2 = dmath_min(accel_mps2, planner_idm_signals(manners, seen, around, session->length_m,
+                                                           session->width_m, &session->halts));
     for (uint32_t i = 0; i < around->object_count; i++) {
         accel_mps2 = dmath_min(accel_mps2, yield_to(self, session, seen, &around->objects[i]));
     }
@@ -126,11 +129,11 @@ static int idm_plan(void *planner, uint32_t count, const struct swerve_observati
                     const struct swerve_surroundings *surroundings, struct swerve_answer *answers,
                     uint8_t *failed, char *error_text, uint32_t error_bytes)
 {
-    const struct idm *self = planner;
+    struct idm *self = planner;
     (void)error_text;
     (void)error_bytes;
     for (uint32_t i = 0; i < count; i++) {
-        const struct idm_session *session = &self->sessions[observations[i].session];
+        struct idm_session *session = &self->sessions[observations[i].session];
         failed[i] = observations[i].route_count < 2;
         if (!failed[i]) {
             answers[i].action = drive(self, session, &observations[i], &surroundings[i]);

@@ -48,6 +48,7 @@ enum { STEPS = 20, OFFSETS = 3, SPEEDS = 6, NEAR_MAX = 48, TTC_LOOKS = 3 };
 
 struct pdm_session {
     double wheelbase_m, length_m, width_m;
+    struct planner_halts halts;
 };
 
 struct pdm {
@@ -69,10 +70,10 @@ struct mover {
 /* Data that all proposals of a tick share. */
 struct outlook {
     const struct pdm *self;
-    const struct pdm_session *session;
+    struct pdm_session *session;
     const struct swerve_observation *seen;
     double limit_mps, allowed_mps;
-    double stop_m; /* of the nearest red stop line along the route; 1e9: none */
+    double stop_m; /* of the nearest stop line that holds, along the route; 1e9: none */
     uint32_t count;
     struct mover movers[NEAR_MAX];
 };
@@ -194,7 +195,9 @@ static void look_around(struct outlook *outlook, const struct swerve_surrounding
         double needed_mps2 = seen->speed_mps * seen->speed_mps / (2.0 * dmath_max(gap_m, 0.1));
         bool red = signal->light == SWERVE_SIGNAL_RED ||
                    signal->light == SWERVE_SIGNAL_RED_YELLOW ||
-                   (signal->light == SWERVE_SIGNAL_YELLOW && needed_mps2 < 0.5 * DECEL_MAX_MPS2);
+                   (signal->light == SWERVE_SIGNAL_YELLOW && needed_mps2 < 0.5 * DECEL_MAX_MPS2) ||
+                   planner_sign_holds(seen, around, signal, outlook->session->length_m,
+                                      outlook->session->width_m, &outlook->session->halts);
         if (red && gap_m > 0.0) {
             outlook->stop_m =
                 dmath_min(outlook->stop_m, gap_m + 0.5 * outlook->session->length_m + 0.5);
@@ -447,7 +450,7 @@ static int pdm_plan(void *planner, uint32_t count, const struct swerve_observati
                     const struct swerve_surroundings *surroundings, struct swerve_answer *answers,
                     uint8_t *failed, char *error_text, uint32_t error_bytes)
 {
-    const struct pdm *self = planner;
+    struct pdm *self = planner;
     (void)error_text;
     (void)error_bytes;
     for (uint32_t i = 0; i < count; i++) {

@@ -68,6 +68,7 @@ struct r157_session {
     double phase_s; /* in this phase */
     enum phase phase;
     bool aeb;
+    struct planner_halts halts;
     struct known known[KNOWN_MAX];
 };
 
@@ -409,7 +410,9 @@ static struct swerve_action drive(const struct r157 *self, struct r157_session *
     for (uint32_t i = 0; i < around->object_count; i++) {
         judge(self, session, seen, &around->objects[i], &conflict);
     }
-    cruise_mps2 = dmath_min(cruise_mps2, planner_idm_signals(manners, seen, around));
+    cruise_mps2 =
+        dmath_min(cruise_mps2, planner_idm_signals(manners, seen, around, session->length_m,
+                                                   session->width_m, &session->halts));
     cruise_mps2 = dmath_min(cruise_mps2, conflict.follow_mps2);
     cruise_mps2 = dmath_max(cruise_mps2, -CRUISE_DECEL_MAX_MPS2);
     cruise_mps2 = self->cruise ? cruise_mps2 : 0.0;

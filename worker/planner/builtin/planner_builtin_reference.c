@@ -13,6 +13,7 @@
 #include "base/dmath.h"
 #include "schemas/observation.h"
 #include "worker/planner/builtin/planner_builtin.h"
+#include "worker/planner/builtin/planner_builtin_follow.h"
 #include "worker/planner/builtin/planner_perception.h"
 
 #include <math.h>
@@ -51,6 +52,7 @@ struct reference_session {
     double offset_m;        /* where the lane is kept now, left of the route */
     double offset_target_m; /* where it will be */
     bool emergency;
+    struct planner_halts halts;
 };
 
 struct reference_parameters {
@@ -403,7 +405,11 @@ static double signals_demand_mps2(const struct view *view)
     for (uint32_t i = 0; i < view->around->signal_count; i++) {
         const struct swerve_signal_state *signal = &view->around->signals[i];
         bool yellow = signal->light == SWERVE_SIGNAL_YELLOW;
-        bool red = signal->light == SWERVE_SIGNAL_RED || signal->light == SWERVE_SIGNAL_RED_YELLOW;
+        struct reference_session *session = view->session;
+        bool red = signal->light == SWERVE_SIGNAL_RED ||
+                   signal->light == SWERVE_SIGNAL_RED_YELLOW ||
+                   planner_sign_holds(view->seen, view->around, signal, session->length_m,
+                                      session->width_m, &session->halts);
         double ahead_m = signal->stop_ahead_m;
         double decel = yellow ? YELLOW_DECEL_MPS2 : RED_DECEL_MPS2;
         if ((!yellow && !red) || ahead_m < 0.0 || ahead_m > SIGNAL_AHEAD_M ||

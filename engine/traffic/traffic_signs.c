@@ -1,0 +1,186 @@
+/*
+ * Stop and yield signs for agents that drive by IDM.
+ *
+ * At a stop sign they come to a standstill before the line; then, as at a yield sign, they wait
+ * while somebody will be on their way behind the line within the critical headway. 6.5 s is the
+ * Highway Capacity Manual's for going through from the minor road of a two-way stop (6th edition,
+ * chapter 20, base critical headways of two-lane roads; 7.1 s for left turns and 6.2 s for right
+ * ones are taken as 6.5 s too). Others are taken to go straight on at their speed.
+ * Of several who stand at stop signs, who stood first goes first.
+ */
+#include "base/dmath.h"
+#include "engine/traffic/traffic.h"
+
+#include <math.h>
+#include <stddef.h>
+
+#define CRITICAL_HEADWAY_S 6.5
+#define HALT_MPS 0.1
+#define HALT_WITHIN_M                                                          \
+    4.0 /* of the stop line; a driver who keeps larger gaps stands farther off \
+         */
+#define HALT_SLACK_M 1.0
+#define WAY_M 20.0 /* behind the line, on which others are looked for */
+#define WAY_STEP_M 1.0
+#define SIDE_M 0.3
+#define DECIDE_S 4.0 /* before a yield sign's line, and not farther off than that */
+#define DECIDE_M 5.0
+#define START_MPS 4.0 /* who goes first is about to drive at */
+#define MOVING_MPS 0.3
+#define ALONG_COS 0.5
+
+static const struct track_stop *stop_of(const struct traffic_plan *plan, int32_t track,
+                                        uint32_t signal)
+{
+    for (uint32_t i = plan->stops.first[track]; i < plan->stops.first[track + 1]; i++) {
+        if (plan->stops.stops[i].signal == signal) {
+            return &plan->stops.stops[i];
+        }
+    }
+    return NULL;
+}
+
+static bool is_stop_sign(const struct traffic_plan *plan, const struct track_stop *stop)
+{
+    return roadmap_map(plan->roadmap)->signals[stop->signal].sign == TRAFFIC_SIGN_STOP;
+}
+
+/* The next stop sign on the agent's way, NULL: none; *gap_m from its front edge. */
+static const struct track_stop *next_stop_sign(const struct traffic_plan *plan, uint32_t agent,
+                                               const struct agent_motion *motion, double *gap_m)
+{
+    const struct track_stop *next = NULL;
+    for (uint32_t i = plan->stops.first[motion->track]; i < plan->stops.first[motion->track + 1];
+         i++) {
+        const struct track_stop *stop = &plan->stops.stops[i];
+        double ahead_m = stop->s_m - motion->s_m - plan->agents[agent].half_length_m;
+        if (is_stop_sign(plan, stop) && ahead_m > 0.0 && (next == NULL || ahead_m < *gap_m)) {
+            next = stop;
+            *gap_m = ahead_m;
+        }
+    }
+    return next;
+}
+
+static bool obeys(const struct agent_motion *motion)
+{
+    return motion->mode == MOTION_TRACK && motion->reactive && motion->direction > 0;
+}
+
+void traffic_signs_update(const struct traffic_plan *plan, const struct scene *scene,
+                          struct agent_motion *motion)
+{
+    for (uint32_t i = 0; i < plan->agent_count; i++) {
+        const struct track_stop *halted = NULL;
+        const struct track_stop *stop;
+        double gap_m = 0.0;
+        if (!obeys(&motion[i]) || !scene->agents[i].present) {
+            continue;
+        }
+        if (motion[i].halt_sign != 0) {
+            halted = stop_of(plan, motion[i].track, motion[i].halt_sign - 1);
+        }
+        if (halted == NULL || motion[i].s_m > halted->s_m + WAY_M) {
+            motion[i].halt_sign = 0;
+        }
+        stop = next_stop_sign(plan, i, &motion[i], &gap_m);
+        double within_m = dmath_max(HALT_WITHIN_M, plan->agents[i].driver.min_gap_m + HALT_SLACK_M);
+        if (stop != NULL && stop->signal + 1 != motion[i].halt_sign && gap_m <= within_m &&
+            fabs(scene->agents[i].speed_mps) < HALT_MPS) {
+            motion[i].halt_sign = stop->signal + 1;
+            motion[i].halt_tick = scene->tick;
+        }
+    }
+}
+
+uint32_t traffic_signs_turn(const struct traffic_plan *plan, uint32_t agent,
+                            const struct agent_motion *motion)
+{
+    double gap_m;
+    if (!obeys(motion)) {
+        return 0;
+    }
+    const struct track_stop *stop = next_stop_sign(plan, agent, motion, &gap_m);
+    if (stop != NULL && stop->signal + 1 != motion->halt_sign) {
+        return TRAFFIC_SIGNS_AHEAD;
+    }
+    return motion->halt_sign != 0 ? motion->halt_tick + 1 : 0;
+}
+
+/* Whether the other drives ahead of `self` on its way, so that it follows. */
+static bool leads(const struct actors *actors, const struct track *track, double own_s_m,
+                  uint32_t other, double side_m)
+{
+    struct vec2 place = {actors->x_m[other], actors->y_m[other]};
+    struct track_position at =
+        track_project_window(track, place, own_s_m, own_s_m + 2.0 * WAY_M + DECIDE_M);
+    return at.s_m > own_s_m && fabs(at.offset_m) < side_m &&
+           at.ux * actors->ux[other] + at.uy * actors->uy[other] > ALONG_COS;
+}
+
+/* Whether the other, going straight on, comes to the way behind the line in less than the critical
+ * headway. */
+static bool comes(const struct actors *actors, const struct track *track, double line_m,
+                  uint32_t other, double speed_mps, double side_m)
+{
+    double half_m = actors->half_length_m[other];
+    for (double s_m = line_m; s_m <= line_m + WAY_M; s_m += WAY_STEP_M) {
+        struct track_pose at = track_at(track, s_m);
+        double dx = at.x_m - actors->x_m[other];
+        double dy = at.y_m - actors->y_m[other];
+        double along_m = dx * actors->ux[other] + dy * actors->uy[other];
+        double across_m = fabs(dy * actors->ux[other] - dx * actors->uy[other]);
+        if (across_m < side_m && along_m > -half_m &&
+            along_m - half_m < CRITICAL_HEADWAY_S * speed_mps) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether somebody has the right of way over `self`. */
+static bool must_wait(const struct traffic_plan *plan, const struct actors *actors, uint32_t self,
+                      const struct track_stop *stop, const struct agent_motion *motion)
+{
+    const struct track *track = plan->tracks[motion->track];
+    double half_m = plan->agents[actors->agent[self]].half_width_m;
+    for (uint32_t j = 0; j < actors->count; j++) {
+        double speed_mps = actors->vx_mps[j] * actors->ux[j] + actors->vy_mps[j] * actors->uy[j];
+        uint32_t turn = actors->turn[j];
+        bool first = turn != 0 && motion->halt_sign != 0 &&
+                     (turn < motion->halt_tick + 1 || (turn == motion->halt_tick + 1 && j < self));
+        if (first) {
+            speed_mps = dmath_max(speed_mps, START_MPS);
+        }
+        if (j == self || turn == TRAFFIC_SIGNS_AHEAD || speed_mps < MOVING_MPS) {
+            continue;
+        }
+        double side_m = half_m + actors->half_width_m[j] + SIDE_M;
+        double dx = actors->x_m[self] - actors->x_m[j];
+        double dy = actors->y_m[self] - actors->y_m[j];
+        bool behind =
+            dx * actors->ux[j] + dy * actors->uy[j] > 0.0 &&
+            fabs(dy * actors->ux[j] - dx * actors->uy[j]) < side_m &&
+            actors->ux[self] * actors->ux[j] + actors->uy[self] * actors->uy[j] > ALONG_COS;
+        if (!behind && comes(actors, track, stop->s_m, j, speed_mps, side_m) &&
+            !leads(actors, track, motion->s_m, j, side_m)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool traffic_signs_hold(const struct traffic_plan *plan, const struct actors *actors, uint32_t self,
+                        const struct track_stop *stop, const struct agent_motion *motion,
+                        double speed_mps, double gap_m)
+{
+    enum traffic_sign sign = roadmap_map(plan->roadmap)->signals[stop->signal].sign;
+    if (sign == TRAFFIC_SIGN_NONE) {
+        return false;
+    }
+    if (sign == TRAFFIC_SIGN_STOP && motion->halt_sign != stop->signal + 1) {
+        return true;
+    }
+    return gap_m < dmath_max(DECIDE_S * speed_mps, DECIDE_M) &&
+           must_wait(plan, actors, self, stop, motion);
+}

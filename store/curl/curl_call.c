@@ -1,0 +1,58 @@
+/*
+ * Shared parts of calls by libcurl. See curl_call.h.
+ */
+#include "store/curl/curl_call.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+static void init_curl(void)
+{
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+}
+
+void curl_call_init(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_curl);
+}
+
+bool curl_call_host_is_here(const char *url)
+{
+    static const char *const here[] = {"localhost", "127.0.0.1", "[::1]"};
+    const char *host = strstr(url, "://");
+    host = host != NULL ? host + 3 : url;
+    size_t bytes = host[0] == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":/");
+    for (size_t i = 0; i < COUNT_OF(here); i++) {
+        if (bytes == strlen(here[i]) && strncasecmp(host, here[i], bytes) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+CURLcode curl_call_perform(CURL *handle)
+{
+    sigset_t pipe_set;
+    sigset_t pending;
+    sigset_t before;
+    struct timespec now = {0};
+    sigemptyset(&pipe_set);
+    sigaddset(&pipe_set, SIGPIPE);
+    sigpending(&pending);
+    bool was_pending = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &pipe_set, &before);
+    CURLcode result = curl_easy_perform(handle);
+    if (!was_pending) {
+        while (sigtimedwait(&pipe_set, NULL, &now) < 0 && errno == EINTR) {
+        }
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return result;
+}

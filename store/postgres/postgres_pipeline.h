@@ -1,0 +1,44 @@
+/*
+ * Statements that are sent without waiting for their answers, in libpq's pipeline mode.
+ *
+ * A connection is in that mode while answers are pending, and not at any other time. The server
+ * leaves out what comes behind a statement that failed, so the first bad answer is what counts.
+ */
+#ifndef SWERVE_STORE_POSTGRES_POSTGRES_PIPELINE_H
+#define SWERVE_STORE_POSTGRES_POSTGRES_PIPELINE_H
+
+#include <stdbool.h>
+
+/* So few answers fit into the buffers between both sides: neither waits for the other to read. */
+enum { POSTGRES_PIPELINE_MAX = 64 };
+
+struct pg_conn;
+struct pg_result;
+
+/* A statement with its parameters: prepared under a name, or a text without rows. */
+struct postgres_send {
+    const char *name; /* NULL: `text` */
+    const char *text;
+    int parameters;
+    const char *const *values;
+    const int *lengths;
+    const int *formats;
+};
+
+/* Queues it; *pending counts answers. False: the connection says why. */
+bool postgres_pipeline_send(struct pg_conn *connection, int *pending,
+                            const struct postgres_send *send);
+
+/* Waits for all pending answers, and returns the first bad one, else the last, which the caller
+ * clears. NULL: the connection is lost, or nothing was pending. *undone: an answer before the last
+ * is the bad one. */
+struct pg_result *postgres_pipeline_end(struct pg_conn *connection, int *pending, bool *undone);
+
+/* A prepared statement whose rows may be more than memory should hold, with nothing pending: one
+ * row a result, then one without rows. The caller clears each. NULL: not even sent. */
+struct pg_result *postgres_stream_begin(struct pg_conn *connection,
+                                        const struct postgres_send *send);
+/* Reads what is left of it, up to the end, which may come late: cancel it before. */
+void postgres_stream_end(struct pg_conn *connection);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * Transactions of writers and readers. See postgres_internal.h.
+ */
+#include "base/units.h"
+#include "store/postgres/dialect.h"
+#include "store/postgres/postgres_internal.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+
+bool postgres_transaction_is(enum statement statement)
+{
+    return statement <= STATEMENT_READ_BEGIN;
+}
+
+/* The lock of this schema's writers, then the database's clock: whoever waited for the lock has the
+ * time at which he got it. A site's defaults do not count: what was committed before the lock was
+ * given must be seen behind it. The commit itself waits for no disk, see commit_writer. */
+#define BEGIN_WRITER(lock)                                                                 \
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = off;" \
+    " SELECT " lock "(1398232662, hashtext(current_schema()));"                            \
+    " SELECT CAST(1000000 * extract(epoch FROM clock_timestamp()) AS BIGINT)"
+
+static PGresult *begin_writer(struct postgres_db *db, const char *begin)
+{
+    PGresult *result = PQexec(db->connection, begin);
+
+    db->writes = PQresultStatus(result) == PGRES_TUPLES_OK;
+    if (db->writes && db->clock != NULL) {
+        int64_t server_ns = strtoll(PQgetvalue(result, 0, 0), NULL, 10) * (NS_PER_MS / 1000);
+        atomic_store(&db->clock->offset_ns, server_ns - clock_now_ns(clock_system()));
+    }
+    return result;
+}
+
+/* Commits, which gives the locks back, and then waits for the disk: behind the commit goes a
+ * message into the log, whose own transaction is durable when it is answered, and with it all that
+ * was committed before it. So others have their turn while the disk works. */
+static PGresult *commit_writer(struct postgres_db *db)
+{
+    const struct postgres_send commit = {.text = "COMMIT"};
+    const struct postgres_send sync = {.text =
+                                           "SELECT pg_logical_emit_message(true, 'swerve', '')"};
+    bool durable = true;
+
+    postgres_queue(db, &commit);
+    PGresult *result = postgres_settle(db);
+    if (!db->undone && PQresultStatus(result) == PGRES_COMMAND_OK) {
+        PGresult *synced = PQexec(db->connection, sync.text);
+        durable = PQresultStatus(synced) == PGRES_TUPLES_OK;
+        if (durable) {
+            PQclear(synced);
+        } else {
+            PQclear(result);
+            result = synced;
+        }
+    }
+    db->writes = false;
+    return result;
+}
+
+PGresult *postgres_transaction_run(struct postgres_db *db, enum statement statement)
+{
+    switch ((int)statement) {
+    case STATEMENT_BEGIN:
+        return begin_writer(db, BEGIN_WRITER("pg_advisory_xact_lock"));
+    case STATEMENT_BEGIN_BESIDE:
+        return begin_writer(db, BEGIN_WRITER("pg_advisory_xact_lock_shared"));
+    case STATEMENT_COMMIT:
+        if (db->writes) {
+            return commit_writer(db);
+        }
+        break;
+    case STATEMENT_ROLLBACK:
+        postgres_settle_all(db, NULL);
+        db->undone = false;
+        db->writes = false;
+        break;
+    default:
+        break;
+    }
+    if (postgres_settle_all(db, NULL) != STATUS_OK) {
+        return NULL;
+    }
+    char *text = dialect_statement(statement);
+    PGresult *result = text != NULL ? PQexec(db->connection, text) : NULL;
+    free(text);
+    return result;
+}
+
+const char *postgres_transaction_along(const struct postgres_db *db, enum statement statement)
+{
+    if (!db->writes) {
+        return NULL;
+    }
+    switch ((int)statement) {
+    case STATEMENT_SAVEPOINT:
+    case STATEMENT_RELEASE:
+        return statement_sql[statement];
+    case STATEMENT_BOOKS:
+        return "SELECT pg_advisory_xact_lock(1398232663, hashtext(current_schema()))";
+    default:
+        return NULL;
+    }
+}

@@ -1,0 +1,459 @@
+/*
+ * Faults that one statement can find: each gives a row (place, sentence) per fault. State, verdict
+ * and attempt end numbers are those of enum job_state, enum verdict and enum attempt_end.
+ *
+ * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
+ * sorts them, in a temporary file where they are many.
+ */
+#include "store/sql/check_internal.h"
+
+/* clang-format off */
+#define JOB "'job ' || j.id"
+#define SUITE "'suite ' || u.name"
+#define ATTEMPT "'job ' || a.job || ', attempt ' || a.epoch"
+#define STATES "CASE j.state WHEN 0 THEN 'queued' WHEN 1 THEN 'leased' WHEN 2 THEN 'done'" \
+    " WHEN 3 THEN 'flagged' WHEN 4 THEN 'dead' ELSE 'cancelled' END"
+/* A counter of suites against what was counted, n. */
+#define COUNTER(name) \
+    " SELECT " SUITE ", 'counts " #name " as ' || u." #name " || ', its rows say ' || COALESCE(n." #name ", 0)" \
+    " FROM suites u LEFT JOIN n ON n.suite = u.id WHERE u." #name " <> COALESCE(n." #name ", 0)"
+/* A text that is shorter or longer than any that the store writes, or ends before its end. */
+#define ODD(text, min, max) \
+    "(length(CAST(" text " AS BLOB)) NOT BETWEEN " #min " AND " #max " OR instr(" text ", char(0)) > 0)"
+#define ODD_TEXTS(place, table, texts) \
+    "SELECT " place ", 'holds a text that is empty, cut off or longer than any that is stored' FROM " \
+    table " WHERE " texts
+/* Contexts of results: the outcome's own, and what was asked for. */
+#define RESULTS \
+    "r AS MATERIALIZED (SELECT DISTINCT o.context, s.context AS asked, j.state IN (2, 3) AS counts" \
+    " FROM outcomes o JOIN jobs j ON j.id = o.job JOIN job_specs s ON s.job = o.job)"
+
+static const struct {
+    const char *kind;
+    const char *what;
+    const char *sql;
+} queries[] = {
+    {"counter", "counters of jobs",
+     "WITH n AS MATERIALIZED (SELECT j.suite, SUM(j.state = 0) AS jobs_queued,"
+     " SUM(j.state = 1) AS jobs_leased, SUM(j.state = 2) AS jobs_done,"
+     " SUM(j.state = 3) AS jobs_flagged, SUM(j.state = 4) AS jobs_dead,"
+     " SUM(j.state = 5) AS jobs_cancelled, COUNT(j.memo_of) AS jobs_memoised,"
+     " SUM(CASE WHEN s.parent_job IS NULL AND j.audit = 0 THEN j.rollouts ELSE 0 END) AS rollouts_total"
+     " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id WHERE j.shadow IS NULL GROUP BY j.suite)"
+     COUNTER(jobs_queued) " UNION ALL" COUNTER(jobs_leased) " UNION ALL" COUNTER(jobs_done)
+     " UNION ALL" COUNTER(jobs_flagged) " UNION ALL" COUNTER(jobs_dead)
+     " UNION ALL" COUNTER(jobs_cancelled) " UNION ALL" COUNTER(jobs_memoised)
+     " UNION ALL" COUNTER(rollouts_total)},
+
+    {"spec", "specs of jobs",
+     "SELECT " JOB ", CASE WHEN s.job IS NULL THEN 'has no spec'"
+     " WHEN s.suite <> j.suite THEN 'is of suite ' || j.suite || ', its spec of suite ' || s.suite"
+     " ELSE 'is marked as an audit job (' || j.audit || ') or a shadow''s (' || COALESCE(j.shadow, 0) ||"
+     "  '), and its spec says otherwise' END"
+     " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id"
+     " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit + (j.shadow IS NOT NULL) <> (s.audit_key IS NOT NULL)"},
+    {"spec", "jobs of shadows",
+     "SELECT " JOB ", 'is the shadow''s of model ' || j.shadow || ' and drives in another'"
+     " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " LEFT JOIN models m ON m.id = j.shadow WHERE j.shadow IS NOT NULL AND (m.id IS NULL OR m.tier <> c.tier"
+     " OR m.hash <> c.model_hash OR substr(c.sampler, -length(m.sampler) - 1) <> '/' || m.sampler OR j.follows <> 0)"},
+    {"spec", "open jobs of shadows",
+     "SELECT " JOB ", 'is ' || " STATES " || ', and its model ' || m.id || ' is no shadow that has a share'"
+     " FROM jobs j JOIN models m ON m.id = j.shadow WHERE j.state <= 1 AND (m.state <> 1 OR m.canary_percent = 0)"},
+    {"spec", "specs without jobs",
+     "SELECT 'job ' || s.job, 'has a spec and is not there' FROM job_specs s"
+     " LEFT JOIN jobs j ON j.id = s.job WHERE j.id IS NULL"},
+    {"spec", "pools of jobs",
+     "SELECT " JOB ", 'waits in pool \"' || p.name || '\", its spec names \"' || c.pool || '\"'"
+     " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " JOIN pools p ON p.id = j.pool WHERE p.name <> c.pool"},
+    {"spec", "tiers of contexts",
+     "SELECT 'context ' || id, 'has tier ' || tier || ', which there is not' FROM contexts"
+     " WHERE tier NOT BETWEEN 0 AND 4"},
+    {"spec", "prefixes of jobs",
+     "SELECT " JOB ", 'refers to prefix ' || j.prefix || ', which is not there' FROM jobs j"
+     " WHERE j.prefix <> 0 AND NOT EXISTS (SELECT 1 FROM prefixes p WHERE p.id = j.prefix)"},
+    {"spec", "numbers of jobs",
+     "SELECT " JOB ", 'holds a number beyond what there is' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id WHERE j.state NOT BETWEEN 0 AND 5"
+     " OR j.rollouts NOT BETWEEN 1 AND 257 OR s.attempts_max NOT BETWEEN 1 AND 1000"
+     " OR j.priority NOT BETWEEN -2147483648 AND 2147483647 OR j.audit NOT IN (0, 1)"
+     " OR j.follows NOT IN (0, 1)"},
+    {"text", "names of suites", ODD_TEXTS(SUITE, "suites u", ODD("u.name", 1, 63))},
+    {"text", "weights of suites",
+     "SELECT " SUITE ", 'has weight ' || u.weight || ', which cannot be' FROM suites u"
+     " WHERE u.weight NOT BETWEEN 1 AND 100"},
+    {"text", "names of pools", ODD_TEXTS("'pool ' || p.id", "pools p", ODD("p.name", 1, 63))},
+    {"text", "names of workers",
+     ODD_TEXTS("'worker ' || w.id", "workers w", ODD("w.name", 1, 63) " OR " ODD("w.device", 1, 63)
+               " OR " ODD("w.host", 0, 63) " OR " ODD("w.holder", 0, 63))},
+    {"text", "texts of contexts",
+     ODD_TEXTS("'context ' || c.id", "contexts c", ODD("c.planner", 0, 1023) " OR "
+               ODD("c.planner_hash", 0, 64) " OR " ODD("c.pool", 0, 63) " OR "
+               ODD("c.model_hash", 0, 64) " OR " ODD("c.sampler", 0, 63) " OR "
+               ODD("c.backend", 0, 63) " OR " ODD("c.revision", 0, 64))},
+    {"text", "keys of prefixes", ODD_TEXTS("'prefix ' || p.id", "prefixes p", ODD("p.key", 1, 64))},
+    {"text", "texts of specs",
+     ODD_TEXTS("'job ' || s.job", "job_specs s", ODD("s.key", 1, 64) " OR "
+               ODD("s.scenario_id", 1, 63) " OR " ODD("s.audit_key", 1, 64) " OR "
+               ODD("s.asked_key", 64, 64))},
+    {"text", "texts of attempts",
+     ODD_TEXTS(ATTEMPT, "attempts a", ODD("a.device", 1, 63) " OR " ODD("a.error", 1, 2047) " OR "
+               ODD("a.artifact_hash", 64, 64))},
+    {"text", "texts of prices",
+     ODD_TEXTS("'price of ' || p.device || ' in pool ' || p.pool", "prices p",
+               ODD("p.pool", 0, 63) " OR " ODD("p.device", 1, 63))},
+    {"money", "prices",
+     "SELECT 'price of ' || device || ' in pool ' || pool, 'is ' || price_uusd_per_hour || ' uusd per hour,"
+     " which cannot be' FROM prices WHERE price_uusd_per_hour NOT BETWEEN 0 AND 1000000000000"},
+
+    {"worker", "workers",
+     "SELECT 'worker ' || id, 'was not heard of in ' || openings || ' openings and has claimed up to id '"
+     " || claim_id || ', which cannot be' FROM workers WHERE openings NOT BETWEEN 0 AND 1000000 OR claim_id < 0"},
+    {"worker", "workers beside their attempts",
+     "SELECT " ATTEMPT ", 'was made in pool ' || a.pool || ' on ' || a.device || '; its worker ' || w.id ||"
+     " ' is of pool ' || w.pool || ' and has ' || w.device FROM attempts a JOIN workers w ON w.id = a.worker"
+     " WHERE a.pool <> w.pool OR a.device <> w.device"},
+    {"worker", "workers beside their jobs",
+     "SELECT " JOB ", 'is of pool ' || j.pool || ', its worker ' || w.id || ' of pool ' || w.pool"
+     " FROM jobs j JOIN workers w ON w.id = j.worker WHERE w.pool <> j.pool"},
+    {"worker", "claims of jobs",
+     "SELECT " JOB ", 'was leased by claim ' || j.claim_id || ' of a worker that has had leases up to claim ' ||"
+     " COALESCE(w.claim_id, 0) FROM jobs j LEFT JOIN workers w ON w.id = j.worker"
+     " WHERE j.claim_id NOT BETWEEN 0 AND COALESCE(w.claim_id, 0)"},
+
+    {"progress", "what jobs have reported",
+     "SELECT " JOB ", 'has reported ' || j.progress_ns || ' ns, ' || j.progress_mm || ' mm and ' ||"
+     " j.progress_mflop || ' mflop, which cannot be' FROM jobs j"
+     " WHERE j.progress_ns NOT BETWEEN 0 AND 1000000000000000"
+     " OR j.progress_mm NOT BETWEEN 0 AND 10000000000000"
+     " OR j.progress_mflop NOT BETWEEN 0 AND 1000000000000000"
+     " OR (j.epoch = 0 AND (j.progress_ns <> 0 OR j.progress_mm <> 0 OR j.progress_mflop <> 0))"},
+    {"progress", "what lost attempts had reported",
+     "SELECT " ATTEMPT ", 'was lost and charged ' || a.device_ns || ' ns, ' || a.metres_mm || ' mm and ' ||"
+     " a.mflop || ' mflop; its worker had reported ' || j.progress_ns || ', ' || j.progress_mm || ' and ' ||"
+     " j.progress_mflop FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
+     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns, a.metres_mm, a.mflop) <>"
+     " (j.progress_ns, j.progress_mm, j.progress_mflop)"},
+
+    {"driven", "marks of planners that were driven",
+     "WITH " RESULTS " SELECT 'context ' || c.id, CASE WHEN c.driven NOT IN (0, 1) THEN"
+     "  'is marked as driven with ' || c.driven ELSE"
+     "  'is marked as driven, and no job of its planner has a result' END FROM contexts c"
+     " WHERE c.driven NOT IN (0, 1) OR (c.driven = 1 AND NOT EXISTS (SELECT 1 FROM r JOIN contexts d"
+     "  ON d.id IN (r.context, r.asked) WHERE d.planner = c.planner AND d.planner_hash = c.planner_hash))"},
+    {"driven", "planners that were driven",
+     "WITH " RESULTS " SELECT 'context ' || r.context, 'has results, and its planner is not marked as"
+     " driven' FROM r WHERE r.counts AND NOT EXISTS (SELECT 1 FROM contexts c JOIN contexts d"
+     "  ON d.planner = c.planner AND d.planner_hash = c.planner_hash AND d.driven = 1"
+     "  WHERE c.id IN (r.context, r.asked))"},
+    {"unstarted", "planners that did not start",
+     "SELECT 'host ' || t.host || ', planner ' || t.planner, CASE"
+     " WHEN w.id IS NULL THEN 'was told of by a worker that is not there'"
+     " WHEN t.host <> IIF(w.host = '', w.name, w.host) THEN 'was told of by worker ' || w.id ||"
+     "  ', which runs elsewhere'"
+     " WHEN " ODD("t.error", 0, 2047) " THEN 'has a reason that is cut off or longer than any that is stored'"
+     " WHEN t.driven IS NOT (SELECT MAX(c.driven) FROM contexts c WHERE c.planner = t.planner"
+     "  AND c.planner_hash = t.planner_hash) THEN 'is marked as driven with ' || t.driven ||"
+     "  ', its planner otherwise'"
+     " ELSE 'was told of by worker ' || w.id || ', which handed no such job of suite ' || t.suite || ' back' END"
+     " FROM unstarted t LEFT JOIN workers w ON w.id = t.worker WHERE w.id IS NULL"
+     " OR t.host <> IIF(w.host = '', w.name, w.host) OR " ODD("t.error", 0, 2047)
+     " OR t.driven IS NOT (SELECT MAX(c.driven) FROM contexts c WHERE c.planner = t.planner"
+     "  AND c.planner_hash = t.planner_hash)"
+     " OR NOT EXISTS (SELECT 1 FROM attempts a JOIN job_specs s ON s.job = a.job"
+     "  JOIN contexts c ON c.id = s.context WHERE a.worker = t.worker AND a.ending IN (2, 3)"
+     "  AND COALESCE(a.error, '') = t.error AND s.suite = t.suite AND c.planner = t.planner"
+     "  AND c.planner_hash = t.planner_hash)"},
+
+    {"spec", "jobs that moved",
+     "SELECT " JOB ", 'was submitted under another key and follows no model' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id WHERE s.asked_key IS NOT NULL AND j.follows = 0"},
+
+    {"spec", "audit jobs",
+     "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id WHERE s.audit_key IS NOT NULL AND NOT EXISTS"
+     " (SELECT 1 FROM job_specs t WHERE t.key = s.audit_key AND t.suite = s.suite"
+     "  AND t.audit_key IS NULL AND t.scenario_id = s.scenario_id AND t.seed = s.seed)"},
+
+    {"state", "states that cannot be",
+     "SELECT " JOB ", CASE"
+     " WHEN j.state = 1 AND j.worker IS NULL THEN 'is leased and has no worker'"
+     " WHEN j.memo_of IS NOT NULL AND j.state <> 2 THEN 'took a result over and is ' || " STATES
+     " WHEN j.memo_of IS NOT NULL THEN 'took a result over and was claimed ' || j.epoch || ' times'"
+     " WHEN j.epoch < 0 OR (j.epoch = 0 AND j.state IN (1, 2, 3, 4)) THEN"
+     "  'is ' || " STATES " || ' at epoch ' || j.epoch"
+     " WHEN (j.worker IS NULL) <> (j.epoch = 0) THEN"
+     "  'has epoch ' || j.epoch || ' and ' || IIF(j.worker IS NULL, 'no', 'a') || ' worker'"
+     " ELSE 'is ' || " STATES " || ' and due at ' || j.due_ns || ' after ' || j.delay_ns || ' ns' END"
+     " FROM jobs j WHERE (j.state = 1 AND j.worker IS NULL)"
+     " OR (j.memo_of IS NOT NULL AND (j.state <> 2 OR j.epoch <> 0)) OR j.epoch < 0"
+     " OR (j.memo_of IS NULL AND j.epoch = 0 AND j.state IN (1, 2, 3, 4))"
+     " OR (j.worker IS NULL) <> (j.epoch = 0)"
+     " OR j.due_ns < -1 OR j.delay_ns < 0 OR (j.state <> 0 AND (j.due_ns <> 0 OR j.delay_ns <> 0))"
+     " OR (j.due_ns > 0) <> (j.delay_ns > 0)"
+     " OR (j.due_ns = -1) <> (j.shadow IS NOT NULL AND j.state = 0 AND j.delay_ns = 0)"},
+    {"state", "sources of results that were taken over",
+     "SELECT " JOB ", 'took over the result of job ' || j.memo_of || ', which'"
+     " || CASE WHEN o.id IS NULL THEN ' is not there' WHEN o.state <> 2 THEN ' is not done'"
+     "    WHEN t.key <> s.key OR t.seed <> s.seed OR t.scenario IS NOT s.scenario"
+     "    THEN ' answers another question' ELSE ' has ' || o.rollouts || ' rollouts, not '"
+     "    || j.rollouts END"
+     " FROM jobs j LEFT JOIN jobs o ON o.id = j.memo_of LEFT JOIN job_specs s ON s.job = j.id"
+     " LEFT JOIN job_specs t ON t.job = o.id WHERE j.memo_of IS NOT NULL AND (o.id IS NULL"
+     " OR o.state <> 2 OR t.key <> s.key OR t.seed <> s.seed OR t.scenario IS NOT s.scenario"
+     " OR o.rollouts <> j.rollouts OR o.memo_of IS NOT NULL)"},
+
+    {"log", "what damaged logs took away",
+     "SELECT 'log loss ' || id, 'a damaged log was opened and ' || lost || ' acknowledged commits in it were'"
+     " || ' lost; the log was kept beside the store (-wal-damaged)' FROM log_losses WHERE lost > 0"},
+
+    {"log", "losses of damaged logs",
+     "SELECT 'log loss ' || id, 'says ' || frames || ' frames with ' || commits || ' commits, ' || lost ||"
+     " ' of them acknowledged, which cannot be' FROM log_losses"
+     " WHERE NOT (frames >= commits AND commits >= lost AND lost >= 0)"},
+
+    {"missing", "outcomes of finished jobs",
+     "SELECT " JOB ", 'is done with ' || j.rollouts || ' rollouts and has ' ||"
+     " (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.id) || ' outcomes' FROM jobs j"
+     " WHERE j.state = 2 AND j.memo_of IS NULL"
+     " AND j.rollouts <> (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.id)"},
+    {"missing", "outcomes of branches",
+     "SELECT " JOB ", 'has two outcomes of one rollout' FROM jobs j WHERE j.state = 2 AND j.rollouts > 1"
+     " AND j.memo_of IS NULL AND (SELECT COUNT(*) <> COUNT(DISTINCT o.branch_id)"
+     "  FROM outcomes o WHERE o.job = j.id)"},
+    {"missing", "outcomes that were taken over",
+     "SELECT " JOB ", 'took over ' || (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.memo_of)"
+     " || ' outcomes of job ' || j.memo_of || ' and is linked with ' ||"
+     " (SELECT COUNT(*) FROM outcomes o JOIN memo_outcomes m ON m.suite = j.suite"
+     "  AND m.outcome = o.id AND m.job = j.id WHERE o.job = j.memo_of)"
+     " FROM jobs j WHERE j.memo_of IS NOT NULL AND"
+     " (SELECT COUNT(*) FROM outcomes o WHERE o.job = j.memo_of) <>"
+     " (SELECT COUNT(*) FROM outcomes o JOIN memo_outcomes m ON m.suite = j.suite"
+     "  AND m.outcome = o.id AND m.job = j.id WHERE o.job = j.memo_of)"},
+    {"missing", "links of outcomes that were taken over",
+     "SELECT 'outcome ' || m.outcome, 'is linked with suite ' || m.suite || ' by job ' || m.job ||"
+     " ', which did not take it over' FROM memo_outcomes m LEFT JOIN outcomes o ON o.id = m.outcome"
+     " LEFT JOIN jobs j ON j.id = m.job WHERE o.id IS NULL OR j.id IS NULL OR j.suite <> m.suite"
+     " OR j.memo_of IS NULL OR j.memo_of <> o.job"},
+    {"outcome", "jobs of outcomes",
+     "SELECT 'outcome ' || o.id, CASE WHEN j.id IS NULL THEN 'its job ' || o.job || ' is not there'"
+     " WHEN j.state NOT IN (2, 3, 4) THEN 'its job ' || j.id || ' is ' || " STATES
+     " WHEN j.memo_of IS NOT NULL THEN 'its job ' || j.id || ' took its result over'"
+     " WHEN o.suite <> j.suite THEN 'is of suite ' || o.suite || ', its job of ' || j.suite"
+     " WHEN o.epoch <> j.epoch THEN 'is of epoch ' || o.epoch || ', its job ended at ' || j.epoch"
+     " WHEN j.state = 2 THEN 'is flagged, and its job is done'"
+     " ELSE 'is not flagged, and its job is ' || " STATES " END"
+     " FROM outcomes o LEFT JOIN jobs j ON j.id = o.job WHERE j.id IS NULL OR j.state NOT IN (2, 3, 4)"
+     " OR j.memo_of IS NOT NULL OR o.suite <> j.suite OR o.epoch <> j.epoch"
+     " OR (j.state = 2) = (o.verdict = 3)"},
+    {"outcome", "numbers of outcomes",
+     "SELECT 'outcome ' || o.id, 'holds a number beyond what there is' FROM outcomes o WHERE"
+     " o.verdict NOT BETWEEN 0 AND 4 OR o.reasons NOT BETWEEN 0 AND 8191 OR o.ticks NOT BETWEEN 0 AND 4294967295"
+     " OR o.prefix_ticks NOT BETWEEN 0 AND o.ticks OR o.metres_mm < 0 OR o.device_ns < 0"
+     " OR o.mflop < 0 OR o.safety_critical NOT IN (0, 1) OR o.at_fault NOT IN (0, 1)"
+     " OR o.goal_reached NOT IN (0, 1) OR o.collision_kind NOT BETWEEN 0 AND 5"
+     " OR o.intervention_count NOT BETWEEN 0 AND 4294967295"
+     " OR o.collision_count NOT BETWEEN 0 AND 4294967295"
+     " OR o.collision_tick NOT BETWEEN 0 AND 4294967294"
+     " OR o.collision_agent NOT BETWEEN -1 AND 2147483647"
+     " OR o.health_tick NOT BETWEEN 0 AND 4294967295"
+     " OR (o.health_check IS NULL AND (o.health_tick IS NOT NULL OR o.health_value IS NOT NULL"
+     "  OR o.health_threshold IS NOT NULL OR o.evidence_hash IS NOT NULL))"},
+
+    {"attempt", "attempts of jobs",
+     "SELECT " JOB ", 'is ' || " STATES " || ' at epoch ' || j.epoch || ' and has ' ||"
+     " (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id) || ' ended attempts' FROM jobs j"
+     " WHERE j.epoch - (j.state = 1) <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id"
+     "  AND a.epoch BETWEEN 1 AND j.epoch - (j.state = 1))"
+     " OR EXISTS (SELECT 1 FROM attempts a WHERE a.job = j.id AND a.epoch > j.epoch - (j.state = 1))"},
+    {"attempt", "attempts that were counted",
+     "SELECT " JOB ", 'counts ' || j.attempts || ' attempts, ' || j.lost || ' of them lost; its'"
+     " || ' attempts say otherwise' FROM jobs j WHERE j.epoch > 0 AND ("
+     " j.attempts <> (j.state = 1) + (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending <> 3)"
+     " OR j.lost <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending IN (4, 5)))"
+     " OR (j.epoch = 0 AND (j.attempts <> 0 OR j.lost <> 0))"},
+    {"attempt", "last attempts",
+     "SELECT " JOB ", 'is ' || " STATES " || ' and its last attempt ' ||"
+     " CASE WHEN a.worker <> j.worker THEN 'was another worker''s' ELSE 'ended as number ' || a.ending END"
+     " FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch WHERE j.state <> 1 AND"
+     " (a.worker <> j.worker OR (j.state = 2) <> (a.ending = 0)"
+     "  OR (a.ending = 1) <> (j.state = 3 OR (j.state = 4 AND a.ending = 1)))"},
+    {"attempt", "attempts beside their jobs",
+     "SELECT " ATTEMPT ", CASE WHEN j.id IS NULL THEN 'its job is not there'"
+     " WHEN a.ending NOT BETWEEN 0 AND 5 THEN 'ended as number ' || a.ending || ', which there is not'"
+     " WHEN a.epoch < j.epoch AND a.ending IN (0, 1) THEN 'finished its job, which was claimed again'"
+     " WHEN a.pool <> j.pool THEN 'was made in pool ' || a.pool || ', its job waits in ' || j.pool"
+     " WHEN a.tier <> c.tier THEN 'is of tier ' || a.tier || ', its job of ' || c.tier"
+     " WHEN a.escalated_job IS NULL THEN 'was flagged and handed to no other job'"
+     " ELSE 'was handed to job ' || a.escalated_job || ', which cannot be' END"
+     " FROM attempts a LEFT JOIN jobs j ON j.id = a.job LEFT JOIN job_specs s ON s.job = j.id"
+     " LEFT JOIN contexts c ON c.id = s.context LEFT JOIN jobs e ON e.id = a.escalated_job"
+     " WHERE j.id IS NULL OR a.ending NOT BETWEEN 0 AND 5 OR (a.epoch < j.epoch AND a.ending IN (0, 1))"
+     " OR a.pool <> j.pool OR a.tier <> c.tier"
+     " OR (a.ending = 1 AND j.state = 3) <> (a.escalated_job IS NOT NULL)"
+     " OR (a.escalated_job IS NOT NULL AND (e.suite IS NOT j.suite OR e.id = j.id))"},
+
+    {"partial", "partial outcomes",
+     "SELECT 'job ' || p.job || ', branch \"' || p.branch_id || '\"', CASE"
+     " WHEN j.id IS NULL THEN 'has a partial outcome and is not there'"
+     " WHEN j.state NOT IN (0, 1) THEN 'has a partial outcome and is ' || " STATES
+     " WHEN p.epoch NOT BETWEEN 1 AND j.epoch THEN 'has a partial outcome of epoch ' || p.epoch"
+     "  || ' and is at epoch ' || j.epoch"
+     " ELSE 'has more partial outcomes than rollouts' END"
+     " FROM partial_outcomes p LEFT JOIN jobs j ON j.id = p.job"
+     " WHERE j.id IS NULL OR j.state NOT IN (0, 1) OR p.epoch NOT BETWEEN 1 AND j.epoch"
+     " OR (SELECT COUNT(*) FROM partial_outcomes q WHERE q.job = p.job) > j.rollouts"},
+
+    {"ledger", "the ledger against attempts",
+     "WITH n AS MATERIALIZED (SELECT j.suite, a.pool, a.device, a.tier, " STATEMENT_JOB_KIND " AS audit, a.ending,"
+     " COUNT(*) AS attempts, SUM(a.device_ns) AS device_ns, SUM(a.metres_mm) AS metres_mm,"
+     " SUM(a.mflop) AS mflop, SUM(a.cost_uusd) AS cost_uusd FROM attempts a JOIN jobs j ON j.id = a.job"
+     " GROUP BY 1, 2, 3, 4, 5, 6)"
+     " SELECT 'ledger of suite ' || l.suite || ', pool ' || l.pool || ', ' || l.device || ', tier ' ||"
+     " l.tier || ', ending ' || l.ending,"
+     " 'sums to ' || l.attempts || ' attempts, ' || l.device_ns || ' ns, ' || l.metres_mm || ' mm, ' ||"
+     " l.mflop || ' mflop, ' || l.cost_uusd || ' uusd; the attempts themselves to ' ||"
+     " COALESCE(n.attempts, 0) || ', ' || COALESCE(n.device_ns, 0) || ', ' || COALESCE(n.metres_mm, 0)"
+     " || ', ' || COALESCE(n.mflop, 0) || ', ' || COALESCE(n.cost_uusd, 0)"
+     " FROM ledger l LEFT JOIN n ON n.suite = l.suite AND n.pool = l.pool AND n.device = l.device"
+     " AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending"
+     " WHERE (l.attempts, l.device_ns, l.metres_mm, l.mflop, l.cost_uusd) <> (COALESCE(n.attempts, 0),"
+     " COALESCE(n.device_ns, 0), COALESCE(n.metres_mm, 0), COALESCE(n.mflop, 0), COALESCE(n.cost_uusd, 0))"
+     " UNION ALL SELECT 'ledger of suite ' || n.suite || ', pool ' || n.pool || ', ' || n.device,"
+     " 'has no row for ' || n.attempts || ' attempts of tier ' || n.tier || ' that ended as number '"
+     " || n.ending FROM n LEFT JOIN ledger l ON n.suite = l.suite AND n.pool = l.pool"
+     " AND n.device = l.device AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending"
+     " WHERE l.suite IS NULL"},
+    {"counter", "jobs of pools",
+     "WITH n AS MATERIALIZED (SELECT pool, state, COUNT(*) AS jobs FROM jobs WHERE shadow IS NULL GROUP BY 1, 2)"
+     " SELECT 'pool ' || k.pool || ', state ' || k.state, 'counts ' || k.jobs || ' jobs, there are ' ||"
+     " COALESCE(n.jobs, 0) FROM pool_jobs k LEFT JOIN n ON n.pool = k.pool AND n.state = k.state"
+     " WHERE k.jobs <> COALESCE(n.jobs, 0) OR k.state NOT BETWEEN 0 AND 5"
+     " UNION ALL SELECT 'pool ' || n.pool || ', state ' || n.state, 'does not count its ' || n.jobs ||"
+     " ' jobs' FROM n LEFT JOIN pool_jobs k ON n.pool = k.pool AND n.state = k.state"
+     " WHERE k.pool IS NULL"},
+    {"counter", "progress of suites",
+     "WITH n AS MATERIALIZED (SELECT j.suite, j.pool, c.tier, SUM(j.state <= 1) AS jobs_open,"
+     " SUM(COALESCE(x.ticks, 0)) AS ticks,"
+     " SUM(CASE WHEN j.state <= 1 THEN COALESCE(x.ticks, 0) ELSE 0 END) AS ticks_open"
+     " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.memo_of IS NULL AND j.shadow IS NULL GROUP BY 1, 2, 3)"
+     " SELECT 'progress of suite ' || k.suite || ', pool ' || k.pool || ', tier ' || k.tier,"
+     " 'counts ' || k.jobs_open || ' open jobs, ' || k.ticks || ' and ' || k.ticks_open ||"
+     " ' planned ticks in ' || k.wall_ns || ' ns; its jobs are ' || COALESCE(n.jobs_open, 0) || ', ' ||"
+     " COALESCE(n.ticks, 0) || ' and ' || COALESCE(n.ticks_open, 0) FROM suite_progress k"
+     " LEFT JOIN n ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
+     " WHERE (k.jobs_open, k.ticks, k.ticks_open) <> (COALESCE(n.jobs_open, 0),"
+     " COALESCE(n.ticks, 0), COALESCE(n.ticks_open, 0)) OR k.wall_ns < 0 OR n.suite IS NULL"
+     " UNION ALL SELECT 'progress of suite ' || n.suite || ', pool ' || n.pool || ', tier ' || n.tier,"
+     " 'is not there for ' || n.jobs_open || ' open jobs of ' || n.ticks || ' planned ticks'"
+     " FROM n LEFT JOIN suite_progress k ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
+     " WHERE k.suite IS NULL AND (n.ticks <> 0 OR n.jobs_open <> 0)"},
+    {"spec", "planners of suites",
+     "WITH n AS MATERIALIZED (SELECT DISTINCT s.suite, c.planner FROM job_specs s"
+     " JOIN contexts c ON c.id = s.context)"
+     " SELECT 'suite ' || k.suite, 'names the planner ' || k.planner || ', which none of its jobs has'"
+     " FROM suite_planners k LEFT JOIN n ON n.suite = k.suite AND n.planner = k.planner"
+     " WHERE n.suite IS NULL UNION ALL SELECT 'suite ' || n.suite, 'does not name the planner ' ||"
+     " n.planner || ' of its jobs' FROM n LEFT JOIN suite_planners k ON n.suite = k.suite"
+     " AND n.planner = k.planner WHERE k.suite IS NULL"},
+    {"scenario", "planned ticks of scenarios",
+     "SELECT 'scenario ' || b.id, 'is planned at ' || b.ticks || ' ticks, its body says otherwise'"
+     " FROM scenarios b WHERE b.ticks <> " SCENARIO_TICKS("b.body")},
+    {"text", "dates of suites",
+     "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
+     " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},
+    {"model", "versions of models",
+     "SELECT 'model ' || m.id, CASE WHEN " ODD("m.name", 1, 63) " OR " ODD("m.hash", 64, 64) " OR "
+     ODD("m.health_hash", 0, 64) " OR " ODD("m.precision", 1, 63) " OR " ODD("m.sampler", 1, 63) " OR "
+     ODD("m.parents", 0, 1023) " OR " ODD("m.data_note", 0, 1023)
+     "  THEN 'holds a text that is empty, cut off or longer than any that is stored'"
+     "  WHEN substr(m.sampler, -length(m.precision) - 1) <> '/' || m.precision"
+     "  THEN 'has precision ' || m.precision || ' and sampler ' || m.sampler"
+     "  ELSE 'holds a number beyond what there is' END FROM models m WHERE "
+     ODD("m.name", 1, 63) " OR " ODD("m.hash", 64, 64) " OR " ODD("m.health_hash", 0, 64) " OR "
+     ODD("m.precision", 1, 63) " OR " ODD("m.sampler", 1, 63) " OR " ODD("m.parents", 0, 1023) " OR "
+     ODD("m.data_note", 0, 1023) " OR length(m.health_hash) NOT IN (0, 64)"
+     " OR substr(m.sampler, -length(m.precision) - 1) <> '/' || m.precision"
+     " OR m.tier NOT IN (2, 3) OR m.agents_ticks NOT BETWEEN 0 AND 2147483647"
+     " OR m.map_ticks NOT BETWEEN 0 AND 2147483647 OR m.none_ticks NOT BETWEEN 0 AND 2147483647"
+     " OR m.added_s NOT BETWEEN 0 AND 100000000000"},
+    {"model", "states of models",
+     "SELECT 'model ' || m.id, 'is in state ' || m.state || ' with ' || m.canary_percent ||"
+     " ' percent; its last event says otherwise' FROM models m WHERE NOT EXISTS"
+     " (SELECT 1 FROM model_events e WHERE e.id = (SELECT MAX(f.id) FROM model_events f"
+     "  WHERE f.model = m.id AND f.kind <> 2) AND e.to_state = m.state"
+     "  AND e.canary_percent = m.canary_percent)"},
+    {"model", "events of models",
+     "SELECT 'event ' || e.id || ' of models', CASE WHEN m.id IS NULL THEN 'is of a model that is not there'"
+     " WHEN " ODD("e.against", 0, 63) " OR " ODD("e.report_hash", 0, 64) " OR " ODD("e.actor", 0, 63)
+     "  OR " ODD("e.evidence", 0, 1023) " THEN 'holds a text that is cut off or longer than any that is stored'"
+     " WHEN e.from_state <> COALESCE((SELECT f.to_state FROM model_events f WHERE f.model = e.model"
+     "  AND f.id < e.id ORDER BY f.id DESC LIMIT 1), 0) THEN 'does not begin where the one before it ended'"
+     " ELSE 'holds a number beyond what there is' END"
+     " FROM model_events e LEFT JOIN models m ON m.id = e.model WHERE m.id IS NULL"
+     " OR " ODD("e.against", 0, 63) " OR " ODD("e.report_hash", 0, 64) " OR " ODD("e.actor", 0, 63)
+     " OR " ODD("e.evidence", 0, 1023) " OR length(e.report_hash) NOT IN (0, 64)"
+     " OR e.from_state <> COALESCE((SELECT f.to_state FROM model_events f WHERE f.model = e.model"
+     "  AND f.id < e.id ORDER BY f.id DESC LIMIT 1), 0)"
+     " OR e.kind NOT BETWEEN 0 AND 2 OR (e.kind = 0) <> (NOT EXISTS"
+     " (SELECT 1 FROM model_events f WHERE f.model = e.model AND f.id < e.id)) OR (e.kind = 2 AND e.to_state <> e.from_state)"
+     " OR e.to_state NOT BETWEEN 0 AND 4 OR e.forced NOT IN (0, 1) OR e.passed NOT IN (0, 1)"
+     " OR (e.kind <> 2 AND (e.passed <> 0 OR e.expires_s <> 0 OR e.report_hash <> ''))"
+     " OR (e.kind <> 1 AND (e.forced <> 0 OR e.jobs_moved <> 0)) OR e.expires_s < 0 OR e.jobs_moved < 0"
+     " OR (e.kind = 1 AND e.to_state = 2 AND e.canary_percent = 0) OR e.canary_percent NOT BETWEEN 0 AND 100"
+     " OR (e.canary_percent <> 0 AND (e.kind <> 1 OR e.to_state NOT IN (1, 2)))"
+     " OR e.at_s NOT BETWEEN 0 AND 100000000000"},
+    {"golden", "sets of goldens",
+     "SELECT 'golden ' || g.id, CASE WHEN " ODD("g.name", 1, 63) " OR " ODD("g.hash", 64, 64) " OR "
+     ODD("g.model_hash", 64, 64) " OR " ODD("g.sampler", 1, 63)
+     "  THEN 'holds a text that is empty, cut off or longer than any that is stored'"
+     "  WHEN (SELECT COUNT(*) FROM golden_artifacts a WHERE a.golden = g.id) NOT BETWEEN 1 AND g.recordings"
+     "  THEN 'says that it has ' || g.recordings || ' recordings, and keeps more or none'"
+     "  ELSE 'holds a number beyond what there is' END FROM goldens g WHERE "
+     ODD("g.name", 1, 63) " OR " ODD("g.hash", 64, 64) " OR " ODD("g.model_hash", 64, 64) " OR "
+     ODD("g.sampler", 1, 63)
+     " OR (SELECT COUNT(*) FROM golden_artifacts a WHERE a.golden = g.id) NOT BETWEEN 1 AND g.recordings"
+     " OR g.bytes < 0 OR g.made_s NOT BETWEEN 0 AND 100000000000"},
+    {"golden", "artifacts of goldens",
+     "SELECT 'golden ' || a.golden, 'is not there, and has artifacts' FROM golden_artifacts a"
+     " LEFT JOIN goldens g ON g.id = a.golden WHERE g.id IS NULL"},
+    {"ledger", "the ledger's sums over all suites",
+     "WITH n AS MATERIALIZED (SELECT pool, device, tier, audit, ending, SUM(attempts) AS attempts,"
+     " SUM(device_ns) AS device_ns, SUM(metres_mm) AS metres_mm, SUM(mflop) AS mflop,"
+     " SUM(cost_uusd) AS cost_uusd FROM ledger GROUP BY 1, 2, 3, 4, 5)"
+     " SELECT 'ledger of all suites, pool ' || l.pool || ', ' || l.device || ', tier ' || l.tier ||"
+     " ', ending ' || l.ending, 'is not the sum of the ledgers of suites' FROM ledger_totals l"
+     " LEFT JOIN n ON n.pool = l.pool AND n.device = l.device AND n.tier = l.tier"
+     " AND n.audit = l.audit AND n.ending = l.ending"
+     " WHERE (l.attempts, l.device_ns, l.metres_mm, l.mflop, l.cost_uusd) <> (COALESCE(n.attempts, 0),"
+     " COALESCE(n.device_ns, 0), COALESCE(n.metres_mm, 0), COALESCE(n.mflop, 0), COALESCE(n.cost_uusd, 0))"
+     " UNION ALL SELECT 'ledger of all suites, pool ' || n.pool || ', ' || n.device, 'has no row for '"
+     " || n.attempts || ' attempts of tier ' || n.tier || ' that ended as number ' || n.ending"
+     " FROM n LEFT JOIN ledger_totals l ON n.pool = l.pool AND n.device = l.device"
+     " AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending WHERE l.pool IS NULL"
+     " AND n.attempts <> 0"},
+};
+/* clang-format on */
+
+enum status check_queries(struct check *check, struct error *error)
+{
+    for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        struct error why;
+        struct query query = query_begin_sql(check->db, queries[i].sql);
+        while (query_row(&query)) {
+            char place[192];
+            char text[512];
+            query_column_text(&query, 0, place, sizeof place);
+            query_column_text(&query, 1, text, sizeof text);
+            check_fault(check, queries[i].kind, place, "%s", text);
+        }
+        enum status status = query_end(&query, &why);
+        status = check_statement(check, queries[i].what, status, &why, error);
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}

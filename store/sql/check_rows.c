@@ -1,0 +1,454 @@
+/*
+ * Checks that take arithmetic: every outcome against its digest, what suites count of them, and
+ * whether money adds up. One pass over each table, with a few numbers per suite.
+ */
+#include "base/array.h"
+#include "base/units.h"
+#include "store/sql/check_internal.h"
+#include "store/sql/ledger.h"
+#include "store/sql/records.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Counts of a suite's outcomes as stored, and what they are found to be. */
+enum {
+    COUNT_PASS = 0, /* verdicts in the order of enum verdict */
+    COUNT_FAIL,
+    COUNT_PLANNER_ERROR,
+    COUNT_FLAGGED,
+    COUNT_INVALID,
+    COUNT_AUDIT,
+    COUNT_TICKS,
+    COUNT_PREFIX_TICKS,
+    COUNT_METRES,
+    COUNT_DIGESTED,
+    COUNTS
+};
+
+static const char *const count_names[COUNTS] = {
+    "rollouts_pass",
+    "rollouts_fail",
+    "rollouts_planner_error",
+    "rollouts_flagged",
+    "rollouts_invalid",
+    "rollouts_audit",
+    "ticks",
+    "prefix_ticks_saved",
+    "metres_mm",
+    "outcomes_digested",
+};
+
+struct suite_sum {
+    int64_t id;
+    char name[LIMIT_ID_BYTES];
+    int64_t said[COUNTS];
+    int64_t found[COUNTS];
+    struct digest said_digest;
+    struct digest found_digest;
+};
+
+struct suite_sums {
+    struct suite_sum *rows; /* ascending id */
+    size_t count;
+};
+
+static int compare_sums(const void *a, const void *b)
+{
+    int64_t left = ((const struct suite_sum *)a)->id;
+    int64_t right = ((const struct suite_sum *)b)->id;
+    return (left > right) - (left < right);
+}
+
+static struct suite_sum *sum_of(const struct suite_sums *sums, int64_t id)
+{
+    const struct suite_sum key = {.id = id};
+    if (sums->count == 0) {
+        return NULL;
+    }
+    return bsearch(&key, sums->rows, sums->count, sizeof key, compare_sums);
+}
+
+static enum status read_suites(struct check *check, struct suite_sums *sums, struct error *error)
+{
+    struct query query = query_begin(check->db, STATEMENT_CHECK_SUITES);
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && query_row(&query)) {
+        status = array_room(&sums->rows, sums->count, sizeof *sums->rows, error);
+        if (status != STATUS_OK) {
+            break;
+        }
+        struct suite_sum *sum = &sums->rows[sums->count++];
+        size_t bytes = 0;
+        memset(sum, 0, sizeof *sum);
+        sum->id = query_column_int(&query, 0);
+        query_column_text(&query, 1, sum->name, sizeof sum->name);
+        for (int i = 0; i < COUNTS; i++) {
+            sum->said[i] = query_column_int(&query, 2 + i);
+        }
+        const void *digest = query_column_blob(&query, 2 + COUNTS, &bytes);
+        if (digest != NULL && bytes == sizeof sum->said_digest) {
+            memcpy(sum->said_digest.bytes, digest, bytes);
+        }
+        digest_add(&check->summary->digest, &sum->said_digest);
+    }
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    check->summary->suites = (int64_t)sums->count;
+    return status == STATUS_OK ? ended : status;
+}
+
+/* ---- outcomes ---- */
+
+static void compare_digest(struct check *check, const struct query *query, int column,
+                           const struct outcome *outcome, const struct job_spec *spec,
+                           struct suite_sum *sum)
+{
+    char place[64];
+    size_t bytes = 0;
+    struct digest found;
+
+    if (query_column_is_null(query, column)) {
+        check->summary->outcomes_undigested++;
+        return;
+    }
+    const void *said = query_column_blob(query, column, &bytes);
+    bool fits = digest_outcome_fits(outcome, spec, said, bytes, &found);
+    if (sum != NULL) {
+        sum->found[COUNT_DIGESTED]++;
+        digest_add_outcome(&sum->found_digest, &found, outcome->id);
+    }
+    if (!fits) {
+        snprintf(place, sizeof place, "outcome %" PRId64, outcome->id);
+        check_fault(check, "digest", place,
+                    "is not what was stored (scenario %s%s%s, seed %" PRIu64 ", job %" PRId64
+                    "): its digest is of other figures, or its job's spec was changed",
+                    outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
+                    outcome->branch_id, outcome->seed, outcome->job_id);
+    }
+}
+
+static void count_outcome(struct suite_sum *sum, const struct outcome *outcome, int64_t kind)
+{
+    if (kind != LEDGER_RESULT) {
+        sum->found[COUNT_AUDIT] += kind == LEDGER_AUDIT;
+        return;
+    }
+    if ((unsigned)outcome->verdict < VERDICT_COUNT) { /* what else there is, is told elsewhere */
+        sum->found[COUNT_PASS + outcome->verdict]++;
+    }
+    if (outcome->verdict != VERDICT_FLAGGED) {
+        sum->found[COUNT_TICKS] += (int64_t)outcome->ticks - outcome->prefix_ticks;
+        sum->found[COUNT_PREFIX_TICKS] += outcome->prefix_ticks;
+        sum->found[COUNT_METRES] += outcome->metres_mm;
+    }
+}
+
+static enum status read_spec(struct check *check, int64_t job_id, struct job_spec *spec,
+                             struct error *error)
+{
+    struct query query = query_begin(check->db, STATEMENT_CHECK_SPEC);
+
+    memset(spec, 0, sizeof *spec);
+    query_int(&query, job_id);
+    if (query_row(&query)) {
+        record_spec_read(&query, 0, spec);
+    }
+    query_column_overflow(&query); /* its digest will differ */
+    return query_end(&query, error);
+}
+
+static enum status read_outcomes(struct check *check, const struct suite_sums *sums,
+                                 struct error *error)
+{
+    char place[64];
+    struct outcome outcome;
+    struct job_spec spec = {0}; /* of job 0, which nobody has */
+    int64_t spec_job = 0;
+    enum status status = STATUS_OK;
+    struct query query = query_begin(check->db, STATEMENT_CHECK_OUTCOMES);
+
+    while (status == STATUS_OK && query_row(&query)) {
+        memset(&outcome, 0, sizeof outcome);
+        record_outcome_read(&query, &outcome);
+        struct suite_sum *sum = sum_of(sums, query_column_int(&query, RECORD_OUTCOME_COLUMNS));
+        int64_t kind = query_column_int(&query, RECORD_OUTCOME_COLUMNS + 1);
+        check->summary->outcomes++;
+        if (query_column_overflow(&query)) {
+            snprintf(place, sizeof place, "outcome %" PRId64, outcome.id);
+            check_fault(check, "outcome", place, "has a text longer than any that is stored");
+        }
+        if (spec_job != outcome.job_id) {
+            status = read_spec(check, outcome.job_id, &spec, error);
+            spec_job = outcome.job_id;
+        }
+        if (sum != NULL) {
+            count_outcome(sum, &outcome, kind);
+        }
+        compare_digest(check, &query, RECORD_OUTCOME_COLUMNS + 2, &outcome, &spec, sum);
+    }
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    return status == STATUS_OK ? ended : status;
+}
+
+/* Those of jobs that go on: each is what was stored, of an attempt that there was. */
+static enum status read_partials(struct check *check, struct error *error)
+{
+    char place[64];
+    struct outcome outcome;
+    struct job_spec spec = {0}; /* of job 0, which nobody has */
+    int64_t spec_job = 0;
+    enum status status = STATUS_OK;
+    struct query query = query_begin(check->db, STATEMENT_CHECK_PARTIALS);
+
+    while (status == STATUS_OK && query_row(&query)) {
+        struct error why;
+        int64_t job_id = query_column_int(&query, 0);
+        if (spec_job != job_id) {
+            status = read_spec(check, job_id, &spec, error);
+            spec_job = job_id;
+        }
+        enum status read =
+            status == STATUS_OK ? record_partial_read(&query, &spec, &outcome, &why) : STATUS_OK;
+        if (read == STATUS_STORE) {
+            snprintf(place, sizeof place, "job %" PRId64, job_id);
+            check_fault(check, "partial", place, "%s", why.text);
+        } else if (read != STATUS_OK) {
+            *error = why;
+            status = read;
+        }
+        query_column_overflow(&query);
+    }
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    return status == STATUS_OK ? ended : status;
+}
+
+/* Results that were taken over count in the suite that took them. */
+static enum status read_memos(struct check *check, const struct suite_sums *sums,
+                              struct error *error)
+{
+    struct query query = query_begin(check->db, STATEMENT_CHECK_MEMOS);
+
+    while (query_row(&query)) {
+        struct suite_sum *sum = sum_of(sums, query_column_int(&query, 0));
+        int64_t verdict = query_column_int(&query, 2);
+        if (sum != NULL && verdict >= 0 && verdict < VERDICT_COUNT) {
+            int64_t kind = query_column_int(&query, 1);
+            int64_t count = kind == LEDGER_SHADOW ? 0 : query_column_int(&query, 3);
+            sum->found[kind == LEDGER_AUDIT ? COUNT_AUDIT : COUNT_PASS + verdict] += count;
+        }
+    }
+    return query_end(&query, error);
+}
+
+static void compare_suites(struct check *check, const struct suite_sums *sums)
+{
+    for (size_t i = 0; i < sums->count; i++) {
+        const struct suite_sum *sum = &sums->rows[i];
+        char place[128];
+        snprintf(place, sizeof place, "suite %s", sum->name);
+        for (int k = 0; k < COUNTS; k++) {
+            if (sum->said[k] != sum->found[k]) {
+                check_fault(check, "counter", place,
+                            "counts %s as %" PRId64 ", its outcomes say %" PRId64, count_names[k],
+                            sum->said[k], sum->found[k]);
+            }
+        }
+        if (memcmp(&sum->said_digest, &sum->found_digest, sizeof sum->said_digest) != 0) {
+            check_fault(check, "suite digest", place,
+                        "its digest is not that of its outcomes: one of them was changed, added, "
+                        "taken out or numbered anew");
+        }
+    }
+}
+
+enum status check_outcomes(struct check *check, struct error *error)
+{
+    struct suite_sums sums = {.rows = NULL};
+    struct error why;
+    enum status status = read_suites(check, &sums, &why);
+
+    THEN(status, read_outcomes(check, &sums, &why));
+    THEN(status, read_memos(check, &sums, &why));
+    THEN(status, read_partials(check, &why));
+    if (status == STATUS_OK) {
+        compare_suites(check, &sums);
+    }
+    free(sums.rows);
+    if (check->summary->outcomes_undigested > 0) {
+        check_note(check, "undigested", check->path,
+                   "%" PRId64 " outcomes were stored before outcomes had digests: a change of "
+                   "their figures shows only where it contradicts a counter, or in a replay",
+                   check->summary->outcomes_undigested);
+    }
+    return check_statement(check, "outcomes", status, &why, error);
+}
+
+/* ---- money ---- */
+
+/* An attempt costs its time at its price, give or take the remainder that its account carried, once
+ * for each time that it was charged. */
+static void check_cost(struct check *check, const struct query *query)
+{
+    char place[96];
+    int64_t device_ns = query_column_int(query, 2);
+    int64_t price = query_column_int(query, 5);
+    int64_t cost = query_column_int(query, 6);
+    __int128 owed = (__int128)device_ns * price;
+    __int128 paid = (__int128)cost * NS_PER_HOUR;
+    __int128 apart = owed > paid ? owed - paid : paid - owed;
+
+    check->summary->attempts++;
+    snprintf(place, sizeof place, "job %" PRId64 ", attempt %" PRId64, query_column_int(query, 0),
+             query_column_int(query, 1));
+    if (device_ns < 0 || device_ns > LEDGER_ATTEMPT_NS_MAX || query_column_int(query, 3) < 0 ||
+        query_column_int(query, 4) < 0 || price < 0 || cost < 0) {
+        check_fault(check, "attempt", place, "holds a number beyond what there is");
+    } else if (apart > (__int128)2 * NS_PER_HOUR) {
+        check_fault(check, "money", place,
+                    "cost %" PRId64 " uusd for %" PRId64 " ns at %" PRId64
+                    " uusd per hour, which is not their product",
+                    cost, device_ns, price);
+    }
+}
+
+static void check_account(struct check *check, struct query *query)
+{
+    char place[160];
+    char device[LIMIT_ID_BYTES];
+    int64_t price = query_column_int(query, 2);
+    int64_t carry = query_column_int(query, 5);
+    __int128 owed = (__int128)query_column_int(query, 3) * price;
+    __int128 paid = (__int128)query_column_int(query, 4) * NS_PER_HOUR + carry;
+
+    query_column_text(query, 1, device, sizeof device);
+    query_column_overflow(query);
+    snprintf(place, sizeof place, "account of pool %" PRId64 ", %s at %" PRId64 " uusd per hour",
+             query_column_int(query, 0), device, price);
+    if (query_column_is_null(query, 5)) {
+        check_fault(check, "money", place, "is not there, and attempts were charged to it");
+    } else if (owed != paid || carry < 0 || carry >= NS_PER_HOUR) {
+        check_fault(check, "money", place,
+                    "does not add up: %" PRId64 " ns cost %" PRId64
+                    " uusd with a remainder of %" PRId64,
+                    query_column_int(query, 3), query_column_int(query, 4), carry);
+    }
+}
+
+enum status check_money(struct check *check, struct error *error)
+{
+    struct error why;
+    struct query attempts = query_begin(check->db, STATEMENT_CHECK_ATTEMPTS);
+
+    while (query_row(&attempts)) {
+        check_cost(check, &attempts);
+    }
+    enum status status = query_end(&attempts, &why);
+    status = check_statement(check, "attempts", status, &why, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query accounts = query_begin(check->db, STATEMENT_CHECK_ACCOUNTS);
+    while (query_row(&accounts)) {
+        check_account(check, &accounts);
+    }
+    status = query_end(&accounts, &why);
+    THEN(status,
+         sqlite_db_scalar(check->db, "SELECT COUNT(*) FROM jobs", &check->summary->jobs, &why));
+    return check_statement(check, "accounts", status, &why, error);
+}
+
+/* ---- scenarios ---- */
+
+enum status check_scenarios(struct check *check, struct error *error)
+{
+    struct error why;
+    struct query query = query_begin(check->db, STATEMENT_CHECK_SCENARIOS);
+
+    while (query_row(&query)) {
+        char said[SHA256_HEX_BYTES];
+        char found[SHA256_HEX_BYTES];
+        char place[64];
+        size_t bytes = 0;
+        query_column_text(&query, 1, said, sizeof said);
+        query_column_overflow(&query);
+        const void *body = query_column_blob(&query, 2, &bytes);
+        sha256_hex(body != NULL ? body : "", bytes, found);
+        if (strcmp(said, found) != 0) {
+            snprintf(place, sizeof place, "scenario %" PRId64, query_column_int(&query, 0));
+            check_fault(check, "scenario", place, "has hash %.64s and a text of hash %s", said,
+                        found);
+        }
+    }
+    enum status status = query_end(&query, &why);
+    return check_statement(check, "scenarios", status, &why, error);
+}
+
+/* ---- models ---- */
+
+static bool said_digest(struct query *query, int column, const struct digest *digest)
+{
+    size_t bytes = 0;
+    const void *said = query_column_blob(query, column, &bytes);
+
+    return bytes == sizeof digest->bytes && memcmp(said, digest->bytes, bytes) == 0;
+}
+
+static enum status check_goldens(struct check *check, struct error *error)
+{
+    struct error why;
+    struct digest digest;
+    char place[64];
+    struct query goldens = query_begin(check->db, STATEMENT_CHECK_GOLDENS);
+
+    while (query_row(&goldens)) {
+        struct golden_set set = {.name = ""};
+        int column = record_read(&goldens, 0, &golden_set_fields, &set);
+        digest_golden(&set, &digest);
+        if (!said_digest(&goldens, column, &digest)) {
+            snprintf(place, sizeof place, "golden %" PRId64,
+                     query_column_int(&goldens, column + 1));
+            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
+        }
+    }
+    enum status status = query_end(&goldens, &why);
+    return check_statement(check, "goldens", status, &why, error);
+}
+
+enum status check_models(struct check *check, struct error *error)
+{
+    struct error why;
+    struct digest digest;
+    char place[64];
+    struct query models = query_begin(check->db, STATEMENT_CHECK_MODELS);
+
+    while (query_row(&models)) {
+        struct model_version version = {.name = ""};
+        int column = record_read(&models, 0, &model_version_fields, &version);
+        digest_model(&version, &digest);
+        if (!said_digest(&models, column, &digest)) {
+            snprintf(place, sizeof place, "model %" PRId64, query_column_int(&models, column + 1));
+            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
+        }
+    }
+    enum status status = query_end(&models, &why);
+    status = check_statement(check, "models", status, &why, error);
+    if (status != STATUS_OK) {
+        return status;
+    }
+    struct query events = query_begin(check->db, STATEMENT_CHECK_MODEL_EVENTS);
+    while (query_row(&events)) {
+        struct model_event event = {.id = 0};
+        int column = record_read(&events, 0, &model_event_fields, &event);
+        digest_model_event(&event, &digest);
+        if (!said_digest(&events, column, &digest)) {
+            snprintf(place, sizeof place, "event %" PRId64 " of models", event.id);
+            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
+        }
+    }
+    status = query_end(&events, &why);
+    status = check_statement(check, "events of models", status, &why, error);
+    return status != STATUS_OK ? status : check_goldens(check, error);
+}

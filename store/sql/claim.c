@@ -1,0 +1,698 @@
+/*
+ * Claiming. See claim.h for the order; the queries use the partial indexes jobs_ready and
+ * jobs_affine, so a claim costs the same whatever the store has grown to.
+ */
+#include "store/sql/claim.h"
+
+#include "base/array.h"
+#include "base/check.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "store/sql/models.h"
+#include "store/sql/records.h"
+#include "store/sql/sql_store.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct claim_call {
+    struct sql_store *store;
+    const struct store_worker *worker;
+    uint32_t max;
+    struct job_lease *leases;
+    uint32_t count;
+    int64_t claim_id;
+    int64_t last_id; /* of the worker's last claim that leased jobs */
+    int64_t pool;
+    int64_t worker_row;
+    char *without; /* the worker's list as JSON, owned; NULL: empty */
+    struct tally tally;
+};
+
+/* ---- fairness ---- */
+
+void fairness_finish(struct fairness *fairness)
+{
+    free(fairness->rows);
+    memset(fairness, 0, sizeof *fairness);
+}
+
+static struct fairness_row *fairness_find(struct fairness *fairness, int64_t pool, int64_t suite)
+{
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool == pool && fairness->rows[i].suite == suite) {
+            return &fairness->rows[i];
+        }
+    }
+    return NULL;
+}
+
+static struct fairness_row *fairness_served(struct fairness *fairness, int64_t pool)
+{
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool == pool && fairness->rows[i].served) {
+            return &fairness->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* NULL: out of memory. */
+static struct fairness_row *fairness_add(struct fairness *fairness, int64_t pool, int64_t suite,
+                                         int64_t weight)
+{
+    struct fairness_row *row = fairness_find(fairness, pool, suite);
+
+    if (row == NULL) {
+        if (array_room(&fairness->rows, fairness->count, sizeof *fairness->rows, NULL) !=
+            STATUS_OK) {
+            return NULL;
+        }
+        row = &fairness->rows[fairness->count++];
+        *row = (struct fairness_row){.pool = pool, .suite = suite};
+    }
+    row->weight = weight;
+    return row;
+}
+
+/* Drops the pool's suites that were not seen in this pass: they have nothing to claim. */
+static void fairness_prune(struct fairness *fairness, int64_t pool)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool != pool || fairness->rows[i].head_cost > 0) {
+            fairness->rows[kept++] = fairness->rows[i];
+        }
+    }
+    fairness->count = kept;
+}
+
+int64_t claim_cost(enum tier tier, int64_t rollouts)
+{
+    int64_t units = tier == TIER_TEACHER ? 512 : tier == TIER_STUDENT ? 128 : 1;
+    return units * rollouts;
+}
+
+static int64_t quantum(const struct fairness_row *row)
+{
+    return FAIRNESS_QUANTUM * row->weight;
+}
+
+/* Visits that the suite needs before its next job fits: at least one. */
+static int64_t rounds_needed(const struct fairness_row *row)
+{
+    int64_t missing = row->head_cost - row->deficit;
+    int64_t rounds = (missing + quantum(row) - 1) / quantum(row);
+    return rounds < 1 ? 1 : rounds;
+}
+
+/* Whether the ring, going on behind `start`, meets a before b. */
+static bool ring_before(int64_t start, int64_t a, int64_t b)
+{
+    bool a_wraps = a <= start;
+    bool b_wraps = b <= start;
+    return a_wraps != b_wraps ? b_wraps : a < b;
+}
+
+/* Plays the rounds, all at once, until one suite's next job fits; that suite is served now. */
+static struct fairness_row *fairness_advance(struct fairness *fairness, int64_t pool, int64_t start)
+{
+    struct fairness_row *best = NULL;
+    int64_t rounds = 0;
+
+    for (size_t i = 0; i < fairness->count; i++) {
+        struct fairness_row *row = &fairness->rows[i];
+        if (row->pool != pool || row->head_cost == 0) {
+            continue;
+        }
+        int64_t needed = rounds_needed(row);
+        if (best == NULL || needed < rounds ||
+            (needed == rounds && ring_before(start, row->suite, best->suite))) {
+            best = row;
+            rounds = needed;
+        }
+    }
+    for (size_t i = 0; best != NULL && i < fairness->count; i++) {
+        struct fairness_row *row = &fairness->rows[i];
+        if (row->pool == pool && row->head_cost == 0) {
+            row->served = false; /* this claim takes none of its jobs: it keeps its account */
+        } else if (row->pool == pool) {
+            bool visited = row == best || ring_before(start, row->suite, best->suite);
+            row->deficit += quantum(row) * (visited ? rounds : rounds - 1);
+            row->served = row == best;
+        }
+    }
+    return best;
+}
+
+/* ---- queries ---- */
+
+/* The statement, or its variant for a worker that leaves planners alone. */
+static struct query claim_query(const struct claim_call *call, enum statement plain,
+                                enum statement without)
+{
+    return query_begin(call->tally.db, call->without == NULL ? plain : without);
+}
+
+/* The last parameter of that variant. */
+static void claim_without(const struct claim_call *call, struct query *query)
+{
+    if (call->without != NULL) {
+        query_text(query, call->without);
+    }
+}
+
+/* First suite above `after` with claimable jobs (of the prefix, when it is not 0); 0: none. */
+static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t after,
+                              int64_t *suite, int64_t *weight, struct error *error)
+{
+    struct query query =
+        prefix != 0
+            ? claim_query(call, STATEMENT_AFFINE_SUITE_NEXT, STATEMENT_AFFINE_SUITE_NEXT_WITHOUT)
+            : claim_query(call, STATEMENT_READY_SUITE_NEXT, STATEMENT_READY_SUITE_NEXT_WITHOUT);
+    query_int(&query, call->pool);
+    if (prefix != 0) {
+        query_int(&query, prefix);
+    }
+    query_int(&query, after);
+    claim_without(call, &query);
+    *suite = 0;
+    if (query_row(&query)) {
+        *suite = query_column_int(&query, 0);
+        *weight = query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
+/* Cost of the suite's next job; 0: none. */
+static enum status head_cost(struct claim_call *call, int64_t suite, int64_t *cost,
+                             struct error *error)
+{
+    struct query query = claim_query(call, STATEMENT_READY_HEAD, STATEMENT_READY_HEAD_WITHOUT);
+
+    query_int(&query, call->pool);
+    query_int(&query, suite);
+    claim_without(call, &query);
+    *cost = query_row(&query)
+                ? claim_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0))
+                : 0;
+    return query_end(&query, error);
+}
+
+/* ---- when attempts were claimed ---- */
+
+enum {
+    CLOCKS_APART = 64
+}; /* one machine's clock may run faster than another's by a part of this */
+
+static struct claim_time *claim_time_bucket(const struct claim_times *times, int64_t job_id,
+                                            int64_t epoch)
+{
+    uint64_t hash = rng_mix((uint64_t)job_id * 31 + (uint64_t)epoch);
+    return &times->rows[hash % CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS];
+}
+
+static struct claim_time *claim_time_find(const struct claim_times *times, int64_t job_id,
+                                          int64_t epoch)
+{
+    struct claim_time *row = claim_time_bucket(times, job_id, epoch);
+
+    for (int i = 0; i < CLAIM_TIME_WAYS; i++) {
+        if (row[i].job_id == job_id && row[i].epoch == epoch) {
+            return &row[i];
+        }
+    }
+    return NULL;
+}
+
+/* Should the claim be undone, the next one of the same epoch sets the time anew. */
+static void claim_time_note(struct claim_times *times, int64_t job_id, int64_t epoch,
+                            int64_t now_ns)
+{
+    struct claim_time *row = claim_time_find(times, job_id, epoch);
+
+    if (row == NULL) {
+        row = claim_time_bucket(times, job_id, epoch);
+        struct claim_time *oldest = row;
+        for (int i = 0; i < CLAIM_TIME_WAYS; i++) {
+            bool older = row[i].job_id == 0 || row[i].claimed_ns < oldest->claimed_ns;
+            oldest = oldest->job_id != 0 && older ? &row[i] : oldest;
+        }
+        row = oldest;
+    }
+    *row = (struct claim_time){.job_id = job_id, .epoch = epoch, .claimed_ns = now_ns};
+}
+
+int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t epoch, int64_t asked_ns)
+{
+    struct claim_times *times = &store->claim_times;
+    const struct claim_time *row = claim_time_find(times, job_id, epoch);
+
+    if (row == NULL) {
+        return asked_ns;
+    }
+    int64_t age_ns = clock_now_ns(store->clock) - row->claimed_ns;
+    age_ns = age_ns > 0 ? age_ns : 0;
+    int64_t most_ns = age_ns + age_ns / CLOCKS_APART + store->bill_slack_ns;
+    if (asked_ns <= most_ns) {
+        return asked_ns;
+    }
+    times->capped++;
+    if ((times->capped & (times->capped - 1)) == 0) { /* the 1st, 2nd, 4th, 8th .. */
+        log_event(store->logger, LOG_WARNING,
+                  "job %" PRId64 ": its worker asked for %.3f s of device time %.3f s after it had "
+                  "claimed the job; no more than that is charged (so far for %" PRIu64 " bills)",
+                  job_id, (double)asked_ns / (double)NS_PER_S, (double)age_ns / (double)NS_PER_S,
+                  times->capped);
+    }
+    return most_ns;
+}
+
+static enum status lease_row(struct claim_call *call, const struct job_lease *lease,
+                             struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_JOB_LEASE);
+
+    query_int(&query, lease->job_id);
+    query_int(&query, lease->epoch);
+    query_int(&query, lease->attempt);
+    query_int(&query, call->worker_row);
+    query_int(&query, call->claim_id);
+    claim_time_note(&call->store->claim_times, lease->job_id, lease->epoch,
+                    clock_now_ns(call->store->clock));
+    return query_send(&query, error);
+}
+
+/* A row of STATEMENT_READY_RUN, and of those with the same columns. */
+static void lease_read(struct query *query, struct job_lease *lease)
+{
+    memset(lease, 0, sizeof *lease);
+    lease->job_id = query_column_int(query, 0);
+    lease->epoch = query_column_int(query, 1);
+    lease->attempt = (uint32_t)query_column_int(query, 2);
+    lease->lost = (uint32_t)query_column_int(query, 4);
+    record_spec_read(query, 5, &lease->spec);
+}
+
+/* Takes the suite's next jobs as long as its account allows: of one prefix down to `floor`
+ * (prefix != 0), else in order of priority and age while the deficit covers them and the prefix
+ * stays that of the first. *prefix: of the last one taken. */
+static enum status take_run(struct claim_call *call, struct fairness_row *row, int64_t *prefix,
+                            int64_t floor, bool affine, struct error *error)
+{
+    uint32_t first = call->count;
+    struct query query = affine
+                             ? claim_query(call, STATEMENT_AFFINE_RUN, STATEMENT_AFFINE_RUN_WITHOUT)
+                             : claim_query(call, STATEMENT_READY_RUN, STATEMENT_READY_RUN_WITHOUT);
+
+    query_int(&query, call->pool);
+    query_int(&query, row->suite);
+    query_int(&query, call->max - call->count);
+    if (affine) {
+        query_int(&query, *prefix);
+    }
+    claim_without(call, &query);
+    while (call->count < call->max && query_row(&query)) {
+        struct job_lease *lease = &call->leases[call->count];
+        int64_t own_prefix = query_column_int(&query, 3);
+        lease_read(&query, lease);
+        int64_t cost = claim_cost(lease->spec.tier, lease->spec.rollout_count);
+        bool fits = affine ? row->deficit > floor : row->deficit >= cost;
+        if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
+            break;
+        }
+        lease->epoch++;
+        lease->attempt++;
+        row->deficit -= cost;
+        *prefix = own_prefix;
+        call->count++;
+    }
+    int64_t suite = row->suite;
+    TRY(query_end(&query, error));
+    for (uint32_t i = first; i < call->count; i++) {
+        bool moved = false;
+        if (call->leases[i].spec.follows) {
+            TRY(models_follow(call->tally.db, call->leases[i].job_id, &call->leases[i].spec, &moved,
+                              error));
+        }
+        TRY(lease_row(call, &call->leases[i], error));
+        TRY(tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error));
+        pace_lease(&call->store->paces, suite, call->pool, call->leases[i].spec.tier, 1,
+                   clock_now_ns(call->store->clock));
+    }
+    return STATUS_OK;
+}
+
+/* ---- order ---- */
+
+static enum status take_affine(struct claim_call *call, int64_t prefix, struct error *error)
+{
+    struct fairness *fairness = &call->store->fairness;
+    int64_t suite = 0;
+    int64_t weight = 0;
+    TRY(next_suite(call, prefix, 0, &suite, &weight, error));
+
+    while (suite != 0 && call->count < call->max) {
+        struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
+        TRY(memory_check(row, error, "out of memory for a claim"));
+        TRY(take_run(call, row, &prefix, -FAIRNESS_DEBT * quantum(row), true, error));
+        TRY(next_suite(call, prefix, suite, &suite, &weight, error));
+    }
+    return STATUS_OK;
+}
+
+/* The suite whose turn it is; NULL: nothing is claimable. */
+static enum status choose_suite(struct claim_call *call, struct fairness_row **chosen,
+                                struct error *error)
+{
+    struct fairness *fairness = &call->store->fairness;
+    struct fairness_row *served = fairness_served(fairness, call->pool);
+    int64_t start = served != NULL ? served->suite : 0;
+    int64_t suite = 0;
+    int64_t weight = 0;
+    enum status status = STATUS_OK;
+
+    if (served != NULL) {
+        status = head_cost(call, served->suite, &served->head_cost, error);
+        if (status != STATUS_OK ||
+            (served->head_cost > 0 && served->deficit >= served->head_cost)) {
+            *chosen = served;
+            return status;
+        }
+    }
+    for (size_t i = 0; i < fairness->count; i++) {
+        if (fairness->rows[i].pool == call->pool) {
+            fairness->rows[i].head_cost = 0;
+        }
+    }
+    status = next_suite(call, 0, 0, &suite, &weight, error);
+    while (status == STATUS_OK && suite != 0) {
+        struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
+        TRY(memory_check(row, error, "out of memory for a claim"));
+        status = head_cost(call, suite, &row->head_cost, error);
+        THEN(status, next_suite(call, 0, suite, &suite, &weight, error));
+    }
+    if (status == STATUS_OK) {
+        if (call->without == NULL) { /* else others may find what this claim does not see */
+            fairness_prune(fairness, call->pool);
+        }
+        *chosen = fairness_advance(fairness, call->pool, start);
+    }
+    return status;
+}
+
+static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct error *error)
+{
+    int64_t tried = 0;
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && call->count < call->max) {
+        if (*prefix != 0 && *prefix != tried) {
+            tried = *prefix;
+            status = take_affine(call, *prefix, error);
+            continue;
+        }
+        struct fairness_row *row = NULL;
+        status = choose_suite(call, &row, error);
+        if (status != STATUS_OK || row == NULL) {
+            break;
+        }
+        uint32_t before = call->count;
+        status = take_run(call, row, prefix, 0, false, error);
+        /* Beside others the suite's next job may be another one by now, and a dearer one. */
+        CHECK(status != STATUS_OK || call->count > before || db_shares(call->tally.db));
+    }
+    return status;
+}
+
+/* Jobs of shadows, the oldest first. No suite's account pays for them. */
+static enum status take_shadows(struct claim_call *call, struct error *error)
+{
+    struct query query = claim_query(call, STATEMENT_SHADOW_RUN, STATEMENT_SHADOW_RUN_WITHOUT);
+    query_int(&query, call->pool);
+    query_int(&query, call->max);
+    claim_without(call, &query);
+    for (; call->count < call->max && query_row(&query); call->count++) {
+        lease_read(&query, &call->leases[call->count]);
+        call->leases[call->count].epoch++;
+        call->leases[call->count].attempt++;
+    }
+    TRY(query_end(&query, error));
+    for (uint32_t i = 0; i < call->count; i++) {
+        TRY(lease_row(call, &call->leases[i], error));
+    }
+    return STATUS_OK;
+}
+
+/* Leases new jobs, and keeps the claim's id with them. */
+static enum status take_new(struct claim_call *call, int64_t *prefix, struct error *error)
+{
+    enum status status = take_jobs(call, prefix, error);
+
+    THEN(status, call->count == 0 ? take_shadows(call, error) : STATUS_OK);
+
+    if (status == STATUS_OK && call->count > 0) {
+        struct query query = query_begin(call->tally.db, STATEMENT_WORKER_CLAIM);
+        query_int(&query, call->worker_row);
+        query_int(&query, call->claim_id);
+        status = query_send(&query, error);
+        call->last_id = call->claim_id;
+    }
+    return status;
+}
+
+/* The leases that the claim made and that have not ended. */
+static enum status find_leases(struct claim_call *call, struct error *error)
+{
+    bool more = false;
+    struct query query = query_begin(call->tally.db, STATEMENT_CLAIM_LEASES);
+
+    query_int(&query, call->worker_row);
+    query_int(&query, call->claim_id);
+    while (!more && query_row(&query)) {
+        more = call->count == call->max;
+        if (!more) {
+            lease_read(&query, &call->leases[call->count++]);
+        }
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && more) {
+        status = error_set(error, STATUS_CONFLICT,
+                           "claim %" PRId64 " of worker \"%s\" leased more jobs than %" PRIu32
+                           "; it is repeated for as many as before",
+                           call->claim_id, call->worker->worker_id, call->max);
+    }
+    return status;
+}
+
+/* ---- the call ---- */
+
+/* A worker that was known before holders were is its next claim's. */
+static enum status hold_worker(struct claim_call *call, struct db *db, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_WORKER_HOLD);
+
+    query_int(&query, call->worker_row);
+    query_text(&query, call->worker->holder);
+    return query_run(&query, error);
+}
+
+static enum status worker_row(struct claim_call *call, struct db *db, struct error *error)
+{
+    const struct store_worker *worker = call->worker;
+    char device[LIMIT_ID_BYTES] = "";
+    char holder[LIMIT_ID_BYTES] = "";
+    bool held = false;
+    int64_t pool = 0;
+    int64_t price = 0;
+    struct query query = query_begin(db, STATEMENT_WORKER_FIND);
+
+    call->worker_row = 0;
+    call->last_id = 0;
+    query_text(&query, worker->worker_id);
+    if (query_row(&query)) {
+        call->worker_row = query_column_int(&query, 0);
+        pool = query_column_int(&query, 1);
+        query_column_text(&query, 2, device, sizeof device);
+        call->last_id = query_column_int(&query, 3);
+        held = !query_column_is_null(&query, 4);
+        query_column_text(&query, 4, holder, sizeof holder);
+    }
+    TRY(query_end(&query, error));
+    if (call->worker_row != 0) {
+        if (pool != call->pool || strcmp(device, worker->device) != 0) {
+            return error_set(error, STATUS_CONFLICT,
+                             "worker \"%s\" is known with another pool or device (%s); each worker "
+                             "process needs an id of its own",
+                             worker->worker_id, device);
+        }
+        return held ? lease_holder_check(worker, holder, error) : hold_worker(call, db, error);
+    }
+    /* Its later work has to be billed. */
+    TRY(ledger_price(db, worker->pool, worker->device, &price, error));
+    struct query insert = query_begin(db, STATEMENT_WORKER_INSERT);
+    query_text(&insert, worker->worker_id);
+    query_int(&insert, call->pool);
+    query_text(&insert, worker->device);
+    query_text(&insert, worker->holder);
+    query_text(&insert, worker->host);
+    enum status status = query_run(&insert, error);
+    call->worker_row = db_last_id(db);
+    return status;
+}
+
+static enum status claim_op(struct db *db, void *context, struct error *error)
+{
+    struct claim_call *call = context;
+    struct sql_store *store = call->store;
+    int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
+    struct lease *lease = NULL;
+
+    call->count = 0;
+    tally_init(&call->tally, db);
+    TRY(record_pool_id(db, call->worker->pool, &call->pool, error));
+    TRY(worker_row(call, db, error));
+    bool again = call->claim_id <= call->last_id;
+    if (again) {
+        TRY(find_leases(call, error));
+    }
+    TRY(lease_renew(store, db, call->worker, until_ns, &lease, error));
+    group_commit_sweep_by(store->group, until_ns);
+    return again ? STATUS_OK : take_new(call, &lease->prefix, error);
+}
+
+static enum status claim_finish(struct db *db, void *context, struct error *error)
+{
+    struct claim_call *call = context;
+
+    (void)db;
+    return tally_flush(&call->tally, error);
+}
+
+enum status claim_worker_check(const struct store_worker *worker, struct error *error)
+{
+    if (worker->worker_id[0] == '\0' || worker->pool[0] == '\0' || worker->device[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT, "a worker needs an id, a pool and a device");
+    }
+    if (strnlen(worker->worker_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->host, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "a worker's id, pool, device and host have at most %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    if (worker->without_count > STORE_WITHOUT_MAX) {
+        return error_set(error, STATUS_LIMIT, "a claim leaves at most %d planners alone",
+                         STORE_WITHOUT_MAX);
+    }
+    return STATUS_OK;
+}
+
+/* NULL: the list is empty, or memory ran out. */
+static char *without_text(const struct store_worker *worker)
+{
+    json_t *list = worker->without_count > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; list != NULL && i < worker->without_count; i++) {
+        const struct store_planner *one = &worker->without[i];
+        json_array_append_new(list, one->in_world
+                                        ? json_pack("[ssisss]", one->planner, one->planner_hash,
+                                                    (int)one->tier, one->model_hash, one->sampler,
+                                                    one->backend)
+                                        : json_pack("[ss]", one->planner, one->planner_hash));
+    }
+    char *text = list != NULL && json_array_size(list) == worker->without_count
+                     ? json_dumps(list, JSON_COMPACT)
+                     : NULL;
+    json_decref(list);
+    return text;
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+/* Until jobs became claimable since *generation, or `until_ns`. False: the store is closing. */
+static bool wait_ready(struct sql_store *store, uint64_t *generation, int64_t until_ns)
+{
+    struct timespec at = {.tv_sec = until_ns / NS_PER_S, .tv_nsec = until_ns % NS_PER_S};
+    bool waiting = true;
+
+    pthread_mutex_lock(&store->mutex);
+    while (waiting && store->ready_generation == *generation && !store->closing) {
+        waiting = pthread_cond_timedwait(&store->ready, &store->mutex, &at) == 0;
+    }
+    *generation = store->ready_generation;
+    bool closing = store->closing;
+    pthread_mutex_unlock(&store->mutex);
+    return !closing;
+}
+
+void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait_ms)
+{
+    struct sql_store *store = sql_store_of(base);
+
+    if (sql_store_enter(store, NULL) == STATUS_OK) {
+        wait_ready(store, generation, wait_ms > 0 ? monotonic_ns() + wait_ms * NS_PER_MS : 0);
+        sql_store_leave(store);
+    }
+}
+
+enum status claim_jobs(struct store *base, const struct store_worker *worker, int64_t *claim_id,
+                       uint32_t max, int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                       int64_t *ttl_ms, struct error *error)
+{
+    struct sql_store *store = sql_store_of(base);
+    struct claim_call call = {.store = store, .worker = worker, .leases = leases};
+    enum status status = claim_worker_check(worker, error);
+
+    if (status != STATUS_OK) {
+        return status;
+    }
+    if (max < 1 || wait_ms < 0) {
+        return error_set(error, STATUS_BAD_INPUT, "a claim is for at least one job");
+    }
+    if (*claim_id < 1 || *claim_id == INT64_MAX) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "a worker counts its claims from 1, found claim %" PRId64, *claim_id);
+    }
+    call.claim_id = *claim_id;
+    call.max = max < LIMIT_CLAIM_JOBS ? max : LIMIT_CLAIM_JOBS;
+    wait_ms = wait_ms < 24 * 3600 * 1000 ? wait_ms : 24 * 3600 * 1000;
+    int64_t deadline_ns = monotonic_ns() + wait_ms * NS_PER_MS;
+    TRY(sql_store_enter(store, error));
+    call.without = without_text(worker);
+    if (call.without == NULL && worker->without_count > 0) {
+        sql_store_leave(store);
+        return error_set(error, STATUS_NO_MEMORY, "out of memory for a claim");
+    }
+    uint64_t generation = 0;
+    wait_ready(store, &generation, 0);
+    for (;;) {
+        status = sql_store_run_beside(store, claim_op, claim_finish, &call, error);
+        int64_t now_ns = monotonic_ns();
+        if (status != STATUS_OK || call.last_id >= call.claim_id || now_ns >= deadline_ns) {
+            break;
+        }
+        /* Short of the deadline, a third of the lease: then the next try renews it. */
+        int64_t until_ns = now_ns + store->lease_ttl_ns / 3;
+        if (!wait_ready(store, &generation, until_ns < deadline_ns ? until_ns : deadline_ns)) {
+            break;
+        }
+    }
+    sql_store_leave(store);
+    free(call.without);
+    if (status == STATUS_OK) {
+        *count = call.count;
+        *claim_id = call.last_id >= call.claim_id ? call.last_id + 1 : call.claim_id;
+        *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
+    }
+    return status;
+}

@@ -1,0 +1,641 @@
+/*
+ * The end of attempts: completing.
+ *
+ * A completion counts while its epoch is the job's current one and its worker the one that claimed
+ * it; the lease does not matter here. So a worker that was thought lost, but whose job nobody has
+ * claimed since, is still in time. One that is too late leaves only its cost. Every (job, epoch) is
+ * charged once as a whole: what follows a first, provisional charge adds the difference.
+ *
+ * First every job of a call is looked at and ended, then outcomes and costs are written: those, and
+ * sums, are written by one transaction at a time, the rest beside others (db_shares). So ids of
+ * outcomes are in the order of commits, and who follows them misses none.
+ *
+ * A partial completion ends nothing. It counts while its attempt holds the lease, and what that has
+ * cost so far is noted with it, so that what is kept of an attempt is charged if it vanishes.
+ */
+#include "base/check.h"
+#include "base/units.h"
+#include "store/sql/records.h"
+#include "store/sql/sql_store.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STORE_COMPLETE_MAX = 4096 }; /* completions of one call */
+
+#define BACKOFF_NS_MAX (60 * NS_PER_S)
+
+/* The job as the completion finds it. */
+struct held_job {
+    bool found;
+    int64_t state;
+    int64_t epoch;
+    int64_t worker;
+    char worker_id[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    int64_t attempts;
+    int64_t lost;
+    int64_t suite;
+    int64_t pool;
+    int64_t prefix;
+    int64_t progress_ns;
+    int64_t progress_mm;
+    int64_t progress_mflop;
+    int64_t scenario;
+    int64_t context;
+    struct job_spec spec;
+    int64_t ticks; /* planned */
+    bool shadow;   /* in no counter of its suite and pool */
+    int64_t claim_id;
+};
+
+/* Result of a completion for its job. */
+struct job_end {
+    enum job_state state;
+    enum attempt_end end;
+    int64_t attempts;
+    int64_t lost;
+    int64_t delay_ns;
+    int64_t escalated_job;
+};
+
+/* A completion that was accepted, or counts as a cost alone, and is not in the books yet. */
+struct booking {
+    const struct job_completion *completion;
+    struct held_job job;
+    struct ledger_entry before;
+    struct job_end end; /* of one that was accepted */
+    bool stale;
+};
+
+struct complete_call {
+    struct sql_store *store;
+    const struct job_completion *completions;
+    uint32_t count;
+    struct store_completion_result *results;
+    struct tally tally;
+    struct booking *bookings; /* [count], owned */
+    uint32_t booked;
+};
+
+static enum status read_held(struct db *db, int64_t job_id, struct held_job *job,
+                             struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_JOB_HELD);
+
+    query_int(&query, job_id);
+    job->found = query_row(&query);
+    if (job->found) {
+        job->state = query_column_int(&query, 0);
+        job->epoch = query_column_int(&query, 1);
+        job->worker = query_column_int(&query, 2);
+        query_column_text(&query, 3, job->worker_id, sizeof job->worker_id);
+        query_column_text(&query, 4, job->device, sizeof job->device);
+        job->attempts = query_column_int(&query, 5);
+        job->lost = query_column_int(&query, 6);
+        job->suite = query_column_int(&query, 7);
+        job->pool = query_column_int(&query, 8);
+        job->prefix = query_column_int(&query, 9);
+        job->progress_ns = query_column_int(&query, 10);
+        job->progress_mm = query_column_int(&query, 11);
+        job->progress_mflop = query_column_int(&query, 12);
+        job->scenario = query_column_int(&query, 13);
+        job->context = query_column_int(&query, 14);
+        record_spec_read(&query, 15, &job->spec);
+        job->ticks = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
+        job->shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
+        job->claim_id = query_column_int(&query, 17 + RECORD_SPEC_COLUMNS);
+    }
+    return query_end(&query, error);
+}
+
+/* ---- what becomes of the job ---- */
+
+static struct job_end end_of(const struct sql_store *store, const struct held_job *job,
+                             enum completion_kind kind, bool escalates, int64_t lost)
+{
+    struct job_end end = {.attempts = job->attempts, .lost = lost};
+    int64_t failures = job->attempts - lost;
+
+    switch (kind) {
+    case COMPLETION_DONE:
+        end.state = JOB_DONE;
+        end.end = ATTEMPT_DONE;
+        break;
+    case COMPLETION_FLAGGED:
+        end.state = escalates ? JOB_FLAGGED : JOB_DEAD;
+        end.end = ATTEMPT_FLAGGED;
+        break;
+    case COMPLETION_FAILED:
+        end.end = ATTEMPT_FAILED;
+        end.state = JOB_DEAD;
+        if (failures < (int64_t)job->spec.attempts_max) {
+            end.state = JOB_QUEUED;
+            end.delay_ns = store->backoff_ns;
+            for (int64_t i = 1; i < failures && end.delay_ns < BACKOFF_NS_MAX; i++) {
+                end.delay_ns *= 2;
+            }
+            end.delay_ns = end.delay_ns < BACKOFF_NS_MAX ? end.delay_ns : BACKOFF_NS_MAX;
+        }
+        break;
+    default:
+        end.state = JOB_QUEUED;
+        end.end = ATTEMPT_RELEASED;
+        end.attempts--;
+        break;
+    }
+    return end;
+}
+
+/* The teacher's job for a flagged one: the same question to another pool, tier and model. Without a
+ * key of its own it gets one derived from the flagged job's, so that it exists once. */
+static enum status escalate(struct complete_call *call, const struct held_job *job,
+                            const struct job_completion *completion, int64_t *job_id,
+                            struct error *error)
+{
+    char text[SHA256_HEX_BYTES + LIMIT_ID_BYTES + 64];
+    struct job_spec spec = job->spec;
+
+    if (completion->escalate_key[0] != '\0') {
+        memcpy(spec.key, completion->escalate_key, sizeof spec.key);
+    } else {
+        int bytes = snprintf(text, sizeof text, "escalation %s %s %s", job->spec.key,
+                             completion->escalate_pool, tier_names[completion->escalate_tier]);
+        sha256_hex(text, (size_t)bytes, spec.key);
+    }
+    memcpy(spec.pool, completion->escalate_pool, sizeof spec.pool);
+    spec.tier = completion->escalate_tier;
+    memcpy(spec.model_hash, completion->escalate_model_hash, sizeof spec.model_hash);
+    memcpy(spec.sampler, completion->escalate_sampler, sizeof spec.sampler);
+    spec.parent_job_id = completion->job_id;
+    return submit_successor(call->store, &call->tally, job->suite, &spec, job_id, error);
+}
+
+static enum status insert_outcomes(struct complete_call *call, const struct held_job *job,
+                                   const struct job_completion *completion, struct error *error)
+{
+    struct tally_suite *counters;
+    bool evidence = completion->kind == COMPLETION_FLAGGED;
+    bool audit = job->spec.audit_key[0] != '\0';
+    struct record_outcome_place place = {
+        .job_id = completion->job_id,
+        .epoch = completion->epoch,
+        .suite = job->suite,
+        .context = job->context,
+        .spec = &job->spec,
+        .evidence = evidence,
+    };
+    enum status status = tally_suite(&call->tally, job->suite, &counters, error);
+
+    for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
+        const struct outcome *outcome = &completion->outcomes[i];
+        status = record_outcome_insert(call->tally.db, &place, outcome, &counters->outcomes_digest,
+                                       error);
+        counters->outcomes_digested++;
+        if (audit) {
+            counters->rollouts_audit += job->shadow ? 0 : 1;
+            continue;
+        }
+        counters->rollouts[evidence ? VERDICT_FLAGGED : outcome->verdict]++;
+        if (!evidence) {
+            counters->ticks += (int64_t)outcome->ticks - outcome->prefix_ticks;
+            counters->prefix_ticks_saved += outcome->prefix_ticks;
+            counters->metres_mm += outcome->metres_mm;
+        }
+    }
+    return status;
+}
+
+static enum status end_job(struct complete_call *call, const struct held_job *job,
+                           const struct job_completion *completion, const struct job_end *end,
+                           struct error *error)
+{
+    struct sql_store *store = call->store;
+    int64_t due_ns = end->delay_ns > 0 ? clock_now_ns(store->clock) + end->delay_ns
+                     : job->shadow && end->state == JOB_QUEUED ? STATEMENT_DUE_IDLE
+                                                               : 0;
+    struct query query = query_begin(call->tally.db, STATEMENT_JOB_END);
+
+    query_int(&query, completion->job_id);
+    query_int(&query, (int64_t)end->state);
+    query_int(&query, end->attempts);
+    query_int(&query, end->lost);
+    query_int(&query, due_ns);
+    query_int(&query, end->delay_ns);
+    enum status status = query_send(&query, error);
+    if (!job->shadow) {
+        THEN(status, tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
+                                end->state, error));
+        const struct tally_part part = {.suite = job->suite,
+                                        .pool = job->pool,
+                                        .tier = job->spec.tier,
+                                        .ticks_open = job->ticks};
+        THEN(status, tally_over(&call->tally, &store->paces, &part, job->state == JOB_LEASED,
+                                end->state == JOB_QUEUED, clock_now_ns(store->clock), error));
+    }
+    THEN(status, record_partials_drop(call->tally.db, completion->job_id, end->state, error));
+    if (due_ns > 0) {
+        group_commit_sweep_by(store->group, due_ns);
+    } else {
+        store->made_ready |= end->state == JOB_QUEUED;
+    }
+    return status;
+}
+
+static struct ledger_attempt attempt_of(struct sql_store *store, const struct held_job *job,
+                                        const struct job_completion *completion,
+                                        enum attempt_end end, int64_t escalated_job)
+{
+    return (struct ledger_attempt){
+        .job_id = completion->job_id,
+        .epoch = completion->epoch,
+        .suite = job->suite,
+        .worker = job->worker,
+        .pool = job->pool,
+        .pool_name = job->spec.pool,
+        .device = job->device,
+        .tier = job->spec.tier,
+        .kind = ledger_kind_of(&job->spec, job->shadow),
+        .end = end,
+        .device_ns =
+            claim_billable_ns(store, completion->job_id, completion->epoch, completion->device_ns),
+        .metres_mm = completion->metres_mm,
+        .mflop = completion->mflop,
+        .escalated_job = escalated_job,
+        .artifact_hash = completion->artifact_hash,
+        .error = completion->error,
+    };
+}
+
+/* ---- planners that do not start ---- */
+
+static struct query planner_query(struct complete_call *call, enum statement statement,
+                                  const struct held_job *job)
+{
+    struct query query = query_begin(call->tally.db, statement);
+    query_text(&query, job->spec.planner);
+    query_text(&query, job->spec.planner_hash);
+    return query;
+}
+
+static enum status worker_host(struct complete_call *call, const struct held_job *job,
+                               char host[LIMIT_ID_BYTES], struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_WORKER_HOST);
+    query_int(&query, job->worker);
+    host[0] = '\0';
+    if (query_row(&query)) {
+        query_column_text(&query, 0, host, LIMIT_ID_BYTES);
+    }
+    return query_end(&query, error);
+}
+
+/* Number of hosts that could not start the job's planner, whether `host` is among them, and whether
+ * somebody has driven it since the first of them. */
+static enum status unstarted_hosts(struct complete_call *call, const struct held_job *job,
+                                   const char *host, int64_t *count, bool *known, bool *driven,
+                                   struct error *error)
+{
+    struct query query = planner_query(call, STATEMENT_UNSTARTED_HOSTS, job);
+    query_text(&query, host);
+    if (query_row(&query)) {
+        *count = query_column_int(&query, 0);
+        *known = query_column_int(&query, 1) > 0;
+        *driven = query_column_int(&query, 2) > 0;
+    }
+    return query_end(&query, error);
+}
+
+/* Whether any job of the planner has a result. */
+static enum status was_driven(struct complete_call *call, const struct held_job *job, bool *driven,
+                              struct error *error)
+{
+    struct query query = planner_query(call, STATEMENT_PLANNER_DRIVEN, job);
+    *driven = query_row(&query);
+    return query_end(&query, error);
+}
+
+/* The job's worker could not start its planner. *blamed: nor could others, and nobody ever did. */
+static enum status note_unstarted(struct complete_call *call, const struct held_job *job,
+                                  const struct job_completion *completion, bool *blamed,
+                                  struct error *error)
+{
+    char host[LIMIT_ID_BYTES];
+    int64_t count = 0;
+    bool known = false;
+    bool driven = false;
+    TRY(worker_host(call, job, host, error));
+    TRY(unstarted_hosts(call, job, host, &count, &known, &driven, error));
+    if (!known && !driven) {
+        TRY(was_driven(call, job, &driven, error));
+    }
+    struct query set = planner_query(call, STATEMENT_UNSTARTED_SET, job);
+    query_text(&set, host);
+    query_int(&set, driven ? 1 : 0);
+    query_int(&set, job->suite);
+    query_int(&set, job->worker);
+    query_text(&set, completion->error);
+    *blamed = !driven && count + (known ? 0 : 1) >= call->store->planner_hosts;
+    return query_run(&set, error);
+}
+
+/* The job's worker has driven its planner: nothing is wrong with either. */
+static enum status note_driven(struct complete_call *call, const struct held_job *job,
+                               const struct job_completion *completion, struct error *error)
+{
+    char host[LIMIT_ID_BYTES];
+    int64_t count = 0;
+    bool known = false;
+    bool driven = false;
+    struct query mark_context = query_begin(call->tally.db, STATEMENT_CONTEXT_DRIVEN);
+    query_int(&mark_context, completion->job_id);
+    enum status status = query_send(&mark_context, error);
+
+    THEN(status, unstarted_hosts(call, job, "", &count, &known, &driven, error));
+    if (status != STATUS_OK || count == 0) {
+        return status; /* as nearly always */
+    }
+    status = worker_host(call, job, host, error);
+    if (status == STATUS_OK) {
+        struct query clear = planner_query(call, STATEMENT_UNSTARTED_CLEAR, job);
+        query_text(&clear, host);
+        status = query_run(&clear, error);
+    }
+    if (status == STATUS_OK && !driven) {
+        struct query mark = planner_query(call, STATEMENT_UNSTARTED_DRIVEN, job);
+        status = query_run(&mark, error);
+    }
+    return status;
+}
+
+static enum status accept(struct complete_call *call, const struct held_job *job,
+                          const struct job_completion *completion,
+                          const struct ledger_entry *before, struct store_completion_result *result,
+                          struct error *error)
+{
+    bool blamed = false;
+    enum status status = completion->kind == COMPLETION_UNSTARTED
+                             ? note_unstarted(call, job, completion, &blamed, error)
+                             : STATUS_OK;
+    struct job_end end = end_of(call->store, job, blamed ? COMPLETION_FAILED : completion->kind,
+                                completion->escalate_pool[0] != '\0' && !job->shadow,
+                                job->lost - (before->found ? 1 : 0));
+
+    if (status == STATUS_OK && (end.state == JOB_DONE || end.state == JOB_FLAGGED)) {
+        status = note_driven(call, job, completion, error);
+    }
+    if (status == STATUS_OK && end.state == JOB_FLAGGED) {
+        status = escalate(call, job, completion, &end.escalated_job, error);
+    }
+    THEN(status, end_job(call, job, completion, &end, error));
+    if (status == STATUS_OK) {
+        call->bookings[call->booked++] =
+            (struct booking){.completion = completion, .job = *job, .before = *before, .end = end};
+        result->escalated_job_id = end.escalated_job;
+        result->excused = completion->kind == COMPLETION_UNSTARTED && !blamed;
+    }
+    return status;
+}
+
+/* ---- the books ---- */
+
+static enum status book_accepted(struct complete_call *call, const struct booking *booking,
+                                 struct error *error)
+{
+    const struct job_completion *completion = booking->completion;
+    const struct job_end *end = &booking->end;
+    struct ledger_attempt attempt =
+        attempt_of(call->store, &booking->job, completion, end->end, end->escalated_job);
+
+    if (end->end == ATTEMPT_FLAGGED && end->state == JOB_DEAD && completion->error[0] == '\0') {
+        attempt.error = "flagged by a health check, and there is no pool to escalate to";
+    }
+    TRY(booking->before.found ? ledger_recharge(&call->tally, &attempt, &booking->before, error)
+                              : ledger_charge(&call->tally, &attempt, error));
+    return completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED
+               ? insert_outcomes(call, &booking->job, completion, error)
+               : STATUS_OK;
+}
+
+/* A lost attempt that reported after all: what it cost more. */
+static enum status book_stale(struct complete_call *call, const struct booking *booking,
+                              struct error *error)
+{
+    struct ledger_attempt attempt =
+        attempt_of(call->store, &booking->job, booking->completion, ATTEMPT_STALE, 0);
+    attempt.tier = booking->before.tier;
+    attempt.pool = booking->before.pool;
+    attempt.device = booking->before.device;
+    return ledger_recharge(&call->tally, &attempt, &booking->before, error);
+}
+
+static enum status book_all(struct complete_call *call, struct error *error)
+{
+    TRY(call->booked > 0 ? tally_books(&call->tally, error) : STATUS_OK);
+    for (uint32_t i = 0; i < call->booked; i++) {
+        const struct booking *booking = &call->bookings[i];
+        TRY(booking->stale ? book_stale(call, booking, error)
+                           : book_accepted(call, booking, error));
+    }
+    call->booked = 0;
+    return STATUS_OK;
+}
+
+/* ---- partial completions ---- */
+
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static enum status keep_partial(struct complete_call *call, const struct held_job *job,
+                                const struct job_completion *completion, struct error *error)
+{
+    struct record_outcome_place place = {.job_id = completion->job_id,
+                                         .epoch = completion->epoch,
+                                         .suite = job->suite,
+                                         .context = job->context,
+                                         .spec = &job->spec};
+    struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
+
+    query_int(&progress, completion->job_id);
+    query_int(&progress, max_i64(job->progress_ns,
+                                 claim_billable_ns(call->store, completion->job_id,
+                                                   completion->epoch, completion->device_ns)));
+    query_int(&progress, max_i64(job->progress_mm, completion->metres_mm));
+    query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
+    enum status status = query_run(&progress, error);
+    for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
+        status = record_partial_insert(call->tally.db, &place, &completion->outcomes[i], error);
+    }
+    return status;
+}
+
+/* ---- which completions count ---- */
+
+/* A completion whose attempt is on record: a replay, or one that comes too late. */
+static enum status answer_recorded(struct complete_call *call, const struct held_job *job,
+                                   const struct job_completion *completion,
+                                   const struct ledger_entry *before,
+                                   struct store_completion_result *result)
+{
+    static const enum attempt_end ends[COMPLETION_KIND_COUNT] = {
+        [COMPLETION_DONE] = ATTEMPT_DONE,          [COMPLETION_FLAGGED] = ATTEMPT_FLAGGED,
+        [COMPLETION_FAILED] = ATTEMPT_FAILED,      [COMPLETION_RELEASED] = ATTEMPT_RELEASED,
+        [COMPLETION_UNSTARTED] = ATTEMPT_RELEASED,
+    };
+    bool unstarted = completion->kind == COMPLETION_UNSTARTED;
+
+    result->status = STATUS_STALE;
+    if (strcmp(before->worker_id, completion->worker_id) != 0) {
+        return STATUS_OK; /* not its attempt, so not its cost either */
+    }
+    if (before->end == ends[completion->kind] || (unstarted && before->end == ATTEMPT_FAILED)) {
+        result->status = STATUS_OK;
+        result->excused = unstarted && before->end == ATTEMPT_RELEASED;
+        result->escalated_job_id = before->escalated_job;
+        return STATUS_OK;
+    }
+    if (before->end != ATTEMPT_LOST) {
+        return STATUS_OK;
+    }
+    call->bookings[call->booked++] =
+        (struct booking){.completion = completion, .job = *job, .before = *before, .stale = true};
+    return STATUS_OK;
+}
+
+static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
+                                struct store_completion_result *result, struct error *error)
+{
+    struct held_job job;
+    struct ledger_entry before = {.found = false};
+    enum status status = read_held(call->tally.db, completion->job_id, &job, error);
+
+    *result = (struct store_completion_result){.status = STATUS_STALE};
+    if (status != STATUS_OK || !job.found) {
+        return status;
+    }
+    bool current =
+        completion->epoch == job.epoch && strcmp(completion->worker_id, job.worker_id) == 0;
+    bool leased = current && job.state == JOB_LEASED;
+    bool partial = completion->kind == COMPLETION_PARTIAL;
+    if (partial && !leased) {
+        return STATUS_OK;
+    }
+    if (!leased) {
+        status =
+            ledger_entry_get(call->tally.db, completion->job_id, completion->epoch, &before, error);
+        if (status == STATUS_OK && !before.found && current && db_shares(call->tally.db)) {
+            return error_set(error, STATUS_BUSY,
+                             "job %" PRId64 " is being completed a second time at this moment",
+                             completion->job_id);
+        }
+        if (status != STATUS_OK || !before.found) {
+            return status; /* nobody was ever given this epoch, or another holds it */
+        }
+        /* Without a claim: since its lease was over, the job has become another version's. */
+        if (!current || job.state != JOB_QUEUED || before.end != ATTEMPT_LOST ||
+            job.claim_id == 0) {
+            return answer_recorded(call, &job, completion, &before, result);
+        }
+    }
+    if ((partial && completion->outcome_count > job.spec.rollout_count) ||
+        (completion->kind == COMPLETION_DONE &&
+         completion->outcome_count != job.spec.rollout_count)) {
+        return error_set(error, STATUS_CONFLICT,
+                         "job %" PRId64 " has %" PRIu32 " rollouts, its completion brings %" PRIu32
+                         " outcomes",
+                         completion->job_id, job.spec.rollout_count, completion->outcome_count);
+    }
+    if (completion->kind == COMPLETION_FLAGGED &&
+        strcmp(completion->escalate_key, job.spec.key) == 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "job %" PRId64 ": its successor cannot have its own key",
+                         completion->job_id);
+    }
+    result->status = STATUS_OK;
+    return partial ? keep_partial(call, &job, completion, error)
+                   : accept(call, &job, completion, &before, result, error);
+}
+
+/* The call completes this job for a second time: what it did first has to be in the books. */
+static bool is_booked(const struct complete_call *call, int64_t job_id)
+{
+    for (uint32_t i = 0; i < call->booked; i++) {
+        if (call->bookings[i].completion->job_id == job_id) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum status complete_op(struct db *db, void *context, struct error *error)
+{
+    struct complete_call *call = context;
+
+    tally_init(&call->tally, db);
+    call->booked = 0;
+    for (uint32_t i = 0; i < call->count; i++) {
+        TRY(is_booked(call, call->completions[i].job_id) ? book_all(call, error) : STATUS_OK);
+        TRY(complete_one(call, &call->completions[i], &call->results[i], error));
+    }
+    return STATUS_OK;
+}
+
+static enum status complete_finish(struct db *db, void *context, struct error *error)
+{
+    struct complete_call *call = context;
+
+    (void)db;
+    TRY(book_all(call, error));
+    return tally_flush(&call->tally, error);
+}
+
+static enum status complete_alone_op(struct db *db, void *context, struct error *error)
+{
+    TRY(complete_op(db, context, error));
+    return complete_finish(db, context, error);
+}
+
+/* Completions of these kinds touch more than their jobs: successors, and who could start what. */
+static bool goes_beside(const struct complete_call *call)
+{
+    bool beside = true;
+    for (uint32_t i = 0; i < call->count; i++) {
+        enum completion_kind kind = call->completions[i].kind;
+        beside &= kind != COMPLETION_FLAGGED && kind != COMPLETION_UNSTARTED;
+    }
+    return beside;
+}
+
+/* ---- the call ---- */
+
+enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
+                               uint32_t count, struct store_completion_result *results,
+                               struct error *error)
+{
+    struct sql_store *store = sql_store_of(base);
+    struct complete_call call = {
+        .store = store, .completions = completions, .count = count, .results = results};
+
+    if (count > STORE_COMPLETE_MAX) {
+        return error_set(error, STATUS_LIMIT, "a call completes at most %d jobs, not %" PRIu32,
+                         STORE_COMPLETE_MAX, count);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(completion_check(store, &completions[i], error));
+    }
+    call.bookings = calloc(count > 0 ? count : 1, sizeof *call.bookings);
+    TRY(memory_check(call.bookings, error, "out of memory for completions"));
+    enum status status = sql_store_enter(store, error);
+    if (status == STATUS_OK) {
+        status = goes_beside(&call)
+                     ? sql_store_run_beside(store, complete_op, complete_finish, &call, error)
+                     : sql_store_run(store, complete_alone_op, &call, error);
+        sql_store_leave(store);
+    }
+    free(call.bookings);
+    return status;
+}

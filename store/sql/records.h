@@ -1,0 +1,83 @@
+/*
+ * Records to and from rows: the columns of job specs and outcomes, in one place and one order
+ * (SPEC_COLUMNS, JOB_COLUMNS, OUTCOME_COLUMNS of store/sql/statements.c), and the names that are
+ * stored once and referred to by number.
+ */
+#ifndef SWERVE_STORE_SQLITE_RECORDS_H
+#define SWERVE_STORE_SQLITE_RECORDS_H
+
+#include "base/status.h"
+#include "schemas/job.h"
+#include "schemas/json_record.h"
+#include "schemas/outcome.h"
+#include "store/api/store.h"
+#include "store/sql/digest.h"
+#include "store/sql/sqlite_db.h"
+
+#include <stdint.h>
+
+/* Context that a result is computed with; contexts.id stands for all of it. */
+struct record_context {
+    const char *planner;
+    const char *planner_hash;
+    const char *pool;
+    enum tier tier;
+    const char *model_hash;
+    const char *sampler;
+    const char *backend;
+    const char *revision;
+};
+
+struct record_context record_context_of_spec(const struct job_spec *spec);
+struct record_context record_context_of_outcome(const struct outcome *outcome);
+bool record_context_equal(const struct record_context *a, const struct record_context *b);
+
+/* Ids of names, inserted where they are new. An empty prefix is 0. */
+enum status record_pool_id(struct db *db, const char *name, int64_t *id, struct error *error);
+enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct error *error);
+enum status record_context_id(struct db *db, const struct record_context *context, int64_t *id,
+                              struct error *error);
+/* The id that a statement with one text parameter finds; 0: none. */
+enum status record_find(struct db *db, enum statement statement, const char *text, int64_t *id,
+                        struct error *error);
+/* The suite of that id, or NOT_FOUND. */
+enum status record_find_suite(struct db *db, const char *suite_id, int64_t *id,
+                              struct error *error);
+
+/* Reads SPEC_COLUMNS from column `first` on: so many. */
+enum { RECORD_SPEC_COLUMNS = 20 };
+void record_spec_read(struct query *query, int first, struct job_spec *spec);
+/* One column per member of the table, in its order, from `column` on; the column after them. */
+int record_read(struct query *query, int column, const struct json_field_list *list, void *record);
+void record_job_read(struct query *query, struct store_job *job);
+void record_outcome_read(struct query *query, struct outcome *outcome);
+/* Columns that record_outcome_read reads. */
+enum { RECORD_OUTCOME_COLUMNS = 69 };
+
+/* Place that an outcome's row belongs to; its own ids are not looked at. */
+struct record_outcome_place {
+    int64_t job_id;
+    int64_t epoch;
+    int64_t suite;
+    int64_t context;             /* of the job, used when the outcome's is equal */
+    const struct job_spec *spec; /* of the job */
+    bool evidence;               /* stored as flagged, whatever its verdict says */
+};
+
+/* Also adds the outcome to the digest of its suite's outcomes, *suite_digest. */
+enum status record_outcome_insert(struct db *db, const struct record_outcome_place *place,
+                                  const struct outcome *outcome, struct digest *suite_digest,
+                                  struct error *error);
+
+/* Partial outcomes: those of a job that goes on. The first one of a rollout stays. */
+enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
+                                  const struct outcome *outcome, struct error *error);
+/* Reads (job, branch_id, epoch, outcome, digest) of a job with this spec. STATUS_STORE: it is not
+ * what was stored. */
+enum status record_partial_read(struct query *query, const struct job_spec *spec,
+                                struct outcome *outcome, struct error *error);
+/* Those of a job that comes to this state: one that has ended keeps none. */
+enum status record_partials_drop(struct db *db, int64_t job_id, enum job_state state,
+                                 struct error *error);
+
+#endif

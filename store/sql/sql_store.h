@@ -1,0 +1,233 @@
+/*
+ * The embedded store's inside, shared by its files: sql_store.c (open, close, who waits),
+ * submit.c (submit, cancel), lifecycle.c (complete), claim.c (who gets what next), lease.c
+ * (workers), ledger.c (money), sql_read.c (reading).
+ *
+ * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
+ * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
+ */
+#ifndef SWERVE_STORE_SQLITE_SQLITE_STORE_H
+#define SWERVE_STORE_SQLITE_SQLITE_STORE_H
+
+#include "store/api/store.h"
+#include "store/artifacts/artifacts.h"
+#include "store/sql/claim.h"
+#include "store/sql/group_commit.h"
+#include "store/sql/lease.h"
+#include "store/sql/ledger.h"
+#include "store/sql/models.h"
+#include "store/sql/ownership.h"
+
+#include <pthread.h>
+
+enum { STORE_READERS = 2 }; /* of each lane */
+
+/* Who waits for whose reads: the lanes have nothing in common. */
+enum sql_lane { SQL_LANE_WORK = 0, SQL_LANE_READ, SQL_LANE_COUNT };
+
+/* The same store as callers of one lane see it. */
+struct sql_backend {
+    struct store store; /* first */
+    struct sql_store *owner;
+    enum sql_lane lane;
+};
+
+/* Connections that only read, opened when they are first needed. */
+struct sql_readers {
+    struct db *db[STORE_READERS];
+    bool busy[STORE_READERS];
+};
+
+/* A database that the store is in, and what is particular about it. */
+struct store_medium {
+    const char *name;
+    /* Opens the writer's connection on a whole store (members db, path, artifacts). */
+    enum status (*open)(struct sql_store *store, void *context, struct error *error);
+    enum status (*open_reader)(struct sql_store *store, struct db **out, struct error *error);
+    /* OK: what is written goes where everybody will look for it. NULL: not asked. */
+    enum status (*intact)(void *store, int log_pages, struct error *error);
+    /* Closes the writer's connection, and gives back what open took. After a failed open too. */
+    void (*finish)(struct sql_store *store);
+    /* Other processes write too: their part in leases. NULL: this process alone writes. */
+    const struct lease_peers *peers;
+};
+
+struct sql_store {
+    struct sql_backend backends[SQL_LANE_COUNT]; /* first */
+    const struct store_medium *medium;
+    void *medium_context;
+    struct store_ops ops; /* of the backends */
+    const struct clock *clock;
+    const struct logger *logger;
+    int64_t lease_ttl_ns;
+    int64_t backoff_ns;
+    int64_t bill_slack_ns;
+    uint32_t planner_hosts;
+    char path[LIMIT_PATH_BYTES]; /* the real one */
+    struct artifacts artifacts;
+    struct ownership *ownership; /* of the database file */
+    int64_t page_bytes;
+
+    struct db *db; /* writer */
+    struct group_commit *group;
+    struct leases leases;           /* writer */
+    struct fairness fairness;       /* writer */
+    struct claim_times claim_times; /* writer */
+    struct paces paces;             /* writer */
+    bool made_ready;                /* writer: this group made jobs claimable */
+
+    pthread_mutex_t mutex; /* guards everything below */
+    pthread_cond_t changed;
+    pthread_cond_t ready;      /* claims wait here: readers that come and go do not wake them */
+    uint64_t ready_generation; /* raised whenever jobs became claimable */
+    bool closing;
+    uint32_t calls; /* in progress */
+    struct sql_readers readers[SQL_LANE_COUNT];
+};
+
+static inline struct sql_store *sql_store_of(struct store *store)
+{
+    return ((struct sql_backend *)store)->owner;
+}
+
+/* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
+enum status sql_store_open_stepped(const char *path, const struct store_config *config,
+                                   struct store **out, struct error *error);
+/* The store in another database. The context is the medium's, which finish gives back. */
+enum status sql_store_open_medium(const struct store_medium *medium, void *context,
+                                  const struct store_config *config, struct store **out,
+                                  struct error *error);
+/* Stepped only: ends the leases and backoffs that are over. */
+void sql_store_tick(struct sql_store *store);
+
+/* Brackets every call, so that close can wait for those in progress. */
+enum status sql_store_enter(struct sql_store *store, struct error *error);
+void sql_store_leave(struct sql_store *store);
+
+/* enter, run on the writer thread, leave. */
+enum status sql_store_write(struct sql_store *store, group_operation run, void *context,
+                            struct error *error);
+/* Its middle: a database that went away is waited for, and the operation repeated, which is what
+ * operations are made for. */
+enum status sql_store_run(struct sql_store *store, group_operation run, void *context,
+                          struct error *error);
+
+/* The same for an operation in two parts that bears others beside it: group_commit_run_beside. */
+enum status sql_store_run_beside(struct sql_store *store, group_operation run,
+                                 group_operation finish, void *context, struct error *error);
+/* Any thread: jobs may have become claimable. */
+void sql_store_wake(struct sql_store *store);
+
+/* enter and borrow a reader of the caller's lane, in a read transaction; every borrow needs its
+ * return. */
+enum status sql_store_read_begin(struct store *base, struct db **db, struct error *error);
+void sql_store_read_end(struct sql_store *store, struct db *db);
+
+/* sql_read.c: the same around one statement, which is begun and ended. Of rows, *count is what was
+ * found unless the reading failed. */
+enum status sql_read_begin(struct store *base, enum statement statement, struct query *query,
+                           struct error *error);
+enum status sql_read_end(struct store *base, struct query *query, struct error *error);
+enum status sql_read_rows_end(struct store *base, struct query *query, uint32_t found,
+                              uint32_t *count, struct error *error);
+
+/* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
+ * spec's parent_job_id): the suite's own with that key, one that takes over another suite's result,
+ * or a new one. */
+enum status submit_successor(struct sql_store *store, struct tally *tally, int64_t suite,
+                             const struct job_spec *spec, int64_t *job_id, struct error *error);
+
+/* submit.c: the job by which a shadow drives one of a suite again, where it has a share in it; one
+ * that the suite has already is not made again. */
+enum status submit_shadow(struct sql_store *store, struct tally *tally,
+                          const struct models_shadow *shadow, const struct job_spec *spec,
+                          struct error *error);
+/* .. and the end of all that are open, whose version (by its row) is a shadow no longer. */
+enum status submit_shadows_end(struct sql_store *store, struct tally *tally, int64_t version,
+                               struct error *error);
+
+/* The calls of store_ops, by file. submit.c: */
+enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
+                                   size_t bytes, struct error *error);
+enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
+                             const struct job_spec *specs, uint32_t count,
+                             struct store_submit_result *results, struct error *error);
+enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
+                             struct error *error);
+
+/* records.c: a completion may be queued: it fits, is in range, and its artifacts are there. */
+enum status completion_check(const struct sql_store *store, const struct job_completion *completion,
+                             struct error *error);
+/* lifecycle.c: */
+enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
+                               uint32_t count, struct store_completion_result *results,
+                               struct error *error);
+
+/* claim.c: */
+enum status claim_jobs(struct store *base, const struct store_worker *worker, int64_t *claim_id,
+                       uint32_t max, int64_t wait_ms, struct job_lease *leases, uint32_t *count,
+                       int64_t *ttl_ms, struct error *error);
+void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait_ms);
+
+/* lease.c: */
+enum status lease_heartbeat(struct store *base, const struct store_worker *worker,
+                            const struct store_progress *progress, uint32_t count,
+                            int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
+                            struct error *error);
+enum status lease_worker_gone(struct store *base, const char *worker_id, struct error *error);
+
+/* ledger.c: */
+enum status ledger_rows(struct store *base, const char *suite_id, struct store_ledger_row *rows,
+                        uint32_t max, uint32_t *count, struct error *error);
+enum status ledger_price_set(struct store *base, const char *pool, const char *device,
+                             int64_t price_uusd_per_hour, struct error *error);
+enum status ledger_price_get(struct store *base, const char *pool, const char *device,
+                             int64_t *price_uusd_per_hour, struct error *error);
+
+/* sql_read.c: */
+enum status sql_read_scenario(struct store *base, const char *hash, char **body, size_t *bytes,
+                              struct error *error);
+enum status sql_read_suite_status(struct store *base, const char *suite_id,
+                                  struct store_suite_status *out, struct error *error);
+enum status sql_read_suites(struct store *base, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
+                            uint32_t *count, struct error *error);
+enum status sql_read_outcomes(struct store *base, const struct store_outcome_filter *filter,
+                              struct outcome *out, uint32_t *count, struct error *error);
+enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
+                               struct outcome *out, uint32_t *count, int64_t *next,
+                               struct error *error);
+enum status sql_read_job(struct store *base, int64_t job_id, struct store_job *out,
+                         struct error *error);
+enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,
+                               struct store_job *out, uint32_t max, uint32_t *count,
+                               struct error *error);
+
+enum status sql_read_partials(struct store *base, int64_t job_id, struct outcome *out, uint32_t max,
+                              uint32_t *count, struct error *error);
+
+/* sql_stats.c: */
+enum status stats_worker_owner(struct store *base, const char *worker_id,
+                               struct store_worker_owner *out, struct error *error);
+enum status stats_commits_lost(struct store *base, int64_t *count, struct error *error);
+enum status stats_read(struct store *base, struct store_stats *out, struct error *error);
+/* Planners, planned ticks and ETA of a suite. */
+enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite_status *out,
+                                struct error *error);
+enum status look_suites_page(struct store *base, const char *after, char (*ids)[LIMIT_ID_BYTES],
+                             uint32_t max, uint32_t *count, struct error *error);
+enum status look_slices_page(struct store *base, const char *suite_id, int64_t after,
+                             struct store_slice *out, uint32_t *count, int64_t *next,
+                             struct error *error);
+enum { AUDIT_ROWS_MAX = 200000 }; /* of the log that stay */
+enum status audit_begin(struct store *base, struct store_audit *entry, struct error *error);
+enum status audit_end(struct store *base, int64_t id, int64_t code, struct error *error);
+/* The row of STATEMENT_AUDIT_PAGE that the query stands on. */
+void audit_row(struct query *query, struct store_audit *out);
+enum status audit_page(struct store *base, int64_t after_id, struct store_audit *out, uint32_t max,
+                       uint32_t *count, struct error *error);
+enum status stats_demand(struct store *base, struct store_demand *rows, uint32_t max,
+                         uint32_t *count, struct error *error);
+enum status stats_workers_page(struct store *base, const char *after, struct store_live_worker *out,
+                               uint32_t max, uint32_t *count, struct error *error);
+
+#endif

@@ -1,0 +1,634 @@
+/*
+ * The texts of the kept statements. State and verdict numbers are written as literals where a
+ * partial index must be recognised: 0 queued, 1 leased, 2 done, 4 dead, 5 cancelled; so is due_ns.
+ *
+ * CROSS JOIN fixes the order of the loops: the first table is the one that an index narrows down.
+ */
+#include "store/sql/statements.h"
+
+/* Read by record_spec_read: the order of job_spec_field_list. */
+#define SPEC_COLUMNS                                                                   \
+    "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
+    " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
+    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows"
+#define SPEC_JOINS                                \
+    " CROSS JOIN job_specs s ON s.job = j.id"     \
+    " CROSS JOIN suites u ON u.id = j.suite"      \
+    " CROSS JOIN contexts c ON c.id = s.context"  \
+    " LEFT JOIN scenarios x ON x.id = s.scenario" \
+    " LEFT JOIN prefixes p ON p.id = j.prefix"
+
+/* The artifact behind job `j`: one for all its rollouts; NULL when it has none. */
+#define ARTIFACT_COLUMN                                                               \
+    "(SELECT o.artifact_hash FROM outcomes o WHERE o.job = COALESCE(j.memo_of, j.id)" \
+    "  AND o.artifact_hash <> '' LIMIT 1)"
+
+/* References to artifacts beside those of outcomes and attempts. Retention never lets these go. */
+#define ARTIFACT_PINS                                                                       \
+    "SELECT hash, 0 FROM models UNION ALL SELECT health_hash, 0 FROM models"                \
+    " WHERE health_hash <> ''"                                                              \
+    " UNION ALL SELECT report_hash, 0 FROM model_events WHERE report_hash <> ''"            \
+    " UNION ALL SELECT hash, 0 FROM goldens UNION ALL SELECT hash, 0 FROM golden_artifacts" \
+    " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.artifact_hash') AS hash, 0"  \
+    " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"                  \
+    " UNION ALL SELECT * FROM (SELECT json_extract(outcome, '$.evidence_hash') AS hash, 0"  \
+    " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"
+
+/* Read by record_job_read, in this order. */
+#define JOB_COLUMNS                                                               \
+    "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
+    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
+    "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS
+#define JOB_JOINS SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
+
+/* Read by record_outcome_read: the order of outcome_record. */
+#define OUTCOME_COLUMNS                                                                      \
+    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                   \
+    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"    \
+    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"     \
+    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"  \
+    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"           \
+    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                    \
+    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"      \
+    " j.shadow IS NOT NULL, o.given, o.reasons, o.no_at_fault_collision, o.drivable_area,"   \
+    " o.driving_direction,"                                                                  \
+    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s," \
+    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"    \
+    " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"        \
+    " o.intervention_count, o.collision_count,"                                              \
+    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"    \
+    " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
+/* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
+ * spec `s`. */
+#define OUTCOME_JOINS(join)                                                       \
+    join " job_specs r ON r.job = j.id" join " job_specs s ON s.job = o.job" join \
+         " suites u ON u.id = j.suite" join " contexts c ON c.id = o.context"     \
+         " LEFT JOIN scenarios x ON x.id = s.scenario"
+
+/* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, slices; of an audit
+ * job's the verdict of the rollout that it repeats: pass, fail or NULL. */
+#define SLICE_COLUMNS                                                                              \
+    "o.id, " STATEMENT_JOB_KIND ", o.verdict, o.branch_id, c.planner, o.weather, o.light, o.road," \
+    " o.geography, o.actor, o.scenario_type, CASE j.audit WHEN 1 THEN"                             \
+    " (SELECT q.verdict FROM job_specs s"                                                          \
+    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"                        \
+    "  CROSS JOIN jobs f ON f.id = r.job"                                                          \
+    "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"                                 \
+    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1) END"
+
+/* The job with spec `s` is in none of the entries of a JSON list: [planner, planner_hash], or that
+ * with [.., tier, model_hash, sampler, backend]. */
+#define NOT_WITHOUT(list)                                                            \
+    "s.context NOT IN (SELECT n.id FROM json_each(" list ") e CROSS JOIN contexts n" \
+    " WHERE n.planner_hash = json_extract(e.value, '$[1]')"                          \
+    " AND n.planner = json_extract(e.value, '$[0]')"                                 \
+    " AND (json_array_length(e.value) = 2"                                           \
+    " OR (n.tier = json_extract(e.value, '$[2]')"                                    \
+    " AND n.model_hash = json_extract(e.value, '$[3]')"                              \
+    " AND n.sampler = json_extract(e.value, '$[4]')"                                 \
+    " AND n.backend = json_extract(e.value, '$[5]'))))"
+
+/* Read by models.c: the order of model_version_fields, golden_set_fields and model_event_fields. */
+#define MODEL_COLUMNS                                                                \
+    "m.name, m.hash, m.health_hash, m.tier, m.precision, m.sampler, m.agents_ticks," \
+    " m.map_ticks, m.none_ticks, m.parents, m.data_note, m.added_s, m.state, m.canary_percent"
+#define GOLDEN_COLUMNS "g.name, g.hash, g.model_hash, g.sampler, g.recordings, g.bytes, g.made_s"
+#define MODEL_EVENT_COLUMNS                                                                \
+    "e.id, m.name, e.kind, e.from_state, e.to_state, e.canary_percent, e.forced,"          \
+    " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
+    " e.at_s, e.after_outcome"
+
+/* clang-format off */
+/* As a literal: PostgreSQL's plans then know that few rows are asked for, and read an index in its
+ * order. Parts of a union are limited themselves: it would sort all of each otherwise. */
+#define TEXT_OF(number) #number
+#define TEXT_OF_VALUE(number) TEXT_OF(number)
+#define CHUNK(ids) "SELECT * FROM (" ids " LIMIT " TEXT_OF_VALUE(STATEMENT_OUTCOMES_CHUNK) ")"
+#define MEMO_IDS                                                                                 \
+    CHUNK("SELECT outcome, job FROM memo_outcomes WHERE suite = ?5 AND outcome > ?1 ORDER BY outcome") \
+    " taken"
+
+/* Outcomes of which a statement gives (outcome, job), in the order of ids: the first ?2 of them above ?1.
+ * Behind OUTCOME_COLUMNS: the id, how many were looked at, and whether all that belongs to it is
+ * there. Left out are those that are not of scenario ?3 ('': any) and verdict ?4 (-1: any), but for
+ * the last, which says where the next chunk begins. */
+#define OUTCOMES(ids)                                                                            \
+    "WITH ids AS MATERIALIZED (" CHUNK(ids " ORDER BY outcome") " chunk ORDER BY outcome LIMIT ?2)" \
+    " SELECT " OUTCOME_COLUMNS ", i.outcome, (SELECT COUNT(*) FROM ids),"                        \
+    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL"         \
+    " FROM ids i LEFT JOIN outcomes o ON o.id = i.outcome LEFT JOIN jobs j ON j.id = i.job"      \
+    OUTCOME_JOINS(" LEFT JOIN")                                                                  \
+    " WHERE ((?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3) AND (?4 < 0 OR o.verdict = ?4))" \
+    " OR i.outcome = (SELECT MAX(outcome) FROM ids) ORDER BY i.outcome"
+
+/* A sum that stops at the largest integer: what workers report must not keep a row from being
+ * written, and with it the leases of others from ending. The part may be what an attempt's first
+ * charge is corrected by, which is negative. */
+#define ADD(column, part)                                                                        \
+    "MIN(" column ", 9223372036854775807 - CASE WHEN " part " > 0 THEN " part " ELSE 0 END) + " part
+
+const char *const statement_sql[STATEMENT_COUNT] = {
+    [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
+    [STATEMENT_BEGIN_BESIDE] = "BEGIN IMMEDIATE",
+    [STATEMENT_COMMIT] = "COMMIT",
+    [STATEMENT_ROLLBACK] = "ROLLBACK",
+    [STATEMENT_SAVEPOINT] = "SAVEPOINT operation",
+    [STATEMENT_ROLLBACK_TO] = "ROLLBACK TO operation",
+    [STATEMENT_RELEASE] = "RELEASE operation",
+    [STATEMENT_BOOKS] = "SELECT 1",
+    [STATEMENT_READ_BEGIN] = "BEGIN",
+
+    [STATEMENT_SCHEMA_LIST] =
+        "SELECT type, name FROM sqlite_schema WHERE substr(name, 1, 7) <> 'sqlite_'",
+    [STATEMENT_SCHEMA_OBJECT] = "SELECT 1 FROM sqlite_schema WHERE name = ?1",
+    [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
+
+    [STATEMENT_SUITE_FIND] = "SELECT id, weight FROM suites WHERE name = ?1",
+    [STATEMENT_SUITE_INSERT] = 
+        "INSERT INTO suites (name, weight, submitted_s) VALUES (?1, ?2, ?3)",
+    [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
+    [STATEMENT_SUITE_COUNT] =
+        "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
+        " jobs_done = jobs_done + ?4, jobs_flagged = jobs_flagged + ?5,"
+        " jobs_dead = jobs_dead + ?6, jobs_cancelled = jobs_cancelled + ?7,"
+        " jobs_memoised = jobs_memoised + ?8, rollouts_total = rollouts_total + ?9,"
+        " rollouts_pass = rollouts_pass + ?10, rollouts_fail = rollouts_fail + ?11,"
+        " rollouts_planner_error = rollouts_planner_error + ?12,"
+        " rollouts_flagged = rollouts_flagged + ?13, rollouts_invalid = rollouts_invalid + ?14,"
+        " ticks = ticks + ?15,"
+        " prefix_ticks_saved = prefix_ticks_saved + ?16, metres_mm = metres_mm + ?17,"
+        " rollouts_audit = rollouts_audit + ?18, outcomes_digested = outcomes_digested + ?19,"
+        " outcomes_digest = COALESCE(?20, outcomes_digest) WHERE id = ?1",
+    [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
+    [STATEMENT_POOL_COUNT] =
+        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + ?3",
+    [STATEMENT_SUITE_STATUS] =
+        "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
+        " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
+        " rollouts_planner_error, rollouts_flagged, rollouts_invalid, ticks, prefix_ticks_saved,"
+        " metres_mm, rollouts_audit, submitted_s FROM suites WHERE name = ?1",
+    [STATEMENT_SUITES] = "SELECT name FROM suites ORDER BY id DESC LIMIT ?1",
+    [STATEMENT_POOL_FIND] = "SELECT id FROM pools WHERE name = ?1",
+    [STATEMENT_POOL_INSERT] = "INSERT INTO pools (name) VALUES (?1)",
+    [STATEMENT_PREFIX_FIND] = "SELECT id FROM prefixes WHERE key = ?1",
+    [STATEMENT_PREFIX_INSERT] = "INSERT INTO prefixes (key) VALUES (?1)",
+    [STATEMENT_CONTEXT_FIND] =
+        "SELECT id FROM contexts WHERE planner = ?1 AND planner_hash = ?2 AND pool = ?3"
+        " AND tier = ?4 AND model_hash = ?5 AND sampler = ?6 AND backend = ?7 AND revision = ?8",
+    [STATEMENT_CONTEXT_INSERT] =
+        "INSERT INTO contexts (planner, planner_hash, pool, tier, model_hash, sampler, backend,"
+        " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+    [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
+    [STATEMENT_SCENARIO_INSERT] =
+        "INSERT INTO scenarios (hash, body, ticks) VALUES (?1, ?2, " SCENARIO_TICKS("?2") ")",
+    [STATEMENT_SCENARIO_TICKS] = "SELECT ticks FROM scenarios WHERE id = ?1",
+    [STATEMENT_PROGRESS_COUNT] =
+        "INSERT INTO suite_progress (suite, pool, tier, jobs_open, ticks, ticks_open, wall_ns)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (suite, pool, tier) DO UPDATE SET"
+        " jobs_open = suite_progress.jobs_open + ?4, ticks = suite_progress.ticks + ?5,"
+        " ticks_open = suite_progress.ticks_open + ?6,"
+        " wall_ns = " ADD("suite_progress.wall_ns", "?7"),
+    [STATEMENT_PLANNER_COUNT] =
+        "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+    [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
+    [STATEMENT_WORKER_FIND] =
+        "SELECT id, pool, device, claim_id, holder FROM workers WHERE name = ?1",
+    [STATEMENT_WORKER_INSERT] =
+        "INSERT INTO workers (name, pool, device, holder, host) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+    [STATEMENT_WORKER_CLAIM] = "UPDATE workers SET claim_id = ?2 WHERE id = ?1",
+    [STATEMENT_WORKER_HOST] =
+        "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
+    [STATEMENT_WORKER_OWNER] =
+        "SELECT p.name, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
+
+    [STATEMENT_SPEC_FIND] =
+        "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND s.suite = ?2"
+        " UNION ALL"
+        " SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.asked_key = ?1 AND s.suite = ?2"
+        " LIMIT 1",
+    [STATEMENT_MEMO_FIND] =
+        "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
+        " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
+    [STATEMENT_AUDITED_FIND] =
+        "SELECT key FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL"
+        " UNION ALL"
+        " SELECT key FROM job_specs WHERE asked_key = ?1 AND suite = ?2 AND audit_key IS NULL"
+        " LIMIT 1",
+    [STATEMENT_JOB_INSERT] =
+        "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows, due_ns,"
+        " shadow) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    [STATEMENT_SPEC_INSERT] =
+        "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
+        " attempts_max, parent_job, audit_key)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
+    [STATEMENT_MEMO_LINK] =
+        "INSERT INTO memo_outcomes (suite, outcome, job)"
+        " SELECT ?2, id, ?3 FROM outcomes WHERE job = ?1",
+
+    [STATEMENT_READY_SUITE_NEXT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
+        " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_READY_SUITE_NEXT_WITHOUT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " CROSS JOIN job_specs s ON s.job = j.id"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
+        " AND " NOT_WITHOUT("?3") " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_READY_HEAD] =
+        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " ORDER BY j.priority DESC, j.id LIMIT 1",
+    [STATEMENT_READY_HEAD_WITHOUT] =
+        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND " NOT_WITHOUT("?3") " ORDER BY j.priority DESC, j.id LIMIT 1",
+    [STATEMENT_READY_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_READY_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_AFFINE_SUITE_NEXT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.prefix = ?2 AND j.suite > ?3 ORDER BY j.suite LIMIT 1",
+    [STATEMENT_AFFINE_SUITE_NEXT_WITHOUT] =
+        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        " CROSS JOIN job_specs s ON s.job = j.id"
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
+    [STATEMENT_AFFINE_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_AFFINE_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
+        " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_SHADOW_RUN] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 ORDER BY j.id LIMIT ?2",
+    [STATEMENT_SHADOW_RUN_WITHOUT] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 AND " NOT_WITHOUT("?3")
+        " ORDER BY j.id LIMIT ?2",
+    [STATEMENT_JOB_LEASE] =
+        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, due_ns = 0,"
+        " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
+    [STATEMENT_CLAIM_LEASES] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
+
+    [STATEMENT_JOB_HELD] =
+        "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
+        " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
+        " " SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id"
+        " FROM jobs j" SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_END] =
+        "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
+        " WHERE id = ?1",
+    [STATEMENT_JOB_PROGRESS_GET] =
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop"
+        " FROM jobs j"
+        " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+    [STATEMENT_JOB_PROGRESS_SET] =
+        "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
+    [STATEMENT_ATTEMPT_GET] =
+        "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
+        " a.escalated_job, a.pool, a.device, a.tier, a.mflop FROM attempts a"
+        " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
+    [STATEMENT_ATTEMPT_INSERT] =
+        "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
+        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+    [STATEMENT_ATTEMPT_UPDATE] =
+        "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, mflop = ?6,"
+        " cost_uusd = ?7, escalated_job = ?8, artifact_hash = ?9, error = ?10 WHERE job = ?1 AND epoch = ?2",
+    [STATEMENT_OUTCOME_INSERT] =
+        "INSERT INTO outcomes (job, epoch, suite, context, scenario_id, scenario_hash, seed,"
+        " branch_id, verdict, reasons, ticks, prefix_ticks, metres_mm, device_ns, trace_hash,"
+        " artifact_hash, weather, light, road, geography, actor, scenario_type,"
+        " safety_critical, error, no_at_fault_collision, drivable_area, driving_direction,"
+        " making_progress, progress, ttc, speed_limit, comfort, score, min_ttc_s,"
+        " min_distance_m, impact_speed_mps, progress_m, distance_m, speed_max_mps,"
+        " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
+        " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
+        " health_tick, health_value, health_threshold, evidence_hash, digest, given,"
+        " lataccel_cost, jerk_cost, total_cost)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
+        " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
+        " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
+        " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59)",
+    [STATEMENT_LEASED_OF_WORKER] =
+        "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
+        " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_LEASED_WORKERS] =
+        "SELECT name, openings, holder FROM workers"
+        " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
+    [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
+    [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
+    /* `state <= 1` is what jobs_open is made of. */
+    [STATEMENT_OPEN_OF_SUITE] =
+        "SELECT j.id, j.state, j.pool, c.tier, COALESCE(x.ticks, 0), j.shadow IS NOT NULL FROM jobs j"
+        " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE j.state <= 1 AND j.suite = ?1 AND j.id <= ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_OPEN_OF_SHADOW] =
+        "SELECT id, state FROM jobs WHERE state <= 1 AND shadow = ?1 ORDER BY id LIMIT ?2",
+    [STATEMENT_OPEN_LAST] =
+        "SELECT id FROM jobs WHERE state <= 1 AND suite = ?1 ORDER BY id DESC LIMIT 1",
+    [STATEMENT_CANCEL_QUEUED] =
+        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0 WHERE id = ?1",
+    [STATEMENT_DELAYED_PROMOTE] =
+        "UPDATE jobs SET due_ns = CASE WHEN shadow IS NULL THEN 0 ELSE -1 END, delay_ns = 0"
+        " WHERE state = 0 AND due_ns > 0 AND due_ns <= ?1",
+    [STATEMENT_DELAYED_NEXT] =
+        "SELECT due_ns FROM jobs WHERE state = 0 AND due_ns > 0 ORDER BY due_ns LIMIT 1",
+    [STATEMENT_DELAYED_RESTART] =
+        "UPDATE jobs SET due_ns = ?1 + delay_ns WHERE state = 0 AND due_ns > 0",
+
+    [STATEMENT_AUDIT_ADD] =
+        "INSERT INTO audit_log (at_s, name, role, action, subject, code) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+    [STATEMENT_AUDIT_END] = "UPDATE audit_log SET code = ?2 WHERE id = ?1",
+    [STATEMENT_AUDIT_DROP] = "DELETE FROM audit_log WHERE id <= ?1",
+    [STATEMENT_AUDIT_PAGE] =
+        "SELECT id, at_s, name, role, action, subject, code FROM audit_log WHERE id > ?1 ORDER BY id LIMIT ?2",
+    [STATEMENT_LOG_LOSS_ADD] =
+        "INSERT INTO log_losses (frames, commits, lost) VALUES (?1, ?2, ?3)",
+    [STATEMENT_UNSTARTED_HOSTS] =
+        "SELECT COUNT(*), COALESCE(SUM(CASE WHEN host = ?3 THEN 1 ELSE 0 END), 0), COALESCE(MAX(driven), 0) FROM unstarted"
+        " WHERE planner = ?1 AND planner_hash = ?2",
+    [STATEMENT_UNSTARTED_SET] =
+        "INSERT INTO unstarted (planner, planner_hash, host, driven, suite, worker, error)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT (planner, planner_hash, host) DO UPDATE SET driven = ?4, suite = ?5,"
+        " worker = ?6, error = ?7",
+    [STATEMENT_UNSTARTED_DRIVEN] =
+        "UPDATE unstarted SET driven = 1 WHERE planner = ?1 AND planner_hash = ?2",
+    [STATEMENT_UNSTARTED_CLEAR] =
+        "DELETE FROM unstarted WHERE planner = ?1 AND planner_hash = ?2 AND host = ?3",
+    [STATEMENT_PLANNER_DRIVEN] =
+        "SELECT 1 FROM contexts WHERE planner_hash = ?2 AND planner = ?1 AND driven = 1 LIMIT 1",
+    [STATEMENT_CONTEXT_DRIVEN] =
+        "UPDATE contexts SET driven = 1"
+        " WHERE id = (SELECT context FROM job_specs WHERE job = ?1) AND driven = 0",
+    [STATEMENT_UNSTARTED_SUITE] =
+        "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
+        " WHERE t.suite = ?1",
+    /* The first one of a rollout stays. */
+    [STATEMENT_PARTIAL_ADD] =
+        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (job, branch_id) DO NOTHING",
+    [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
+
+    [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
+    [STATEMENT_PRICE_GET] =
+        "SELECT price_uusd_per_hour FROM prices WHERE pool IN (?1, '') AND device = ?2"
+        " ORDER BY pool DESC LIMIT 1",
+    [STATEMENT_PRICE_SET] =
+        "INSERT INTO prices (pool, device, price_uusd_per_hour) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (pool, device) DO UPDATE SET price_uusd_per_hour = ?3",
+    [STATEMENT_ACCOUNT_GET] =
+        "SELECT carry FROM accounts WHERE pool = ?1 AND device = ?2"
+        " AND price_uusd_per_hour = ?3",
+    [STATEMENT_ACCOUNT_SET] =
+        "INSERT INTO accounts (pool, device, price_uusd_per_hour, carry)"
+        " VALUES (?1, ?2, ?3, ?4)"
+        " ON CONFLICT (pool, device, price_uusd_per_hour) DO UPDATE SET carry = ?4",
+    [STATEMENT_LEDGER_ADD] =
+        "INSERT INTO ledger (suite, pool, device, tier, audit, ending, attempts, device_ns,"
+        " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)"
+        " ON CONFLICT (suite, pool, device, tier, audit, ending) DO UPDATE SET"
+        " attempts = ledger.attempts + ?7, device_ns = " ADD("ledger.device_ns", "?8") ","
+        " metres_mm = " ADD("ledger.metres_mm", "?9") ", mflop = " ADD("ledger.mflop", "?10") ","
+        " cost_uusd = " ADD("ledger.cost_uusd", "?11"),
+    [STATEMENT_LEDGER_TOTAL_ADD] =
+        "INSERT INTO ledger_totals (pool, device, tier, audit, ending, attempts, device_ns,"
+        " metres_mm, mflop, cost_uusd) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+        " ON CONFLICT (pool, device, tier, audit, ending) DO UPDATE SET"
+        " attempts = ledger_totals.attempts + ?6, device_ns = " ADD("ledger_totals.device_ns", "?7") ","
+        " metres_mm = " ADD("ledger_totals.metres_mm", "?8") ", mflop = " ADD("ledger_totals.mflop", "?9") ","
+        " cost_uusd = " ADD("ledger_totals.cost_uusd", "?10"),
+    [STATEMENT_LEDGER_SUITE] =
+        "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
+        " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
+        " CROSS JOIN pools p ON p.id = l.pool WHERE u.name = ?2 AND l.attempts > 0"
+        " ORDER BY p.name, l.device, l.tier, l.audit, l.ending LIMIT ?1",
+    [STATEMENT_LEDGER_ALL] =
+        "SELECT p.name, t.device, t.tier, t.audit, t.ending, t.attempts, t.device_ns,"
+        " t.metres_mm, t.mflop, t.cost_uusd FROM pools p CROSS JOIN ledger_totals t ON t.pool = p.id"
+        " WHERE t.attempts > 0 ORDER BY p.name, t.device, t.tier, t.audit, t.ending LIMIT ?1",
+    [STATEMENT_LEDGER_COST] =
+        "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1 AND audit <> 2",
+
+    [STATEMENT_AUDITS_DEAD] =
+        "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
+
+    /* `state = 2`, `state = 3` are what models_canary and models_promoted are made of; so is the rest. */
+    [STATEMENT_MODEL_FIND] = "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.name = ?1",
+    [STATEMENT_MODEL_INSERT] =
+        "INSERT INTO models (name, hash, health_hash, tier, precision, sampler, agents_ticks,"
+        " map_ticks, none_ticks, parents, data_note, added_s, state, canary_percent, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0, ?13)"
+        " ON CONFLICT (hash, precision) DO NOTHING",
+    [STATEMENT_MODEL_SET] =
+        "UPDATE models SET state = ?2, canary_percent = ?3 WHERE id = ?1",
+    [STATEMENT_MODEL_PAGE] =
+        "SELECT " MODEL_COLUMNS " FROM models m WHERE m.name > ?1 ORDER BY m.name LIMIT ?2",
+    [STATEMENT_MODEL_POINTERS] =
+        "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 3"
+        " UNION ALL"
+        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 2"
+        " UNION ALL"
+        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 1"
+        " AND m.canary_percent > 0",
+    [STATEMENT_MODEL_EVENT_ADD] =
+        "INSERT INTO model_events (id, model, kind, from_state, to_state, canary_percent, forced,"
+        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s, digest,"
+        " after_outcome)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+    [STATEMENT_MODEL_EVENT_NEXT] =
+        "SELECT COALESCE((SELECT MAX(id) FROM model_events), 0) + 1,"
+        " COALESCE((SELECT MAX(id) FROM outcomes), 0)",
+    [STATEMENT_GOLDEN_FIND] = "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name = ?1",
+    [STATEMENT_GOLDEN_INSERT] =
+        "INSERT INTO goldens (name, hash, model_hash, sampler, recordings, bytes, made_s, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (hash) DO NOTHING",
+    [STATEMENT_GOLDEN_KEEP] =
+        "INSERT INTO golden_artifacts (golden, hash) VALUES"
+        " ((SELECT id FROM goldens WHERE name = ?1), ?2) ON CONFLICT (golden, hash) DO NOTHING",
+    [STATEMENT_GOLDEN_PAGE] =
+        "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name > ?1 ORDER BY g.name LIMIT ?2",
+    [STATEMENT_GOLDEN_LEAVE] =
+        "DELETE FROM golden_artifacts WHERE golden = (SELECT id FROM goldens WHERE name = ?1)",
+    [STATEMENT_GOLDEN_DROP] = "DELETE FROM goldens WHERE name = ?1",
+    [STATEMENT_CHECK_GOLDENS] = "SELECT " GOLDEN_COLUMNS ", g.digest, g.id FROM goldens g",
+    [STATEMENT_CHECK_MODELS] = "SELECT " MODEL_COLUMNS ", m.digest, m.id FROM models m",
+    [STATEMENT_CHECK_MODEL_EVENTS] =
+        "SELECT " MODEL_EVENT_COLUMNS ", e.digest FROM model_events e CROSS JOIN models m ON m.id = e.model",
+    [STATEMENT_MODEL_EVENT_PAGE] =
+        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
+        " WHERE e.id > ?1 ORDER BY e.id LIMIT ?2",
+    [STATEMENT_MODEL_EVENT_LAST] =
+        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
+        " WHERE e.model = ?1 ORDER BY e.id DESC LIMIT 1",
+    /* The last evaluation decides; who has been promoted before may come back. */
+    [STATEMENT_MODEL_FIT] =
+        "SELECT COALESCE((SELECT CASE WHEN e.passed = 1 AND (e.expires_s = 0 OR e.expires_s > ?2)"
+        "  THEN 1 ELSE 0 END"
+        "  FROM model_events e WHERE e.model = ?1 AND e.kind = 2 ORDER BY e.id DESC LIMIT 1), 0),"
+        " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 1 AND e.to_state = 3),"
+        " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 2)",
+    [STATEMENT_FOLLOWING_JOBS] =
+        "SELECT j.id, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state = 0 AND j.follows = 1 AND j.id > ?1 ORDER BY j.id LIMIT ?2",
+    [STATEMENT_FOLLOWER_MOVE] =
+        "UPDATE job_specs SET asked_key = COALESCE(asked_key, key), key = ?2, context = ?3"
+        " WHERE job = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM job_specs t WHERE t.key = ?2 AND t.suite = job_specs.suite)",
+    [STATEMENT_FOLLOWER_LEFT] = "UPDATE jobs SET claim_id = 0 WHERE id = ?1",
+    [STATEMENT_FOLLOWER_TWINS] =
+        "UPDATE job_specs SET audit_key = ?2 WHERE audit_key = ?1"
+        " AND suite = (SELECT suite FROM jobs WHERE id = ?3)",
+
+    [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
+    [STATEMENT_DEAD_JOBS] =
+        "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
+        " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 AND j.shadow IS NULL ORDER BY j.id LIMIT ?3",
+    [STATEMENT_OUTCOMES_ALL] = OUTCOMES("SELECT id AS outcome, job FROM outcomes WHERE id > ?1"),
+    [STATEMENT_OUTCOMES_JOB] = OUTCOMES(
+        "SELECT o.id AS outcome, j.id AS job FROM jobs j"
+        " CROSS JOIN outcomes o ON o.job = COALESCE(j.memo_of, j.id) WHERE o.id > ?1 AND j.id = ?5"),
+    [STATEMENT_OUTCOMES_SUITE] = OUTCOMES(
+        CHUNK("SELECT id AS outcome, job FROM outcomes WHERE suite = ?5 AND id > ?1 ORDER BY id")
+        " own UNION ALL " MEMO_IDS),
+    [STATEMENT_OUTCOMES_VERDICT] =
+        OUTCOMES("SELECT id AS outcome, job FROM outcomes WHERE verdict = ?4 AND id > ?1"),
+    [STATEMENT_OUTCOMES_SUITE_VERDICT] = OUTCOMES(
+        CHUNK("SELECT id AS outcome, job FROM outcomes WHERE suite = ?5 AND verdict = ?4 AND id > ?1"
+              " ORDER BY id") " own UNION ALL " MEMO_IDS),
+    /* An outcome's scenario is its job's, or one of its own. */
+    [STATEMENT_OUTCOMES_SCENARIO] = OUTCOMES(
+        "SELECT o.id AS outcome, o.job AS job FROM job_specs s"
+        " CROSS JOIN outcomes o ON o.job = s.job"
+        " WHERE s.scenario_id = ?3 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT id, job FROM outcomes WHERE scenario_id = ?3 AND id > ?1"),
+    [STATEMENT_OUTCOMES_SUITE_SCENARIO] = OUTCOMES(
+        "SELECT o.id AS outcome, o.job AS job FROM job_specs s"
+        " CROSS JOIN outcomes o ON o.job = s.job"
+        " WHERE s.scenario_id = ?3 AND s.suite = ?5 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT m.outcome, m.job FROM job_specs s CROSS JOIN outcomes o ON o.job = s.job"
+        " CROSS JOIN memo_outcomes m ON m.suite = ?5 AND m.outcome = o.id"
+        " WHERE s.scenario_id = ?3 AND o.scenario_id IS NULL AND o.id > ?1"
+        " UNION ALL"
+        " SELECT id, job FROM outcomes WHERE scenario_id = ?3 AND suite = ?5 AND id > ?1"
+        " UNION ALL"
+        " SELECT m.outcome, m.job FROM outcomes o"
+        " CROSS JOIN memo_outcomes m ON m.suite = ?5 AND m.outcome = o.id"
+        " WHERE o.scenario_id = ?3 AND o.id > ?1"),
+    [STATEMENT_SCENARIO_JOBS] =
+        "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
+    [STATEMENT_PARTIALS_OF_JOB] =
+        "SELECT job, branch_id, epoch, outcome, digest FROM partial_outcomes WHERE job = ?1"
+        " ORDER BY branch_id LIMIT ?2",
+    [STATEMENT_POOL_JOBS] =
+        "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
+        " ORDER BY p.id, n.state",
+    [STATEMENT_SUITES_OLDER] =
+        "SELECT name FROM suites WHERE id < (SELECT id FROM suites WHERE name = ?1)"
+        " ORDER BY id DESC LIMIT ?2",
+    [STATEMENT_PLANNERS_OF_SUITE] =
+        "SELECT planner FROM suite_planners WHERE suite = ?1 ORDER BY planner",
+    [STATEMENT_PROGRESS_OF_SUITE] =
+        "SELECT pool, tier, jobs_open, ticks, ticks_open, wall_ns FROM suite_progress"
+        " WHERE suite = ?1",
+    [STATEMENT_PROGRESS_ELSEWHERE] =
+        "SELECT ticks - ticks_open, wall_ns FROM suite_progress"
+        " WHERE wall_ns > 0 AND pool = ?1 AND tier = ?2 AND suite <> ?3"
+        " ORDER BY suite DESC LIMIT 1",
+    /* Suites with open jobs by steps through their index, since most suites have none. */
+    [STATEMENT_DEMAND] =
+        "WITH RECURSIVE unfinished (suite) AS (SELECT MIN(suite) FROM jobs WHERE state <= 1"
+        " UNION ALL SELECT (SELECT MIN(suite) FROM jobs WHERE state <= 1 AND suite > u.suite)"
+        " FROM unfinished u WHERE u.suite IS NOT NULL),"
+        " held AS MATERIALIZED (SELECT j.suite AS suite, j.pool AS pool, c.tier AS tier,"
+        " COUNT(*) AS jobs, SUM(COALESCE(x.ticks, 0)) AS ticks"
+        " FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE j.state = 1 AND j.shadow IS NULL GROUP BY 1, 2, 3)"
+        " SELECT p.name, n.tier, SUM(n.jobs_open - COALESCE(h.jobs, 0)),"
+        " SUM(COALESCE(h.jobs, 0)), SUM(n.ticks_open - COALESCE(h.ticks, 0)),"
+        " MIN(CASE WHEN n.jobs_open > COALESCE(h.jobs, 0) THEN t.submitted_s END)"
+        " FROM unfinished u CROSS JOIN suite_progress n ON n.suite = u.suite"
+        " CROSS JOIN pools p ON p.id = n.pool CROSS JOIN suites t ON t.id = n.suite"
+        " LEFT JOIN held h ON h.suite = n.suite AND h.pool = n.pool AND h.tier = n.tier"
+        " WHERE n.jobs_open > 0 GROUP BY p.id, p.name, n.tier ORDER BY p.id, n.tier LIMIT ?1",
+    [STATEMENT_DEMAND_TICKS] =
+        "SELECT c.pool, c.tier, o.device_ns, o.ticks - o.prefix_ticks FROM outcomes o"
+        " CROSS JOIN contexts c ON c.id = o.context"
+        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1",
+    [STATEMENT_SLICES_OF_SUITE] =
+        "SELECT * FROM (SELECT " SLICE_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = o.job"
+        " CROSS JOIN contexts c ON c.id = o.context WHERE o.suite = ?2 AND o.id > ?1"
+        " ORDER BY o.id LIMIT ?3) own"
+        " UNION ALL SELECT * FROM (SELECT " SLICE_COLUMNS " FROM memo_outcomes m"
+        " CROSS JOIN outcomes o ON o.id = m.outcome CROSS JOIN jobs j ON j.id = m.job"
+        " CROSS JOIN contexts c ON c.id = o.context WHERE m.suite = ?2 AND m.outcome > ?1"
+        " ORDER BY m.outcome LIMIT ?3) taken"
+        " ORDER BY 1 LIMIT ?3",
+    [STATEMENT_WORKER_LIVE] =
+        "SELECT p.name, w.device, w.host,"
+        " (SELECT COUNT(*) FROM jobs j WHERE j.worker = w.id AND j.state = 1)"
+        " FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
+    [STATEMENT_CHECK_SUITES] =
+        "SELECT id, name, rollouts_pass, rollouts_fail, rollouts_planner_error, rollouts_flagged,"
+        " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
+        " FROM suites ORDER BY id",
+    [STATEMENT_CHECK_OUTCOMES] =
+        "SELECT " OUTCOME_COLUMNS ", o.suite, " STATEMENT_JOB_KIND ", o.digest FROM outcomes o"
+        " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS(" CROSS JOIN") " ORDER BY o.id",
+    [STATEMENT_CHECK_PARTIALS] =
+        "SELECT job, branch_id, epoch, outcome, digest FROM partial_outcomes ORDER BY job",
+    [STATEMENT_CHECK_SPEC] = "SELECT " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS " WHERE j.id = ?1",
+    [STATEMENT_CHECK_MEMOS] =
+        "SELECT m.suite, " STATEMENT_JOB_KIND ", o.verdict, COUNT(*) FROM memo_outcomes m"
+        " JOIN outcomes o ON o.id = m.outcome JOIN jobs j ON j.id = m.job GROUP BY 1, 2, 3",
+    [STATEMENT_CHECK_ATTEMPTS] =
+        "SELECT job, epoch, device_ns, metres_mm, mflop, price_uusd_per_hour, cost_uusd"
+        " FROM attempts",
+    [STATEMENT_CHECK_ACCOUNTS] =
+        "WITH n AS MATERIALIZED (SELECT pool, device, price_uusd_per_hour AS price,"
+        " SUM(device_ns) AS device_ns, SUM(cost_uusd) AS cost_uusd FROM attempts GROUP BY 1, 2, 3)"
+        " SELECT n.pool, n.device, n.price, n.device_ns, n.cost_uusd, c.carry FROM n"
+        " LEFT JOIN accounts c ON c.pool = n.pool AND c.device = n.device"
+        " AND c.price_uusd_per_hour = n.price"
+        " UNION ALL SELECT c.pool, c.device, c.price_uusd_per_hour, 0, 0, c.carry FROM accounts c"
+        " LEFT JOIN n ON c.pool = n.pool AND c.device = n.device"
+        " AND c.price_uusd_per_hour = n.price WHERE n.pool IS NULL",
+    [STATEMENT_CHECK_SCENARIOS] = "SELECT id, hash, body FROM scenarios",
+    [STATEMENT_CHECK_RETAINED] =
+        "SELECT o.artifact_hash, o.evidence_hash, o.verdict, c.tier, o.safety_critical,"
+        " s.audit_key IS NOT NULL OR EXISTS (SELECT 1 FROM job_specs a WHERE a.audit_key = s.key)"
+        " OR EXISTS (SELECT 1 FROM job_specs a WHERE a.audit_key = s.asked_key),"
+        " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
+        " FROM outcomes o CROSS JOIN job_specs s ON s.job = o.job"
+        " CROSS JOIN contexts c ON c.id = o.context WHERE o.artifact_hash <> ''",
+    [STATEMENT_CHECK_PINS] = ARTIFACT_PINS,
+    [STATEMENT_CHECK_ARTIFACTS] =
+        "SELECT artifact_hash, id FROM outcomes WHERE artifact_hash <> ''"
+        " UNION ALL SELECT evidence_hash, id FROM outcomes WHERE evidence_hash IS NOT NULL"
+        " UNION ALL SELECT artifact_hash, 0 FROM attempts WHERE artifact_hash IS NOT NULL"
+        " UNION ALL " ARTIFACT_PINS,
+};
+/* clang-format on */

@@ -1,0 +1,91 @@
+/*
+ * Resolving a store's path. See store_path.h.
+ */
+#include "store/sql/store_path.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINKS_MAX = 40 }; /* as the kernel's */
+
+static enum status unresolved(const char *path, int reason, struct error *error)
+{
+    return error_set(error, reason == ENOMEM ? STATUS_NO_MEMORY : STATUS_STORE,
+                     "%s: cannot find the store's directory: %s", path, strerror(reason));
+}
+
+/* realpath of the directory that holds `path`, and its last name. False: errno says why. */
+static bool resolve_parent(const char *path, char real[PATH_MAX])
+{
+    char parent[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    int bytes = slash == NULL ? 1 : slash == path ? 1 : (int)(slash - path);
+
+    snprintf(parent, sizeof parent, "%.*s", bytes, slash == NULL ? "." : path);
+    if (realpath(parent, real) == NULL) {
+        return false;
+    }
+    size_t used = strcmp(real, "/") == 0 ? 0 : strlen(real);
+    if (used + 1 + strlen(name) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    real[used] = '/';
+    memcpy(real + used + 1, name, strlen(name) + 1);
+    return true;
+}
+
+/* Follows a link whose target does not exist: `path` becomes the target. False: errno. */
+static bool follow(char path[PATH_MAX], const char *target)
+{
+    char joined[2 * PATH_MAX];
+    char *slash = strrchr(path, '/');
+
+    if (target[0] == '/' || slash == NULL) {
+        snprintf(joined, sizeof joined, "%s", target);
+    } else {
+        snprintf(joined, sizeof joined, "%.*s/%s", (int)(slash - path), path, target);
+    }
+    if (strlen(joined) >= PATH_MAX) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    memcpy(path, joined, strlen(joined) + 1);
+    return true;
+}
+
+enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], struct error *error)
+{
+    char at[PATH_MAX];
+    char found[PATH_MAX];
+    char target[PATH_MAX];
+
+    if (snprintf(at, sizeof at, "%s", path) >= (int)sizeof at) {
+        return unresolved(path, ENAMETOOLONG, error);
+    }
+    for (int links = 0; realpath(at, found) == NULL; links++) {
+        if (errno != ENOENT || !resolve_parent(at, found)) {
+            return unresolved(path, errno, error);
+        }
+        ssize_t bytes = readlink(found, target, sizeof target - 1);
+        if (bytes < 0) { /* no link: a file that does not exist yet */
+            break;
+        }
+        target[bytes] = '\0';
+        memcpy(at, found, strlen(found) + 1);
+        if (links == LINKS_MAX || !follow(at, target)) {
+            return unresolved(path, links == LINKS_MAX ? ELOOP : errno, error);
+        }
+    }
+    if (strlen(found) >= LIMIT_PATH_BYTES) {
+        return unresolved(path, ENAMETOOLONG, error);
+    }
+    memcpy(real, found, strlen(found) + 1);
+    return STATUS_OK;
+}

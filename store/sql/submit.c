@@ -1,0 +1,673 @@
+/*
+ * Orders of the owner of a suite: submitting and cancelling.
+ *
+ * Submitting takes scenario bodies and jobs. A key that another suite has finished is not run
+ * again: the new job is done at once and refers to the other's outcomes. Cancelling ends the jobs
+ * that were open when it began, CANCEL_CHUNK per transaction. A job that follows a tier with a
+ * shadow brings that one's job with it, in the same transaction.
+ */
+#include "base/check.h"
+#include "base/units.h"
+#include "store/sql/records.h"
+#include "store/sql/sql_store.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* Jobs that one transaction cancels, so that others need not wait long. */
+enum { CANCEL_CHUNK = 256 };
+
+struct submit_call {
+    struct sql_store *store;
+    const char *suite_id;
+    uint32_t weight;
+    const struct job_spec *specs;
+    uint32_t count;
+    struct store_submit_result *results;
+    struct db *db;
+    struct tally *tally;
+    int64_t suite;
+    char audited[SHA256_HEX_BYTES]; /* of an audit job: the key that what it repeats has now */
+    struct models_shadow shadow;
+    int64_t shadow_of; /* what is submitted now is a job of this version's; 0: a client's */
+};
+
+/* Ids behind a spec's texts; a suite's specs mostly repeat those of the one before. */
+struct spec_ids {
+    const struct job_spec *spec; /* whose ids these are; NULL: nobody's */
+    int64_t pool;
+    int64_t prefix;
+    int64_t context;
+    int64_t scenario;
+    int64_t ticks; /* planned, of the scenario */
+};
+
+/* ---- scenarios ---- */
+
+struct scenario_call {
+    const char *hash;
+    const char *body;
+    size_t bytes;
+};
+
+static enum status scenario_put_op(struct db *db, void *context, struct error *error)
+{
+    const struct scenario_call *call = context;
+    int64_t id = 0;
+    enum status status = record_find(db, STATEMENT_SCENARIO_FIND, call->hash, &id, error);
+
+    if (status != STATUS_OK || id != 0) {
+        return status;
+    }
+    struct query query = query_begin(db, STATEMENT_SCENARIO_INSERT);
+    query_text(&query, call->hash);
+    query_blob(&query, call->body, call->bytes);
+    return query_run(&query, error);
+}
+
+enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
+                                   size_t bytes, struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    struct scenario_call call = {.hash = hash, .body = body, .bytes = bytes};
+
+    if (bytes > LIMIT_DOCUMENT_BYTES) {
+        return error_set(error, STATUS_LIMIT, "a scenario has at most %d bytes, this one has %zu",
+                         LIMIT_DOCUMENT_BYTES, bytes);
+    }
+    sha256_hex(body, bytes, found);
+    if (strcmp(hash, found) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "the scenario's SHA-256 is %s, not %.64s as its name says", found, hash);
+    }
+    return sql_store_write(sql_store_of(base), scenario_put_op, &call, error);
+}
+
+/* ---- jobs ---- */
+
+#define FITS(text) (memchr((text), '\0', sizeof(text)) != NULL)
+
+static enum status check_spec(const struct job_spec *spec, const char *suite_id, uint32_t index,
+                              struct error *error)
+{
+    if (!FITS(spec->key) || !FITS(spec->suite_id) || !FITS(spec->scenario_id) ||
+        !FITS(spec->scenario_hash) || !FITS(spec->planner) || !FITS(spec->planner_hash) ||
+        !FITS(spec->pool) || !FITS(spec->model_hash) || !FITS(spec->sampler) ||
+        !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key) ||
+        !FITS(spec->audit_key)) {
+        return error_set(error, STATUS_LIMIT, "job %" PRIu32 ": a text is not terminated", index);
+    }
+    if (spec->key[0] == '\0' || spec->pool[0] == '\0' || spec->scenario_id[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 ": key, scenario and pool are needed", index);
+    }
+    if (spec->suite_id[0] != '\0' && strcmp(spec->suite_id, suite_id) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " says suite \"%s\", it was submitted to \"%s\"", index,
+                         spec->suite_id, suite_id);
+    }
+    if ((int)spec->tier < 0 || spec->tier >= TIER_COUNT || spec->attempts_max < 1 ||
+        spec->attempts_max > 1000 || spec->parent_job_id < 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 ": tier, attempts_max (1 to 1000) or parent out of range",
+                         index);
+    }
+    if (spec->rollout_count < 1 || spec->rollout_count > 1 + LIMIT_BRANCHES) {
+        return error_set(error, STATUS_LIMIT,
+                         "job %" PRIu32 " has %" PRIu32 " rollouts; 1 to %d are allowed", index,
+                         spec->rollout_count, 1 + LIMIT_BRANCHES);
+    }
+    return STATUS_OK;
+}
+
+static enum status find_suite(struct submit_call *call, struct error *error)
+{
+    int64_t weight = 0;
+    struct query find = query_begin(call->db, STATEMENT_SUITE_FIND);
+
+    call->suite = 0;
+    query_text(&find, call->suite_id);
+    if (query_row(&find)) {
+        call->suite = query_column_int(&find, 0);
+        weight = query_column_int(&find, 1);
+    }
+    enum status status = query_end(&find, error);
+    if (status != STATUS_OK || weight == (int64_t)call->weight) {
+        return status;
+    }
+    if (call->suite != 0) {
+        struct query update = query_begin(call->db, STATEMENT_SUITE_WEIGHT);
+        query_int(&update, call->suite);
+        query_int(&update, call->weight);
+        return query_run(&update, error);
+    }
+    struct query insert = query_begin(call->db, STATEMENT_SUITE_INSERT);
+    query_text(&insert, call->suite_id);
+    query_int(&insert, call->weight);
+    query_int(&insert, clock_wall_ns(call->store->clock) / NS_PER_S);
+    status = query_run(&insert, error);
+    call->suite = db_last_id(call->db);
+    return status;
+}
+
+static enum status find_scenario(struct submit_call *call, const struct job_spec *spec, int64_t *id,
+                                 struct error *error)
+{
+    *id = 0;
+    if (spec->scenario_hash[0] == '\0') {
+        return STATUS_OK;
+    }
+    TRY(record_find(call->db, STATEMENT_SCENARIO_FIND, spec->scenario_hash, id, error));
+    if (*id == 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": its body (%s) is not in the store; put it there before "
+                         "submitting",
+                         spec->scenario_id, spec->scenario_hash);
+    }
+    return STATUS_OK;
+}
+
+/* Facts about a job's scenario by its number. */
+static enum status find_ticks(struct submit_call *call, struct spec_ids *ids, struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_SCENARIO_TICKS);
+
+    ids->ticks = 0;
+    query_int(&query, ids->scenario);
+    if (query_row(&query)) {
+        ids->ticks = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+static enum status add_planner(struct submit_call *call, const char *planner, struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_PLANNER_COUNT);
+
+    query_int(&query, call->suite);
+    query_text(&query, planner);
+    return query_run(&query, error);
+}
+
+static enum status find_ids(struct submit_call *call, const struct job_spec *spec,
+                            struct spec_ids *ids, struct error *error)
+{
+    const struct job_spec *last = ids->spec;
+    struct record_context context = record_context_of_spec(spec);
+    struct record_context last_context;
+
+    if (last != NULL) {
+        last_context = record_context_of_spec(last);
+    }
+    ids->spec = NULL;
+    if (last == NULL || strcmp(last->pool, spec->pool) != 0) {
+        TRY(record_pool_id(call->db, spec->pool, &ids->pool, error));
+    }
+    if (last == NULL || strcmp(last->prefix_key, spec->prefix_key) != 0) {
+        TRY(record_prefix_id(call->db, spec->prefix_key, &ids->prefix, error));
+    }
+    if (last == NULL || !record_context_equal(&last_context, &context)) {
+        TRY(record_context_id(call->db, &context, &ids->context, error));
+        TRY(add_planner(call, spec->planner, error));
+    }
+    if (last == NULL || strcmp(last->scenario_hash, spec->scenario_hash) != 0) {
+        TRY(find_scenario(call, spec, &ids->scenario, error));
+        TRY(find_ticks(call, ids, error));
+    }
+    ids->spec = spec;
+    return STATUS_OK;
+}
+
+/* Is the artifact named in `column` gone? False for a job that has none. */
+static enum status artifact_lost(const struct submit_call *call, struct query *query, int column,
+                                 bool *lost, struct error *error)
+{
+    char hash[SHA256_HEX_BYTES] = "";
+    bool exists = true;
+
+    query_column_text(query, column, hash, sizeof hash);
+    enum status status = hash[0] == '\0'
+                             ? STATUS_OK
+                             : artifacts_exists(&call->store->artifacts, hash, &exists, error);
+    *lost = !exists;
+    return status;
+}
+
+/* The suite's own job with this key, or that was submitted under it and has moved to another
+ * version of its model since; or the finished job of another suite. One whose artifact is
+ * gone is not taken over: running it again is what brings the artifact back. */
+static enum status find_known(struct submit_call *call, const struct job_spec *spec,
+                              struct store_submit_result *result, int64_t *memo_of,
+                              struct error *error)
+{
+    struct query own = query_begin(call->db, STATEMENT_SPEC_FIND);
+
+    memset(result, 0, sizeof *result);
+    *memo_of = 0;
+    query_text(&own, spec->key);
+    query_int(&own, call->suite);
+    enum status looked = STATUS_OK;
+    if (query_row(&own)) {
+        result->job_id = query_column_int(&own, 0);
+        result->memoised = query_column_int(&own, 1) != 0;
+        result->existed = true;
+        if (query_column_int(&own, 2) != 0) {
+            looked = artifact_lost(call, &own, 3, &result->lost, error);
+        }
+    }
+    enum status status = query_end(&own, looked == STATUS_OK ? error : NULL);
+    status = looked == STATUS_OK ? status : looked;
+    if (status != STATUS_OK || result->existed) {
+        return status;
+    }
+    struct query other = query_begin(call->db, STATEMENT_MEMO_FIND);
+    query_text(&other, spec->key);
+    while (*memo_of == 0 && looked == STATUS_OK && query_row(&other)) {
+        bool lost = false;
+        looked = artifact_lost(call, &other, 1, &lost, error);
+        *memo_of = lost ? 0 : query_column_int(&other, 0);
+    }
+    status = query_end(&other, looked == STATUS_OK ? error : NULL);
+    return looked == STATUS_OK ? status : looked;
+}
+
+static enum status check_parent(struct submit_call *call, const struct job_spec *spec,
+                                struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_JOB_PROGRESS_GET);
+
+    query_int(&query, spec->parent_job_id);
+    bool found = query_row(&query);
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && !found) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": its parent job %" PRId64 " does not exist",
+                         spec->scenario_id, spec->parent_job_id);
+    }
+    return status;
+}
+
+/* An audit job repeats a job of its own suite that is none itself; it may have moved since its
+ * submitter knew it. */
+static enum status check_audited(struct submit_call *call, const struct job_spec *spec,
+                                 struct error *error)
+{
+    struct query query = query_begin(call->db, STATEMENT_AUDITED_FIND);
+
+    call->audited[0] = '\0';
+    query_text(&query, spec->audit_key);
+    query_int(&query, call->suite);
+    if (query_row(&query)) {
+        query_column_text(&query, 0, call->audited, sizeof call->audited);
+    }
+    enum status status = query_end(&query, error);
+    if (status == STATUS_OK && call->audited[0] == '\0') {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": the suite has no job %s that this one could audit",
+                         spec->scenario_id, spec->audit_key);
+    }
+    return status;
+}
+
+static enum status insert_rows(struct submit_call *call, const struct job_spec *spec,
+                               const struct spec_ids *ids, int64_t memo_of, int64_t *job_id,
+                               struct error *error)
+{
+    struct query job = query_begin(call->db, STATEMENT_JOB_INSERT);
+
+    query_int(&job, call->suite);
+    query_int(&job, ids->pool);
+    query_int(&job, ids->prefix);
+    query_int(&job, memo_of != 0 ? JOB_DONE : JOB_QUEUED);
+    query_int(&job, spec->priority);
+    query_int(&job, spec->rollout_count);
+    query_int_or_null(&job, memo_of);
+    query_int(&job, ledger_kind_of(spec, call->shadow_of != 0) == LEDGER_AUDIT);
+    query_int(&job, spec->follows);
+    query_int(&job, call->shadow_of != 0 && memo_of == 0 ? STATEMENT_DUE_IDLE : 0);
+    query_int_or_null(&job, call->shadow_of);
+    TRY(query_run(&job, error));
+    *job_id = db_last_id(call->db);
+    struct query insert = query_begin(call->db, STATEMENT_SPEC_INSERT);
+    query_int(&insert, *job_id);
+    query_int(&insert, call->suite);
+    query_text(&insert, spec->key);
+    query_text(&insert, spec->scenario_id);
+    query_int_or_null(&insert, ids->scenario);
+    query_int(&insert, ids->context);
+    query_int(&insert, (int64_t)spec->seed);
+    query_int(&insert, spec->attempts_max);
+    query_int_or_null(&insert, spec->parent_job_id);
+    query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited : "");
+    return query_run(&insert, error);
+}
+
+static enum status link_memo(struct submit_call *call, int64_t memo_of, int64_t job_id,
+                             struct error *error)
+{
+    struct query link = query_begin(call->db, STATEMENT_MEMO_LINK);
+    query_int(&link, memo_of);
+    query_int(&link, call->suite);
+    query_int(&link, job_id);
+    return query_run(&link, error);
+}
+
+/* Counts outcomes that were taken over. */
+static enum status count_memo(struct submit_call *call, int64_t memo_of, bool audit,
+                              struct error *error)
+{
+    struct tally_suite *counters;
+    TRY(tally_suite(call->tally, call->suite, &counters, error));
+
+    counters->jobs_memoised++;
+    struct query verdicts = query_begin(call->db, STATEMENT_MEMO_SOURCE);
+    query_int(&verdicts, memo_of);
+    while (query_row(&verdicts)) {
+        int64_t verdict = query_column_int(&verdicts, 0);
+        CHECK(verdict >= 0 && verdict < VERDICT_COUNT);
+        *(audit ? &counters->rollouts_audit : &counters->rollouts[verdict]) +=
+            query_column_int(&verdicts, 1);
+    }
+    return query_end(&verdicts, error);
+}
+
+/* The counters of a new job that is no shadow's. */
+static enum status count_job(struct submit_call *call, const struct job_spec *spec,
+                             const struct spec_ids *ids, int64_t memo_of, struct error *error)
+{
+    struct tally_suite *counters;
+    bool audit = spec->audit_key[0] != '\0';
+
+    TRY(memo_of != 0 ? count_memo(call, memo_of, audit, error) : STATUS_OK);
+    TRY(tally_move(call->tally, call->suite, ids->pool, JOB_STATE_COUNT,
+                   memo_of != 0 ? JOB_DONE : JOB_QUEUED, error));
+    if (memo_of == 0) {
+        const struct tally_part part = {.suite = call->suite,
+                                        .pool = ids->pool,
+                                        .tier = spec->tier,
+                                        .jobs_open = 1,
+                                        .ticks = ids->ticks,
+                                        .ticks_open = ids->ticks};
+        TRY(tally_progress(call->tally, &part, error));
+    }
+    TRY(tally_suite(call->tally, call->suite, &counters, error));
+    counters->rollouts_total += spec->parent_job_id == 0 && !audit ? spec->rollout_count : 0;
+    return STATUS_OK;
+}
+
+static enum status submit_one(struct submit_call *call, const struct job_spec *spec,
+                              struct spec_ids *ids, struct store_submit_result *result,
+                              struct error *error)
+{
+    int64_t memo_of = 0;
+    enum status status = find_known(call, spec, result, &memo_of, error);
+
+    if (status != STATUS_OK || result->existed) {
+        return status;
+    }
+    status = find_ids(call, spec, ids, error);
+    if (status == STATUS_OK && spec->parent_job_id != 0) {
+        status = check_parent(call, spec, error);
+    }
+    if (status == STATUS_OK && spec->audit_key[0] != '\0') {
+        status = check_audited(call, spec, error);
+    }
+    THEN(status, insert_rows(call, spec, ids, memo_of, &result->job_id, error));
+    if (status == STATUS_OK && memo_of != 0) {
+        result->memoised = true;
+        status = link_memo(call, memo_of, result->job_id, error);
+    }
+    if (status == STATUS_OK && call->shadow_of == 0) {
+        status = count_job(call, spec, ids, memo_of, error);
+    }
+    call->store->made_ready |= status == STATUS_OK && memo_of == 0;
+    return status;
+}
+
+/* Brings the job of the tier's shadow with a new job, which somebody drives. */
+static enum status add_shadow(struct submit_call *call, const struct job_spec *spec,
+                              struct error *error)
+{
+    TRY(models_shadow_find(call->db, spec->tier, &call->shadow, error));
+    struct job_spec shadow;
+    struct spec_ids ids = {.spec = NULL};
+    struct store_submit_result ignored;
+
+    if (call->shadow.id == 0 || !model_job_shadow(&call->shadow.version, spec, &shadow)) {
+        return STATUS_OK;
+    }
+    call->shadow_of = call->shadow.id;
+    enum status status = submit_one(call, &shadow, &ids, &ignored, error);
+    call->shadow_of = 0;
+    return status;
+}
+
+static enum status submit_with_shadow(struct submit_call *call, const struct job_spec *spec,
+                                      struct spec_ids *ids, struct store_submit_result *result,
+                                      struct error *error)
+{
+    TRY(submit_one(call, spec, ids, result, error));
+    bool driven = !result->existed && !result->memoised;
+    return driven && spec->follows ? add_shadow(call, spec, error) : STATUS_OK;
+}
+
+static enum status submit_op(struct db *db, void *context, struct error *error)
+{
+    struct submit_call *call = context;
+    struct spec_ids ids = {.spec = NULL};
+    struct tally tally;
+
+    call->db = db;
+    call->tally = &tally;
+    call->shadow.known = false; /* an operation may be repeated, later */
+    call->shadow_of = 0;
+    tally_init(&tally, db);
+    enum status status = find_suite(call, error);
+    for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
+        status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
+    }
+    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+}
+
+enum status submit_successor(struct sql_store *store, struct tally *tally, int64_t suite,
+                             const struct job_spec *spec, int64_t *job_id, struct error *error)
+{
+    struct spec_ids ids = {.spec = NULL};
+    struct store_submit_result result;
+    struct submit_call call = {.store = store, .db = tally->db, .tally = tally, .suite = suite};
+    TRY(submit_with_shadow(&call, spec, &ids, &result, error));
+
+    *job_id = result.job_id;
+    return STATUS_OK;
+}
+
+enum status submit_shadow(struct sql_store *store, struct tally *tally,
+                          const struct models_shadow *shadow, const struct job_spec *spec,
+                          struct error *error)
+{
+    struct submit_call call = {.store = store, .db = tally->db, .tally = tally, .shadow = *shadow};
+    TRY(record_find(tally->db, STATEMENT_SUITE_FIND, spec->suite_id, &call.suite, error));
+    return add_shadow(&call, spec, error);
+}
+
+enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
+                             const struct job_spec *specs, uint32_t count,
+                             struct store_submit_result *results, struct error *error)
+{
+    struct sql_store *store = sql_store_of(base);
+    struct submit_call call = {
+        .store = store,
+        .suite_id = suite_id,
+        .weight = weight,
+        .specs = specs,
+        .count = count,
+        .results = results,
+    };
+
+    if (suite_id[0] == '\0' || strnlen(suite_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_BAD_INPUT, "a suite's id has 1 to %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    if (weight < 1 || weight > 100) {
+        return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": weight %" PRIu32 " is not 1..100",
+                         suite_id, weight);
+    }
+    if (count > LIMIT_SUITE_JOBS) {
+        return error_set(error, STATUS_LIMIT,
+                         "suite \"%s\": %" PRIu32 " jobs in one submission; at most %d are allowed",
+                         suite_id, count, LIMIT_SUITE_JOBS);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(check_spec(&specs[i], suite_id, i, error));
+    }
+    return sql_store_write(store, submit_op, &call, error);
+}
+
+/* ---- cancelling ---- */
+
+struct cancel_call {
+    struct sql_store *store;
+    const char *suite_id;
+    int64_t last_job; /* the newest that was open when the call began; 0: not looked for yet */
+    int64_t count;    /* of this step */
+    bool more;        /* there may be further steps */
+};
+
+struct open_job {
+    int64_t id;
+    enum job_state state;
+    int64_t pool;
+    enum tier tier;
+    int64_t ticks;
+    bool shadow;
+};
+
+static enum status read_open(struct db *db, const struct cancel_call *call, int64_t suite,
+                             struct open_job jobs[CANCEL_CHUNK], uint32_t *count,
+                             struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_OPEN_OF_SUITE);
+
+    query_int(&query, suite);
+    query_int(&query, call->last_job);
+    query_int(&query, CANCEL_CHUNK);
+    *count = 0;
+    while (*count < CANCEL_CHUNK && query_row(&query)) {
+        jobs[*count].id = query_column_int(&query, 0);
+        jobs[*count].state = (enum job_state)query_column_int(&query, 1);
+        jobs[*count].pool = query_column_int(&query, 2);
+        jobs[*count].tier = (enum tier)query_column_int(&query, 3);
+        jobs[*count].ticks = query_column_int(&query, 4);
+        jobs[(*count)++].shadow = query_column_int(&query, 5) != 0;
+    }
+    return query_end(&query, error);
+}
+
+static enum status cancel_queued(struct tally *tally, int64_t suite, const struct open_job *job,
+                                 struct error *error)
+{
+    struct query query = query_begin(tally->db, STATEMENT_CANCEL_QUEUED);
+
+    query_int(&query, job->id);
+    TRY(query_run(&query, error));
+    TRY(record_partials_drop(tally->db, job->id, JOB_CANCELLED, error));
+    if (job->shadow) {
+        return STATUS_OK;
+    }
+    const struct tally_part part = {.suite = suite,
+                                    .pool = job->pool,
+                                    .tier = job->tier,
+                                    .jobs_open = -1,
+                                    .ticks_open = -job->ticks};
+    TRY(tally_progress(tally, &part, error));
+    return tally_move(tally, suite, job->pool, JOB_QUEUED, JOB_CANCELLED, error);
+}
+
+/* A job that is submitted while a cancel goes its way is not meant by it. */
+static enum status find_last(struct db *db, struct cancel_call *call, int64_t suite,
+                             struct error *error)
+{
+    if (call->last_job != 0) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_OPEN_LAST);
+    query_int(&query, suite);
+    if (query_row(&query)) {
+        call->last_job = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+/* One step: at most CANCEL_CHUNK jobs. */
+static enum status cancel_op(struct db *db, void *context, struct error *error)
+{
+    struct cancel_call *call = context;
+    struct open_job jobs[CANCEL_CHUNK];
+    struct tally tally;
+    uint32_t found = 0;
+    int64_t suite = 0;
+    call->count = 0;
+    tally_init(&tally, db);
+    enum status status = record_find_suite(db, call->suite_id, &suite, error);
+    THEN(status, find_last(db, call, suite, error));
+    THEN(status, read_open(db, call, suite, jobs, &found, error));
+    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+        status = jobs[i].state == JOB_QUEUED ? cancel_queued(&tally, suite, &jobs[i], error)
+                                             : lease_end_attempt(call->store, &tally, jobs[i].id,
+                                                                 JOB_CANCELLED, false, error);
+        call->count += !jobs[i].shadow;
+    }
+    call->more = found == CANCEL_CHUNK;
+    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+}
+
+enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
+                             struct error *error)
+{
+    struct cancel_call call = {.store = sql_store_of(base), .suite_id = suite_id, .more = true};
+    int64_t cancelled = 0;
+    enum status status = STATUS_OK;
+
+    while (status == STATUS_OK && call.more) {
+        status = sql_store_write(call.store, cancel_op, &call, error);
+        cancelled += call.count;
+    }
+    if (status == STATUS_OK) {
+        *count = cancelled;
+    }
+    return status;
+}
+
+/* Jobs of a shadow are in no counter, so that their places alone have to be read. */
+static enum status read_open_shadows(struct db *db, int64_t version,
+                                     struct open_job jobs[CANCEL_CHUNK], uint32_t *count,
+                                     struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_OPEN_OF_SHADOW);
+
+    query_int(&query, version);
+    query_int(&query, CANCEL_CHUNK);
+    *count = 0;
+    while (*count < CANCEL_CHUNK && query_row(&query)) {
+        jobs[*count] = (struct open_job){.id = query_column_int(&query, 0), .shadow = true};
+        jobs[(*count)++].state = (enum job_state)query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
+enum status submit_shadows_end(struct sql_store *store, struct tally *tally, int64_t version,
+                               struct error *error)
+{
+    struct open_job jobs[CANCEL_CHUNK];
+    uint32_t found = CANCEL_CHUNK;
+
+    while (found == CANCEL_CHUNK) {
+        TRY(read_open_shadows(tally->db, version, jobs, &found, error));
+        for (uint32_t i = 0; i < found; i++) {
+            TRY(jobs[i].state == JOB_QUEUED
+                    ? cancel_queued(tally, 0, &jobs[i], error)
+                    : lease_end_attempt(store, tally, jobs[i].id, JOB_CANCELLED, false, error));
+        }
+    }
+    return STATUS_OK;
+}

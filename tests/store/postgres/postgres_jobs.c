@@ -1,0 +1,90 @@
+/*
+ * Jobs for tests. See postgres_jobs.h.
+ */
+#include "tests/store/postgres/postgres_jobs.h"
+
+#include "base/check.h"
+#include "base/sha256.h"
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { JOBS_MAX = 256 };
+
+void jobs_submit(struct store *store, uint32_t count)
+{
+    static const char body[] = "{\"id\":\"a\"}";
+    static struct job_spec specs[JOBS_MAX];
+    static struct store_submit_result results[JOBS_MAX];
+    char hash[SHA256_HEX_BYTES];
+    struct error error;
+
+    sha256_hex(body, sizeof body - 1, hash);
+    CHECK(store->ops->scenario_put(store, hash, body, sizeof body - 1, &error) == STATUS_OK);
+    memset(specs, 0, sizeof specs);
+    for (uint32_t i = 0; i < count; i++) {
+        struct job_spec *spec = &specs[i];
+        snprintf(spec->key, sizeof spec->key, "k-%" PRIu32, i);
+        snprintf(spec->suite_id, sizeof spec->suite_id, "suite");
+        snprintf(spec->scenario_id, sizeof spec->scenario_id, "scenario-%" PRIu32, i);
+        memcpy(spec->scenario_hash, hash, sizeof hash);
+        strcpy(spec->planner, "builtin:reference");
+        strcpy(spec->planner_hash, "p");
+        strcpy(spec->pool, "bulk");
+        strcpy(spec->backend, "cpu");
+        strcpy(spec->revision, "r");
+        spec->tier = TIER_OBJECT;
+        spec->seed = i;
+        spec->rollout_count = 1;
+        spec->attempts_max = 3;
+    }
+    CHECK(store->ops->submit(store, "suite", 1, specs, count, results, &error) == STATUS_OK);
+}
+
+struct store_worker jobs_worker(const char *name)
+{
+    struct store_worker worker = {.pool = "bulk", .device = "cpu"};
+    snprintf(worker.worker_id, sizeof worker.worker_id, "%s", name);
+    return worker;
+}
+
+void jobs_fill_done(struct job_completion *completion, struct outcome *outcome,
+                    const struct job_lease *lease, const char *worker_id)
+{
+    memset(completion, 0, sizeof *completion);
+    memset(outcome, 0, sizeof *outcome);
+    completion->job_id = lease->job_id;
+    completion->epoch = lease->epoch;
+    completion->kind = COMPLETION_DONE;
+    completion->device_ns = NS_PER_MS;
+    completion->outcomes = outcome;
+    completion->outcome_count = 1;
+    snprintf(completion->worker_id, sizeof completion->worker_id, "%s", worker_id);
+    memcpy(outcome->scenario_id, lease->spec.scenario_id, sizeof outcome->scenario_id);
+    memcpy(outcome->scenario_hash, lease->spec.scenario_hash, sizeof outcome->scenario_hash);
+    memcpy(outcome->planner, lease->spec.planner, sizeof outcome->planner);
+    memcpy(outcome->planner_hash, lease->spec.planner_hash, sizeof outcome->planner_hash);
+    memcpy(outcome->pool, lease->spec.pool, sizeof outcome->pool);
+    memcpy(outcome->backend, lease->spec.backend, sizeof outcome->backend);
+    memcpy(outcome->revision, lease->spec.revision, sizeof outcome->revision);
+    outcome->tier = lease->spec.tier;
+    outcome->seed = lease->spec.seed;
+    outcome->ticks = 1;
+    outcome->metres_mm = 1000;
+}
+
+int64_t jobs_attempts_ended(struct store *store, const char *end)
+{
+    struct store_ledger_row rows[16];
+    uint32_t count = 0;
+    int64_t attempts = 0;
+    struct error error;
+
+    CHECK(store->ops->ledger(store, "suite", rows, 16, &count, &error) == STATUS_OK);
+    for (uint32_t i = 0; i < count; i++) {
+        attempts += strcmp(rows[i].end, end) == 0 ? rows[i].totals.attempts : 0;
+    }
+    return attempts;
+}

@@ -1,0 +1,18 @@
+/*
+ * Jobs of a suite for tests with several processes, and what their workers say.
+ */
+#ifndef SWERVE_TESTS_STORE_POSTGRES_POSTGRES_JOBS_H
+#define SWERVE_TESTS_STORE_POSTGRES_POSTGRES_JOBS_H
+
+#include "store/api/store.h"
+
+/* So many jobs, 256 at most, of the suite "suite". */
+void jobs_submit(struct store *store, uint32_t count);
+struct store_worker jobs_worker(const char *name);
+/* The job is done, with one outcome, which the completion refers to. */
+void jobs_fill_done(struct job_completion *completion, struct outcome *outcome,
+                    const struct job_lease *lease, const char *worker_id);
+/* Attempts of the suite that ended so, as the ledger has them. */
+int64_t jobs_attempts_ended(struct store *store, const char *end);
+
+#endif

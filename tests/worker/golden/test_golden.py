@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+"""Goal: drives of a world that are recorded once answer the planner that was recorded bit for bit, and any other one
+while it is near them; further away they give no answer, or the world that generated them does; nothing that a set of
+them needs is ever taken from a store, and everything when it is let go.
+Method: a plugin world over a small suite with branches of ego, of an agent, of the weather and of a sensor, recorded
+and driven live; both compared by trace hash. A property over the recorded paths for another planner. The collector with
+artifacts that look old. One value of the tables at a time, and one byte of a recording.
+
+Usage: test_golden.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO
+"""
+import json
+import os
+import pathlib
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+PLUGINS = [os.path.realpath(path) for path in sys.argv[3:5]]
+sys.path.insert(0, str(ROOT / "tests/worker/cli"))
+import tap  # noqa: E402
+
+LANES = """"map": {"lanes": [
+  {"id": "east", "centre_line": [[0, 0], [400, 0]], "width_m": 3.5, "speed_limit_mps": 15}]}"""
+SCENARIOS = {
+    "road": """{"id": "road", %s,
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 14, "route": ["east"]},
+ "agents": [
+  {"id": "truck", "kind": "truck", "pose": {"lane": "east", "s_m": 65}, "speed_mps": 13, "behaviour": "idm"}],
+ "horizon_s": 1.6,
+ "branches": [
+  {"id": "agent", "at_tick": 3, "interventions": [{"kind": "agent_brake", "agent": "truck", "decel_mps2": 4}]},
+  {"id": "ego", "at_tick": 4, "interventions": [{"kind": "ego_brake", "decel_mps2": 3}]},
+  {"id": "fog", "at_tick": 5, "interventions": [{"kind": "conditions", "conditions": {"weather": "fog"}}]}]}""" % LANES,
+    "free": """{"id": "free", %s,
+ "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 14, "route": ["east"]},
+ "agents": [], "horizon_s": 2}""" % LANES,
+}
+EXAMPLE = "plugin:./example.so"
+OTHER = "builtin:reference?speed_factor=0.5"
+THIRD = "builtin:reference?speed_factor=0.51"
+MAKE = ("golden", "make", "suite.json", "--models", "models", "--store", "g.db")
+RUN = ("run", "suite.json", "--models", "models", "--workers", "1", "--audit", "off", "--json", "--attempts", "1")
+
+
+def swerve(*arguments, code=0):
+    done = subprocess.run([SWERVE, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout if code in (0, 6) or "--json" in arguments else done.stdout + done.stderr
+
+
+def drive(world, planner, seeds, *more, store="g.db", code=0):
+    """Outcomes of a run by scenario, branch and seed: those of goldens, those of other worlds, and what `run` says."""
+    result = json.loads(swerve(*RUN, "--world", world, "--planner", planner, "--seeds", seeds, "--store", store, *more,
+                               code=code))
+    text = swerve("show", "--all", "--suite", result["suite"], "--store", store)
+    found = ({}, {})
+    for row in map(json.loads, text.splitlines()):
+        found[row["tier"] != "golden"][row["scenario_id"], row["branch_id"], row["seed"]] = row
+    return *found, result
+
+
+def the_recorded_planner_sees_the_same_bits():
+    made = json.loads(swerve(*MAKE, "--seeds", "2", "--name", "set", "--world", EXAMPLE, "--json"))
+    assert made["recordings"] == 4 and made["rollouts"] == 10 and made["left_out"] == 0, made
+    listed = json.loads(swerve("golden", "ls", "--store", "g.db", "--json"))["goldens"]
+    assert [one["name"] for one in listed] == ["set"] and listed[0]["recordings"] == 4, listed
+    assert listed[0]["hash"] == made["hash"] and listed[0]["bytes"] == made["bytes"], (listed, made)
+    _, live, _ = drive(EXAMPLE, "builtin:reference", "2", store="live.db")
+    golden, _, result = drive("golden:set", "builtin:reference", "2")
+    assert set(live) == set(golden) and len(live) == 10
+    for key, row in golden.items():
+        assert row["trace_hash"] == live[key]["trace_hash"] and row["verdict"] == live[key]["verdict"], key
+        assert row["tier"] == "golden" and row["model_hash"] == made["hash"], row
+    tried = json.loads(swerve("golden", "verify", "set", "--store", "g.db", "--json"))
+    assert tried["ok"] and tried["recordings"] == 4 and tried["rollouts"] == 10, tried
+    replayed = swerve("replay", "--all", "--store", "g.db", "--world", "golden:set", "--suite", result["suite"])
+    assert "10 identical, 0 different" in replayed, replayed
+
+
+def another_planner_is_answered_while_it_is_near():
+    golden, _, _ = drive("golden:set", OTHER, "2", code=6)
+    flagged = [row for row in golden.values() if row["verdict"] == "flagged"]
+    left = [row for row in flagged if row["health_check"]]  # the others are of a job of which one left
+    assert left and len(golden) == 10 and {row["job_id"] for row in left} == {row["job_id"] for row in flagged}, golden
+    for row in left:
+        assert row["health_check"] == "diverged" and row["health_value"] > row["health_threshold"], row
+        assert "diverged at tick" in row["error"], row
+        assert row["ticks"] == row["health_tick"] > 2, row
+
+
+def the_world_that_generated_answers_where_they_end():
+    made = json.loads(swerve(*MAKE, "--seeds", "1", "--name", "judge", "--world", "teacher", "--audit-world", EXAMPLE,
+                             "--json"))
+    assert made["recordings"] == 2, made
+    _, live, _ = drive(EXAMPLE, THIRD, "1", store="live.db")
+    for name, tier in (("set", "student"), ("judge", "teacher")):
+        asked, answered, _ = drive(f"golden:{name}?diverged=live", THIRD, "1", "--audit-world", EXAMPLE)
+        lost = {key for key, row in asked.items() if row["verdict"] == "flagged"}
+        assert lost and lost <= set(answered), (lost, set(answered))
+        for key, row in answered.items():
+            assert row["tier"] == tier and row["trace_hash"] == live[key]["trace_hash"], (row, live[key])
+
+
+def what_was_not_recorded_is_refused():
+    text = swerve(*RUN[:-3], "--nominal", "--world", "golden:set", "--store", "g.db", code=3)
+    assert "has no recording of it with seed 0" in text, text
+    changed = SCENARIOS["free"].replace('"speed_mps": 14', '"speed_mps": 13')
+    pathlib.Path("free.json").write_text(changed)
+    text = swerve(*RUN[:-3], "--world", "golden:set", "--store", "g.db", code=3)
+    assert "is another than golden" in text, text
+    pathlib.Path("free.json").write_text(SCENARIOS["free"])
+    text = swerve(*RUN[:-3], "--world", "golden:none", "--store", "g.db", code=3)
+    assert "no set of that name" in text, text
+    for world, more in (("object", ()), (EXAMPLE, ("--layout", "none"))):
+        swerve(*MAKE, "--name", "other", "--world", world, *more, code=2)
+    text = swerve(*MAKE, "--name", "set", "--planner", OTHER, "--world", EXAMPLE, code=4)
+    assert "golden make: \"set\": a set of that name" in text, text  # before anything is driven
+
+
+def stored(store):
+    """Hashes of the artifacts that are there."""
+    return {path.name.split(".")[0] for path in pathlib.Path(store + ".artifacts").rglob("*")
+            if path.is_file() and path.stat().st_size > 0}
+
+
+def nothing_that_a_set_needs_is_taken():
+    shutil.copy("g.db", "h.db")
+    shutil.copytree("g.db.artifacts", "h.db.artifacts")
+    year_ago = os.stat("h.db").st_mtime - 400 * 86400
+    for path in pathlib.Path("h.db.artifacts").rglob("*"):
+        os.utime(path, (year_ago, year_ago))
+    pathlib.Path("policy.json").write_text('{"format": "swerve-retention/1", "rules": [{"keep_days": 1}]}')
+    swerve("store", "gc", "--policy", "policy.json", "--apply", "--older-than", "1", "--store", "h.db")
+    assert json.loads(swerve("golden", "verify", "set", "--store", "h.db", "--json"))["ok"]
+    swerve("check", "--store", "h.db")
+    model = json.loads(swerve("golden", "ls", "--store", "h.db", "--json"))["goldens"][0]["model_hash"]
+    database = sqlite3.connect("h.db")
+    kept = {row[0] for row in database.execute("SELECT hash FROM goldens UNION SELECT hash FROM golden_artifacts")}
+    database.close()
+    assert len(kept) >= 4 and kept <= stored("h.db"), kept
+    gone = json.loads(swerve("golden", "expire", "--model", model[:12], "--store", "h.db", "--json"))["expired"]
+    assert gone == ["judge", "set"], gone
+    for path in pathlib.Path("h.db.artifacts").rglob("*"):
+        os.utime(path, (year_ago, year_ago))
+    swerve("store", "gc", "--apply", "--older-than", "1", "--store", "h.db")
+    assert not kept & stored("h.db"), kept & stored("h.db")
+    swerve("golden", "verify", "set", "--store", "h.db", code=3)
+    swerve("golden", "expire", "set", "--store", "h.db", code=3)
+    swerve("check", "--store", "h.db")
+
+
+def damage_is_found():
+    for table in ("goldens", "golden_artifacts"):
+        subprocess.run([sys.executable, str(ROOT / "tests/worker/cli/edit_store.py"), SWERVE, "g.db", "1", "1", table],
+                       check=True, stdout=subprocess.DEVNULL)
+    database = sqlite3.connect("g.db")
+    hash, = database.execute("SELECT hash FROM golden_artifacts ORDER BY hash LIMIT 1").fetchone()
+    database.close()
+    largest, = pathlib.Path("g.db.artifacts").rglob(hash + "*")
+    kept = largest.read_bytes()
+    largest.write_bytes(kept[:-9] + bytes([kept[-9] ^ 4]) + kept[-8:])
+    results = [json.loads(subprocess.run([SWERVE, "golden", "verify", name, "--store", "g.db", "--json"], check=False,
+                                         stdout=subprocess.PIPE).stdout) for name in ("set", "judge")]
+    assert any(result["damaged"] > 0 and not result["ok"] for result in results), results
+    largest.write_bytes(kept)
+
+
+def tensors(path):
+    data = pathlib.Path(path).read_bytes()
+    header = int.from_bytes(data[:8], "little")
+    table = json.loads(data[8:8 + header])
+    return table.pop("__metadata__"), {
+        name: data[8 + header + one["data_offsets"][0]:8 + header + one["data_offsets"][1]] for name, one in table.items()}
+
+
+def shards_hold_what_a_world_generated():
+    make = ("datagen", "suite.json", "--models", "models", "--clips", "2", "--frames", "4", "--held-out", "0")
+    swerve(*make, "-o", "plain")
+    swerve(*make, "-o", "seen", "--world", EXAMPLE)
+    swerve(*make, "-o", "again", "--world", EXAMPLE)
+    swerve(*make, "-o", "lies", "--world", "plugin:./liar.so?lie=nan")
+    metadata, plain = tensors("plain/train-00000.safetensors")
+    assert "model_hash" not in metadata and "health" not in plain
+    metadata, seen = tensors("seen/train-00000.safetensors")
+    model = json.loads(swerve("golden", "ls", "--store", "g.db", "--json"))["goldens"][0]["model_hash"]
+    assert metadata["model_hash"] == model and metadata["sampler"] == "agents/example/exact", metadata
+    assert len(seen["seen_bev"]) == 8 * 4 * 192 * 96 and len(seen["seen_camera"]) == 8 * 3 * 64 * 96 * 3
+    assert any(seen["seen_bev"]) and any(seen["seen_camera"])
+    assert pathlib.Path("again/train-00000.safetensors").read_bytes() == \
+        pathlib.Path("seen/train-00000.safetensors").read_bytes()
+    metadata, lies = tensors("lies/train-00000.safetensors")
+    names = json.loads(metadata["health_checks"])
+    said = {names[number] for number in lies["health"]}
+    assert "world" in said, said
+    assert "world" not in {names[number] for number in seen["health"]}
+    assert len(lies["health"]) == 8
+
+
+folder = tempfile.TemporaryDirectory()
+os.chdir(folder.name)
+for name, text in SCENARIOS.items():
+    pathlib.Path(f"{name}.json").write_text(text)
+pathlib.Path("suite.json").write_text(
+    '{"id": "goldens", "scenarios": [{"file": "road.json"}, {"file": "free.json"}]}')
+pathlib.Path("models").mkdir()
+for plugin, name in zip(PLUGINS, ("example.so", "liar.so")):
+    shutil.copy(plugin, name)
+failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_answered_while_it_is_near,
+                  the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused, damage_is_found,
+                  nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
+folder.cleanup()
+sys.exit(failed > 0)
