@@ -382,14 +382,15 @@ static int shadow_version(const struct model *model)
     return -1;
 }
 
-/* The shadow drives a job again that follows, is in its share, and that it has not been given yet.
- */
+/* The shadow drives a job again that follows, is in its share, is not its own (of a submitter who
+ * read the pointer before it moved), and that it has not been given yet. */
 static void cast_shadow(struct model *model, int repeats)
 {
     const struct model_job *of = &model->jobs[repeats];
     int version = shadow_version(model);
 
     if (!model->versioned || version < 0 || !of->follows || of->state != JOB_QUEUED ||
+        of->version == version ||
         (int64_t)of->shadow_percentile >= model->version_percent[version]) {
         return;
     }
