@@ -342,6 +342,7 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_real(&query, outcome->metrics.lataccel_cost);
     query_real(&query, outcome->metrics.jerk_cost);
     query_real(&query, outcome->metrics.total_cost);
+    query_int_or_null(&query, place->at_ms);
     TRY(query_run(&query, error));
     digest_add_outcome(suite_digest, &digest, db_last_id(db));
     return STATUS_OK;
@@ -379,6 +380,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
     stored.parent_job_id = 0;
     stored.audit_of = 0;
     stored.shadow = false;
+    stored.at_ms = 0; /* has a column */
     json_t *value = outcome_encode(&stored);
     char *text = value != NULL ? json_compact_text(value) : NULL;
     json_decref(value);
@@ -395,6 +397,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
         query_int(&query, place->epoch);
         query_text(&query, text);
         query_blob(&query, digest.bytes, sizeof digest.bytes);
+        query_int_or_null(&query, place->at_ms);
         status = query_run(&query, error);
     }
     free(text);
@@ -426,6 +429,7 @@ enum status record_partial_read(struct query *query, const struct job_spec *spec
                          "spec was changed",
                          place);
     }
+    outcome->at_ms = query_column_int(query, 5);
     return STATUS_OK;
 }
 

@@ -37,7 +37,7 @@ static const char *const not_replayed[] = {
     "id",    "job_id",        "epoch",         "suite_id",  "planner",       "planner_hash",
     "tier",  "pool",          "model_hash",    "sampler",   "backend",       "revision",
     "seed",  "prefix_ticks",  "metres_mm",     "device_ns", "mflop",         "artifact_hash",
-    "error", "evidence_hash", "parent_job_id", "audit_of",  "scenario_hash",
+    "error", "evidence_hash", "parent_job_id", "audit_of",  "scenario_hash", "at_ms",
 };
 
 static bool is_replayed(const char *name)
