@@ -144,7 +144,7 @@ struct outcome {
                          the suite's own; pairs join by branch_id); 0: a result */
     int64_t at_ms; /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
                       by the store's clock; 0: not known. No result is decided by it */
-    bool shadow; /* audit_of was driven again by a version in state shadow, not by the teacher */
+    bool shadow;   /* audit_of was driven again by a version in state shadow, not by the teacher */
 };
 
 extern const char *const tier_names[TIER_COUNT];

@@ -17,7 +17,6 @@ static int64_t clock_machine_cpu_ns(void *context)
 
 void postgres_clock_init(struct postgres_clock *clock)
 {
-    clock->clock =
-        (struct clock){clock_server_ns, clock_server_ns, clock_machine_cpu_ns, clock};
+    clock->clock = (struct clock){clock_server_ns, clock_server_ns, clock_machine_cpu_ns, clock};
     atomic_init(&clock->offset_ns, clock_wall_ns(clock_system()) - clock_now_ns(clock_system()));
 }

@@ -65,7 +65,8 @@ struct record_outcome_place {
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 
-/* A partial outcome of the same rollout lends its time. Also adds the outcome to the digest of its suite's outcomes, *suite_digest. */
+/* A partial outcome of the same rollout lends its time. Also adds the outcome to the digest of its
+ * suite's outcomes, *suite_digest. */
 enum status record_outcome_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error);
@@ -73,8 +74,8 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
 /* Partial outcomes: those of a job that goes on. The first one of a rollout stays. */
 enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct error *error);
-/* Reads (job, branch_id, epoch, outcome, digest, at_ms) of a job with this spec. STATUS_STORE: it is not
- * what was stored. */
+/* Reads (job, branch_id, epoch, outcome, digest, at_ms) of a job with this spec. STATUS_STORE: it
+ * is not what was stored. */
 enum status record_partial_read(struct query *query, const struct job_spec *spec,
                                 struct outcome *outcome, struct error *error);
 /* Those of a job that comes to this state: one that has ended keeps none. */

@@ -50,7 +50,8 @@
     " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"           \
     " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                    \
     " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"      \
-    " j.shadow IS NOT NULL, o.at_ms, o.given, o.reasons, o.no_at_fault_collision, o.drivable_area,"   \
+    " j.shadow IS NOT NULL, o.at_ms, o.given, o.reasons, o.no_at_fault_collision, "          \
+    "o.drivable_area,"                                                                       \
     " o.driving_direction,"                                                                  \
     " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s," \
     " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"    \

@@ -196,8 +196,7 @@ json_t *export_value(const struct export_column *column, const struct outcome *o
 {
     if (column->field != NULL) {
         const void *record = column->of_metrics ? (const void *)&outcome->metrics : outcome;
-        bool unknown =
-            column->type == EXPORT_INT64 && json_record_omits(column->field, record);
+        bool unknown = column->type == EXPORT_INT64 && json_record_omits(column->field, record);
         return unknown ? json_null() : json_record_value(column->field, record);
     }
     if (column->slice >= 0) {

@@ -1166,8 +1166,7 @@ int conformance_results(const struct conformance_backend *tested)
     return finish_half(
         TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
                  TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-                 TEST(finished_rollouts_outlive_their_attempt),
-        TEST(outcomes_say_when_they_came),
+                 TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
                  TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
                  TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
                  TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
