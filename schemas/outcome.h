@@ -123,6 +123,9 @@ struct outcome {
     int64_t metres_mm;     /* driven in simulation by this rollout, shared prefix excluded */
     int64_t device_ns;     /* compute charged to this rollout, shared prefix excluded */
     int64_t mflop;         /* millions of operations of a learned world, likewise; else 0 */
+    /* Frame pages of its world in use at the fullest, since the worker opened it; 0: it has none.
+     */
+    uint32_t pages_used_percent;
     char trace_hash[SHA256_HEX_BYTES];    /* see schemas/trace.h */
     char artifact_hash[SHA256_HEX_BYTES]; /* trace artifact in the store */
     char slice[6][LIMIT_ID_BYTES];        /* values by enum slice_kind, copied from the scenario */

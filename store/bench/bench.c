@@ -169,6 +169,7 @@ static enum status bare_outcome(struct db *db, int64_t job_id, const struct outc
         query_null(&query);
     }
     query_null(&query); /* when */
+    query_int(&query, 0);
     return query_run(&query, error);
 }
 

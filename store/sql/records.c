@@ -343,6 +343,7 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_real(&query, outcome->metrics.jerk_cost);
     query_real(&query, outcome->metrics.total_cost);
     query_int_or_null(&query, place->at_ms);
+    query_int(&query, outcome->pages_used_percent);
     TRY(query_run(&query, error));
     digest_add_outcome(suite_digest, &digest, db_last_id(db));
     return STATUS_OK;
@@ -493,11 +494,12 @@ static enum status check_outcome(const struct sql_store *store,
         outcome->tier >= TIER_COUNT || outcome->metres_mm < 0 || outcome->device_ns < 0 ||
         outcome->mflop < 0 || outcome->prefix_ticks > outcome->ticks ||
         outcome->device_ns > LEDGER_ATTEMPT_NS_MAX || outcome->metres_mm > LEDGER_ATTEMPT_MM_MAX ||
-        outcome->mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRId64 ", outcome %" PRIu32
-                         ": verdict, tier, ticks, metres, device time or operations out of range",
-                         completion->job_id, index);
+        outcome->mflop > LEDGER_ATTEMPT_MFLOP_MAX || outcome->pages_used_percent > 100) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "job %" PRId64 ", outcome %" PRIu32
+            ": verdict, tier, ticks, metres, device time, operations or pages out of range",
+            completion->job_id, index);
     }
     if (completion->kind != COMPLETION_FLAGGED && outcome->verdict == VERDICT_FLAGGED) {
         return error_set(error, STATUS_BAD_INPUT,

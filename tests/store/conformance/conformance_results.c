@@ -62,6 +62,7 @@ static void outcomes_come_back(void)
     sent[1].seed = UINT64_MAX;
     memset(sent[1].error, 'e', sizeof sent[1].error - 1);
     sent[1].mflop = INT64_C(123456789012345);
+    sent[1].pages_used_percent = 97;
     make_completion(0, "w", COMPLETION_DONE);
     memcpy(completions[0].artifact_hash, hash, sizeof hash);
     completions[0].outcomes = sent;
