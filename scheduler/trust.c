@@ -78,7 +78,8 @@ static bool below_band(const struct trust_monitor *monitor, double band)
 }
 
 void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
-                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id)
+                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id,
+                       int64_t at_ms)
 {
     double ratio = bad ? log(shift->shifted / shift->healthy)
                        : log((1.0 - shift->shifted) / (1.0 - shift->healthy));
@@ -96,6 +97,7 @@ void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *
     if (monitor->alarm != TRUST_QUIET) {
         monitor->alarm_jobs = monitor->jobs;
         monitor->alarm_outcome = outcome_id;
+        monitor->alarm_at_ms = at_ms;
     }
 }
 
@@ -163,7 +165,7 @@ static void run_monitor(const struct trust_policy *policy, const struct trust_fa
             double band =
                 verdict->slice.safety_critical ? policy->safety_critical_band : policy->band;
             trust_monitor_add(&verdict->monitor, &policy->disagreement, policy->false_alarm_jobs,
-                              band, !facts[i].agrees, facts[i].outcome_id);
+                              band, !facts[i].agrees, facts[i].outcome_id, facts[i].at_ms);
         }
     }
 }

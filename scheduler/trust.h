@@ -87,7 +87,8 @@ struct trust_monitor {
     double sum;  /* cumulative, never below 0 */
     enum trust_alarm alarm;
     int64_t alarm_jobs;    /* how many it had seen then */
-    int64_t alarm_outcome; /* the outcome that it sounded at */
+    int64_t alarm_outcome; /* the outcome that it sounded at .. */
+    int64_t alarm_at_ms;   /* .. and when that came; 0: not known */
 };
 
 /* The first of the slices that has a scenario, or NULL. */
@@ -96,7 +97,8 @@ const struct trust_slice *trust_find_slice(const struct trust_slice *slices, uin
 
 /* One more fact. `band`: of good jobs, below which it sounds; 0: by trend alone. */
 void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
-                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id);
+                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id,
+                       int64_t at_ms);
 
 /* Population stability index of two counts of the same values: the sum of (q - p) ln(q / p) over
  * the shares of both, half a count for none (Siddiqi, Credit Risk Scorecards, 2006). Under 0.1 both
@@ -113,6 +115,7 @@ double trust_stability_noise(const int64_t *before, const int64_t *after, uint32
 /* One audited job with a verdict on both sides. */
 struct trust_fact {
     int64_t outcome_id;            /* of the audit job: facts come in its order */
+    int64_t at_ms;                 /* of the same, 0: not known; nothing is decided by it */
     char (*slice)[LIMIT_ID_BYTES]; /* [SLICE_KIND_COUNT], borrowed */
     bool safety_critical;
     bool agrees;

@@ -123,6 +123,9 @@ struct outcome {
     int64_t metres_mm;     /* driven in simulation by this rollout, shared prefix excluded */
     int64_t device_ns;     /* compute charged to this rollout, shared prefix excluded */
     int64_t mflop;         /* millions of operations of a learned world, likewise; else 0 */
+    /* Frame pages of its world in use at the fullest, since the worker opened it; 0: it has none.
+     */
+    uint32_t pages_used_percent;
     char trace_hash[SHA256_HEX_BYTES];    /* see schemas/trace.h */
     char artifact_hash[SHA256_HEX_BYTES]; /* trace artifact in the store */
     char slice[6][LIMIT_ID_BYTES];        /* values by enum slice_kind, copied from the scenario */
@@ -142,7 +145,9 @@ struct outcome {
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
                          the suite's own; pairs join by branch_id); 0: a result */
-    bool shadow; /* audit_of was driven again by a version in state shadow, not by the teacher */
+    int64_t at_ms; /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
+                      by the store's clock; 0: not known. No result is decided by it */
+    bool shadow;   /* audit_of was driven again by a version in state shadow, not by the teacher */
 };
 
 extern const char *const tier_names[TIER_COUNT];

@@ -97,6 +97,7 @@ struct page_stats page_pool_stats(const struct page_pool *pool)
 {
     struct page_stats stats = pool->stats;
     stats.frame_count = pool->frame_count - pool->free_frame_count;
+    stats.frame_max = pool->frame_count;
     stats.host_max = pool->config.host_max;
     stats.host_count = pool->host.count + page_tiers_leaving(pool);
     return stats;

@@ -85,7 +85,9 @@ uint32_t page_pool_frames(const struct page_pool_config *config);
 struct page_stats {
     uint32_t page_count;  /* that exist, wherever they are */
     uint32_t page_peak;   /* most at once */
-    uint32_t frame_count; /* of which in the pool's memory */
+    uint32_t frame_count; /* of which in the pool's memory .. */
+    uint32_t frame_peak;  /* .. most at once, ones that only wait to be wanted included .. */
+    uint32_t frame_max;   /* .. and how many have room there */
     uint32_t host_count;  /* in the host tier, or on the way there */
     uint32_t host_max;    /* how many have room there */
     uint32_t ahead_count; /* of these, read ahead (or about to be): in the spill too */

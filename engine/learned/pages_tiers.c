@@ -285,7 +285,11 @@ static uint32_t evict(struct page_pool *pool)
 
 uint32_t page_tiers_frame(struct page_pool *pool)
 {
-    return pool->free_frame_count > 0 ? pool->free_frames[--pool->free_frame_count] : evict(pool);
+    uint32_t frame =
+        pool->free_frame_count > 0 ? pool->free_frames[--pool->free_frame_count] : evict(pool);
+    uint32_t used = pool->frame_count - pool->free_frame_count;
+    pool->stats.frame_peak = used > pool->stats.frame_peak ? used : pool->stats.frame_peak;
+    return frame;
 }
 
 /* ---- back ---- */

@@ -58,6 +58,8 @@ struct world_cost {
     uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
     uint64_t page_bytes;     /* of one page */
     uint64_t pages_peak;     /* in use at once */
+    uint64_t frames_peak;    /* of these, in the pool's memory .. */
+    uint64_t frames_max;     /* .. which has room for so many; 0: a world without a pool */
     uint64_t spills;         /* moves of a page out of the pool's memory and back */
     uint64_t pages_host;     /* in the host tier now */
     uint64_t pages_host_max; /* that have room there */

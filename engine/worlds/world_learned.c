@@ -316,6 +316,8 @@ static void cost(const struct world *world, struct world_cost *out)
         .pages_shared = stats.shared,
         .page_bytes = page_bytes(self->model),
         .pages_peak = stats.page_peak,
+        .frames_peak = stats.frame_peak,
+        .frames_max = stats.frame_max,
         .spills = stats.out + stats.back,
         .pages_host = stats.host_count,
         .pages_host_max = stats.host_max,

@@ -150,6 +150,7 @@ struct store_job {
 
 enum {
     STORE_STATS_POOLS_MAX = 64, /* further pools are counted together, under "other" */
+    STORE_STATS_PAGES_MAX = 64, /* pools and tiers, by name; further ones are left out */
     STORE_STATS_BUCKETS = 10,
 };
 
@@ -162,7 +163,14 @@ struct store_pool_jobs {
     int64_t jobs[JOB_STATE_COUNT];
 };
 
-/* Since the store was opened, but for the jobs. */
+/* Frame pages in use at the fullest, over rollouts of worlds that have any among the newest. */
+struct store_pool_pages {
+    char pool[LIMIT_ID_BYTES];
+    enum tier tier;
+    int64_t used_percent;
+};
+
+/* Since the store was opened, but for jobs and pages. */
 struct store_stats {
     uint32_t pool_count;
     struct store_pool_jobs pools[STORE_STATS_POOLS_MAX];
@@ -173,6 +181,8 @@ struct store_stats {
     int64_t commit_buckets[STORE_STATS_BUCKETS]; /* commits by how long they took, fsync and all */
     int64_t commits;
     int64_t commit_ns;
+    uint32_t pages_count;
+    struct store_pool_pages pages[STORE_STATS_PAGES_MAX];
 };
 
 /* Outcomes of a suite under one value of one kind of slice, planners apart. */

@@ -9,12 +9,6 @@ static int64_t clock_server_ns(void *context)
     return clock_now_ns(clock_system()) + atomic_load(&clock->offset_ns);
 }
 
-static int64_t clock_machine_wall_ns(void *context)
-{
-    (void)context;
-    return clock_wall_ns(clock_system());
-}
-
 static int64_t clock_machine_cpu_ns(void *context)
 {
     (void)context;
@@ -23,7 +17,6 @@ static int64_t clock_machine_cpu_ns(void *context)
 
 void postgres_clock_init(struct postgres_clock *clock)
 {
-    clock->clock =
-        (struct clock){clock_server_ns, clock_machine_wall_ns, clock_machine_cpu_ns, clock};
+    clock->clock = (struct clock){clock_server_ns, clock_server_ns, clock_machine_cpu_ns, clock};
     atomic_init(&clock->offset_ns, clock_wall_ns(clock_system()) - clock_now_ns(clock_system()));
 }

@@ -206,7 +206,7 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
     json_t *agreement = NULL;
     struct error ignored; /* /v1/agreement tells it */
     if (context->agreement != NULL &&
-        context->agreement(context->agreement_context, exchange->store, 0, METRICS_ROWS_MAX,
+        context->agreement(context->agreement_context, exchange->store, 0, METRICS_ROWS_MAX, 0,
                            &agreement, &ignored) != STATUS_OK) {
         agreement = NULL;
     }

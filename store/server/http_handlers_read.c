@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AGREEMENT_ROWS_MAX = 200 };
+enum {
+    AGREEMENT_ROWS_MAX = 200,
+    AGREEMENT_DAYS_MAX = 90,
+    AGREEMENT_DAY_ROWS_MAX = 20 /* of a page with days */
+};
 
 /* ---- reading ---- */
 
@@ -270,12 +274,17 @@ enum status http_handle_agreement(struct http_exchange *exchange, struct error *
     const struct http_context *context = exchange->context;
     int64_t after = 0;
     int64_t limit = 100;
+    int64_t days = 0;
     TRY(http_query_integer(exchange, "after", 0, INT32_MAX, &after, error));
     TRY(http_query_integer(exchange, "limit", 1, AGREEMENT_ROWS_MAX, &limit, error));
+    TRY(http_query_integer(exchange, "days", 0, AGREEMENT_DAYS_MAX, &days, error));
+    if (days > 0 && limit > AGREEMENT_DAY_ROWS_MAX) {
+        limit = AGREEMENT_DAY_ROWS_MAX;
+    }
     if (context->agreement == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "agreement: this server does not follow it");
     }
-    return context->agreement(context->agreement_context, exchange->store, after, limit,
+    return context->agreement(context->agreement_context, exchange->store, after, limit, days,
                               &exchange->reply, error);
 }
 

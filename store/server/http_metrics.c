@@ -282,6 +282,19 @@ static void add_ledger(struct text *text, const struct store_ledger_row *rows, u
                        offsetof(struct ledger_totals, cost_uusd), 1e-6);
 }
 
+static void add_pages(struct text *text, const struct store_stats *stats)
+{
+    family(text, "swerve_world_pages_free_min_ratio", "gauge",
+           "Share of frame pages that was free at the fullest, over the newest rollouts of worlds "
+           "that have pages.");
+    for (uint32_t i = 0; i < stats->pages_count; i++) {
+        char pool[2 * LIMIT_ID_BYTES];
+        add(text, "swerve_world_pages_free_min_ratio{pool=\"%s\",tier=\"%s\"} %.15g\n",
+            label(stats->pages[i].pool, pool), tier_names[stats->pages[i].tier],
+            (double)(100 - stats->pages[i].used_percent) / 100.0);
+    }
+}
+
 /* Figures of the store now; stores behind a connection of their own say nothing. */
 static enum status store_text(struct store *store, struct text *text, struct error *error)
 {
@@ -301,6 +314,7 @@ static enum status store_text(struct store *store, struct text *text, struct err
             add_jobs(text, stats);
             add_commits(text, stats);
             add_ledger(text, rows, count);
+            add_pages(text, stats);
         }
     }
     free(stats);

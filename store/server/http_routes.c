@@ -127,7 +127,7 @@ static const struct route routes[] = {
      READS,
      BODY_NONE,
      http_handle_agreement,
-     {"after", "limit", NULL}},
+     {"after", "limit", "days", NULL}},
     {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
     {"GET", "/v1/prices/*/*", READERS, READS, BODY_NONE, http_handle_price_get, {NULL}},
     {"GET", "/v1/models", ALL, MIXED, BODY_NONE, http_handle_models, {"after", "max", NULL}},

@@ -72,10 +72,12 @@ typedef enum status store_server_drive(struct store *store, int64_t outcome_id, 
 typedef enum status store_server_scaling(void *context, struct store *store, const char *pool,
                                          int64_t now_ms, json_t **out, struct error *error);
 
-/* Alarms and frozen slices of a store, a JSON object with a page of its rows from `after` on, that
- * the caller owns; what knows monitors is above this room. Asked by several threads at once. */
+/* Alarms and frozen slices of a store, a JSON object with a page of its rows from `after` on, each
+ * with its newest `days` days, that the caller owns; what knows monitors is above this room. Asked
+ * by several threads at once. */
 typedef enum status store_server_agreement(void *context, struct store *store, int64_t after,
-                                           int64_t limit, json_t **out, struct error *error);
+                                           int64_t limit, int64_t days, json_t **out,
+                                           struct error *error);
 
 struct store_server_options {
     struct token_guard *guard;     /* store/server/tokens.h; NULL: everybody may do everything */

@@ -364,6 +364,12 @@ static const struct {
     {"text", "dates of suites",
      "SELECT " SUITE ", 'was submitted at second ' || u.submitted_s || ', which cannot be' FROM suites u"
      " WHERE u.submitted_s NOT BETWEEN 0 AND 100000000000"},
+    /* Nothing is compared with them, nor they with one another: clocks are set, back as well. */
+    {"outcome", "times of outcomes",
+     "SELECT 'outcome ' || o.id, 'came at millisecond ' || o.at_ms || ', which cannot be' FROM outcomes o"
+     " WHERE o.at_ms NOT BETWEEN 1 AND 100000000000000 UNION ALL"
+     " SELECT 'job ' || p.job || ', branch \"' || p.branch_id || '\"', 'has a partial outcome of millisecond ' ||"
+     " p.at_ms || ', which cannot be' FROM partial_outcomes p WHERE p.at_ms NOT BETWEEN 1 AND 100000000000000"},
     {"model", "versions of models",
      "SELECT 'model ' || m.id, CASE WHEN " ODD("m.name", 1, 63) " OR " ODD("m.hash", 64, 64) " OR "
      ODD("m.health_hash", 0, 64) " OR " ODD("m.precision", 1, 63) " OR " ODD("m.sampler", 1, 63) " OR "

@@ -105,7 +105,8 @@ static void add_field(struct sha256 *hash, const struct json_field *field, const
 static bool is_derived(const char *name)
 {
     return strcmp(name, "id") == 0 || strcmp(name, "parent_job_id") == 0 ||
-           strcmp(name, "audit_of") == 0 || strcmp(name, "shadow") == 0;
+           strcmp(name, "audit_of") == 0 || strcmp(name, "shadow") == 0 ||
+           strcmp(name, "at_ms") == 0;
 }
 
 static void digest_both(const struct outcome *outcome, const struct job_spec *spec,

@@ -80,6 +80,11 @@ struct complete_call {
     uint32_t booked;
 };
 
+static int64_t max_i64(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 static enum status read_held(struct db *db, int64_t job_id, struct held_job *job,
                              struct error *error)
 {
@@ -173,6 +178,12 @@ static enum status escalate(struct complete_call *call, const struct held_job *j
     return submit_successor(call->store, &call->tally, job->suite, &spec, job_id, error);
 }
 
+/* 0: the clock was never set. */
+static int64_t wall_ms(const struct sql_store *store)
+{
+    return max_i64(clock_wall_ns(store->clock) / NS_PER_MS, 0);
+}
+
 static enum status insert_outcomes(struct complete_call *call, const struct held_job *job,
                                    const struct job_completion *completion, struct error *error)
 {
@@ -185,6 +196,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
         .suite = job->suite,
         .context = job->context,
         .spec = &job->spec,
+        .at_ms = wall_ms(call->store),
         .evidence = evidence,
     };
     enum status status = tally_suite(&call->tally, job->suite, &counters, error);
@@ -235,7 +247,6 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
         THEN(status, tally_over(&call->tally, &store->paces, &part, job->state == JOB_LEASED,
                                 end->state == JOB_QUEUED, clock_now_ns(store->clock), error));
     }
-    THEN(status, record_partials_drop(call->tally.db, completion->job_id, end->state, error));
     if (due_ns > 0) {
         group_commit_sweep_by(store->group, due_ns);
     } else {
@@ -414,9 +425,11 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
     }
     TRY(booking->before.found ? ledger_recharge(&call->tally, &attempt, &booking->before, error)
                               : ledger_charge(&call->tally, &attempt, error));
-    return completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED
-               ? insert_outcomes(call, &booking->job, completion, error)
-               : STATUS_OK;
+    if (completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED) {
+        TRY(insert_outcomes(call, &booking->job, completion, error));
+    }
+    /* Behind the outcomes, which take over when partial ones came. */
+    return record_partials_drop(call->tally.db, completion->job_id, end->state, error);
 }
 
 /* A lost attempt that reported after all: what it cost more. */
@@ -445,11 +458,6 @@ static enum status book_all(struct complete_call *call, struct error *error)
 
 /* ---- partial completions ---- */
 
-static int64_t max_i64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static enum status keep_partial(struct complete_call *call, const struct held_job *job,
                                 const struct job_completion *completion, struct error *error)
 {
@@ -457,7 +465,8 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
                                          .epoch = completion->epoch,
                                          .suite = job->suite,
                                          .context = job->context,
-                                         .spec = &job->spec};
+                                         .spec = &job->spec,
+                                         .at_ms = wall_ms(call->store)};
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
 
     query_int(&progress, completion->job_id);

@@ -342,6 +342,8 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_real(&query, outcome->metrics.lataccel_cost);
     query_real(&query, outcome->metrics.jerk_cost);
     query_real(&query, outcome->metrics.total_cost);
+    query_int_or_null(&query, place->at_ms);
+    query_int(&query, outcome->pages_used_percent);
     TRY(query_run(&query, error));
     digest_add_outcome(suite_digest, &digest, db_last_id(db));
     return STATUS_OK;
@@ -379,6 +381,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
     stored.parent_job_id = 0;
     stored.audit_of = 0;
     stored.shadow = false;
+    stored.at_ms = 0; /* has a column */
     json_t *value = outcome_encode(&stored);
     char *text = value != NULL ? json_compact_text(value) : NULL;
     json_decref(value);
@@ -395,6 +398,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
         query_int(&query, place->epoch);
         query_text(&query, text);
         query_blob(&query, digest.bytes, sizeof digest.bytes);
+        query_int_or_null(&query, place->at_ms);
         status = query_run(&query, error);
     }
     free(text);
@@ -426,6 +430,7 @@ enum status record_partial_read(struct query *query, const struct job_spec *spec
                          "spec was changed",
                          place);
     }
+    outcome->at_ms = query_column_int(query, 5);
     return STATUS_OK;
 }
 
@@ -489,11 +494,12 @@ static enum status check_outcome(const struct sql_store *store,
         outcome->tier >= TIER_COUNT || outcome->metres_mm < 0 || outcome->device_ns < 0 ||
         outcome->mflop < 0 || outcome->prefix_ticks > outcome->ticks ||
         outcome->device_ns > LEDGER_ATTEMPT_NS_MAX || outcome->metres_mm > LEDGER_ATTEMPT_MM_MAX ||
-        outcome->mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRId64 ", outcome %" PRIu32
-                         ": verdict, tier, ticks, metres, device time or operations out of range",
-                         completion->job_id, index);
+        outcome->mflop > LEDGER_ATTEMPT_MFLOP_MAX || outcome->pages_used_percent > 100) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "job %" PRId64 ", outcome %" PRIu32
+            ": verdict, tier, ticks, metres, device time, operations or pages out of range",
+            completion->job_id, index);
     }
     if (completion->kind != COMPLETION_FLAGGED && outcome->verdict == VERDICT_FLAGGED) {
         return error_set(error, STATUS_BAD_INPUT,

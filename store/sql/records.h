@@ -52,7 +52,7 @@ int record_read(struct query *query, int column, const struct json_field_list *l
 void record_job_read(struct query *query, struct store_job *job);
 void record_outcome_read(struct query *query, struct outcome *outcome);
 /* Columns that record_outcome_read reads. */
-enum { RECORD_OUTCOME_COLUMNS = 69 };
+enum { RECORD_OUTCOME_COLUMNS = 71 };
 
 /* Place that an outcome's row belongs to; its own ids are not looked at. */
 struct record_outcome_place {
@@ -61,10 +61,12 @@ struct record_outcome_place {
     int64_t suite;
     int64_t context;             /* of the job, used when the outcome's is equal */
     const struct job_spec *spec; /* of the job */
+    int64_t at_ms;               /* now, by the store's clock */
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 
-/* Also adds the outcome to the digest of its suite's outcomes, *suite_digest. */
+/* A partial outcome of the same rollout lends its time. Also adds the outcome to the digest of its
+ * suite's outcomes, *suite_digest. */
 enum status record_outcome_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error);
@@ -72,8 +74,8 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
 /* Partial outcomes: those of a job that goes on. The first one of a rollout stays. */
 enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct error *error);
-/* Reads (job, branch_id, epoch, outcome, digest) of a job with this spec. STATUS_STORE: it is not
- * what was stored. */
+/* Reads (job, branch_id, epoch, outcome, digest, at_ms) of a job with this spec. STATUS_STORE: it
+ * is not what was stored. */
 enum status record_partial_read(struct query *query, const struct job_spec *spec,
                                 struct outcome *outcome, struct error *error);
 /* Those of a job that comes to this state: one that has ended keeps none. */

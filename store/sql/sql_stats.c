@@ -117,6 +117,24 @@ static enum status count_workers_op(struct db *db, void *context, struct error *
     return STATUS_OK;
 }
 
+static enum status read_pages(struct store *base, struct store_stats *out, struct error *error)
+{
+    struct query query;
+    uint32_t found = 0;
+    TRY(sql_read_begin(base, STATEMENT_PAGES_USED, &query, error));
+    query_int(&query, STORE_DEMAND_ROLLOUTS);
+    query_int(&query, STORE_STATS_PAGES_MAX);
+    while (found < STORE_STATS_PAGES_MAX && query_row(&query)) {
+        struct store_pool_pages *row = &out->pages[found];
+        query_column_text(&query, 0, row->pool, sizeof row->pool);
+        int64_t tier = query_column_int(&query, 1);
+        row->used_percent = query_column_int(&query, 2);
+        row->tier = tier >= 0 && tier < TIER_COUNT ? (enum tier)tier : TIER_OBJECT;
+        found += row->tier == (enum tier)tier; /* another one was edited in */
+    }
+    return sql_read_rows_end(base, &query, found, &out->pages_count, error);
+}
+
 enum status stats_read(struct store *base, struct store_stats *out, struct error *error)
 {
     struct sql_store *store = sql_store_of(base);
@@ -124,6 +142,7 @@ enum status stats_read(struct store *base, struct store_stats *out, struct error
     void *context[] = {store, &out->workers_alive};
     TRY(sql_store_write(store, count_workers_op, context, error));
     TRY(count_jobs(base, out, error));
+    TRY(read_pages(base, out, error));
     group_commit_stats(store->group, out);
     return STATUS_OK;
 }

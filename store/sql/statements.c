@@ -50,7 +50,9 @@
     " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"           \
     " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                    \
     " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"      \
-    " j.shadow IS NOT NULL, o.given, o.reasons, o.no_at_fault_collision, o.drivable_area,"   \
+    " j.shadow IS NOT NULL, o.at_ms, o.pages_used_percent, o.given, o.reasons, "             \
+    "o.no_at_fault_collision, "                                                              \
+    "o.drivable_area,"                                                                       \
     " o.driving_direction,"                                                                  \
     " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s," \
     " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"    \
@@ -323,11 +325,12 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
         " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
         " health_tick, health_value, health_threshold, evidence_hash, digest, given,"
-        " lataccel_cost, jerk_cost, total_cost)"
+        " lataccel_cost, jerk_cost, total_cost, at_ms, pages_used_percent)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
         " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
         " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
-        " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59)",
+        " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59,"
+        " COALESCE((SELECT p.at_ms FROM partial_outcomes p WHERE p.job = ?1 AND p.branch_id = ?8), ?60), ?61)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
@@ -386,8 +389,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE t.suite = ?1",
     /* The first one of a rollout stays. */
     [STATEMENT_PARTIAL_ADD] =
-        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (job, branch_id) DO NOTHING",
+        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (job, branch_id) DO NOTHING",
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
     [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
@@ -540,7 +543,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_JOBS] =
         "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
     [STATEMENT_PARTIALS_OF_JOB] =
-        "SELECT job, branch_id, epoch, outcome, digest FROM partial_outcomes WHERE job = ?1"
+        "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes WHERE job = ?1"
         " ORDER BY branch_id LIMIT ?2",
     [STATEMENT_POOL_JOBS] =
         "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
@@ -578,6 +581,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT c.pool, c.tier, o.device_ns, o.ticks - o.prefix_ticks FROM outcomes o"
         " CROSS JOIN contexts c ON c.id = o.context"
         " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1",
+    [STATEMENT_PAGES_USED] =
+        "SELECT c.pool, c.tier, MAX(o.pages_used_percent) FROM outcomes o"
+        " CROSS JOIN contexts c ON c.id = o.context"
+        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1 AND o.pages_used_percent > 0"
+        " GROUP BY c.pool, c.tier ORDER BY c.pool, c.tier LIMIT ?2",
     [STATEMENT_SLICES_OF_SUITE] =
         "SELECT * FROM (SELECT " SLICE_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = o.job"
         " CROSS JOIN contexts c ON c.id = o.context WHERE o.suite = ?2 AND o.id > ?1"
@@ -599,7 +607,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT " OUTCOME_COLUMNS ", o.suite, " STATEMENT_JOB_KIND ", o.digest FROM outcomes o"
         " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS(" CROSS JOIN") " ORDER BY o.id",
     [STATEMENT_CHECK_PARTIALS] =
-        "SELECT job, branch_id, epoch, outcome, digest FROM partial_outcomes ORDER BY job",
+        "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes ORDER BY job",
     [STATEMENT_CHECK_SPEC] = "SELECT " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS " WHERE j.id = ?1",
     [STATEMENT_CHECK_MEMOS] =
         "SELECT m.suite, " STATEMENT_JOB_KIND ", o.verdict, COUNT(*) FROM memo_outcomes m"

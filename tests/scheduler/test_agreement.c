@@ -1,12 +1,15 @@
 /*
  * Agreement. Method: the join against the double loop that defines it, on shuffled random outcomes;
- * counts against hand-written pairs; rates against naive means.
+ * counts against hand-written pairs; rates against naive means; dates against libc's calendar, and
+ * days against a count that looks at each day by itself.
  */
 #include "base/rng.h"
 #include "scheduler/agreement.h"
+#include "scheduler/day.h"
 #include "tests/harness.h"
 
 #include <math.h>
+#include <time.h>
 
 enum { OUTCOMES = 300 };
 
@@ -162,8 +165,133 @@ static void a_rate_counts_scenarios_not_pairs(void)
     }
 }
 
+/* ---- by day ---- */
+
+enum { MS_PER_DAY = 86400000, DAYS_TO_9999 = 2932896 /* 9999-12-31 */ };
+
+static void days_are_those_of_the_calendar(void)
+{
+    struct error error;
+    char text[DAY_MOMENT_BYTES];
+    char expected[64];
+    for (int round = 0; round < 20000; round++) {
+        int64_t at_ms = round == 0   ? 1
+                        : round == 1 ? (int64_t)DAYS_TO_9999 * MS_PER_DAY + MS_PER_DAY - 1
+                                     : 1 + (int64_t)draw((uint64_t)DAYS_TO_9999 * MS_PER_DAY);
+        time_t at_s = (time_t)(at_ms / 1000);
+        struct tm tm;
+        int64_t day = 0;
+        EXPECT(gmtime_r(&at_s, &tm) != NULL);
+        EXPECT_INT(day_of_ms(at_ms), at_ms / MS_PER_DAY);
+        strftime(expected, sizeof expected, "%Y-%m-%d %H:%M:%S UTC", &tm);
+        EXPECT_TEXT(day_moment_text(at_ms, text), expected);
+        expected[10] = '\0';
+        EXPECT_TEXT(day_text(day_of_ms(at_ms), text), expected);
+        EXPECT_OK(day_parse(text, &day, &error), error);
+        EXPECT_INT(day, at_ms / MS_PER_DAY);
+    }
+    EXPECT_TEXT(day_moment_text(0, text), "not known");
+    EXPECT_TEXT(day_moment_text(INT64_MAX, text), "not known");
+    EXPECT_TEXT(day_moment_text(-1, text), "not known");
+    EXPECT_INT(day_of_ms(-1), -1);
+    EXPECT_TEXT(day_text(DAYS_TO_9999 + 1, text), "not known");
+    static const char *const none[] = {"",           "2026-02-30",  "2026-13-01", "1969-12-31",
+                                       "2026-11-7",  "2026-11-27 ", "26-11-27",   "2026-11-00",
+                                       "2100-02-29", "2026/11/27",  "+026-11-27", "2026-11-2x"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        int64_t day = 7;
+        EXPECT_INT(day_parse(none[i], &day, &error), STATUS_BAD_INPUT);
+        EXPECT_INT(day, 7);
+    }
+}
+
+enum { DAY_PAIRS = 3000 };
+
+static void days_are_counted_apart(void)
+{
+    static struct day_pair day_pairs[DAY_PAIRS];
+    static int64_t day_scratch[DAY_PAIRS];
+    static struct day_table table;
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        state = seed * 100003;
+        int64_t span = 1 + (int64_t)draw(seed % 2 == 0 ? 60 : 400);
+        int64_t before = seed % 3 == 0 ? 20000 + (int64_t)draw((uint64_t)span) : DAY_NEVER;
+        uint32_t count = (uint32_t)draw(DAY_PAIRS);
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t day = 20000 + (int64_t)draw((uint64_t)span);
+            bool agrees = draw(day % 7 == 0 ? 2 : 20) > 0;
+            day_pairs[i] = (struct day_pair){.day = draw(30) == 0 ? DAY_NOT_KNOWN : day,
+                                             .logical_key = 1 + i / 8,
+                                             .case_key = 1 + i / 4,
+                                             .agrees = agrees,
+                                             .optimistic = !agrees && draw(2) == 0};
+        }
+        day_table_make(day_pairs, count, before, day_scratch, &table);
+        uint32_t found = 0;
+        int64_t older = 0;
+        int64_t not_known = 0;
+        for (int64_t day = 20000 + span; day >= 20000; day--) {
+            struct rate rate = {0};
+            struct day_agreement sum = {.day = day};
+            for (uint32_t i = 0; i < count; i++) {
+                not_known += day == 20000 && day_pairs[i].day == DAY_NOT_KNOWN;
+                if (day_pairs[i].day == day) {
+                    sum.pairs++;
+                    sum.agree += day_pairs[i].agrees;
+                    sum.optimistic += day_pairs[i].optimistic;
+                    rate_add(&rate, day_pairs[i].logical_key, day_pairs[i].case_key,
+                             day_pairs[i].agrees);
+                }
+            }
+            if (day >= before || sum.pairs == 0) {
+                continue;
+            }
+            if (found == DAY_MAX) {
+                older += sum.pairs;
+                continue;
+            }
+            const struct day_agreement *row = &table.days[found++];
+            struct rate_estimate expected = rate_estimate(&rate);
+            EXPECT(found <= table.count);
+            EXPECT(row->day == day && row->pairs == sum.pairs && row->agree == sum.agree &&
+                   row->optimistic == sum.optimistic);
+            EXPECT(row->rate.value == expected.value && row->rate.low == expected.low &&
+                   row->rate.high == expected.high);
+        }
+        EXPECT_INT(table.count, found);
+        EXPECT_INT(table.older, older);
+        EXPECT_INT(table.not_known, not_known);
+    }
+}
+
+/* A student that begins to be wrong on a known day: that day and no other before it shows it. */
+static void a_change_shows_on_its_day(void)
+{
+    static struct day_pair day_pairs[DAY_PAIRS];
+    static int64_t day_scratch[DAY_PAIRS];
+    static struct day_table table;
+    enum { DAYS = 30, CHANGE = 20000 + 17 };
+    state = 5;
+    for (uint32_t i = 0; i < DAY_PAIRS; i++) {
+        int64_t day = 20000 + (int64_t)draw(DAYS);
+        bool agrees = draw(1000) >= (day >= CHANGE ? 400 : 5);
+        day_pairs[i] = (struct day_pair){day, 1 + i, 1 + i, agrees, !agrees};
+    }
+    day_table_make(day_pairs, DAY_PAIRS, DAY_NEVER, day_scratch, &table);
+    EXPECT_INT(table.count, DAYS);
+    for (uint32_t i = 0; i < table.count; i++) {
+        const struct day_agreement *row = &table.days[i];
+        if (row->day >= CHANGE) {
+            EXPECT(row->rate.high < 0.9 && row->optimistic > 10);
+        } else {
+            EXPECT(row->rate.value > 0.95 && row->optimistic <= 4);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(audits_are_joined), TEST(pairs_are_counted),
-                    TEST(a_rate_counts_scenarios_not_pairs));
+                    TEST(a_rate_counts_scenarios_not_pairs), TEST(days_are_those_of_the_calendar),
+                    TEST(days_are_counted_apart), TEST(a_change_shows_on_its_day));
 }

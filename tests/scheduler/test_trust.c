@@ -37,8 +37,8 @@ static void a_million_random_facts_follow_the_definition(void)
         for (int64_t i = 1; i <= 500; i++) {
             bool bad = draw() < rate;
             struct trust_monitor before = a;
-            trust_monitor_add(&a, &shift, jobs, band, bad, i);
-            trust_monitor_add(&b, &shift, jobs, band, bad, i);
+            trust_monitor_add(&a, &shift, jobs, band, bad, i, 7 * i);
+            trust_monitor_add(&b, &shift, jobs, band, bad, i, 7 * i);
             sum = fmax(0.0, sum + (bad ? log(shift.shifted / shift.healthy)
                                        : log((1 - shift.shifted) / (1 - shift.healthy))));
             EXPECT_NEAR(a.sum, sum, 1e-9);
@@ -47,10 +47,12 @@ static void a_million_random_facts_follow_the_definition(void)
             EXPECT(a.jobs == i && a.bad == before.bad + bad);
             if (before.alarm != TRUST_QUIET) {
                 EXPECT(a.alarm == before.alarm && a.alarm_jobs == before.alarm_jobs &&
-                       a.alarm_outcome == before.alarm_outcome);
+                       a.alarm_outcome == before.alarm_outcome &&
+                       a.alarm_at_ms == before.alarm_at_ms);
             } else {
                 EXPECT_INT(a.alarm == TRUST_TREND, sum >= log(jobs));
-                EXPECT(a.alarm == TRUST_QUIET || (a.alarm_jobs == i && a.alarm_outcome == i));
+                EXPECT(a.alarm == TRUST_QUIET ||
+                       (a.alarm_jobs == i && a.alarm_outcome == i && a.alarm_at_ms == 7 * i));
                 EXPECT(a.alarm != TRUST_BAND || (band > 0.0 && (double)(i - a.bad) / i < band));
             }
         }
@@ -67,7 +69,7 @@ static void healthy_jobs_sound_seldom(void)
     int alarms = 0;
     for (int64_t i = 1; i <= JOBS; i++) {
         trust_monitor_add(&monitor, &policy.disagreement, policy.false_alarm_jobs,
-                          policy.safety_critical_band, draw() < policy.disagreement.healthy, i);
+                          policy.safety_critical_band, draw() < policy.disagreement.healthy, i, 0);
         if (monitor.alarm != TRUST_QUIET) {
             alarms++;
             memset(&monitor, 0, sizeof monitor);
@@ -86,7 +88,7 @@ static double delay_of(double rate)
         struct trust_monitor monitor = {0};
         while (monitor.alarm == TRUST_QUIET) {
             trust_monitor_add(&monitor, &policy.disagreement, policy.false_alarm_jobs, policy.band,
-                              draw() < rate, monitor.jobs + 1);
+                              draw() < rate, monitor.jobs + 1, 0);
         }
         sum += monitor.jobs;
     }

@@ -139,10 +139,10 @@ static struct heard listen(int damage)
         struct job job = draw_job(damage, &everything);
         heard.jobs++;
         trust_monitor_add(&flags, &policy.flags, policy.false_alarm_jobs, 0.0, job.flagged,
-                          heard.jobs);
+                          heard.jobs, 0);
         if (!job.flagged && draw() < audit_rate(&audit, &job.drive->slices)) {
             trust_monitor_add(&audits, &policy.disagreement, policy.false_alarm_jobs, policy.band,
-                              !job.agrees, heard.jobs);
+                              !job.agrees, heard.jobs, 0);
         }
     }
     heard.by_flags = flags.alarm != TRUST_QUIET;
@@ -234,7 +234,7 @@ static void a_small_drift_takes_a_policy_for_it(void)
             struct trust_monitor monitor = {0};
             while (monitor.alarm == TRUST_QUIET && monitor.jobs < 100000) {
                 trust_monitor_add(&monitor, &shifts[s], 10000, 0.9, draw() < HEALTHY_SHARE + 0.02,
-                                  monitor.jobs + 1);
+                                  monitor.jobs + 1, 0);
             }
             sum += monitor.jobs;
         }

@@ -346,8 +346,9 @@ static void serve(struct server *server, struct message *message)
         server->busy_until_ns += server->clock.stall_ns;
     }
     server->clock.stall_reads = 0;
+    fleet->model->stall_ns = server->clock.stall_ns;
     http_route(&server->context, &request, &reply);
-    server->clock.stall_ns = 0;
+    server->clock.stall_ns = fleet->model->stall_ns = 0;
     if (server->crash_commits > 0) {
         free(reply.data);
         message_reset(message);

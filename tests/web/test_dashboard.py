@@ -286,8 +286,16 @@ def trust(chromium, work):
     for limit in (1, 100):
         rows, last = agreement_of(server, limit)
         text = [sorted(json.dumps(row, sort_keys=True) for row in some) for some in (rows, expected)]
+        check(all(row["monitor"]["alarm_at_ms"] for row in rows if row["frozen"]), "alarms say when they sounded")
         check(text[0] == text[1], f"in pages of {limit}, rows are those of swerve agreement ({len(rows)}, {len(expected)})")
         check(last["frozen"] == said["frozen"] == 1 and rows[0]["frozen"], "what is frozen comes first")
+    by_day = json.loads(server.ask("/v1/agreement?days=1&limit=200")[2])
+    today = [row["by_day"] for row in by_day["rows"]]
+    told = [row["by_day"][:1] for row in json.loads(subprocess.run([SWERVE, "agreement", "--store", store, "--by-day", "--json"],
+                                                    check=True, text=True, stdout=subprocess.PIPE).stdout)["rows"]]
+    check(all(days and days[0]["pairs"] for days in today) and sorted(map(json.dumps, today)) == sorted(map(json.dumps, told)),
+          f"rows have the newest day, as swerve agreement --by-day has it {today}")
+    check(server.ask("/v1/agreement?days=91")[0] == 400, "more than 90 days are refused")
     keep_a_model(server)
     page = opened(chromium, f"{server.url}/#/trust")
     page.wait("document.body.innerText.includes('frozen to the teacher') && !document.getElementById('behind')")
@@ -297,6 +305,9 @@ def trust(chromium, work):
     since = page.evaluate("document.querySelector('td a[href^=\"#/outcome/\"]').hash").split("/")[-1]
     at = json.loads(server.ask("/v1/outcomes?outcome=" + since)[2])["outcomes"][0]
     check(at["audit_of"] > 0 and at["tier"] == "teacher", "since which rollout: an audit's")
+    page.evaluate("[...document.querySelectorAll('button')].find((b) => b.innerText === 'By day').click()")
+    page.wait("document.querySelector('#days td b.bad')?.innerText === '6'")
+    check(page.evaluate("document.querySelector('#days td').innerText") == today[0][0]["day"], "agreement of a slice by day")
     page.wait("document.body.innerText.includes('candidate \u2192 shadow')")
     seen = document_of(page)
     check('id="pwned"' not in seen and "&lt;img" in seen, "events of models, with their reasons as text")

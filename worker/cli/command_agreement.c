@@ -21,9 +21,27 @@ struct agreement_command {
     const char *store_url;
     const char *policy;
     const char *disagreements;
+    const char *before; /* a date; NULL: none */
+    int64_t before_day;
+    bool by_day;
     bool gate;
     bool json;
 };
+
+static enum status parse_before(struct agreement_command *agreement, struct error *error)
+{
+    struct error why;
+    agreement->before_day = DAY_NEVER;
+    if (agreement->before == NULL) {
+        return STATUS_OK;
+    }
+    if (!agreement->by_day) {
+        return error_set(error, STATUS_USAGE, "--before: expected with --by-day, found without");
+    }
+    return day_parse(agreement->before, &agreement->before_day, &why) == STATUS_OK
+               ? STATUS_OK
+               : error_set(error, STATUS_USAGE, "--before: %.200s", why.text);
+}
 
 static enum status write_disagreements(const struct agreement_command *agreement,
                                        struct store *store, const struct pairs *pairs,
@@ -40,7 +58,7 @@ static enum status write_disagreements(const struct agreement_command *agreement
     return STATUS_OK;
 }
 
-static int agree(const struct agreement_command *agreement)
+static int agree(struct agreement_command *agreement)
 {
     struct error error;
     struct store *store = NULL;
@@ -48,12 +66,15 @@ static int agree(const struct agreement_command *agreement)
     struct table table = {0};
     static struct trust_policy policy;
     policy = trust_policy_default();
-    enum status status = agreement->policy != NULL
-                             ? trust_policy_load(agreement->policy, &policy, &error)
-                             : STATUS_OK;
+    enum status status = parse_before(agreement, &error);
+    if (status == STATUS_OK && agreement->policy != NULL) {
+        status = trust_policy_load(agreement->policy, &policy, &error);
+    }
     THEN(status, cli_store_open(agreement->store_url, &store, &error));
     THEN(status, pairs_read(store, &pairs, &error));
-    THEN(status, table_make(&pairs, &policy, &table, &error));
+    THEN(status, agreement->by_day
+                     ? table_make_by_day(&pairs, &policy, agreement->before_day, &table, &error)
+                     : table_make(&pairs, &policy, &table, &error));
     if (status == STATUS_OK && agreement->disagreements != NULL) {
         status = write_disagreements(agreement, store, &pairs, &error);
     }
@@ -64,9 +85,12 @@ static int agree(const struct agreement_command *agreement)
     if (status != STATUS_OK) {
         code = cli_fail(&error);
     } else if (agreement->json) {
-        code = cli_print_json(table_json(&table));
+        code = cli_print_json(table_json(&table, agreement->by_day));
     } else {
         table_print(&table, stdout);
+        if (agreement->by_day) {
+            table_days_print(&table, stdout);
+        }
     }
     code = code == 0 && agreement->gate && table.frozen + table.sounding > 0 ? 1 : code;
     table_finish(&table);
@@ -84,6 +108,9 @@ int command_agreement(int argc, char **argv)
          .text = &agreement.policy},
         {"--disagreements", "DIR", "write the scenarios on which they differ as a suite",
          .text = &agreement.disagreements},
+        {"--by-day", NULL, "each slice day by day (UTC), the newest 90 days that have pairs",
+         .flag = &agreement.by_day},
+        {"--before", "DATE", "days before this one, such as 2026-11-27", .text = &agreement.before},
         {"--gate", NULL, "exit 1 when a slice is frozen or a rate of flags sounds",
          .flag = &agreement.gate},
         {"--json", NULL, "print one JSON object", .flag = &agreement.json},

@@ -155,12 +155,22 @@ static enum status read_careful(struct show *show, json_t **out, struct error *e
     return status;
 }
 
+/* As JSON; one of an older store, which kept no times, says so. */
+static json_t *outcome_json(const struct outcome *outcome)
+{
+    json_t *json = outcome_encode(outcome);
+    if (json != NULL && outcome->at_ms == 0) {
+        json_object_set_new(json, "at_ms", json_null());
+    }
+    return json;
+}
+
 /* Origin of the outcome's job and where it went, beside the outcome itself. */
 static json_t *with_lineage(struct show *show)
 {
     struct store_job job;
     struct error ignored;
-    json_t *json = outcome_encode(&show->outcome);
+    json_t *json = outcome_json(&show->outcome);
     if (json != NULL &&
         show->store->ops->job(show->store, show->outcome.job_id, &job, &ignored) == STATUS_OK) {
         json_object_set_new(json, "job_state", json_string(job_state_names[job.state]));
@@ -244,7 +254,7 @@ static enum status print_trace(struct show *show, struct error *error)
 
 static enum status print_outcome(void *show, const struct outcome *outcome, struct error *error)
 {
-    return print_line(show, outcome_encode(outcome), error);
+    return print_line(show, outcome_json(outcome), error);
 }
 
 static enum status write_video(struct show *show, struct error *error)

@@ -195,8 +195,9 @@ static json_t *parameter_value(const struct export_column *column, const struct 
 json_t *export_value(const struct export_column *column, const struct outcome *outcome)
 {
     if (column->field != NULL) {
-        return json_record_value(column->field, column->of_metrics ? (const void *)&outcome->metrics
-                                                                   : (const void *)outcome);
+        const void *record = column->of_metrics ? (const void *)&outcome->metrics : outcome;
+        bool unknown = column->type == EXPORT_INT64 && json_record_omits(column->field, record);
+        return unknown ? json_null() : json_record_value(column->field, record);
     }
     if (column->slice >= 0) {
         return json_text_new(outcome->slice[column->slice], sizeof outcome->slice[0]);

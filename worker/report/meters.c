@@ -13,6 +13,7 @@
 #include <string.h>
 
 enum { SENTENCE_BYTES = 512 };
+#define PAGES_FREE_LEAST 0.1
 
 const double meter_quantiles[METER_QUANTILES] = {0.5, 0.95, 0.99};
 const char *const meter_quantile_names[METER_QUANTILES] = {"p50", "p95", "p99"};
@@ -73,6 +74,7 @@ static struct meter meter_make(const struct summary *summary, const struct entry
     snprintf(meter.device, sizeof meter.device, "%s", first->backend);
     memcpy(meter.model_hash, first->model_hash, sizeof meter.model_hash);
     memcpy(meter.sampler, first->sampler, sizeof meter.sampler);
+    uint32_t pages_used_percent = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct outcome *outcome = entries[i].outcome;
         meter.work.ticks += own_ticks(outcome);
@@ -80,9 +82,14 @@ static struct meter meter_make(const struct summary *summary, const struct entry
         meter.work.device_ns += outcome->device_ns;
         meter.work.mflop += outcome->mflop;
         meter.work.usd += entries[i].usd;
+        if (outcome->pages_used_percent > pages_used_percent) {
+            pages_used_percent = outcome->pages_used_percent;
+        }
         scratch[i] = (double)outcome->device_ns / own_ticks(outcome) / (double)NS_PER_MS;
     }
     quantiles(scratch, count, meter.tick_ms);
+    meter.pages_free_min =
+        pages_used_percent > 0 ? (100.0 - (double)pages_used_percent) / 100.0 : NAN;
     for (uint32_t i = 0; i < count; i++) {
         scratch[i] = (double)entries[i].outcome->device_ns / (double)NS_PER_S;
     }
@@ -138,6 +145,11 @@ static double miles_of(const struct meter *meter)
     return (double)meter->work.metres_mm / 1000.0 / M_PER_MILE;
 }
 
+bool meter_pages_short(const struct meter *meter)
+{
+    return meter->pages_free_min < PAGES_FREE_LEAST; /* NAN is not */
+}
+
 double meter_miles_per_hour(const struct meter *meter)
 {
     double hours = (double)meter->work.device_ns / (double)NS_PER_S / 3600.0;
@@ -171,15 +183,16 @@ json_t *meters_json(const struct summary *summary)
         const struct meter *meter = &meters[i];
         json_array_append_new(
             list,
-            json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o}", "pool",
-                      meter->pool, "device", meter->device, "tier", tier_names[meter->tier],
-                      "model", meter->model_hash, "sampler", meter->sampler, "rollouts",
-                      (json_int_t)meter->rollouts, "miles", miles_of(meter), "device_s",
-                      (double)meter->work.device_ns / (double)NS_PER_S, "miles_per_device_hour",
-                      json_finite_new(meter_miles_per_hour(meter)), "usd_per_mile",
-                      json_finite_new(meter_usd_per_mile(meter)), "mfu",
-                      json_finite_new(meter->mfu), "tick_ms", quantiles_json(meter->tick_ms),
-                      "rollout_s", quantiles_json(meter->rollout_s)));
+            json_pack(
+                "{s:s, s:s, s:s, s:s, s:s, s:I, s:f, s:f, s:o, s:o, s:o, s:o, s:o, s:o}", "pool",
+                meter->pool, "device", meter->device, "tier", tier_names[meter->tier], "model",
+                meter->model_hash, "sampler", meter->sampler, "rollouts",
+                (json_int_t)meter->rollouts, "miles", miles_of(meter), "device_s",
+                (double)meter->work.device_ns / (double)NS_PER_S, "miles_per_device_hour",
+                json_finite_new(meter_miles_per_hour(meter)), "usd_per_mile",
+                json_finite_new(meter_usd_per_mile(meter)), "mfu", json_finite_new(meter->mfu),
+                "pages_free_min", json_finite_new(meter->pages_free_min), "tick_ms",
+                quantiles_json(meter->tick_ms), "rollout_s", quantiles_json(meter->rollout_s)));
     }
     free(meters);
     return list;
@@ -213,6 +226,8 @@ void meter_words_of(const struct meter *meter, struct meter_words *out)
     snprintf(out->usd, sizeof out->usd, "%s",
              summary_rate_text(meter->work.usd, miles_of(meter), text));
     snprintf(out->mfu, sizeof out->mfu, isnan(meter->mfu) ? "-" : "%.0f%%", 100.0 * meter->mfu);
+    snprintf(out->pages_free, sizeof out->pages_free, isnan(meter->pages_free_min) ? "-" : "%.0f%%",
+             100.0 * meter->pages_free_min);
     triple_text(meter->tick_ms, out->tick_ms);
     triple_text(meter->rollout_s, out->rollout_s);
 }
@@ -221,9 +236,21 @@ static void print_meter(const struct meter *meter, FILE *stream)
 {
     struct meter_words words;
     meter_words_of(meter, &words);
-    text_print(stream, "  %-10s %-8s %-6.6s %-22s %9s %12s %5s %22s %22s\n", meter->pool,
+    text_print(stream, "  %-10s %-8s %-6.6s %-22s %9s %12s %5s %6s %22s %22s\n", meter->pool,
                tier_names[meter->tier], meter->device, words.model, words.miles_per_hour, words.usd,
-               words.mfu, words.tick_ms, words.rollout_s);
+               words.mfu, words.pages_free, words.tick_ms, words.rollout_s);
+}
+
+static void print_shortage(const struct meter *meter, FILE *stream)
+{
+    if (meter_pages_short(meter)) {
+        text_print(
+            stream,
+            "FRAME PAGES of pool %s, %s: %.0f%% were free at the fullest, under %.0f%%: pages "
+            "of parked branches are moved out of the world's memory\n",
+            meter->pool, tier_names[meter->tier], 100.0 * meter->pages_free_min,
+            100.0 * PAGES_FREE_LEAST);
+    }
 }
 
 void meters_print(const struct summary *summary, FILE *stream)
@@ -235,12 +262,15 @@ void meters_print(const struct summary *summary, FILE *stream)
         return;
     }
     if (count > 0) {
-        text_print(stream, "\n%-12s %-8s %-6s %-22s %9s %12s %5s %22s %22s\n", "pool", "tier",
-                   "device", "model", "miles/h", "$/1000 miles", "MFU", "ms/tick p50/p95/p99",
-                   "s/rollout p50/p95/p99");
+        text_print(stream, "\n%-12s %-8s %-6s %-22s %9s %12s %5s %6s %22s %22s\n", "pool", "tier",
+                   "device", "model", "miles/h", "$/1000 miles", "MFU", "pages",
+                   "ms/tick p50/p95/p99", "s/rollout p50/p95/p99");
     }
     for (uint32_t i = 0; i < count; i++) {
         print_meter(&meters[i], stream);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        print_shortage(&meters[i], stream);
     }
     free(meters);
 }

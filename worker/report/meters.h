@@ -20,7 +20,8 @@ struct meter {
     char sampler[LIMIT_ID_BYTES];
     int64_t rollouts; /* that simulated a tick of their own */
     struct summary_work work;
-    double mfu;                        /* NAN: no peak of its device and precision */
+    double mfu;            /* NAN: no peak of its device and precision */
+    double pages_free_min; /* share of frame pages that was free at the fullest; NAN: it has none */
     double tick_ms[METER_QUANTILES];   /* of rollouts' mean ticks, by nearest rank */
     double rollout_s[METER_QUANTILES]; /* device time of what a rollout drove itself */
 };
@@ -28,6 +29,9 @@ struct meter {
 /* *out [*count] is to be freed; by pool, device, tier and model. */
 enum status meters_of(const struct summary *summary, struct meter **out, uint32_t *count,
                       struct error *error);
+
+/* Fewer than a tenth of the frame pages were left: pages of parked branches are moved away soon. */
+bool meter_pages_short(const struct meter *meter);
 
 /* NAN: nothing was driven. */
 double meter_miles_per_hour(const struct meter *meter); /* of device time */
@@ -40,6 +44,7 @@ struct meter_words {
     char miles_per_hour[SUMMARY_MONEY_BYTES];
     char usd[SUMMARY_MONEY_BYTES]; /* per 1,000 miles */
     char mfu[16];
+    char pages_free[16];
     char tick_ms[METER_TRIPLE_BYTES]; /* "0.02 / 0.03 / 0.03" */
     char rollout_s[METER_TRIPLE_BYTES];
 };

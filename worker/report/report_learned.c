@@ -100,7 +100,8 @@ static void write_meters(const struct summary *summary, struct html *html)
     html_raw(html, "<div class=\"card scroll\"><table><thead><tr><th>pool</th><th>tier</th>"
                    "<th>device</th><th>model</th><th class=\"n\">rollouts</th><th class=\"n\">"
                    "miles per device-hour</th><th class=\"n\">$/1000 miles</th><th class=\"n\">"
-                   "MFU</th><th class=\"n\">ms/tick p50 / p95 / p99</th><th class=\"n\">"
+                   "MFU</th><th class=\"n\">frame pages free at the fullest</th><th class=\"n\">"
+                   "ms/tick p50 / p95 / p99</th><th class=\"n\">"
                    "s/rollout p50 / p95 / p99</th></tr></thead><tbody>");
     for (uint32_t i = 0; i < count; i++) {
         const struct meter *meter = &meters[i];
@@ -112,8 +113,10 @@ static void write_meters(const struct summary *summary, struct html *html)
                     meter->pool, tier_names[meter->tier], meter->device, words.model,
                     (long long)meter->rollouts, words.miles_per_hour, words.usd);
         html_format(html,
-                    "<td class=\"n\">%s</td><td class=\"n\">%s</td><td class=\"n\">%s</td></tr>",
-                    words.mfu, words.tick_ms, words.rollout_s);
+                    "<td class=\"n\">%s</td><td class=\"n%s\">%s</td><td class=\"n\">%s</td>"
+                    "<td class=\"n\">%s</td></tr>",
+                    words.mfu, meter_pages_short(meter) ? " bad" : "", words.pages_free,
+                    words.tick_ms, words.rollout_s);
     }
     html_raw(html, "</tbody></table><p class=\"soft\">All that was driven, audits and flagged "
                    "rollouts too. A tick is a rollout's mean.</p></div>");

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "engine/bench/bench_nn.h"
 #include "engine/bench/machine.h"
+#include "scheduler/day.h"
 #include "schemas/scenario_json.h"
 
 #include <math.h>
@@ -61,12 +62,16 @@ static enum status find_flags(struct summary *summary, struct error *error)
 
 /* ---- agreement ---- */
 
-static const char *const agreement_groups[] = {
-    "scenario_type", "road", "weather", "light", "actor", "geography", "safety_critical", "all"};
+static const char *const agreement_groups[] = {"scenario_type",   "road",  "weather",
+                                               "light",           "actor", "geography",
+                                               "safety_critical", "day",   "all"};
 enum { AGREEMENT_GROUPS = sizeof agreement_groups / sizeof *agreement_groups };
 
-static const char *slice_value(const struct outcome *outcome, const char *group)
+/* What the pair has in the group; `day` has room for a day's text. */
+static const char *pair_value(const struct agreement_pair *pair, const char *group,
+                              char day[DAY_TEXT_BYTES])
 {
+    const struct outcome *outcome = pair->student;
     for (int i = 0; i < SLICE_KIND_COUNT; i++) {
         if (strcmp(slice_names[i], group) == 0) {
             return outcome->slice[i];
@@ -74,6 +79,9 @@ static const char *slice_value(const struct outcome *outcome, const char *group)
     }
     if (strcmp(group, "all") == 0) {
         return "all";
+    }
+    if (strcmp(group, "day") == 0) {
+        return day_text(day_of_ms(pair->teacher->at_ms), day);
     }
     return outcome->safety_critical ? "true" : "false";
 }
@@ -165,8 +173,9 @@ static enum status count_agreement(struct summary *summary, struct error *error)
     free(by_index);
     for (uint32_t p = 0; p < summary->pair_count; p++) {
         for (int g = 0; g < AGREEMENT_GROUPS; g++) {
+            char day[DAY_TEXT_BYTES];
             const char *group = agreement_groups[g];
-            const char *value = slice_value(summary->pairs[p].student, group);
+            const char *value = pair_value(&summary->pairs[p], group, day);
             struct agreement *row = agreement_row(summary, capacity, group, value);
             if (row != NULL) {
                 const struct summary_place *place = &summary->order[placed[p].at];

@@ -38,6 +38,7 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
         .metres_mm = result->metres_mm,
         .device_ns = result->device_ns,
         .mflop = (int64_t)(result->flop * 1e-6), /* cut off, so that parts never exceed the whole */
+        .pages_used_percent = result->pages_used_percent,
         .safety_critical = job->scenario->slices.safety_critical,
     };
     memcpy(out->suite_id, spec->suite_id, sizeof out->suite_id);

@@ -34,10 +34,31 @@ static struct replay_difference *add(struct replay_differences *out, const char 
 
 /* Fields that a replay does not make; prefix and metres have rules of their own. */
 static const char *const not_replayed[] = {
-    "id",    "job_id",        "epoch",         "suite_id",  "planner",       "planner_hash",
-    "tier",  "pool",          "model_hash",    "sampler",   "backend",       "revision",
-    "seed",  "prefix_ticks",  "metres_mm",     "device_ns", "mflop",         "artifact_hash",
-    "error", "evidence_hash", "parent_job_id", "audit_of",  "scenario_hash",
+    "id",
+    "job_id",
+    "epoch",
+    "suite_id",
+    "planner",
+    "planner_hash",
+    "tier",
+    "pool",
+    "model_hash",
+    "sampler",
+    "backend",
+    "revision",
+    "seed",
+    "prefix_ticks",
+    "metres_mm",
+    "device_ns",
+    "mflop",
+    "artifact_hash",
+    "error",
+    "evidence_hash",
+    "parent_job_id",
+    "audit_of",
+    "scenario_hash",
+    "at_ms",
+    "pages_used_percent",
 };
 
 static bool is_replayed(const char *name)

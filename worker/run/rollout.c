@@ -460,6 +460,9 @@ void rollout_charge(struct rollout *rollout)
     result->device_ns += rollout->device_ns;
     result->metres_mm += (int64_t)floor(rollout->distance_m * (double)MM_PER_M + 0.5);
     result->flop += rollout->flop;
+    if (rollout->pages_used_percent > result->pages_used_percent) {
+        result->pages_used_percent = rollout->pages_used_percent;
+    }
     rollout->device_ns = 0;
     rollout->distance_m = 0.0;
     rollout->flop = 0.0;
@@ -572,5 +575,6 @@ void rollout_result_share(struct job_run *job, int32_t branch)
     result->device_ns = 0;
     result->metres_mm = 0;
     result->flop = 0.0;
+    result->pages_used_percent = 0;
     job->finished_count++;
 }

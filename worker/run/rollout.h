@@ -36,7 +36,8 @@ struct rollout_result {
     int32_t parent; /* rollout it forked from, -1: none; rollout r is branch r - 1 */
     int64_t device_ns;
     int64_t metres_mm;
-    double flop; /* of a learned world */
+    double flop;                 /* of a learned world .. */
+    uint32_t pages_used_percent; /* .. its frame pages at the fullest, so far; 0: it has none */
     char trace_hash[SHA256_HEX_BYTES];
     struct trace trace;
     struct health_verdict health; /* check != OK: flagged */
@@ -98,6 +99,7 @@ struct rollout {
     int64_t device_ns;
     double distance_m; /* driven by this rollout itself */
     double flop;
+    uint32_t pages_used_percent;
     /* sensor frames as last seen; kept so that a dark sensor shows its last frame */
     uint8_t *bev;     /* [BEV_BYTES] when the planner wants it, and not on the device */
     uint8_t *cameras; /* [CAMERA_COUNT * CAMERA_BYTES] likewise */

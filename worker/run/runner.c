@@ -520,7 +520,7 @@ struct world_cost runner_cost(const struct runner *runner)
 }
 
 /* Operations that the world counted since the last time, shared by the rollouts that it stepped:
- * every tick of a model costs the same. */
+ * every tick of a model costs the same. How full its pages were they all had alike. */
 static void share_flop(struct runner *runner)
 {
     uint32_t stepped = 0;
@@ -535,10 +535,15 @@ static void share_flop(struct runner *runner)
     }
     struct world_cost cost = runner_cost(runner);
     double each = (cost.flop - runner->flop_seen) / stepped;
+    uint32_t pages_used_percent =
+        cost.frames_max == 0
+            ? 0
+            : (uint32_t)((100 * cost.frames_peak + cost.frames_max - 1) / cost.frames_max);
     runner->flop_seen = cost.flop;
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         if (runner->active[i]) {
             runner->slots[i]->flop += each;
+            runner->slots[i]->pages_used_percent = pages_used_percent;
         }
     }
 }

@@ -13,6 +13,12 @@
 
 enum { STEP_OUTCOMES = 4000, STUDENTS_MAX = 100, PAUSE_TIMES = 9 };
 
+struct shown {
+    json_t *document;   /* table_json() and "up_to", its rows in the order of what matters */
+    struct table table; /* what it was made of: its days, which are told on demand */
+    uint32_t *order;    /* [table.count]: the document's rows in the table */
+};
+
 struct agreement {
     pthread_mutex_t reading; /* guards the next three */
     struct follow *follow;
@@ -20,8 +26,8 @@ struct agreement {
     int64_t make_ns;         /* not before */
     pthread_mutex_t showing; /* guards the rest */
     int64_t read_up_to;
-    bool whole;    /* the document has every outcome that the store had */
-    json_t *shown; /* owned; table_json() and "up_to", its rows in the order of what matters */
+    bool whole;         /* the document has every outcome that the store had */
+    struct shown shown; /* owned */
 };
 
 /* 0: frozen, 1: a monitor sounds, 2: quiet. */
@@ -34,17 +40,19 @@ static int concern(const struct table_row *row)
 }
 
 /* Rows that matter come first; the arbiter was not asked, so nothing is said of it. */
-static json_t *document_of(const struct table *table, int64_t up_to)
+static json_t *document_of(const struct table *table, int64_t up_to, uint32_t *order)
 {
-    json_t *json = table_json(table);
+    json_t *json = table_json(table, false);
     json_t *rows = json_object_get(json, "rows");
     json_t *ordered = json_array();
+    uint32_t placed = 0;
     for (int wanted = 0; wanted <= 2; wanted++) {
         for (uint32_t i = 0; i < table->count; i++) {
             if (concern(&table->rows[i]) == wanted) {
                 json_t *row = json_array_get(rows, i);
                 json_object_del(row, "object");
                 json_array_append(ordered, row);
+                order[placed++] = i;
             }
         }
     }
@@ -61,11 +69,35 @@ static json_t *document_of(const struct table *table, int64_t up_to)
     return json;
 }
 
+static void shown_finish(struct shown *shown)
+{
+    json_decref(shown->document);
+    table_finish(&shown->table);
+    free(shown->order);
+}
+
+/* Takes the table over, on failure too. */
+static enum status shown_make(struct table *table, int64_t up_to, struct shown *out,
+                              struct error *error)
+{
+    struct shown shown = {.table = *table};
+    shown.order = calloc((size_t)table->count + 1, sizeof *shown.order);
+    if (shown.order != NULL) {
+        shown.document = document_of(&shown.table, up_to, shown.order);
+    }
+    if (shown.document == NULL) {
+        shown_finish(&shown);
+        return error_set(error, STATUS_NO_MEMORY, "agreement: out of memory");
+    }
+    *out = shown;
+    return STATUS_OK;
+}
+
 enum status agreement_open(const char *policy_path, struct agreement **out, struct error *error)
 {
     struct trust_policy *policy = malloc(sizeof *policy);
     struct agreement *agreement = calloc(1, sizeof *agreement);
-    const struct table none = {.count = 0};
+    struct table none = {.count = 0};
     enum status status = memory_check(policy, error, "agreement: out of memory");
     THEN(status, memory_check(agreement, error, "agreement: out of memory"));
     if (status == STATUS_OK) {
@@ -73,10 +105,7 @@ enum status agreement_open(const char *policy_path, struct agreement **out, stru
         status = policy_path != NULL ? trust_policy_load(policy_path, policy, error) : STATUS_OK;
     }
     THEN(status, follow_create(policy, &agreement->follow, error));
-    if (status == STATUS_OK) {
-        agreement->shown = document_of(&none, 0);
-        status = memory_check(agreement->shown, error, "agreement: out of memory");
-    }
+    THEN(status, shown_make(&none, 0, &agreement->shown, error));
     free(policy);
     if (status != STATUS_OK) {
         follow_destroy(agreement != NULL ? agreement->follow : NULL);
@@ -95,7 +124,7 @@ void agreement_close(struct agreement *agreement)
         pthread_mutex_destroy(&agreement->reading);
         pthread_mutex_destroy(&agreement->showing);
         follow_destroy(agreement->follow);
-        json_decref(agreement->shown);
+        shown_finish(&agreement->shown);
         free(agreement);
     }
 }
@@ -103,19 +132,18 @@ void agreement_close(struct agreement *agreement)
 static enum status make(struct agreement *agreement, struct error *error)
 {
     struct table table = {.count = 0};
+    struct shown shown;
     int64_t began_ns = clock_now_ns(clock_system());
     TRY(follow_table(agreement->follow, &table, error));
-    json_t *shown = document_of(&table, follow_up_to(agreement->follow));
-    table_finish(&table);
-    TRY(memory_check(shown, error, "agreement: out of memory"));
+    TRY(shown_make(&table, follow_up_to(agreement->follow), &shown, error));
     int64_t now_ns = clock_now_ns(clock_system());
     agreement->made_up_to = follow_up_to(agreement->follow);
     agreement->make_ns = now_ns + PAUSE_TIMES * (now_ns - began_ns);
     pthread_mutex_lock(&agreement->showing);
-    json_t *before = agreement->shown;
+    struct shown before = agreement->shown;
     agreement->shown = shown;
     pthread_mutex_unlock(&agreement->showing);
-    json_decref(before);
+    shown_finish(&before);
     return STATUS_OK;
 }
 
@@ -136,10 +164,25 @@ static enum status advance(struct agreement *agreement, struct store *store, str
     return STATUS_OK;
 }
 
-/* The document with a page of its rows; NULL: out of memory. */
-static json_t *page_of(const struct agreement *agreement, int64_t after, int64_t limit)
+/* A row of the document, with its newest days where they are asked for; NULL: out of memory. */
+static json_t *row_of(const struct shown *shown, size_t at, int64_t days)
 {
-    json_t *rows = json_object_get(agreement->shown, "rows");
+    json_t *rows = json_object_get(shown->document, "rows");
+    json_t *row = json_deep_copy(json_array_get(rows, at));
+    const struct table_row *made = &shown->table.rows[shown->order[at]];
+    if (row == NULL || days == 0 || made->days == NULL || table_put_days(row, made, days)) {
+        return row;
+    }
+    json_decref(row);
+    return NULL;
+}
+
+/* The document with a page of its rows; NULL: out of memory. */
+static json_t *page_of(const struct agreement *agreement, int64_t after, int64_t limit,
+                       int64_t days)
+{
+    json_t *document = agreement->shown.document;
+    const json_t *rows = json_object_get(document, "rows");
     json_t *out = json_object();
     json_t *page = json_array();
     int64_t count = (int64_t)json_array_size(rows);
@@ -147,10 +190,10 @@ static json_t *page_of(const struct agreement *agreement, int64_t after, int64_t
     json_t *value;
     bool good = out != NULL && page != NULL;
     for (int64_t i = after; good && i < count && i - after < limit; i++) {
-        good = json_array_append_new(page, json_deep_copy(json_array_get(rows, (size_t)i))) == 0;
+        good = json_array_append_new(page, row_of(&agreement->shown, (size_t)i, days)) == 0;
     }
     good = json_object_set_new(out, "rows", page) == 0 && good;
-    json_object_foreach (agreement->shown, name, value) {
+    json_object_foreach (document, name, value) {
         if (value != rows) {
             good = json_object_set_new(out, name, json_deep_copy(value)) == 0 && good;
         }
@@ -168,7 +211,7 @@ static json_t *page_of(const struct agreement *agreement, int64_t after, int64_t
 }
 
 enum status agreement_tell(void *context, struct store *store, int64_t after, int64_t limit,
-                           json_t **out, struct error *error)
+                           int64_t days, json_t **out, struct error *error)
 {
     struct agreement *agreement = context;
     if (pthread_mutex_trylock(&agreement->reading) == 0) {
@@ -177,7 +220,7 @@ enum status agreement_tell(void *context, struct store *store, int64_t after, in
         TRY(status);
     }
     pthread_mutex_lock(&agreement->showing);
-    *out = page_of(agreement, after, limit);
+    *out = page_of(agreement, after, limit, days);
     pthread_mutex_unlock(&agreement->showing);
     return memory_check(*out, error, "agreement: out of memory");
 }

@@ -17,6 +17,6 @@ void agreement_close(struct agreement *agreement); /* accepts NULL */
 
 /* A store_server_agreement (store/server/server.h); the context is a struct agreement. */
 enum status agreement_tell(void *context, struct store *store, int64_t after, int64_t limit,
-                           json_t **out, struct error *error);
+                           int64_t days, json_t **out, struct error *error);
 
 #endif

@@ -94,6 +94,7 @@ enum status drives_add(struct drives *drives, const struct outcome *outcome, str
     }
     struct drives_drive drive = {
         .outcome_id = outcome->id,
+        .at_ms = outcome->at_ms,
         .safety_critical = outcome->safety_critical,
         .flagged = outcome->verdict == VERDICT_FLAGGED,
     };
@@ -166,7 +167,7 @@ struct trust_monitor drives_flags(const struct drives *drives, const struct trus
         const struct drives_drive *drive = &drives->drives[i];
         if (drive->student == student && drive->outcome_id > after && in_slice(&numbered, drive)) {
             trust_monitor_add(&monitor, &policy->flags, policy->false_alarm_jobs, 0.0,
-                              drive->flagged, drive->outcome_id);
+                              drive->flagged, drive->outcome_id, drive->at_ms);
         }
     }
     return monitor;

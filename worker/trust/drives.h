@@ -1,6 +1,6 @@
 /*
  * Drives: the main lines that students of a store were asked, audited or not, as the few numbers
- * that monitors of flags and of a suite's inputs need; 28 bytes each.
+ * that monitors of flags and of a suite's inputs need; 32 bytes each.
  */
 #ifndef SWERVE_WORKER_TRUST_DRIVES_H
 #define SWERVE_WORKER_TRUST_DRIVES_H
@@ -30,6 +30,7 @@ const char *drives_sampler(const char *sampler);
 
 struct drives_drive {
     int64_t outcome_id;
+    int64_t at_ms;                    /* 0: not known */
     uint16_t value[SLICE_KIND_COUNT]; /* into drives.values */
     uint16_t student;                 /* into drives.students */
     bool safety_critical;

@@ -142,7 +142,7 @@ enum status follow_table(const struct follow *follow, struct table *out, struct 
             whole.pairs[whole.count++] = all->pairs[i];
         }
     }
-    enum status status = table_make(&whole, &follow->policy, out, error);
+    enum status status = table_make_by_day(&whole, &follow->policy, DAY_NEVER, out, error);
     free(whole.pairs);
     return status;
 }

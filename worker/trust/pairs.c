@@ -74,6 +74,7 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
 {
     struct pairs_pair pair = {
         .shadow = repeat->shadow,
+        .at_ms = repeat->at_ms,
         .job_id = repeat->audit_of,
         .question = question_of(repeat),
         .seed = repeat->seed,

@@ -33,6 +33,7 @@ struct pairs_side {
 
 struct pairs_pair {
     bool shadow;       /* `student` is a shadow's rollout, `teacher` the one that counts */
+    int64_t at_ms;     /* when the repeat was answered; 0: not known */
     int64_t job_id;    /* the one that was asked for: the student's, or what a shadow repeats */
     uint64_t question; /* hash of scenario, planner, seed and branch */
     char branch_id[LIMIT_ID_BYTES];

@@ -37,6 +37,9 @@ struct group {
     uint32_t fact_count;
     bool *used;                      /* scratch of trust_judge */
     struct paired_cluster *clusters; /* scratch */
+    struct day_pair *day_pairs;      /* scratch, [pairs->count]; NULL: days are not asked for */
+    int64_t *day_scratch;
+    int64_t before; /* the days that are asked for */
 };
 
 static int compare_logical(const struct pairs_pair *a, const struct pairs_pair *b)
@@ -84,6 +87,7 @@ static void fill_group(struct group *group)
         if (pair->branch_id[0] == '\0' && pairs_judged(pair)) {
             group->facts[group->fact_count++] = (struct trust_fact){
                 .outcome_id = pair->teacher.outcome_id,
+                .at_ms = pair->at_ms,
                 .slice = pair->slice,
                 .safety_critical = pair->safety_critical,
                 .agrees = pair->student.verdict == pair->teacher.verdict,
@@ -199,6 +203,32 @@ static struct paired_mean mean_of(const struct group *group, const struct trust_
     return paired_mean(group->clusters, count);
 }
 
+/* The pairs of the row by day. */
+static enum status add_days(const struct group *group, struct table_row *row, struct error *error)
+{
+    uint32_t count = 0;
+    if (group->day_pairs == NULL) {
+        return STATUS_OK;
+    }
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct placed *at = &group->placed[i];
+        if (has_slice(&row->verdict.slice, at->pair) && pairs_judged(at->pair)) {
+            group->day_pairs[count++] = (struct day_pair){
+                .day = day_of_ms(at->pair->at_ms),
+                .logical_key = at->logical_key,
+                .case_key = at->case_key,
+                .agrees = agrees(at->pair, TABLE_VERDICT),
+                .optimistic = at->pair->student.verdict == VERDICT_PASS &&
+                              at->pair->teacher.verdict == VERDICT_FAIL,
+            };
+        }
+    }
+    row->days = malloc(sizeof *row->days);
+    TRY(memory_check(row->days, error, "agreement: out of memory for days"));
+    day_table_make(group->day_pairs, count, group->before, group->day_scratch, row->days);
+    return STATUS_OK;
+}
+
 /* ---- which rows ---- */
 
 static enum status add_row(struct table *table, const struct group *group, uint32_t begin,
@@ -274,6 +304,7 @@ static enum status add_group(struct table *table, struct group *group, struct er
     for (uint32_t i = begin; i < table->count; i++) {
         struct table_row *row = &table->rows[i];
         rate_row(group, row);
+        TRY(add_days(group, row, error));
         if (!row->shadow) {
             row->flags = drives_flags(&group->pairs->drives, group->policy, &row->student,
                                       &row->verdict.slice);
@@ -327,8 +358,8 @@ static enum status add_students(struct table *table, const struct pairs *pairs,
     return STATUS_OK;
 }
 
-enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
-                       struct table *out, struct error *error)
+static enum status make_table(const struct pairs *pairs, const struct trust_policy *policy,
+                              const int64_t *before, struct table *out, struct error *error)
 {
     struct table table = {.missing = pairs->missing};
     size_t room = (size_t)pairs->count + 1;
@@ -339,9 +370,13 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
         .facts = calloc(room, sizeof *group.facts),
         .used = calloc(room, sizeof *group.used),
         .clusters = calloc(room, sizeof *group.clusters),
+        .day_pairs = before != NULL ? calloc(room, sizeof *group.day_pairs) : NULL,
+        .day_scratch = before != NULL ? calloc(room, sizeof *group.day_scratch) : NULL,
+        .before = before != NULL ? *before : 0,
     };
-    bool enough =
-        group.placed != NULL && group.facts != NULL && group.used != NULL && group.clusters != NULL;
+    bool enough = group.placed != NULL && group.facts != NULL && group.used != NULL &&
+                  group.clusters != NULL &&
+                  (before == NULL || (group.day_pairs != NULL && group.day_scratch != NULL));
     enum status status =
         memory_check(enough ? group.placed : NULL, error, "agreement: out of memory");
     for (uint32_t i = 0; status == STATUS_OK && i < pairs->count; i++) {
@@ -355,6 +390,8 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
     free(group.facts);
     free(group.used);
     free(group.clusters);
+    free(group.day_pairs);
+    free(group.day_scratch);
     if (status != STATUS_OK) {
         table_finish(&table);
         return status;
@@ -363,8 +400,23 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
     return STATUS_OK;
 }
 
+enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
+                       struct table *out, struct error *error)
+{
+    return make_table(pairs, policy, NULL, out, error);
+}
+
+enum status table_make_by_day(const struct pairs *pairs, const struct trust_policy *policy,
+                              int64_t before, struct table *out, struct error *error)
+{
+    return make_table(pairs, policy, &before, out, error);
+}
+
 void table_finish(struct table *table)
 {
+    for (uint32_t i = 0; i < table->count; i++) {
+        free(table->rows[i].days);
+    }
     free(table->rows);
     free(table->students);
     table->students = NULL;
@@ -398,4 +450,11 @@ bool table_drifted(const struct table *table, const struct drives_student *stude
         }
     }
     return false;
+}
+
+bool table_same_models(const struct table_row *a, const struct table_row *b)
+{
+    return a->shadow == b->shadow && drives_same(&a->student, &b->student) &&
+           strcmp(a->teacher_hash, b->teacher_hash) == 0 &&
+           strcmp(a->teacher_sampler, b->teacher_sampler) == 0;
 }

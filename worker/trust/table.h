@@ -7,6 +7,7 @@
 #ifndef SWERVE_WORKER_TRUST_TABLE_H
 #define SWERVE_WORKER_TRUST_TABLE_H
 
+#include "scheduler/day.h"
 #include "scheduler/paired.h"
 #include "scheduler/rate.h"
 #include "scheduler/trust.h"
@@ -61,6 +62,7 @@ struct table_row {
     int64_t with_object; /* of the pairs, those that the object world answered too */
     int64_t student_as_object;
     int64_t teacher_as_object;
+    struct day_table *days; /* owned; NULL: not asked for */
 };
 
 struct table {
@@ -77,7 +79,13 @@ struct table {
  */
 enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
                        struct table *out, struct error *error);
+/* The same, and of each row the newest days before `before` (DAY_NEVER: all). */
+enum status table_make_by_day(const struct pairs *pairs, const struct trust_policy *policy,
+                              int64_t before, struct table *out, struct error *error);
 void table_finish(struct table *table);
+
+/* Whether two rows are of one student and one teacher. */
+bool table_same_models(const struct table_row *a, const struct table_row *b);
 
 /* Whether a student is asked what its evaluation did not see: re-validation is due. */
 bool table_drifted(const struct table *table, const struct drives_student *student);
@@ -87,6 +95,13 @@ enum status table_frozen_slices(const struct table *table, const struct drives_s
                                 struct trust_slice **out, uint32_t *count, struct error *error);
 
 void table_print(const struct table *table, FILE *stream);
-json_t *table_json(const struct table *table);
+/* by_day: with each row's days, where they were asked for. */
+json_t *table_json(const struct table *table, bool by_day);
+
+/* table_days.c: puts the newest `max` days of a row that has some into its object, and how many
+ * pairs lie before them or have no known day. False: out of memory. */
+bool table_put_days(json_t *json, const struct table_row *row, int64_t max);
+/* The days of all rows. */
+void table_days_print(const struct table *table, FILE *stream);
 
 #endif

@@ -51,7 +51,9 @@ static void print_row(const struct table_row *row, FILE *stream)
     text_print(stream, " %5lld %5lld  %s", (long long)row->optimistic, (long long)row->pessimistic,
                row->shadow ? "-" : trust_alarm_names[monitor->alarm]);
     if (monitor->alarm != TRUST_QUIET) {
-        text_print(stream, " after %lld jobs", (long long)monitor->alarm_jobs);
+        char moment[DAY_MOMENT_BYTES];
+        text_print(stream, " after %lld jobs, %s", (long long)monitor->alarm_jobs,
+                   day_moment_text(monitor->alarm_at_ms, moment));
     }
     text_print(stream, "%s\n", row->verdict.frozen ? ", FROZEN to the teacher" : "");
 }
@@ -121,12 +123,13 @@ static void print_student(const struct table_student *student, FILE *stream)
 static void print_flags(const struct table_row *row, FILE *stream)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
+    char moment[DAY_MOMENT_BYTES];
     if (row->flags.alarm != TRUST_QUIET) {
-        text_print(stream,
-                   "FLAGS of student %.12s (%s) in %s: %lld of %lld jobs, trend after %lld\n",
-                   row->student.hash, row->student.sampler,
-                   trust_slice_text(&row->verdict.slice, slice), (long long)row->flags.bad,
-                   (long long)row->flags.jobs, (long long)row->flags.alarm_jobs);
+        text_print(
+            stream, "FLAGS of student %.12s (%s) in %s: %lld of %lld jobs, trend after %lld, %s\n",
+            row->student.hash, row->student.sampler, trust_slice_text(&row->verdict.slice, slice),
+            (long long)row->flags.bad, (long long)row->flags.jobs, (long long)row->flags.alarm_jobs,
+            day_moment_text(row->flags.alarm_at_ms, moment));
     }
 }
 
@@ -138,10 +141,7 @@ void table_print(const struct table *table, FILE *stream)
     }
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
-        if (whole == NULL || row->shadow != whole->shadow ||
-            !drives_same(&row->student, &whole->student) ||
-            strcmp(row->teacher_hash, whole->teacher_hash) != 0 ||
-            strcmp(row->teacher_sampler, whole->teacher_sampler) != 0) {
+        if (whole == NULL || !table_same_models(row, whole)) {
             if (whole != NULL) {
                 print_whole(whole, stream);
             }
@@ -187,10 +187,12 @@ static json_t *slice_json(const struct trust_slice *slice)
 /* `bad`: the name of what it counts. */
 static json_t *monitor_json(const struct trust_monitor *monitor, const char *bad)
 {
-    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:I}", "alarm", trust_alarm_names[monitor->alarm],
-                     "jobs", (json_int_t)monitor->jobs, bad, (json_int_t)monitor->bad, "sum",
-                     monitor->sum, "alarm_jobs", (json_int_t)monitor->alarm_jobs, "alarm_outcome",
-                     (json_int_t)monitor->alarm_outcome);
+    json_t *at = monitor->alarm_at_ms != 0 ? json_integer(monitor->alarm_at_ms) : json_null();
+    return json_pack("{s:s, s:I, s:I, s:f, s:I, s:I, s:o}", "alarm",
+                     trust_alarm_names[monitor->alarm], "jobs", (json_int_t)monitor->jobs, bad,
+                     (json_int_t)monitor->bad, "sum", monitor->sum, "alarm_jobs",
+                     (json_int_t)monitor->alarm_jobs, "alarm_outcome",
+                     (json_int_t)monitor->alarm_outcome, "alarm_at_ms", at);
 }
 
 static json_t *student_json(const struct table_student *student)
@@ -243,11 +245,15 @@ static json_t *row_json(const struct table_row *row)
         monitor_json(&row->flags, "flagged"), "frozen", row->verdict.frozen);
 }
 
-json_t *table_json(const struct table *table)
+json_t *table_json(const struct table *table, bool by_day)
 {
     json_t *rows = json_array();
     for (uint32_t i = 0; i < table->count; i++) {
-        json_array_append_new(rows, row_json(&table->rows[i]));
+        json_t *row = row_json(&table->rows[i]);
+        if (by_day && table->rows[i].days != NULL) {
+            table_put_days(row, &table->rows[i], DAY_MAX);
+        }
+        json_array_append_new(rows, row);
     }
     json_t *students = json_array();
     for (uint32_t i = 0; i < table->student_count; i++) {

@@ -12,6 +12,7 @@ const PAGE_ROWS = 50;
 const EVENTS_PAGE = 1000;
 const EVENT_PAGES_MAX = 20;
 const READ_PAUSE_MS = 100;
+const DAYS = 90;
 const MAKE_PAUSE_MS = 2000;  /* all is read, and the rows are not made anew yet */
 
 const sounds = (monitor) => monitor.alarm !== 'quiet';
@@ -23,11 +24,12 @@ function sliceText(slice) {
   return parts.join(', ') || 'all';
 }
 
-/* Alarm of a monitor, and the rollout that it began to sound at. */
+/* Alarm of a monitor, the rollout that it began to sound at, and when that came. */
 function monitorCell(monitor) {
   if (!sounds(monitor)) return 'quiet';
   return el('span', {}, el('b', {class: 'bad'}, monitor.alarm), ` after ${count(monitor.alarm_jobs)} jobs, at `,
-    el('a', {href: '#/outcome/' + monitor.alarm_outcome}, 'rollout ' + monitor.alarm_outcome));
+    el('a', {href: '#/outcome/' + monitor.alarm_outcome}, 'rollout ' + monitor.alarm_outcome),
+    ', ', monitor.alarm_at_ms ? when(monitor.alarm_at_ms / 1000) : 'time not known');
 }
 
 function stateCell(row) {
@@ -36,8 +38,10 @@ function stateCell(row) {
   return sounds(row.monitor) || sounds(row.flags) ? el('span', {class: 'note'}, 'sounds') : 'not frozen';
 }
 
-const rowColumns = [
+/* choose(row): its days are asked for. */
+const rowColumns = (choose) => [
   ['Slice', 'suite', (r) => sliceText(r.slice)],
+  ['Days', 'nowrap', (r) => el('button', {type: 'button', onclick: () => choose(r)}, 'By day')],
   ['State', 'nowrap', stateCell],
   ['Verdicts', '', (r) => (r.shadow ? '\u2013' : monitorCell(r.monitor))],
   ['Flags', '', (r) => (r.shadow ? '\u2013' : monitorCell(r.flags))],
@@ -47,6 +51,25 @@ const rowColumns = [
   ['Student', 'nowrap', (r) => short(r.student)],
   ['Teacher, or whose answers count', 'nowrap', (r) => short(r.teacher)],
 ];
+
+const dayColumns = [
+  ['Day (UTC)', 'nowrap', (d) => d.day],
+  ['Rollouts', 'n', (d) => count(d.pairs)],
+  ['Agree', 'n', (d) => percent(d.agree, d.pairs)],
+  ['95%', 'n', (d) => `${(100 * d.low).toFixed(0)} to ${(100 * d.high).toFixed(0)}%`],
+  ['Student passes alone', 'n', (d) => (d.optimistic ? el('b', {class: 'bad'}, count(d.optimistic)) : '0')],
+];
+
+/* Tells rows apart, whose order changes. */
+const keyOf = (row) => JSON.stringify([row.shadow, row.student, row.sampler, row.teacher, row.teacher_sampler, row.slice]);
+
+function daysCard(row) {
+  const rest = [row.older_pairs > 0 && `${count(row.older_pairs)} rollouts of earlier days`,
+    row.undated_pairs > 0 && `${count(row.undated_pairs)} of which the store kept no time`].filter(Boolean).join(', ');
+  return el('div', {class: 'card', id: 'days'}, el('h2', {}, 'By day: ' + sliceText(row.slice)),
+    el('p', {class: 'soft'}, (row.shadow ? 'Shadow ' : 'Student '), short(row.student), (row.shadow ? ' beside ' : ', teacher '), short(row.teacher)),
+    table(dayColumns, row.by_day, 'Of no day that is known.'), rest ? el('p', {class: 'soft'}, rest) : '');
+}
 
 function driftText(student) {
   const kinds = Object.entries(student.drift).filter(([, d]) => d.unseen > 0 || d.index > 0.25);
@@ -138,7 +161,7 @@ async function drawEvents(context, place) {
   return events.length ? events[0].id : 0;
 }
 
-function drawAgreement(data, from, go, place) {
+function drawAgreement(data, from, go, choose, place) {
   const alarms = data.rows.filter((r) => sounds(r.monitor) || sounds(r.flags)).length;
   place.replaceChildren(
     el('div', {class: 'tiles'},
@@ -147,7 +170,7 @@ function drawAgreement(data, from, go, place) {
       tile(count(data.sounding_flags), 'alarms of flags'),
       data.missing > 0 && tile(count(data.missing), 'audited rollouts without the student\u2019s side')),
     data.whole ? '' : el('p', {class: 'soft', id: 'behind'}, `Counted so far: outcomes up to ${count(data.up_to)}, read up to ${count(data.read)}`),
-    el('div', {class: 'card'}, table(rowColumns, data.rows,
+    el('div', {class: 'card'}, table(rowColumns(choose), data.rows,
       from > 0 ? 'No further slices.' : data.whole ? 'No job was audited: nothing is known of whether a student agrees with its teacher.' : 'Nothing is counted yet.')),
     from > 0 || data.next ? pager(`slices ${from + 1} to ${from + data.rows.length}; what matters comes first`,
       from > 0 ? Math.max(0, from - PAGE_ROWS) : null, data.next ?? null, go) : '',
@@ -160,17 +183,33 @@ export async function trustView(context) {
   const agreement = el('div');
   const events = el('div', {class: 'card'});
   const go = (to) => { location.hash = to ? '#/trust?from=' + to : '#/trust'; };
+  const days = el('div');
+  let chosen = '';        /* row whose days are shown */
+  let shown = [];
+  const drawDays = async () => {
+    const at = shown.findIndex((row) => keyOf(row) === chosen);
+    if (at < 0) return;
+    const data = await get(`/v1/agreement?after=${from + at}&limit=1&days=${DAYS}`, context.signal);
+    if (context.current() && data.rows.length && keyOf(data.rows[0]) === chosen) days.replaceChildren(daysCard(data.rows[0]));
+  };
+  const choose = (row) => {
+    chosen = keyOf(row);
+    drawDays().catch((e) => told(e, days));
+  };
   let newest = 0;         /* event: the list stays as it is while somebody pages through it */
   const renewEvents = async () => {
     const data = await get(`/v1/model-events?after=${newest}&max=1`, context.signal);
     if (data.events.length > 0 && context.current()) newest = await drawEvents(context, events);
   };
-  const draw = () => askOn(context, `after=${from}&limit=${PAGE_ROWS}`, (data) => drawAgreement(data, from, go, agreement));
+  const draw = () => askOn(context, `after=${from}&limit=${PAGE_ROWS}`, (data) => {
+    shown = data.rows;
+    drawAgreement(data, from, go, choose, agreement);
+  }).then(drawDays);
   const again = renewer(() => Promise.all([draw().catch((e) => told(e, agreement)), renewEvents().catch((e) => told(e, events))]));
   page.path([['trust', '#/trust']]);
   context.main.replaceChildren(el('h1', {}, 'Trust'),
     el('p', {class: 'soft'}, 'How well students agree with their teachers where both were asked, over all suites. A slice whose monitor sounds and that explains most is frozen: submissions with --trust send it to the teacher.'),
-    agreement, el('h2', {}, 'Versions of models'), events);
+    agreement, days, el('h2', {}, 'Versions of models'), events);
   await Promise.all([draw().catch((e) => told(e, agreement)), drawEvents(context, events).then((id) => { newest = id; }, (e) => told(e, events))]);
   return {news: again.ask, dispose: again.stop};
 }

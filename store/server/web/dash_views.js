@@ -413,7 +413,7 @@ function rolloutFacts(o) {
     ['suite', el('a', {href: suiteLink(o.suite_id)}, o.suite_id)], ['scenario', o.scenario_id],
     ['branch', o.branch_id || 'main line'], ['seed', String(o.seed)], ['planner', el('span', {class: 'mono'}, o.planner)],
     ['world', [o.tier, o.sampler && ', ' + o.sampler, o.backend && ', ' + o.backend].filter(Boolean).join('')],
-    ['pool', o.pool], ['ticks', count(o.ticks) + (o.prefix_ticks ? `, ${count(o.prefix_ticks)} of them shared` : '')],
+    ['pool', o.pool], ['came', o.at_ms ? when(o.at_ms / 1000) : 'at a time that the store did not keep'], ['ticks', count(o.ticks) + (o.prefix_ticks ? `, ${count(o.prefix_ticks)} of them shared` : '')],
     ...SLICE_KINDS.filter((k) => o.slices[k]).map((k) => [words(k),
       el('a', {href: suiteLink(o.suite_id, {slice: k + ':' + o.slices[k]})}, o.slices[k])]),
     ['safety critical', o.safety_critical ? 'yes' : 'no'],

@@ -340,6 +340,7 @@ static bool begin(struct play *play, const struct random_config *config)
     }
     model_init(play->model, config->lease_ttl_ms * NS_PER_MS, config->backoff_ms * NS_PER_MS);
     play->model->affinity = true;
+    play->model->wall_ns = clock_wall_ns(&play->clock->clock) - clock_now_ns(&play->clock->clock);
     sha256_hex(scenario_body, sizeof scenario_body - 1, play->scenario_hash);
     return answered(play, "scenario_put",
                     play->store->ops->scenario_put(play->store, play->scenario_hash, scenario_body,

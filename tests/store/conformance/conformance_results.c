@@ -8,6 +8,11 @@
 
 /* ---- completing ---- */
 
+static int64_t wall_now_ms(void)
+{
+    return clock_wall_ns(&manual.clock) / NS_PER_MS;
+}
+
 /* Goal: an outcome comes back as it went in, values that do not apply included. */
 static void outcomes_come_back(void)
 {
@@ -57,6 +62,7 @@ static void outcomes_come_back(void)
     sent[1].seed = UINT64_MAX;
     memset(sent[1].error, 'e', sizeof sent[1].error - 1);
     sent[1].mflop = INT64_C(123456789012345);
+    sent[1].pages_used_percent = 97;
     make_completion(0, "w", COMPLETION_DONE);
     memcpy(completions[0].artifact_hash, hash, sizeof hash);
     completions[0].outcomes = sent;
@@ -67,6 +73,7 @@ static void outcomes_come_back(void)
     for (int i = 0; i < 2; i++) {
         EXPECT(outcomes[i].id > 0);
         sent[i].id = outcomes[i].id;
+        sent[i].at_ms = wall_now_ms();
         EXPECT(memcmp(&outcomes[i], &sent[i], sizeof sent[i]) == 0);
     }
     struct store_suite_status status = status_of("a");
@@ -245,6 +252,53 @@ static void finished_rollouts_outlive_their_attempt(void)
     EXPECT_INT(status.ticks, 400);
     EXPECT_INT(ledger_of("a", NULL).attempts, 3);
     EXPECT_INT(ledger_of("a", NULL).device_ns, 6 * NS_PER_S);
+    close_store();
+}
+
+/* Goal: an outcome says when the store took it, by the store's clock, whatever the worker says: a
+ * partial one keeps that when its job ends, the others have their job's end; a replay and a result
+ * that is taken over change nothing. */
+static void outcomes_say_when_they_came(void)
+{
+    struct store_outcome_filter filter = {.limit = 10, .suite_id = "a"};
+    uint32_t count = 0;
+
+    open_store(true);
+    claim_four();
+    int64_t id = leases[0].job_id;
+    make_partial("w", 1, 2);
+    outcomes[0].at_ms = 12345;
+    int64_t partial_ms = wall_now_ms();
+    complete(1);
+    advance_ms(3600000);
+    complete(1); /* again */
+    EXPECT_OK(store->ops->partials(store, id, outcomes, 4, &count, &error), error);
+    EXPECT_INT(count, 2);
+    EXPECT_INT(outcomes[0].at_ms, partial_ms);
+    EXPECT_INT(outcomes[1].at_ms, partial_ms);
+    close_store();
+    open_store(false);
+    advance_ms(TTL_MS + 1);
+    EXPECT_INT(claim("x", 1), 1);
+    advance_ms(86400000);
+    struct job_completion *done = make_partial("x", 0, 4);
+    done->kind = COMPLETION_DONE;
+    int64_t done_ms = wall_now_ms();
+    complete(1);
+    advance_ms(1000);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    make_specs("b", "k", 1);
+    specs[0].rollout_count = 4;
+    submit_made("b", 1, 1);
+    for (int suite = 0; suite < 2; suite++) {
+        filter.suite_id[0] = (char)('a' + suite);
+        EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+        EXPECT_INT(count, 4);
+        for (int i = 0; i < 4; i++) {
+            EXPECT_INT(outcomes[i].at_ms, i == 1 || i == 2 ? partial_ms : done_ms);
+        }
+    }
     close_store();
 }
 
@@ -1113,7 +1167,7 @@ int conformance_results(const struct conformance_backend *tested)
     return finish_half(
         TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
                  TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-                 TEST(finished_rollouts_outlive_their_attempt),
+                 TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
                  TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
                  TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
                  TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),

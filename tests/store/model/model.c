@@ -892,6 +892,17 @@ bool model_claim(struct model *model, const struct store_worker *worker, int64_t
 
 /* ---- completing ---- */
 
+static struct model_time taken_in(const struct model *model)
+{
+    int64_t wall_ns = model->now_ns + model->wall_ns;
+    return (struct model_time){wall_ns / NS_PER_MS, (wall_ns + model->stall_ns) / NS_PER_MS};
+}
+
+bool model_time_fits(const struct model_time *time, const struct outcome *outcome)
+{
+    return outcome->at_ms >= time->first_ms && outcome->at_ms <= time->last_ms;
+}
+
 static bool escalate(struct model *model, const struct model_job *job,
                      const struct job_completion *completion, int64_t escalated)
 {
@@ -918,7 +929,8 @@ static bool escalate(struct model *model, const struct model_job *job,
     return true;
 }
 
-static void take_outcomes(struct model_job *job, const struct job_completion *completion)
+static void take_outcomes(const struct model *model, struct model_job *job,
+                          const struct job_completion *completion)
 {
     job->outcome_epoch = completion->epoch;
     job->outcome_count = completion->outcome_count;
@@ -926,7 +938,9 @@ static void take_outcomes(struct model_job *job, const struct job_completion *co
     for (uint32_t i = 0; i < completion->outcome_count; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
         memcpy(job->token, outcome->trace_hash, sizeof job->token);
+        const struct model_partial *partial = &job->partials[model_rollout(outcome)];
         job->outcomes[i] = (struct model_outcome){
+            .at = partial->epoch != 0 ? partial->at : taken_in(model),
             .verdict = completion->kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : outcome->verdict,
             .ticks = outcome->ticks,
             .prefix_ticks = outcome->prefix_ticks,
@@ -1015,12 +1029,12 @@ static bool accept(struct model *model, struct model_job *job,
     switch (kind) {
     case COMPLETION_DONE:
         job->state = JOB_DONE;
-        take_outcomes(job, completion);
+        take_outcomes(model, job, completion);
         break;
     case COMPLETION_FLAGGED:
         job->state =
             completion->escalate_pool[0] != '\0' && job->repeats < 0 ? JOB_FLAGGED : JOB_DEAD;
-        take_outcomes(job, completion);
+        take_outcomes(model, job, completion);
         break;
     case COMPLETION_FAILED:
         job->state = failures < (int64_t)job->attempts_max ? JOB_QUEUED : JOB_DEAD;
@@ -1053,7 +1067,8 @@ uint32_t model_rollout(const struct outcome *outcome)
 }
 
 /* Outcomes handed over by the attempt that holds the job; the first one of a rollout stays. */
-static void keep_partials(struct model_job *job, const struct job_completion *completion)
+static void keep_partials(const struct model *model, struct model_job *job,
+                          const struct job_completion *completion)
 {
     job->progress_ns = max_i64(job->progress_ns, completion->device_ns);
     job->progress_mm = max_i64(job->progress_mm, completion->metres_mm);
@@ -1063,6 +1078,7 @@ static void keep_partials(struct model_job *job, const struct job_completion *co
         struct model_partial *partial = &job->partials[model_rollout(outcome)];
         if (partial->epoch == 0) {
             partial->epoch = completion->epoch;
+            partial->at = taken_in(model);
             memcpy(partial->token, outcome->trace_hash, sizeof partial->token);
         }
     }
@@ -1086,12 +1102,16 @@ bool model_partials(struct model *model, int64_t job_id, const struct outcome *o
     for (uint32_t i = 0; i < count; i++) {
         const struct model_partial *partial = &job->partials[model_rollout(&outcomes[i])];
         if (outcomes[i].job_id != job_id || outcomes[i].epoch != partial->epoch ||
-            strcmp(outcomes[i].trace_hash, partial->token) != 0) {
+            strcmp(outcomes[i].trace_hash, partial->token) != 0 ||
+            !model_time_fits(&partial->at, &outcomes[i])) {
             return model_differ(model,
                                 "job %" PRId64 ", branch %s: partial outcome %s of epoch %" PRId64
-                                "; the one that was accepted is %s of epoch %" PRId64,
+                                ", ms %" PRId64
+                                "; the one that was accepted is %s of epoch %" PRId64
+                                ", ms %" PRId64 " to %" PRId64,
                                 job_id, outcomes[i].branch_id, outcomes[i].trace_hash,
-                                outcomes[i].epoch, partial->token, partial->epoch);
+                                outcomes[i].epoch, outcomes[i].at_ms, partial->token,
+                                partial->epoch, partial->at.first_ms, partial->at.last_ms);
         }
     }
     return true;
@@ -1143,7 +1163,7 @@ static bool complete_one(struct model *model, const struct job_completion *compl
                             job_state_names[job->state], job->epoch);
     }
     if (in_time && partial) {
-        keep_partials(job, completion);
+        keep_partials(model, job, completion);
         return true;
     }
     if (in_time) {

@@ -51,7 +51,14 @@ enum model_end {
     END_COUNT
 };
 
+/* When something was taken in, by the store's wall clock. */
+struct model_time {
+    int64_t first_ms;
+    int64_t last_ms;
+};
+
 struct model_outcome {
+    struct model_time at;
     enum verdict verdict;
     uint32_t ticks;
     uint32_t prefix_ticks;
@@ -100,6 +107,7 @@ struct model_job {
     struct model_partial {
         int64_t epoch;
         char token[SHA256_HEX_BYTES];
+        struct model_time at;
     } partials[MODEL_ROLLOUTS_MAX];
 };
 
@@ -159,6 +167,8 @@ struct model {
     int price_count;
     int64_t race_max;   /* largest lead seen, in cost per weight */
     int64_t now_ns;     /* the server's clock during the call */
+    int64_t stall_ns;   /* the call's reads of it may be later by as much */
+    int64_t wall_ns;    /* wall clock minus that clock */
     int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
     struct model_price prices[MODEL_PRICES_MAX];
     int64_t price_now[MODEL_POOLS][MODEL_DEVICES]; /* index into prices */
@@ -181,6 +191,8 @@ void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns);
 
 /* ---- what calls must answer; false: they did not, see why ---- */
 
+/* Whether an outcome says a time at which it was taken in. */
+bool model_time_fits(const struct model_time *time, const struct outcome *outcome);
 /* Time has come to now_ns by the server's clock: leases and backoffs that are over end. To be told
  * before each call that writes. */
 void model_time(struct model *model, int64_t now_ns);

@@ -111,6 +111,9 @@ static void settle_source(const struct model *model, struct model_job *job,
             strcmp(source->token, outcome->trace_hash) == 0) {
             job->outcome_epoch = source->outcome_epoch;
             memcpy(job->token, source->token, sizeof job->token);
+            for (uint32_t k = 0; k < job->outcome_count; k++) {
+                job->outcomes[k].at = source->outcomes[k].at;
+            }
         }
     }
 }
@@ -148,7 +151,7 @@ static bool check_outcome(struct model *model, const struct outcome *outcome, ui
                             outcome->scenario_id);
     }
     if (outcome->verdict != expected->verdict || outcome->ticks != expected->ticks ||
-        outcome->metres_mm != expected->metres_mm ||
+        outcome->metres_mm != expected->metres_mm || !model_time_fits(&expected->at, outcome) ||
         (outcome->audit_of != 0) != (job->audit || job->repeats >= 0) ||
         outcome->shadow != (job->repeats >= 0) || outcome->parent_job_id != job->parent ||
         (job->repeats >= 0 && outcome->audit_of != model->jobs[job->repeats].id)) {

@@ -150,6 +150,46 @@ with sqlite3.connect("sick.db") as db:
     code 4 "$swerve" agreement --store nothing.db
 }
 
+# Twelve audits on four days, the last of which the store kept no time of; from the third day on the teacher fails.
+days_show_when_it_began() {
+    cp pairs.db days.db
+    cp -r pairs.db.artifacts days.db.artifacts
+    python3 - <<'PY' || fail "days.db"
+import sqlite3
+with sqlite3.connect("days.db") as db:
+    ids = [row[0] for row in db.execute("SELECT o.id FROM outcomes o JOIN contexts c ON c.id = o.context WHERE c.tier = 3 ORDER BY o.id")]
+    assert len(ids) == 12 and not db.execute("SELECT 1 FROM outcomes WHERE at_ms IS NULL").fetchall()
+    for at, id in enumerate(ids):
+        day = 1763424000000 + 86400000 * (at // 3)  # 2025-11-18, midnight
+        db.execute("UPDATE outcomes SET at_ms = ?, verdict = ? WHERE id = ?", (None if at == 11 else day + at, 1 if at >= 6 else 0, id))
+PY
+    code 0 "$swerve" agreement --store days.db --by-day --json
+    holds '[(e["day"], e["pairs"], e["agree"], e["optimistic"]) for e in d["rows"][0]["by_day"]] == [
+        ("2025-11-21", 2, 0, 2), ("2025-11-20", 3, 0, 3), ("2025-11-19", 3, 3, 0), ("2025-11-18", 3, 3, 0)]' out
+    holds 'd["rows"][0]["undated_pairs"] == 1 and d["rows"][0]["older_pairs"] == 0' out
+    holds 'd["rows"][0]["by_day"][2]["rate"] == 1 and d["rows"][0]["by_day"][1]["high"] < 1 and len(d["rows"]) > 2' out
+    holds 'd["rows"][0]["monitor"]["alarm"] == "trend" and d["rows"][0]["monitor"]["alarm_jobs"] == 12' out
+    holds 'd["rows"][0]["monitor"]["alarm_at_ms"] is None' out
+    code 0 "$swerve" agreement --store days.db --by-day --before 2025-11-20 --json
+    holds '[e["day"] for e in d["rows"][0]["by_day"]] == ["2025-11-19", "2025-11-18"]' out
+    code 0 "$swerve" agreement --store days.db --json
+    holds '"by_day" not in d["rows"][0]' out
+    code 0 "$swerve" agreement --store days.db --by-day
+    says out "after 12 jobs, not known, FROZEN"
+    grep -q "^weather=clear  *2025-11-21  *2  *0  *0.0%" out || fail "no row of a slice and day: $(cat out)"
+    python3 -c 'import sqlite3
+with sqlite3.connect("days.db") as db: db.execute("UPDATE outcomes SET at_ms = 1763683261000 WHERE at_ms IS NULL")'
+    code 0 "$swerve" agreement --store days.db
+    says out "after 12 jobs, 2025-11-21 00:01:01 UTC, FROZEN"
+    code 2 "$swerve" agreement --store days.db --by-day --before 2025-02-30
+    says err "--before: expected a date such as"
+    code 2 "$swerve" agreement --store days.db --before 2025-02-01
+    python3 -c 'import sqlite3
+with sqlite3.connect("days.db") as db: db.execute("UPDATE outcomes SET at_ms = -5 WHERE id = 1")'
+    code 4 "$swerve" check --store days.db
+    says out "outcome 1: came at millisecond -5, which cannot be"
+}
+
 # A slice that the audits froze the teacher answers from then on, in that slice alone, until it is thawed.
 a_frozen_slice_goes_to_the_teacher() {
     echo '{"format": "swerve-trust/1"}' >trust.json
@@ -253,6 +293,7 @@ t agreement_is_counted_over_every_suite
 t precisions_are_students_of_their_own
 t audits_of_results_that_were_taken_over_count
 t disagreement_sounds_and_closes_the_gate
+t days_show_when_it_began
 t a_frozen_slice_goes_to_the_teacher
 t an_input_that_no_evaluation_saw_raises_the_audit
 t no_submission_audits_less_than_the_floor
