@@ -159,6 +159,7 @@ PY
     says out "as a shadow, beside"
     code 0 "$swerve" model report two --store m.db
     says out "As a shadow, beside the answers that counted"
+    says out "NOT PASSED: 1 of 2 verdicts passed; not agreement (no audited job)"
     code 0 "$swerve" check --store m.db
     code 0 python3 "$here/edit_store.py" "$swerve" m.db 5 2 jobs
     code 0 "$swerve" model shadow two --share 0 --store m.db

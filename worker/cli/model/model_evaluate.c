@@ -394,6 +394,10 @@ static bool judge(struct evaluation *evaluation, json_t *slices)
             judge_row(evaluation, row, slices);
         }
     }
+    if (evaluation->slices == 0) { /* the record would give no reason */
+        evaluation->verdicts++;
+        note_missed(evaluation, "agreement", "no audited job");
+    }
     judge_shadow(evaluation);
     if (evaluation->policy->frozen_required) {
         judge_driven(evaluation);
