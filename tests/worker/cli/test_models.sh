@@ -238,6 +238,30 @@ assert frozen["bands"]["worse"] == 0.005 and frozen["bands"]["occupancy"] == 0.5
 assert report["policy_hash"] == hashlib.sha256(open(sys.argv[2], "rb").read()).hexdigest()
 assert len(report["jobs"]) == 2 and report["jobs"][0]["verdict"] == "pass", report["jobs"]
 PY
+    # Dead cameras, all of one shade, are the worst there are, and not unmeasured.
+    python3 - "$student" dead.safetensors <<'PY'
+import hashlib, json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size, = struct.unpack_from("<Q", data)
+header, body = json.loads(data[8 : 8 + size]), bytearray(data[8 + size :])
+for name, value in (("cam.out.weight", 0), ("cam.out.bias", 0xC3C8)):  # bf16: -400
+    first, end = header[name]["data_offsets"]
+    body[first:end] = struct.pack("<H", value) * ((end - first) // 2)
+header["__metadata__"]["data_sha256"] = hashlib.sha256(body).hexdigest()
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + body)
+PY
+    code 0 "$swerve" model add dead.safetensors --name dead --store g.db
+    code 1 "$swerve" model evaluate dead --against whole --policy bands.json --frozen lead.json --layout agents \
+        --store g.db --json
+    python3 - out <<'PY' || fail "$(cat out)"
+import json, sys
+report = json.load(open(sys.argv[1]))
+camera = report["frozen"]["degrees"][0]["slices"][0]["measures"]["camera"]
+assert camera["candidate"] == 0 and camera["incumbent"] > 0.5, camera
+assert report["misses"][0]["part"] == "frozen seeds", report["misses"]
+PY
     echo '{"format": "swerve-trust/1", "frozen": {"occupancy": 2}}' >wrong.json
     code 3 "$swerve" model evaluate one --policy wrong.json --store g.db
     says err 'wrong.json: $.frozen.occupancy: expected a number from 0 to 1, found 2'
