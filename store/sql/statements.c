@@ -576,8 +576,9 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE n.jobs_open > 0 GROUP BY p.id, p.name, n.tier ORDER BY p.id, n.tier LIMIT ?1",
     [STATEMENT_DEMAND_TICKS] =
         "SELECT c.pool, c.tier, o.device_ns, o.ticks - o.prefix_ticks FROM outcomes o"
-        " CROSS JOIN contexts c ON c.id = o.context CROSS JOIN jobs j ON j.id = o.job"
-        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1 AND j.shadow IS NULL",
+        " CROSS JOIN contexts c ON c.id = o.context"
+        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1"
+        " AND (SELECT j.shadow FROM jobs j WHERE j.id = o.job) IS NULL",
     [STATEMENT_SLICES_OF_SUITE] =
         "SELECT * FROM (SELECT " SLICE_COLUMNS " FROM outcomes o CROSS JOIN jobs j ON j.id = o.job"
         " CROSS JOIN contexts c ON c.id = o.context WHERE o.suite = ?2 AND o.id > ?1"
