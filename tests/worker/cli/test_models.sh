@@ -262,6 +262,15 @@ camera = report["frozen"]["degrees"][0]["slices"][0]["measures"]["camera"]
 assert camera["candidate"] == 0 and camera["incumbent"] > 0.5, camera
 assert report["misses"][0]["part"] == "frozen seeds", report["misses"]
 PY
+    # Flagged drives are in no agreement, so the record says how many there were.
+    mkdir deads
+    cp dead.safetensors deads/student.safetensors
+    code 6 "$swerve" run short.json --store g.db --workers 1 --models deads --world student --seeds 1 --audit off
+    code 1 "$swerve" model evaluate dead --against one --store g.db
+    says out "1 of 1 main lines of dead were flagged: in no agreement"
+    code 0 "$swerve" model report dead --store g.db
+    says out "1 of 1 main lines of dead, which are in no agreement"
+    says out "0 of 2 main lines of one, which are in no agreement"
     echo '{"format": "swerve-trust/1", "frozen": {"occupancy": 2}}' >wrong.json
     code 3 "$swerve" model evaluate one --policy wrong.json --store g.db
     says err 'wrong.json: $.frozen.occupancy: expected a number from 0 to 1, found 2'
