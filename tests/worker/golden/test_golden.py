@@ -192,6 +192,12 @@ def damage_is_found():
     largest.write_bytes(kept)
 
 
+def a_name_that_is_none_is_refused_before_anything_is_driven():
+    for name in ("a/b", "set?diverged=live", "n" * 64):
+        said = swerve(*MAKE, "--name", name, "--world", EXAMPLE, "--planner", "exec:touch driven", code=3)
+        assert "expected a name of at most 63" in said and not os.path.exists("driven"), said
+
+
 def what_is_interrupted_verifies_nothing():
     planner = f"exec:python3 -S stop.py {ROOT}"
     pathlib.Path("stop.py").write_text(STOP)
@@ -245,7 +251,7 @@ for plugin, name in zip(PLUGINS, ("example.so", "liar.so")):
     shutil.copy(plugin, name)
 failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_answered_while_it_is_near,
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
-                  what_is_interrupted_verifies_nothing, damage_is_found, nothing_that_a_set_needs_is_taken,
-                  shards_hold_what_a_world_generated])
+                  a_name_that_is_none_is_refused_before_anything_is_driven, what_is_interrupted_verifies_nothing,
+                  damage_is_found, nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
 folder.cleanup()
 sys.exit(failed > 0)

@@ -133,6 +133,7 @@ static int make(struct golden_command *golden, const char *path)
         golden->name != NULL && golden->name[0] != '\0'
             ? STATUS_OK
             : error_set(&error, STATUS_USAGE, "golden make: --name NAME is missing");
+    THEN(status, golden_name_check(golden->name, &error)); /* before hours of driving */
     THEN(status, suite_options_build(&golden->suite, path, &suite, &submission, &error));
     THEN(status, store_open(cli_store_url(golden->store_url), &config, &golden->store, &error));
     THEN(status, open_models(golden, &error));
