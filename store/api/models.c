@@ -165,12 +165,12 @@ enum status model_event_check(const struct model_event *event, struct error *err
 
 enum status golden_name_check(const char *name, struct error *error)
 {
-    return name[0] != '\0' && name[strspn(name, plain)] == '\0'
+    return name[0] != '\0' && name[strspn(name, plain)] == '\0' && strlen(name) < LIMIT_ID_BYTES
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT,
-                           "golden \"%.63s\": expected a name of letters, digits, \".\", \"_\" and "
-                           "\"-\"",
-                           name);
+                           "golden \"%.63s\": expected a name of at most %d letters, digits, "
+                           "\".\", \"_\" and \"-\"",
+                           name, LIMIT_ID_BYTES - 1);
 }
 
 enum status golden_set_check(const struct golden_set *set, struct error *error)

@@ -208,19 +208,22 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
 
     artifacts_file_path(artifacts, hash, path);
     struct stat info;
-    if (stat(path, &info) == 0) {
-        *exists = info.st_size > 0; /* an empty one was cut off: it may be written again */
-        return *exists && (int64_t)info.st_mtime < (int64_t)time(NULL) - ARTIFACTS_FRESH_S
-                   ? renew(artifacts, hash, path, exists, error)
-                   : STATUS_OK;
-    }
-    if (errno != ENOENT && errno != ENOTDIR) {
+    bool here = stat(path, &info) == 0;
+    if (!here && errno != ENOENT && errno != ENOTDIR) {
         return artifacts_io_error(error, "look for the artifact", path);
     }
-    *exists = false;
-    return artifacts->objects == NULL
-               ? STATUS_OK
-               : object_storage_exists(artifacts->objects, key_of(artifacts, path), exists, error);
+    bool old = here && (int64_t)info.st_mtime < (int64_t)time(NULL) - ARTIFACTS_FRESH_S;
+    *exists = here && info.st_size > 0; /* an empty one was cut off: it may be written again */
+    if (artifacts->objects != NULL && (!*exists || old)) { /* a bucket's rule may have let it go */
+        TRY(object_storage_exists(artifacts->objects, key_of(artifacts, path), exists, error));
+    }
+    if (!*exists || !old) {
+        return STATUS_OK;
+    }
+    bool renewed = false;
+    TRY(renew(artifacts, hash, path, &renewed, error));
+    *exists = renewed || artifacts->objects != NULL; /* a copy may go at any time */
+    return STATUS_OK;
 }
 
 /* ---- writing ---- */
@@ -459,7 +462,8 @@ static enum status open_file(const char *path, int *out, struct error *error)
     return STATUS_OK;
 }
 
-/* Copies an object into the folder, whole or not at all. */
+/* Copies an object into the folder, whole or not at all. One that is damaged would stay here when
+ * the bucket's has been mended. */
 static enum status bring(const struct artifacts *artifacts, const char *path, struct error *error)
 {
     const char *key = key_of(artifacts, path);
@@ -470,6 +474,11 @@ static enum status bring(const struct artifacts *artifacts, const char *path, st
     TRY(artifacts_create_unfinished(artifacts, &fd, temporary, error));
     enum status status = object_storage_get(artifacts->objects, key,
                                             ZSTD_compressBound(LIMIT_ARTIFACT_BYTES), fd, error);
+    char place[ARTIFACT_NAME_BYTES];
+    char hash[SHA256_HEX_BYTES];
+    snprintf(place, sizeof place, "%.512s: %s", object_storage_place(artifacts->objects), key);
+    snprintf(hash, sizeof hash, "%s", key + strlen("ab/"));
+    THEN(status, artifacts_verify(fd, place, hash, error));
     directory_path(artifacts, key, directory); /* both begin with the digits */
     if (status == STATUS_OK && mkdir(directory, 0777) != 0 && errno != EEXIST) {
         status = artifacts_io_error(error, "create the directory", directory);

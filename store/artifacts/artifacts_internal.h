@@ -29,6 +29,9 @@ void artifacts_mark_path(const char *path, char out[ARTIFACT_MARK_BYTES]);
 /* Makes it, relative to a directory; NULL: now. False: errno. */
 bool artifacts_mark(int directory, const char *path, const struct timespec times[2]);
 bool artifacts_let_go(const char *path, int64_t *at_s);
+/* The file open at `fd` is that artifact's, else it is damaged; its place in the file is lost.
+ * `path` is for people. */
+enum status artifacts_verify(int fd, const char *path, const char *hash, struct error *error);
 enum status artifacts_check_hash(const char *hash, struct error *error);
 /* The digest that a checked name is the text of. */
 void artifacts_hash_bytes(const char *hash, uint8_t out[SHA256_BYTES]);

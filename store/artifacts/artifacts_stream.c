@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -394,23 +395,43 @@ static enum status give_packed(struct artifact_reader *reader, struct error *err
     return STATUS_OK;
 }
 
-enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash, bool *packed,
-                                 struct artifact_reader **out, size_t *bytes, struct error *error)
+static struct artifact_reader *create_reader(void)
 {
-    TRY(artifacts_check_hash(hash, error));
-    enum status status = STATUS_OK;
     struct artifact_reader *reader = malloc(sizeof *reader);
     ZSTD_DCtx *expander = ZSTD_createDCtx();
     if (reader == NULL || expander == NULL) {
         ZSTD_freeDCtx(expander);
         free(reader);
-        return error_set(error, STATUS_NO_MEMORY, "out of memory for an artifact");
+        return NULL;
     }
     reader->expander = expander;
     reader->packed = false;
-    artifacts_file_path(artifacts, hash, reader->path);
     reader->fd = -1;
-    status = artifacts_file_open(artifacts, reader->path, &reader->fd, error);
+    return reader;
+}
+
+enum status artifacts_verify(int fd, const char *path, const char *hash, struct error *error)
+{
+    struct artifact_reader *reader = create_reader();
+    TRY(memory_check(reader, error, "out of memory for an artifact"));
+    snprintf(reader->path, sizeof reader->path, "%s", path);
+    reader->fd = fd;
+    enum status status = read_size(reader, error);
+    THEN(status, rewind_reader(reader, error));
+    THEN(status, verify(reader, hash, error));
+    reader->fd = -1; /* the caller's */
+    artifact_reader_close(reader);
+    return status;
+}
+
+enum status artifact_reader_open(const struct artifacts *artifacts, const char *hash, bool *packed,
+                                 struct artifact_reader **out, size_t *bytes, struct error *error)
+{
+    TRY(artifacts_check_hash(hash, error));
+    struct artifact_reader *reader = create_reader();
+    TRY(memory_check(reader, error, "out of memory for an artifact"));
+    artifacts_file_path(artifacts, hash, reader->path);
+    enum status status = artifacts_file_open(artifacts, reader->path, &reader->fd, error);
     THEN(status, read_size(reader, error));
     THEN(status, rewind_reader(reader, error));
     THEN(status, verify(reader, hash, error));

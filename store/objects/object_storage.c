@@ -31,7 +31,9 @@ enum {
     CONNECT_MS = 10000,
     SLOW_BYTES_PER_S = 1024, /* slower than this for so long is given up */
     SLOW_S = 30,
-    ANSWER_BYTES = 2048, /* of a refusal, for its sentence */
+    WHOLE_MS = 900000,   /* of one try, whatever its pace */
+    REPEAT_MS = 60000,   /* tries that took longer together are not repeated */
+    ANSWER_BYTES = 2048, /* of a refusal, for its sentence; the rest is not waited for */
     NAME_BYTES = 128,
 };
 
@@ -162,10 +164,13 @@ struct request {
     size_t bytes_max; /* of the body that is to come */
     char hash[SHA256_HEX_BYTES];
     CURL *handle;
-    long code;      /* out: HTTP code, 0: none came */
-    size_t taken;   /* out: bytes of the body that came */
-    bool too_long;  /* out */
-    int file_error; /* out: errno of the file */
+    long code;         /* out: HTTP code, 0: none came */
+    size_t taken;      /* out: bytes of the body that came */
+    bool too_long;     /* out */
+    bool cut;          /* out: enough came of an answer that is no object */
+    int file_error;    /* out: errno of the file */
+    curl_off_t length; /* out: of the object, as the answer says; -1: it does not */
+    int64_t spent_ms;  /* out: of all tries */
     char answer[ANSWER_BYTES];
     size_t answer_bytes;
 };
@@ -206,22 +211,21 @@ static bool write_body(struct request *request, const char *data, size_t bytes)
     return true;
 }
 
-/* The object of a good answer goes to the file, the sentence of another is kept. */
+/* The object of a good answer goes to the file, the sentence of another is kept: its beginning,
+ * for an answer may have no end. */
 static size_t take_body(char *data, size_t size, size_t count, void *context)
 {
     struct request *request = context;
     size_t bytes = size * count;
 
     curl_easy_getinfo(request->handle, CURLINFO_RESPONSE_CODE, &request->code);
-    if (request->code != 200) {
+    if (request->code != 200 || request->fd < 0 || request->bytes >= 0) {
         size_t room = sizeof request->answer - 1 - request->answer_bytes;
         size_t part = bytes < room ? bytes : room;
         memcpy(request->answer + request->answer_bytes, data, part);
         request->answer_bytes += part;
-        return bytes;
-    }
-    if (request->fd < 0 || request->bytes >= 0) {
-        return bytes; /* nothing is expected */
+        request->cut = part < bytes;
+        return request->cut ? 0 : bytes;
     }
     request->too_long = bytes > request->bytes_max - request->taken;
     if (request->too_long || !write_body(request, data, bytes)) {
@@ -255,6 +259,7 @@ static CURLcode set_options(const struct object_storage *storage, const struct o
     SET(CURLOPT_CONNECTTIMEOUT_MS, (long)CONNECT_MS);
     SET(CURLOPT_LOW_SPEED_LIMIT, (long)SLOW_BYTES_PER_S);
     SET(CURLOPT_LOW_SPEED_TIME, (long)SLOW_S);
+    SET(CURLOPT_TIMEOUT_MS, (long)WHOLE_MS);
     SET(CURLOPT_USERNAME, keys->id);
     SET(CURLOPT_PASSWORD, keys->secret);
     SET(CURLOPT_AWS_SIGV4, storage->signer);
@@ -309,10 +314,16 @@ static CURLcode send_request(const struct object_storage *storage, const struct 
     curl_easy_reset(request->handle);
     request->code = 0;
     request->taken = request->answer_bytes = 0;
+    request->cut = false;
     CURLcode code = good ? set_options(storage, keys, request, headers) : CURLE_OUT_OF_MEMORY;
     if (code == CURLE_OK) {
+        curl_off_t us = 0;
         code = curl_call_perform(request->handle);
         curl_easy_getinfo(request->handle, CURLINFO_RESPONSE_CODE, &request->code);
+        curl_easy_getinfo(request->handle, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &request->length);
+        curl_easy_getinfo(request->handle, CURLINFO_TOTAL_TIME_T, &us);
+        request->spent_ms += us / 1000;
+        code = request->cut ? CURLE_OK : code; /* its head has said all */
     }
     request->answer[request->answer_bytes] = '\0';
     curl_slist_free_all(headers);
@@ -321,7 +332,8 @@ static CURLcode send_request(const struct object_storage *storage, const struct 
 
 /* ---- requests until one is answered ---- */
 
-/* Text between <NAME> and </NAME>, without more XML than that; "": there is none. */
+/* Text between <NAME> and </NAME>, without more XML than that; "": there is none. It goes to
+ * people's terminals. */
 static void member_of(const char *answer, const char *name, char out[NAME_BYTES])
 {
     char begin[NAME_BYTES];
@@ -331,6 +343,9 @@ static void member_of(const char *answer, const char *name, char out[NAME_BYTES]
     if (at != NULL) {
         at += strlen(begin);
         snprintf(out, NAME_BYTES, "%.*s", (int)strcspn(at, "<"), at);
+    }
+    for (; *out != '\0'; out++) {
+        *out = *out >= ' ' && *out <= '~' ? *out : '?';
     }
 }
 
@@ -377,7 +392,8 @@ static bool is_passing(const struct request *request, CURLcode code)
         code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
         return false;
     }
-    return code != CURLE_OK || request->code >= 500 || request->code == 429;
+    return request->spent_ms < REPEAT_MS &&
+           (code != CURLE_OK || request->code >= 500 || request->code == 429);
 }
 
 static void pause_before(int attempt)
@@ -502,6 +518,6 @@ enum status object_storage_exists(struct object_storage *storage, const char *ke
     struct request request = {.method = "HEAD", .key = key, .fd = -1, .bytes = -1};
     sha256_hex("", 0, request.hash);
     enum status status = call(storage, &request, error);
-    *exists = status == STATUS_OK;
+    *exists = status == STATUS_OK && request.length != 0; /* an empty one was cut off */
     return status == STATUS_NOT_FOUND ? STATUS_OK : status;
 }

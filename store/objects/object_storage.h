@@ -8,8 +8,9 @@
  * store/objects/object_keys.h. Requests are signed (Signature Version 4, by libcurl) and address
  * the bucket in the path. They go over TLS or to this machine only.
  *
- * A request that fails for the network or the server's sake (5xx, 429) is repeated, 4 s in all.
- * Thread-safe.
+ * A request that fails for the network or the server's sake (5xx, 429) is repeated, with pauses of
+ * 4 s in all; none when a minute has gone by. One that trickles ends after 15 minutes, and of an
+ * answer that is no object only the beginning is read. Redirections are refusals. Thread-safe.
  */
 #ifndef SWERVE_STORE_OBJECTS_OBJECT_STORAGE_H
 #define SWERVE_STORE_OBJECTS_OBJECT_STORAGE_H
@@ -40,6 +41,7 @@ enum status object_storage_put(struct object_storage *storage, const char *key, 
 /* Writes the object to the empty file open at `fd`. NOT_FOUND; LIMIT: it is longer than that. */
 enum status object_storage_get(struct object_storage *storage, const char *key, size_t bytes_max,
                                int fd, struct error *error);
+/* An empty object is none: no artifact is empty. */
 enum status object_storage_exists(struct object_storage *storage, const char *key, bool *exists,
                                   struct error *error);
 

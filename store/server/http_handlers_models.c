@@ -7,15 +7,14 @@
 #include <string.h>
 
 /* The name in the path and the one in the body are the same. */
-static enum status check_name(const struct http_exchange *exchange, const char *name,
-                              struct error *error)
+static enum status check_name(const struct http_exchange *exchange, const char *what,
+                              const char *name, struct error *error)
 {
-    TRY(http_id_check("model", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_id_check(what, exchange->ids[0], LIMIT_ID_BYTES, error));
     return strcmp(exchange->ids[0], name) == 0
                ? STATUS_OK
-               : error_set(error, STATUS_CONFLICT,
-                           "model: the path names \"%.64s\", the body \"%s\"", exchange->ids[0],
-                           name);
+               : error_set(error, STATUS_CONFLICT, "%s: the path names \"%.64s\", the body \"%s\"",
+                           what, exchange->ids[0], name);
 }
 
 enum status http_handle_model_add(struct http_exchange *exchange, struct error *error)
@@ -24,7 +23,7 @@ enum status http_handle_model_add(struct http_exchange *exchange, struct error *
     struct model_version version;
     memset(&version, 0, sizeof version);
     TRY(wire_decode(&wire_model, &exchange->body, &version, error));
-    TRY(check_name(exchange, version.name, error));
+    TRY(check_name(exchange, "model", version.name, error));
     TRY(store->ops->model_add(store, &version, error));
     return http_reply_nothing(exchange, error);
 }
@@ -51,7 +50,7 @@ enum status http_handle_model_event(struct http_exchange *exchange, struct error
     struct model_event done;
     memset(&event, 0, sizeof event);
     TRY(wire_decode(&wire_model_event, &exchange->body, &event, error));
-    TRY(check_name(exchange, event.model, error));
+    TRY(check_name(exchange, "model", event.model, error));
     if (grant != NULL) { /* whatever the body says */
         memcpy(event.actor, grant->name, sizeof event.actor);
     }
@@ -82,7 +81,7 @@ enum status http_handle_golden_add(struct http_exchange *exchange, struct error 
     struct golden_set set;
     memset(&set, 0, sizeof set);
     TRY(wire_decode(&wire_golden, &exchange->body, &set, error));
-    TRY(check_name(exchange, set.name, error));
+    TRY(check_name(exchange, "golden", set.name, error));
     TRY(store->ops->golden_add(store, &set, error));
     return http_reply_nothing(exchange, error);
 }

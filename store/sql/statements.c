@@ -580,7 +580,8 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DEMAND_TICKS] =
         "SELECT c.pool, c.tier, o.device_ns, o.ticks - o.prefix_ticks FROM outcomes o"
         " CROSS JOIN contexts c ON c.id = o.context"
-        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1",
+        " WHERE o.id > (SELECT MAX(id) FROM outcomes) - ?1"
+        " AND (SELECT j.shadow FROM jobs j WHERE j.id = o.job) IS NULL",
     [STATEMENT_PAGES_USED] =
         "SELECT c.pool, c.tier, MAX(o.pages_used_percent) FROM outcomes o"
         " CROSS JOIN contexts c ON c.id = o.context"

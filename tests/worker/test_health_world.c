@@ -261,12 +261,12 @@ static void calibrations_belong_to_their_model(void)
     make_scene(&s);
     calibrate(&s);
     saved = health_calibration_bounds(&calibration, hash);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NULL, &loaded, &error), error);
     EXPECT(!loaded.calibrated);
     EXPECT_OK(health_calibration_save(&calibration, &saved, directory, "m", &error), error);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NULL, &loaded, &error), error);
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
-    EXPECT_INT(health_bounds_load(directory, "m", other, &loaded, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(health_bounds_load(directory, "m", other, NULL, &loaded, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "m.health.json");
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
@@ -283,7 +283,7 @@ static void calibrations_belong_to_their_model(void)
         }
     }
     write_file("bad.health.json", "{\"format\": \"swerve-health/1\"}");
-    EXPECT(health_bounds_load(directory, "bad", hash, &loaded, &error) != STATUS_OK);
+    EXPECT(health_bounds_load(directory, "bad", hash, NULL, &loaded, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "bad.health.json");
     jobs_scenario_finish(&s);
 }

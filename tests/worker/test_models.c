@@ -188,6 +188,19 @@ static enum status fetch_once(void *context, const char *hash, enum nn_precision
     return file_replace(path, "student 6 100", 13, 0600, why);
 }
 
+static enum status no_bounds(void *context, const char *hash, enum nn_precision precision,
+                             char bounds_hash[SHA256_HEX_BYTES], struct error *why)
+{
+    (void)context;
+    (void)hash;
+    (void)precision;
+    (void)why;
+    bounds_hash[0] = '\0';
+    return STATUS_OK;
+}
+
+static const struct models_supply one_supply = {fetch_once, no_bounds};
+
 /* Opens slowly: the first ones wait for all places to be taken and for everybody to ask. */
 static enum status open_beside(const char *path, enum nn_precision precision, struct model **out,
                                struct error *why)
@@ -224,7 +237,7 @@ static void one_process_brings_a_model_and_few_read_it_at_once(void)
     for (int i = 0; i < PROCESSES; i++) {
         if (fork() == 0) {
             enum status status = models_open(directory, &loader, &models, &error);
-            THEN(status, models_set_source(models, source, fetch_once, NULL, &error));
+            THEN(status, models_set_source(models, source, &one_supply, NULL, &error));
             atomic_fetch_add(&shared->asking, 1);
             THEN(status, models_find(models, hash, NN_BF16, &found, &error));
             _exit(status == STATUS_OK && found->config->steps == 6 ? 0 : 1);
@@ -245,6 +258,115 @@ static void one_process_brings_a_model_and_few_read_it_at_once(void)
     EXPECT(turn >= 0);
     EXPECT_INT(model_turns_take(source, "held", 1, 40), -1);
     model_turns_end(turn);
+}
+
+/* ---- bounds in a folder that others may write into ---- */
+
+/* Bounds of a model: the built-in ones, or at their loosest. */
+static void bounds_text(const char *hash, bool loose, char *text, size_t bytes)
+{
+    int used =
+        snprintf(text, bytes,
+                 "{\"format\": \"swerve-health/1\", \"model_hash\": \"%s\", \"rollouts\": 1, "
+                 "\"ticks\": 1, \"degrees\": {",
+                 hash);
+    for (int c = 0; c < CONDITIONING_COUNT; c++) {
+        used += snprintf(text + used, bytes - (size_t)used, "%s\"%s\": {", c > 0 ? "}, " : "",
+                         conditioning_names[c]);
+        for (int i = 0; i < MEASURE_COUNT; i++) {
+            const struct health_measure_info *info = &health_measures[i];
+            double bound = !loose              ? info->builtin[c]
+                           : info->low_is_sick ? info->floor
+                                               : info->ceiling;
+            used += snprintf(text + used, bytes - (size_t)used, "%s\"%s\": {\"bound\": %.17g}",
+                             i > 0 ? ", " : "", info->name, bound);
+        }
+    }
+    used += snprintf(text + used, bytes - (size_t)used, "}}}");
+    EXPECT(used < (int)bytes);
+}
+
+struct shelf {
+    const char *bounds; /* NULL: the version has none */
+    int fetches;
+};
+
+static enum status bounds_of_shelf(void *context, const char *hash, enum nn_precision precision,
+                                   char bounds_hash[SHA256_HEX_BYTES], struct error *why)
+{
+    const struct shelf *shelf = context;
+    TRY(no_bounds(context, hash, precision, bounds_hash, why));
+    if (shelf->bounds != NULL) {
+        sha256_hex(shelf->bounds, strlen(shelf->bounds), bounds_hash);
+    }
+    return STATUS_OK;
+}
+
+static enum status fetch_from_shelf(void *context, const char *hash, enum nn_precision precision,
+                                    const char *to, const char *name, struct error *why)
+{
+    struct shelf *shelf = context;
+    char path[256];
+    (void)hash;
+    (void)precision;
+    shelf->fetches++;
+    EXPECT(snprintf(path, sizeof path, "%s/%s.safetensors", to, name) < (int)sizeof path);
+    TRY(file_replace(path, "student 8 100", 13, 0600, why));
+    if (shelf->bounds == NULL) {
+        return STATUS_OK;
+    }
+    EXPECT(snprintf(path, sizeof path, "%s/%s.health.json", to, name) < (int)sizeof path);
+    return file_replace(path, shelf->bounds, strlen(shelf->bounds), 0600, why);
+}
+
+/* Opens the model of the shelf in a process of its own, as it were, and gives its bounds. */
+static struct health_bounds bounds_seen(struct shelf *shelf, const char *source, const char *hash)
+{
+    static const struct models_supply supply = {fetch_from_shelf, bounds_of_shelf};
+    struct models *models = NULL;
+    const struct models_model *found = NULL;
+    EXPECT_OK(models_open(directory, &double_loader, &models, &error), error);
+    EXPECT_OK(models_set_source(models, source, &supply, shelf, &error), error);
+    EXPECT_OK(models_find(models, hash, NN_BF16, &found, &error), error);
+    struct health_bounds bounds = found->bounds;
+    models_close(models);
+    return bounds;
+}
+
+static void bounds_that_the_store_does_not_name_are_not_believed(void)
+{
+    static char good[1 << 14];
+    static char loose[1 << 14];
+    const struct health_bounds builtin = health_bounds_builtin();
+    struct shelf shelf = {.bounds = good};
+    char source[80];
+    char path[256];
+    char hash[SHA256_HEX_BYTES];
+    sha256_hex("student 8 100", 13, hash);
+    bounds_text(hash, false, good, sizeof good);
+    bounds_text(hash, true, loose, sizeof loose);
+    snprintf(source, sizeof source, "%s/bounds", directory);
+    snprintf(path, sizeof path, "%s/%.32s-bf16.health.json", source, hash);
+    EXPECT_INT(mkdir(source, 0700), 0);
+    struct health_bounds bounds = bounds_seen(&shelf, source, hash);
+    EXPECT(memcmp(bounds.bound, builtin.bound, sizeof bounds.bound) == 0 && bounds.calibrated);
+    EXPECT(bounds_seen(&shelf, source, hash).calibrated);
+    EXPECT_INT(shelf.fetches, 1);
+    /* Planted, cut off and removed ones are brought anew. */
+    const char *const laid[] = {loose, "{", NULL};
+    for (int i = 0; i < 3; i++) {
+        EXPECT_INT(unlink(path), 0);
+        if (laid[i] != NULL) {
+            EXPECT_OK(file_replace(path, laid[i], strlen(laid[i]), 0600, &error), error);
+        }
+        bounds = bounds_seen(&shelf, source, hash);
+        EXPECT(memcmp(bounds.bound, builtin.bound, sizeof bounds.bound) == 0 && bounds.calibrated);
+        EXPECT_INT(shelf.fetches, 2 + i);
+    }
+    /* Of a version without bounds none are taken from there. */
+    shelf.bounds = NULL;
+    EXPECT_OK(file_replace(path, loose, strlen(loose), 0600, &error), error);
+    EXPECT(!bounds_seen(&shelf, source, hash).calibrated);
 }
 
 static void samplers_are_parsed(void)
@@ -279,7 +401,8 @@ int main(void)
     int failed = TEST_RUN(
         TEST(without_a_registry_names_decide), TEST(promotions_are_a_stack),
         TEST(wrong_registries_are_refused), TEST(jobs_get_their_model_and_no_other),
-        TEST(one_process_brings_a_model_and_few_read_it_at_once), TEST(samplers_are_parsed));
+        TEST(one_process_brings_a_model_and_few_read_it_at_once),
+        TEST(bounds_that_the_store_does_not_name_are_not_believed), TEST(samplers_are_parsed));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -88,7 +88,8 @@ static double overlap(const uint8_t *region, const uint8_t *a, const uint8_t *b,
     return larger > 0 ? (double)both / (double)(area_a + area_b - both) : NAN;
 }
 
-/* Pearson's correlation of two images, 0 where it is negative; NAN: one is of a single shade. */
+/* Pearson's correlation of image `a` with the recorded `b`, 0 where it is negative or where `a` is
+ * of a single shade: a dead camera has to show. NAN: the recorded one is of a single shade. */
 static double correlation(const uint8_t *a, const uint8_t *b, size_t count)
 {
     int64_t sa = 0;
@@ -107,7 +108,10 @@ static double correlation(const uint8_t *a, const uint8_t *b, size_t count)
     double va = (double)aa - (double)sa * (double)sa / n;
     double vb = (double)bb - (double)sb * (double)sb / n;
     double cov = (double)ab - (double)sa * (double)sb / n;
-    return va > 0.0 && vb > 0.0 ? fmax(cov / sqrt(va * vb), 0.0) : NAN;
+    if (!(vb > 0.0)) {
+        return NAN;
+    }
+    return va > 0.0 ? fmax(cov / sqrt(va * vb), 0.0) : 0.0;
 }
 
 static double change(const uint8_t *a, const uint8_t *b, size_t count)

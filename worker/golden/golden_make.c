@@ -378,7 +378,14 @@ static enum status compare_job(void *context, const struct job_run *job, struct 
         golden_list_find(proving->list, spec->scenario_id, spec->seed);
     (void)error;
     add_cost(job, &tried->device_ns, &tried->ticks);
-    for (uint32_t i = 0; i < entry->rollout_count && i < job->rollout_count; i++) {
+    if (job->rollout_count != entry->rollout_count) {
+        char what[OUTCOME_ERROR_BYTES];
+        snprintf(what, sizeof what, "expected %u rollouts, found %u", entry->rollout_count,
+                 job->rollout_count);
+        differs(tried, &tried->differ, spec->scenario_id, spec->seed, what);
+        return STATUS_OK;
+    }
+    for (uint32_t i = 0; i < entry->rollout_count; i++) {
         const struct rollout_result *result = &job->results[i];
         char what[OUTCOME_ERROR_BYTES];
         tried->rollouts++;
@@ -501,5 +508,11 @@ enum status golden_verify(const struct golden_options *options, struct golden_tr
         status = show(&drive, &spec, error);
     }
     runner_close(&open);
-    return status;
+    return status == STATUS_OK && stopped(options)
+               ? error_set(
+                     error, STATUS_CANCELLED,
+                     "golden: interrupted; %u of %u recordings were shown to their planner, so "
+                     "nothing is verified",
+                     drive.done, list->entry_count)
+               : status;
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/sha256.h"
 #include "schemas/json_read.h"
 #include "worker/models/model_registry.h"
 
@@ -199,19 +200,39 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
     return status;
 }
 
+/* Reads the file; it is the one with that hash, where one is asked for. */
+static enum status read_file(const char *path, const char *file_hash, json_t **root,
+                             struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    char *text = NULL;
+    size_t bytes = 0;
+    TRY(file_read(path, HEALTH_BYTES_MAX, &text, &bytes, error));
+    sha256_hex(text, bytes, found);
+    enum status status =
+        file_hash == NULL || strcmp(found, file_hash) == 0
+            ? json_read_text(path, text, bytes, root, error)
+            : error_set(error, STATUS_BAD_INPUT,
+                        "%s: expected the health bounds with hash %.12s, found %.12s", path,
+                        file_hash, found);
+    free(text);
+    return status;
+}
+
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
-                               struct health_bounds *out, struct error *error)
+                               const char *file_hash, struct health_bounds *out,
+                               struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     struct health_bounds bounds = health_bounds_builtin();
     bounds.calibrated = true;
     json_t *root = NULL;
     TRY(registry_path(directory, name, ".health.json", path, error));
-    if (access(path, F_OK) != 0) {
+    if (file_hash != NULL ? file_hash[0] == '\0' : access(path, F_OK) != 0) {
         *out = health_bounds_builtin();
         return STATUS_OK;
     }
-    TRY(json_read_file(path, HEALTH_BYTES_MAX, &root, error));
+    TRY(read_file(path, file_hash, &root, error));
     struct json_cursor cursor = json_cursor_root(path, root);
     enum status status = read_bounds(&cursor, &bounds, error);
     json_decref(root);

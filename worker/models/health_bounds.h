@@ -62,10 +62,11 @@ struct health_bounds {
 struct health_bounds health_bounds_builtin(void);
 
 /* DIRECTORY/NAME.health.json, or the built-in bounds where there is none or for measures that it
- * does not have yet. CONFLICT: it was made for
- * another model than the one of `hash`. */
+ * does not have yet. `file_hash`: of the only file that is believed, "": none is; NULL: any.
+ * BAD_INPUT: another file, or it was made for another model than the one of `hash`. */
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
-                               struct health_bounds *out, struct error *error);
+                               const char *file_hash, struct health_bounds *out,
+                               struct error *error);
 
 /* Range of healthy rollouts: extremes and a histogram-free sketch of the middle. */
 struct health_sample {

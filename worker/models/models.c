@@ -44,9 +44,9 @@ struct models_lent {
 struct models {
     const struct model_loader *loader;
     struct registry registry;
-    char source[LIMIT_PATH_BYTES]; /* second directory; "": none */
-    models_fetch *fetch;
-    void *fetch_context;
+    char source[LIMIT_PATH_BYTES];      /* second directory; "": none */
+    const struct models_supply *supply; /* NULL: nobody fills it */
+    void *supply_context;
     struct {
         char hash[SHA256_HEX_BYTES]; /* "": the registry decides */
         enum nn_precision precision;
@@ -223,16 +223,17 @@ const struct model_loader *models_loader(const struct models *models)
     return models->loader;
 }
 
-enum status models_set_source(struct models *models, const char *directory, models_fetch *fetch,
-                              void *context, struct error *error)
+enum status models_set_source(struct models *models, const char *directory,
+                              const struct models_supply *supply, void *context,
+                              struct error *error)
 {
     if (strlen(directory) >= sizeof models->source) {
         return error_set(error, STATUS_LIMIT, "models directory %.200s..: the path is too long",
                          directory);
     }
     snprintf(models->source, sizeof models->source, "%s", directory);
-    models->fetch = fetch;
-    models->fetch_context = context;
+    models->supply = supply;
+    models->supply_context = context;
     return STATUS_OK;
 }
 
@@ -267,10 +268,11 @@ bool models_available(const struct models *models, enum tier tier)
 
 /* ---- opening ---- */
 
-/* Opens the file that has this name in the directory now. */
+/* Opens the file that has this name in the directory now, with the bounds of that hash (NULL: what
+ * is there). */
 static enum status open_entry(struct models *models, const char *directory, const char *name,
-                              enum nn_precision precision, const struct models_model **out,
-                              struct error *error)
+                              enum nn_precision precision, const char *bounds_hash,
+                              const struct models_model **out, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     TRY(registry_path(directory, name, MODELS_EXTENSION, path, error));
@@ -295,7 +297,8 @@ static enum status open_entry(struct models *models, const char *directory, cons
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    status = health_bounds_load(directory, name, entry->view.hash, &entry->view.bounds, error);
+    status = health_bounds_load(directory, name, entry->view.hash, bounds_hash, &entry->view.bounds,
+                                error);
     if (status != STATUS_OK) {
         models->loader->close(entry->model);
         return status;
@@ -315,7 +318,7 @@ enum status models_named(struct models *models, const char *name, enum nn_precis
             return STATUS_OK;
         }
     }
-    return open_entry(models, models->registry.directory, name, precision, out, error);
+    return open_entry(models, models->registry.directory, name, precision, NULL, out, error);
 }
 
 enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
@@ -415,29 +418,66 @@ static void search_directory(const char *directory, const char *hash, char name[
     }
 }
 
-/* The file of that hash in either directory, brought there where somebody can. */
+/* A model's file, found by its hash. */
+struct located {
+    const char *directory;
+    char name[LIMIT_ID_BYTES];
+    bool bounded; /* its health bounds are known: */
+    char bounds_hash[SHA256_HEX_BYTES];
+};
+
+/* Whether the second directory has these weights, and the bounds that belong to them. */
+static bool is_kept(const struct located *located, const char *hash)
+{
+    char path[LIMIT_PATH_BYTES];
+    char bounds[LIMIT_PATH_BYTES];
+    return registry_path(located->directory, located->name, MODELS_EXTENSION, path, NULL) ==
+               STATUS_OK &&
+           registry_path(located->directory, located->name, ".health.json", bounds, NULL) ==
+               STATUS_OK &&
+           is_file_of(path, hash) &&
+           (!located->bounded || located->bounds_hash[0] == '\0' ||
+            is_file_of(bounds, located->bounds_hash));
+}
+
+/* The file in the second directory, brought there where somebody can. *found is false, and *why
+ * says why, where it is not. */
+static enum status locate_source(struct models *models, const char *hash,
+                                 enum nn_precision precision, struct located *out, bool *found,
+                                 struct error *why, struct error *error)
+{
+    const struct models_supply *supply = models->supply;
+    out->directory = models->source;
+    snprintf(out->name, sizeof out->name, "%.32s-%s", hash, nn_precision_names[precision]);
+    if (supply != NULL) {
+        enum status status =
+            supply->bounds(models->supply_context, hash, precision, out->bounds_hash, error);
+        out->bounded = status == STATUS_OK;
+        TRY(status == STATUS_NOT_FOUND ? STATUS_OK : status);
+    }
+    *found = is_kept(out, hash);
+    if (!*found && supply != NULL) {
+        int turn = model_turns_take(out->directory, out->name, 1, MODEL_TURNS_WAIT_MS);
+        *found = is_kept(out, hash) || /* another one's turn has brought it */
+                 supply->fetch(models->supply_context, hash, precision, out->directory, out->name,
+                               why) == STATUS_OK;
+        model_turns_end(turn);
+    }
+    return STATUS_OK;
+}
+
+/* The file of that hash in either directory. */
 static enum status locate(struct models *models, const char *hash, enum nn_precision precision,
-                          const char **directory, char name[LIMIT_ID_BYTES], struct error *error)
+                          struct located *out, struct error *error)
 {
     struct error why = {.text = ""};
-    *directory = models->registry.directory;
-    search_directory(*directory, hash, name);
-    if (name[0] == '\0' && models->source[0] != '\0' && hash[0] != '\0') {
-        *directory = models->source;
-        char path[LIMIT_PATH_BYTES];
-        snprintf(name, LIMIT_ID_BYTES, "%.32s-%s", hash, nn_precision_names[precision]);
-        TRY(registry_path(*directory, name, MODELS_EXTENSION, path, error));
-        bool there = is_file_of(path, hash);
-        if (!there && models->fetch != NULL) {
-            int turn = model_turns_take(*directory, name, 1, MODEL_TURNS_WAIT_MS);
-            there = is_file_of(path, hash) || /* another one's turn has brought it */
-                    models->fetch(models->fetch_context, hash, precision, *directory, name, &why) ==
-                        STATUS_OK;
-            model_turns_end(turn);
-        }
-        name[0] = there ? name[0] : '\0';
+    *out = (struct located){.directory = models->registry.directory};
+    search_directory(out->directory, hash, out->name);
+    bool found = out->name[0] != '\0';
+    if (!found && models->source[0] != '\0' && hash[0] != '\0') {
+        TRY(locate_source(models, hash, precision, out, &found, &why, error));
     }
-    if (hash[0] == '\0' || name[0] == '\0') {
+    if (hash[0] == '\0' || !found) {
         return error_set(error, STATUS_DEVICE,
                          "model %.12s: this worker does not have it (looked in %s); put the file "
                          "there or start the worker with --models; a world of yours, tinyphysics "
@@ -451,8 +491,7 @@ static enum status locate(struct models *models, const char *hash, enum nn_preci
 enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
                         const struct models_model **out, struct error *error)
 {
-    char name[LIMIT_ID_BYTES];
-    const char *directory = NULL;
+    struct located located;
     const struct models_model *found = NULL;
     for (int tier = 0; tier < TIER_COUNT && found == NULL; tier++) {
         found = find_lent(models, (enum tier)tier, hash);
@@ -468,12 +507,13 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
             return STATUS_OK;
         }
     }
-    TRY(locate(models, hash, precision, &directory, name, error));
+    TRY(locate(models, hash, precision, &located, error));
     /* Not by name: the file may have been another one when the name was last asked for. */
-    TRY(open_entry(models, directory, name, precision, &found, error));
+    TRY(open_entry(models, located.directory, located.name, precision,
+                   located.bounded ? located.bounds_hash : NULL, &found, error));
     if (strcmp(found->hash, hash) != 0) {
         return error_set(error, STATUS_DEVICE, "model %s: its file changed while it was opened",
-                         name);
+                         located.name);
     }
     *out = found;
     return STATUS_OK;

@@ -76,11 +76,20 @@ const struct model_loader *models_loader(const struct models *models);
  * precision beside them. NOT_FOUND: there is no such model. */
 typedef enum status models_fetch(void *context, const char *hash, enum nn_precision precision,
                                  const char *directory, const char *name, struct error *error);
+/* The hash of the health bounds of these weights, "": they have none. NOT_FOUND. */
+typedef enum status models_bounds(void *context, const char *hash, enum nn_precision precision,
+                                  char bounds_hash[SHA256_HEX_BYTES], struct error *error);
+struct models_supply {
+    models_fetch *fetch;
+    models_bounds *bounds;
+};
 /* A second directory, looked into after the first, and who fills it. Its files are called
- * HASH-PRECISION, with 32 digits of the hash; `context` is borrowed
- * as long as models are asked for. fetch NULL: nobody. */
-enum status models_set_source(struct models *models, const char *directory, models_fetch *fetch,
-                              void *context, struct error *error);
+ * HASH-PRECISION, with 32 digits of the hash; weights and bounds count there only if they are what
+ * the supply says, for others may write into it. Supply and `context` are borrowed as long as
+ * models are asked for. supply NULL: nobody. */
+enum status models_set_source(struct models *models, const char *directory,
+                              const struct models_supply *supply, void *context,
+                              struct error *error);
 
 /* Another than the directory's registry says what answers for a tier: a version that a store points
  * to. Jobs made from then on follow it (job_spec.follows). */

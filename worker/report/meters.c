@@ -321,6 +321,21 @@ static bool compare_figure(const struct meter *meter, const char *what, double n
     return json_array_append_new(missed, json_text_new(text, sizeof text)) == 0;
 }
 
+/* What cannot be compared may be what is dearer: a teacher that answers what the baseline's student
+ * did. */
+static bool miss_stranger(const struct meter *meter, json_t *missed)
+{
+    char text[SENTENCE_BYTES];
+    char model[LIMIT_ID_BYTES];
+    model_text(meter, model);
+    snprintf(
+        text, sizeof text,
+        "pool %s, %s on %s, model %s: %lld rollouts, and no meter of the baseline has this pool, "
+        "tier and device",
+        meter->pool, tier_names[meter->tier], meter->device, model, (long long)meter->rollouts);
+    return json_array_append_new(missed, json_text_new(text, sizeof text)) == 0;
+}
+
 bool meters_compare(const struct summary *summary, const json_t *earlier, double margin,
                     json_t *missed)
 {
@@ -334,7 +349,9 @@ bool meters_compare(const struct summary *summary, const json_t *earlier, double
         const json_t *row = find_earlier(list, &meters[i]);
         const json_t *ticks = json_object_get(row, "tick_ms");
         compared += row != NULL;
-        good = compare_figure(&meters[i], "$/mile", meter_usd_per_mile(&meters[i]),
+        good = row != NULL || miss_stranger(&meters[i], missed);
+        good = good &&
+               compare_figure(&meters[i], "$/mile", meter_usd_per_mile(&meters[i]),
                               json_object_get(row, "usd_per_mile"), margin, missed) &&
                compare_figure(&meters[i], "ms/tick p99", meters[i].tick_ms[2],
                               json_object_get(ticks, "p99"), margin, missed);

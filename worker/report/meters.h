@@ -56,7 +56,8 @@ void meters_print(const struct summary *summary, FILE *stream);
 
 /* Sentences about meters that are worse than those of an earlier `run --json` by more than `margin`
  * (0.05: 5%) in dollars per mile or p99 of ticks, appended to `missed`. A meter is compared with
- * that of its pool, device and tier, of the same model where there is one. False: out of memory. */
+ * that of its pool, device and tier, of the same model where there is one; one without is a
+ * sentence of its own. False: out of memory. */
 bool meters_compare(const struct summary *summary, const json_t *earlier, double margin,
                     json_t *missed);
 

@@ -104,21 +104,35 @@ static enum status bring(struct store *store, const char *hash, const char *dire
     return status;
 }
 
+static enum status find_weights(struct store *store, const char *hash, enum nn_precision precision,
+                                struct model_version *out, struct error *error)
+{
+    const struct weights weights = {hash, nn_precision_names[precision]};
+    bool found = false;
+    TRY(find_version(store, has_weights, &weights, out, &found, error));
+    if (!found && precision == NN_FP32) { /* what the others are compared with, of any of them */
+        TRY(find_version(store, has_hash, hash, out, &found, error));
+    }
+    return found ? STATUS_OK
+                 : error_set(error, STATUS_NOT_FOUND,
+                             "it is not registered there with precision %s", weights.precision);
+}
+
+static enum status bounds_of(void *context, const char *hash, enum nn_precision precision,
+                             char bounds_hash[SHA256_HEX_BYTES], struct error *error)
+{
+    struct model_version version;
+    TRY(find_weights(context, hash, precision, &version, error));
+    memcpy(bounds_hash, version.health_hash, sizeof version.health_hash);
+    return STATUS_OK;
+}
+
 static enum status fetch(void *context, const char *hash, enum nn_precision precision,
                          const char *directory, const char *name, struct error *error)
 {
     struct store *store = context;
-    const struct weights weights = {hash, nn_precision_names[precision]};
     struct model_version version;
-    bool found = false;
-    TRY(find_version(store, has_weights, &weights, &version, &found, error));
-    if (!found && precision == NN_FP32) { /* what the others are compared with, of any of them */
-        TRY(find_version(store, has_hash, hash, &version, &found, error));
-    }
-    if (!found) {
-        return error_set(error, STATUS_NOT_FOUND, "it is not registered there with precision %s",
-                         weights.precision);
-    }
+    TRY(find_weights(store, hash, precision, &version, error));
     TRY(cache_path_make(directory, error));
     if (version.health_hash[0] != '\0') { /* first: weights without them would be believed */
         TRY(bring(store, version.health_hash, directory, name, ".health.json", error));
@@ -128,11 +142,12 @@ static enum status fetch(void *context, const char *hash, enum nn_precision prec
 
 enum status versions_fetch_from(struct store *store, struct models *models, struct error *error)
 {
+    static const struct models_supply supply = {fetch, bounds_of};
     char directory[LIMIT_PATH_BYTES];
     struct error later; /* said when something is to be put there */
     TRY(cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
     (void)cache_path_make(directory, &later);
-    return models_set_source(models, directory, fetch, store, error);
+    return models_set_source(models, directory, &supply, store, error);
 }
 
 enum status versions_point(struct store *store, struct models *models, struct error *error)

@@ -4,8 +4,8 @@
  *
  * Kept are files in $SWERVE_MODEL_CACHE, else $XDG_CACHE_HOME/swerve/models, else
  * ~/.cache/swerve/models: HASH-PRECISION.safetensors with 32 digits of the hash, and the health
- * bounds beside it. What a file holds is checked against its hash whenever it is opened, so the
- * folder may be shared, and be emptied at any time.
+ * bounds beside it. What a file holds is checked against its hash whenever it is opened, bounds
+ * against what the store says of them, so the folder may be shared, and be emptied at any time.
  */
 #ifndef SWERVE_WORKER_VERSIONS_VERSIONS_H
 #define SWERVE_WORKER_VERSIONS_VERSIONS_H

@@ -731,6 +731,19 @@ static void shadows_have_their_place(void)
     close_store();
 }
 
+/* Rollouts from which demand says what a tick takes. */
+static uint32_t rollouts_seen(void)
+{
+    struct store_demand rows[8];
+    uint32_t count = 0;
+    uint32_t seen = 0;
+    EXPECT_OK(store->ops->demand(store, rows, 8, &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        seen += (uint32_t)rows[i].rollouts_seen;
+    }
+    return seen;
+}
+
 /* Goal: a shadow's share of jobs, queued before it and submitted after, is driven again once each,
  * when nothing else waits, whatever comes between; and suites are as without it. */
 static void shadows_drive_again(void)
@@ -788,6 +801,7 @@ static void shadows_drive_again(void)
         EXPECT(!outcomes[i].shadow || outcomes[i].audit_of > 0);
     }
     EXPECT_INT(shadows, expected - 1); /* a flag without evidence brings no outcome */
+    EXPECT_INT(rollouts_seen(), count - shadows);
     EXPECT_OK(store->ops->ledger(store, NULL, rows, 64, &count, &error), error);
     int64_t attempts = 0;
     for (uint32_t i = 0; i < count; i++) {

@@ -7,7 +7,8 @@ The computation is tried first on the example of those documents. In DIRECTORY:
 
     BUCKET/..   objects are files; a bucket is a folder that is there
     fault       "N KIND": the next N requests fail: a number is answered with that code, "cut" ends
-                the connection in the middle of the answer, "PUT" refuses those alone
+                the connection in the middle of the answer, "PUT" refuses those alone, "endless"
+                is refused by an answer that does not end, with a sentence that would colour a terminal
     seen        a line for each request: the code, method, path
 """
 import datetime
@@ -114,12 +115,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer = b"<Error><Code>" + answer + b"</Code><Message>as the test says</Message></Error>"
         with LOCK, open(os.path.join(self.directory, "seen"), "a", encoding="utf-8") as file:
             file.write(f"{code} {self.command} {self.path}\n")
+        if fault == "endless":
+            return self.go_on()
         self.send_response(code)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer[:len(answer) // 2] if fault == "cut" else answer)
         self.close_connection |= fault == "cut"
+
+    def go_on(self) -> None:
+        self.send_response(403)
+        self.end_headers()
+        self.close_connection = True
+        try:
+            self.wfile.write(b"<Error><Code>Endless</Code><Message>a \33[31mred\n line</Message></Error>")
+            while True:
+                self.wfile.write(bytes(65536))
+        except OSError:
+            pass
 
     do_GET = do_PUT = do_HEAD = handle_one
 

@@ -17,6 +17,7 @@
 #include "tests/store/objects/s3_site.h"
 #include "tests/store/postgres/postgres_site.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -262,7 +263,11 @@ static void a_damaged_object_is_never_given(void)
 {
     struct machine one;
     struct machine two;
+    struct machine three;
+    struct artifact_reader *reader = NULL;
     char hash[SHA256_HEX_BYTES];
+    char other[SHA256_HEX_BYTES];
+    bool packed = false;
     void *data = NULL;
     size_t bytes = 0;
     begin(&one, "one");
@@ -271,8 +276,68 @@ static void a_damaged_object_is_never_given(void)
     EXPECT_INT(truncate(object_of(hash), 9), 0);
     EXPECT_INT(artifacts_get(&two.artifacts, hash, &data, &bytes, &error), STATUS_IO);
     EXPECT(strstr(error.text, "damaged") != NULL);
+    /* Another artifact's bytes, to either way of reading. */
+    EXPECT_OK(artifacts_put(&one.artifacts, "other", 5, other, &error), error);
+    EXPECT_INT(unlink(object_of(hash)), 0);
+    EXPECT_INT(link(object_of(other), object_of(hash)), 0);
+    EXPECT_INT(artifacts_get(&two.artifacts, hash, &data, &bytes, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "s3://traces/of/tests at http://") != NULL);
+    EXPECT(strstr(error.text, "not those of its name") != NULL);
+    EXPECT_INT(artifact_reader_open(&two.artifacts, hash, &packed, &reader, &bytes, &error),
+               STATUS_IO);
+    /* No copy of that stays: the object is read again once it is whole. */
+    EXPECT_INT(unlink(object_of(hash)), 0);
+    begin(&three, "three");
+    EXPECT_OK(artifacts_put(&three.artifacts, "whole", 5, hash, &error), error);
+    expect_content(&two, hash, "whole", 5);
     end(&one);
     end(&two);
+    end(&three);
+}
+
+/* Buckets have rules that expire objects; a copy that is here does not stand for its object. */
+static void a_lost_object_is_stored_again(void)
+{
+    const struct timespec long_ago[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
+    struct machine one;
+    char hash[SHA256_HEX_BYTES];
+    char copy[512];
+    bool exists = true;
+    begin(&one, "one");
+    EXPECT_OK(artifacts_put(&one.artifacts, "lost", 4, hash, &error), error);
+    EXPECT_INT(unlink(object_of(hash)), 0);
+    snprintf(copy, sizeof copy, "%.400s/%.2s/%.64s.zst", one.artifacts.path, hash, hash);
+    EXPECT_INT(utimensat(AT_FDCWD, copy, long_ago, 0), 0);
+    EXPECT_OK(artifacts_exists(&one.artifacts, hash, &exists, &error), error);
+    EXPECT(!exists);
+    EXPECT_OK(artifacts_put(&one.artifacts, "lost", 4, hash, &error), error);
+    EXPECT_INT(access(object_of(hash), R_OK), 0);
+    EXPECT_INT(utimensat(AT_FDCWD, copy, long_ago, 0), 0);
+    EXPECT_OK(artifacts_exists(&one.artifacts, hash, &exists, &error), error);
+    EXPECT(exists);
+    int asked = count_seen("");
+    EXPECT_OK(artifacts_exists(&one.artifacts, hash, &exists, &error), error);
+    EXPECT(exists && count_seen("") == asked); /* it was a moment ago */
+    /* One that was cut off is none. */
+    EXPECT_INT(unlink(copy), 0);
+    EXPECT_INT(truncate(object_of(hash), 0), 0);
+    EXPECT_OK(artifacts_exists(&one.artifacts, hash, &exists, &error), error);
+    EXPECT(!exists);
+    end(&one);
+}
+
+static void an_answer_without_end_is_not_waited_for(void)
+{
+    struct machine one;
+    char hash[SHA256_HEX_BYTES];
+    void *data = NULL;
+    size_t bytes = 0;
+    begin(&one, "one");
+    sha256_hex("endless", 7, hash);
+    put("fault", "1 endless");
+    EXPECT_INT(artifacts_get(&one.artifacts, hash, &data, &bytes, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "HTTP 403 Endless: a ?[31mred? line") != NULL);
+    end(&one);
 }
 
 static void a_bucket_that_is_not_there_is_said(void)
@@ -374,7 +439,8 @@ int main(int argc, char **argv)
         TEST(what_one_machine_stores_another_reads), TEST(pieces_go_and_come_as_wholes_do),
         TEST(what_is_not_there_is_not_found), TEST(overload_and_cut_connections_are_outlasted),
         TEST(a_refusal_stores_nothing_and_says_why), TEST(a_session_and_a_file_of_keys_are_taken),
-        TEST(a_damaged_object_is_never_given), TEST(a_bucket_that_is_not_there_is_said),
+        TEST(a_damaged_object_is_never_given), TEST(a_lost_object_is_stored_again),
+        TEST(an_answer_without_end_is_not_waited_for), TEST(a_bucket_that_is_not_there_is_said),
         TEST(places_that_are_none_are_refused), TEST(a_database_names_its_bucket),
         TEST(a_server_that_is_gone_is_said));
     postgres_site_remove(&site);

@@ -126,6 +126,17 @@ def costs_are_held_against_a_baseline():
     done = swerve("run", "standing.json", "--world", "object", "--store", "s.db", "--planner", "exec:python3 mine.py", "--gate-cost",
                   "cost.json", code=1)
     assert "$/mile, pool bulk, object on cpu, model -: none, for nothing moved; the baseline's " in done.stderr, done.stderr
+    mixed = [scenario("logged", "clear", False) | {"question": "regression"}, scenario("driven", "clear", False)]
+    for one in mixed:
+        pathlib.Path(one["id"] + ".json").write_text(json.dumps(one))
+    pathlib.Path("mixed.json").write_text(json.dumps({"id": "mixed", "scenarios": [{"file": one["id"] + ".json"} for one in mixed]}))
+    tiers = json.loads(swerve("run", "mixed.json", "--store", "m.db", "--json").stdout)["meters"]
+    assert {one["tier"] for one in tiers} == {"replay", "object"}, tiers
+    pathlib.Path("cost.json").write_text(json.dumps({"meters": tiers}))
+    swerve("run", "mixed.json", "--store", "m.db", "--gate-cost", "cost.json")
+    pathlib.Path("cost.json").write_text(json.dumps({"meters": [one for one in tiers if one["tier"] == "replay"]}))
+    done = swerve("run", "mixed.json", "--store", "m.db", "--gate-cost", "cost.json", code=1)
+    assert "pool bulk, object on cpu, model -: 1 rollouts, and no meter of the baseline has" in done.stderr, done.stderr
     pathlib.Path("cost.json").write_text("{}")
     assert 'expected "meters"' in run("--gate-cost", "cost.json", code=3).stderr
 

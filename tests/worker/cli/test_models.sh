@@ -159,6 +159,7 @@ PY
     says out "as a shadow, beside"
     code 0 "$swerve" model report two --store m.db
     says out "As a shadow, beside the answers that counted"
+    says out "NOT PASSED: 1 of 2 verdicts passed; not agreement (no audited job)"
     code 0 "$swerve" check --store m.db
     code 0 python3 "$here/edit_store.py" "$swerve" m.db 5 2 jobs
     code 0 "$swerve" model shadow two --share 0 --store m.db
@@ -237,6 +238,39 @@ assert frozen["bands"]["worse"] == 0.005 and frozen["bands"]["occupancy"] == 0.5
 assert report["policy_hash"] == hashlib.sha256(open(sys.argv[2], "rb").read()).hexdigest()
 assert len(report["jobs"]) == 2 and report["jobs"][0]["verdict"] == "pass", report["jobs"]
 PY
+    # Dead cameras, all of one shade, are the worst there are, and not unmeasured.
+    python3 - "$student" dead.safetensors <<'PY'
+import hashlib, json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size, = struct.unpack_from("<Q", data)
+header, body = json.loads(data[8 : 8 + size]), bytearray(data[8 + size :])
+for name, value in (("cam.out.weight", 0), ("cam.out.bias", 0xC3C8)):  # bf16: -400
+    first, end = header[name]["data_offsets"]
+    body[first:end] = struct.pack("<H", value) * ((end - first) // 2)
+header["__metadata__"]["data_sha256"] = hashlib.sha256(body).hexdigest()
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + body)
+PY
+    code 0 "$swerve" model add dead.safetensors --name dead --store g.db
+    code 1 "$swerve" model evaluate dead --against whole --policy bands.json --frozen lead.json --layout agents \
+        --store g.db --json
+    python3 - out <<'PY' || fail "$(cat out)"
+import json, sys
+report = json.load(open(sys.argv[1]))
+camera = report["frozen"]["degrees"][0]["slices"][0]["measures"]["camera"]
+assert camera["candidate"] == 0 and camera["incumbent"] > 0.5, camera
+assert report["misses"][0]["part"] == "frozen seeds", report["misses"]
+PY
+    # Flagged drives are in no agreement, so the record says how many there were.
+    mkdir deads
+    cp dead.safetensors deads/student.safetensors
+    code 6 "$swerve" run short.json --store g.db --workers 1 --models deads --world student --seeds 1 --audit off
+    code 1 "$swerve" model evaluate dead --against one --store g.db
+    says out "1 of 1 main lines of dead were flagged: in no agreement"
+    code 0 "$swerve" model report dead --store g.db
+    says out "1 of 1 main lines of dead, which are in no agreement"
+    says out "0 of 2 main lines of one, which are in no agreement"
     echo '{"format": "swerve-trust/1", "frozen": {"occupancy": 2}}' >wrong.json
     code 3 "$swerve" model evaluate one --policy wrong.json --store g.db
     says err 'wrong.json: $.frozen.occupancy: expected a number from 0 to 1, found 2'

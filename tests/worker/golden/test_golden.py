@@ -39,6 +39,16 @@ SCENARIOS = {
  "ego": {"pose": {"lane": "east", "s_m": 20}, "speed_mps": 14, "route": ["east"]},
  "agents": [], "horizon_s": 2}""" % LANES,
 }
+STOP = """import os, signal, sys
+sys.path.insert(0, os.path.join(sys.argv[1], "scripts"))
+import swerve_planner
+class Stop(swerve_planner.Planner):
+    def act(self, observation):
+        if os.path.exists("stop"):
+            os.kill(os.getppid(), signal.SIGINT)
+        return 0.0, 0.0
+swerve_planner.run(Stop)
+"""
 EXAMPLE = "plugin:./example.so"
 OTHER = "builtin:reference?speed_factor=0.5"
 THIRD = "builtin:reference?speed_factor=0.51"
@@ -127,6 +137,16 @@ def stored(store):
             if path.is_file() and path.stat().st_size > 0}
 
 
+def two_models(store, model):
+    """A copy of h.db where one set is of another model; digits with which both begin."""
+    shutil.copy("h.db", store)
+    database = sqlite3.connect(store)
+    database.execute("UPDATE goldens SET model_hash = ? WHERE name = 'set'", (model[:12] + model[:-13:-1] + model[24:],))
+    database.commit()
+    database.close()
+    return model[:12]
+
+
 def nothing_that_a_set_needs_is_taken():
     shutil.copy("g.db", "h.db")
     shutil.copytree("g.db.artifacts", "h.db.artifacts")
@@ -142,6 +162,9 @@ def nothing_that_a_set_needs_is_taken():
     kept = {row[0] for row in database.execute("SELECT hash FROM goldens UNION SELECT hash FROM golden_artifacts")}
     database.close()
     assert len(kept) >= 4 and kept <= stored("h.db"), kept
+    digits = two_models("two.db", model)
+    assert "tell one model" in swerve("golden", "expire", "--model", digits, "--store", "two.db", code=2)
+    assert len(json.loads(swerve("golden", "ls", "--store", "two.db", "--json"))["goldens"]) == 2
     gone = json.loads(swerve("golden", "expire", "--model", model[:12], "--store", "h.db", "--json"))["expired"]
     assert gone == ["judge", "set"], gone
     for path in pathlib.Path("h.db.artifacts").rglob("*"):
@@ -167,6 +190,23 @@ def damage_is_found():
                                          stdout=subprocess.PIPE).stdout) for name in ("set", "judge")]
     assert any(result["damaged"] > 0 and not result["ok"] for result in results), results
     largest.write_bytes(kept)
+
+
+def a_name_that_is_none_is_refused_before_anything_is_driven():
+    for name in ("a/b", "set?diverged=live", "n" * 64):
+        said = swerve(*MAKE, "--name", name, "--world", EXAMPLE, "--planner", "exec:touch driven", code=3)
+        assert "expected a name of at most 63" in said and not os.path.exists("driven"), said
+
+
+def what_is_interrupted_verifies_nothing():
+    planner = f"exec:python3 -S stop.py {ROOT}"
+    pathlib.Path("stop.py").write_text(STOP)
+    swerve(*MAKE, "--name", "stop", "--world", EXAMPLE, "--planner", planner)
+    swerve("golden", "verify", "stop", "--store", "g.db")
+    pathlib.Path("stop").touch()
+    assert "nothing is verified" in swerve("golden", "verify", "stop", "--store", "g.db", code=130)
+    assert "nothing was kept" in swerve(*MAKE, "--name", "other", "--world", EXAMPLE, "--planner", planner, code=130)
+    swerve("golden", "expire", "stop", "--store", "g.db")
 
 
 def tensors(path):
@@ -210,7 +250,8 @@ pathlib.Path("models").mkdir()
 for plugin, name in zip(PLUGINS, ("example.so", "liar.so")):
     shutil.copy(plugin, name)
 failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_answered_while_it_is_near,
-                  the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused, damage_is_found,
-                  nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
+                  the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
+                  a_name_that_is_none_is_refused_before_anything_is_driven, what_is_interrupted_verifies_nothing,
+                  damage_is_found, nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
 folder.cleanup()
 sys.exit(failed > 0)

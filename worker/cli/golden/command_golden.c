@@ -32,7 +32,16 @@ struct golden_command {
     struct store *store;
     struct models *models;
     const atomic_int *interrupted;
+    bool headed;                        /* the table has begun */
+    char model_found[SHA256_HEX_BYTES]; /* that `model` tells */
 };
+
+static int fail(const struct golden_command *golden, const struct error *error)
+{
+    int code = cli_fail(error);
+    bool stopped = error->status == STATUS_CANCELLED && atomic_load(golden->interrupted) != 0;
+    return stopped ? 128 + atomic_load(golden->interrupted) : code; /* as shells report it */
+}
 
 static double mib(int64_t bytes)
 {
@@ -124,6 +133,7 @@ static int make(struct golden_command *golden, const char *path)
         golden->name != NULL && golden->name[0] != '\0'
             ? STATUS_OK
             : error_set(&error, STATUS_USAGE, "golden make: --name NAME is missing");
+    THEN(status, golden_name_check(golden->name, &error)); /* before hours of driving */
     THEN(status, suite_options_build(&golden->suite, path, &suite, &submission, &error));
     THEN(status, store_open(cli_store_url(golden->store_url), &config, &golden->store, &error));
     THEN(status, open_models(golden, &error));
@@ -133,7 +143,7 @@ static int make(struct golden_command *golden, const char *path)
     }
     submission_finish(&submission);
     suite_destroy(suite);
-    return status == STATUS_OK ? show_made(golden, &made) : cli_fail(&error);
+    return status == STATUS_OK ? show_made(golden, &made) : fail(golden, &error);
 }
 
 /* ---- ls, expire ---- */
@@ -160,10 +170,21 @@ static enum status each_set(struct golden_command *golden,
     return status;
 }
 
+/* A table that cannot be read has no head. */
+static void begin_table(struct golden_command *golden)
+{
+    if (!golden->headed && !golden->json) {
+        text_print(stdout, "%-24s %10s %9s  %-16s  %-12s  %s\n", "name", "recordings", "MiB",
+                   "made (UTC)", "model", "sampler");
+    }
+    golden->headed = true;
+}
+
 static enum status list_set(struct golden_command *golden, const struct golden_set *set,
                             json_t *list, struct error *error)
 {
     (void)error;
+    begin_table(golden);
     if (golden->json) {
         json_array_append_new(list, json_record_encode(&golden_set_fields, set, NULL));
         return STATUS_OK;
@@ -179,12 +200,31 @@ static enum status list_set(struct golden_command *golden, const struct golden_s
     return STATUS_OK;
 }
 
+/* The digits tell one model, before the first set goes. */
+static enum status tell_model(struct golden_command *golden, const struct golden_set *set,
+                              json_t *list, struct error *error)
+{
+    (void)list;
+    if (golden->model[0] == '\0' ||
+        strncmp(golden->model, set->model_hash, strlen(golden->model)) != 0) {
+        return STATUS_OK;
+    }
+    if (golden->model_found[0] != '\0' && strcmp(golden->model_found, set->model_hash) != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "golden expire: --model: expected digits that tell one model, found "
+                         "\"%.64s\", with which %.12s and %.12s begin; nothing was let go",
+                         golden->model, golden->model_found, set->model_hash);
+    }
+    memcpy(golden->model_found, set->model_hash, sizeof golden->model_found);
+    return STATUS_OK;
+}
+
 static enum status expire_set(struct golden_command *golden, const struct golden_set *set,
                               json_t *list, struct error *error)
 {
     bool named = golden->name != NULL && strcmp(golden->name, set->name) == 0;
-    bool of_model = golden->model != NULL && golden->model[0] != '\0' &&
-                    strncmp(golden->model, set->model_hash, strlen(golden->model)) == 0;
+    bool of_model =
+        golden->model_found[0] != '\0' && strcmp(golden->model_found, set->model_hash) == 0;
     if (!named && !of_model) {
         return STATUS_OK;
     }
@@ -201,11 +241,10 @@ static int list_or_expire(struct golden_command *golden, bool expire)
 {
     struct error error;
     json_t *list = json_array();
-    if (!expire && !golden->json) {
-        text_print(stdout, "%-24s %10s %9s  %-16s  %-12s  %s\n", "name", "recordings", "MiB",
-                   "made (UTC)", "model", "sampler");
-    }
     enum status status = cli_store_open(golden->store_url, &golden->store, &error);
+    if (golden->model != NULL && expire) {
+        THEN(status, each_set(golden, tell_model, list, &error));
+    }
     THEN(status, each_set(golden, expire ? expire_set : list_set, list, &error));
     if (status == STATUS_OK && expire && json_array_size(list) == 0) {
         status = error_set(&error, STATUS_NOT_FOUND, "golden: the store has no set %s \"%s\"",
@@ -213,6 +252,9 @@ static int list_or_expire(struct golden_command *golden, bool expire)
                            golden->name != NULL ? golden->name : golden->model);
     }
     int code = 0;
+    if (status == STATUS_OK && !expire) {
+        begin_table(golden);
+    }
     if (status != STATUS_OK) {
         code = cli_fail(&error);
     } else if (golden->json) {
@@ -260,7 +302,7 @@ static int verify(struct golden_command *golden)
         const struct golden_options options = options_of(golden, &terminal);
         status = golden_verify(&options, &tried, &error);
     }
-    return status == STATUS_OK ? show_tried(golden, &tried) : cli_fail(&error);
+    return status == STATUS_OK ? show_tried(golden, &tried) : fail(golden, &error);
 }
 
 /* ---- the command ---- */

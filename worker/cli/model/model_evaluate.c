@@ -319,12 +319,60 @@ static enum status record(struct evaluation *evaluation, struct store *store, bo
     return status;
 }
 
+/* What agreement does not see: main lines of a version that were flagged, so that the teacher or
+ * nobody answered. */
+static void note_flags(const struct evaluation *evaluation, const struct model_version *version,
+                       json_t *flags)
+{
+    int64_t drives = 0;
+    int64_t flagged = 0;
+    for (uint32_t i = 0; i < evaluation->table.student_count; i++) {
+        const struct table_student *student = &evaluation->table.students[i];
+        if (strcmp(student->student.hash, version->hash) == 0 &&
+            strcmp(student->student.sampler, version->sampler) == 0) {
+            drives += student->drives;
+            flagged += student->flagged;
+        }
+    }
+    json_array_append_new(flags,
+                          json_pack("{s:s, s:I, s:I}", "version", version->name, "main_lines",
+                                    (json_int_t)drives, "flagged", (json_int_t)flagged));
+    if (!evaluation->options->json) {
+        text_print(stdout, "%lld of %lld main lines of %s were flagged: in no agreement\n",
+                   (long long)flagged, (long long)drives, version->name);
+    }
+}
+
+static json_t *flags_of(const struct evaluation *evaluation)
+{
+    json_t *flags = json_array();
+    note_flags(evaluation, &evaluation->version, flags);
+    if (evaluation->has_incumbent) {
+        note_flags(evaluation, &evaluation->incumbent, flags);
+    }
+    return flags;
+}
+
+/* Audited rollouts that have a verdict on both sides. */
+static int64_t judged_pairs(const struct evaluation *evaluation)
+{
+    int64_t pairs = 0;
+    for (uint32_t i = 0; i < evaluation->table.count; i++) {
+        const struct table_row *row = &evaluation->table.rows[i];
+        bool whole = trust_slice_equal(&row->verdict.slice, &(struct trust_slice){0});
+        pairs += !row->shadow && whole && is_of(row, &evaluation->version) ? row->pairs : 0;
+    }
+    return pairs;
+}
+
 static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bool passed)
 {
     const struct model_version *incumbent = &evaluation->incumbent;
     bool any = evaluation->has_incumbent;
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:o, s:O}",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:I, s:o, "
+        "s:o, "
+        "s:O}",
         "model", evaluation->version.name, "hash", evaluation->version.hash, "sampler",
         evaluation->version.sampler, "against", any ? incumbent->name : "", "against_hash",
         any ? incumbent->hash : "", "against_sampler", any ? incumbent->sampler : "", "passed",
@@ -332,7 +380,8 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
         evaluation->bands.safety_critical_band, "policy_hash", evaluation->policy_hash, "verdicts",
         (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed, "slices",
         slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version), "jobs",
-        evaluation->jobs, "frozen",
+        evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "flags",
+        flags_of(evaluation), "frozen",
         evaluation->frozen != NULL ? frozen_json(evaluation->frozen, &evaluation->policy->frozen)
                                    : json_null(),
         "misses", evaluation->misses);
@@ -393,6 +442,10 @@ static bool judge(struct evaluation *evaluation, json_t *slices)
         if (!row->shadow && is_of(row, &evaluation->version)) {
             judge_row(evaluation, row, slices);
         }
+    }
+    if (evaluation->slices == 0) { /* the record would give no reason */
+        evaluation->verdicts++;
+        note_missed(evaluation, "agreement", "no audited job");
     }
     judge_shadow(evaluation);
     if (evaluation->policy->frozen_required) {

@@ -352,6 +352,32 @@ static void write_mismatch(const struct sheet *sheet, const struct findings *fin
     }
 }
 
+static long long number_of(const json_t *object, const char *name)
+{
+    return (long long)json_integer_value(json_object_get(object, name));
+}
+
+/* What the verdicts rest on, and what they do not see. Reports of before do not say the latter. */
+static void write_ground(const struct sheet *sheet, const json_t *report)
+{
+    const json_t *judged = json_object_get(report, "jobs_judged");
+    const json_t *version;
+    char both[64] = "";
+    size_t i;
+    if (json_is_integer(judged)) {
+        snprintf(both, sizeof both, ", %lld with a verdict on both sides",
+                 (long long)json_integer_value(judged));
+    }
+    sheet_fact(sheet, "rests on", "%llu audited rollouts%s; %lld frozen drives",
+               (unsigned long long)json_array_size(json_object_get(report, "jobs")), both,
+               number_of(json_object_get(report, "frozen"), "drives"));
+    json_array_foreach (json_object_get(report, "flags"), i, version) {
+        sheet_fact(sheet, "flagged", "%lld of %lld main lines of %s, which are in no agreement",
+                   number_of(version, "flagged"), number_of(version, "main_lines"),
+                   text_of(version, "version"));
+    }
+}
+
 static void write_facts(const struct sheet *sheet, const struct findings *findings)
 {
     const struct model_version *version = &findings->version;
@@ -384,10 +410,7 @@ static void write_facts(const struct sheet *sheet, const struct findings *findin
         sheet_fact(sheet, "counts until", "%s UTC%s", model_store_date(event->expires_s, until),
                    past ? ", which is past" : "");
     }
-    sheet_fact(sheet, "rests on", "%llu audited rollouts, %lld frozen drives",
-               (unsigned long long)json_array_size(json_object_get(report, "jobs")),
-               (long long)json_integer_value(
-                   json_object_get(json_object_get(report, "frozen"), "drives")));
+    write_ground(sheet, report);
     sheet_fact(sheet, "this report", "event %lld, sha256 %s", (long long)event->id,
                event->report_hash);
     write_decision(sheet, findings);
