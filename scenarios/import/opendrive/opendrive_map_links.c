@@ -17,6 +17,7 @@ enum { EMPTY_LANES_MAX = 16 };
 
 static const double GAP_MAX_M = 1.5; /* between a lane and its successor */
 static const double STOP_M = 1.0;    /* from a stop line to its lane's end, at least */
+static const double BEGIN_M = 0.01;  /* from a lane's beginning to a stop line there */
 static const double CROSSWALK_AREA_MIN_M2 = 0.1;
 
 /* ---- neighbours and markings ---- */
@@ -329,9 +330,10 @@ static enum status give_way_before(struct od_mapper *mapper, uint32_t lane)
             continue;
         }
         uint32_t first = end_piece(mapper, at->next[i], false);
-        if (map->lanes[first].kind == LANE_DRIVING && !right_of_way_controlled(map, first)) {
+        if (map->lanes[first].kind == LANE_DRIVING && !right_of_way_controlled(map, first) &&
+            line_length_m(&map->lanes[first]) > STOP_M) {
             TRY(right_of_way_give(map, mapper->arena, TRAFFIC_SIGN_GIVE_WAY, first,
-                                  line_length_m(&map->lanes[first]), counts));
+                                  line_length_m(&map->lanes[first]) - BEGIN_M, counts));
         }
     }
     return STATUS_OK;
