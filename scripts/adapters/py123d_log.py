@@ -102,7 +102,7 @@ def velocity_of(vector):
 
 
 class Recording:
-    """What a part of a scene holds: ego, tracks, lights."""
+    """Ego, tracks and lights of a part of a scene."""
 
     def __init__(self, scene, begin_s, seconds):
         times = [stamp.time_us * 1e-6 for stamp in scene.get_all_iteration_timestamps()]

@@ -496,8 +496,8 @@ static void draw_legend(const struct sketch *sketch, struct painter *painter, do
         at += LEGEND_LINE;
         painter_text(
             painter, MARGIN, at, 10, draw_soft,
-            "bars across lanes: stop lines, in the colour of their light at the start; dashed: "
-            "of stop (red) and yield signs (grey)");
+            "bars across lanes: stop lines, in their light's colour at the start; dashed: of stop "
+            "(red), priority (yellow), other signs");
     }
     for (uint32_t i = 0; i < sketch->line_count; i++) {
         at += LEGEND_LINE;
