@@ -27,13 +27,15 @@ struct approach {
     struct pose end;
     double ux;
     double uy;
+    double length_m;
 };
 
 static struct approach approach_of(const struct lane *lane)
 {
     double length_m = polyline_length_m(lane->centre_line, lane->point_count);
     struct approach approach = {
-        .end = polyline_pose_at(lane->centre_line, lane->point_count, length_m, 0.0)};
+        .end = polyline_pose_at(lane->centre_line, lane->point_count, length_m, 0.0),
+        .length_m = length_m};
     dmath_sincos(approach.end.heading_rad, &approach.uy, &approach.ux);
     return approach;
 }
@@ -145,33 +147,44 @@ static bool leads_on(const struct lane *lane, double stop_m)
            polyline_length_m(lane->centre_line, lane->point_count) > 2.0 * stop_m;
 }
 
+/* Of every lane; NULL: the arena is full. */
+static struct approach *all_approaches(const struct map *map, struct arena *arena)
+{
+    struct approach *approaches = arena_alloc(arena, map->lane_count, sizeof *approaches);
+    for (uint32_t i = 0; approaches != NULL && i < map->lane_count; i++) {
+        approaches[i] = approach_of(&map->lanes[i]);
+    }
+    return approaches;
+}
+
 /* Whether the lane comes from the side to the one with the sign, or to those that it leads to. */
-static bool meets_along(const struct map *map, const struct lane *lane,
-                        const struct approach *approach, const struct lane *major)
+static bool meets_along(const struct map *map, const struct approach *approaches, uint32_t lane,
+                        uint32_t major)
 {
     double ahead_m = 0.0;
     for (int i = 0; i < LANES_AHEAD_MAX && ahead_m < SIGN_AHEAD_M; i++) {
-        struct approach from = approach_of(major);
-        if (from_the_side(approach, &from) && lanes_meet(map, lane, major)) {
+        const struct lane *at = &map->lanes[major];
+        if (from_the_side(&approaches[lane], &approaches[major]) &&
+            lanes_meet(map, &map->lanes[lane], at)) {
             return true;
         }
-        if (major->successor_count != 1) {
+        if (at->successor_count != 1) {
             return false;
         }
-        major = &map->lanes[major->successors[0]];
-        ahead_m += polyline_length_m(major->centre_line, major->point_count);
+        major = at->successors[0];
+        ahead_m += approaches[major].length_m;
     }
     return false;
 }
 
 /* Whether the lane comes from the side to one with a priority sign. */
-static bool meets_priority(const struct map *map, uint32_t signals, const struct lane *lane)
+static bool meets_priority(const struct map *map, const struct approach *approaches,
+                           uint32_t signals, uint32_t lane)
 {
-    struct approach approach = approach_of(lane);
     for (uint32_t i = 0; i < signals; i++) {
         const struct traffic_signal *signal = &map->signals[i];
         for (uint32_t k = 0; signal->sign == TRAFFIC_SIGN_PRIORITY && k < signal->lane_count; k++) {
-            if (meets_along(map, lane, &approach, &map->lanes[signal->lanes[k]])) {
+            if (meets_along(map, approaches, lane, signal->lanes[k])) {
                 return true;
             }
         }
@@ -187,9 +200,16 @@ enum status right_of_way_beside_priority(struct map *map, struct arena *arena, d
     for (uint32_t i = 0; i < signals; i++) {
         any = any || map->signals[i].sign == TRAFFIC_SIGN_PRIORITY;
     }
-    for (uint32_t i = 0; any && i < map->lane_count; i++) {
+    if (!any) {
+        return STATUS_OK;
+    }
+    const struct approach *approaches = all_approaches(map, arena);
+    if (approaches == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < map->lane_count; i++) {
         if (leads_on(&map->lanes[i], stop_m) && !right_of_way_controlled(map, i) &&
-            meets_priority(map, signals, &map->lanes[i])) {
+            meets_priority(map, approaches, signals, i)) {
             TRY(right_of_way_give(map, arena, TRAFFIC_SIGN_GIVE_WAY, i, stop_m, counts));
         }
     }
@@ -217,13 +237,12 @@ static bool meets_equals(const struct map *map, const struct approach *approache
 enum status right_of_way_to_the_right(struct map *map, struct arena *arena, double stop_m,
                                       struct right_of_way *counts)
 {
-    struct approach *approaches = arena_alloc(arena, map->lane_count, sizeof *approaches);
+    const struct approach *approaches = all_approaches(map, arena);
     bool *has = arena_alloc(arena, map->lane_count, sizeof *has);
     if (approaches == NULL || has == NULL) {
         return STATUS_NO_MEMORY;
     }
     for (uint32_t i = 0; i < map->lane_count; i++) {
-        approaches[i] = approach_of(&map->lanes[i]);
         has[i] = right_of_way_controlled(map, i);
     }
     for (uint32_t i = 0; i < map->lane_count; i++) {
