@@ -117,7 +117,14 @@ struct swerve_map_stop_line {
     int32_t signal; /* that it belongs to, -1: none */
 };
 
-enum swerve_sign { SWERVE_SIGN_NONE = 0, SWERVE_SIGN_STOP, SWERVE_SIGN_YIELD };
+enum swerve_sign {
+    SWERVE_SIGN_NONE = 0,
+    SWERVE_SIGN_STOP,
+    SWERVE_SIGN_YIELD,
+    SWERVE_SIGN_PRIORITY,       /* the lanes have the right of way */
+    SWERVE_SIGN_GIVE_WAY,       /* no plate: as at a yield sign */
+    SWERVE_SIGN_GIVE_WAY_RIGHT, /* no plate: to whom comes from the right */
+};
 struct swerve_map_signal { /* a traffic light, or a sign */
     char id[SWERVE_MAP_ID_BYTES];
     uint32_t first_lane, lane_count; /* of links: lanes that it controls */
@@ -237,6 +244,9 @@ enum swerve_signal_light {
     SWERVE_SIGNAL_YELLOW,
     SWERVE_SIGNAL_STOP_SIGN, /* it is no light but a sign, and never shows anything else */
     SWERVE_SIGNAL_YIELD_SIGN,
+    SWERVE_SIGNAL_PRIORITY_SIGN,
+    SWERVE_SIGNAL_GIVE_WAY, /* no plate */
+    SWERVE_SIGNAL_GIVE_WAY_RIGHT,
 };
 struct swerve_signal_state {
     uint32_t signal; /* index in the map */

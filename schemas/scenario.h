@@ -65,11 +65,16 @@ struct signal_phase {
     double duration_s;
 };
 
-/* Signs that regulate priority at a stop line: 206 and 205 of the Vienna convention's states. */
+/* Signs that regulate priority at a stop line: 206, 205, 306 of the Vienna convention's states; and
+ * what holds there without a plate: the crossing road has priority, or whoever comes from the
+ * right. */
 enum traffic_sign {
     TRAFFIC_SIGN_NONE = 0, /* a traffic light */
     TRAFFIC_SIGN_STOP,
     TRAFFIC_SIGN_YIELD,
+    TRAFFIC_SIGN_PRIORITY,       /* holds nobody; others are told by signs of their own */
+    TRAFFIC_SIGN_GIVE_WAY,       /* no plate: a road of lower rank */
+    TRAFFIC_SIGN_GIVE_WAY_RIGHT, /* no plate: priority to the right */
     TRAFFIC_SIGN_COUNT
 };
 
@@ -77,7 +82,7 @@ enum traffic_sign {
  */
 struct traffic_signal {
     char id[LIMIT_ID_BYTES];
-    enum traffic_sign sign; /* JSON "sign": "stop", "yield"; such a one has no phases and is off */
+    enum traffic_sign sign; /* JSON "sign": "stop" ..; such a one has no phases and is off */
     uint32_t lane_count;
     uint32_t *lanes;      /* indices; JSON: lane ids */
     double stop_m;        /* from the stop line to the lanes' ends, default 1 */

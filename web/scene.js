@@ -121,7 +121,8 @@ const SwerveScene = (() => {
   };
 
   const LIGHTS = { red: "#d02121", red_yellow: "#d86b10", yellow: "#e6b000", green: "#1a9a4a", off: "#60666c",
-    stop_sign: "#d02121", yield_sign: "#60666c" };
+    stop_sign: "#d02121", yield_sign: "#60666c", priority_sign: "#e6b000", give_way: "#60666c",
+    give_way_right: "#60666c" };
 
   // Stop lines, as their lights tell the traffic before them.
   const drawSignals = (context, drive, lights, view) => {
@@ -129,7 +130,7 @@ const SwerveScene = (() => {
     drive.signals.forEach((signal, i) => {
       if (!LIGHTS[lights[i]]) return;
       context.strokeStyle = LIGHTS[lights[i]];
-      context.setLineDash(lights[i].endsWith("_sign") ? [0.6, 0.6] : []);
+      context.setLineDash(/_sign$|^give_way/.test(lights[i]) ? [0.6, 0.6] : []);
       for (const [x1, y1, x2, y2] of signal.lines) context.stroke(pathOf([[x1, y1], [x2, y2]]));
     });
     context.setLineDash([]);

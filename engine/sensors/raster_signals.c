@@ -146,7 +146,23 @@ static void draw_head(const struct standing *head, enum traffic_light light)
     }
 }
 
-/* A red octagon, a white triangle that stands on its tip. */
+/* The plate of priority roads: a yellow square in a white one, both on a corner. */
+static void draw_diamond(const struct standing *head, double front, double z)
+{
+    static const struct rgb colours[] = {{0.92f, 0.92f, 0.92f}, {0.93f, 0.72f, 0.06f}};
+    for (int i = 0; i < 2; i++) {
+        double half_m = i == 0 ? SIGN_M : 0.65 * SIGN_M;
+        double before = front - 0.005 * i;
+        struct face face = {
+            .count = 4,
+            .colour = colours[i],
+            .points = {at(head, before, 0.0, z - half_m), at(head, before, -half_m, z),
+                       at(head, before, 0.0, z + half_m), at(head, before, half_m, z)}};
+        screen_add_fill(head->painter, head->rows, &face);
+    }
+}
+
+/* A red octagon, a white triangle that stands on its tip, a diamond. */
 static void draw_sign(const struct standing *head, enum traffic_sign sign)
 {
     static const struct rgb post = {0.42f, 0.43f, 0.44f};
@@ -155,6 +171,10 @@ static void draw_sign(const struct standing *head, enum traffic_sign sign)
     double z = SIGN_M + HEAD_LOW_M;
     double front = -POST_M - 0.01;
     column(head, POST_M, POST_M, 0.0, z, post);
+    if (sign == TRAFFIC_SIGN_PRIORITY) {
+        draw_diamond(head, front, z);
+        return;
+    }
     struct face face = {.count = 8, .colour = red};
     for (int i = 0; i < 8; i++) {
         double sine;
@@ -183,7 +203,8 @@ void signals_draw(const struct painter *painter, const struct raster_layers *lay
         double aside_m = head->half_m + ASIDE_M;
         double dx = head->line.x_m + aside_m * head->sine - scene->ego.pose.x_m;
         double dy = head->line.y_m - aside_m * head->cosine - scene->ego.pose.y_m;
-        if (light >= TRAFFIC_LIGHT_COUNT || dx * dx + dy * dy > range_m * range_m) {
+        bool plate = head->sign < TRAFFIC_SIGN_GIVE_WAY;
+        if (light >= TRAFFIC_LIGHT_COUNT || !plate || dx * dx + dy * dy > range_m * range_m) {
             continue;
         }
         struct standing standing = {

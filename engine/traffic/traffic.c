@@ -221,6 +221,8 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
         actors->agent[n] = (uint16_t)i;
         actors->yielded_to[n] = plan->agents[i].yielded_to;
         actors->turn[n] = plan->has_signs ? traffic_signs_turn(plan, i, &motion[i]) : 0;
+        actors->waits[n] =
+            plan->has_signs && traffic_signs_wait(plan, i, &motion[i], state->speed_mps);
         n++;
     }
     const struct ego *ego = &plan->scenario->ego;
@@ -235,6 +237,7 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
     actors->agent[n] = (uint16_t)plan->agent_count;
     actors->yielded_to[n] = 0;
     actors->turn[n] = 0;
+    actors->waits[n] = 0;
     actors->ego = n;
     actors->count = n + 1;
     actors->origin_x_m = scene->ego.pose.x_m;

@@ -171,6 +171,7 @@ struct actors {
     uint16_t agent[ACTORS_MAX]; /* index of the agent; agent_count for ego */
     uint8_t yielded_to[ACTORS_MAX];
     uint32_t turn[ACTORS_MAX]; /* at stop signs: when its turn came, + 1; 0: it has none */
+    uint8_t waits[ACTORS_MAX]; /* slow before a line at which it gives way to the right */
 };
 
 /* Seconds since the start. */
@@ -196,6 +197,10 @@ void traffic_signs_update(const struct traffic_plan *plan, const struct scene *s
 #define TRAFFIC_SIGNS_AHEAD UINT32_MAX
 uint32_t traffic_signs_turn(const struct traffic_plan *plan, uint32_t agent,
                             const struct agent_motion *motion);
+
+/* Whether the agent is about to stand at a line at which it gives way to the right. */
+bool traffic_signs_wait(const struct traffic_plan *plan, uint32_t agent,
+                        const struct agent_motion *motion, double speed_mps);
 
 /* Whether a sign has agent `self`, whose front edge is gap_m (> 0) before its stop line, stop or
  * wait there. */

@@ -1,5 +1,5 @@
 /*
- * Stop and yield signs for agents that drive by IDM.
+ * Stop and yield signs, and the right of way without them, for agents that drive by IDM.
  *
  * At a stop sign they come to a standstill before the line; then, as at a yield sign, they wait
  * while somebody will be on their way behind the line within the critical headway. 6.5 s is the
@@ -7,6 +7,9 @@
  * chapter 20, base critical headways of two-lane roads; 7.1 s for left turns and 6.2 s for right
  * ones are taken as 6.5 s too). Others are taken to go straight on at their speed.
  * Of several who stand at stop signs, who stood first goes first.
+ * A road of lower rank without a plate is like a yield sign; by priority to the right only who
+ * comes from there is waited for, also while it waits itself. Where all wait in a circle, the first
+ * of the scenario's agents begins: the law leaves that to a sign of the hand.
  */
 #include "base/dmath.h"
 #include "engine/traffic/traffic.h"
@@ -28,6 +31,12 @@
 #define START_MPS 4.0 /* who goes first is about to drive at */
 #define MOVING_MPS 0.3
 #define ALONG_COS 0.5
+#define WAIT_MPS 2.0
+#define WAIT_M 8.0      /* of the line, farther off than anybody stands */
+#define TOGETHER_M 40.0 /* who waits at the same junction */
+#define RIGHT_SINE 0.5  /* who comes from the right crosses at 30 degrees or more */
+
+enum { CIRCLE_MAX = 8 };
 
 static const struct track_stop *stop_of(const struct traffic_plan *plan, int32_t track,
                                         uint32_t signal)
@@ -40,21 +49,22 @@ static const struct track_stop *stop_of(const struct traffic_plan *plan, int32_t
     return NULL;
 }
 
-static bool is_stop_sign(const struct traffic_plan *plan, const struct track_stop *stop)
+static enum traffic_sign sign_of(const struct traffic_plan *plan, const struct track_stop *stop)
 {
-    return roadmap_map(plan->roadmap)->signals[stop->signal].sign == TRAFFIC_SIGN_STOP;
+    return roadmap_map(plan->roadmap)->signals[stop->signal].sign;
 }
 
-/* The next stop sign on the agent's way, NULL: none; *gap_m from its front edge. */
-static const struct track_stop *next_stop_sign(const struct traffic_plan *plan, uint32_t agent,
-                                               const struct agent_motion *motion, double *gap_m)
+/* The next line of such a sign on the agent's way, NULL: none; *gap_m from its front edge. */
+static const struct track_stop *next_line(const struct traffic_plan *plan, uint32_t agent,
+                                          const struct agent_motion *motion, enum traffic_sign sign,
+                                          double *gap_m)
 {
     const struct track_stop *next = NULL;
     for (uint32_t i = plan->stops.first[motion->track]; i < plan->stops.first[motion->track + 1];
          i++) {
         const struct track_stop *stop = &plan->stops.stops[i];
         double ahead_m = stop->s_m - motion->s_m - plan->agents[agent].half_length_m;
-        if (is_stop_sign(plan, stop) && ahead_m > 0.0 && (next == NULL || ahead_m < *gap_m)) {
+        if (sign_of(plan, stop) == sign && ahead_m > 0.0 && (next == NULL || ahead_m < *gap_m)) {
             next = stop;
             *gap_m = ahead_m;
         }
@@ -83,7 +93,7 @@ void traffic_signs_update(const struct traffic_plan *plan, const struct scene *s
         if (halted == NULL || motion[i].s_m > halted->s_m + WAY_M) {
             motion[i].halt_sign = 0;
         }
-        stop = next_stop_sign(plan, i, &motion[i], &gap_m);
+        stop = next_line(plan, i, &motion[i], TRAFFIC_SIGN_STOP, &gap_m);
         double within_m = dmath_max(HALT_WITHIN_M, plan->agents[i].driver.min_gap_m + HALT_SLACK_M);
         if (stop != NULL && stop->signal + 1 != motion[i].halt_sign && gap_m <= within_m &&
             fabs(scene->agents[i].speed_mps) < HALT_MPS) {
@@ -100,11 +110,50 @@ uint32_t traffic_signs_turn(const struct traffic_plan *plan, uint32_t agent,
     if (!obeys(motion)) {
         return 0;
     }
-    const struct track_stop *stop = next_stop_sign(plan, agent, motion, &gap_m);
+    const struct track_stop *stop = next_line(plan, agent, motion, TRAFFIC_SIGN_STOP, &gap_m);
     if (stop != NULL && stop->signal + 1 != motion->halt_sign) {
         return TRAFFIC_SIGNS_AHEAD;
     }
     return motion->halt_sign != 0 ? motion->halt_tick + 1 : 0;
+}
+
+bool traffic_signs_wait(const struct traffic_plan *plan, uint32_t agent,
+                        const struct agent_motion *motion, double speed_mps)
+{
+    double gap_m = 0.0;
+    return obeys(motion) && fabs(speed_mps) < WAIT_MPS &&
+           next_line(plan, agent, motion, TRAFFIC_SIGN_GIVE_WAY_RIGHT, &gap_m) != NULL &&
+           gap_m < WAIT_M;
+}
+
+/* Whoever waits to the right of an actor; actors->count: nobody. */
+static uint32_t waits_to_the_right(const struct actors *actors, uint32_t of)
+{
+    for (uint32_t j = 0; j < actors->count; j++) {
+        double dx = actors->x_m[j] - actors->x_m[of];
+        double dy = actors->y_m[j] - actors->y_m[of];
+        if (actors->waits[j] && dx * dx + dy * dy < TOGETHER_M * TOGETHER_M &&
+            actors->ux[of] * actors->uy[j] - actors->uy[of] * actors->ux[j] > RIGHT_SINE) {
+            return j;
+        }
+    }
+    return actors->count;
+}
+
+/* Whether everybody waits for the next one in a circle, which `self` is to open. */
+static bool opens_the_circle(const struct actors *actors, uint32_t self)
+{
+    uint32_t at = self;
+    for (int i = 0; i < CIRCLE_MAX && actors->waits[self]; i++) {
+        at = waits_to_the_right(actors, at);
+        if (at == self) {
+            return true;
+        }
+        if (at == actors->count || at < self) {
+            return false;
+        }
+    }
+    return false;
 }
 
 /* Whether the other drives ahead of `self` on its way, so that it follows. */
@@ -138,21 +187,28 @@ static bool comes(const struct actors *actors, const struct track *track, double
     return false;
 }
 
-/* Whether somebody has the right of way over `self`. */
+/* Whether somebody has the right of way over `self`; right: only from there. */
 static bool must_wait(const struct traffic_plan *plan, const struct actors *actors, uint32_t self,
-                      const struct track_stop *stop, const struct agent_motion *motion)
+                      const struct track_stop *stop, const struct agent_motion *motion, bool right)
 {
     const struct track *track = plan->tracks[motion->track];
+    struct track_pose line = track_at(track, stop->s_m);
+    double line_uy;
+    double line_ux;
+    dmath_sincos(line.heading_rad, &line_uy, &line_ux);
+    bool opens = right && opens_the_circle(actors, self);
     double half_m = plan->agents[actors->agent[self]].half_width_m;
     for (uint32_t j = 0; j < actors->count; j++) {
         double speed_mps = actors->vx_mps[j] * actors->ux[j] + actors->vy_mps[j] * actors->uy[j];
         uint32_t turn = actors->turn[j];
         bool first = turn != 0 && motion->halt_sign != 0 &&
                      (turn < motion->halt_tick + 1 || (turn == motion->halt_tick + 1 && j < self));
-        if (first) {
+        if (first || (right && actors->waits[j])) {
             speed_mps = dmath_max(speed_mps, START_MPS);
         }
-        if (j == self || turn == TRAFFIC_SIGNS_AHEAD || speed_mps < MOVING_MPS) {
+        double sine = line_ux * actors->uy[j] - line_uy * actors->ux[j];
+        if (j == self || turn == TRAFFIC_SIGNS_AHEAD || speed_mps < MOVING_MPS ||
+            (right && (sine < RIGHT_SINE || (opens && actors->waits[j])))) {
             continue;
         }
         double side_m = half_m + actors->half_width_m[j] + SIDE_M;
@@ -174,13 +230,13 @@ bool traffic_signs_hold(const struct traffic_plan *plan, const struct actors *ac
                         const struct track_stop *stop, const struct agent_motion *motion,
                         double speed_mps, double gap_m)
 {
-    enum traffic_sign sign = roadmap_map(plan->roadmap)->signals[stop->signal].sign;
-    if (sign == TRAFFIC_SIGN_NONE) {
+    enum traffic_sign sign = sign_of(plan, stop);
+    if (sign == TRAFFIC_SIGN_NONE || sign == TRAFFIC_SIGN_PRIORITY) {
         return false;
     }
     if (sign == TRAFFIC_SIGN_STOP && motion->halt_sign != stop->signal + 1) {
         return true;
     }
     return gap_m < dmath_max(DECIDE_S * speed_mps, DECIDE_M) &&
-           must_wait(plan, actors, self, stop, motion);
+           must_wait(plan, actors, self, stop, motion, sign == TRAFFIC_SIGN_GIVE_WAY_RIGHT);
 }

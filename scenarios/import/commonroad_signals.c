@@ -1,14 +1,15 @@
 /*
- * CommonRoad import: traffic lights, stop and yield signs and stop lines to signals.
+ * CommonRoad import: traffic lights, signs of priority and stop lines to signals.
  *
  * A light's cycle is counted in time steps of the file; at step t it is (t - timeOffset) into its
  * phases. A lanelet obeys the light that it refers to; of several, one for all directions or for
- * straight on. One without a light obeys the stop or yield sign that it refers to. Lanelets of one
+ * straight on. One without a light obeys the sign of priority that it refers to. Lanelets of one
  * light whose stop lines lie equally far from their ends share a signal. A map holds few signals,
  * so all lights come before the first sign.
  */
 #include "base/dmath.h"
 #include "scenarios/import/commonroad.h"
+#include "scenarios/import/right_of_way.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -124,6 +125,10 @@ static enum traffic_sign sign_kind(const struct xml_element *sign)
         if (strcmp(text, "205") == 0 || strcmp(text, "R1-2") == 0) {
             kind = TRAFFIC_SIGN_YIELD;
         }
+        bool goes_first = strcmp(text, "306") == 0 || strcmp(text, "301") == 0;
+        if (goes_first && kind == TRAFFIC_SIGN_NONE) {
+            kind = TRAFFIC_SIGN_PRIORITY;
+        }
     }
     return kind;
 }
@@ -211,7 +216,7 @@ static enum status choose_light(struct signal_reader *reader, const struct xml_e
     return STATUS_OK;
 }
 
-/* The stop or yield sign that a lanelet refers to, NULL: none; a stop sign before a yield sign. */
+/* The sign of priority that a lanelet refers to, NULL: none; stop before yield before priority. */
 static const struct known *choose_sign(const struct signal_reader *reader,
                                        const struct xml_element *lanelet)
 {
@@ -221,7 +226,7 @@ static const struct known *choose_sign(const struct signal_reader *reader,
         const char *id = xml_attribute(reference, "ref");
         const struct known *sign = id != NULL ? find_known(&reader->signs, id) : NULL;
         enum traffic_sign kind = sign != NULL ? sign->sign : TRAFFIC_SIGN_NONE;
-        if (kind == TRAFFIC_SIGN_STOP || (kind == TRAFFIC_SIGN_YIELD && chosen == NULL)) {
+        if (kind != TRAFFIC_SIGN_NONE && (chosen == NULL || kind < chosen->sign)) {
             chosen = sign;
         }
     }
@@ -344,6 +349,17 @@ enum status cr_signals_read(struct cr_context *context, const struct xml_element
         for (uint32_t i = 0; i < lanelets->lanelet_count; i++) {
             TRY(add_lanelet(&reader, &lanelets->lanelets[i], signs != 0));
         }
+    }
+    struct right_of_way counts = {0};
+    if (right_of_way_beside_priority(map, context->arena, 0.0, &counts) != STATUS_OK) {
+        return cr_fail(context, root, STATUS_LIMIT, "expected a map of at most %zu bytes in memory",
+                       context->arena->limit_bytes);
+    }
+    for (uint32_t i = 0; i < counts.gave_way; i++) {
+        cr_note(context, CR_NOTE_GIVES_WAY);
+    }
+    for (uint32_t i = 0; i < counts.dropped; i++) {
+        cr_note(context, CR_NOTE_SIGNAL_DROPPED);
     }
     return STATUS_OK;
 }

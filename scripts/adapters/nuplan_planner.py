@@ -254,7 +254,7 @@ class Adapter(swerve_planner.Planner):
         """A state for each lane that goes on behind a signal's stop line, as nuPlan has them."""
         found = []
         for signal in observation.signals:
-            if signal.light in ("stop_sign", "yield_sign"):
+            if swerve_planner.LIGHTS.index(signal.light) >= swerve_planner.LIGHTS.index("stop_sign"):
                 continue  # nuPlan's states are of lights
             for index in self.controlled[signal.signal]:
                 after = self.city.edges[index].lane.successors if index in self.city.edges else []

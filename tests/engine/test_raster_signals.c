@@ -197,11 +197,36 @@ static void recorded_scenes_show_what_was_driven(void)
     raster_layers_destroy(world.layers);
 }
 
+/* Each sign has a plate of its own; where none stands, there is nothing to see. */
+static void plates_stand_where_signs_do(void)
+{
+    static uint8_t pictures[TRAFFIC_SIGN_COUNT][CAMERA_BYTES];
+    static uint8_t without[CAMERA_BYTES];
+    struct world world;
+    world_init(&world, false);
+    photograph(&world, TRAFFIC_LIGHT_OFF, without);
+    raster_layers_destroy(world.layers);
+    for (int sign = TRAFFIC_SIGN_STOP; sign < TRAFFIC_SIGN_COUNT; sign++) {
+        struct error error;
+        world_init(&world, true);
+        raster_layers_destroy(world.layers);
+        world.signal.sign = (enum traffic_sign)sign;
+        EXPECT_OK(raster_layers_create(&world.scenario.map, &world.layers, &error), error);
+        photograph(&world, TRAFFIC_LIGHT_OFF, pictures[sign]);
+        raster_layers_destroy(world.layers);
+        bool plate = memcmp(pictures[sign], without, CAMERA_BYTES) != 0;
+        EXPECT(plate == (sign < TRAFFIC_SIGN_GIVE_WAY));
+        for (int other = TRAFFIC_SIGN_STOP; plate && other < sign; other++) {
+            EXPECT(memcmp(pictures[sign], pictures[other], CAMERA_BYTES) != 0);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(
         TEST(lamps_show_what_the_scene_says), TEST(every_light_looks_otherwise_and_off_is_dark),
         TEST(from_behind_lamps_are_not_seen), TEST(what_is_not_known_or_not_there_changes_no_byte),
         TEST(the_grid_has_the_stop_lines_that_hold_traffic),
-        TEST(recorded_scenes_show_what_was_driven));
+        TEST(recorded_scenes_show_what_was_driven), TEST(plates_stand_where_signs_do));
 }

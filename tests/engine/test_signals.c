@@ -353,11 +353,11 @@ static void crossing_drive(struct crossing *crossing, int ticks)
     }
 }
 
-/* Alone, at every speed: a standstill near the line at a stop sign, none at a yield sign. */
+/* Alone, at every speed: a standstill near the line at a stop sign, none at the others. */
 static void signs_without_others(void)
 {
     for (int speed_mps = 2; speed_mps <= 20; speed_mps += 2) {
-        for (int sign = TRAFFIC_SIGN_STOP; sign <= TRAFFIC_SIGN_YIELD; sign++) {
+        for (int sign = TRAFFIC_SIGN_STOP; sign < TRAFFIC_SIGN_COUNT; sign++) {
             struct crossing crossing;
             crossing_begin(&crossing, TRAFFIC_SIGN_NONE, (enum traffic_sign)sign);
             crossing_car(&crossing, 1, 90.0, speed_mps);
@@ -370,27 +370,36 @@ static void signs_without_others(void)
     }
 }
 
-/* A car on the road without signs keeps its speed; whoever has one leaves it 6.5 s, less what a car
- * that is on its way over a yield sign's line cannot undo. */
+/* A car on the road without signs, or with priority signs, keeps its speed; whoever has another
+ * one, or gives way without, leaves it 6.5 s, less what a car that is on its way over a yield
+ * sign's line cannot undo. The car from the west is on the other's right. */
 static void signs_give_way(void)
 {
     uint32_t after = 0;
     for (int before_m = 10; before_m <= 240; before_m += 10) {
-        for (int sign = TRAFFIC_SIGN_STOP; sign <= TRAFFIC_SIGN_YIELD; sign++) {
+        for (int sign = TRAFFIC_SIGN_STOP; sign < TRAFFIC_SIGN_COUNT; sign++) {
+            static const enum traffic_sign other[TRAFFIC_SIGN_COUNT] = {
+                [TRAFFIC_SIGN_GIVE_WAY] = TRAFFIC_SIGN_PRIORITY,
+                [TRAFFIC_SIGN_GIVE_WAY_RIGHT] = TRAFFIC_SIGN_GIVE_WAY_RIGHT,
+            };
             struct crossing crossing;
-            crossing_begin(&crossing, TRAFFIC_SIGN_NONE, (enum traffic_sign)sign);
+            if (sign == TRAFFIC_SIGN_PRIORITY) {
+                continue;
+            }
+            crossing_begin(&crossing, other[sign], (enum traffic_sign)sign);
             crossing_car(&crossing, 0, before_m, 10.0);
             crossing_car(&crossing, 1, 60.0, 10.0);
             crossing_drive(&crossing, 500);
             double left_s = crossing.other_s[1];
             EXPECT(crossing.passed_tick[1] >= 0 && crossing.passed_tick[0] >= 0);
             EXPECT(left_s < 0.3 || left_s > 5.0);
-            EXPECT(sign == TRAFFIC_SIGN_YIELD || crossing.slowest_mps[1] < 0.1);
+            EXPECT(sign != TRAFFIC_SIGN_STOP || crossing.slowest_mps[1] < 0.1);
+            EXPECT(crossing.slowest_mps[0] > 9.0 || crossing.slowest_mps[0] == 100.0);
             after += left_s < 0.3;
             end(&crossing.run);
         }
     }
-    EXPECT(after > 8 && after < 40);
+    EXPECT(after > 16 && after < 80);
 }
 
 /* Stop signs on both roads: one after the other, in the order in which they came to stand. */
@@ -415,10 +424,67 @@ static void all_way_stops_are_first_come_first_served(void)
     }
 }
 
+/* Four roads, priority to the right, everybody at once: somebody has to begin, and all pass. */
+static void priority_to_the_right_of_four(void)
+{
+    for (int apart_m = 0; apart_m <= 12; apart_m += 3) {
+        struct run run;
+        struct traffic_signal signal = {
+            .sign = TRAFFIC_SIGN_GIVE_WAY_RIGHT, .lane_count = 4, .stop_m = 1};
+        uint32_t approaches[4] = {0, 2, 4, 6};
+        int passed = 0;
+        begin(&run);
+        struct map *map = &run.scenario.map;
+        struct lane *lanes = maps_lanes(&run.arena, map, 8);
+        for (uint32_t i = 0; i < 4; i++) { /* right-hand traffic, 1.75 m from the middle */
+            double heading_rad = i * PI_RAD / 2;
+            double ux = i == 0 ? 1.0 : i == 2 ? -1.0 : 0.0;
+            double uy = i == 1 ? 1.0 : i == 3 ? -1.0 : 0.0;
+            struct pose in = {-300 * ux + 1.75 * uy, -300 * uy - 1.75 * ux, heading_rad};
+            struct pose on = {-10 * ux + 1.75 * uy, -10 * uy - 1.75 * ux, heading_rad};
+            maps_straight(&run.arena, &lanes[2 * i], in, 290, 3.5);
+            maps_straight(&run.arena, &lanes[2 * i + 1], on, 400, 3.5);
+            maps_successor(&run.arena, &lanes[2 * i], 2 * i + 1);
+        }
+        signal.lanes = approaches;
+        map->signals = &signal;
+        map->signal_count = 1;
+        maps_scenario(&run.arena, &run.scenario, (struct pose){-1e4, -1e4, 0}, 0, 0, 4);
+        for (uint32_t i = 0; i < 4; i++) {
+            const struct vec2 *from = lanes[2 * i].centre_line;
+            double ux = i == 0 ? 1.0 : i == 2 ? -1.0 : 0.0;
+            double uy = i == 1 ? 1.0 : i == 3 ? -1.0 : 0.0;
+            double at_m = 240.0 - apart_m * i;
+            struct pose pose = {from->x_m + at_m * ux, from->y_m + at_m * uy, i * PI_RAD / 2};
+            maps_agent(&run.scenario, i, AGENT_CAR, BEHAVIOUR_IDM, pose, 10.0);
+        }
+        start(&run, &world_object_ops, 0);
+        for (int k = 0; k < 600; k++) {
+            tick(&run, 0.0);
+            for (uint32_t i = 0; i < 4; i++) {
+                for (uint32_t other = 0; other < i; other++) {
+                    struct box a = body(&run, i);
+                    struct box b = body(&run, other);
+                    EXPECT(!box_overlap(&a, &b));
+                }
+            }
+        }
+        for (uint32_t i = 0; i < 4; i++) {
+            struct pose pose = run.scene->agents[i].pose;
+            double ux = i == 0 ? 1.0 : i == 2 ? -1.0 : 0.0;
+            double uy = i == 1 ? 1.0 : i == 3 ? -1.0 : 0.0;
+            passed += pose.x_m * ux + pose.y_m * uy > 20.0;
+        }
+        EXPECT_INT(passed, 4);
+        end(&run);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(phases_follow_one_another), TEST(nobody_passes_on_red_for_an_hour),
                     TEST(branches_turn_lights), TEST(yellow_is_decided_by_braking),
                     TEST(signs_without_others), TEST(signs_give_way),
-                    TEST(all_way_stops_are_first_come_first_served));
+                    TEST(all_way_stops_are_first_come_first_served),
+                    TEST(priority_to_the_right_of_four));
 }

@@ -168,6 +168,55 @@ static void signs_are_of_lanelets_without_lights(void)
     imported_free(&imported);
 }
 
+static void add_straight(struct text *text, int id, double x, double y, double ux, double uy,
+                         const char *links)
+{
+    add(text, "<lanelet id=\"%d\">", id);
+    for (int side = 1; side >= -1; side -= 2) {
+        add(text, side > 0 ? "<leftBound>" : "<rightBound>");
+        for (int i = 0; i < 2; i++) {
+            add(text, "<point><x>%.2f</x><y>%.2f</y></point>",
+                x + 100.0 * i * ux - 1.75 * side * uy, y + 100.0 * i * uy + 1.75 * side * ux);
+        }
+        add(text, side > 0 ? "</leftBound>" : "</rightBound>");
+    }
+    add(text, "%s</lanelet>\n", links);
+}
+
+/* A road with a priority sign, one that crosses it, and one that comes towards it. */
+static void side_roads_of_priority_signs_give_way(void)
+{
+    static const struct {
+        const char *sign;
+        bool gives_way;
+    } rows[] = {{"306", true}, {"301", true}, {"307", false}};
+    for (int i = 0; i < 3; i++) {
+        struct text text = text_begin(HEAD_BYTES);
+        add_straight(&text, 1, 0, 0, 1, 0, "<successor ref=\"2\"/><trafficSignRef ref=\"50\"/>");
+        add_straight(&text, 2, 100, 0, 1, 0, "<predecessor ref=\"1\"/>");
+        add_straight(&text, 3, 120, -120, 0, 1, "<successor ref=\"4\"/>");
+        add_straight(&text, 4, 120, -20, 0, 1, "<predecessor ref=\"3\"/>");
+        add_straight(&text, 5, 240, 4, -1, 0, "<successor ref=\"6\"/>");
+        add_straight(&text, 6, 140, 4, -1, 0, "<predecessor ref=\"5\"/>");
+        add(&text,
+            "<trafficSign id=\"50\"><trafficSignElement><trafficSignID>%s</trafficSignID>"
+            "</trafficSignElement></trafficSign>\n",
+            rows[i].sign);
+        struct imported imported = text_import(&text);
+        const struct map *map = &imported.documents[0]->scenario.map;
+        EXPECT_INT(map->signal_count, rows[i].gives_way ? 2 : 0);
+        if (rows[i].gives_way) {
+            EXPECT_INT(map->signals[0].sign, TRAFFIC_SIGN_PRIORITY);
+            EXPECT_INT(map->signals[1].sign, TRAFFIC_SIGN_GIVE_WAY);
+            EXPECT_INT(map->signals[1].lane_count, 1);
+            EXPECT_NEAR(map->lanes[map->signals[1].lanes[0]].centre_line[0].y_m, -120, 1e-9);
+            EXPECT_CONTAINS(imported.documents[0]->scenario.source,
+                            "lanes without a sign give way to a priority sign");
+        }
+        imported_free(&imported);
+    }
+}
+
 /* References times the parts of what they refer to would be 4e10 looks. */
 static void many_references_to_signs_of_many_parts_come_to_an_end(void)
 {
@@ -217,10 +266,10 @@ static void signs_crowd_no_light_out(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(many_references_to_many_lights_come_to_an_end),
-                    TEST(signals_have_names_of_their_own),
-                    TEST(of_two_lights_with_one_id_the_first_counts),
-                    TEST(signs_are_of_lanelets_without_lights),
-                    TEST(many_references_to_signs_of_many_parts_come_to_an_end),
-                    TEST(signs_crowd_no_light_out));
+    return TEST_RUN(
+        TEST(many_references_to_many_lights_come_to_an_end), TEST(signals_have_names_of_their_own),
+        TEST(of_two_lights_with_one_id_the_first_counts),
+        TEST(signs_are_of_lanelets_without_lights), TEST(side_roads_of_priority_signs_give_way),
+        TEST(many_references_to_signs_of_many_parts_come_to_an_end),
+        TEST(signs_crowd_no_light_out));
 }

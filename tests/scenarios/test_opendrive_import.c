@@ -95,6 +95,113 @@ static void a_crossing_has_lanes_links_and_lights(void)
     scenario_destroy(document);
 }
 
+/* The crossing with parts of its text replaced: pairs of old and new, to the first NULL. */
+static struct scenario_document *import_changed(const char *const *changes,
+                                                const struct opendrive_options *options)
+{
+    struct scenario_document *document = NULL;
+    struct error error;
+    size_t bytes;
+    char *text = NULL;
+    char *xml = files_read(HAND_MADE "/opendrive/crossing.xodr", &bytes);
+    EXPECT(xml != NULL);
+    for (size_t i = 0; changes[i] != NULL; i += 2) {
+        char *at = strstr(xml, changes[i]);
+        EXPECT(at != NULL);
+        for (; at != NULL; at = strstr(at + strlen(changes[i + 1]), changes[i])) {
+            size_t head = (size_t)(at - xml);
+            size_t size = strlen(xml) + strlen(changes[i + 1]) + 1;
+            char *made = malloc(size);
+            EXPECT(made != NULL);
+            snprintf(made, size, "%.*s%s%s", (int)head, xml, changes[i + 1],
+                     at + strlen(changes[i]));
+            free(xml);
+            xml = made;
+            at = xml + head;
+        }
+    }
+    EXPECT_OK(import_opendrive("crossing.xodr", xml, strlen(xml), options, &text, &error), error);
+    EXPECT_OK(scenario_load_text("imported", text, strlen(text), &document, &error), error);
+    free(text);
+    free(xml);
+    return document;
+}
+
+/* The only lane of the signal, "" if there is no such signal. */
+static const char *lane_of(const struct scenario *scenario, uint32_t signal, enum traffic_sign sign)
+{
+    const struct map *map = &scenario->map;
+    bool found = signal < map->signal_count && map->signals[signal].sign == sign &&
+                 map->signals[signal].lane_count == 1;
+    return found ? map->lanes[map->signals[signal].lanes[0]].id : "";
+}
+
+#define NO_SIGNALS "type=\"1000001\"", "type=\"0\"", "type=\"205\"", "type=\"0\""
+#define NO_SIGNS NO_SIGNALS, "type=\"206\"", "type=\"0\""
+#define RECORDS(text) "  </junction>", text "</junction>"
+
+/* The side road gives way to roads with priority signs, and to what a junction's records name. */
+static void right_of_way_comes_from_signs_and_records(void)
+{
+    static const char *const signs[] = {"dynamic=\"yes\" orientation=\"-\" type=\"1000001\"",
+                                        "dynamic=\"yes\" orientation=\"-\" type=\"0\"",
+                                        "type=\"1000001\"",
+                                        "type=\"306\"",
+                                        "type=\"206\"",
+                                        "type=\"301\"",
+                                        NULL};
+    static const char *const none[] = {NO_SIGNS, NULL};
+    static const char *const two[] = {
+        NO_SIGNS, RECORDS("<priority high=\"we\" low=\"wn\"/><priority high=\"we\" low=\"ne\"/>"),
+        NULL};
+    static const char *const road[] = {NO_SIGNS, RECORDS("<priority high=\"w\" low=\"n\"/>"), NULL};
+    static const char *const nothing[] = {NO_SIGNS, RECORDS("<priority high=\"w\" low=\"x\"/>"),
+                                          NULL};
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    struct scenario_document *document = import_changed(signs, &options);
+    EXPECT_INT(document->scenario.map.signal_count, 3);
+    EXPECT_TEXT(lane_of(&document->scenario, 0, TRAFFIC_SIGN_PRIORITY), "w:0:-1");
+    EXPECT_TEXT(lane_of(&document->scenario, 1, TRAFFIC_SIGN_PRIORITY), "e:0:1");
+    EXPECT_TEXT(lane_of(&document->scenario, 2, TRAFFIC_SIGN_GIVE_WAY), "n:0:1");
+    EXPECT_CONTAINS(document->scenario.source, "; 1 lanes give way without a sign");
+    scenario_destroy(document);
+
+    document = import_changed(two, &options); /* of a lane with two ways, only on the second one */
+    EXPECT_INT(document->scenario.map.signal_count, 3);
+    EXPECT_TEXT(lane_of(&document->scenario, 0, TRAFFIC_SIGN_GIVE_WAY), "wn:0:-1");
+    EXPECT_TEXT(lane_of(&document->scenario, 1, TRAFFIC_SIGN_GIVE_WAY), "ne:0:1");
+    EXPECT(document->scenario.map.signals[0].stop_m > 15.0);
+    EXPECT_TEXT(lane_of(&document->scenario, 2, TRAFFIC_SIGN_GIVE_WAY), "n:0:1");
+    EXPECT_NEAR(document->scenario.map.signals[2].stop_m, 1.0, 1e-9);
+    scenario_destroy(document);
+
+    document = import_changed(road, &options);
+    EXPECT_INT(document->scenario.map.signal_count, 1);
+    EXPECT_TEXT(lane_of(&document->scenario, 0, TRAFFIC_SIGN_GIVE_WAY), "n:0:1");
+    scenario_destroy(document);
+
+    document = import_changed(nothing, &options);
+    EXPECT_INT(document->scenario.map.signal_count, 0);
+    EXPECT_CONTAINS(document->scenario.source, "links to nothing");
+    scenario_destroy(document);
+
+    document = import_changed(none, &options);
+    EXPECT_INT(document->scenario.map.signal_count, 0);
+    scenario_destroy(document);
+
+    options.priority_to_the_right = true;
+    document = import_changed(none, &options);
+    EXPECT_INT(document->scenario.map.signal_count, 1);
+    EXPECT_INT(document->scenario.map.signals[0].sign, TRAFFIC_SIGN_GIVE_WAY_RIGHT);
+    EXPECT_INT(document->scenario.map.signals[0].lane_count, 3);
+    scenario_destroy(document);
+
+    document = import_changed(road, &options); /* a record decides */
+    EXPECT_INT(document->scenario.map.signals[0].sign, TRAFFIC_SIGN_GIVE_WAY);
+    EXPECT_INT(document->scenario.map.signal_count, 1);
+    scenario_destroy(document);
+}
+
 /* Who drives at the limit until the end is still on the lanes; who drives at most of it is at the
  * goal. */
 static void drives_end_before_their_lanes(void)
@@ -437,6 +544,7 @@ static void addresses_that_are_not_there_are_told(void)
 int main(void)
 {
     return TEST_RUN(TEST(a_crossing_has_lanes_links_and_lights),
+                    TEST(right_of_way_comes_from_signs_and_records),
                     TEST(drives_end_before_their_lanes), TEST(lines_are_as_fine_as_they_must_be),
                     TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),
                     TEST(names_of_files_may_be_anything), TEST(public_files_come_in),

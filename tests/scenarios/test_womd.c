@@ -147,6 +147,31 @@ static bool is_close(double a, double b)
 #define X(x) ((x) + 0.25)
 #define Y(y) ((y) + 0.5)
 
+/* Other datasets in this form say which, and of lanes what they know. */
+static void other_datasets_say_more(void)
+{
+    json_t *scene = make_scene();
+    json_t *road = json_array_get(json_object_get(scene, "roads"), 0);
+    json_object_set_new(scene, "dataset", json_string("nuplan by py123d"));
+    json_object_set_new(scene, "geography", json_string("asia"));
+    json_object_set_new(road, "width_m", json_real(2.75));
+    json_object_set_new(road, "speed_limit_mps", json_real(11.0));
+    struct scenario_document *document = import_scene(json_deep_copy(scene));
+    const struct scenario *scenario = &document->scenario;
+    EXPECT(strncmp(scenario->source, "nuplan by py123d; origin", 24) == 0);
+    EXPECT(strncmp(scenario->id, "log_", 4) == 0);
+    EXPECT_TEXT(scenario->slices.value[SLICE_GEOGRAPHY], "asia");
+    EXPECT(is_close(scenario->map.lanes[0].width_m[0], 2.75));
+    EXPECT(is_close(scenario->map.lanes[0].speed_limit_mps, 11.0));
+    EXPECT(is_close(scenario->map.lanes[1].width_m[0], 3.5));
+    EXPECT(scenario->map.lanes[1].speed_limit_mps == 0.0);
+    scenario_destroy(document);
+    struct error error;
+    json_object_set_new(road, "width_m", json_real(-2.75));
+    EXPECT_INT(try_scene(scene, &document, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "$.roads[0].width_m");
+}
+
 static void a_scene_becomes_its_scenario(void)
 {
     struct scenario_document *document = import_scene(make_scene());
@@ -346,7 +371,7 @@ static void any_change_is_refused_or_makes_a_scenario(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(a_scene_becomes_its_scenario),
+    return TEST_RUN(TEST(a_scene_becomes_its_scenario), TEST(other_datasets_say_more),
                     TEST(tracks_that_were_not_always_seen_are_whole),
                     TEST(lanes_that_meet_are_linked), TEST(lights_keep_their_times),
                     TEST(ego_beside_all_lanes_drives_on_its_own_path),

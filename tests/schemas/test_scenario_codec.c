@@ -108,7 +108,7 @@ static void grow_signal(struct arena *arena, uint32_t index, uint32_t lanes,
     signal->lanes = grow_indices(arena, signal->lane_count, lanes);
     signal->stop_m = uniform(0, 1000);
     if (index == 1 && coin()) { /* never the first: interventions need a light */
-        signal->sign = coin() ? TRAFFIC_SIGN_STOP : TRAFFIC_SIGN_YIELD;
+        signal->sign = (enum traffic_sign)(TRAFFIC_SIGN_STOP + below(TRAFFIC_SIGN_COUNT - 1));
         signal->repeats = true;
         return;
     }

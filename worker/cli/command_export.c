@@ -31,6 +31,7 @@ struct export_options {
     const char *format;
     const char *output;
     int64_t outcome; /* 0: none */
+    bool field;
 };
 
 static const struct format *find_format(const char *name)
@@ -58,6 +59,11 @@ static enum status check_options(const struct export_options *options, const str
                          format->source == SOURCE_OUTCOME
                              ? "export --format %s: expected the number of one OUTCOME"
                              : "export --format %s: expected no OUTCOME; --suite chooses a suite",
+                         format->name);
+    }
+    if (options->field && format->source != SOURCE_TABLE) {
+        return error_set(error, STATUS_USAGE,
+                         "--field: expected a table (csv, jsonl, parquet, arrow), found %s",
                          format->name);
     }
     if (options->output == NULL && format->write == NULL) {
@@ -114,7 +120,8 @@ static enum status run_export(const struct export_options *options, const struct
 {
     char suite[LIMIT_ID_BYTES];
     struct store *store = NULL;
-    struct export_request request = {.store_url = cli_store_url(options->store_url)};
+    struct export_request request = {.store_url = cli_store_url(options->store_url),
+                                     .field = options->field};
     TRY(cli_store_open(options->store_url, &store, error));
     request.store = store;
     enum status status = choose_suite(options, format, store, suite, &request, error);
@@ -146,6 +153,8 @@ int command_export(int argc, char **argv)
          .text = &options.suite},
         {"--format", "NAME", "csv, jsonl, parquet, arrow, junit, markdown, mcap, osi",
          .text = &options.format},
+        {"--field", NULL, "tables: pdms, lane_keeping and epdms too; reads every drive",
+         .flag = &options.field},
         {"--output", "FILE", "where to write, also -o; csv, jsonl, junit, markdown: else stdout",
          .text = &options.output},
     };

@@ -357,6 +357,7 @@ struct road_options {
     const char *reach;
     const char *horizon;
     const char *goal;
+    bool priority_to_the_right;
     char from_text[LIMIT_TEXT_BYTES];
     char to_text[LIMIT_TEXT_BYTES];
     struct opendrive_options parsed;
@@ -470,13 +471,14 @@ static enum status parse_road_options(const struct importer *importer, struct ro
     bool story = importer->read == NULL && importer->bytes_max == 0;
     bool roads = importer->read == NULL && !story;
     options->parsed = OPENDRIVE_OPTIONS;
+    options->parsed.priority_to_the_right = options->priority_to_the_right;
     options->story.horizon_s = NAN;
     options->story.goal_m = NAN;
     if (!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
-                   options->reach != NULL)) {
+                   options->reach != NULL || options->priority_to_the_right)) {
         return error_set(error, STATUS_USAGE,
-                         "import: --from, --to, --speed and --reach are for opendrive; other "
-                         "formats say where ego drives");
+                         "import: --from, --to, --speed, --reach and --priority-right are for "
+                         "opendrive; other formats say where ego drives");
     }
     if (!roads && !story && options->horizon != NULL) {
         return error_set(error, STATUS_USAGE,
@@ -511,6 +513,9 @@ int command_import(int argc, char **argv)
          .text = &options.speed},
         {"--reach", "M", "opendrive: how far the map goes beside ego's way (200)",
          .text = &options.reach},
+        {"--priority-right", NULL,
+         "opendrive: priority to the right where no sign says who goes first",
+         .flag = &options.priority_to_the_right},
         {"--horizon", "S", "how long it lasts (opendrive: enough for the way)",
          .text = &options.horizon},
         {"--ego", "NAME", "openscenario: the entity that the planner drives (Ego)",

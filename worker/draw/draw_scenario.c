@@ -254,6 +254,13 @@ static void say_signals(struct sketch *sketch)
         say(sketch, "stop lines of signs: %u stop, %u yield", signs[TRAFFIC_SIGN_STOP],
             signs[TRAFFIC_SIGN_YIELD]);
     }
+    if (signs[TRAFFIC_SIGN_PRIORITY] > 0) {
+        say(sketch, "lanes with priority signs: %u", signs[TRAFFIC_SIGN_PRIORITY]);
+    }
+    if (signs[TRAFFIC_SIGN_GIVE_WAY] > 0 || signs[TRAFFIC_SIGN_GIVE_WAY_RIGHT] > 0) {
+        say(sketch, "lanes that give way without a sign: %u to the crossing road, %u to the right",
+            signs[TRAFFIC_SIGN_GIVE_WAY], signs[TRAFFIC_SIGN_GIVE_WAY_RIGHT]);
+    }
 }
 
 static void say_all(struct sketch *sketch)
@@ -489,8 +496,8 @@ static void draw_legend(const struct sketch *sketch, struct painter *painter, do
         at += LEGEND_LINE;
         painter_text(
             painter, MARGIN, at, 10, draw_soft,
-            "bars across lanes: stop lines, in the colour of their light at the start; dashed: "
-            "of stop (red) and yield signs (grey)");
+            "bars across lanes: stop lines, in their light's colour at the start; dashed: of stop "
+            "(red), priority (yellow), other signs");
     }
     for (uint32_t i = 0; i < sketch->line_count; i++) {
         at += LEGEND_LINE;

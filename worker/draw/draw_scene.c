@@ -172,9 +172,11 @@ void draw_signals(struct painter *painter, const struct draw_view *view, const s
         for (uint32_t k = 0; lights[i] < TRAFFIC_LIGHT_COUNT && k < signal->lane_count; k++) {
             struct vec2 line[2];
             drive_signals_line(map, signal, k, line);
-            enum traffic_light shown = signal->sign == TRAFFIC_SIGN_STOP
-                                           ? TRAFFIC_LIGHT_RED
-                                           : (enum traffic_light)lights[i];
+            enum traffic_light shown = (enum traffic_light)lights[i];
+            if (signal->sign == TRAFFIC_SIGN_STOP || signal->sign == TRAFFIC_SIGN_PRIORITY) {
+                shown =
+                    signal->sign == TRAFFIC_SIGN_STOP ? TRAFFIC_LIGHT_RED : TRAFFIC_LIGHT_YELLOW;
+            }
             draw_path(painter, view, line, 2, fmax(0.8 * view->scale, 3),
                       signal->sign == TRAFFIC_SIGN_NONE ? 0 : 0.6 * view->scale, colours[shown]);
         }

@@ -93,8 +93,9 @@ static enum status write_csv_row(void *context, const struct outcome *outcome, s
 {
     struct writer *writer = context;
     FILE *out = writer->request->out;
+    TRY(export_table_row(&writer->table, outcome, error));
     for (uint32_t i = 0; i < writer->table.count; i++) {
-        json_t *value = export_value(&writer->table.columns[i], outcome);
+        json_t *value = export_value(&writer->table, i, outcome);
         TRY(memory_check(value, error, "export: out of memory"));
         if (i > 0) {
             fputc(',', out);
@@ -123,9 +124,10 @@ static enum status write_json(const struct writer *writer, json_t *json, struct 
 static enum status write_json_row(void *context, const struct outcome *outcome, struct error *error)
 {
     struct writer *writer = context;
+    TRY(export_table_row(&writer->table, outcome, error));
     json_t *row = json_array();
     for (uint32_t i = 0; i < writer->table.count; i++) {
-        if (json_array_append_new(row, export_value(&writer->table.columns[i], outcome)) != 0) {
+        if (json_array_append_new(row, export_value(&writer->table, i, outcome)) != 0) {
             json_decref(row);
             row = NULL;
             break;

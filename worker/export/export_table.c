@@ -10,6 +10,7 @@
 #include "schemas/scenario_json.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,11 @@ enum status export_table_make(const struct export_request *request, struct expor
     THEN(status, append_fields(&table, &outcome_field_list, false, error));
     THEN(status, append_rest(&table, error));
     THEN(status, append_fields(&table, &metric_field_list, true, error));
+    for (int i = 0; status == STATUS_OK && request->field && i < EXPORT_FIELD_COUNT; i++) {
+        struct export_column score = {.type = EXPORT_DOUBLE, .slice = -1, .score = i + 1};
+        snprintf(score.name, sizeof score.name, "%s", export_field_names[i]);
+        status = append(&table, &score, error);
+    }
     if (parameters.count > 0) {
         qsort(parameters.columns, parameters.count, sizeof *parameters.columns, compare_names);
     }
@@ -161,12 +167,14 @@ enum status export_table_make(const struct export_request *request, struct expor
             column->parameter = column->name + sizeof parameter_prefix - 1;
         }
     }
+    table.scored = request->field ? request->store : NULL;
     *out = table;
     return STATUS_OK;
 }
 
 void export_table_finish(struct export_table *table)
 {
+    export_field_finish(&table->field);
     free(table->columns);
     *table = (struct export_table){0};
 }
@@ -192,8 +200,22 @@ static json_t *parameter_value(const struct export_column *column, const struct 
     return json_null();
 }
 
-json_t *export_value(const struct export_column *column, const struct outcome *outcome)
+enum status export_table_row(struct export_table *table, const struct outcome *outcome,
+                             struct error *error)
 {
+    return table->scored == NULL
+               ? STATUS_OK
+               : export_field_read(&table->field, table->scored, outcome, table->scores, error);
+}
+
+json_t *export_value(const struct export_table *table, uint32_t index,
+                     const struct outcome *outcome)
+{
+    const struct export_column *column = &table->columns[index];
+    if (column->score > 0) {
+        double score = table->scores[column->score - 1];
+        return isnan(score) ? json_null() : json_real(score);
+    }
     if (column->field != NULL) {
         const void *record = column->of_metrics ? (const void *)&outcome->metrics : outcome;
         bool unknown = column->type == EXPORT_INT64 && json_record_omits(column->field, record);

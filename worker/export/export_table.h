@@ -7,6 +7,7 @@
 
 #include "schemas/json_record.h"
 #include "worker/export/export.h"
+#include "worker/export/export_field.h"
 
 #include <stdbool.h>
 
@@ -25,17 +26,21 @@ struct export_column {
     char name[LIMIT_ID_BYTES + 16];
     enum export_type type;
     /* One of: a member of the outcome (`of_metrics`: of its metrics), a slice, a parameter,
-     * reasons, the logical scenario. */
+     * reasons, a score of the field, the logical scenario. */
     const struct json_field *field;
     bool of_metrics;
     int slice;             /* -1: none */
     const char *parameter; /* NULL: none; points into `name` */
     bool reasons;          /* names, joined by ";" */
+    int score;             /* enum export_field_value + 1; 0: none */
 };
 
 struct export_table {
     uint32_t count;
     struct export_column *columns; /* owned */
+    struct store *scored;          /* whose drives have scores; borrowed, NULL: none */
+    struct export_field field;
+    double scores[EXPORT_FIELD_COUNT]; /* of the row */
 };
 
 /* Reads every outcome once to learn which parameters there are and whether all values of one are
@@ -44,8 +49,13 @@ enum status export_table_make(const struct export_request *request, struct expor
                               struct error *error);
 void export_table_finish(struct export_table *table);
 
-/* A column's value of an outcome as JSON (json_record.h: infinities are texts, NaN is null); a new
- * reference, NULL when memory runs out. */
-json_t *export_value(const struct export_column *column, const struct outcome *outcome);
+/* To be called before the values of an outcome are asked for. */
+enum status export_table_row(struct export_table *table, const struct outcome *outcome,
+                             struct error *error);
+
+/* A column's value of that outcome as JSON (json_record.h: infinities are texts, NaN is null); a
+ * new reference, NULL when memory runs out. */
+json_t *export_value(const struct export_table *table, uint32_t index,
+                     const struct outcome *outcome);
 
 #endif

@@ -117,6 +117,9 @@ static uint32_t light_shown(const struct scenario *scenario, const struct scene 
     static const uint32_t signs[TRAFFIC_SIGN_COUNT] = {
         [TRAFFIC_SIGN_STOP] = SWERVE_SIGNAL_STOP_SIGN,
         [TRAFFIC_SIGN_YIELD] = SWERVE_SIGNAL_YIELD_SIGN,
+        [TRAFFIC_SIGN_PRIORITY] = SWERVE_SIGNAL_PRIORITY_SIGN,
+        [TRAFFIC_SIGN_GIVE_WAY] = SWERVE_SIGNAL_GIVE_WAY,
+        [TRAFFIC_SIGN_GIVE_WAY_RIGHT] = SWERVE_SIGNAL_GIVE_WAY_RIGHT,
     };
     static const uint32_t lights[] = {
         [TRAFFIC_LIGHT_OFF] = SWERVE_SIGNAL_OFF,

@@ -54,8 +54,9 @@ void drive_signals_rollout(struct json_text *text, const struct scenario *scenar
         int last = -1;
         json_write_literal(text, i > 0 ? ",[" : "[");
         if (scenario->map.signals[i].sign != TRAFFIC_SIGN_NONE) {
-            snprintf(line, sizeof line, "[%u,\"%s_sign\"]]", first_tick,
-                     traffic_sign_names[scenario->map.signals[i].sign]);
+            enum traffic_sign sign = scenario->map.signals[i].sign;
+            snprintf(line, sizeof line, "[%u,\"%s%s\"]]", first_tick, traffic_sign_names[sign],
+                     sign < TRAFFIC_SIGN_GIVE_WAY ? "_sign" : "");
             json_write_literal(text, line);
             continue;
         }

@@ -17,6 +17,7 @@
 #include "base/arena.h"
 #include "base/geom.h"
 #include "base/status.h"
+#include "scenarios/import/right_of_way.h"
 #include "schemas/scenario.h"
 
 #include <math.h>
@@ -146,8 +147,10 @@ struct opendrive_road {
     const char *name; /* "" where it has none */
     uint32_t line;
     double length_m;
-    bool left_hand;                /* rule LHT */
-    uint32_t junction;             /* that it is part of, OPENDRIVE_NONE: none */
+    bool left_hand;    /* rule LHT */
+    uint32_t junction; /* that it is part of, OPENDRIVE_NONE: none */
+    uint32_t
+        second_at; /* junction whose records give it the lower priority, OPENDRIVE_NONE: none */
     struct opendrive_link ends[2]; /* predecessor, successor */
     uint32_t geometry_count;       /* >= 1 */
     struct opendrive_geometry *geometries;
@@ -340,7 +343,8 @@ uint32_t opendrive_neighbour(const struct opendrive_network *network, uint32_t l
 struct opendrive_cut {
     struct vec2 low; /* lanes that come into this box are in, whole */
     struct vec2 high;
-    struct vec2 origin; /* subtracted from every coordinate */
+    struct vec2 origin;         /* subtracted from every coordinate */
+    bool priority_to_the_right; /* at junctions where no signal and no record says who goes first */
 };
 
 /* Pieces of lanes as lanes of a map: a lane is cut where its section bends far or its posted speed
@@ -359,6 +363,8 @@ struct opendrive_map {
     uint32_t crosswalks_dropped;
     uint32_t lights_dropped; /* traffic lights beyond the limit, or without lanes */
     uint32_t signs_dropped;  /* other signals */
+    uint32_t beyond_limit;   /* of lights and signs dropped, those that found the list full */
+    struct right_of_way right_of_way;
 };
 
 /* Everything, so that origin alone is to be set. */
@@ -390,6 +396,7 @@ struct opendrive_options {
     double speed_mps;              /* NAN: the posted limit */
     double reach_m;                /* of the map, beside ego's way */
     double horizon_s;              /* NAN: enough for the way */
+    bool priority_to_the_right;    /* opendrive_cut has it */
 };
 #define OPENDRIVE_OPTIONS \
     ((struct opendrive_options){.speed_mps = NAN, .reach_m = 200, .horizon_s = NAN})

@@ -319,20 +319,32 @@ static void fill_slices(const struct importer *importer, struct slices *slices)
 static void write_source(const struct importer *importer, char out[LIMIT_TEXT_BYTES])
 {
     const char *slash = strrchr(importer->network->name, '/');
-    char notes[LIMIT_TEXT_BYTES - 125];
+    char notes[LIMIT_TEXT_BYTES];
     char file[61]; /* names of files may hold any bytes, documents are UTF-8 */
-    char lights[48] = "";
+    const struct opendrive_map *map = &importer->map;
+    uint32_t dropped = map->beyond_limit + map->right_of_way.dropped;
+    char lights[160] = "";
+    size_t used = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < importer->map.map.signal_count; i++) {
         count += importer->map.map.signals[i].sign == TRAFFIC_SIGN_NONE;
     }
     if (count > 0) {
-        snprintf(lights, sizeof lights, "; %u traffic lights without phases, off", count);
+        used = (size_t)snprintf(lights, sizeof lights, "; %u traffic lights without phases, off",
+                                count);
     }
-    opendrive_notes_write(importer->network, notes, sizeof notes);
+    if (map->right_of_way.gave_way > 0) {
+        used += (size_t)snprintf(lights + used, sizeof lights - used,
+                                 "; %u lanes give way without a sign", map->right_of_way.gave_way);
+    }
+    if (dropped > 0) {
+        snprintf(lights + used, sizeof lights - used, "; %u lights or signs beyond 64 left out",
+                 dropped);
+    }
     text_escape(slash != NULL ? slash + 1 : importer->network->name, TEXT_LINE, file, sizeof file);
-    snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %s%s%s%s", file, lights,
-             notes[0] != '\0' ? "; " : "", notes);
+    used = (size_t)snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %s%s", file, lights);
+    opendrive_notes_write(importer->network, notes, LIMIT_TEXT_BYTES - used - 2);
+    snprintf(out + used, LIMIT_TEXT_BYTES - used, "%s%s", notes[0] != '\0' ? "; " : "", notes);
 }
 
 /* Time to come to the goal at part of the limit, but not to drive off the lanes' ends at all of it.
@@ -378,12 +390,14 @@ static struct opendrive_cut cut_around(const struct importer *importer)
     double reach_m = importer->options->reach_m;
     struct opendrive_cut cut = {{way->low.x_m - reach_m, way->low.y_m - reach_m},
                                 {way->high.x_m + reach_m, way->high.y_m + reach_m},
-                                {0, 0}};
+                                {0, 0},
+                                false};
     double far_m = dmath_max(dmath_max(fabs(cut.low.x_m), fabs(cut.low.y_m)),
                              dmath_max(fabs(cut.high.x_m), fabs(cut.high.y_m)));
     if (far_m > ORIGIN_MOVE_M) {
         cut.origin = (struct vec2){floor(way->low.x_m), floor(way->low.y_m)};
     }
+    cut.priority_to_the_right = importer->options->priority_to_the_right;
     return cut;
 }
 

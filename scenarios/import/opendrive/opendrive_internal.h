@@ -53,6 +53,7 @@ enum od_tag {
     OD_PLAN_VIEW,
     OD_POLY3,
     OD_PREDECESSOR,
+    OD_PRIORITY,
     OD_RIGHT,
     OD_ROAD,
     OD_ROAD_MARK,

@@ -306,6 +306,20 @@ static enum status read_connection(struct linker *linker, const struct xml_eleme
     return join_connection(linker, element, incoming, at, connecting, contact);
 }
 
+/* A record names two connecting roads, or two roads that lead to the junction. */
+static void read_priority(struct linker *linker, const struct xml_element *element,
+                          uint32_t junction)
+{
+    struct opendrive_network *network = linker->network;
+    const char *low_id = xml_attribute(element, "low");
+    uint32_t low = low_id != NULL ? opendrive_road_find(network, low_id) : OPENDRIVE_NONE;
+    if (low == OPENDRIVE_NONE) {
+        network->notes[OPENDRIVE_NOTE_LINK]++;
+        return;
+    }
+    network->roads[low].second_at = junction;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(((const struct opendrive_name *)a)->id, ((const struct opendrive_name *)b)->id);
@@ -402,6 +416,10 @@ static enum status link_all(struct linker *linker)
         const struct xml_element *connection = xml_child(element, OD_CONNECTION);
         for (; connection != NULL; connection = xml_next(connection)) {
             TRY(read_connection(linker, connection, i));
+        }
+        const struct xml_element *priority = xml_child(element, OD_PRIORITY);
+        for (; priority != NULL; priority = xml_next(priority)) {
+            read_priority(linker, priority, i);
         }
     }
     return store_edges(linker);

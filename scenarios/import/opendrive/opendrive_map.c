@@ -37,14 +37,18 @@ enum status od_map_fail(const struct od_mapper *mapper, const char *what, int li
                      mapper->network->name, limit, what);
 }
 
+enum status od_map_no_memory(const struct od_mapper *mapper)
+{
+    return error_set(mapper->error, STATUS_LIMIT,
+                     "%s: expected a map of at most %zu bytes in memory, found more",
+                     mapper->network->name, mapper->arena->limit_bytes);
+}
+
 void *od_map_alloc(const struct od_mapper *mapper, size_t count, size_t size)
 {
     void *memory = arena_alloc(mapper->arena, count, size);
     if (memory == NULL) {
-        error_set(mapper->error, STATUS_LIMIT,
-                  "%s: expected a map of at most %zu bytes in memory, "
-                  "found more",
-                  mapper->network->name, mapper->arena->limit_bytes);
+        od_map_no_memory(mapper);
     }
     return memory;
 }

@@ -29,7 +29,9 @@ struct od_mapper {
 
 /* STATUS_LIMIT, with what there is too much of. */
 enum status od_map_fail(const struct od_mapper *mapper, const char *what, int limit);
-/* Memory of the map's arena; NULL with the error set. */
+/* STATUS_LIMIT: the map's arena is full. */
+enum status od_map_no_memory(const struct od_mapper *mapper);
+/* Memory of that; NULL with the error set. */
 void *od_map_alloc(const struct od_mapper *mapper, size_t count, size_t size);
 struct vec2 od_map_point(const struct od_mapper *mapper, struct pose pose);
 

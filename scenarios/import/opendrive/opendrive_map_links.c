@@ -7,6 +7,7 @@
  */
 #include "base/dmath.h"
 #include "scenarios/import/opendrive/opendrive_map.h"
+#include "scenarios/import/right_of_way.h"
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ enum { EMPTY_LANES_MAX = 16 };
 
 static const double GAP_MAX_M = 1.5; /* between a lane and its successor */
 static const double STOP_M = 1.0;    /* from a stop line to its lane's end, at least */
+static const double BEGIN_M = 0.01;  /* from a lane's beginning to a stop line there */
 static const double CROSSWALK_AREA_MIN_M2 = 0.1;
 
 /* ---- neighbours and markings ---- */
@@ -140,15 +142,18 @@ static bool is_light(const struct opendrive_signal *signal)
     return false;
 }
 
-/* Stop and yield signs by the numbers of the German and American catalogues; the first are also
- * those that the format's own examples and CARLA use. */
+/* Signs of priority by the numbers of the German and American catalogues; the first are also those
+ * that the format's own examples and CARLA use. 301 holds at one junction, 306 along a road. */
 static enum traffic_sign sign_of(const struct opendrive_signal *signal)
 {
     if (strcmp(signal->type, "206") == 0 || strcmp(signal->type, "R1-1") == 0) {
         return TRAFFIC_SIGN_STOP;
     }
-    bool yields = strcmp(signal->type, "205") == 0 || strcmp(signal->type, "R1-2") == 0;
-    return yields ? TRAFFIC_SIGN_YIELD : TRAFFIC_SIGN_NONE;
+    if (strcmp(signal->type, "205") == 0 || strcmp(signal->type, "R1-2") == 0) {
+        return TRAFFIC_SIGN_YIELD;
+    }
+    bool goes_first = strcmp(signal->type, "306") == 0 || strcmp(signal->type, "301") == 0;
+    return goes_first ? TRAFFIC_SIGN_PRIORITY : TRAFFIC_SIGN_NONE;
 }
 
 static double line_length_m(const struct lane *lane)
@@ -224,24 +229,13 @@ static enum status add_light(struct od_mapper *mapper, const struct opendrive_si
     }
     if (made.lane_count == 0 || map->signal_count == LIMIT_SIGNALS) {
         mapper->out->lights_dropped++;
+        mapper->out->beyond_limit += made.lane_count > 0;
         return STATUS_OK;
     }
     made.phases[0] = (struct signal_phase){TRAFFIC_LIGHT_OFF, 1};
     snprintf(made.id, sizeof made.id, "s%u", (uint32_t)(signal - mapper->network->signals));
     map->signals[map->signal_count++] = made;
     return STATUS_OK;
-}
-
-static bool is_controlled(const struct map *map, uint32_t lane)
-{
-    for (uint32_t i = 0; i < map->signal_count; i++) {
-        for (uint32_t k = 0; k < map->signals[i].lane_count; k++) {
-            if (map->signals[i].lanes[k] == lane) {
-                return true;
-            }
-        }
-    }
-    return false;
 }
 
 /* A sign counts where no light and no earlier sign does. */
@@ -258,12 +252,13 @@ static enum status add_sign(struct od_mapper *mapper, const struct opendrive_sig
     find_approach(mapper, signal, &found);
     made.stop_m = found.stop_m;
     for (uint32_t i = 0; i < found.lane_count; i++) {
-        if (!is_controlled(map, found.lanes[i])) {
+        if (!right_of_way_controlled(map, found.lanes[i])) {
             made.lanes[made.lane_count++] = found.lanes[i];
         }
     }
     if (made.lane_count == 0 || map->signal_count == LIMIT_SIGNALS) {
         mapper->out->signs_dropped++;
+        mapper->out->beyond_limit += made.lane_count > 0;
         return STATUS_OK;
     }
     snprintf(made.id, sizeof made.id, "s%u", (uint32_t)(signal - mapper->network->signals));
@@ -292,6 +287,79 @@ static enum status add_signals(struct od_mapper *mapper)
         }
     }
     return STATUS_OK;
+}
+
+/* ---- right of way without signs at the side road ---- */
+
+/* Junction whose records say that traffic from one lane to the next goes second, OPENDRIVE_NONE:
+ * none. */
+static uint32_t second_at(const struct opendrive_network *network,
+                          const struct opendrive_lane *lane, uint32_t next)
+{
+    const struct opendrive_road *incoming = &network->roads[lane->road];
+    const struct opendrive_road *connecting = &network->roads[network->lanes[next].road];
+    bool second = connecting->junction != OPENDRIVE_NONE && incoming != connecting &&
+                  (connecting->second_at == connecting->junction ||
+                   incoming->second_at == connecting->junction);
+    return second ? connecting->junction : OPENDRIVE_NONE;
+}
+
+/* A lane that leads to roads of lower rank alone gives way at its end, else each of these where it
+ * begins. */
+static enum status give_way_before(struct od_mapper *mapper, uint32_t lane)
+{
+    const struct opendrive_network *network = mapper->network;
+    struct map *map = &mapper->out->map;
+    struct right_of_way *counts = &mapper->out->right_of_way;
+    const struct opendrive_lane *at = &network->lanes[lane];
+    uint32_t piece = end_piece(mapper, lane, true);
+    uint32_t second = 0;
+    for (uint32_t i = 0; i < at->next_count; i++) {
+        second += second_at(network, at, at->next[i]) != OPENDRIVE_NONE;
+    }
+    if (second == 0 || map->lanes[piece].kind != LANE_DRIVING ||
+        right_of_way_controlled(map, piece) || line_length_m(&map->lanes[piece]) <= 2 * STOP_M) {
+        return STATUS_OK;
+    }
+    if (second == at->next_count) {
+        return right_of_way_give(map, mapper->arena, TRAFFIC_SIGN_GIVE_WAY, piece, STOP_M, counts);
+    }
+    for (uint32_t i = 0; i < at->next_count; i++) {
+        if (second_at(network, at, at->next[i]) == OPENDRIVE_NONE ||
+            mapper->pieces[at->next[i]].count == 0) {
+            continue;
+        }
+        uint32_t first = end_piece(mapper, at->next[i], false);
+        if (map->lanes[first].kind == LANE_DRIVING && !right_of_way_controlled(map, first) &&
+            line_length_m(&map->lanes[first]) > STOP_M) {
+            TRY(right_of_way_give(map, mapper->arena, TRAFFIC_SIGN_GIVE_WAY, first,
+                                  line_length_m(&map->lanes[first]) - BEGIN_M, counts));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Junctions' records of which connecting road goes first; they count where no sign does. */
+static enum status add_priorities(struct od_mapper *mapper)
+{
+    for (uint32_t i = 0; i < mapper->network->lane_count; i++) {
+        if (mapper->pieces[i].count > 0) {
+            TRY(give_way_before(mapper, i));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status add_right_of_way(struct od_mapper *mapper)
+{
+    struct map *map = &mapper->out->map;
+    struct right_of_way *counts = &mapper->out->right_of_way;
+    enum status status = right_of_way_beside_priority(map, mapper->arena, STOP_M, counts);
+    THEN(status, add_priorities(mapper));
+    if (status == STATUS_OK && mapper->cut->priority_to_the_right) {
+        status = right_of_way_to_the_right(map, mapper->arena, STOP_M, counts);
+    }
+    return status == STATUS_NO_MEMORY ? od_map_no_memory(mapper) : status;
 }
 
 /* ---- crosswalks ---- */
@@ -338,5 +406,6 @@ enum status od_map_link(struct od_mapper *mapper)
         TRY(link_next(mapper, i));
     }
     TRY(add_signals(mapper));
+    TRY(add_right_of_way(mapper));
     return add_crosswalks(mapper);
 }

@@ -283,6 +283,7 @@ static enum status read_road(struct od_reader *reader, const struct xml_element 
     *road = (struct opendrive_road){
         .line = element->line,
         .junction = OPENDRIVE_NONE,
+        .second_at = OPENDRIVE_NONE,
         .ends = {{OPENDRIVE_NONE, OPENDRIVE_NONE, 0}, {OPENDRIVE_NONE, OPENDRIVE_NONE, 0}}};
     TRY(od_text(reader, element, "id", &text));
     road->id = od_copy(reader, text);

@@ -42,6 +42,7 @@ const char *const od_tag_names[OD_TAG_COUNT] = {
     "planView",
     "poly3",
     "predecessor",
+    "priority",
     "right",
     "road",
     "roadMark",

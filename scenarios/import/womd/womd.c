@@ -38,6 +38,8 @@ struct track {
 struct import {
     struct womd_context context;
     const json_t *root;
+    char dataset[LIMIT_ID_BYTES]; /* where another one wrote this form; "": the dataset's own */
+    char geography[LIMIT_ID_BYTES];
     uint32_t first; /* sample at which the scenario starts: ego's first valid one */
     uint32_t sdc;   /* ego's object */
     struct track ego;
@@ -359,7 +361,8 @@ static void make_id(const struct import *import, char out[LIMIT_ID_BYTES])
     const char *text = given != NULL && given[0] != '\0' ? given
                        : slash != NULL                   ? slash + 1
                                                          : import->context.name;
-    size_t used = (size_t)snprintf(out, LIMIT_ID_BYTES, "womd_");
+    const char *stem = import->dataset[0] != '\0' ? "log_" : "womd_";
+    size_t used = (size_t)snprintf(out, LIMIT_ID_BYTES, "%s", stem);
     for (; *text != '\0' && used + 1 < LIMIT_ID_BYTES; text++) {
         bool plain = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
                      (*text >= '0' && *text <= '9') || *text == '_' || *text == '-';
@@ -371,8 +374,9 @@ static void make_id(const struct import *import, char out[LIMIT_ID_BYTES])
 static void write_source(const struct import *import, char out[LIMIT_TEXT_BYTES])
 {
     const struct womd_notes *notes = &import->context.notes;
-    int used = snprintf(out, LIMIT_TEXT_BYTES,
-                        "Waymo Open Motion Dataset, JSON of GPUDrive; origin %.0f %.0f",
+    int used = snprintf(out, LIMIT_TEXT_BYTES, "%s; origin %.0f %.0f",
+                        import->dataset[0] != '\0' ? import->dataset
+                                                   : "Waymo Open Motion Dataset, JSON of GPUDrive",
                         import->context.origin.x_m, import->context.origin.y_m);
     const struct {
         uint32_t count;
@@ -444,7 +448,7 @@ static enum status build(struct import *import, bool path_lane, struct scenario_
         "{s:s, s:s, s:s, s:s, s:o, s:o, s:O, s:f, s:{s:s, s:s, s:s, s:s}, s:{s:b, s:b}}", "id", id,
         "title", "Recorded drive", "source", source, "question", "regression", "map", map, "ego",
         ego_json(import, path_lane), "agents", import->agents, "horizon_s", end_s(import), "slices",
-        "road", road_of(import), "geography", "north_america", "actor", actor_of(import),
+        "road", road_of(import), "geography", import->geography, "actor", actor_of(import),
         "scenario_type", "recorded", "criteria", "stay_drivable", 0, "right_direction", 0);
     TRY(memory_check(document, import->context.error, "%s: out of memory", import->context.name));
     struct json_cursor written = json_cursor_root(import->context.name, document);
@@ -482,6 +486,16 @@ static enum status hand_out(struct import *import, char ***texts, size_t *count)
     return STATUS_OK;
 }
 
+/* Members that the dataset's own scenes do not have. */
+static enum status read_origin(struct import *import, const struct json_cursor *top)
+{
+    struct error *error = import->context.error;
+    snprintf(import->geography, sizeof import->geography, "north_america");
+    TRY(json_member_text(top, "dataset", false, import->dataset, sizeof import->dataset, error));
+    return json_member_text(top, "geography", false, import->geography, sizeof import->geography,
+                            error);
+}
+
 enum status import_womd(const char *name, const char *json, size_t bytes, char ***texts,
                         size_t *count, struct error *error)
 {
@@ -497,6 +511,7 @@ enum status import_womd(const char *name, const char *json, size_t bytes, char *
     enum status status = json_is_object(root)
                              ? memory_check(import.agents, error, "%s: out of memory", name)
                              : json_fail(&top, error, "expected an object, a scene");
+    THEN(status, read_origin(&import, &top));
     THEN(status, find_ego(&import, &objects));
     THEN(status, womd_map(&import.context, &roads, &import.map, &import.lanes));
     THEN(status, womd_signals(&import.context, &states, import.first, &import.lanes, import.map));

@@ -17,6 +17,9 @@
 
 #define LANE_WIDTH_M 3.5
 #define CYCLE_WIDTH_M 1.8
+#define WIDTH_MIN_M 0.5
+#define WIDTH_MAX_M 20.0
+#define SPEED_LIMIT_MAX_MPS 100.0
 #define LINK_M 1.0 /* between the end of a lane and the beginning of the next */
 #define LINK_RAD 0.8
 #define STEP_MIN_M 1.0 /* between points that are kept; the file has one every half metre */
@@ -125,10 +128,16 @@ static enum status add_lane(struct womd_context *context, const struct json_curs
 {
     int64_t id = 0;
     int64_t element = 0;
+    double width_m = 0.0; /* the dataset itself has no widths and limits in the lane */
+    double limit_mps = 0.0;
     enum status status =
         json_member_integer(road, "id", true, -1, INT64_C(1) << 53, &id, context->error);
     THEN(status,
          json_member_integer(road, "map_element_id", false, -1, 1000, &element, context->error));
+    THEN(status, json_member_number(road, "width_m", false, WIDTH_MIN_M, WIDTH_MAX_M, &width_m,
+                                    context->error));
+    THEN(status, json_member_number(road, "speed_limit_mps", false, 0.0, SPEED_LIMIT_MAX_MPS,
+                                    &limit_mps, context->error));
     struct womd_lane *lane = &lanes->items[lanes->count];
     snprintf(lane->id, sizeof lane->id, "lane%lld", (long long)id);
     bool usable = status == STATUS_OK && lanes->count < LIMIT_LANES - 1 &&
@@ -144,9 +153,12 @@ static enum status add_lane(struct womd_context *context, const struct json_curs
     lane->point_count = count;
     lanes->point_total += count;
     lanes->count++;
-    json_t *json = json_pack("{s:s, s:s, s:o, s:f, s:s, s:s}", "id", lane->id, "kind",
+    if (width_m == 0.0) {
+        width_m = cycle ? CYCLE_WIDTH_M : LANE_WIDTH_M;
+    }
+    json_t *json = json_pack("{s:s, s:s, s:o, s:f, s:f, s:s, s:s}", "id", lane->id, "kind",
                              cycle ? "cycle" : "driving", "centre_line", points_json(points, count),
-                             "width_m", cycle ? CYCLE_WIDTH_M : LANE_WIDTH_M, "left_marking",
+                             "width_m", width_m, "speed_limit_mps", limit_mps, "left_marking",
                              "dashed", "right_marking", "dashed");
     json_array_append_new(list, json);
     return STATUS_OK;

@@ -208,7 +208,7 @@ exit_2_usage() {
 }
 exit_2_options_of_importers_say_whose_they_are() {
     code 2 "$swerve" import openscenario none.xosc --speed 4 -o none.json
-    says err "--from, --to, --speed and --reach are for opendrive"
+    says err "--from, --to, --speed, --reach and --priority-right are for"
     code 2 "$swerve" import commonroad none.xml --horizon 4 -o none.json
     says err "--horizon is for opendrive and openscenario"
     code 2 "$swerve" import opendrive none.xodr --horizon 0 -o none.json

@@ -50,6 +50,32 @@ for r, o in zip(rows, all_):
     assert r["logical_scenario"] == "drive" and r["slice_light"] == o["slices"]["light"]
 '
 }
+# Scores by their formulas of the row's own metrics; a drive beside the lane's middle keeps no lane.
+scores_of_the_field() {
+    code 0 "$swerve" export --format csv --field -o f.csv
+    sed 's/"id": "drive"/"id": "aside"/; s/"gap_m": 40/"gap_m": 90/; s/"at_tick": 10/"at_tick": 1/
+        s/"ego_brake", "tick": 10, "decel_mps2": 8/"ego_swerve", "offset_m": 1.2, "duration_s": 1/' drive.json >aside.json
+    code 0 "$swerve" run aside.json --world object --planner builtin:maintain --store aside.db
+    code 0 "$swerve" export --format csv --field --store aside.db -o aside.csv
+    python '
+import csv
+def scores(name):
+    rows = list(csv.DictReader(open(name, newline="")))
+    for r in rows:
+        n = {k: float(v) for k, v in r.items() if k in ("no_at_fault_collision", "drivable_area", "driving_direction",
+             "progress", "ttc", "comfort", "pdms", "epdms", "lane_keeping")}
+        product = n["no_at_fault_collision"] * n["drivable_area"]
+        parts = 5 * n["progress"] + 5 * n["ttc"] + 2 * n["comfort"]
+        assert abs(n["pdms"] - product * parts / 12) < 1e-12, r
+        assert abs(n["epdms"] - product * n["driving_direction"] * (parts + 2 * n["lane_keeping"]) / 14) < 1e-12, r
+    return [float(r["lane_keeping"]) for r in rows]
+assert scores("f.csv") == [1] * 8
+assert scores("aside.csv") == [1, 0], scores("aside.csv")
+assert "epdms" not in open("t.csv").readline()
+'
+    code 2 "$swerve" export --format junit --field -o x.xml
+    says err "--field: expected a table (csv, jsonl, parquet, arrow), found junit"
+}
 junit_has_a_case_per_main_line() {
     code 0 "$swerve" export --format junit -o t.xml
     python '
@@ -139,6 +165,7 @@ a_full_disk_is_an_error() {
 
 t suite_runs
 t csv_is_the_store
+t scores_of_the_field
 t junit_has_a_case_per_main_line
 t markdown_lists_what_failed
 t mcap_has_its_magic_at_both_ends

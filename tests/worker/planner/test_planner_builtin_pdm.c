@@ -155,7 +155,8 @@ struct passage {
     double time_s;      /* when the front passes the line; -1: never */
 };
 
-static struct passage pass_sign(const char *spec, uint32_t light, double arrives_s)
+/* Another car comes from the right, or from the left, to the point 10 m behind the line. */
+static struct passage pass_with(const char *spec, uint32_t light, double arrives_s, double side)
 {
     struct road road;
     struct passage found = {100.0, -1.0};
@@ -167,8 +168,9 @@ static struct passage pass_sign(const char *spec, uint32_t light, double arrives
     for (; road.tick < 400 && found.time_s < 0.0; road.tick++) {
         double time_s = 0.1 * road.tick;
         double front_m = x_m + 0.5 * EGO_LENGTH_M;
-        struct swerve_object car = car_at(90.0, 10.0 * (time_s - arrives_s), 0.0, 10.0);
-        car.heading_rad = PI_RAD / 2;
+        struct swerve_object car =
+            car_at(90.0, side * 10.0 * (time_s - arrives_s), 0.0, side * 10.0);
+        car.heading_rad = side * PI_RAD / 2;
         if (front_m > 76.0 && front_m <= 80.0) {
             found.slowest_mps = dmath_min(found.slowest_mps, v);
         }
@@ -181,6 +183,35 @@ static struct passage pass_sign(const char *spec, uint32_t light, double arrives
     }
     planner_close(road.planner);
     return found;
+}
+
+static struct passage pass_sign(const char *spec, uint32_t light, double arrives_s)
+{
+    return pass_with(spec, light, arrives_s, 1.0);
+}
+
+/* Without a plate they give way as at a yield sign, by priority to the right to that side alone; a
+ * priority sign asks for nothing. */
+static void right_of_way_without_signs_is_obeyed(void)
+{
+    static const char *const specs[] = {"builtin:idm", "builtin:pdm"};
+    uint32_t waited = 0;
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        for (double arrives_s = 4.0; arrives_s < 40.0; arrives_s += 1.0) {
+            double yield_s = pass_sign(specs[i], SWERVE_SIGNAL_YIELD_SIGN, arrives_s).time_s;
+            double free_s = pass_sign(specs[i], SWERVE_SIGNAL_PRIORITY_SIGN, arrives_s).time_s;
+            double dark_s = pass_sign(specs[i], SWERVE_SIGNAL_OFF, arrives_s).time_s;
+            double side_s = pass_sign(specs[i], SWERVE_SIGNAL_GIVE_WAY, arrives_s).time_s;
+            double right_s = pass_sign(specs[i], SWERVE_SIGNAL_GIVE_WAY_RIGHT, arrives_s).time_s;
+            double left_s =
+                pass_with(specs[i], SWERVE_SIGNAL_GIVE_WAY_RIGHT, arrives_s, -1.0).time_s;
+            double left_free_s = pass_with(specs[i], SWERVE_SIGNAL_OFF, arrives_s, -1.0).time_s;
+            EXPECT(side_s == yield_s && right_s == yield_s);
+            EXPECT(free_s == dark_s && left_s == left_free_s);
+            waited += right_s > left_s;
+        }
+    }
+    EXPECT(waited > 6);
 }
 
 /* At a stop sign they stand; at both signs they leave others the headway. */
@@ -208,5 +239,6 @@ int main(void)
         TEST(a_free_road_is_driven_at_its_limit), TEST(what_stands_is_stopped_for_without_haste),
         TEST(red_is_stopped_at_and_green_is_not), TEST(what_leaves_room_is_passed_within_the_lane),
         TEST(who_crosses_is_waited_for), TEST(who_appears_is_braked_for_with_all_there_is),
-        TEST(answers_are_of_the_moment), TEST(signs_are_obeyed), TEST(it_needs_a_list));
+        TEST(answers_are_of_the_moment), TEST(signs_are_obeyed),
+        TEST(right_of_way_without_signs_is_obeyed), TEST(it_needs_a_list));
 }

@@ -89,11 +89,13 @@ double planner_idm_free(const struct planner_manners *manners, double speed_mps,
 #define WAY_STEP_M 1.0
 #define WAY_SIDE_M 0.3
 #define MOVING_MPS 0.3
+#define RIGHT_SINE 0.5
 
 /* Whether the object, going straight on, comes to the route behind the line in less than the
- * critical headway; not one that drives ahead of ego on the route, or behind it. */
+ * critical headway; not one that drives ahead of ego on the route, or behind it. right: and comes
+ * from the right of ego's way at the line. */
 static bool has_priority(const struct swerve_observation *seen, const struct swerve_object *object,
-                         double line_m, double width_m)
+                         double line_m, double width_m, bool right)
 {
     double speed_mps = sqrt(object->vx_mps * object->vx_mps + object->vy_mps * object->vy_mps);
     struct planner_place now;
@@ -110,6 +112,16 @@ static bool has_priority(const struct swerve_observation *seen, const struct swe
     double ux = (cosine * object->vx_mps + sine * object->vy_mps) / speed_mps;
     double uy = (cosine * object->vy_mps - sine * object->vx_mps) / speed_mps;
     double side_m = 0.5 * (width_m + object->width_m) + WAY_SIDE_M;
+    if (right) {
+        struct planner_point from = planner_route_at(seen, line_m, 0.0);
+        struct planner_point to = planner_route_at(seen, line_m + 1.0, 0.0);
+        double along_x = to.x_m - from.x_m;
+        double along_y = to.y_m - from.y_m;
+        if (along_x * uy - along_y * ux <
+            RIGHT_SINE * sqrt(along_x * along_x + along_y * along_y)) {
+            return false;
+        }
+    }
     bool leads = planner_place_find(seen, object->x_m, object->y_m, object->heading_rad, &now) &&
                  fabs(now.offset_m) < side_m && now.cosine > CROSSING_COS;
     bool follows =
@@ -133,7 +145,9 @@ bool planner_sign_holds(const struct swerve_observation *seen,
 {
     double gap_m = signal->stop_ahead_m;
     bool stop = signal->light == SWERVE_SIGNAL_STOP_SIGN;
-    if (!stop && signal->light != SWERVE_SIGNAL_YIELD_SIGN) {
+    bool right = signal->light == SWERVE_SIGNAL_GIVE_WAY_RIGHT;
+    if (!stop && !right && signal->light != SWERVE_SIGNAL_YIELD_SIGN &&
+        signal->light != SWERVE_SIGNAL_GIVE_WAY) {
         return false;
     }
     if (gap_m < 0.0 || gap_m > FORGET_M) {
@@ -146,7 +160,7 @@ bool planner_sign_holds(const struct swerve_observation *seen,
     bool waits = stop && halts->stood_at != signal->signal + 1;
     double decide_m = dmath_max(DECIDE_S * seen->speed_mps, DECIDE_M);
     for (uint32_t i = 0; !waits && gap_m < decide_m && i < around->object_count; i++) {
-        waits = has_priority(seen, &around->objects[i], gap_m + 0.5 * length_m, width_m);
+        waits = has_priority(seen, &around->objects[i], gap_m + 0.5 * length_m, width_m, right);
     }
     return waits;
 }
