@@ -382,7 +382,9 @@ static int shadow_version(const struct model *model)
     return -1;
 }
 
-/* The shadow drives a job again that follows, is in its share, and that it has not been given yet.
+/* The shadow drives a job again that follows, is in its share, is of another version, and that it
+ * has not been given yet. Of the shadow's own is a job whose submitter had not heard yet that
+ * another version is promoted, until somebody claims it.
  */
 static void cast_shadow(struct model *model, int repeats)
 {
@@ -390,6 +392,7 @@ static void cast_shadow(struct model *model, int repeats)
     int version = shadow_version(model);
 
     if (!model->versioned || version < 0 || !of->follows || of->state != JOB_QUEUED ||
+        of->version == version ||
         (int64_t)of->shadow_percentile >= model->version_percent[version]) {
         return;
     }
