@@ -135,8 +135,9 @@ static void pattern(const struct dummy_slot *slot, uint32_t plane, uint8_t *out,
     for (uint32_t i = 0; i < slot->scene.agent_count; i++) {
         key = rng_mix(key ^ slot->scene.agents[i].present);
     }
-    for (size_t i = 0; i < bytes; i++) {
-        out[i] = (uint8_t)(key >> (8 * (i % 8)));
+    CHECK(bytes % sizeof key == 0);
+    for (size_t i = 0; i < bytes; i += sizeof key) {
+        memcpy(out + i, &key, sizeof key);
     }
 }
 

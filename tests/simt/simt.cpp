@@ -38,8 +38,16 @@ static struct {
     const char *file;
     int line;
 } barriers[SIMT_BARRIERS];
+static unsigned barriers_waited; /* a bit for each that somebody is at */
 
 /* ---- switching ---- */
+
+/* Stacks lie a power of two and a page apart: tops at one offset would share few sets of the cache.
+ */
+static char *stack_top(const simt_fiber *fiber)
+{
+    return fiber->stack + SIMT_STACK_BYTES - 64 - fiber->number % 32 * 128;
+}
 
 #if defined(__x86_64__)
 /* Pushes the callee-saved registers, stores the stack pointer to *save and goes on at `to`. */
@@ -53,7 +61,7 @@ __asm__(
 
 static void prime(simt_fiber *fiber, void (*entry)())
 {
-    void **top = (void **)(fiber->stack + SIMT_STACK_BYTES - 16);
+    void **top = (void **)stack_top(fiber);
     *--top = nullptr; /* where entry would return to */
     *--top = (void *)entry;
     for (int i = 0; i < 6; i++) {
@@ -76,7 +84,7 @@ __asm__(
 
 static void prime(simt_fiber *fiber, void (*entry)())
 {
-    char *top = fiber->stack + SIMT_STACK_BYTES - 160;
+    char *top = stack_top(fiber) - 160;
     memset(top, 0, 160);
     ((void **)top)[11] = (void *)entry; /* x30 */
     fiber->context = top;
@@ -341,6 +349,7 @@ static void release(int id)
     simt_counted.barriers++;
     int sum = barriers[id].sum;
     barriers[id].arrived = 0;
+    barriers_waited &= ~(1u << id);
     unsigned first = queue_tail;
     for (unsigned i = 0; i < simt_running.threads; i++) {
         simt_fiber *f = simt_fibers[i];
@@ -381,6 +390,7 @@ int simt_barrier(int id, int threads, simt_vote vote, int predicate, const char 
         barrier->sum = barrier->sum || predicate;
     }
     barrier->arrived++;
+    barriers_waited |= 1u << id;
     fiber->state = SIMT_AT_BARRIER;
     fiber->barrier = id;
     fiber->file = file;
@@ -403,7 +413,7 @@ static void end_thread(simt_fiber *fiber)
     }
     simt_warp_leave(fiber);
     simt_wgmma_leave(fiber);
-    for (int id = 0; id < SIMT_BARRIERS; id++) {
+    for (int id = 0; barriers_waited != 0 && id < SIMT_BARRIERS; id++) {
         if (barriers[id].arrived > 0 && simt_running.alive - 1 < barriers[id].threads) {
             simt_fail(SIMT_DIVERGENT, "thread ends while others are at the barrier at %s:%d",
                       barriers[id].file, barriers[id].line);
@@ -436,14 +446,17 @@ static void entry(void)
 
 static void make_fibers(unsigned count)
 {
+    static simt_fiber fibers[SIMT_THREADS_MAX];
     for (unsigned i = 0; i < count; i++) {
         if (simt_fibers[i] != nullptr) {
             continue;
         }
-        simt_fiber *fiber = (simt_fiber *)calloc(1, sizeof *fiber);
+        simt_fiber *fiber = &fibers[i];
+        fiber->copies = (simt_copy *)calloc(SIMT_COPIES_MAX, sizeof *fiber->copies);
         void *memory = mmap(nullptr, SIMT_STACK_BYTES + 4096, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (fiber == nullptr || memory == MAP_FAILED || mprotect(memory, 4096, PROT_NONE) != 0) {
+        if (fiber->copies == nullptr || memory == MAP_FAILED ||
+            mprotect(memory, 4096, PROT_NONE) != 0) {
             perror("simt: no memory for a thread");
             abort();
         }
@@ -498,6 +511,7 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
     memset(b->seen, 0, b->warps * sizeof b->seen[0]);
     memset(b->seen_all, 0, sizeof b->seen_all);
     memset(barriers, 0, sizeof barriers);
+    barriers_waited = 0;
     if (request.shared_bytes > 0) {
         simt_poison(b->dynamic, request.shared_bytes);
     }
@@ -508,10 +522,17 @@ static void begin_block(const simt_launch_request &request, uint64_t index)
     for (unsigned w = 0; simt_mode >= 3 && w < SIMT_WARPS_MAX; w++) {
         warp_priority[w] = simt_random();
     }
+    uint3 at = {0, 0, 0};
     for (unsigned i = 0; i < b->threads; i++) {
         simt_fiber *f = simt_fibers[i];
-        f->index = {i % request.block.x, i / request.block.x % request.block.y,
-                    i / request.block.x / request.block.y};
+        f->index = at;
+        if (++at.x == request.block.x) {
+            at.x = 0;
+            if (++at.y == request.block.y) {
+                at.y = 0;
+                at.z++;
+            }
+        }
         f->clock = 1;
         f->copy_count = f->open_count = f->group_count = 0;
         f->begun = false;

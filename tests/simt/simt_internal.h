@@ -27,8 +27,9 @@ struct simt_copy {
     bool landed;
 };
 
-/* A CUDA thread. */
-struct simt_fiber {
+/* A CUDA thread. What every switch touches stands first and is small: a block begins with a look at
+ * all of its threads. */
+struct alignas(64) simt_fiber {
     uint3 index;
     unsigned number, lane, warp; /* within the block */
     void *context;               /* stack pointer while it does not run */
@@ -47,10 +48,9 @@ struct simt_fiber {
 
     uint32_t clock; /* rises with every synchronisation that it takes part in */
 
-    simt_copy copies[SIMT_COPIES_MAX]; /* in order */
-    unsigned copy_count, open_count;
+    simt_copy *copies; /* room for SIMT_COPIES_MAX, in order */
+    unsigned copy_count, open_count, group_count;
     unsigned groups[SIMT_GROUPS_MAX]; /* sizes, oldest first */
-    unsigned group_count;
 };
 
 /* The block that runs. */

@@ -86,20 +86,27 @@ static float bf16_half(uint32_t pair, int half)
 }
 
 /* d += a b with exact products, summed in double and rounded once. Fragments as in the PTX ISA,
- * "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds rows g, g + 8 and column pair 2 t. */
+ * "Matrix fragments for mma.m16n8k16": lane = 4 g + t holds rows g, g + 8 and column pair 2 t. The
+ * columns of a row are summed side by side, each in the order of k. */
 static void matmul(int k_count, float (*a)[32], float (*b)[8], simt_fiber **lanes)
 {
     simt_counted.mma++;
-    for (int l = 0; l < 32; l++) {
-        float *d = ((simt_mma *)lanes[l]->argument)->d;
-        for (int i = 0; i < 4; i++) {
-            int row = l / 4 + i / 2 * 8;
-            int col = l % 4 * 2 + i % 2;
-            double sum = d[i];
-            for (int k = 0; k < k_count; k++) {
-                sum += (double)a[row][k] * (double)b[k][col];
+    for (int row = 0; row < 16; row++) {
+        float *d[4];
+        double sums[8];
+        for (int t = 0; t < 4; t++) {
+            d[t] = ((simt_mma *)lanes[row % 8 * 4 + t]->argument)->d + row / 8 * 2;
+            sums[2 * t] = d[t][0];
+            sums[2 * t + 1] = d[t][1];
+        }
+        for (int k = 0; k < k_count; k++) {
+            for (int col = 0; col < 8; col++) {
+                sums[col] += (double)a[row][k] * (double)b[k][col];
             }
-            d[i] = (float)sum;
+        }
+        for (int t = 0; t < 4; t++) {
+            d[t][0] = (float)sums[2 * t];
+            d[t][1] = (float)sums[2 * t + 1];
         }
     }
 }

@@ -25,6 +25,7 @@ struct conformance_backend {
     struct store *(*open)(void *context, bool fresh, const struct store_config *config);
     /* Closes it, and whatever served it. */
     void (*close)(void *context, struct store *store);
+    bool slow; /* a call takes milliseconds: a part of the random calls, another one each day */
 };
 
 /* Each prints TAP and returns the program's exit status: getting jobs in and out; what becomes of

@@ -13,6 +13,8 @@
 #include "base/units.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
 
 /* Bills are made up here, and time stands still. */
 enum { TTL_MS = 15000, BACKOFF_MS = 1000, BILL_SLACK_MS = 1000000000 };
@@ -32,6 +34,21 @@ SCRATCH struct job_completion completions[256];
 SCRATCH struct store_completion_result completed[256];
 SCRATCH struct outcome outcomes[1000];
 SCRATCH struct store_job job;
+
+/* ---- random calls ---- */
+
+/* Sequences from seed `first` on: all of them; one, another each day, where a call takes long, by a
+ * database server or by a sanitizer, which looks at code and not at sequences. SWERVE_TEST_LONG:
+ * all, everywhere. */
+static inline uint64_t random_sequences(uint64_t all, uint64_t *first)
+{
+    enum { DAY_S = 86400 };
+    bool slow = getenv("SWERVE_TEST_LONG") == NULL && (backend->slow || test_rounds(0, 1) != 0);
+
+    *first = slow ? (uint64_t)(time(NULL) / DAY_S) % all : 0;
+    printf("# random calls from seed %" PRIu64 " on\n", *first);
+    return slow ? 1 : all;
+}
 
 /* ---- short hands ---- */
 

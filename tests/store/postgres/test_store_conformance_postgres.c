@@ -39,8 +39,11 @@ static void close_postgres(void *context, struct store *store)
 int main(int argc, char **argv)
 {
     struct place place = {.serial = 0};
-    struct conformance_backend backend = {
-        .name = "postgresql", .context = &place, .open = open_postgres, .close = close_postgres};
+    struct conformance_backend backend = {.name = "postgresql",
+                                          .context = &place,
+                                          .open = open_postgres,
+                                          .close = close_postgres,
+                                          .slow = true};
 
     if (!postgres_site_installed(&place.site)) {
         printf("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)\n");

@@ -31,6 +31,10 @@ code() {
     local found=$?
     [ "$found" = "$expected" ] || fail "$* : expected exit $expected, found $found: $(head -c 400 err)"
 }
+# Python without site packages, whose search is half of its start and more; tests use what comes with it.
+python3() {
+    command python3 -S "$@"
+}
 # says FILE TEXT: the file contains the text.
 says() {
     grep -qF -- "$2" "$1" || fail "expected \"$2\" in $1, found: $(head -c 400 "$1")"

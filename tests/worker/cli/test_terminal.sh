@@ -155,7 +155,7 @@ server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 PY
-    python3 server.py "$evil" >port 2>server.err &
+    command python3 server.py "$evil" >port 2>server.err & # the process itself: it is killed
     server=$!
     until [ -s port ]; do
         kill -0 "$server" || { fail "$(cat server.err)"; return; }
