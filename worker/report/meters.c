@@ -321,8 +321,8 @@ static bool compare_figure(const struct meter *meter, const char *what, double n
     return json_array_append_new(missed, json_text_new(text, sizeof text)) == 0;
 }
 
-/* What cannot be compared may be what is dearer: a teacher that answers what the baseline's student
- * did. */
+/* A meter that cannot be compared may be what is dearer: a teacher that answers what the baseline's
+ * student did. */
 static bool miss_stranger(const struct meter *meter, json_t *missed)
 {
     char text[SENTENCE_BYTES];

@@ -67,7 +67,7 @@ static const char *const agreement_groups[] = {"scenario_type",   "road",  "weat
                                                "safety_critical", "day",   "all"};
 enum { AGREEMENT_GROUPS = sizeof agreement_groups / sizeof *agreement_groups };
 
-/* What the pair has in the group; `day` has room for a day's text. */
+/* Value of the pair in the group; `day` has room for a day's text. */
 static const char *pair_value(const struct agreement_pair *pair, const char *group,
                               char day[DAY_TEXT_BYTES])
 {

@@ -510,44 +510,6 @@ static bool ask(struct runner *runner, uint32_t *count)
     return true;
 }
 
-struct world_cost runner_cost(const struct runner *runner)
-{
-    struct world_cost cost = {0};
-    if (runner_ops(runner)->cost != NULL) {
-        runner_ops(runner)->cost(runner->world, &cost);
-    }
-    return cost;
-}
-
-/* Operations that the world counted since the last time, shared by the rollouts that it stepped:
- * every tick of a model costs the same. How full its pages were they all had alike. */
-static void share_flop(struct runner *runner)
-{
-    uint32_t stepped = 0;
-    if (runner_ops(runner)->cost == NULL) {
-        return;
-    }
-    for (uint32_t i = 0; i < runner->slot_count; i++) {
-        stepped += runner->active[i] != 0;
-    }
-    if (stepped == 0) {
-        return;
-    }
-    struct world_cost cost = runner_cost(runner);
-    double each = (cost.flop - runner->flop_seen) / stepped;
-    uint32_t pages_used_percent =
-        cost.frames_max == 0
-            ? 0
-            : (uint32_t)((100 * cost.frames_peak + cost.frames_max - 1) / cost.frames_max);
-    runner->flop_seen = cost.flop;
-    for (uint32_t i = 0; i < runner->slot_count; i++) {
-        if (runner->active[i]) {
-            runner->slots[i]->flop += each;
-            runner->slots[i]->pages_used_percent = pages_used_percent;
-        }
-    }
-}
-
 /* The guardian that acts brakes as hard as it counts on; who steers goes on steering. What a branch
  * does in the planner's place is not overridden. */
 static void guard(const struct runner *runner, struct rollout *rollout)
@@ -594,7 +556,7 @@ static void drive(struct runner *runner, uint32_t count)
             runner->stats.ticks++;
         }
     }
-    share_flop(runner);
+    runner_share_cost(runner);
 }
 
 /* Shares the processor time of a tick equally among the rollouts that go on; when all of them ended

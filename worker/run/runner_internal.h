@@ -119,6 +119,12 @@ void runner_fail_job(struct job_run *job, const struct error *error);
  * parked, and the planner may be dead. */
 void runner_fork_due(struct runner *runner, uint32_t slot);
 
+/* ---- cost (runner_cost.c) ---- */
+
+/* Operations that the world counted since the last time, shared by the rollouts that it stepped:
+ * every tick of a model costs the same. How full its pages were they all had alike. */
+void runner_share_cost(struct runner *runner);
+
 /* ---- planner instances (runner_isolate.c) ---- */
 
 enum status runner_open_planner(struct runner *runner, struct error *error);

@@ -319,7 +319,7 @@ static enum status record(struct evaluation *evaluation, struct store *store, bo
     return status;
 }
 
-/* What agreement does not see: main lines of a version that were flagged, so that the teacher or
+/* Outside of what agreement sees: main lines of a version that were flagged, so that the teacher or
  * nobody answered. */
 static void note_flags(const struct evaluation *evaluation, const struct model_version *version,
                        json_t *flags)

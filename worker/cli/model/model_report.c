@@ -357,7 +357,7 @@ static long long number_of(const json_t *object, const char *name)
     return (long long)json_integer_value(json_object_get(object, name));
 }
 
-/* What the verdicts rest on, and what they do not see. Reports of before do not say the latter. */
+/* Ground of the verdicts, and what they do not see. Reports of before do not say the latter. */
 static void write_ground(const struct sheet *sheet, const json_t *report)
 {
     const json_t *judged = json_object_get(report, "jobs_judged");

@@ -1,0 +1,48 @@
+/*
+ * Cost of a world, as counted by it: the whole of it, and the share of each rollout that it
+ * stepped. In no outcome's bits.
+ */
+#include "worker/run/runner_internal.h"
+
+#include "engine/worlds/world.h"
+
+struct world_cost runner_cost(const struct runner *runner)
+{
+    struct world_cost cost = {0};
+    if (runner_ops(runner)->cost != NULL) {
+        runner_ops(runner)->cost(runner->world, &cost);
+    }
+    return cost;
+}
+
+/* Frame pages in use at the fullest, rounded up; 0: a world without any. */
+static uint32_t used_percent(const struct world_cost *cost)
+{
+    return cost->frames_max == 0
+               ? 0
+               : (uint32_t)((100 * cost->frames_peak + cost->frames_max - 1) / cost->frames_max);
+}
+
+void runner_share_cost(struct runner *runner)
+{
+    uint32_t stepped = 0;
+    if (runner_ops(runner)->cost == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        stepped += runner->active[i] != 0;
+    }
+    if (stepped == 0) {
+        return;
+    }
+    struct world_cost cost = runner_cost(runner);
+    double each = (cost.flop - runner->flop_seen) / stepped;
+    uint32_t pages_used_percent = used_percent(&cost);
+    runner->flop_seen = cost.flop;
+    for (uint32_t i = 0; i < runner->slot_count; i++) {
+        if (runner->active[i]) {
+            runner->slots[i]->flop += each;
+            runner->slots[i]->pages_used_percent = pages_used_percent;
+        }
+    }
+}
