@@ -209,14 +209,16 @@ static void intervals_cover_the_truth(void)
         {0.05, 10, 50, 4, EXPOSURE_FACTOR, false}, {0.2, 10, 50, 0, EXPOSURE_EXACT, true},
     };
     double mean = 0;
+    int repetitions = (int)test_rounds(CHECKED_REPETITIONS, 10);
+    bool enough = repetitions == CHECKED_REPETITIONS; /* a sanitizer looks at the code alone */
     draws_state = 1;
     for (size_t i = 0; i < COUNT_OF(truths); i++) {
         double width;
-        double at = coverage(&truths[i], CHECKED_REPETITIONS, 300, &width);
-        EXPECT(at >= 88.5);
+        double at = coverage(&truths[i], repetitions, 300, &width);
+        EXPECT(at >= 88.5 || !enough);
         mean += at / COUNT_OF(truths);
     }
-    EXPECT(mean >= 92.5 && mean <= 98);
+    EXPECT((mean >= 92.5 && mean <= 98) || !enough);
 }
 
 /* One class, one logical scenario, many draws: the rate is exposure times share. */

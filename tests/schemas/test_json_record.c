@@ -178,7 +178,7 @@ static void outcomes_read_back_exactly(void)
     static struct outcome in;
     static struct outcome out;
     struct error error;
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < test_rounds(1500, 300); round++) {
         draw_outcome(&in);
         json_t *root = through_text(outcome_encode(&in));
         struct json_cursor cursor = json_cursor_root("test", root);
@@ -199,7 +199,7 @@ static void jobs_read_back_exactly(void)
     static struct outcome outcomes[3];
     static struct job_completion completion_in;
     struct error error;
-    for (int round = 0; round < 1500; round++) {
+    for (int round = 0; round < test_rounds(1500, 300); round++) {
         memset(&in, 0, sizeof in);
         memset(&out, 0, sizeof out);
         in.job_id = (int64_t)draw();
@@ -295,7 +295,7 @@ static void ill_formed_text_is_made_well_formed(void)
         EXPECT_TEXT(json_string_value(text), cases[i].expected);
         json_decref(text);
     }
-    for (int round = 0; round < 1000; round++) {
+    for (int round = 0; round < test_rounds(1000, 200); round++) {
         draw_outcome(&in);
         size_t bytes = draw() % sizeof in.error;
         for (size_t i = 0; i < sizeof in.error; i++) {
@@ -445,7 +445,7 @@ static void the_scanner_finds_what_the_decoder_finds(void)
     static struct outcome out;
     struct error error;
     uint32_t mutants_taken = 0;
-    for (int round = 0; round < 600; round++) {
+    for (int round = 0; round < test_rounds(600, 120); round++) {
         draw_outcome(&in);
         if (round % 2 == 0) {
             make_outcome_plain(&in);
