@@ -33,6 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct opendrive_options options = OPENDRIVE_OPTIONS;
     const char *xml = (const char *)data;
     char *text = NULL;
+    options.priority_to_the_right = bytes % 2 == 0;
     if (opendrive_load("input.xodr", xml, bytes, &network, &error) != STATUS_OK) {
         CHECK(strncmp(error.text, "input.xodr: ", 12) == 0);
         CHECK(strstr(error.text, "expected ") != NULL);
