@@ -240,6 +240,10 @@ struct store_live_worker {
     int64_t jobs; /* that it has leased */
 };
 
+/* Of one scenario's id, borrowed. */
+typedef enum status store_scenario_visit(void *context, const char *scenario_id,
+                                         struct error *error);
+
 struct artifact_writer;
 struct artifact_reader;
 
@@ -332,6 +336,12 @@ struct store_ops {
                              int64_t *price_uusd_per_hour, struct error *error);
     /* Commits that had been acknowledged and that damaged logs took away, over all openings. */
     enum status (*commits_lost)(struct store *store, int64_t *count, struct error *error);
+
+    /* Shows the ids of scenarios that jobs of a suite (NULL: of the store) are of, or outcomes of
+     * theirs: as many as take a moment, from *after on, which is 0 first and then what the last
+     * page set it to; 0: there are no more. An id may be shown again. */
+    enum status (*scenarios_page)(struct store *store, const char *suite_id, int64_t *after,
+                                  store_scenario_visit *visit, void *context, struct error *error);
 
     /* Queues by pool and tier; rows[max]. NULL: the store cannot say. */
     enum status (*demand)(struct store *store, struct store_demand *rows, uint32_t max,
@@ -462,10 +472,15 @@ enum status store_open(const char *url, const struct store_config *config, struc
                        struct error *error);
 
 /* Every outcome of a suite (NULL: of the store) in ascending id, those of audits too, until one is
- * refused. Memory does not grow with their number. */
+ * refused. Memory does not grow with their number. The store may be asked for the next ones from
+ * another thread meanwhile. */
 typedef enum status store_visit(void *context, const struct outcome *outcome, struct error *error);
 enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
                                 void *context, struct error *error);
+
+/* Every scenario of a suite's jobs and outcomes (NULL: of the store's), some more than once. */
+enum status store_scenarios_each(struct store *store, const char *suite_id,
+                                 store_scenario_visit *visit, void *context, struct error *error);
 
 /* The embedded backend alone, without server: tests and benchmarks. CONFLICT when somebody else
  * owns the file (store/sql/ownership.h). */

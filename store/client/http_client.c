@@ -142,7 +142,7 @@ static void outcomes_path(const struct store_outcome_filter *filter, int64_t aft
 }
 
 /* Answers that look at rows and find nothing, of one call: each looks at thousands. */
-enum { PAGES_EMPTY_MAX = 100000 };
+enum { PAGES_EMPTY_MAX = 100000, SCENARIO_OUTCOMES = 1000 };
 
 /* One answer; *next > 0: the server had looked at enough, and goes on from there. */
 static enum status take_outcomes(const char *path, json_t *root, int64_t after_id,
@@ -203,6 +203,28 @@ static enum status client_outcomes(struct store *store, const struct store_outco
     if (status == STATUS_OK) {
         *count = found;
     }
+    return status;
+}
+
+/* The API has no list of them: they come with the outcomes of main lines. */
+static enum status client_scenarios_page(struct store *store, const char *suite_id, int64_t *after,
+                                         store_scenario_visit *visit, void *context,
+                                         struct error *error)
+{
+    struct store_outcome_filter filter = {
+        .after_id = *after, .limit = SCENARIO_OUTCOMES, .main_lines = true};
+    struct outcome *page = malloc(SCENARIO_OUTCOMES * sizeof *page);
+    uint32_t count = 0;
+    enum status status = memory_check(page, error, "out of memory for a page of outcomes");
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id != NULL ? suite_id : "");
+    THEN(status, client_outcomes(store, &filter, page, &count, error));
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = visit(context, page[i].scenario_id, error);
+    }
+    if (status == STATUS_OK) {
+        *after = count > 0 ? page[count - 1].id : 0;
+    }
+    free(page);
     return status;
 }
 
@@ -402,6 +424,7 @@ static const struct store_ops client_ops = {
     .price_set = client_price_set,
     .price_get = client_price_get,
     .commits_lost = client_commits_lost,
+    .scenarios_page = client_scenarios_page,
     .demand = client_demand,
     .cancel = client_cancel,
     .model_add = http_client_model_add,

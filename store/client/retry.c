@@ -264,6 +264,13 @@ static enum status retry_commits_lost(struct store *store, int64_t *count, struc
     REPEAT(commits_lost, count);
 }
 
+static enum status retry_scenarios_page(struct store *store, const char *suite_id, int64_t *after,
+                                        store_scenario_visit *visit, void *context,
+                                        struct error *error)
+{
+    REPEAT(scenarios_page, suite_id, after, visit, context);
+}
+
 static enum status retry_demand(struct store *store, struct store_demand *rows, uint32_t max,
                                 uint32_t *count, struct error *error)
 {
@@ -364,6 +371,7 @@ static const struct store_ops retry_ops = {
     .price_set = retry_price_set,
     .price_get = retry_price_get,
     .commits_lost = retry_commits_lost,
+    .scenarios_page = retry_scenarios_page,
     .demand = retry_demand,
     .cancel = retry_cancel,
     .model_add = retry_model_add,

@@ -386,6 +386,7 @@ static const struct store_ops store_sql_ops = {
     .price_get = ledger_price_get,
     .commits_lost = stats_commits_lost,
     .demand = stats_demand,
+    .scenarios_page = look_scenarios_page,
     .cancel = lifecycle_cancel,
     .model_add = models_add,
     .models = models_page,

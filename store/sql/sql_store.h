@@ -196,6 +196,8 @@ enum status sql_read_outcomes(struct store *base, const struct store_outcome_fil
 enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
                                struct outcome *out, uint32_t *count, int64_t *next,
                                struct error *error);
+enum status look_scenarios_page(struct store *base, const char *suite_id, int64_t *after,
+                                store_scenario_visit *visit, void *context, struct error *error);
 enum status sql_read_job(struct store *base, int64_t job_id, struct store_job *out,
                          struct error *error);
 enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,

@@ -123,6 +123,14 @@
     " WHERE ((?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3) AND (?4 < 0 OR o.verdict = ?4))" \
     " OR i.outcome = (SELECT MAX(outcome) FROM ids) ORDER BY i.outcome"
 
+/* The same of what nothing is left out of: whole rows of outcomes, with the job `asked` that each is
+ * reported under. Each table is asked once a job or less, where the database keeps what it has found. */
+#define OUTCOMES_EACH(rows)                                                                      \
+    "SELECT " OUTCOME_COLUMNS ", o.id, NULL,"                                                    \
+    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL"         \
+    " FROM (" rows ") o LEFT JOIN jobs j ON j.id = o.asked"                                      \
+    OUTCOME_JOINS(" LEFT JOIN") " ORDER BY o.id LIMIT ?2"
+
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
  * written, and with it the leases of others from ending. The part may be what an attempt's first
  * charge is corrected by, which is negative. */
@@ -507,6 +515,13 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DEAD_JOBS] =
         "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
         " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 AND j.shadow IS NULL ORDER BY j.id LIMIT ?3",
+    [STATEMENT_OUTCOMES_EACH] =
+        OUTCOMES_EACH(CHUNK("SELECT *, job AS asked FROM outcomes WHERE id > ?1 ORDER BY id") " each"),
+    [STATEMENT_OUTCOMES_EACH_SUITE] = OUTCOMES_EACH(
+        CHUNK("SELECT *, job AS asked FROM outcomes WHERE suite = ?3 AND id > ?1 ORDER BY id")
+        " own UNION ALL "
+        CHUNK("SELECT f.*, m.job AS asked FROM memo_outcomes m CROSS JOIN outcomes f ON f.id = m.outcome"
+              " WHERE m.suite = ?3 AND m.outcome > ?1 ORDER BY m.outcome") " taken"),
     [STATEMENT_OUTCOMES_ALL] = OUTCOMES("SELECT id AS outcome, job FROM outcomes WHERE id > ?1"),
     [STATEMENT_OUTCOMES_JOB] = OUTCOMES(
         "SELECT o.id AS outcome, j.id AS job FROM jobs j"
@@ -540,6 +555,15 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " SELECT m.outcome, m.job FROM outcomes o"
         " CROSS JOIN memo_outcomes m ON m.suite = ?5 AND m.outcome = o.id"
         " WHERE o.scenario_id = ?3 AND o.id > ?1"),
+    /* Of suite ?2 (0: all), over the next 10,000 jobs above ?1, and where those end. An outcome's own
+     * scenario is rare, and may be taken over from another suite. */
+    [STATEMENT_SCENARIO_IDS] =
+        "WITH chunk AS MATERIALIZED (SELECT job, suite, scenario_id FROM job_specs WHERE job > ?1"
+        " ORDER BY job LIMIT 10000), ends AS MATERIALIZED (SELECT MAX(job) AS job FROM chunk)"
+        " SELECT n.scenario_id, e.job FROM ends e CROSS JOIN (SELECT CASE WHEN ?2 = 0 OR suite = ?2"
+        " THEN scenario_id ELSE '' END AS scenario_id FROM chunk"
+        " UNION SELECT o.scenario_id FROM outcomes o WHERE o.scenario_id IS NOT NULL AND o.job > ?1"
+        " AND o.job <= (SELECT job FROM ends)) n",
     [STATEMENT_SCENARIO_JOBS] =
         "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
     [STATEMENT_PARTIALS_OF_JOB] =
