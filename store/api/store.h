@@ -20,6 +20,7 @@
 #include "schemas/job.h"
 #include "schemas/outcome.h"
 #include "store/api/models.h"
+#include "store/api/tenants.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -265,6 +266,22 @@ struct store_ops {
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error);
 
+    /* The same for a tenant. A suite is the tenant's that submitted it first ("": nobody's;
+     * submit() asks for nobody in particular): MISMATCH for others. A tenant that is new has weight
+     * 1 and no limits. A submission whose new jobs are more than a quota allows is refused whole:
+     * LIMIT. */
+    enum status (*submit_as)(struct store *store, const char *tenant, const char *suite_id,
+                             uint32_t weight, const struct job_spec *specs, uint32_t count,
+                             struct store_submit_result *results, struct error *error);
+
+    /* ---- tenants ---- */
+    /* By name, above `after` ("": all). */
+    enum status (*tenants)(struct store *store, const char *after, struct tenant *out, uint32_t max,
+                           uint32_t *count, struct error *error);
+    /* Makes or changes one: its weight and quotas. */
+    enum status (*tenant_set)(struct store *store, const struct tenant *tenant,
+                              struct error *error);
+
     /* ---- working ---- */
     /* Heartbeats and claims of a worker that another token holds are MISMATCH. */
     /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
@@ -276,8 +293,8 @@ struct store_ops {
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                              struct error *error);
     /* Up to `max` jobs for the worker's pool; renews the worker's lease. Waits up to wait_ms for
-     * the first; 0 found is OK. Order: prefix affinity, deficit round-robin over suites, priority,
-     * age; jobs of shadows only where there is nothing else.
+     * the first; 0 found is OK. Order: prefix affinity, the tenant's and the suite's turn
+     * (store/turns), priority, age; jobs of shadows only where there is nothing else.
      * *claim_id names the claim among those of its worker: 1 for the first one, then what the last
      * answer said, which is the id of the next claim. An id leases jobs once, and is kept with
      * them. So a claim without an answer is repeated by calling again with the same id: it gets the
@@ -421,6 +438,9 @@ struct store_ops {
     enum status (*slices_page)(struct store *store, const char *suite_id, int64_t after,
                                struct store_slice *out, uint32_t *count, int64_t *next,
                                struct error *error);
+    /* Whose a suite is; "": nobody's. NOT_FOUND. */
+    enum status (*suite_tenant)(struct store *store, const char *suite_id,
+                                char name[LIMIT_ID_BYTES], struct error *error);
     /* Live workers by name, above `after` ("": all). */
     enum status (*workers_page)(struct store *store, const char *after,
                                 struct store_live_worker *out, uint32_t max, uint32_t *count,

@@ -40,12 +40,17 @@ static enum status client_scenario_get(struct store *store, const char *hash, ch
                           bytes, error);
 }
 
-static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32_t count)
+/* tenant: NULL: not said. */
+static json_t *submit_body(const char *tenant, uint32_t weight, const struct job_spec *specs,
+                           uint32_t count)
 {
     json_t *jobs = json_array();
     json_t *body = json_pack("{s:I, s:O}", "weight", (json_int_t)weight, "jobs", jobs);
     bool good =
         body != NULL && (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
+    if (tenant != NULL) {
+        good = good && json_put(body, "tenant", json_string(tenant));
+    }
     for (uint32_t i = 0; good && i < count; i++) {
         good = json_array_append_new(jobs, job_spec_encode(&specs[i], &specs[0])) == 0;
     }
@@ -57,9 +62,9 @@ static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32
     return body;
 }
 
-static enum status client_submit(struct store *store, const char *suite_id, uint32_t weight,
-                                 const struct job_spec *specs, uint32_t count,
-                                 struct store_submit_result *results, struct error *error)
+static enum status client_submit_as(struct store *store, const char *tenant, const char *suite_id,
+                                    uint32_t weight, const struct job_spec *specs, uint32_t count,
+                                    struct store_submit_result *results, struct error *error)
 {
     struct http_path path;
     TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
@@ -73,7 +78,7 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
         json_t *root = NULL;
         uint32_t found = 0;
         status = http_send_json(http_client_of(store)->transport, "POST", &path,
-                                submit_body(weight, specs + done, part), &root, error);
+                                submit_body(tenant, weight, specs + done, part), &root, error);
         THEN(status, http_take_list(path.text, root, "results", &wire_submit_result, results + done,
                                     part, &found, error));
         if (status == STATUS_OK && found != part) {
@@ -86,6 +91,13 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
         done += part;
     }
     return STATUS_OK;
+}
+
+static enum status client_submit(struct store *store, const char *suite_id, uint32_t weight,
+                                 const struct job_spec *specs, uint32_t count,
+                                 struct store_submit_result *results, struct error *error)
+{
+    return client_submit_as(store, NULL, suite_id, weight, specs, count, results, error);
 }
 
 /* ---- looking ---- */
@@ -410,6 +422,9 @@ static const struct store_ops client_ops = {
     .scenario_put = client_scenario_put,
     .scenario_get = client_scenario_get,
     .submit = client_submit,
+    .submit_as = client_submit_as,
+    .tenants = http_client_tenants,
+    .tenant_set = http_client_tenant_set,
     .heartbeat = http_client_heartbeat,
     .claim = http_client_claim,
     .complete = http_client_complete,
