@@ -138,8 +138,8 @@ enum status export_table_make(const struct export_request *request, struct expor
 {
     struct export_table table = {0};
     struct export_table parameters = {0};
-    enum status status =
-        store_scenarios_each(request->store, request->suite_id, note_parameters, &parameters, error);
+    enum status status = store_scenarios_each(request->store, request->suite_id, note_parameters,
+                                              &parameters, error);
     THEN(status, append_fields(&table, &outcome_field_list, false, error));
     THEN(status, append_rest(&table, error));
     THEN(status, append_fields(&table, &metric_field_list, true, error));
