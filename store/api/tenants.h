@@ -26,7 +26,7 @@ struct tenant {
     int64_t uusd_month;
 };
 
-/* What is set, and all of it. */
+/* Members that are set, and all of them. */
 extern const struct json_field_list tenant_set_fields;
 extern const struct json_field_list tenant_fields;
 

@@ -270,7 +270,7 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
         TRY(head_cost(call, row->id, &row->head_cost, error));
         TRY(next_suite(call, 0, row->id, &row, error));
     }
-    /* Where it leaves planners alone, others may find what this claim does not see. */
+    /* Others may find what this claim does not see, where it leaves planners alone. */
     *chosen = turns_next(turns, call->pool, call->without == NULL);
     return STATUS_OK;
 }

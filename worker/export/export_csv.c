@@ -107,7 +107,7 @@ static bool put_csv_value(const json_t *value, FILE *out)
     return true;
 }
 
-/* What most cells are, without a detour: plain texts and numbers. False: it is something else, and
+/* Plain texts and numbers, as most cells are, without a detour. False: it is something else, and
  * nothing was written. */
 static bool put_common(const struct export_column *column, const struct outcome *outcome, FILE *out)
 {
