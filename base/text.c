@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -178,4 +179,130 @@ int text_print_lines(FILE *stream, const char *format, ...)
 int text_put(FILE *stream, const char *text)
 {
     return put(stream, text, strlen(text), TEXT_LINES);
+}
+
+/* ---- numbers ---- */
+
+enum { DIGITS_MIN = 15, DIGITS_MAX = 17, MANTISSA_BITS = 52 };
+
+/* A positive number in [1e-4, 1e15), exactly: mantissa / 2^shift. */
+struct exact {
+    unsigned __int128 mantissa; /* below 2^53 */
+    int shift;
+};
+
+static unsigned __int128 power_of_ten(int exponent)
+{
+    static const uint64_t powers[] = {1,
+                                      10,
+                                      100,
+                                      1000,
+                                      10000,
+                                      100000,
+                                      1000000,
+                                      10000000,
+                                      100000000,
+                                      1000000000,
+                                      10000000000,
+                                      100000000000,
+                                      1000000000000,
+                                      10000000000000,
+                                      100000000000000,
+                                      1000000000000000,
+                                      10000000000000000,
+                                      100000000000000000,
+                                      1000000000000000000};
+    int low = exponent <= 18 ? exponent : 18;
+    return (unsigned __int128)powers[low] * powers[exponent - low];
+}
+
+/* The number times 10^places, rounded to the nearest integer (halves to even). All products stay
+ * below 2^124: places are so many that at most 17 digits come out. */
+static uint64_t round_scaled(const struct exact *exact, int places)
+{
+    unsigned __int128 scaled = exact->mantissa * power_of_ten(places);
+    unsigned __int128 whole = scaled >> exact->shift;
+    unsigned __int128 twice = (scaled - (whole << exact->shift)) << 1;
+    unsigned __int128 one = (unsigned __int128)1 << exact->shift;
+    return (uint64_t)whole + (twice > one || (twice == one && (whole & 1) != 0) ? 1 : 0);
+}
+
+/* Whether digits / 10^places is nearer to the number than half the distance to its neighbours. */
+static bool reads_back(const struct exact *exact, uint64_t digits, int places)
+{
+    unsigned __int128 power = power_of_ten(places);
+    unsigned __int128 a = (unsigned __int128)digits << exact->shift;
+    unsigned __int128 b = exact->mantissa * power;
+    return (a > b ? a - b : b - a) << 1 < power;
+}
+
+static size_t put_decimal(uint64_t digits, int places, char *out)
+{
+    char text[24];
+    int count = 0;
+    for (; places > 0 && digits % 10 == 0; places--) {
+        digits /= 10;
+    }
+    do { /* backwards, with a zero in front of the point */
+        text[count++] = (char)('0' + digits % 10);
+        digits /= 10;
+    } while (digits > 0 || count <= places);
+    size_t bytes = 0;
+    while (count > 0) {
+        out[bytes++] = text[--count];
+        if (count == places && places > 0) {
+            out[bytes++] = '.';
+        }
+    }
+    out[bytes] = '\0';
+    return bytes;
+}
+
+/* By integers; 0: not one of the numbers that this is for. */
+static size_t put_common(double value, char *out)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    uint64_t fraction = bits & ((UINT64_C(1) << MANTISSA_BITS) - 1);
+    if (!(value >= 1e-4 && value < 1e15) || fraction == 0) {
+        return 0; /* a power of two is nearer to its lower neighbour than to its upper one */
+    }
+    struct exact exact = {.mantissa = fraction | UINT64_C(1) << MANTISSA_BITS,
+                          .shift = 1023 + MANTISSA_BITS - (int)(bits >> MANTISSA_BITS)};
+    static const double powers[] = {1e-3, 1e-2, 1e-1, 1e0, 1e1,  1e2,  1e3,  1e4,  1e5,
+                                    1e6,  1e7,  1e8,  1e9, 1e10, 1e11, 1e12, 1e13, 1e14};
+    int exponent = -4; /* of the first digit */
+    while (exponent < DIGITS_MIN - 1 && value >= powers[exponent + 4]) {
+        exponent++;
+    }
+    for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
+        int places = digits - 1 - exponent;
+        uint64_t decimal = round_scaled(&exact, places);
+        if (digits == DIGITS_MAX || reads_back(&exact, decimal, places)) {
+            return put_decimal(decimal, places, out);
+        }
+    }
+    return 0;
+}
+
+size_t text_real(double value, char out[TEXT_REAL_BYTES])
+{
+    bool negative = signbit(value) != 0;
+    double size = fabs(value);
+    size_t bytes = 0;
+    out[0] = '-';
+    if (size < 1e15 && size == (double)(uint64_t)size) {
+        return put_decimal((uint64_t)size, 0, out + negative) + negative;
+    }
+    bytes = put_common(size, out + negative);
+    if (bytes > 0) {
+        return bytes + negative;
+    }
+    for (int digits = DIGITS_MIN; digits <= DIGITS_MAX; digits++) {
+        bytes = (size_t)snprintf(out, TEXT_REAL_BYTES, "%.*g", digits, value);
+        if (digits < DIGITS_MAX && strtod(out, NULL) == value) {
+            break;
+        }
+    }
+    return bytes;
 }

@@ -36,4 +36,11 @@ int text_print_lines(FILE *stream, const char *format, ...) __attribute__((forma
 /* Text that is complete, in several lines; valid JSON stays valid and keeps its meaning. */
 int text_put(FILE *stream, const char *text);
 
+enum { TEXT_REAL_BYTES = 40 };
+
+/* The number in the fewest digits that read back as the same one, as printf's %g writes them (15,
+ * 16 or 17 significant digits, none of them a zero at the end). Returns the bytes written without
+ * the terminator. */
+size_t text_real(double value, char out[TEXT_REAL_BYTES]);
+
 #endif

@@ -20,6 +20,7 @@
 #include "schemas/job.h"
 #include "schemas/outcome.h"
 #include "store/api/models.h"
+#include "store/api/tenants.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -240,6 +241,10 @@ struct store_live_worker {
     int64_t jobs; /* that it has leased */
 };
 
+/* Of one scenario's id, borrowed. */
+typedef enum status store_scenario_visit(void *context, const char *scenario_id,
+                                         struct error *error);
+
 struct artifact_writer;
 struct artifact_reader;
 
@@ -261,6 +266,22 @@ struct store_ops {
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error);
 
+    /* The same for a tenant. A suite is the tenant's that submitted it first ("": nobody's;
+     * submit() asks for nobody in particular): MISMATCH for others. A tenant that is new has weight
+     * 1 and no limits. A submission whose new jobs are more than a quota allows is refused whole:
+     * LIMIT. */
+    enum status (*submit_as)(struct store *store, const char *tenant, const char *suite_id,
+                             uint32_t weight, const struct job_spec *specs, uint32_t count,
+                             struct store_submit_result *results, struct error *error);
+
+    /* ---- tenants ---- */
+    /* By name, above `after` ("": all). */
+    enum status (*tenants)(struct store *store, const char *after, struct tenant *out, uint32_t max,
+                           uint32_t *count, struct error *error);
+    /* Makes or changes one: its weight and quotas. */
+    enum status (*tenant_set)(struct store *store, const struct tenant *tenant,
+                              struct error *error);
+
     /* ---- working ---- */
     /* Heartbeats and claims of a worker that another token holds are MISMATCH. */
     /* Registers or renews a worker's lease. *ttl_ms is how long it lasts from when the call was
@@ -272,8 +293,8 @@ struct store_ops {
                              int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                              struct error *error);
     /* Up to `max` jobs for the worker's pool; renews the worker's lease. Waits up to wait_ms for
-     * the first; 0 found is OK. Order: prefix affinity, deficit round-robin over suites, priority,
-     * age; jobs of shadows only where there is nothing else.
+     * the first; 0 found is OK. Order: prefix affinity, the tenant's and the suite's turn
+     * (store/turns), priority, age; jobs of shadows only where there is nothing else.
      * *claim_id names the claim among those of its worker: 1 for the first one, then what the last
      * answer said, which is the id of the next claim. An id leases jobs once, and is kept with
      * them. So a claim without an answer is repeated by calling again with the same id: it gets the
@@ -332,6 +353,12 @@ struct store_ops {
                              int64_t *price_uusd_per_hour, struct error *error);
     /* Commits that had been acknowledged and that damaged logs took away, over all openings. */
     enum status (*commits_lost)(struct store *store, int64_t *count, struct error *error);
+
+    /* Shows the ids of scenarios that jobs of a suite (NULL: of the store) are of, or outcomes of
+     * theirs: as many as take a moment, from *after on, which is 0 first and then what the last
+     * page set it to; 0: there are no more. An id may be shown again. */
+    enum status (*scenarios_page)(struct store *store, const char *suite_id, int64_t *after,
+                                  store_scenario_visit *visit, void *context, struct error *error);
 
     /* Queues by pool and tier; rows[max]. NULL: the store cannot say. */
     enum status (*demand)(struct store *store, struct store_demand *rows, uint32_t max,
@@ -411,6 +438,9 @@ struct store_ops {
     enum status (*slices_page)(struct store *store, const char *suite_id, int64_t after,
                                struct store_slice *out, uint32_t *count, int64_t *next,
                                struct error *error);
+    /* Whose a suite is; "": nobody's. NOT_FOUND. */
+    enum status (*suite_tenant)(struct store *store, const char *suite_id,
+                                char name[LIMIT_ID_BYTES], struct error *error);
     /* Live workers by name, above `after` ("": all). */
     enum status (*workers_page)(struct store *store, const char *after,
                                 struct store_live_worker *out, uint32_t max, uint32_t *count,
@@ -462,10 +492,15 @@ enum status store_open(const char *url, const struct store_config *config, struc
                        struct error *error);
 
 /* Every outcome of a suite (NULL: of the store) in ascending id, those of audits too, until one is
- * refused. Memory does not grow with their number. */
+ * refused. Memory does not grow with their number. The store may be asked for the next ones from
+ * another thread meanwhile. */
 typedef enum status store_visit(void *context, const struct outcome *outcome, struct error *error);
 enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
                                 void *context, struct error *error);
+
+/* Every scenario of a suite's jobs and outcomes (NULL: of the store's), some more than once. */
+enum status store_scenarios_each(struct store *store, const char *suite_id,
+                                 store_scenario_visit *visit, void *context, struct error *error);
 
 /* The embedded backend alone, without server: tests and benchmarks. CONFLICT when somebody else
  * owns the file (store/sql/ownership.h). */

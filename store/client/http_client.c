@@ -40,12 +40,17 @@ static enum status client_scenario_get(struct store *store, const char *hash, ch
                           bytes, error);
 }
 
-static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32_t count)
+/* tenant: NULL: not said. */
+static json_t *submit_body(const char *tenant, uint32_t weight, const struct job_spec *specs,
+                           uint32_t count)
 {
     json_t *jobs = json_array();
     json_t *body = json_pack("{s:I, s:O}", "weight", (json_int_t)weight, "jobs", jobs);
     bool good =
         body != NULL && (count == 0 || json_put(body, "common", job_spec_encode(&specs[0], NULL)));
+    if (tenant != NULL) {
+        good = good && json_put(body, "tenant", json_string(tenant));
+    }
     for (uint32_t i = 0; good && i < count; i++) {
         good = json_array_append_new(jobs, job_spec_encode(&specs[i], &specs[0])) == 0;
     }
@@ -57,9 +62,9 @@ static json_t *submit_body(uint32_t weight, const struct job_spec *specs, uint32
     return body;
 }
 
-static enum status client_submit(struct store *store, const char *suite_id, uint32_t weight,
-                                 const struct job_spec *specs, uint32_t count,
-                                 struct store_submit_result *results, struct error *error)
+static enum status client_submit_as(struct store *store, const char *tenant, const char *suite_id,
+                                    uint32_t weight, const struct job_spec *specs, uint32_t count,
+                                    struct store_submit_result *results, struct error *error)
 {
     struct http_path path;
     TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
@@ -73,7 +78,7 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
         json_t *root = NULL;
         uint32_t found = 0;
         status = http_send_json(http_client_of(store)->transport, "POST", &path,
-                                submit_body(weight, specs + done, part), &root, error);
+                                submit_body(tenant, weight, specs + done, part), &root, error);
         THEN(status, http_take_list(path.text, root, "results", &wire_submit_result, results + done,
                                     part, &found, error));
         if (status == STATUS_OK && found != part) {
@@ -86,6 +91,13 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
         done += part;
     }
     return STATUS_OK;
+}
+
+static enum status client_submit(struct store *store, const char *suite_id, uint32_t weight,
+                                 const struct job_spec *specs, uint32_t count,
+                                 struct store_submit_result *results, struct error *error)
+{
+    return client_submit_as(store, NULL, suite_id, weight, specs, count, results, error);
 }
 
 /* ---- looking ---- */
@@ -142,7 +154,7 @@ static void outcomes_path(const struct store_outcome_filter *filter, int64_t aft
 }
 
 /* Answers that look at rows and find nothing, of one call: each looks at thousands. */
-enum { PAGES_EMPTY_MAX = 100000 };
+enum { PAGES_EMPTY_MAX = 100000, SCENARIO_OUTCOMES = 1000 };
 
 /* One answer; *next > 0: the server had looked at enough, and goes on from there. */
 static enum status take_outcomes(const char *path, json_t *root, int64_t after_id,
@@ -203,6 +215,28 @@ static enum status client_outcomes(struct store *store, const struct store_outco
     if (status == STATUS_OK) {
         *count = found;
     }
+    return status;
+}
+
+/* The API has no list of them: they come with the outcomes of main lines. */
+static enum status client_scenarios_page(struct store *store, const char *suite_id, int64_t *after,
+                                         store_scenario_visit *visit, void *context,
+                                         struct error *error)
+{
+    struct store_outcome_filter filter = {
+        .after_id = *after, .limit = SCENARIO_OUTCOMES, .main_lines = true};
+    struct outcome *page = malloc(SCENARIO_OUTCOMES * sizeof *page);
+    uint32_t count = 0;
+    enum status status = memory_check(page, error, "out of memory for a page of outcomes");
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite_id != NULL ? suite_id : "");
+    THEN(status, client_outcomes(store, &filter, page, &count, error));
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        status = visit(context, page[i].scenario_id, error);
+    }
+    if (status == STATUS_OK) {
+        *after = count > 0 ? page[count - 1].id : 0;
+    }
+    free(page);
     return status;
 }
 
@@ -388,6 +422,9 @@ static const struct store_ops client_ops = {
     .scenario_put = client_scenario_put,
     .scenario_get = client_scenario_get,
     .submit = client_submit,
+    .submit_as = client_submit_as,
+    .tenants = http_client_tenants,
+    .tenant_set = http_client_tenant_set,
     .heartbeat = http_client_heartbeat,
     .claim = http_client_claim,
     .complete = http_client_complete,
@@ -402,6 +439,7 @@ static const struct store_ops client_ops = {
     .price_set = client_price_set,
     .price_get = client_price_get,
     .commits_lost = client_commits_lost,
+    .scenarios_page = client_scenarios_page,
     .demand = client_demand,
     .cancel = client_cancel,
     .model_add = http_client_model_add,

@@ -37,7 +37,7 @@ enum status http_client_worker_gone(struct store *store, const char *worker_id,
 enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error);
 
-/* About versions of models and sets of goldens: http_client_models.c. */
+/* About versions of models, sets of goldens and tenants: http_client_models.c. */
 enum status http_client_model_add(struct store *store, const struct model_version *version,
                                   struct error *error);
 enum status http_client_models(struct store *store, const char *after, struct model_version *out,
@@ -51,6 +51,10 @@ enum status http_client_golden_add(struct store *store, const struct golden_set 
                                    struct error *error);
 enum status http_client_goldens(struct store *store, const char *after, struct golden_set *out,
                                 uint32_t max, uint32_t *count, struct error *error);
+enum status http_client_tenants(struct store *store, const char *after, struct tenant *out,
+                                uint32_t max, uint32_t *count, struct error *error);
+enum status http_client_tenant_set(struct store *store, const struct tenant *tenant,
+                                   struct error *error);
 enum status http_client_golden_drop(struct store *store, const char *name, struct error *error);
 
 #endif

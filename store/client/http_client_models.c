@@ -125,3 +125,36 @@ enum status http_client_golden_drop(struct store *store, const char *name, struc
     json_decref(root);
     return STATUS_OK;
 }
+
+enum status http_client_tenants(struct store *store, const char *after, struct tenant *out,
+                                uint32_t max, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    TRY(http_id_check("tenant", after, LIMIT_ID_BYTES, error));
+    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
+    http_path_make(&path, "/v1/tenants?max=%lld", (long long)max);
+    if (after[0] != '\0') {
+        http_path_add(&path, "&after=%s", after);
+    }
+    TRY(http_get_list(http_client_of(store)->transport, &path, "tenants", &wire_tenant, out, max,
+                      count, error));
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(out[i].name, i == 0 ? after : out[i - 1].name) <= 0) {
+            return error_set(error, STATUS_STORE, PAGE_STANDS, path.text);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status http_client_tenant_set(struct store *store, const struct tenant *tenant,
+                                   struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    TRY(http_id_check("tenant", tenant->name, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/tenants/%s", tenant->name);
+    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path,
+                       wire_encode(&wire_tenant_set, tenant), &root, error));
+    json_decref(root);
+    return STATUS_OK;
+}

@@ -528,6 +528,13 @@ static enum status refused(const struct http_transport *transport, const struct 
                      transport->base_url, call->method, call->path, call->code, file);
 }
 
+/* It is not for the token that this is refused: the answer says why. */
+static bool quota_refused(const struct http_call *call)
+{
+    return call->code == 403 && http_error_decode("refusal", call->code, call->reply,
+                                                  call->reply_bytes, NULL) == STATUS_LIMIT;
+}
+
 static enum status curl_call(struct http_transport *transport, struct http_call *call,
                              struct error *error)
 {
@@ -548,7 +555,7 @@ static enum status curl_call(struct http_transport *transport, struct http_call 
             status = call_once(transport, call, &shown, error);
         }
     }
-    if (status != STATUS_OK || (call->code != 401 && call->code != 403)) {
+    if (status != STATUS_OK || (call->code != 401 && call->code != 403) || quota_refused(call)) {
         return status;
     }
     free(call->reply);

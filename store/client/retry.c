@@ -195,6 +195,25 @@ static enum status retry_submit(struct store *store, const char *suite_id, uint3
     REPEAT(submit, suite_id, weight, specs, count, results);
 }
 
+static enum status retry_submit_as(struct store *store, const char *tenant, const char *suite_id,
+                                   uint32_t weight, const struct job_spec *specs, uint32_t count,
+                                   struct store_submit_result *results, struct error *error)
+{
+    REPEAT(submit_as, tenant, suite_id, weight, specs, count, results);
+}
+
+static enum status retry_tenants(struct store *store, const char *after, struct tenant *out,
+                                 uint32_t max, uint32_t *count, struct error *error)
+{
+    REPEAT(tenants, after, out, max, count);
+}
+
+static enum status retry_tenant_set(struct store *store, const struct tenant *tenant,
+                                    struct error *error)
+{
+    REPEAT(tenant_set, tenant);
+}
+
 static enum status retry_heartbeat(struct store *store, const struct store_worker *worker,
                                    const struct store_progress *progress, uint32_t count,
                                    int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
@@ -262,6 +281,13 @@ static enum status retry_price_get(struct store *store, const char *pool, const 
 static enum status retry_commits_lost(struct store *store, int64_t *count, struct error *error)
 {
     REPEAT(commits_lost, count);
+}
+
+static enum status retry_scenarios_page(struct store *store, const char *suite_id, int64_t *after,
+                                        store_scenario_visit *visit, void *context,
+                                        struct error *error)
+{
+    REPEAT(scenarios_page, suite_id, after, visit, context);
 }
 
 static enum status retry_demand(struct store *store, struct store_demand *rows, uint32_t max,
@@ -350,6 +376,9 @@ static const struct store_ops retry_ops = {
     .scenario_put = retry_scenario_put,
     .scenario_get = retry_scenario_get,
     .submit = retry_submit,
+    .submit_as = retry_submit_as,
+    .tenants = retry_tenants,
+    .tenant_set = retry_tenant_set,
     .heartbeat = retry_heartbeat,
     .claim = retry_claim,
     .complete = retry_complete,
@@ -364,6 +393,7 @@ static const struct store_ops retry_ops = {
     .price_set = retry_price_set,
     .price_get = retry_price_get,
     .commits_lost = retry_commits_lost,
+    .scenarios_page = retry_scenarios_page,
     .demand = retry_demand,
     .cancel = retry_cancel,
     .model_add = retry_model_add,

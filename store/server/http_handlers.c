@@ -217,3 +217,22 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
     json_decref(agreement);
     return status;
 }
+
+enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
+                              struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    struct store *store = exchange->store;
+    char tenant[LIMIT_ID_BYTES] = "";
+    if (grant == NULL || grant->role == TOKEN_ROLE_ADMIN || store->ops->suite_tenant == NULL) {
+        return STATUS_OK;
+    }
+    TRY(store->ops->suite_tenant(store, suite_id, tenant, error));
+    if (strcmp(tenant, grant->tenant) != 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "suite \"%s\" belongs to another tenant than the token of \"%s\"",
+                         suite_id, grant->name);
+    }
+    return STATUS_OK;
+}

@@ -66,6 +66,11 @@ enum status http_reply_integer(struct http_exchange *exchange, const char *key, 
 /* An empty object: the call succeeded and has nothing to say. */
 enum status http_reply_nothing(struct http_exchange *exchange, struct error *error);
 
+/* A suite may be changed by who sends this: an administrator, or whoever submits for its tenant.
+ * 403. */
+enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
+                              struct error *error);
+
 /* Values of the query; *out keeps its default when the key is absent. */
 const char *http_query_find(const struct http_exchange *exchange, const char *key);
 enum status http_query_integer(const struct http_exchange *exchange, const char *key, int64_t min,
@@ -128,6 +133,8 @@ enum status http_handle_model_events(struct http_exchange *exchange, struct erro
 enum status http_handle_golden_add(struct http_exchange *exchange, struct error *error);
 enum status http_handle_goldens(struct http_exchange *exchange, struct error *error);
 enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error);
+enum status http_handle_tenants(struct http_exchange *exchange, struct error *error);
+enum status http_handle_tenant_set(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error);
 

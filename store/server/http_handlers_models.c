@@ -1,5 +1,6 @@
 /*
- * Handlers of the endpoints about versions of models and sets of goldens. See http_handlers.h.
+ * Handlers of the endpoints about versions of models, sets of goldens and tenants. See
+ * http_handlers.h.
  */
 #include "store/server/http_handlers.h"
 
@@ -111,5 +112,36 @@ enum status http_handle_golden_drop(struct http_exchange *exchange, struct error
     TRY(json_object_begin(&exchange->body, none, error));
     TRY(http_id_check("golden", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(store->ops->golden_drop(store, exchange->ids[0], error));
+    return http_reply_nothing(exchange, error);
+}
+
+/* ---- tenants ---- */
+
+enum status http_handle_tenants(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t max = HTTP_PAGE_MAX;
+    uint32_t count = 0;
+    char after[LIMIT_ID_BYTES] = "";
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    TRY(http_query_text(exchange, "after", after, sizeof after, error));
+    struct tenant *tenants = calloc((size_t)max + 1, sizeof *tenants);
+    if (tenants == NULL) {
+        return http_no_memory(error);
+    }
+    enum status status = store->ops->tenants(store, after, tenants, (uint32_t)max, &count, error);
+    THEN(status, http_reply_list(exchange, "tenants", &wire_tenant, tenants, count, error));
+    free(tenants);
+    return status;
+}
+
+enum status http_handle_tenant_set(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct tenant tenant;
+    memset(&tenant, 0, sizeof tenant);
+    TRY(wire_decode(&wire_tenant_set, &exchange->body, &tenant, error));
+    TRY(check_name(exchange, "tenant", tenant.name, error));
+    TRY(store->ops->tenant_set(store, &tenant, error));
     return http_reply_nothing(exchange, error);
 }

@@ -294,6 +294,7 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
     int64_t count = 0;
     TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     TRY(http_body_empty(exchange, error));
+    TRY(http_check_tenant(exchange, exchange->ids[0], error));
     TRY(store->ops->cancel(store, exchange->ids[0], &count, error));
     return http_reply_integer(exchange, "cancelled", count, error);
 }

@@ -59,24 +59,63 @@ static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *
     return STATUS_OK;
 }
 
+/* For whom a submission is; NULL: whoever the suite belongs to. A token speaks for its own tenant
+ * alone, an administrator for any. */
+static enum status find_tenant(struct http_exchange *exchange, char tenant[LIMIT_ID_BYTES],
+                               const char **out, struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    bool any = grant == NULL || grant->role == TOKEN_ROLE_ADMIN;
+    struct json_cursor named = json_cursor_member(&exchange->body, "tenant");
+    TRY(json_member_text(&exchange->body, "tenant", false, tenant, LIMIT_ID_BYTES, error));
+    if (any || !json_cursor_present(&named)) {
+        *out = !any ? grant->tenant : json_cursor_present(&named) ? tenant : NULL;
+        return STATUS_OK;
+    }
+    if (strcmp(tenant, grant->tenant) != 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "the token of \"%s\" submits for %s%s, not for tenant \"%s\"", grant->name,
+                         grant->tenant[0] != '\0' ? "tenant " : "nobody", grant->tenant, tenant);
+    }
+    *out = grant->tenant;
+    return STATUS_OK;
+}
+
+static enum status submit(struct http_exchange *exchange, const char *tenant, uint32_t weight,
+                          const struct job_spec *specs, uint32_t count,
+                          struct store_submit_result *results, struct error *error)
+{
+    struct store *store = exchange->store;
+    const char *suite = exchange->ids[0];
+    enum status status =
+        tenant == NULL
+            ? store->ops->submit(store, suite, weight, specs, count, results, error)
+            : store->ops->submit_as(store, tenant, suite, weight, specs, count, results, error);
+    exchange->code = status == STATUS_LIMIT ? 403 : 0; /* a quota's */
+    return status;
+}
+
 enum status http_handle_submit(struct http_exchange *exchange, struct error *error)
 {
-    static const char *const keys[] = {"weight", "common", "jobs", NULL};
-    struct store *store = exchange->store;
+    static const char *const keys[] = {"weight", "common", "jobs", "tenant", NULL};
+    char named[LIMIT_ID_BYTES] = "";
+    const char *tenant = NULL;
     struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
     int64_t weight = 1;
     size_t count = 0;
     TRY(json_object_begin(&exchange->body, keys, error));
     TRY(json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error));
     TRY(json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error));
+    TRY(find_tenant(exchange, named, &tenant, error));
     TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     struct job_spec *specs = malloc((count + 1) * sizeof *specs);
     struct store_submit_result *results = calloc(count + 1, sizeof *results);
     enum status status = specs != NULL && results != NULL
                              ? decode_jobs(exchange, specs, count, error)
                              : http_no_memory(error);
-    THEN(status, store->ops->submit(store, exchange->ids[0], (uint32_t)weight, specs,
-                                    (uint32_t)count, results, error));
+    THEN(status,
+         submit(exchange, tenant, (uint32_t)weight, specs, (uint32_t)count, results, error));
     THEN(status, http_reply_list(exchange, "results", &wire_submit_result, results, count, error));
     free(specs);
     free(results);

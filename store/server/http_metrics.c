@@ -295,6 +295,43 @@ static void add_pages(struct text *text, const struct store_stats *stats)
     }
 }
 
+/* One gauge of the tenants, a sample for each. */
+static void add_tenant_gauge(struct text *text, const char *name, const char *help,
+                             const struct tenant *tenants, uint32_t count, size_t offset,
+                             double scale)
+{
+    family(text, name, "gauge", help);
+    for (uint32_t i = 0; i < count; i++) {
+        char tenant[2 * LIMIT_ID_BYTES];
+        int64_t value;
+        memcpy(&value, (const char *)&tenants[i] + offset, sizeof value);
+        add(text, "%s{tenant=\"%s\"} %.15g\n", name, label(tenants[i].name, tenant),
+            (double)value * scale);
+    }
+}
+
+static enum status add_tenants(struct store *store, struct text *text, struct error *error)
+{
+    uint32_t count = 0;
+    struct tenant *tenants = calloc(HTTP_METRICS_TENANTS_MAX, sizeof *tenants);
+    enum status status = memory_check(tenants, error, "out of memory for metrics");
+    THEN(status, store->ops->tenants(store, "", tenants, HTTP_METRICS_TENANTS_MAX, &count, error));
+    if (status == STATUS_OK && count > 0) {
+        add_tenant_gauge(text, "swerve_tenant_weight", "Share beside other tenants with work.",
+                         tenants, count, offsetof(struct tenant, weight), 1.0);
+        add_tenant_gauge(text, "swerve_tenant_jobs_queued", "Jobs of its suites that wait.",
+                         tenants, count, offsetof(struct tenant, jobs_queued), 1.0);
+        add_tenant_gauge(text, "swerve_tenant_jobs_leased", "Jobs of its suites with a worker.",
+                         tenants, count, offsetof(struct tenant, jobs_leased), 1.0);
+        add_tenant_gauge(text, "swerve_tenant_day_usd", "Booked on this day (UTC).", tenants, count,
+                         offsetof(struct tenant, uusd_day), 1e-6);
+        add_tenant_gauge(text, "swerve_tenant_month_usd", "Booked in this month (UTC).", tenants,
+                         count, offsetof(struct tenant, uusd_month), 1e-6);
+    }
+    free(tenants);
+    return status;
+}
+
 /* Figures of the store now; stores behind a connection of their own say nothing. */
 static enum status store_text(struct store *store, struct text *text, struct error *error)
 {
@@ -316,6 +353,9 @@ static enum status store_text(struct store *store, struct text *text, struct err
             add_ledger(text, rows, count);
             add_pages(text, stats);
         }
+    }
+    if (status == STATUS_OK && store->ops->tenants != NULL) {
+        status = add_tenants(store, text, error);
     }
     free(stats);
     free(rows);

@@ -23,6 +23,7 @@ enum {
     HTTP_METRICS_CODES = 17,
     HTTP_METRICS_BUCKETS = 10,
     HTTP_METRICS_LEDGER_MAX = 1024,
+    HTTP_METRICS_TENANTS_MAX = 256, /* the first by name */
 };
 
 struct http_metrics {

@@ -142,6 +142,8 @@ static const struct route routes[] = {
      {"after", "max", NULL}},
     {"GET", "/v1/goldens", ALL, MIXED, BODY_NONE, http_handle_goldens, {"after", "max", NULL}},
     {"PUT", "/v1/goldens/*", ADMIN, WORK, BODY_JSON, http_handle_golden_add, {NULL}},
+    {"GET", "/v1/tenants", READERS, READS, BODY_NONE, http_handle_tenants, {"after", "max", NULL}},
+    {"PUT", "/v1/tenants/*", ADMIN, WORK, BODY_JSON, http_handle_tenant_set, {NULL}},
     {"POST", "/v1/goldens/*/expire", ADMIN, WORK, BODY_JSON, http_handle_golden_drop, {NULL}},
     {"PUT",
      "/v1/artifacts/*",

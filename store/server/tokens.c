@@ -37,6 +37,7 @@ struct token_record {
     char name[LIMIT_ID_BYTES];
     int32_t role;
     char pool[LIMIT_ID_BYTES];
+    char tenant[LIMIT_ID_BYTES];
     int64_t created_s;
     int64_t expires_s;
     char sha256[HASH_TEXT_BYTES];
@@ -47,6 +48,7 @@ static const struct json_field fields[] = {
     JSON_FIELD(struct token_record, name, JSON_FIELD_TEXT),
     JSON_FIELD_ENUM(struct token_record, role, token_role_names, TOKEN_ROLE_COUNT),
     JSON_FIELD(struct token_record, pool, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct token_record, tenant, JSON_FIELD_TEXT),
     JSON_FIELD(struct token_record, created_s, JSON_FIELD_I64),
     JSON_FIELD(struct token_record, expires_s, JSON_FIELD_I64),
     JSON_FIELD(struct token_record, sha256, JSON_FIELD_TEXT),
@@ -88,12 +90,16 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     if ((record.role == TOKEN_ROLE_WORKER) != (record.pool[0] != '\0')) {
         return json_fail(cursor, error, "expected a pool for the role worker and for no other");
     }
+    if (record.role != TOKEN_ROLE_SUBMIT && record.tenant[0] != '\0') {
+        return json_fail(cursor, error, "expected a tenant for the role submit alone");
+    }
     if (record.id[0] == '\0' || record.name[0] == '\0') {
         return json_fail(cursor, error, "expected an id and a name, found \"\"");
     }
     memcpy(out->id, record.id, sizeof out->id);
     memcpy(out->name, record.name, sizeof out->name);
     memcpy(out->pool, record.pool, sizeof out->pool);
+    memcpy(out->tenant, record.tenant, sizeof out->tenant);
     out->role = (enum token_role)record.role;
     out->created_s = record.created_s;
     out->expires_s = record.expires_s;
@@ -221,6 +227,7 @@ static json_t *encode_token(const struct token *token)
     memcpy(record.id, token->id, sizeof record.id);
     memcpy(record.name, token->name, sizeof record.name);
     memcpy(record.pool, token->pool, sizeof record.pool);
+    memcpy(record.tenant, token->tenant, sizeof record.tenant);
     sha256_to_hex(token->hash, record.sha256);
     return json_record_encode(&field_list, &record, NULL);
 }
@@ -349,17 +356,22 @@ static enum status check_new(const struct token_list *list, const struct token *
                              ? "a worker's token needs the pool that it works for"
                              : "only a worker's token belongs to a pool");
     }
+    if (token->role != TOKEN_ROLE_SUBMIT && token->tenant[0] != '\0') {
+        return error_set(error, STATUS_USAGE, "only a submitter's token speaks for a tenant");
+    }
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *other = &list->tokens[i];
         if (strcmp(other->name, token->name) != 0) {
             continue;
         }
-        if (other->role != token->role || strcmp(other->pool, token->pool) != 0) {
+        if (other->role != token->role || strcmp(other->pool, token->pool) != 0 ||
+            strcmp(other->tenant, token->tenant) != 0) {
             return error_set(error, STATUS_CONFLICT,
-                             "\"%s\" has a token of the role %s%s%s; another one of that name must "
-                             "be the same (or revoke it first)",
+                             "\"%s\" has a token of the role %s%s%s%s%s; another one of that name "
+                             "must be the same (or revoke it first)",
                              token->name, token_role_names[other->role],
-                             other->pool[0] != '\0' ? " for the pool " : "", other->pool);
+                             other->pool[0] != '\0' ? " for the pool " : "", other->pool,
+                             other->tenant[0] != '\0' ? " for the tenant " : "", other->tenant);
         }
         live++;
     }
@@ -571,6 +583,7 @@ bool token_guard_admit(struct token_guard *guard, const char *authorization,
             out->role = token->role;
             memcpy(out->name, token->name, sizeof out->name);
             memcpy(out->pool, token->pool, sizeof out->pool);
+            memcpy(out->tenant, token->tenant, sizeof out->tenant);
             found = true;
         }
     }

@@ -45,9 +45,10 @@ struct token {
     char id[TOKEN_ID_BYTES];
     char name[LIMIT_ID_BYTES]; /* whom it was given to */
     enum token_role role;
-    char pool[LIMIT_ID_BYTES]; /* of a worker token; else "" */
-    int64_t created_s;         /* wall clock: seconds since 1970 */
-    int64_t expires_s;         /* 0: never */
+    char pool[LIMIT_ID_BYTES];   /* of a worker token; else "" */
+    char tenant[LIMIT_ID_BYTES]; /* of a submit token: whose suites it submits; "": nobody's */
+    int64_t created_s;           /* wall clock: seconds since 1970 */
+    int64_t expires_s;           /* 0: never */
     uint8_t hash[SHA256_BYTES];
 };
 
@@ -61,15 +62,17 @@ struct token_grant {
     enum token_role role;
     char name[LIMIT_ID_BYTES];
     char pool[LIMIT_ID_BYTES];
+    char tenant[LIMIT_ID_BYTES];
 };
 
 /* Reads a file into the caller's list. NOT_FOUND when there is none; BAD_INPUT when others may read
  * it or it is damaged. */
 enum status tokens_read(const char *path, struct token_list *out, struct error *error);
 
-/* Makes a token and adds it. Takes name, role, pool, created_s and expires_s from *token and fills
- * the rest; `text` is the secret, for the caller to show once. CONFLICT when the name has two live
- * tokens or one of another role or pool. Expired tokens are removed from the file on the way. */
+/* Makes a token and adds it. Takes name, role, pool, tenant, created_s and expires_s from *token
+ * and fills the rest; `text` is the secret, for the caller to show once. CONFLICT when the name has
+ * two live tokens or one of another role, pool or tenant. Expired tokens are removed from the file
+ * on the way. */
 enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SECRET_BYTES],
                        struct error *error);
 

@@ -425,6 +425,17 @@ static const struct {
     {"golden", "artifacts of goldens",
      "SELECT 'golden ' || a.golden, 'is not there, and has artifacts' FROM golden_artifacts a"
      " LEFT JOIN goldens g ON g.id = a.golden WHERE g.id IS NULL"},
+    {"tenant", "tenants",
+     ODD_TEXTS("'tenant ' || t.id", "tenants t", ODD("t.name", 1, 63))
+     " UNION ALL SELECT " SUITE ", 'is of tenant ' || u.tenant || ', which is not there' FROM suites u"
+     " LEFT JOIN tenants t ON t.id = u.tenant WHERE u.tenant IS NOT NULL AND t.id IS NULL"
+     " UNION ALL SELECT 'tenant ' || d.tenant, 'is not there, and has days' FROM tenant_days d"
+     " LEFT JOIN tenants t ON t.id = d.tenant WHERE t.id IS NULL"
+     " UNION ALL SELECT 'tenant ' || t.name, 'has spent ' || t.days || ' uusd by its days and ' || t.suites ||"
+     " ' by its suites' FROM (SELECT name, COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d"
+     "  WHERE d.tenant = t.id), 0) AS days, COALESCE((SELECT SUM(l.cost_uusd) FROM suites u"
+     "  CROSS JOIN ledger l ON l.suite = u.id WHERE u.tenant = t.id AND l.audit <> 2), 0) AS suites"
+     " FROM tenants t) t WHERE t.days <> t.suites"},
     {"ledger", "the ledger's sums over all suites",
      "WITH n AS MATERIALIZED (SELECT pool, device, tier, audit, ending, SUM(attempts) AS attempts,"
      " SUM(device_ns) AS device_ns, SUM(metres_mm) AS metres_mm, SUM(mflop) AS mflop,"

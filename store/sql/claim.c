@@ -4,7 +4,6 @@
  */
 #include "store/sql/claim.h"
 
-#include "base/array.h"
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
@@ -32,123 +31,6 @@ struct claim_call {
     struct tally tally;
 };
 
-/* ---- fairness ---- */
-
-void fairness_finish(struct fairness *fairness)
-{
-    free(fairness->rows);
-    memset(fairness, 0, sizeof *fairness);
-}
-
-static struct fairness_row *fairness_find(struct fairness *fairness, int64_t pool, int64_t suite)
-{
-    for (size_t i = 0; i < fairness->count; i++) {
-        if (fairness->rows[i].pool == pool && fairness->rows[i].suite == suite) {
-            return &fairness->rows[i];
-        }
-    }
-    return NULL;
-}
-
-static struct fairness_row *fairness_served(struct fairness *fairness, int64_t pool)
-{
-    for (size_t i = 0; i < fairness->count; i++) {
-        if (fairness->rows[i].pool == pool && fairness->rows[i].served) {
-            return &fairness->rows[i];
-        }
-    }
-    return NULL;
-}
-
-/* NULL: out of memory. */
-static struct fairness_row *fairness_add(struct fairness *fairness, int64_t pool, int64_t suite,
-                                         int64_t weight)
-{
-    struct fairness_row *row = fairness_find(fairness, pool, suite);
-
-    if (row == NULL) {
-        if (array_room(&fairness->rows, fairness->count, sizeof *fairness->rows, NULL) !=
-            STATUS_OK) {
-            return NULL;
-        }
-        row = &fairness->rows[fairness->count++];
-        *row = (struct fairness_row){.pool = pool, .suite = suite};
-    }
-    row->weight = weight;
-    return row;
-}
-
-/* Drops the pool's suites that were not seen in this pass: they have nothing to claim. */
-static void fairness_prune(struct fairness *fairness, int64_t pool)
-{
-    size_t kept = 0;
-
-    for (size_t i = 0; i < fairness->count; i++) {
-        if (fairness->rows[i].pool != pool || fairness->rows[i].head_cost > 0) {
-            fairness->rows[kept++] = fairness->rows[i];
-        }
-    }
-    fairness->count = kept;
-}
-
-int64_t claim_cost(enum tier tier, int64_t rollouts)
-{
-    int64_t units = tier == TIER_TEACHER ? 512 : tier == TIER_STUDENT ? 128 : 1;
-    return units * rollouts;
-}
-
-static int64_t quantum(const struct fairness_row *row)
-{
-    return FAIRNESS_QUANTUM * row->weight;
-}
-
-/* Visits that the suite needs before its next job fits: at least one. */
-static int64_t rounds_needed(const struct fairness_row *row)
-{
-    int64_t missing = row->head_cost - row->deficit;
-    int64_t rounds = (missing + quantum(row) - 1) / quantum(row);
-    return rounds < 1 ? 1 : rounds;
-}
-
-/* Whether the ring, going on behind `start`, meets a before b. */
-static bool ring_before(int64_t start, int64_t a, int64_t b)
-{
-    bool a_wraps = a <= start;
-    bool b_wraps = b <= start;
-    return a_wraps != b_wraps ? b_wraps : a < b;
-}
-
-/* Plays the rounds, all at once, until one suite's next job fits; that suite is served now. */
-static struct fairness_row *fairness_advance(struct fairness *fairness, int64_t pool, int64_t start)
-{
-    struct fairness_row *best = NULL;
-    int64_t rounds = 0;
-
-    for (size_t i = 0; i < fairness->count; i++) {
-        struct fairness_row *row = &fairness->rows[i];
-        if (row->pool != pool || row->head_cost == 0) {
-            continue;
-        }
-        int64_t needed = rounds_needed(row);
-        if (best == NULL || needed < rounds ||
-            (needed == rounds && ring_before(start, row->suite, best->suite))) {
-            best = row;
-            rounds = needed;
-        }
-    }
-    for (size_t i = 0; best != NULL && i < fairness->count; i++) {
-        struct fairness_row *row = &fairness->rows[i];
-        if (row->pool == pool && row->head_cost == 0) {
-            row->served = false; /* this claim takes none of its jobs: it keeps its account */
-        } else if (row->pool == pool) {
-            bool visited = row == best || ring_before(start, row->suite, best->suite);
-            row->deficit += quantum(row) * (visited ? rounds : rounds - 1);
-            row->served = row == best;
-        }
-    }
-    return best;
-}
-
 /* ---- queries ---- */
 
 /* The statement, or its variant for a worker that leaves planners alone. */
@@ -166,10 +48,12 @@ static void claim_without(const struct claim_call *call, struct query *query)
     }
 }
 
-/* First suite above `after` with claimable jobs (of the prefix, when it is not 0); 0: none. */
+/* First suite above `after` with claimable jobs (of the prefix, when it is not 0); NULL: none. */
 static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t after,
-                              int64_t *suite, int64_t *weight, struct error *error)
+                              struct turns_account **out, struct error *error)
 {
+    struct turns_account now = {.pool = call->pool};
+    int64_t tenant_weight = 1;
     struct query query =
         prefix != 0
             ? claim_query(call, STATEMENT_AFFINE_SUITE_NEXT, STATEMENT_AFFINE_SUITE_NEXT_WITHOUT)
@@ -180,12 +64,16 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
     }
     query_int(&query, after);
     claim_without(call, &query);
-    *suite = 0;
+    *out = NULL;
     if (query_row(&query)) {
-        *suite = query_column_int(&query, 0);
-        *weight = query_column_int(&query, 1);
+        now.id = query_column_int(&query, 0);
+        now.weight = query_column_int(&query, 1);
+        now.tenant = query_column_int(&query, 2);
+        tenant_weight = query_column_int(&query, 3);
     }
-    return query_end(&query, error);
+    TRY(query_end(&query, error));
+    return now.id != 0 ? turns_suite(&call->store->turns, &now, tenant_weight, out, error)
+                       : STATUS_OK;
 }
 
 /* Cost of the suite's next job; 0: none. */
@@ -198,7 +86,7 @@ static enum status head_cost(struct claim_call *call, int64_t suite, int64_t *co
     query_int(&query, suite);
     claim_without(call, &query);
     *cost = query_row(&query)
-                ? claim_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0))
+                ? turns_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0))
                 : 0;
     return query_end(&query, error);
 }
@@ -298,11 +186,11 @@ static void lease_read(struct query *query, struct job_lease *lease)
     record_spec_read(query, 5, &lease->spec);
 }
 
-/* Takes the suite's next jobs as long as its account allows: of one prefix down to `floor`
- * (prefix != 0), else in order of priority and age while the deficit covers them and the prefix
- * stays that of the first. *prefix: of the last one taken. */
-static enum status take_run(struct claim_call *call, struct fairness_row *row, int64_t *prefix,
-                            int64_t floor, bool affine, struct error *error)
+/* Takes the suite's next jobs as long as its account allows: of one prefix (affine) into debt, else
+ * in order of priority and age while the deficit covers them and the prefix stays that of the
+ * first. *prefix: of the last one taken. */
+static enum status take_run(struct claim_call *call, struct turns_account *row, int64_t *prefix,
+                            bool affine, struct error *error)
 {
     uint32_t first = call->count;
     struct query query = affine
@@ -310,7 +198,7 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
                              : claim_query(call, STATEMENT_READY_RUN, STATEMENT_READY_RUN_WITHOUT);
 
     query_int(&query, call->pool);
-    query_int(&query, row->suite);
+    query_int(&query, row->id);
     query_int(&query, call->max - call->count);
     if (affine) {
         query_int(&query, *prefix);
@@ -320,18 +208,19 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
         struct job_lease *lease = &call->leases[call->count];
         int64_t own_prefix = query_column_int(&query, 3);
         lease_read(&query, lease);
-        int64_t cost = claim_cost(lease->spec.tier, lease->spec.rollout_count);
-        bool fits = affine ? row->deficit > floor : row->deficit >= cost;
+        int64_t cost = turns_cost(lease->spec.tier, lease->spec.rollout_count);
+        bool fits = affine ? turns_may_borrow(&call->store->turns, row)
+                           : turns_fits(&call->store->turns, row, cost);
         if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
             break;
         }
         lease->epoch++;
         lease->attempt++;
-        row->deficit -= cost;
+        turns_take(&call->store->turns, row, cost);
         *prefix = own_prefix;
         call->count++;
     }
-    int64_t suite = row->suite;
+    int64_t suite = row->id;
     TRY(query_end(&query, error));
     for (uint32_t i = first; i < call->count; i++) {
         bool moved = false;
@@ -351,58 +240,39 @@ static enum status take_run(struct claim_call *call, struct fairness_row *row, i
 
 static enum status take_affine(struct claim_call *call, int64_t prefix, struct error *error)
 {
-    struct fairness *fairness = &call->store->fairness;
-    int64_t suite = 0;
-    int64_t weight = 0;
-    TRY(next_suite(call, prefix, 0, &suite, &weight, error));
+    struct turns_account *row = NULL;
+    TRY(next_suite(call, prefix, 0, &row, error));
 
-    while (suite != 0 && call->count < call->max) {
-        struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
-        TRY(memory_check(row, error, "out of memory for a claim"));
-        TRY(take_run(call, row, &prefix, -FAIRNESS_DEBT * quantum(row), true, error));
-        TRY(next_suite(call, prefix, suite, &suite, &weight, error));
+    while (row != NULL && call->count < call->max) {
+        TRY(take_run(call, row, &prefix, true, error));
+        TRY(next_suite(call, prefix, row->id, &row, error));
     }
     return STATUS_OK;
 }
 
 /* The suite whose turn it is; NULL: nothing is claimable. */
-static enum status choose_suite(struct claim_call *call, struct fairness_row **chosen,
+static enum status choose_suite(struct claim_call *call, struct turns_account **chosen,
                                 struct error *error)
 {
-    struct fairness *fairness = &call->store->fairness;
-    struct fairness_row *served = fairness_served(fairness, call->pool);
-    int64_t start = served != NULL ? served->suite : 0;
-    int64_t suite = 0;
-    int64_t weight = 0;
-    enum status status = STATUS_OK;
+    struct turns *turns = &call->store->turns;
+    struct turns_account *row = turns_served(turns, call->pool);
 
-    if (served != NULL) {
-        status = head_cost(call, served->suite, &served->head_cost, error);
-        if (status != STATUS_OK ||
-            (served->head_cost > 0 && served->deficit >= served->head_cost)) {
-            *chosen = served;
-            return status;
+    if (row != NULL) {
+        TRY(head_cost(call, row->id, &row->head_cost, error));
+        if (row->head_cost > 0 && turns_fits(turns, row, row->head_cost)) {
+            *chosen = row;
+            return STATUS_OK;
         }
     }
-    for (size_t i = 0; i < fairness->count; i++) {
-        if (fairness->rows[i].pool == call->pool) {
-            fairness->rows[i].head_cost = 0;
-        }
+    turns_pass(turns, call->pool);
+    TRY(next_suite(call, 0, 0, &row, error));
+    while (row != NULL) {
+        TRY(head_cost(call, row->id, &row->head_cost, error));
+        TRY(next_suite(call, 0, row->id, &row, error));
     }
-    status = next_suite(call, 0, 0, &suite, &weight, error);
-    while (status == STATUS_OK && suite != 0) {
-        struct fairness_row *row = fairness_add(fairness, call->pool, suite, weight);
-        TRY(memory_check(row, error, "out of memory for a claim"));
-        status = head_cost(call, suite, &row->head_cost, error);
-        THEN(status, next_suite(call, 0, suite, &suite, &weight, error));
-    }
-    if (status == STATUS_OK) {
-        if (call->without == NULL) { /* else others may find what this claim does not see */
-            fairness_prune(fairness, call->pool);
-        }
-        *chosen = fairness_advance(fairness, call->pool, start);
-    }
-    return status;
+    /* Others may find what this claim does not see, where it leaves planners alone. */
+    *chosen = turns_next(turns, call->pool, call->without == NULL);
+    return STATUS_OK;
 }
 
 static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct error *error)
@@ -416,13 +286,13 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
             status = take_affine(call, *prefix, error);
             continue;
         }
-        struct fairness_row *row = NULL;
+        struct turns_account *row = NULL;
         status = choose_suite(call, &row, error);
         if (status != STATUS_OK || row == NULL) {
             break;
         }
         uint32_t before = call->count;
-        status = take_run(call, row, prefix, 0, false, error);
+        status = take_run(call, row, prefix, false, error);
         /* Beside others the suite's next job may be another one by now, and a dearer one. */
         CHECK(status != STATUS_OK || call->count > before || db_shares(call->tally.db));
     }
@@ -553,7 +423,7 @@ static enum status claim_op(struct db *db, void *context, struct error *error)
     struct lease *lease = NULL;
 
     call->count = 0;
-    tally_init(&call->tally, db);
+    tally_init(&call->tally, db, store->clock);
     TRY(record_pool_id(db, call->worker->pool, &call->pool, error));
     TRY(worker_row(call, db, error));
     bool again = call->claim_id <= call->last_id;

@@ -366,7 +366,7 @@ static enum status sweep_worker_op(struct db *db, void *context, struct error *e
     struct sweep_part *part = context;
     struct tally tally;
 
-    tally_init(&tally, db);
+    tally_init(&tally, db, part->store->clock);
     TRY(requeue_jobs(part->store, &tally, part->worker_id, &part->count, error));
     return tally_flush(&tally, error);
 }
@@ -376,7 +376,7 @@ static enum status sweep_job_op(struct db *db, void *context, struct error *erro
     struct sweep_part *part = context;
     struct tally tally;
 
-    tally_init(&tally, db);
+    tally_init(&tally, db, part->store->clock);
     TRY(lease_end_attempt(part->store, &tally, part->job_id, JOB_QUEUED, part->alone, error));
     return tally_flush(&tally, error);
 }
@@ -680,7 +680,7 @@ static enum status gone_op(struct db *db, void *context, struct error *error)
     struct tally tally;
     int64_t count = 0;
 
-    tally_init(&tally, db);
+    tally_init(&tally, db, store->clock);
     if (lease != NULL) {
         lease->until_ns = 0; /* the next sweep forgets it */
         group_commit_sweep_by(store->group, 0);

@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,9 +20,10 @@ const char *const attempt_end_names[ATTEMPT_END_COUNT] = {
 
 /* ---- tally ---- */
 
-void tally_init(struct tally *tally, struct db *db)
+void tally_init(struct tally *tally, struct db *db, const struct clock *clock)
 {
     tally->db = db;
+    tally->day = tenants_day(clock);
     tally->books = false;
     tally->price.device[0] = '\0';
     tally->suite_count = tally->pool_count = tally->entry_count = 0;
@@ -140,7 +142,8 @@ static enum status flush_entries(struct tally *tally, struct error *error)
         TRY(query_send(&query, error));
         struct query total = query_begin(tally->db, STATEMENT_LEDGER_TOTAL_ADD);
         bind_totals(&total, entry);
-        status = query_send(&total, error);
+        TRY(query_send(&total, error));
+        status = tenants_spend(tally, entry, error);
     }
     tally->entry_count = 0;
     return status;

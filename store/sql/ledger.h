@@ -130,6 +130,7 @@ struct tally_price {
 
 struct tally {
     struct db *db;
+    int64_t day;              /* on which its entries are booked: tenants_day() */
     bool books;               /* this transaction has the lock of the books */
     struct tally_price price; /* the last one; device "": none */
     uint32_t suite_count;
@@ -144,7 +145,8 @@ struct tally {
     struct tally_part parts[TALLY_PARTS];
 };
 
-void tally_init(struct tally *tally, struct db *db);
+struct clock;
+void tally_init(struct tally *tally, struct db *db, const struct clock *clock);
 /* Outcomes, attempts' costs and sums are written by one transaction at a time, those of other
  * processes included: from here on by this one, until it ends. What is flushed asks for it. */
 enum status tally_books(struct tally *tally, struct error *error);

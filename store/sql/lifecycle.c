@@ -584,7 +584,7 @@ static enum status complete_op(struct db *db, void *context, struct error *error
 {
     struct complete_call *call = context;
 
-    tally_init(&call->tally, db);
+    tally_init(&call->tally, db, call->store->clock);
     call->booked = 0;
     for (uint32_t i = 0; i < call->count; i++) {
         TRY(is_booked(call, call->completions[i].job_id) ? book_all(call, error) : STATUS_OK);

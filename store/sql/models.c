@@ -451,7 +451,7 @@ static enum status move_shadows(struct event_call *call, struct db *db,
     struct tally tally;
     bool casts = call->event->to_state == MODEL_SHADOW && call->event->canary_percent > 0;
 
-    tally_init(&tally, db);
+    tally_init(&tally, db, call->store->clock);
     TRY(casts ? visit_followers(call, db, model->version.tier, &tally, error)
               : submit_shadows_end(call->store, &tally, model->id, error));
     return tally_flush(&tally, error);

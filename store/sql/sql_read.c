@@ -230,6 +230,12 @@ static enum status search_begin(struct db *db, struct search *search, struct err
     return STATUS_OK;
 }
 
+/* Every outcome is wanted, or who wants it looks at each. */
+static bool plain(const struct store_outcome_filter *filter)
+{
+    return filter->job_id == 0 && !filter->by_verdict && filter->scenario_id[0] == '\0';
+}
+
 /* The index that leaves the fewest. */
 static enum statement statement_of(const struct search *search)
 {
@@ -238,6 +244,9 @@ static enum statement statement_of(const struct search *search)
 
     if (filter->job_id != 0) {
         return STATEMENT_OUTCOMES_JOB;
+    }
+    if (plain(filter)) {
+        return suite ? STATEMENT_OUTCOMES_EACH_SUITE : STATEMENT_OUTCOMES_EACH;
     }
     if (search->rare) {
         return suite ? STATEMENT_OUTCOMES_SUITE_SCENARIO : STATEMENT_OUTCOMES_SCENARIO;
@@ -258,8 +267,10 @@ static struct query outcomes_after(struct db *db, const struct search *search, i
 
     query_int(&query, one ? filter->outcome_id - 1 : after);
     query_int(&query, chunk);
-    query_text(&query, filter->scenario_id);
-    query_int(&query, filter->by_verdict ? (int64_t)filter->verdict : -1);
+    if (!plain(filter)) {
+        query_text(&query, filter->scenario_id);
+        query_int(&query, filter->by_verdict ? (int64_t)filter->verdict : -1);
+    }
     if (filter->job_id != 0 || search->suite != 0) {
         query_int(&query, filter->job_id != 0 ? filter->job_id : search->suite);
     }
@@ -295,7 +306,8 @@ static enum status look_at(struct query *row, const struct search *search, struc
     struct outcome *outcome = &to->out[to->found];
 
     to->after = query_column_int(row, ID);
-    *looked = (uint32_t)query_column_int(row, LOOKED);
+    *looked =
+        query_column_is_null(row, LOOKED) ? *looked + 1 : (uint32_t)query_column_int(row, LOOKED);
     if (filter->outcome_id != 0 && to->after != filter->outcome_id) {
         to->more = false;
         return STATUS_OK;
@@ -385,6 +397,36 @@ enum status sql_read_outcomes(struct store *base, const struct store_outcome_fil
     int64_t next = 0;
     struct search search = {.filter = filter, .looks_left = UINT32_MAX};
     return search_outcomes(base, &search, out, count, &next, error);
+}
+
+enum status look_scenarios_page(struct store *base, const char *suite_id, int64_t *after,
+                                store_scenario_visit *visit, void *context, struct error *error)
+{
+    struct db *db;
+    int64_t suite = 0;
+    int64_t next = 0;
+    struct sql_store *store = sql_store_of(base);
+    TRY(sql_store_read_begin(base, &db, error));
+    enum status status =
+        suite_id != NULL ? record_find_suite(db, suite_id, &suite, error) : STATUS_OK;
+    if (status == STATUS_OK) {
+        char id[LIMIT_ID_BYTES];
+        struct query query = query_begin(db, STATEMENT_SCENARIO_IDS);
+        query_int(&query, *after);
+        query_int(&query, suite);
+        while (status == STATUS_OK && query_row(&query)) {
+            query_column_text(&query, 0, id, sizeof id);
+            next = query_column_int(&query, 1);
+            status = id[0] != '\0' ? visit(context, id, error) : STATUS_OK;
+        }
+        enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+        status = status == STATUS_OK ? ended : status;
+    }
+    sql_store_read_end(store, db);
+    if (status == STATUS_OK) {
+        *after = next;
+    }
+    return status;
 }
 
 enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,

@@ -7,14 +7,15 @@
  * progress.
  */
 #include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/api/store_path.h"
 #include "store/log/log_renew.h"
 #include "store/log/log_scan.h"
 #include "store/sql/migrate.h"
 #include "store/sql/models.h"
-#include "store/sql/store_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -340,7 +341,7 @@ static void finish(struct sql_store *store)
     }
     store->medium->finish(store);
     leases_finish(&store->leases);
-    fairness_finish(&store->fairness);
+    turns_finish(&store->turns);
     free(store->claim_times.rows);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->ready);
@@ -386,6 +387,11 @@ static const struct store_ops store_sql_ops = {
     .price_get = ledger_price_get,
     .commits_lost = stats_commits_lost,
     .demand = stats_demand,
+    .submit_as = lifecycle_submit_as,
+    .tenants = tenants_page,
+    .tenant_set = tenants_set,
+    .suite_tenant = tenants_of_suite,
+    .scenarios_page = look_scenarios_page,
     .cancel = lifecycle_cancel,
     .model_add = models_add,
     .models = models_page,

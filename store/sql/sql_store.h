@@ -17,6 +17,7 @@
 #include "store/sql/ledger.h"
 #include "store/sql/models.h"
 #include "store/sql/ownership.h"
+#include "store/turns/turns.h"
 
 #include <pthread.h>
 
@@ -71,7 +72,7 @@ struct sql_store {
     struct db *db; /* writer */
     struct group_commit *group;
     struct leases leases;           /* writer */
-    struct fairness fairness;       /* writer */
+    struct turns turns;             /* writer */
     struct claim_times claim_times; /* writer */
     struct paces paces;             /* writer */
     bool made_ready;                /* writer: this group made jobs claimable */
@@ -152,6 +153,9 @@ enum status lifecycle_scenario_put(struct store *base, const char *hash, const c
 enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error);
+enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
+                                uint32_t weight, const struct job_spec *specs, uint32_t count,
+                                struct store_submit_result *results, struct error *error);
 enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
                              struct error *error);
 
@@ -196,6 +200,8 @@ enum status sql_read_outcomes(struct store *base, const struct store_outcome_fil
 enum status look_outcomes_page(struct store *base, const struct store_outcome_filter *filter,
                                struct outcome *out, uint32_t *count, int64_t *next,
                                struct error *error);
+enum status look_scenarios_page(struct store *base, const char *suite_id, int64_t *after,
+                                store_scenario_visit *visit, void *context, struct error *error);
 enum status sql_read_job(struct store *base, int64_t job_id, struct store_job *out,
                          struct error *error);
 enum status sql_read_dead_jobs(struct store *base, const char *suite_id, int64_t after_id,

@@ -123,6 +123,28 @@
     " WHERE ((?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3) AND (?4 < 0 OR o.verdict = ?4))" \
     " OR i.outcome = (SELECT MAX(outcome) FROM ids) ORDER BY i.outcome"
 
+/* The same of what nothing is left out of: whole rows of outcomes, with the job `asked` that each is
+ * reported under. Each table is asked once a job or less, where the database keeps what it has found. */
+#define OUTCOMES_EACH(rows)                                                                      \
+    "SELECT " OUTCOME_COLUMNS ", o.id, NULL,"                                                    \
+    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL"         \
+    " FROM (" rows ") o LEFT JOIN jobs j ON j.id = o.asked"                                      \
+    OUTCOME_JOINS(" LEFT JOIN") " ORDER BY o.id LIMIT ?2"
+
+/* Tenants as they stand on day ?2 of the month that began on day ?3: the order of tenant_fields. */
+#define TENANT_COLUMNS                                                                          \
+    "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max,"                    \
+    " COALESCE((SELECT SUM(u.jobs_queued) FROM suites u WHERE u.tenant = t.id), 0),"            \
+    " COALESCE((SELECT SUM(u.jobs_leased) FROM suites u WHERE u.tenant = t.id), 0),"            \
+    " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day = ?2), 0)," \
+    " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day >= ?3"      \
+    " AND d.day <= ?2), 0) FROM tenants t"
+
+/* A suite with jobs, and its tenant. */
+#define SUITE_NEXT                                                                               \
+    "SELECT j.suite, u.weight, u.tenant, COALESCE(t.weight, 1) FROM jobs j"                      \
+    " CROSS JOIN suites u ON u.id = j.suite LEFT JOIN tenants t ON t.id = u.tenant"
+
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
  * written, and with it the leases of others from ending. The part may be what an attempt's first
  * charge is corrected by, which is negative. */
@@ -145,9 +167,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCHEMA_OBJECT] = "SELECT 1 FROM sqlite_schema WHERE name = ?1",
     [STATEMENT_SCHEMA_COLUMN] = "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2",
 
-    [STATEMENT_SUITE_FIND] = "SELECT id, weight FROM suites WHERE name = ?1",
-    [STATEMENT_SUITE_INSERT] = 
-        "INSERT INTO suites (name, weight, submitted_s) VALUES (?1, ?2, ?3)",
+    [STATEMENT_SUITE_FIND] =
+        "SELECT u.id, u.weight, u.tenant, t.name FROM suites u LEFT JOIN tenants t ON t.id = u.tenant"
+        " WHERE u.name = ?1",
+    [STATEMENT_SUITE_INSERT] =
+        "INSERT INTO suites (name, weight, submitted_s, tenant) VALUES (?1, ?2, ?3, ?4)",
     [STATEMENT_SUITE_WEIGHT] = "UPDATE suites SET weight = ?2 WHERE id = ?1",
     [STATEMENT_SUITE_COUNT] =
         "UPDATE suites SET jobs_queued = jobs_queued + ?2, jobs_leased = jobs_leased + ?3,"
@@ -233,11 +257,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " SELECT ?2, id, ?3 FROM outcomes WHERE job = ?1",
 
     [STATEMENT_READY_SUITE_NEXT] =
-        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        SUITE_NEXT
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
         " ORDER BY j.suite LIMIT 1",
     [STATEMENT_READY_SUITE_NEXT_WITHOUT] =
-        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        SUITE_NEXT
         " CROSS JOIN job_specs s ON s.job = j.id"
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
         " AND " NOT_WITHOUT("?3") " ORDER BY j.suite LIMIT 1",
@@ -260,11 +284,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
-        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        SUITE_NEXT
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 ORDER BY j.suite LIMIT 1",
     [STATEMENT_AFFINE_SUITE_NEXT_WITHOUT] =
-        "SELECT j.suite, u.weight FROM jobs j CROSS JOIN suites u ON u.id = j.suite"
+        SUITE_NEXT
         " CROSS JOIN job_specs s ON s.job = j.id"
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
@@ -421,6 +445,18 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " attempts = ledger_totals.attempts + ?6, device_ns = " ADD("ledger_totals.device_ns", "?7") ","
         " metres_mm = " ADD("ledger_totals.metres_mm", "?8") ", mflop = " ADD("ledger_totals.mflop", "?9") ","
         " cost_uusd = " ADD("ledger_totals.cost_uusd", "?10"),
+    /* Of suites that are a tenant's. */
+    [STATEMENT_TENANT_SPEND] =
+        "INSERT INTO tenant_days (tenant, day, cost_uusd) SELECT tenant, ?2, ?3 FROM suites"
+        " WHERE id = ?1 AND tenant IS NOT NULL ON CONFLICT (tenant, day) DO UPDATE SET"
+        " cost_uusd = " ADD("tenant_days.cost_uusd", "?3"),
+    [STATEMENT_TENANT_FIND] = "SELECT id FROM tenants WHERE name = ?1",
+    [STATEMENT_TENANT_SET] =
+        "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max)"
+        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET weight = ?2,"
+        " jobs_queued_max = ?3, uusd_day_max = ?4, uusd_month_max = ?5",
+    [STATEMENT_TENANT_PAGE] = "SELECT " TENANT_COLUMNS " WHERE t.name > ?1 ORDER BY t.name LIMIT ?4",
+    [STATEMENT_TENANT_ONE] = "SELECT " TENANT_COLUMNS " WHERE t.name = ?1",
     [STATEMENT_LEDGER_SUITE] =
         "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
         " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
@@ -507,6 +543,13 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_DEAD_JOBS] =
         "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS
         " WHERE j.state = 4 AND j.suite = ?1 AND j.id > ?2 AND j.shadow IS NULL ORDER BY j.id LIMIT ?3",
+    [STATEMENT_OUTCOMES_EACH] =
+        OUTCOMES_EACH(CHUNK("SELECT *, job AS asked FROM outcomes WHERE id > ?1 ORDER BY id") " each"),
+    [STATEMENT_OUTCOMES_EACH_SUITE] = OUTCOMES_EACH(
+        CHUNK("SELECT *, job AS asked FROM outcomes WHERE suite = ?3 AND id > ?1 ORDER BY id")
+        " own UNION ALL "
+        CHUNK("SELECT f.*, m.job AS asked FROM memo_outcomes m CROSS JOIN outcomes f ON f.id = m.outcome"
+              " WHERE m.suite = ?3 AND m.outcome > ?1 ORDER BY m.outcome") " taken"),
     [STATEMENT_OUTCOMES_ALL] = OUTCOMES("SELECT id AS outcome, job FROM outcomes WHERE id > ?1"),
     [STATEMENT_OUTCOMES_JOB] = OUTCOMES(
         "SELECT o.id AS outcome, j.id AS job FROM jobs j"
@@ -540,6 +583,15 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " SELECT m.outcome, m.job FROM outcomes o"
         " CROSS JOIN memo_outcomes m ON m.suite = ?5 AND m.outcome = o.id"
         " WHERE o.scenario_id = ?3 AND o.id > ?1"),
+    /* Of suite ?2 (0: all), over the next 10,000 jobs above ?1, and where those end. An outcome's own
+     * scenario is rare, and may be taken over from another suite. */
+    [STATEMENT_SCENARIO_IDS] =
+        "WITH chunk AS MATERIALIZED (SELECT job, suite, scenario_id FROM job_specs WHERE job > ?1"
+        " ORDER BY job LIMIT 10000), ends AS MATERIALIZED (SELECT MAX(job) AS job FROM chunk)"
+        " SELECT n.scenario_id, e.job FROM ends e CROSS JOIN (SELECT CASE WHEN ?2 = 0 OR suite = ?2"
+        " THEN scenario_id ELSE '' END AS scenario_id FROM chunk"
+        " UNION SELECT o.scenario_id FROM outcomes o WHERE o.scenario_id IS NOT NULL AND o.job > ?1"
+        " AND o.job <= (SELECT job FROM ends)) n",
     [STATEMENT_SCENARIO_JOBS] =
         "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
     [STATEMENT_PARTIALS_OF_JOB] =

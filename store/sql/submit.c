@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -19,14 +20,13 @@ enum { CANCEL_CHUNK = 256 };
 
 struct submit_call {
     struct sql_store *store;
-    const char *suite_id;
-    uint32_t weight;
     const struct job_spec *specs;
     uint32_t count;
     struct store_submit_result *results;
     struct db *db;
     struct tally *tally;
     int64_t suite;
+    struct tenants_suite owner;
     char audited[SHA256_HEX_BYTES]; /* of an audit job: the key that what it repeats has now */
     struct models_shadow shadow;
     int64_t shadow_of; /* what is submitted now is a job of this version's; 0: a client's */
@@ -118,36 +118,6 @@ static enum status check_spec(const struct job_spec *spec, const char *suite_id,
                          spec->rollout_count, 1 + LIMIT_BRANCHES);
     }
     return STATUS_OK;
-}
-
-static enum status find_suite(struct submit_call *call, struct error *error)
-{
-    int64_t weight = 0;
-    struct query find = query_begin(call->db, STATEMENT_SUITE_FIND);
-
-    call->suite = 0;
-    query_text(&find, call->suite_id);
-    if (query_row(&find)) {
-        call->suite = query_column_int(&find, 0);
-        weight = query_column_int(&find, 1);
-    }
-    enum status status = query_end(&find, error);
-    if (status != STATUS_OK || weight == (int64_t)call->weight) {
-        return status;
-    }
-    if (call->suite != 0) {
-        struct query update = query_begin(call->db, STATEMENT_SUITE_WEIGHT);
-        query_int(&update, call->suite);
-        query_int(&update, call->weight);
-        return query_run(&update, error);
-    }
-    struct query insert = query_begin(call->db, STATEMENT_SUITE_INSERT);
-    query_text(&insert, call->suite_id);
-    query_int(&insert, call->weight);
-    query_int(&insert, clock_wall_ns(call->store->clock) / NS_PER_S);
-    status = query_run(&insert, error);
-    call->suite = db_last_id(call->db);
-    return status;
 }
 
 static enum status find_scenario(struct submit_call *call, const struct job_spec *spec, int64_t *id,
@@ -461,12 +431,17 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
     call->tally = &tally;
     call->shadow.known = false; /* an operation may be repeated, later */
     call->shadow_of = 0;
-    tally_init(&tally, db);
-    enum status status = find_suite(call, error);
+    tally_init(&tally, db, call->store->clock);
+    int64_t queued = 0;
+    enum status status =
+        tenants_suite(call->db, call->store->clock, &call->owner, &call->suite, error);
     for (uint32_t i = 0; i < call->count && status == STATUS_OK; i++) {
         status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
+        queued += !call->results[i].existed && !call->results[i].memoised;
     }
-    return status == STATUS_OK ? tally_flush(&tally, error) : status;
+    THEN(status, tally_flush(&tally, error));
+    THEN(status, tenants_allow(call->db, call->store->clock, &call->owner, queued, error));
+    return status;
 }
 
 enum status submit_successor(struct sql_store *store, struct tally *tally, int64_t suite,
@@ -494,11 +469,17 @@ enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t 
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error)
 {
+    return lifecycle_submit_as(base, NULL, suite_id, weight, specs, count, results, error);
+}
+
+enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
+                                uint32_t weight, const struct job_spec *specs, uint32_t count,
+                                struct store_submit_result *results, struct error *error)
+{
     struct sql_store *store = sql_store_of(base);
     struct submit_call call = {
         .store = store,
-        .suite_id = suite_id,
-        .weight = weight,
+        .owner = {.suite_id = suite_id, .weight = weight, .asked = tenant},
         .specs = specs,
         .count = count,
         .results = results,
@@ -607,7 +588,7 @@ static enum status cancel_op(struct db *db, void *context, struct error *error)
     uint32_t found = 0;
     int64_t suite = 0;
     call->count = 0;
-    tally_init(&tally, db);
+    tally_init(&tally, db, call->store->clock);
     enum status status = record_find_suite(db, call->suite_id, &suite, error);
     THEN(status, find_last(db, call, suite, error));
     THEN(status, read_open(db, call, suite, jobs, &found, error));

@@ -3,10 +3,13 @@
  * else is written as it is. Method: every code point and every single byte against an independent
  * statement of the rule; printed lines by reading the stream back.
  */
+#include "base/check.h"
 #include "base/log.h"
+#include "base/rng.h"
 #include "base/text.h"
 #include "tests/harness.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -144,9 +147,62 @@ static void log_lines_are_single_and_plain(void)
     EXPECT(bytes - (ssize_t)(sizeof first - 1) <= 1024 && read_back[bytes - 1] == '\n');
 }
 
+/* As printf says it, in the fewest digits of which strtod makes the same number. */
+static void expect_fewest_digits(double value)
+{
+    char wanted[TEXT_REAL_BYTES];
+    char found[TEXT_REAL_BYTES];
+    int digits = 15;
+    do {
+        snprintf(wanted, sizeof wanted, "%.*g", digits, value);
+    } while (++digits <= 17 && strtod(wanted, NULL) != value);
+    size_t bytes = text_real(value, found);
+    EXPECT_TEXT(found, wanted);
+    EXPECT(bytes == strlen(found));
+}
+
+static void numbers_have_the_fewest_digits_that_read_back(void)
+{
+    static const double special[] = {0.0,
+                                     -0.0,
+                                     0.5,
+                                     0.1,
+                                     1e-4,
+                                     9.999999999999999e-5,
+                                     1e15,
+                                     1e300,
+                                     5e-324,
+                                     NAN,
+                                     1e-3,
+                                     INFINITY,
+                                     999999999999999.9,
+                                     -2.5,
+                                     1e14,
+                                     99999999999999.98,
+                                     0.30000000000000004,
+                                     -INFINITY};
+    for (size_t i = 0; i < COUNT_OF(special); i++) {
+        expect_fewest_digits(special[i]);
+    }
+    for (int i = 0; i < 200000; i++) {
+        uint64_t draw = rng_mix((uint64_t)i);
+        double value;
+        memcpy(&value, &draw, sizeof value); /* any number at all */
+        expect_fewest_digits(value);
+        /* Of common sizes, in full and as people write them; and the neighbours of powers. */
+        value = (double)(int64_t)draw / 9.3e18 * pow(10.0, (double)(draw % 20) - 5.0);
+        expect_fewest_digits(value);
+        expect_fewest_digits((double)(int64_t)(draw % 2000003) / 1000.0);
+        value = i % 2 == 0 ? ldexp(1.0, (int)(draw % 70) - 15) : pow(10.0, (double)(draw % 20) - 5);
+        expect_fewest_digits(nextafter(value, draw & 1 ? INFINITY : 0.0));
+        expect_fewest_digits(value);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(controls_and_hidden_characters_are_spelled_out),
                     TEST(every_code_point_is_shown_or_named), TEST(short_buffers_hold_whole_pieces),
-                    TEST(lines_end_where_the_format_says), TEST(log_lines_are_single_and_plain));
+                    TEST(lines_end_where_the_format_says), TEST(log_lines_are_single_and_plain),
+                    TEST(numbers_have_the_fewest_digits_that_read_back));
 }

@@ -347,6 +347,8 @@ static void beat(void *context, int64_t argument)
 
 /* ---- a play ---- */
 
+const char *const fleet_tenants[MODEL_TENANTS] = {"", "acme", "beta"};
+
 static void draw_world(struct fleet *fleet)
 {
     struct sim *sim = &fleet->sim;
@@ -365,6 +367,7 @@ static void draw_world(struct fleet *fleet)
     fleet->audit_rate = sim_chance(sim, 0.5) ? 0.4 : 0;
     for (int i = 0; i < fleet->suites; i++) {
         fleet->weights[i] = (uint32_t)sim_between(sim, 1, 3);
+        fleet->tenants[i] = fleet->options->seed % 2 == 1 ? fleet_tenants[i % MODEL_TENANTS] : NULL;
     }
     fleet->submitting = fleet->suites;
     fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;

@@ -239,6 +239,9 @@ struct fleet_options {
     struct fiber_pool *fibers;
 };
 
+/* Names of the model's tenants. */
+extern const char *const fleet_tenants[MODEL_TENANTS];
+
 struct fleet {
     struct sim sim; /* first */
     const struct fleet_options *options;
@@ -259,7 +262,8 @@ struct fleet {
     int batches; /* of each suite */
     uint32_t batch_jobs;
     uint32_t weights[MODEL_SUITES_MAX];
-    int64_t job_ms_max; /* of most jobs */
+    const char *tenants[MODEL_SUITES_MAX]; /* of fleet_tenants; NULL: nobody says */
+    int64_t job_ms_max;                    /* of most jobs */
     int checkpoint_pages;
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */

@@ -96,15 +96,19 @@ static bool find_shadows(struct fleet *fleet, int64_t last)
     return good && model_shadows_found(fleet->model);
 }
 
-static enum status spy_submit(struct store *store, const char *suite_id, uint32_t weight,
-                              const struct job_spec *specs, uint32_t count,
-                              struct store_submit_result *results, struct error *error)
+static enum status spy_submit_as(struct store *store, const char *tenant, const char *suite_id,
+                                 uint32_t weight, const struct job_spec *specs, uint32_t count,
+                                 struct store_submit_result *results, struct error *error)
 {
     struct fleet *fleet = fleet_of(store);
     int64_t last = model_last_id(fleet->model);
     write_begin(fleet);
-    enum status status = inner_of(store)->ops->submit(inner_of(store), suite_id, weight, specs,
-                                                      count, results, error);
+    int number = 0;
+    while (number < MODEL_TENANTS - 1 && strcmp(tenant, fleet_tenants[number]) != 0) {
+        number++;
+    }
+    enum status status = inner_of(store)->ops->submit_as(inner_of(store), tenant, suite_id, weight,
+                                                         specs, count, results, error);
     sim_log(&fleet->sim, "store", "submit to %s: %" PRIu32 " jobs, %s", suite_id, count,
             status_name(status));
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
@@ -113,9 +117,17 @@ static enum status spy_submit(struct store *store, const char *suite_id, uint32_
                 specs[i].audit_key[0] != '\0' ? " audit" : "", results[i].existed ? " existed" : "",
                 results[i].memoised ? " memoised" : "");
     }
-    write_end(fleet, model_submit(fleet->model, suite_id, weight, specs, count, results, status) &&
+    write_end(fleet, model_submit_as(fleet->model, number, suite_id, weight, specs, count, results,
+                                     status) &&
                          find_shadows(fleet, last));
     return status;
+}
+
+static enum status spy_submit(struct store *store, const char *suite_id, uint32_t weight,
+                              const struct job_spec *specs, uint32_t count,
+                              struct store_submit_result *results, struct error *error)
+{
+    return spy_submit_as(store, "", suite_id, weight, specs, count, results, error);
 }
 
 static enum status spy_heartbeat(struct store *store, const struct store_worker *worker,
@@ -316,6 +328,7 @@ static const struct store_ops spy_ops = {
     .scenario_put = spy_scenario_put,
     .scenario_get = spy_scenario_get,
     .submit = spy_submit,
+    .submit_as = spy_submit_as,
     .heartbeat = spy_heartbeat,
     .claim = spy_claim,
     .complete = spy_complete,

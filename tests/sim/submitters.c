@@ -150,8 +150,13 @@ static bool submit_batch(struct task *task, struct submitter *submitter, int bat
             store->ops->scenario_put(store, submitter->specs[0].scenario_hash, scenario_body,
                                      sizeof scenario_body - 1, &error);
         if (status == STATUS_OK) {
-            status = store->ops->submit(store, suite_id, fleet->weights[submitter->suite],
-                                        submitter->specs, count, submitter->results, &error);
+            uint32_t weight = fleet->weights[submitter->suite];
+            const char *tenant = fleet->tenants[submitter->suite];
+            status = tenant == NULL
+                         ? store->ops->submit(store, suite_id, weight, submitter->specs, count,
+                                              submitter->results, &error)
+                         : store->ops->submit_as(store, tenant, suite_id, weight, submitter->specs,
+                                                 count, submitter->results, &error);
         }
         if (process->dead) {
             return false;

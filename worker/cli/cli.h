@@ -157,6 +157,7 @@ int command_import(int argc, char **argv);
 int command_plan(int argc, char **argv);
 int command_plugin_host(int argc, char **argv);
 int command_price(int argc, char **argv);
+int command_tenant(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_risk(int argc, char **argv);

@@ -17,7 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static int submit(const struct suite_options *options, const char *url, const char *path, bool json)
+static int submit(const struct suite_options *options, const char *url, const char *tenant,
+                  const char *path, bool json)
 {
     struct error error;
     struct suite *suite = NULL;
@@ -30,6 +31,7 @@ static int submit(const struct suite_options *options, const char *url, const ch
     struct store *store = NULL;
     enum status status = store_open(cli_store_url(url), &config, &store, &error);
     if (status == STATUS_OK) {
+        submission.tenant = tenant;
         status = submission_send(&submission, store, (uint32_t)options->weight, &error);
         store->ops->close(store);
     }
@@ -59,10 +61,13 @@ int command_submit(int argc, char **argv)
     struct suite_options options = SUITE_OPTIONS_DEFAULT;
     options.untried = true;
     const char *url = NULL;
+    const char *tenant = NULL;
     bool json = false;
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options),
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",
+         .text = &tenant},
         {"--json", NULL, "print one JSON object", .flag = &json},
     };
     const struct cli_command command = {
@@ -74,7 +79,7 @@ int command_submit(int argc, char **argv)
     const char *path = NULL;
     CLI_PARSE(&command, argc, argv, &path, NULL);
     options.store_url = url;
-    return submit(&options, url, path, json);
+    return submit(&options, url, tenant, path, json);
 }
 
 /* ---- retry ---- */

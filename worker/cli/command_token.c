@@ -25,6 +25,7 @@ struct token_options {
     const char *tokens_path;
     const char *role;
     const char *pool;
+    const char *tenant;
     const char *output;
     int64_t days;
     bool json;
@@ -78,8 +79,11 @@ static enum status fill_token(const struct token_options *options, const char *n
                          options->role != NULL ? options->role : "");
     }
     const char *pool = options->pool != NULL ? options->pool : "";
-    if (strlen(name) >= sizeof token->name || strlen(pool) >= sizeof token->pool) {
-        return error_set(error, STATUS_LIMIT, "name and pool: expected at most %zu bytes each",
+    const char *tenant = options->tenant != NULL ? options->tenant : "";
+    if (strlen(name) >= sizeof token->name || strlen(pool) >= sizeof token->pool ||
+        strlen(tenant) >= sizeof token->tenant) {
+        return error_set(error, STATUS_LIMIT,
+                         "name, pool and tenant: expected at most %zu bytes each",
                          sizeof token->name - 1);
     }
     if (options->days > DAYS_MAX) {
@@ -88,6 +92,7 @@ static enum status fill_token(const struct token_options *options, const char *n
     token->role = (enum token_role)role;
     strcpy(token->name, name);
     strcpy(token->pool, pool);
+    strcpy(token->tenant, tenant);
     token->created_s = now_s();
     token->expires_s = options->days > 0 ? token->created_s + options->days * SECONDS_PER_DAY : 0;
     return STATUS_OK;
@@ -134,10 +139,10 @@ static json_t *list_json(const struct token_list *list)
     json_t *array = json_array();
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
-        json_t *entry =
-            json_pack("{s:s, s:s, s:s, s:s, s:I, s:I}", "id", token->id, "name", token->name,
-                      "role", token_role_names[token->role], "pool", token->pool, "created_s",
-                      (json_int_t)token->created_s, "expires_s", (json_int_t)token->expires_s);
+        json_t *entry = json_pack(
+            "{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "id", token->id, "name", token->name, "role",
+            token_role_names[token->role], "pool", token->pool, "tenant", token->tenant,
+            "created_s", (json_int_t)token->created_s, "expires_s", (json_int_t)token->expires_s);
         json_array_append_new(array, entry);
     }
     return json_pack("{s:o}", "tokens", array);
@@ -145,8 +150,8 @@ static json_t *list_json(const struct token_list *list)
 
 static void print_list(const struct token_list *list)
 {
-    text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-20s  %s\n", "id", "name", "role", "pool",
-               "created", "expires");
+    text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-20s  %s\n", "id", "name", "role",
+               "pool", "tenant", "created", "expires");
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
         char created[32];
@@ -154,9 +159,9 @@ static void print_list(const struct token_list *list)
         date_text(token->created_s, created);
         date_text(token->expires_s, expires);
         bool over = token->expires_s != 0 && token->expires_s <= now_s();
-        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-20s  %s%s\n", token->id, token->name,
-                   token_role_names[token->role], token->pool, created, expires,
-                   over ? " (expired)" : "");
+        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-20s  %s%s\n", token->id,
+                   token->name, token_role_names[token->role], token->pool, token->tenant, created,
+                   expires, over ? " (expired)" : "");
     }
 }
 
@@ -212,6 +217,7 @@ int command_token(int argc, char **argv)
         {"--tokens", "FILE", "the tokens file itself", .text = &options.tokens_path},
         {"--role", "ROLE", "add: read, submit, worker or admin", .text = &options.role},
         {"--pool", "NAME", "add: pool that a worker's token works for", .text = &options.pool},
+        {"--tenant", "NAME", "add: for whom a submitter's token submits", .text = &options.tenant},
         {"--days", "N", "add: until it expires (90); 0: never", .number = &options.days},
         {"--output", "FILE", "add: new file for the token, mode 0600 (stdout)",
          .text = &options.output},

@@ -43,6 +43,7 @@ static const struct {
     {"replay", command_replay, "run outcomes again and compare every figure of them"},
     {"debug", command_debug, "one outcome again, its planner under a debugger"},
     {"price", command_price, "what a device-hour costs: ls, show, set"},
+    {"tenant", command_tenant, "parties that share a store: shares, quotas, use: ls, set"},
     {"dossier", command_dossier, "a credibility dossier of a suite and its results"},
     {"correlate", command_correlate, "how far simulated motion goes from recorded drives"},
     {"controls", command_controls, "logs of comma.ai's controls challenge, driven and scored"},

@@ -9,30 +9,40 @@
 
 #include "base/text.h"
 
+#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct writer {
     const struct export_request *request;
     struct export_table table;
+    uint32_t parameters; /* where they begin, the last columns */
+    /* The parameters' part of a row, for the scenario that the row before was of. */
+    char scenario_id[LIMIT_ID_BYTES];
+    char *tail; /* owned; NULL: none yet */
+    size_t tail_bytes;
 };
 
 enum { SPELLED_BYTES_MAX = 6 }; /* of one byte, "\\u001b" */
 
-/* Letters, digits and the like, which most values are. */
-static bool is_plain(const char *text)
+/* Bytes of a text of letters, digits and the like, as most are; SIZE_MAX: it holds something else.
+ */
+static size_t plain_bytes(const char *text)
 {
-    while (*text >= ' ' && *text <= '~' && *text != ',' && *text != '"') {
-        text++;
+    size_t bytes = 0;
+    while (text[bytes] >= ' ' && text[bytes] <= '~' && text[bytes] != ',' && text[bytes] != '"') {
+        bytes++;
     }
-    return *text == '\0';
+    return text[bytes] == '\0' ? bytes : SIZE_MAX;
 }
 
 /* False: out of memory. */
 static bool put_csv_text(const char *text, FILE *out)
 {
-    if (is_plain(text)) {
-        fputs(text, out);
+    size_t bytes = plain_bytes(text);
+    if (bytes != SIZE_MAX) {
+        fwrite_unlocked(text, 1, bytes, out);
         return true;
     }
     size_t capacity = strlen(text) * SPELLED_BYTES_MAX + 1;
@@ -54,17 +64,25 @@ static bool put_csv_text(const char *text, FILE *out)
     return true;
 }
 
-/* The fewest digits that read back as the same number. */
 static void put_real(double value, FILE *out)
 {
-    char text[40];
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(text, sizeof text, "%.*g", digits, value);
-        if (strtod(text, NULL) == value) {
-            break;
-        }
+    char text[TEXT_REAL_BYTES];
+    fwrite_unlocked(text, 1, text_real(value, text), out);
+}
+
+static void put_integer(int64_t value, FILE *out)
+{
+    char text[24];
+    char *at = text + sizeof text;
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    do {
+        *--at = (char)('0' + rest % 10);
+        rest /= 10;
+    } while (rest > 0);
+    if (value < 0) {
+        *--at = '-';
     }
-    fputs(text, out);
+    fwrite_unlocked(at, 1, (size_t)(text + sizeof text - at), out);
 }
 
 /* False: out of memory. */
@@ -74,7 +92,7 @@ static bool put_csv_value(const json_t *value, FILE *out)
     case JSON_STRING:
         return put_csv_text(json_string_value(value), out);
     case JSON_INTEGER:
-        fprintf(out, "%lld", (long long)json_integer_value(value));
+        put_integer(json_integer_value(value), out);
         break;
     case JSON_REAL:
         put_real(json_real_value(value), out);
@@ -89,24 +107,88 @@ static bool put_csv_value(const json_t *value, FILE *out)
     return true;
 }
 
-static enum status write_csv_row(void *context, const struct outcome *outcome, struct error *error)
+/* Plain texts and numbers, as most cells are, without a detour. False: it is something else, and
+ * nothing was written. */
+static bool put_common(const struct export_column *column, const struct outcome *outcome, FILE *out)
 {
-    struct writer *writer = context;
-    FILE *out = writer->request->out;
-    TRY(export_table_row(&writer->table, outcome, error));
-    for (uint32_t i = 0; i < writer->table.count; i++) {
+    const struct json_field *field = column->field;
+    const char *text = column->slice >= 0 ? outcome->slice[column->slice] : NULL;
+    if (field != NULL) {
+        const void *place = (const char *)(column->of_metrics ? (const void *)&outcome->metrics
+                                                              : (const void *)outcome) +
+                            field->offset;
+        if (field->optional) { /* one that is not known is no number */
+            return false;
+        }
+        if (field->kind == JSON_FIELD_I64) {
+            put_integer(*(const int64_t *)place, out);
+            return true;
+        }
+        if (field->kind == JSON_FIELD_F64 && isfinite(*(const double *)place)) {
+            put_real(*(const double *)place, out);
+            return true;
+        }
+        text = field->kind == JSON_FIELD_TEXT ? place : NULL;
+    }
+    size_t bytes = text != NULL ? plain_bytes(text) : SIZE_MAX;
+    if (bytes != SIZE_MAX) {
+        fwrite_unlocked(text, 1, bytes, out);
+    }
+    return bytes != SIZE_MAX;
+}
+
+static enum status put_cells(const struct writer *writer, uint32_t begin, uint32_t end,
+                             const struct outcome *outcome, FILE *out, struct error *error)
+{
+    for (uint32_t i = begin; i < end; i++) {
+        const struct export_column *column = &writer->table.columns[i];
+        if (i > 0) {
+            putc_unlocked(',', out);
+        }
+        if (put_common(column, outcome, out)) {
+            continue;
+        }
         json_t *value = export_value(&writer->table, i, outcome);
         TRY(memory_check(value, error, "export: out of memory"));
-        if (i > 0) {
-            fputc(',', out);
-        }
         bool put = put_csv_value(value, out);
         json_decref(value);
         if (!put) {
             return error_set(error, STATUS_NO_MEMORY, "export: out of memory");
         }
     }
-    fputc('\n', out);
+    return STATUS_OK;
+}
+
+/* Rows that follow each other are mostly of one scenario: its parameters are read once. */
+static enum status make_tail(struct writer *writer, const struct outcome *outcome,
+                             struct error *error)
+{
+    free(writer->tail);
+    writer->tail = NULL;
+    FILE *out = open_memstream(&writer->tail, &writer->tail_bytes);
+    TRY(memory_check(out, error, "export: out of memory"));
+    enum status status =
+        put_cells(writer, writer->parameters, writer->table.count, outcome, out, error);
+    if (fclose(out) != 0 && status == STATUS_OK) {
+        status = error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+    }
+    memcpy(writer->scenario_id, outcome->scenario_id, sizeof writer->scenario_id);
+    return status;
+}
+
+static enum status write_csv_row(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct writer *writer = context;
+    FILE *out = writer->request->out;
+    TRY(export_table_row(&writer->table, outcome, error));
+    TRY(put_cells(writer, 0, writer->parameters, outcome, out, error));
+    if (writer->parameters < writer->table.count) {
+        if (writer->tail == NULL || strcmp(writer->scenario_id, outcome->scenario_id) != 0) {
+            TRY(make_tail(writer, outcome, error));
+        }
+        fwrite_unlocked(writer->tail, 1, writer->tail_bytes, out);
+    }
+    putc_unlocked('\n', out);
     return ferror(out) ? export_stream_check(writer->request, error) : STATUS_OK;
 }
 
@@ -141,6 +223,10 @@ enum status export_csv(const struct export_request *request, struct error *error
     struct writer writer = {.request = request};
     TRY(export_table_make(request, &writer.table, error));
     bool put = true;
+    while (writer.parameters < writer.table.count &&
+           writer.table.columns[writer.parameters].parameter == NULL) {
+        writer.parameters++;
+    }
     for (uint32_t i = 0; i < writer.table.count; i++) {
         if (i > 0) {
             fputc(',', request->out);
@@ -151,6 +237,7 @@ enum status export_csv(const struct export_request *request, struct error *error
     enum status status =
         put ? store_outcomes_each(request->store, request->suite_id, write_csv_row, &writer, error)
             : error_set(error, STATUS_NO_MEMORY, "export: out of memory");
+    free(writer.tail);
     export_table_finish(&writer.table);
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }

@@ -97,13 +97,12 @@ static enum status append_rest(struct export_table *table, struct error *error)
     return status;
 }
 
-/* Notes the parameters of one outcome's scenario among the columns. */
-static enum status note_parameters(void *context, const struct outcome *outcome,
-                                   struct error *error)
+/* Notes the parameters of one scenario among the columns. */
+static enum status note_parameters(void *context, const char *scenario_id, struct error *error)
 {
     struct export_table *parameters = context;
     struct scenario_id_parameter parameter;
-    const char *at = scenario_id_parameters(outcome->scenario_id);
+    const char *at = scenario_id_parameters(scenario_id);
     while (scenario_id_next(&at, &parameter)) {
         struct export_column column = {.type = EXPORT_DOUBLE, .slice = -1};
         char value[LIMIT_ID_BYTES];
@@ -139,8 +138,8 @@ enum status export_table_make(const struct export_request *request, struct expor
 {
     struct export_table table = {0};
     struct export_table parameters = {0};
-    enum status status =
-        store_outcomes_each(request->store, request->suite_id, note_parameters, &parameters, error);
+    enum status status = store_scenarios_each(request->store, request->suite_id, note_parameters,
+                                              &parameters, error);
     THEN(status, append_fields(&table, &outcome_field_list, false, error));
     THEN(status, append_rest(&table, error));
     THEN(status, append_fields(&table, &metric_field_list, true, error));

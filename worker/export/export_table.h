@@ -43,8 +43,9 @@ struct export_table {
     double scores[EXPORT_FIELD_COUNT]; /* of the row */
 };
 
-/* Reads every outcome once to learn which parameters there are and whether all values of one are
- * numbers. LIMIT: more than 1,000 parameters. */
+/* Asks the store for the scenarios of the jobs, to learn which parameters there are and whether all
+ * values of one are numbers. Parameters are the last columns, in the order of their names. LIMIT:
+ * more than 1,000 of them. */
 enum status export_table_make(const struct export_request *request, struct export_table *out,
                               struct error *error);
 void export_table_finish(struct export_table *table);

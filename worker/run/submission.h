@@ -39,6 +39,7 @@ struct submission_options {
 
 struct submission {
     char suite_id[LIMIT_ID_BYTES];
+    const char *tenant; /* for whom it is sent; NULL: for whoever the token or the suite says */
     uint32_t job_count;
     struct job_spec *specs; /* [job_count], owned */
     const struct scenario_document *

@@ -1,6 +1,7 @@
 /*
- * Two passes over a store: audit jobs first, then those that they repeat; and single jobs that took
- * their result over. See pairs.h.
+ * A pass over a store for audit jobs, and another one for those that they repeat and for what the
+ * object world says, where it has said anything; else the jobs that were repeated are asked for one
+ * by one, as are those that took their result over. See pairs.h.
  */
 #include "worker/trust/pairs.h"
 
@@ -135,6 +136,7 @@ void pairs_lookup_finish(struct pairs_lookup *lookup)
 struct reading {
     struct pairs out;
     uint32_t capacity;
+    bool arbiter;          /* the object world has answered something */
     uint32_t *by_job;      /* pairs in the order of (job, branch) */
     uint32_t *by_question; /* .. and of questions */
 };
@@ -146,6 +148,7 @@ static enum status add_repeat(void *context, const struct outcome *outcome, stru
     struct reading *reading = context;
     struct pairs *out = &reading->out;
     if (outcome->audit_of == 0) {
+        reading->arbiter |= outcome->tier == TIER_OBJECT;
         bool main_line = outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0';
         return main_line ? drives_add(&out->drives, outcome, error) : STATUS_OK;
     }
@@ -260,9 +263,9 @@ static enum status add_other(void *context, const struct outcome *outcome, struc
     return STATUS_OK;
 }
 
-/* A job that took a result over from another suite has it under its own number only when it is
- * asked for. */
-static enum status find_taken_over(struct store *store, struct pairs *out, struct error *error)
+/* Of jobs that no pass has met: one that took a result over from another suite has it under its own
+ * number only when it is asked for. */
+static enum status find_rest(struct store *store, struct pairs *out, struct error *error)
 {
     struct pairs_lookup lookup = {.job_id = 0};
     enum status status = STATUS_OK;
@@ -293,10 +296,10 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
     struct reading reading = {.capacity = 0};
     enum status status = store_outcomes_each(store, NULL, add_repeat, &reading, error);
     THEN(status, make_index(&reading, error));
-    if (status == STATUS_OK && reading.out.count > 0) {
+    if (status == STATUS_OK && reading.out.count > 0 && reading.arbiter) {
         status = store_outcomes_each(store, NULL, add_other, &reading, error);
     }
-    THEN(status, find_taken_over(store, &reading.out, error));
+    THEN(status, find_rest(store, &reading.out, error));
     free(reading.by_job);
     free(reading.by_question);
     if (status != STATUS_OK) {

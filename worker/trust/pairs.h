@@ -6,7 +6,8 @@
  * that needs no drawing. What a shadow drove again is paired likewise, with the job's answer in the
  * teacher's place.
  *
- * The store is read twice, page by page; memory grows with the audited rollouts alone.
+ * The store is read once, page by page, and a second time where the object world has answered
+ * anything; memory grows with the audited rollouts, and by 28 bytes with each drive of a student.
  */
 #ifndef SWERVE_WORKER_TRUST_PAIRS_H
 #define SWERVE_WORKER_TRUST_PAIRS_H

@@ -325,6 +325,137 @@ static void quick_jobs_pass_slow_ones(void)
     close_store();
 }
 
+static void set_tenant(struct tenant tenant)
+{
+    EXPECT_OK(store->ops->tenant_set(store, &tenant, &error), error);
+}
+
+static enum status submit_as(const char *tenant, const char *suite, uint32_t count)
+{
+    return store->ops->submit_as(store, tenant, suite, 1, specs, count, submitted, &error);
+}
+
+/* Goal: tenants get rollouts in proportion to their weights, however many suites they have and
+ * whatever those weigh, with and without affinity; what is nobody's counts as one. Method: as
+ * above. */
+static void tenants_share_by_weight(void)
+{
+    static const char *const owners[] = {"", "a", "a", "a", "b"};
+
+    for (int affinity = 0; affinity < 2; affinity++) {
+        for (uint32_t batch = 1; batch <= 16; batch *= 16) {
+            int64_t rollouts[3] = {0};
+            int64_t total = 0;
+            open_store(true);
+            set_tenant((struct tenant){.name = "a", .weight = 3});
+            for (int s = 0; s < 5; s++) {
+                char name[8];
+                snprintf(name, sizeof name, "%c%d", owners[s][0] != '\0' ? owners[s][0] : 'c', s);
+                make_specs(name, name, 500);
+                for (int i = 0; i < 500; i++) {
+                    specs[i].rollout_count = 1 + (uint32_t)s % 3;
+                    strcpy(specs[i].prefix_key, affinity ? name : "");
+                }
+                EXPECT_OK(submit_as(owners[s], name, 500), error);
+                submit_made(name, owners[s][0] == 'a' ? 1 : 7, 500);
+            }
+            while (total < 1000) {
+                uint32_t count = claim("w", batch);
+                EXPECT_INT(count, batch);
+                for (uint32_t i = 0; i < count; i++) {
+                    rollouts[leases[i].spec.suite_id[0] - 'a'] += leases[i].spec.rollout_count;
+                    total += leases[i].spec.rollout_count;
+                }
+            }
+            /* 3/5, 1/5, 1/5, within what quantum and debt allow. */
+            EXPECT_NEAR(rollouts[0], (double)total * 3 / 5, 60);
+            EXPECT_NEAR(rollouts[1], (double)total / 5, 60);
+            EXPECT_NEAR(rollouts[2], (double)total / 5, 60);
+            close_store();
+        }
+    }
+}
+
+static struct tenant tenant_now(const char *name)
+{
+    struct tenant found[8];
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->tenants(store, "", found, 8, &count, &error), error);
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(found[i].name, name) == 0) {
+            return found[i];
+        }
+    }
+    TEST_FAIL("there is no tenant %s", name);
+}
+
+/* Goal: a suite is the tenant's that submitted it first. */
+static void suites_belong_to_tenants(void)
+{
+    open_store(true);
+    make_specs("a", "a", 2);
+    EXPECT_OK(submit_as("acme", "a", 2), error);
+    EXPECT_INT(submit_as("beta", "a", 2), STATUS_MISMATCH);
+    EXPECT_INT(submit_as("", "a", 2), STATUS_MISMATCH);
+    EXPECT_CONTAINS(error.text, "acme");
+    EXPECT_OK(submit_as("acme", "a", 2), error);
+    submit_made("a", 2, 2); /* in nobody's name: as who may do everything */
+    make_specs("b", "b", 1);
+    submit_made("b", 1, 1);
+    EXPECT_INT(submit_as("acme", "b", 1), STATUS_MISMATCH);
+    EXPECT_OK(submit_as("", "b", 1), error);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 2);
+    EXPECT_INT(tenant_now("acme").weight, 1); /* as one that nobody has set is made */
+    set_tenant((struct tenant){.name = "acme", .weight = 5, .uusd_day_max = 7});
+    EXPECT_INT(tenant_now("acme").jobs_queued, 2);
+    EXPECT_INT(tenant_now("acme").uusd_day_max, 7);
+    struct tenant wrong = {.name = "acme", .weight = 0};
+    EXPECT_INT(store->ops->tenant_set(store, &wrong, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
+/* Goal: what a quota does not allow is refused whole, and what is there goes on. */
+static void quotas_refuse_what_is_new(void)
+{
+    enum { HOUR_MS = 3600 * 1000 };
+    open_store(true);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .jobs_queued_max = 10});
+    make_specs("a", "a", 10);
+    EXPECT_OK(submit_as("acme", "a", 10), error);
+    make_specs("a", "more", 1);
+    EXPECT_INT(submit_as("acme", "a", 1), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "may have 10 jobs queued and has 10");
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_LIMIT);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 10);
+    make_specs("a", "a", 10);
+    EXPECT_OK(submit_as("acme", "a", 10), error); /* brings nothing new */
+    EXPECT_INT(claim("w", 1), 1);
+    make_specs("a", "more", 1);
+    EXPECT_OK(submit_as("acme", "a", 1), error);
+    EXPECT_INT(tenant_now("acme").jobs_queued, 10);
+    EXPECT_INT(tenant_now("acme").jobs_leased, 1);
+
+    complete_one("w", COMPLETION_DONE);
+    int64_t cost_uusd = ledger_of("a", NULL).cost_uusd;
+    EXPECT(cost_uusd > 0);
+    EXPECT_INT(tenant_now("acme").uusd_day, cost_uusd);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .uusd_day_max = cost_uusd});
+    make_specs("a", "late", 1);
+    EXPECT_INT(submit_as("acme", "a", 1), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "in a day");
+    EXPECT_INT(claim("w", 1), 1); /* what is queued goes on */
+    advance_ms(24 * HOUR_MS);
+    EXPECT_OK(submit_as("acme", "a", 1), error);
+    EXPECT_INT(tenant_now("acme").uusd_day, ledger_of("a", NULL).cost_uusd - cost_uusd);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .uusd_month_max = cost_uusd});
+    make_specs("a", "later", 1);
+    EXPECT_INT(submit_as("acme", "a", 1), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "in a month");
+    advance_ms(INT64_C(20) * 24 * HOUR_MS); /* from the middle of a month */
+    EXPECT_OK(submit_as("acme", "a", 1), error);
+    close_store();
+}
+
 struct waiting {
     uint32_t count;
     enum status status;
@@ -769,12 +900,14 @@ int conformance_queue(const struct conformance_backend *tested)
         TEST(submitting_is_all_or_nothing), TEST(specs_come_back),
         TEST(finished_results_are_taken_over), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
-        TEST(suites_share_by_weight), TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work),
-        TEST(workers_are_checked), TEST(a_repeated_claim_gets_its_leases),
-        TEST(a_repeated_claim_finds_what_has_not_ended), TEST(an_id_without_leases_is_used_again),
-        TEST(leases_end_and_are_charged), TEST(lost_jobs_are_not_tried_for_ever),
-        TEST(cancelled_jobs_stay_cancelled), TEST(reopening_keeps_everything),
-        TEST(crews_share_the_work), TEST(random_calls_match_the_model)));
+        TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
+        TEST(quotas_refuse_what_is_new), TEST(quick_jobs_pass_slow_ones),
+        TEST(claims_wait_for_work), TEST(workers_are_checked),
+        TEST(a_repeated_claim_gets_its_leases), TEST(a_repeated_claim_finds_what_has_not_ended),
+        TEST(an_id_without_leases_is_used_again), TEST(leases_end_and_are_charged),
+        TEST(lost_jobs_are_not_tried_for_ever), TEST(cancelled_jobs_stay_cancelled),
+        TEST(reopening_keeps_everything), TEST(crews_share_the_work),
+        TEST(random_calls_match_the_model)));
 }
 
 int conformance_main(int argc, char **argv, const struct conformance_backend *tested)

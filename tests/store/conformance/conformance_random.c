@@ -18,7 +18,7 @@
 #include <string.h>
 
 enum {
-    SUITES = 3,
+    SUITES = 4,
     KEYS = 40,
     WORKERS = 5, /* the last one is of the teacher pool */
     BATCH_MAX = 6,
@@ -38,6 +38,7 @@ struct play {
     struct store *store;
     struct manual_clock *clock;
     struct model *model;
+    bool tenants; /* suites are tenants' */
     uint64_t random;
     struct error error;
     char scenario_hash[SHA256_HEX_BYTES];
@@ -104,6 +105,65 @@ static void make_spec(struct play *play, int suite, int key, struct job_spec *sp
     }
 }
 
+/* Whose suites are, and how many jobs they may have queued: the second tenant few. */
+static const int tenants[SUITES] = {0, 1, 2, 1};
+static const char *const tenant_names[MODEL_TENANTS] = {"", "acme", "beta"};
+static const struct tenant tenant_settings[] = {
+    {.name = "acme", .weight = 3}, {.name = "beta", .weight = 2, .jobs_queued_max = 9}};
+
+static bool set_tenants(struct play *play)
+{
+    for (int i = 1; i < MODEL_TENANTS; i++) {
+        const struct tenant *settings = &tenant_settings[i - 1];
+        play->model->weights[MODEL_SUITES_MAX + i] = settings->weight;
+        play->model->jobs_queued_max[i] = play->tenants ? settings->jobs_queued_max : 0;
+        if (play->tenants &&
+            !answered(play, "tenant_set",
+                      play->store->ops->tenant_set(play->store, settings, &play->error))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Tenants have queued and spent what their suites have, by the store's own sums. */
+static bool check_tenants(struct play *play)
+{
+    struct tenant found[MODEL_TENANTS];
+    uint32_t count = 0;
+    if (!play->tenants) {
+        return true;
+    }
+    if (!answered(play, "tenants",
+                  play->store->ops->tenants(play->store, "", found, MODEL_TENANTS, &count,
+                                            &play->error))) {
+        return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct store_suite_status status;
+        int64_t queued = 0;
+        int64_t cost_uusd = 0;
+        for (int suite = 0; suite < SUITES; suite++) {
+            char name[LIMIT_ID_BYTES];
+            suite_name(suite, name);
+            if (strcmp(tenant_names[tenants[suite]], found[i].name) == 0 &&
+                play->store->ops->suite_status(play->store, name, &status, NULL) == STATUS_OK) {
+                queued += status.jobs[JOB_QUEUED];
+                cost_uusd += status.cost_uusd;
+            }
+        }
+        if (found[i].jobs_queued != queued || found[i].uusd_month != cost_uusd) {
+            return model_differ(play->model,
+                                "tenant %s: %" PRId64 " queued and %" PRId64
+                                " uusd, its suites have %" PRId64 " and %" PRId64,
+                                found[i].name, found[i].jobs_queued, found[i].uusd_month, queued,
+                                cost_uusd);
+        }
+    }
+    return count == MODEL_TENANTS - 1 ||
+           model_differ(play->model, "%" PRIu32 " tenants, not 2", count);
+}
+
 static bool call_submit(struct play *play)
 {
     char name[LIMIT_ID_BYTES];
@@ -116,6 +176,14 @@ static bool call_submit(struct play *play)
         make_spec(play, suite, (int)draw(play, KEYS), &play->specs[i]);
     }
     now(play);
+    if (play->tenants) {
+        int tenant = tenants[suite];
+        enum status told =
+            play->store->ops->submit_as(play->store, tenant_names[tenant], name, weight,
+                                        play->specs, count, play->submitted, &play->error);
+        return model_submit_as(play->model, tenant, name, weight, play->specs, count,
+                               play->submitted, told);
+    }
     enum status status = play->store->ops->submit(play->store, name, weight, play->specs, count,
                                                   play->submitted, &play->error);
     return answered(play, "submit", status) &&
@@ -326,7 +394,8 @@ static bool step(struct play *play)
         return true;
     }
     /* The call makes time take effect. */
-    return call_heartbeat(play) && model_check_store(play->model, play->store);
+    return call_heartbeat(play) && check_tenants(play) &&
+           model_check_store(play->model, play->store);
 }
 
 /* A new play over empty storage. */
@@ -341,6 +410,10 @@ static bool begin(struct play *play, const struct random_config *config)
     model_init(play->model, config->lease_ttl_ms * NS_PER_MS, config->backoff_ms * NS_PER_MS);
     play->model->affinity = true;
     play->model->wall_ns = clock_wall_ns(&play->clock->clock) - clock_now_ns(&play->clock->clock);
+    play->tenants = config->seed % 2 == 1;
+    if (!set_tenants(play)) {
+        return false;
+    }
     sha256_hex(scenario_body, sizeof scenario_body - 1, play->scenario_hash);
     return answered(play, "scenario_put",
                     play->store->ops->scenario_put(play->store, play->scenario_hash, scenario_body,

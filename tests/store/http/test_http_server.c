@@ -551,7 +551,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 34);
+    EXPECT_INT(paths, 36);
     stack_stop(&stack);
 }
 

@@ -183,6 +183,8 @@ static const struct {
     {"GET", "/v1/model-events", "rsa"},
     {"GET", "/v1/goldens", "rswa"},
     {"PUT", "/v1/goldens/*", "a"},
+    {"GET", "/v1/tenants", "rsa"},
+    {"PUT", "/v1/tenants/*", "a"},
     {"POST", "/v1/goldens/*/expire", "a"},
     {"PUT", "/v1/artifacts/*", "wa"},
     {"GET", "/v1/artifacts/*", "rswa"},
@@ -326,16 +328,18 @@ static void the_description_lists_the_same_roles(void)
 
 /* ---- pools ---- */
 
+/* A job by key and pool. */
+#define JOB_JSON                                                                           \
+    "{\"key\":\"%s\",\"scenario_id\":\"s\",\"planner\":\"p\",\"pool\":\"%s\","             \
+    "\"tier\":\"object\",\"backend\":\"cpu\",\"seed\":1,\"rollout_count\":1,"              \
+    "\"attempts_max\":3,\"scenario_hash\":\"\",\"planner_hash\":\"\",\"model_hash\":\"\"," \
+    "\"sampler\":\"\",\"revision\":\"\",\"priority\":0,\"parent_job_id\":0,"               \
+    "\"prefix_key\":\"\",\"audit_key\":\"\",\"suite_id\":\"\"}"
+
 static void submit_one(const char *key, const char *pool)
 {
     char body[1024];
-    snprintf(body, sizeof body,
-             "{\"jobs\":[{\"key\":\"%s\",\"scenario_id\":\"s\",\"planner\":\"p\",\"pool\":\"%s\","
-             "\"tier\":\"object\",\"backend\":\"cpu\",\"seed\":1,\"rollout_count\":1,"
-             "\"attempts_max\":3,\"scenario_hash\":\"\",\"planner_hash\":\"\",\"model_hash\":\"\","
-             "\"sampler\":\"\",\"revision\":\"\",\"priority\":0,\"parent_job_id\":0,"
-             "\"prefix_key\":\"\",\"audit_key\":\"\",\"suite_id\":\"suite\"}]}",
-             key, pool);
+    snprintf(body, sizeof body, "{\"jobs\":[" JOB_JSON "]}", key, pool);
     if (ask("POST", "/v1/suites/suite/jobs", site.texts[TOKEN_ROLE_SUBMIT], body) != 200) {
         TEST_FAIL("submit: %s", reply);
     }
@@ -520,6 +524,85 @@ static void leases_belong_to_their_token(void)
 /* ---- limits ---- */
 
 /* The server answers and closes although almost nothing of the announced body has come. */
+/* Jobs of a suite that say for whom they are; NULL: nothing. */
+static int submit_for(const char *token, const char *suite, const char *key, const char *tenant)
+{
+    char path[64];
+    char body[1024];
+    char said[128] = "";
+    if (tenant != NULL) {
+        snprintf(said, sizeof said, "\"tenant\":\"%s\",", tenant);
+    }
+    snprintf(path, sizeof path, "/v1/suites/%s/jobs", suite);
+    snprintf(body, sizeof body, "{%s\"jobs\":[" JOB_JSON "]}", said, key, "bulk");
+    return ask("POST", path, token, body);
+}
+
+static void make_submitter(const char *name, const char *tenant, char text[TOKEN_SECRET_BYTES])
+{
+    struct error error;
+    struct token token = {.role = TOKEN_ROLE_SUBMIT};
+    strcpy(token.name, name);
+    strcpy(token.tenant, tenant);
+    EXPECT_OK(tokens_add(site.tokens, &token, text, &error), error);
+}
+
+/* Goal: who submits does so for the tenant of the token, whatever is asked for: no other name, no
+ * other's suite, no weight or quota of one's own. */
+static void submitters_speak_for_their_tenant(void)
+{
+    char acme[TOKEN_SECRET_BYTES];
+    char beta[TOKEN_SECRET_BYTES];
+    char worker[TOKEN_SECRET_BYTES];
+    char tenant[LIMIT_ID_BYTES];
+    struct error error;
+    site_start(0, 0);
+    make_submitter("ann", "acme", acme);
+    make_submitter("bob", "beta", beta);
+    struct token wrong = {.role = TOKEN_ROLE_WORKER, .name = "w", .pool = "bulk", .tenant = "acme"};
+    EXPECT_INT(tokens_add(site.tokens, &wrong, worker, &error), STATUS_USAGE);
+    wrong = (struct token){.role = TOKEN_ROLE_SUBMIT, .name = "bob", .tenant = "acme"};
+    EXPECT_INT(tokens_add(site.tokens, &wrong, worker, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "tenant beta");
+
+    EXPECT_INT(submit_for(acme, "a", "k", NULL), 200);
+    EXPECT_OK(site.store->ops->suite_tenant(site.store, "a", tenant, &error), error);
+    EXPECT_TEXT(tenant, "acme");
+    EXPECT_INT(submit_for(acme, "a", "k", "acme"), 200);
+    EXPECT_INT(submit_for(beta, "a", "l", NULL), 409);
+    EXPECT_INT(submit_for(beta, "a", "l", "acme"), 403);
+    EXPECT_CONTAINS(reply, "submits for tenant beta");
+    EXPECT_INT(submit_for(beta, "b", "l", "acme"), 403);
+    EXPECT_INT(submit_for(beta, "b", "l", ""), 403);
+    EXPECT_INT(site.store->ops->suite_tenant(site.store, "b", tenant, &error), STATUS_NOT_FOUND);
+    EXPECT_INT(submit_for(site.texts[TOKEN_ROLE_SUBMIT], "a", "l", NULL), 409);
+    EXPECT_INT(submit_for(site.texts[TOKEN_ROLE_SUBMIT], "c", "l", "acme"), 403);
+    EXPECT_INT(submit_for(site.texts[TOKEN_ROLE_SUBMIT], "c", "l", NULL), 200);
+    EXPECT_INT(submit_for(acme, "c", "l", NULL), 409);
+    EXPECT_INT(ask("POST", "/v1/suites/a/cancel", beta, "{}"), 403);
+    EXPECT_INT(ask("POST", "/v1/suites/a/cancel", site.texts[TOKEN_ROLE_SUBMIT], "{}"), 403);
+    EXPECT_INT(ask("PUT", "/v1/tenants/acme", acme, "{\"name\":\"acme\",\"weight\":100}"), 403);
+    EXPECT_INT(submit_for(site.texts[TOKEN_ROLE_ADMIN], "a", "m", "beta"), 409);
+
+    /* A quota that is reached, and who may raise it. */
+    static const char few[] = "{\"name\":\"acme\",\"weight\":2,\"jobs_queued_max\":1,"
+                              "\"uusd_day_max\":0,\"uusd_month_max\":0}";
+    EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], few), 200);
+    EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], few), 409);
+    EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], "{\"name\":\"beta\"}"),
+               400);
+    EXPECT_INT(submit_for(acme, "a", "m", NULL), 403);
+    EXPECT_CONTAINS(reply, "may have 1 jobs queued and has 1");
+    EXPECT_INT(submit_for(acme, "a", "k", NULL), 200); /* nothing new */
+    EXPECT_INT(ask("GET", "/v1/tenants", acme, ""), 200);
+    EXPECT_CONTAINS(reply, "\"jobs_queued\":1");
+    EXPECT_INT(ask("GET", "/metrics", site.texts[TOKEN_ROLE_READ], ""), 200);
+    EXPECT_CONTAINS(reply, "swerve_tenant_jobs_queued{tenant=\"acme\"} 1");
+    EXPECT_CONTAINS(reply, "swerve_tenant_weight{tenant=\"acme\"} 2");
+    EXPECT_INT(ask("POST", "/v1/suites/a/cancel", acme, "{}"), 200);
+    site_stop();
+}
+
 static void expect_early_answer(const char *request, int expected_code)
 {
     int fd = dial();
@@ -670,10 +753,11 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 2); /* where the API is described */
     openapi_path = argv[1];
-    return TEST_RUN(
-        TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
-        TEST(a_server_that_shows_changes_nothing), TEST(orders_are_logged_with_their_token),
-        TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
-        TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
-        TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));
+    return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
+                    TEST(a_server_that_shows_changes_nothing),
+                    TEST(orders_are_logged_with_their_token), TEST(workers_act_for_their_own_pool),
+                    TEST(leases_belong_to_their_token), TEST(submitters_speak_for_their_tenant),
+                    TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+                    TEST(too_many_connections_of_one_address_are_told),
+                    TEST(artifacts_go_through_the_disk));
 }

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sql/claim.h"
 #include "store/sql/lease.h"
+#include "store/turns/turns.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -72,6 +72,9 @@ void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns)
     for (int pool = 0; pool < MODEL_POOLS; pool++) {
         model_price_set(model, model_pools[pool], "cpu", 40000);
         model_price_set(model, model_pools[pool], "cuda", 2000000);
+    }
+    for (int i = 0; i < MODEL_TENANTS; i++) {
+        model->weights[MODEL_SUITES_MAX + i] = 1;
     }
 }
 
@@ -524,7 +527,7 @@ bool model_version_moved(struct model *model, const struct model_event *event, e
 
 /* ---- submitting ---- */
 
-/* By the rule of store/sql/claim.h, written down again. */
+/* By the rule of store/turns/turns.h, written down again. */
 static int64_t model_cost(const struct model_job *job)
 {
     switch (job->tier) {
@@ -602,6 +605,40 @@ static bool submit_one(struct model *model, int suite, const struct job_spec *sp
     return true;
 }
 
+static int64_t tenant_queued(const struct model *model, int tenant)
+{
+    int64_t count = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        count +=
+            job->state == JOB_QUEUED && job->repeats < 0 && model->tenants[job->suite] == tenant;
+    }
+    return count;
+}
+
+bool model_submit_as(struct model *model, int tenant, const char *suite_id, uint32_t weight,
+                     const struct job_spec *specs, uint32_t count,
+                     const struct store_submit_result *results, enum status status)
+{
+    int64_t most = model->jobs_queued_max[tenant];
+    int64_t before = tenant_queued(model, tenant);
+    if (status == STATUS_LIMIT && most > 0 && before + (int64_t)count > most) {
+        model->refused++;
+        return true; /* nothing has changed, as later calls show */
+    }
+    int suite = model_suite(model, suite_id);
+    if (suite < 0 && status == STATUS_OK) {
+        model->tenants[model->suite_count] = tenant;
+    }
+    if (!model_submit(model, suite_id, weight, specs, count, results, status)) {
+        return false;
+    }
+    int64_t after = tenant_queued(model, tenant);
+    return most == 0 || after <= most || after == before ||
+           model_differ(model, "submit to %s: tenant %d has %" PRId64 " jobs queued of %" PRId64,
+                        suite_id, tenant, after, most);
+}
+
 bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
                   const struct job_spec *specs, uint32_t count,
                   const struct store_submit_result *results, enum status status)
@@ -660,21 +697,44 @@ bool model_heartbeat(struct model *model, const struct store_worker *worker,
     return true;
 }
 
-/* Two suites that both have claimable jobs get shares by weight: in any such stretch deficit
+/* Two parties that both have claimable jobs get shares by weight: in any such stretch deficit
  * round-robin keeps their costs per weight within a quantum, plus what each may have taken in
- * advance: up to a quantum and a job of deficit, or FAIRNESS_DEBT quanta and a job with affinity.
+ * advance: up to a quantum and a job of deficit, or TURNS_DEBT quanta and a job with affinity.
  */
 static int64_t race_limit(const struct model *model, int pool)
 {
-    int64_t ahead = FAIRNESS_QUANTUM + model->cost_max[pool];
+    int64_t ahead = TURNS_QUANTUM + model->cost_max[pool];
     if (model->affinity) {
-        ahead += FAIRNESS_DEBT * FAIRNESS_QUANTUM + model->cost_max[pool];
+        ahead += TURNS_DEBT * TURNS_QUANTUM + model->cost_max[pool];
     }
-    return FAIRNESS_QUANTUM + 2 * ahead;
+    return TURNS_QUANTUM + 2 * ahead;
 }
 
-/* A job of suite i for a worker that leaves all jobs of suite j alone: what i was behind by it has
- * got, but it is not ahead for it. */
+/* Do they share by weight? Suites of one tenant, and tenants. */
+static bool races(const struct model *model, int i, int j)
+{
+    bool suites = i < model->suite_count && j < model->suite_count;
+    return i != j && (suites ? model->tenants[i] == model->tenants[j]
+                             : i >= MODEL_SUITES_MAX && j >= MODEL_SUITES_MAX);
+}
+
+static uint32_t party_claimable_by(const struct model *model, const struct store_worker *worker,
+                                   int pool, int party)
+{
+    uint32_t count = 0;
+    if (party < MODEL_SUITES_MAX) {
+        return model_claimable_by(model, worker, pool, party);
+    }
+    for (int i = 0; i < model->suite_count; i++) {
+        if (model->tenants[i] == party - MODEL_SUITES_MAX) {
+            count += model_claimable_by(model, worker, pool, i);
+        }
+    }
+    return count;
+}
+
+/* A job of i for a worker that leaves all jobs of j alone: what i was behind by it has got, but it
+ * is not ahead for it. */
 static void race_alone(struct model *model, int i, int j, const struct model_job *job)
 {
     struct model_race *race = &model->races[job->pool];
@@ -686,17 +746,16 @@ static void race_alone(struct model *model, int i, int j, const struct model_job
     }
 }
 
-static bool race_claimed(struct model *model, const struct store_worker *worker,
-                         const struct model_job *job)
+static bool party_claimed(struct model *model, const struct store_worker *worker, int i,
+                          const struct model_job *job)
 {
     struct model_race *race = &model->races[job->pool];
-    int i = job->suite;
 
-    for (int j = 0; j < model->suite_count && job->repeats < 0; j++) { /* shadows race nobody */
-        if (j == i) {
+    for (int j = 0; j < MODEL_PARTIES; j++) {
+        if (!races(model, i, j)) {
             continue;
         }
-        if (model_claimable_by(model, worker, job->pool, j) == 0) {
+        if (party_claimable_by(model, worker, job->pool, j) == 0) {
             race_alone(model, i, j, job);
             continue;
         }
@@ -706,25 +765,36 @@ static bool race_claimed(struct model *model, const struct store_worker *worker,
         model->race_max = lead > model->race_max ? lead : model->race_max;
         if (lead > race_limit(model, job->pool)) {
             return model_differ(model,
-                                "suite %s got jobs of cost %" PRId64 ", %s only %" PRId64
+                                "party %d got jobs of cost %" PRId64 ", %d only %" PRId64
                                 ", while both had jobs for pool %s (weights %" PRId64 ", %" PRId64
                                 ", bound %" PRId64 " a weight)",
-                                model->suites[i], race->served[i][j], model->suites[j],
-                                race->served[j][i], model_pools[job->pool], model->weights[i],
-                                model->weights[j], race_limit(model, job->pool));
+                                i, race->served[i][j], j, race->served[j][i],
+                                model_pools[job->pool], model->weights[i], model->weights[j],
+                                race_limit(model, job->pool));
         }
     }
     return true;
 }
 
+static bool race_claimed(struct model *model, const struct store_worker *worker,
+                         const struct model_job *job)
+{
+    if (job->repeats >= 0) { /* shadows race nobody */
+        return true;
+    }
+    return party_claimed(model, worker, job->suite, job) &&
+           party_claimed(model, worker, MODEL_SUITES_MAX + model->tenants[job->suite], job);
+}
+
 /* A stretch ends when one of the two has nothing to claim, or changes its weight. */
 static void race_settle(struct model *model, int pool)
 {
-    for (int i = 0; i < model->suite_count; i++) {
-        if (model_claimable(model, pool, i) > 0) {
+    const struct store_worker anybody = {.worker_id = ""};
+    for (int i = 0; i < MODEL_PARTIES; i++) {
+        if (party_claimable_by(model, &anybody, pool, i) > 0) {
             continue;
         }
-        for (int j = 0; j < model->suite_count; j++) {
+        for (int j = 0; j < MODEL_PARTIES; j++) {
             model->races[pool].served[i][j] = 0;
             model->races[pool].served[j][i] = 0;
         }

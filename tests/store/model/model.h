@@ -23,6 +23,8 @@
 enum {
     MODEL_SCENARIO_TICKS = 14,
     MODEL_SUITES_MAX = 8,
+    MODEL_TENANTS = 3,                                /* the first one is nobody */
+    MODEL_PARTIES = MODEL_SUITES_MAX + MODEL_TENANTS, /* that race: suites, then tenants */
     MODEL_WORKERS_MAX = 256,
     MODEL_JOBS_MAX = 512,
     MODEL_ATTEMPTS_MAX = 8192,
@@ -148,9 +150,10 @@ struct model_price {
     int64_t uusd_per_hour;
 };
 
-/* Lead of one suite of another in one pool while both have claimable jobs. */
+/* Lead of one suite of another of its tenant, or of one tenant of another, in one pool while both
+ * have claimable jobs. */
 struct model_race {
-    int64_t served[MODEL_SUITES_MAX][MODEL_SUITES_MAX]; /* cost of [i] while [j] had some too */
+    int64_t served[MODEL_PARTIES][MODEL_PARTIES]; /* cost of [i] while [j] had some too */
 };
 
 struct model {
@@ -160,7 +163,10 @@ struct model {
     uint32_t rollouts_max;
     int suite_count;
     char suites[MODEL_SUITES_MAX][LIMIT_ID_BYTES];
-    int64_t weights[MODEL_SUITES_MAX];
+    int64_t weights[MODEL_PARTIES];
+    int tenants[MODEL_SUITES_MAX];
+    int64_t jobs_queued_max[MODEL_TENANTS]; /* 0: any number */
+    int64_t refused;                        /* submissions, by a quota */
     int worker_count;
     int job_count;
     int attempt_count;
@@ -202,6 +208,10 @@ void model_stalled(struct model *model, int64_t stalled_ns);
 bool model_submit(struct model *model, const char *suite_id, uint32_t weight,
                   const struct job_spec *specs, uint32_t count,
                   const struct store_submit_result *results, enum status status);
+/* The same for a tenant, by its number. A refusal by its quota (LIMIT) is checked. */
+bool model_submit_as(struct model *model, int tenant, const char *suite_id, uint32_t weight,
+                     const struct job_spec *specs, uint32_t count,
+                     const struct store_submit_result *results, enum status status);
 bool model_heartbeat(struct model *model, const struct store_worker *worker,
                      const struct store_progress *progress, uint32_t count,
                      const int64_t *cancelled, uint32_t cancelled_count);

@@ -222,6 +222,32 @@ token_command_says_what_is_wrong() {
     says err "0600"
 }
 
+# A submitter's token speaks for its tenant alone: no other name, no other's suite, no quota of its own making.
+tenants_keep_to_themselves() {
+    code 0 "$swerve" token add boss --role admin --store tenants.db --output "$secrets/tenants-boss"
+    code 0 "$swerve" token add ann --role submit --tenant acme --store tenants.db --output "$secrets/ann"
+    code 0 "$swerve" token add bob --role submit --tenant beta --store tenants.db --output "$secrets/bob"
+    code 2 "$swerve" token add eve --role worker --pool bulk --tenant acme --store tenants.db
+    code 0 "$swerve" token ls --store tenants.db
+    says out "acme"
+    start --store tenants.db --listen 127.0.0.1:0 || return
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --weight 3 --jobs-queued 1 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 4 "$swerve" tenant set acme --weight 100 --store "$url"
+    says err "does not allow this"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" submit suite.json --store "$url"
+    suite=$(cut -d: -f1 out)
+    SWERVE_TOKEN_FILE="$secrets/bob" code 4 "$swerve" cancel "$suite" --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 4 "$swerve" submit suite.json --tenant acme --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit suite.json --store "$url"
+    says err "may have 1 jobs queued and has 0"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 0 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 0 "$swerve" submit suite.json --store "$url" # a name of its own
+    says out "$suite-2"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url"
+    says out "beta                     weight 3, queued"
+    stop TERM 0
+}
+
 # A price is charged to attempts from then on, over HTTP as in the file; only an administrator sets one.
 prices_are_set_by_administrators() {
     code 0 "$swerve" run suite.json --store price.db --json
@@ -306,7 +332,7 @@ a_dashboard_is_for_this_machine_unless_there_are_tokens() {
     says err "dashboard: http://0.0.0.0:"
 }
 
-echo "1..11" >&3
+echo "1..12" >&3
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing
@@ -316,6 +342,7 @@ t a_signal_drains_and_a_second_one_does_not
 t tokens_and_tls_from_end_to_end
 t token_command_says_what_is_wrong
 t prices_are_set_by_administrators
+t tenants_keep_to_themselves
 t a_run_is_shown_while_it_lasts
 t a_dashboard_is_for_this_machine_unless_there_are_tokens
 exit $((failed > 0))

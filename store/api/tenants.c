@@ -1,0 +1,72 @@
+/*
+ * Tenants' records and quotas. See tenants.h.
+ */
+#include "store/api/tenants.h"
+
+#include "base/check.h"
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define FIELD(member, kind) JSON_FIELD(struct tenant, member, kind)
+
+static const struct json_field fields[] = {
+    FIELD(name, JSON_FIELD_TEXT),           FIELD(weight, JSON_FIELD_I64),
+    FIELD(jobs_queued_max, JSON_FIELD_I64), FIELD(uusd_day_max, JSON_FIELD_I64),
+    FIELD(uusd_month_max, JSON_FIELD_I64),  FIELD(jobs_queued, JSON_FIELD_I64),
+    FIELD(jobs_leased, JSON_FIELD_I64),     FIELD(uusd_day, JSON_FIELD_I64),
+    FIELD(uusd_month, JSON_FIELD_I64),
+};
+
+enum { FIELDS_SET = 5 };
+
+const struct json_field_list tenant_set_fields = {fields, FIELDS_SET};
+const struct json_field_list tenant_fields = JSON_FIELD_LIST(fields);
+
+enum status tenant_check(const struct tenant *tenant, struct error *error)
+{
+    if (tenant->name[0] == '\0' || memchr(tenant->name, '\0', sizeof tenant->name) == NULL) {
+        return error_set(error, STATUS_BAD_INPUT, "a tenant's name has 1 to %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    if (tenant->weight < 1 || tenant->weight > TENANT_WEIGHT_MAX) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "tenant \"%s\": expected a weight from 1 to %d, found %" PRId64,
+                         tenant->name, TENANT_WEIGHT_MAX, tenant->weight);
+    }
+    if (tenant->jobs_queued_max < 0 || tenant->uusd_day_max < 0 || tenant->uusd_month_max < 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "tenant \"%s\": expected limits of 0 (none) or more", tenant->name);
+    }
+    return STATUS_OK;
+}
+
+static enum status check_money(const struct tenant *tenant, int64_t spent_uusd, int64_t most_uusd,
+                               const char *when, struct error *error)
+{
+    if (most_uusd == 0 || spent_uusd < most_uusd) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_LIMIT,
+                     "tenant \"%s\" has spent $%.2f of the $%.2f that it may %s; no new "
+                     "jobs were taken, those that are queued go on",
+                     tenant->name, (double)spent_uusd / UUSD_PER_USD,
+                     (double)most_uusd / UUSD_PER_USD, when);
+}
+
+enum status tenant_quota_check(const struct tenant *after, int64_t jobs_new, struct error *error)
+{
+    if (jobs_new == 0) {
+        return STATUS_OK;
+    }
+    if (after->jobs_queued_max > 0 && after->jobs_queued > after->jobs_queued_max) {
+        return error_set(
+            error, STATUS_LIMIT,
+            "tenant \"%s\" may have %" PRId64 " jobs queued and has %" PRId64 "; with the %" PRId64
+            " of this submission there were too many, and none of them was taken",
+            after->name, after->jobs_queued_max, after->jobs_queued - jobs_new, jobs_new);
+    }
+    TRY(check_money(after, after->uusd_day, after->uusd_day_max, "in a day (UTC)", error));
+    return check_money(after, after->uusd_month, after->uusd_month_max, "in a month (UTC)", error);
+}

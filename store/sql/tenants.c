@@ -1,0 +1,210 @@
+/*
+ * Tenants in SQL. See tenants.h.
+ *
+ * What a tenant has queued is the sum of its suites' counters; what it has spent is kept by the
+ * day, in the transactions that book it. So a submission looks at a few rows of its own tenant.
+ */
+#include "store/sql/tenants.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/sql/records.h"
+#include "store/sql/sql_store.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { SECONDS_PER_DAY = 86400 };
+
+int64_t tenants_day(const struct clock *clock)
+{
+    return clock_wall_ns(clock) / NS_PER_S / SECONDS_PER_DAY;
+}
+
+/* The first day of the month of a day. */
+static int64_t month_begin(int64_t day)
+{
+    time_t time = (time_t)(day * SECONDS_PER_DAY);
+    struct tm utc;
+    return gmtime_r(&time, &utc) != NULL ? day - (utc.tm_mday - 1) : day;
+}
+
+static void bind_settings(struct query *query, const struct tenant *tenant)
+{
+    query_text(query, tenant->name);
+    query_int(query, tenant->weight);
+    query_int(query, tenant->jobs_queued_max);
+    query_int(query, tenant->uusd_day_max);
+    query_int(query, tenant->uusd_month_max);
+}
+
+static enum status set_op(struct db *db, void *context, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_TENANT_SET);
+    bind_settings(&query, context);
+    return query_run(&query, error);
+}
+
+enum status tenants_set(struct store *base, const struct tenant *tenant, struct error *error)
+{
+    TRY(tenant_check(tenant, error));
+    return sql_store_write(sql_store_of(base), set_op, (void *)(uintptr_t)tenant, error);
+}
+
+/* The number of the tenant with that name, made where it is new. */
+static enum status find_tenant(struct db *db, const char *name, int64_t *id, struct error *error)
+{
+    struct tenant tenant = {.weight = 1};
+    TRY(record_find(db, STATEMENT_TENANT_FIND, name, id, error));
+    if (*id != 0) {
+        return STATUS_OK;
+    }
+    snprintf(tenant.name, sizeof tenant.name, "%s", name);
+    TRY(tenant_check(&tenant, error));
+    TRY(set_op(db, &tenant, error));
+    return record_find(db, STATEMENT_TENANT_FIND, name, id, error);
+}
+
+/* ---- suites ---- */
+
+/* Whoever submits speaks for the suite's tenant. */
+static enum status check_asked(const struct tenants_suite *suite, struct error *error)
+{
+    if (suite->asked == NULL || strcmp(suite->asked, suite->name) == 0) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_MISMATCH, "suite \"%s\" is %s%s%s, and this submission %s%s%s",
+                     suite->suite_id, suite->name[0] != '\0' ? "tenant \"" : "nobody's",
+                     suite->name, suite->name[0] != '\0' ? "\"'s" : "",
+                     suite->asked[0] != '\0' ? "tenant \"" : "nobody's", suite->asked,
+                     suite->asked[0] != '\0' ? "\"'s" : "");
+}
+
+static enum status insert_suite(struct db *db, const struct clock *clock,
+                                struct tenants_suite *suite, int64_t *id, struct error *error)
+{
+    int64_t tenant = 0;
+    if (suite->asked != NULL && suite->asked[0] != '\0') {
+        TRY(find_tenant(db, suite->asked, &tenant, error));
+        snprintf(suite->name, sizeof suite->name, "%s", suite->asked);
+    }
+    struct query insert = query_begin(db, STATEMENT_SUITE_INSERT);
+    query_text(&insert, suite->suite_id);
+    query_int(&insert, suite->weight);
+    query_int(&insert, clock_wall_ns(clock) / NS_PER_S);
+    if (tenant != 0) {
+        query_int(&insert, tenant);
+    } else {
+        query_null(&insert);
+    }
+    enum status status = query_run(&insert, error);
+    *id = db_last_id(db);
+    return status;
+}
+
+enum status tenants_suite(struct db *db, const struct clock *clock, struct tenants_suite *suite,
+                          int64_t *id, struct error *error)
+{
+    int64_t weight = 0;
+    struct query find = query_begin(db, STATEMENT_SUITE_FIND);
+
+    *id = 0;
+    suite->name[0] = '\0';
+    query_text(&find, suite->suite_id);
+    if (query_row(&find)) {
+        *id = query_column_int(&find, 0);
+        weight = query_column_int(&find, 1);
+        if (!query_column_is_null(&find, 2)) {
+            query_column_text(&find, 3, suite->name, sizeof suite->name);
+        }
+    }
+    TRY(query_end(&find, error));
+    if (*id == 0) {
+        return insert_suite(db, clock, suite, id, error);
+    }
+    TRY(check_asked(suite, error));
+    if (weight == (int64_t)suite->weight) {
+        return STATUS_OK;
+    }
+    struct query update = query_begin(db, STATEMENT_SUITE_WEIGHT);
+    query_int(&update, *id);
+    query_int(&update, suite->weight);
+    return query_run(&update, error);
+}
+
+enum status tenants_spend(const struct tally *tally, const struct tally_entry *entry,
+                          struct error *error)
+{
+    if (entry->kind == LEDGER_SHADOW) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(tally->db, STATEMENT_TENANT_SPEND);
+    query_int(&query, entry->suite);
+    query_int(&query, tally->day);
+    query_int(&query, entry->totals.cost_uusd);
+    return query_send(&query, error);
+}
+
+/* ---- looking ---- */
+
+static struct query page_begin(struct db *db, const struct clock *clock, enum statement statement,
+                               const char *name)
+{
+    int64_t day = tenants_day(clock);
+    struct query query = query_begin(db, statement);
+    query_text(&query, name);
+    query_int(&query, day);
+    query_int(&query, month_begin(day));
+    return query;
+}
+
+enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,
+                         uint32_t *count, struct error *error)
+{
+    struct db *db;
+    uint32_t found = 0;
+    struct sql_store *store = sql_store_of(base);
+    TRY(sql_store_read_begin(base, &db, error));
+    struct query query = page_begin(db, store->clock, STATEMENT_TENANT_PAGE, after);
+
+    query_int(&query, max);
+    while (found < max && query_row(&query)) {
+        memset(&out[found], 0, sizeof out[found]);
+        record_read(&query, 0, &tenant_fields, &out[found++]);
+    }
+    return sql_read_rows_end(base, &query, found, count, error);
+}
+
+enum status tenants_allow(struct db *db, const struct clock *clock,
+                          const struct tenants_suite *suite, int64_t jobs_new, struct error *error)
+{
+    struct tenant tenant = {.weight = 0};
+    if (suite->name[0] == '\0') {
+        return STATUS_OK;
+    }
+    struct query query = page_begin(db, clock, STATEMENT_TENANT_ONE, suite->name);
+    if (query_row(&query)) {
+        record_read(&query, 0, &tenant_fields, &tenant);
+    }
+    TRY(query_end(&query, error));
+    return tenant_quota_check(&tenant, jobs_new, error);
+}
+
+enum status tenants_of_suite(struct store *base, const char *suite_id, char name[LIMIT_ID_BYTES],
+                             struct error *error)
+{
+    struct query query;
+    char found[LIMIT_ID_BYTES] = "";
+    TRY(sql_read_begin(base, STATEMENT_SUITE_FIND, &query, error));
+    query_text(&query, suite_id);
+    bool there = query_row(&query);
+    if (there && !query_column_is_null(&query, 2)) {
+        query_column_text(&query, 3, found, sizeof found);
+    }
+    TRY(sql_read_end(base, &query, error));
+    if (!there) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no suite \"%s\"", suite_id);
+    }
+    memcpy(name, found, sizeof found);
+    return STATUS_OK;
+}

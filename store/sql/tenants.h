@@ -1,0 +1,43 @@
+/*
+ * Tenants in SQL: the tables tenants and tenant_days, and whose suites are.
+ */
+#ifndef SWERVE_STORE_SQL_TENANTS_H
+#define SWERVE_STORE_SQL_TENANTS_H
+
+#include "store/api/store.h"
+#include "store/sql/db.h"
+#include "store/sql/ledger.h"
+
+/* Today (UTC), in days since 1970. */
+int64_t tenants_day(const struct clock *clock);
+
+/* A submission's suite. */
+struct tenants_suite {
+    const char *suite_id;
+    uint32_t weight;
+    const char *asked;         /* who submits; "": nobody's suites; NULL: anybody's */
+    char name[LIMIT_ID_BYTES]; /* found: whose it is; "": nobody's */
+};
+
+/* The suite, made if it is new, with the weight that it has from now on. MISMATCH: another
+ * tenant's. A tenant that is new has weight 1 and no limits. */
+enum status tenants_suite(struct db *db, const struct clock *clock, struct tenants_suite *suite,
+                          int64_t *id, struct error *error);
+
+/* The tenant's quotas allow `jobs_new` jobs that were queued in this transaction: LIMIT. */
+enum status tenants_allow(struct db *db, const struct clock *clock,
+                          const struct tenants_suite *suite, int64_t jobs_new, struct error *error);
+
+/* Books what attempts at jobs of a tenant's suite cost on the tally's day; shadows' are nobody's.
+ */
+enum status tenants_spend(const struct tally *tally, const struct tally_entry *entry,
+                          struct error *error);
+
+/* The calls of store_ops. */
+enum status tenants_set(struct store *base, const struct tenant *tenant, struct error *error);
+enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,
+                         uint32_t *count, struct error *error);
+enum status tenants_of_suite(struct store *base, const char *suite_id, char name[LIMIT_ID_BYTES],
+                             struct error *error);
+
+#endif

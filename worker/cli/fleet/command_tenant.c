@@ -1,0 +1,191 @@
+/*
+ * swerve tenant: parties that share a store, their shares and quotas, and what they use of them.
+ */
+#include "worker/cli/cli.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAGE_TENANTS = 100 };
+
+#define USD_MAX 1e9
+
+struct tenant_options {
+    const char *store_url;
+    const char *usd_day;
+    const char *usd_month;
+    int64_t weight;      /* 0: as it is; so -1 below */
+    int64_t jobs_queued; /* and with NULL above */
+    bool json;
+};
+
+typedef void visit_tenant(void *context, const struct tenant *tenant);
+
+static enum status each_tenant(struct store *store, visit_tenant *visit, void *context,
+                               struct error *error)
+{
+    char after[LIMIT_ID_BYTES] = "";
+    uint32_t count = PAGE_TENANTS;
+    struct tenant *page = calloc(PAGE_TENANTS, sizeof *page);
+    enum status status = memory_check(page, error, "tenant: out of memory");
+    while (status == STATUS_OK && count == PAGE_TENANTS) {
+        status = store->ops->tenants(store, after, page, PAGE_TENANTS, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            visit(context, &page[i]);
+            memcpy(after, page[i].name, sizeof after);
+        }
+    }
+    free(page);
+    return status;
+}
+
+/* ---- ls ---- */
+
+static void limit_text(int64_t limit, double scale, const char *format, char out[32])
+{
+    if (limit == 0) {
+        strcpy(out, "any");
+    } else {
+        snprintf(out, 32, format, (double)limit * scale);
+    }
+}
+
+static void print_tenant(void *context, const struct tenant *tenant)
+{
+    char jobs[32];
+    char day[32];
+    char month[32];
+    (void)context;
+    limit_text(tenant->jobs_queued_max, 1.0, "%.0f", jobs);
+    limit_text(tenant->uusd_day_max, 1.0 / UUSD_PER_USD, "$%.2f", day);
+    limit_text(tenant->uusd_month_max, 1.0 / UUSD_PER_USD, "$%.2f", month);
+    text_print(stdout,
+               "%-24s weight %" PRId64 ", queued %" PRId64 " of %s, leased %" PRId64
+               ", today $%.2f of %s, this month $%.2f of %s\n",
+               tenant->name, tenant->weight, tenant->jobs_queued, jobs, tenant->jobs_leased,
+               (double)tenant->uusd_day / UUSD_PER_USD, day,
+               (double)tenant->uusd_month / UUSD_PER_USD, month);
+}
+
+static void list_tenant(void *context, const struct tenant *tenant)
+{
+    json_array_append_new(context,
+                          json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:f, s:f}", "name",
+                                    tenant->name, "weight", (json_int_t)tenant->weight,
+                                    "jobs_queued_max", (json_int_t)tenant->jobs_queued_max,
+                                    "usd_day_max", (double)tenant->uusd_day_max / UUSD_PER_USD,
+                                    "usd_month_max", (double)tenant->uusd_month_max / UUSD_PER_USD,
+                                    "jobs_queued", (json_int_t)tenant->jobs_queued, "jobs_leased",
+                                    (json_int_t)tenant->jobs_leased, "usd_day",
+                                    (double)tenant->uusd_day / UUSD_PER_USD, "usd_month",
+                                    (double)tenant->uusd_month / UUSD_PER_USD));
+}
+
+static enum status list(struct store *store, bool json, struct error *error)
+{
+    if (!json) {
+        return each_tenant(store, print_tenant, NULL, error);
+    }
+    json_t *rows = json_array();
+    enum status status = each_tenant(store, list_tenant, rows, error);
+    if (status == STATUS_OK) {
+        return cli_write_json(json_pack("{s:o}", "tenants", rows), error);
+    }
+    json_decref(rows);
+    return status;
+}
+
+/* ---- set ---- */
+
+static void take_named(void *context, const struct tenant *tenant)
+{
+    struct tenant *wanted = context;
+    if (strcmp(wanted->name, tenant->name) == 0) {
+        *wanted = *tenant;
+    }
+}
+
+/* Leaves *uusd as it is where nothing is said. */
+static enum status parse_usd(const char *option, const char *text, int64_t *uusd,
+                             struct error *error)
+{
+    char *end;
+    if (text == NULL) {
+        return STATUS_OK;
+    }
+    double usd = strtod(text, &end);
+    if (end == text || *end != '\0' || !(usd >= 0.0 && usd <= USD_MAX)) {
+        return error_set(error, STATUS_USAGE,
+                         "%s: expected dollars from 0 (no limit) to %.0f, found \"%s\"", option,
+                         USD_MAX, text);
+    }
+    *uusd = llround(usd * (double)UUSD_PER_USD);
+    return STATUS_OK;
+}
+
+static enum status set(struct store *store, const struct tenant_options *options, const char *name,
+                       struct error *error)
+{
+    struct tenant tenant = {.weight = 1};
+    if (name == NULL || strlen(name) >= sizeof tenant.name) {
+        return error_set(error, STATUS_USAGE,
+                         "swerve tenant set NAME: expected a name of 1 to %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    strcpy(tenant.name, name);
+    TRY(each_tenant(store, take_named, &tenant, error));
+    tenant.weight = options->weight > 0 ? options->weight : tenant.weight;
+    tenant.jobs_queued_max =
+        options->jobs_queued >= 0 ? options->jobs_queued : tenant.jobs_queued_max;
+    TRY(parse_usd("--usd-day", options->usd_day, &tenant.uusd_day_max, error));
+    TRY(parse_usd("--usd-month", options->usd_month, &tenant.uusd_month_max, error));
+    return store->ops->tenant_set(store, &tenant, error);
+}
+
+int command_tenant(int argc, char **argv)
+{
+    struct tenant_options options = {.jobs_queued = -1};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
+        {"--weight", "N", "set: share beside other tenants with work, 1 to 100",
+         .number = &options.weight},
+        {"--jobs-queued", "N", "set: most jobs that wait; 0: any number",
+         .number = &options.jobs_queued},
+        {"--usd-day", "USD", "set: most that is booked on a day (UTC); 0: any sum",
+         .text = &options.usd_day},
+        {"--usd-month", "USD", "set: the same in a month", .text = &options.usd_month},
+        {"--json", NULL, "ls: print one JSON object", .flag = &options.json},
+    };
+    const struct cli_command command = {
+        "tenant",
+        "ls | set NAME [options]",
+        "Parties that share a store: shares of the workers' time, quotas, and what is used of "
+        "them.\n"
+        "What set does not name stays. A server asks for an admin token to set.",
+        CLI_ROWS(rows, 1, 2),
+    };
+    const char *arguments[2] = {NULL, NULL};
+    struct store *store = NULL;
+    struct error error;
+    uint32_t count = 0;
+    CLI_PARSE(&command, argc, argv, arguments, &count);
+    bool setting = strcmp(arguments[0], "set") == 0;
+    if (!setting && (strcmp(arguments[0], "ls") != 0 || count != 1)) {
+        error_set(&error, STATUS_USAGE, "tenant: expected %s", command.usage);
+        return cli_fail(&error);
+    }
+    enum status status = cli_store_open(options.store_url, &store, &error);
+    if (status == STATUS_OK) {
+        status = setting ? set(store, &options, arguments[1], &error)
+                         : list(store, options.json, &error);
+        store->ops->close(store);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
