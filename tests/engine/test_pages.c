@@ -225,6 +225,7 @@ static void compare(struct rig *rig)
                    stats.heap_count,
                distinct - lost); /* each in one tier */
     EXPECT(stats.ahead_count <= stats.host_count);
+    EXPECT(stats.frame_count <= stats.frame_peak && stats.frame_peak <= stats.frame_max);
     EXPECT(stats.shared == rig->shared);
     EXPECT(page_pool_consistent(rig->pool));
 }
@@ -503,6 +504,7 @@ static void random_operations_match_a_twin_that_copies_everything(void)
         EXPECT_INT(stats.ahead > 100, settings[k].ahead);
         EXPECT(stats.ahead_used <= stats.ahead);
         EXPECT(stats.page_peak <= HOT + settings[k].parked_max);
+        EXPECT_INT(stats.frame_peak, stats.frame_max); /* for pages moved out */
         rig_finish(&rig);
     }
 }
@@ -554,6 +556,7 @@ static void freeing_everything_leaves_nothing(void)
     struct page_stats stats = page_pool_stats(rig.pool);
     EXPECT_INT(stats.page_count, 0);
     EXPECT_INT(stats.frame_count, 0);
+    EXPECT_INT(stats.frame_peak, stats.frame_max); /* the fullest that it was */
     EXPECT_INT(stats.spill_count, 0);
     EXPECT(page_pool_consistent(rig.pool));
     rig_finish(&rig);
@@ -573,6 +576,8 @@ static void a_fork_takes_no_memory(void)
     EXPECT_INT(page_pool_stats(rig.pool).shared, 2 * WINDOW);
     do_tick(&rig, &rig.slots[1]); /* diverges by one page, and frees nothing that others hold */
     EXPECT_INT(page_pool_stats(rig.pool).frame_count, WINDOW + 1);
+    EXPECT_INT(page_pool_stats(rig.pool).frame_peak, WINDOW + 1);
+    EXPECT_INT(page_pool_stats(rig.pool).frame_max, HOT);
     compare(&rig);
     rig_finish(&rig);
 }

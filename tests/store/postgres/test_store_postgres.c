@@ -304,7 +304,11 @@ static void defaults_of_a_site_do_not_count(void)
     given[(size_t)head + sizeof defaults - 1] = '\0';
     postgres_clock_init(&clock);
     EXPECT_OK(postgres_db_open(given, &clock, &db, &error), error);
+    /* Dates are the database's too: this machine's clock may be an hour off. */
+    atomic_fetch_add(&clock.offset_ns, INT64_C(3600) * NS_PER_S);
+    EXPECT(clock_wall_ns(&clock.clock) - clock_wall_ns(clock_system()) > 3599 * NS_PER_S);
     EXPECT_OK(query_simple(db, STATEMENT_BEGIN, &error), error);
+    EXPECT(llabs(clock_wall_ns(&clock.clock) - clock_wall_ns(clock_system())) < 60 * NS_PER_S);
     expect_setting(db, "SELECT current_setting('transaction_isolation')", "read committed");
     expect_setting(db, "SELECT current_setting('transaction_read_only')", "off");
     EXPECT_OK(query_simple(db, STATEMENT_COMMIT, &error), error);

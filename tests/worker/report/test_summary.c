@@ -725,6 +725,7 @@ static void the_terminal_shows_every_row(void)
     snprintf(made[0].model_hash, sizeof made[0].model_hash, "0123456789abcdef");
     snprintf(made[0].sampler, sizeof made[0].sampler,
              "agents/euler2/bf16-and-more-that-is-not-cut-off");
+    made[0].pages_used_percent = 93; /* the others say nothing of pages */
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     FILE *stream = open_memstream(&text, &bytes);
     EXPECT(stream != NULL);
@@ -741,6 +742,13 @@ static void the_terminal_shows_every_row(void)
     uint32_t meter_count = 0;
     EXPECT_OK(meters_of(&summary, &meters, &meter_count, &error), error);
     EXPECT(meter_count > TIER_COUNT); /* one of them names another model */
+    for (uint32_t i = 0; i < meter_count; i++) {
+        bool own = strcmp(meters[i].model_hash, made[0].model_hash) == 0;
+        EXPECT_INT(meter_pages_short(&meters[i]), own);
+        EXPECT(own ? fabs(meters[i].pages_free_min - 0.07) < 1e-12
+                   : isnan(meters[i].pages_free_min));
+    }
+    EXPECT_CONTAINS(text, "7% were free at the fullest, under 10%");
     free(meters);
     uint32_t tiers = rate_lines(&summary.total);
     for (uint32_t i = 0; i < summary.row_count; i++) {
