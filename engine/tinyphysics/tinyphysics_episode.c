@@ -109,27 +109,30 @@ static float sum_pairwise(const float *x, uint32_t count)
 }
 
 /* The token of a uniform number. */
-static void draw(struct tinyphysics_episode *episode, const float *logits)
+static void draw(struct tinyphysics_episode *episode, const struct tinyphysics_model *model,
+                 const float *logits)
 {
-    float weights[TINYPHYSICS_BINS];
+    _Alignas(64) float weights[TINYPHYSICS_BINS];
     double sums[TINYPHYSICS_BINS];
-    float largest = logits[0] / TEMPERATURE;
-    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        weights[i] = logits[i] / TEMPERATURE;
-        largest = weights[i] > largest ? weights[i] : largest;
-    }
-    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        weights[i] = (float)dmath_exp((double)(weights[i] - largest));
-    }
+    tinyphysics_model_weights(model, logits, TEMPERATURE, weights);
     const float total = sum_pairwise(weights, TINYPHYSICS_BINS);
     double sum = 0.0;
     for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        sum += (double)(weights[i] / total);
+        weights[i] /= total;
+    }
+    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+        sum += (double)weights[i];
         sums[i] = sum;
     }
     uint32_t token = 0;
-    while (token < TINYPHYSICS_BINS - 1 && sums[token] / sum <= episode->uniform) {
-        token++;
+    uint32_t high = TINYPHYSICS_BINS - 1;
+    while (token < high) { /* quotients ascend as the sums do */
+        const uint32_t middle = (token + high) / 2;
+        if (sums[middle] / sum <= episode->uniform) {
+            token = middle + 1;
+        } else {
+            high = middle;
+        }
     }
     const double above = sums[token] / sum - episode->uniform;
     const double below = token > 0 ? episode->uniform - sums[token - 1] / sum : above;
@@ -187,12 +190,14 @@ static void fill_window(const struct tinyphysics_episode *episode,
     }
 }
 
-static void finish_step(struct tinyphysics_episode *episode, const float *logits)
+/* `logits` NULL: the log's target stands for the draw. */
+static void finish_step(struct tinyphysics_episode *episode, const struct tinyphysics_model *model,
+                        const float *logits)
 {
     const double before = episode->lataccel_mps2[episode->step - 1];
     double now = episode->log->rows[episode->step].target_mps2;
     if (logits != NULL) {
-        draw(episode, logits);
+        draw(episode, model, logits);
         now = dmath_clamp(bin_value(episode->token), before - STEP_LIMIT, before + STEP_LIMIT);
     }
     episode->lataccel_mps2[episode->step++] = now;
@@ -218,13 +223,13 @@ void tinyphysics_episode_step(const struct tinyphysics_model *model,
             fill_window(episode, &windows[drawn_count]);
             drawn[drawn_count++] = episode;
         } else {
-            finish_step(episode, NULL);
+            finish_step(episode, model, NULL);
         }
     }
     if (drawn_count > 0) {
         const float *logits = tinyphysics_model_logits(model, workspace, windows, drawn_count);
         for (uint32_t i = 0; i < drawn_count; i++) {
-            finish_step(drawn[i], logits + (size_t)i * TINYPHYSICS_BINS);
+            finish_step(drawn[i], model, logits + (size_t)i * TINYPHYSICS_BINS);
         }
     }
 }

@@ -9,6 +9,7 @@
 #include "kernels/nn.h"
 #include "kernels/nn_causal.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +60,7 @@ struct tinyphysics_workspace {
     _Alignas(64) float q[TINYPHYSICS_BATCH * WIDTH];
     _Alignas(64) float attended[ROWS * WIDTH];
     _Alignas(64) float hidden[ROWS * MLP];
+    _Alignas(64) uint16_t act[ROWS * MLP]; /* what a product takes, where that is not float */
     _Alignas(64) float logits[TINYPHYSICS_BATCH * BINS];
 };
 
@@ -174,14 +176,15 @@ static enum status load_all(struct loader *loader, struct error *error)
     return load_product(loader, "/lm_head/MatMul", BINS, WIDTH, &model->head, error);
 }
 
-enum status tinyphysics_model_load(const char *path, uint32_t flags, struct tinyphysics_model **out,
-                                   struct error *error)
+enum status tinyphysics_model_load(const char *path, enum nn_precision precision, uint32_t flags,
+                                   struct tinyphysics_model **out, struct error *error)
 {
     struct loader loader = {0};
+    CHECK(precision == NN_FP32 || precision == NN_BF16);
     struct tinyphysics_model *model = aligned_alloc(_Alignof(struct norm), sizeof *model);
     TRY(memory_check(model, error, "no memory for the model of %s", path));
     memset(model, 0, sizeof *model);
-    nn_kernels_init(&model->nn, NN_FP32, flags);
+    nn_kernels_init(&model->nn, precision, flags);
     nn_causal_kernels_init(&model->causal, flags);
     model->memory = aligned_alloc(64, model_bytes(&model->nn));
     loader.model = model;
@@ -241,16 +244,21 @@ static void embed(const struct tinyphysics_model *model, const struct tinyphysic
     }
 }
 
-/* c = a w, or c += a w; rows of k floats, and of n. */
-static void product(const struct tinyphysics_model *model, const float *a, const void *w,
-                    uint32_t rows, uint32_t n, uint32_t k, enum nn_epilogue epilogue, float *c)
+/* c = a b, or c += a b; rows of k floats, and of n. */
+static void product(const struct tinyphysics_model *model, struct tinyphysics_workspace *w,
+                    const float *a, const void *b, uint32_t rows, uint32_t n, uint32_t k,
+                    enum nn_epilogue epilogue, float *c)
 {
+    const bool rounded = model->nn.precision != NN_FP32;
+    if (rounded) {
+        model->nn.to_act(a, w->act, (size_t)rows * k);
+    }
     const struct nn_gemm g = {.m = rows,
                               .n = n,
                               .k = k,
-                              .a = a,
+                              .a = rounded ? (const void *)w->act : a,
                               .lda = k,
-                              .b = w,
+                              .b = b,
                               .epilogue = epilogue,
                               .c = c,
                               .ldc = n};
@@ -267,11 +275,11 @@ static void normalise(const struct tinyphysics_model *model, const struct norm *
 static void finish_block(const struct tinyphysics_model *model, const struct block *block,
                          struct tinyphysics_workspace *w, uint32_t rows)
 {
-    product(model, w->attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, w->x);
+    product(model, w, w->attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, w->x);
     normalise(model, &block->mlp_norm, w->x, w->normed, rows);
-    product(model, w->normed, block->up, rows, MLP, WIDTH, NN_STORE, w->hidden);
+    product(model, w, w->normed, block->up, rows, MLP, WIDTH, NN_STORE, w->hidden);
     model->causal.gelu(w->hidden, (size_t)rows * MLP);
-    product(model, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, w->x);
+    product(model, w, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, w->x);
 }
 
 static void run_block(const struct tinyphysics_model *model, const struct block *block,
@@ -289,7 +297,7 @@ static void run_block(const struct tinyphysics_model *model, const struct block 
         .out = w->attended,
     };
     normalise(model, &block->attention_norm, w->x, w->normed, rows);
-    product(model, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
+    product(model, w, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
     model->causal.attention(&attention, 0, count);
     finish_block(model, block, w, rows);
 }
@@ -310,13 +318,13 @@ static void run_last_block(const struct tinyphysics_model *model, const struct b
         .out = w->attended,
     };
     normalise(model, &block->attention_norm, w->x, w->normed, count * CONTEXT);
-    product(model, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
+    product(model, w, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
     for (uint32_t i = 0; i < count; i++) {
         const size_t last = ((size_t)i * CONTEXT + CONTEXT - 1) * WIDTH;
         memmove(w->normed + (size_t)i * WIDTH, w->normed + last, WIDTH * sizeof(float));
         memmove(w->x + (size_t)i * WIDTH, w->x + last, WIDTH * sizeof(float));
     }
-    product(model, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
+    product(model, w, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
     model->causal.attention(&attention, 0, count);
     finish_block(model, block, w, count);
 }
@@ -334,8 +342,14 @@ const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
     }
     run_last_block(model, &model->blocks[BLOCKS - 1], workspace, count);
     normalise(model, &model->last_norm, workspace->x, workspace->normed, count);
-    product(model, workspace->normed, model->head, count, BINS, WIDTH, NN_STORE, workspace->logits);
+    product(model, workspace, workspace->normed, model->head, count, BINS, WIDTH, NN_STORE, workspace->logits);
     return workspace->logits;
+}
+
+void tinyphysics_model_weights(const struct tinyphysics_model *model, const float *logits,
+                               float temperature, float *weights)
+{
+    model->causal.weights(logits, temperature, weights, BINS);
 }
 
 double tinyphysics_model_flop(void)

@@ -76,7 +76,7 @@ enum status bench_controls(const char *model_path, struct bench_report *report, 
     for (uint32_t i = 0; i < EPISODES_MAX; i++) {
         drives[i] = (struct tinyphysics_drive){.log = &log, .seed = i};
     }
-    enum status status = tinyphysics_model_load(model_path, machine_cpu_flags(), &model, error);
+    enum status status = tinyphysics_model_load(model_path, NN_FP32, machine_cpu_flags(), &model, error);
     THEN(status, threads_create(1, &alone, error));
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
         THEN(status, measure(model, alone, drives, counts[i], report, error));
