@@ -20,16 +20,12 @@
 
 #include "base/status.h"
 #include "kernels/nn.h"
+#include "kernels/tinyphysics.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    TINYPHYSICS_CONTEXT = 20, /* steps that it sees */
-    TINYPHYSICS_INPUTS = 4,   /* steer action, roll lataccel m/s2, v_ego m/s, a_ego m/s2 */
-    TINYPHYSICS_BINS = 1024,
-    TINYPHYSICS_BATCH = 12, /* windows that are computed together, at most */
-};
+enum { TINYPHYSICS_BATCH = 12 /* windows that are computed together, at most */ };
 
 /* The last 20 steps. */
 struct tinyphysics_window {
@@ -45,6 +41,14 @@ struct tinyphysics_workspace;
 enum status tinyphysics_model_load(const char *path, enum nn_precision precision, uint32_t flags,
                                    struct tinyphysics_model **model, struct error *error);
 void tinyphysics_model_free(struct tinyphysics_model *model);
+
+/* The same in two steps: the weights as they are in the file, and a model of them, which keeps no
+ * pointer to them. */
+enum status tinyphysics_weights_load(const char *path, struct tinyphysics_weights *weights,
+                                     struct error *error);
+enum status tinyphysics_model_make(const struct tinyphysics_weights *weights,
+                                   enum nn_precision precision, uint32_t flags,
+                                   struct tinyphysics_model **model, struct error *error);
 
 /* Memory for one thread's calls, about 2 MiB. */
 enum status tinyphysics_workspace_make(struct tinyphysics_workspace **workspace,

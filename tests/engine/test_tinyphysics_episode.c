@@ -571,10 +571,10 @@ int main(int argc, char **argv)
     struct message model = make_model();
     write_model(model.data, model.bytes);
     free(model.data);
-    int failed =
-        TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
-                 TEST(slots_of_the_world_are_episodes), TEST(bits_depend_on_the_window_and_the_precision_alone),
-                 TEST(damaged_models_are_refused), TEST(damaged_logs_are_refused));
+    int failed = TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
+                          TEST(slots_of_the_world_are_episodes),
+                          TEST(bits_depend_on_the_window_and_the_precision_alone),
+                          TEST(damaged_models_are_refused), TEST(damaged_logs_are_refused));
     unlink(model_path);
     rmdir(directory);
     return failed;
