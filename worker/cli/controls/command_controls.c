@@ -2,7 +2,7 @@
  * swerve controls: comma.ai's controls challenge, digit for digit (docs/controls.md).
  */
 #include "engine/bench/machine.h"
-#include "engine/tinyphysics/tinyphysics_run.h"
+#include "engine/tinyphysics/tinyphysics_device.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/controls/controls_files.h"
 
@@ -23,6 +23,8 @@ struct controls_command {
     enum tinyphysics_controller controller;
     const char *precision_name;
     enum nn_precision precision;
+    const char *device_name;
+    struct device device;
     int64_t threads;
     bool json;
     struct controls_files files;
@@ -76,10 +78,9 @@ static int print(const struct controls_command *controls, double seconds)
         }
     }
     if (controls->json) {
-        return cli_print_json(json_pack("{s:s, s:s, s:o, s:o, s:f}", "controller",
-                                        controls->controller_name, "precision",
-                                        controls->precision_name, "logs", list, "mean",
-                                        costs_json(&mean), "seconds", seconds));
+        return cli_print_json(json_pack(
+            "{s:s, s:s, s:o, s:o, s:f}", "controller", controls->controller_name, "precision",
+            controls->precision_name, "logs", list, "mean", costs_json(&mean), "seconds", seconds));
     }
     json_decref(list);
     text_print(stdout, "%14.6f %14.6f %14.6f  mean of %u, %s, %s, %.1f s\n", mean.lataccel,
@@ -88,7 +89,8 @@ static int print(const struct controls_command *controls, double seconds)
     return 0;
 }
 
-static enum status drive(struct controls_command *controls, double *seconds, struct error *error)
+static enum status drive_on_cpu(struct controls_command *controls, double *seconds,
+                                struct error *error)
 {
     struct tinyphysics_model *model = NULL;
     struct threads *threads = NULL;
@@ -102,6 +104,21 @@ static enum status drive(struct controls_command *controls, double *seconds, str
     *seconds = (double)(clock_now_ns(clock_system()) - start_ns) / (double)NS_PER_S;
     threads_destroy(threads);
     tinyphysics_model_free(model);
+    return status;
+}
+
+static enum status drive(struct controls_command *controls, double *seconds, struct error *error)
+{
+    if (controls->device.ops == NULL) {
+        return drive_on_cpu(controls, seconds, error);
+    }
+    struct tinyphysics_weights *weights = malloc(sizeof *weights);
+    TRY(memory_check(weights, error, "controls: no memory for the weights"));
+    enum status status = tinyphysics_weights_load(controls->model_path, weights, error);
+    THEN(status, read_logs(controls, error));
+    THEN(status, tinyphysics_device_run(&controls->device, weights, controls->controller,
+                                        controls->drives, controls->files.count, seconds, error));
+    free(weights);
     return status;
 }
 
@@ -122,6 +139,11 @@ static enum status settle(struct controls_command *controls, struct error *error
                              "controls: expected --precision fp32 or bf16, found \"%s\"",
                              controls->precision_name);
         }
+    }
+    TRY(device_choose(controls->device_name, &controls->device, error));
+    if (controls->device.ops != NULL && controls->precision != NN_FP32) {
+        return error_set(error, STATUS_USAGE, "controls: --device %s drives in fp32 alone",
+                         controls->device_name);
     }
     for (int i = 0; i < TINYPHYSICS_CONTROLLER_COUNT; i++) {
         if (strcmp(controls->controller_name, tinyphysics_controller_names[i]) == 0) {
@@ -150,6 +172,7 @@ int command_controls(int argc, char **argv)
     struct controls_command controls = {
         .controller_name = "pid",
         .precision_name = nn_precision_names[NN_FP32],
+        .device_name = "cpu",
         .threads = cores < 1             ? 1
                    : cores > THREADS_MAX ? THREADS_MAX
                                          : cores,
@@ -159,6 +182,7 @@ int command_controls(int argc, char **argv)
         {"--controller", "NAME", "pid or zero (pid)", .text = &controls.controller_name},
         {"--precision", "NAME", "of the network: fp32 or bf16 (fp32)",
          .text = &controls.precision_name},
+        {"--device", "NAME", "cpu, cuda:N, or auto (cpu)", .text = &controls.device_name},
         {"--threads", "N", "1 to 64 (one for each core)", .number = &controls.threads},
         {"--json", NULL, "print one JSON object", .flag = &controls.json},
     };
