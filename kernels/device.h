@@ -25,12 +25,13 @@
 #include "kernels/agent_sums.h"
 #include "kernels/draw_list.h"
 #include "kernels/frame_sums.h"
+#include "kernels/tinyphysics.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 5, /* raised with every change of this file */
+    DEVICE_ABI = 6, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -233,6 +234,22 @@ struct device_scale {
     char wgmma[DEVICE_TEXT_BYTES]; /* on which the step ran, and why */
 };
 
+/* Drives of the controls challenge, each from its first row to its last; pointers are the host's.
+ * Rows of a drive are DEVICE_ROLLOUT_ROWS apart. */
+enum { DEVICE_ROLLOUT_ROWS = 500, DEVICE_ROLLOUT_NUMBERS = 5 };
+
+struct device_rollouts {
+    const struct tinyphysics_weights *weights;
+    uint32_t count;         /* at least 1 */
+    uint32_t controlled;    /* 1: by the PID, 0: not steered */
+    const double *rows;     /* [count][rows][DEVICE_ROLLOUT_NUMBERS]: target, roll, v, a, steer */
+    const double *uniforms; /* [count][rows] */
+    const uint32_t *ends;   /* [count]: row after the last, at most DEVICE_ROLLOUT_ROWS */
+    double *actions;  /* [count][rows]: those of the context are given, the others filled in */
+    double *lataccel; /* the same */
+    double device_ms; /* filled in: of the drives, without the copies */
+};
+
 struct device_session;
 
 struct device_ops {
@@ -328,6 +345,10 @@ struct device_ops {
      * copy_rate are rank 0's, of others 0. */
     int (*scale_run)(uint32_t device, const char *config, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
+
+    /* Drives of the controls challenge (struct device_rollouts), with the bits of the CPU in single
+     * precision. */
+    int (*rollouts_run)(uint32_t device, struct device_rollouts *rollouts, struct device_text *why);
 };
 
 /* The module's one symbol. NULL never. */
@@ -339,7 +360,7 @@ static inline uint32_t device_abi_bytes(void)
     return (uint32_t)(sizeof(struct device_ops) + sizeof(struct device_model) +
                       sizeof(struct device_options) + sizeof(struct device_slot) +
                       sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
-                      sizeof(struct device_view));
+                      sizeof(struct device_view) + sizeof(struct device_rollouts));
 }
 
 #endif

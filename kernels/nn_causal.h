@@ -39,6 +39,9 @@ struct nn_causal_kernels {
     /* x[i] = x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))) in place; count a multiple of
      * 16. Computed as x times the logistic function of twice tanh's argument. */
     void (*gelu)(float *x, size_t count);
+    /* out[i] = exp(logits[i] / temperature - largest of these quotients): quotient and difference
+     * in single precision, dmath_exp of it in double, rounded; count a multiple of 16. */
+    void (*weights)(const float *logits, float temperature, float *out, size_t count);
     void (*attention)(const struct nn_causal *a, uint32_t first_sequence, uint32_t end_sequence);
 };
 

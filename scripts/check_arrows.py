@@ -24,7 +24,8 @@ ROOMS = {
     "kernels/cuda/common": ["kernels"],
     "kernels/cuda/student": ["kernels/cuda/common"],
     "kernels/cuda/scale": ["kernels/cuda/common"],
-    "kernels/cuda/module": ["kernels/cuda/student", "kernels/cuda/scale"],
+    "kernels/cuda/tinyphysics": ["kernels/cuda/common"],
+    "kernels/cuda/module": ["kernels/cuda/student", "kernels/cuda/scale", "kernels/cuda/tinyphysics"],
     # Worlds.
     "engine/traffic": ["schemas"],
     "engine/story": ["schemas/storyboard"],

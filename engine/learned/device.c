@@ -173,3 +173,11 @@ enum status device_scale_run(const struct device *device, const char *config,
     int fault = device->ops->scale_run(device->index, config, ranks, out, &why);
     return fault == DEVICE_OK ? STATUS_OK : device_error(error, fault, device->backend, &why);
 }
+
+enum status device_rollouts_run(const struct device *device, struct device_rollouts *rollouts,
+                                struct error *error)
+{
+    struct device_text why = {""};
+    int fault = device->ops->rollouts_run(device->index, rollouts, &why);
+    return fault == DEVICE_OK ? STATUS_OK : device_error(error, fault, device->backend, &why);
+}

@@ -41,6 +41,10 @@ enum status device_scale_run(const struct device *device, const char *config,
                              const struct device_ranks *ranks, struct device_scale *out,
                              struct error *error);
 
+/* Drives logs of the controls challenge on a device that is not the CPU. */
+enum status device_rollouts_run(const struct device *device, struct device_rollouts *rollouts,
+                                struct error *error);
+
 /* A fault of the module's as the engine's status. */
 enum status device_error(struct error *error, int fault, const char *what,
                          const struct device_text *why);

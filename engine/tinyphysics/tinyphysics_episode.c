@@ -9,39 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LATACCEL_LIMIT 5.0 /* of the bins, m/s2 */
-#define STEER_LIMIT 2.0
-#define STEP_LIMIT 0.5 /* change of lateral acceleration in a step, m/s2 */
-#define TEMPERATURE 0.8f
 #define STEP_S 0.1
 #define LATACCEL_WEIGHT 50.0
-
-/* ---- bins ---- */
-
-/* numpy.linspace(-5, 5, 1024): a product and a sum, each rounded. */
-static double bin_value(uint32_t token)
-{
-    const double step = 2.0 * LATACCEL_LIMIT / (TINYPHYSICS_BINS - 1);
-    const double offset = (double)token * step;
-    return token == TINYPHYSICS_BINS - 1 ? LATACCEL_LIMIT : offset + -LATACCEL_LIMIT;
-}
-
-/* numpy.digitize(.., right=True): bins that are below the value. */
-static uint16_t bin_of(double value)
-{
-    value = dmath_clamp(value, -LATACCEL_LIMIT, LATACCEL_LIMIT);
-    uint32_t low = 0;
-    uint32_t high = TINYPHYSICS_BINS - 1; /* the last is not below */
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (bin_value(middle) < value) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return (uint16_t)low;
-}
 
 /* ---- NumPy's legacy generator (Matsumoto and Nishimura's mt19937ar, init_genrand) ---- */
 
@@ -86,6 +55,15 @@ static double random_double(struct tinyphysics_random *random)
     return (high * 67108864.0 + low) / 9007199254740992.0;
 }
 
+void tinyphysics_episode_uniforms(uint32_t seed, uint32_t end, double *uniforms)
+{
+    struct tinyphysics_random random;
+    random_seed(&random, seed);
+    for (uint32_t row = TINYPHYSICS_CONTEXT; row < end; row++) {
+        uniforms[row] = random_double(&random);
+    }
+}
+
 /* ---- the draw ---- */
 
 /* numpy.add.reduce of floats that lie together: eight partial sums in blocks of 128, blocks in
@@ -109,28 +87,22 @@ static float sum_pairwise(const float *x, uint32_t count)
 }
 
 /* The token of a uniform number. */
-static void draw(struct tinyphysics_episode *episode, const float *logits)
+static void draw(struct tinyphysics_episode *episode, const struct tinyphysics_model *model,
+                 const float *logits)
 {
-    float weights[TINYPHYSICS_BINS];
+    _Alignas(64) float weights[TINYPHYSICS_BINS];
     double sums[TINYPHYSICS_BINS];
-    float largest = logits[0] / TEMPERATURE;
-    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        weights[i] = logits[i] / TEMPERATURE;
-        largest = weights[i] > largest ? weights[i] : largest;
-    }
-    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        weights[i] = (float)dmath_exp((double)(weights[i] - largest));
-    }
+    tinyphysics_model_weights(model, logits, TINYPHYSICS_TEMPERATURE, weights);
     const float total = sum_pairwise(weights, TINYPHYSICS_BINS);
     double sum = 0.0;
     for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        sum += (double)(weights[i] / total);
+        weights[i] /= total;
+    }
+    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+        sum += (double)weights[i];
         sums[i] = sum;
     }
-    uint32_t token = 0;
-    while (token < TINYPHYSICS_BINS - 1 && sums[token] / sum <= episode->uniform) {
-        token++;
-    }
+    const uint32_t token = tinyphysics_draw(sums, episode->uniform);
     const double above = sums[token] / sum - episode->uniform;
     const double below = token > 0 ? episode->uniform - sums[token - 1] / sum : above;
     episode->token = (uint16_t)token;
@@ -183,17 +155,19 @@ static void fill_window(const struct tinyphysics_episode *episode,
         window->inputs[t][1] = (float)state->roll_lataccel_mps2;
         window->inputs[t][2] = (float)state->v_ego_mps;
         window->inputs[t][3] = (float)state->a_ego_mps2;
-        window->tokens[t] = bin_of(episode->lataccel_mps2[row - 1]);
+        window->tokens[t] = (uint16_t)tinyphysics_bin_of(episode->lataccel_mps2[row - 1]);
     }
 }
 
-static void finish_step(struct tinyphysics_episode *episode, const float *logits)
+/* `logits` NULL: the log's target stands for the draw. */
+static void finish_step(struct tinyphysics_episode *episode, const struct tinyphysics_model *model,
+                        const float *logits)
 {
     const double before = episode->lataccel_mps2[episode->step - 1];
     double now = episode->log->rows[episode->step].target_mps2;
     if (logits != NULL) {
-        draw(episode, logits);
-        now = dmath_clamp(bin_value(episode->token), before - STEP_LIMIT, before + STEP_LIMIT);
+        draw(episode, model, logits);
+        now = tinyphysics_drawn(episode->token, before);
     }
     episode->lataccel_mps2[episode->step++] = now;
 }
@@ -212,19 +186,20 @@ void tinyphysics_episode_step(const struct tinyphysics_model *model,
         const bool controlled = episode->step >= TINYPHYSICS_CONTROL_STEP;
         const double action = controlled ? actions[i] : episode->log->rows[episode->step].steer;
         CHECK(!tinyphysics_episode_done(episode));
-        episode->actions[episode->step] = dmath_clamp(action, -STEER_LIMIT, STEER_LIMIT);
+        episode->actions[episode->step] =
+            dmath_clamp(action, -TINYPHYSICS_STEER_LIMIT, TINYPHYSICS_STEER_LIMIT);
         episode->uniform = random_double(&episode->random);
         if (controlled) {
             fill_window(episode, &windows[drawn_count]);
             drawn[drawn_count++] = episode;
         } else {
-            finish_step(episode, NULL);
+            finish_step(episode, model, NULL);
         }
     }
     if (drawn_count > 0) {
         const float *logits = tinyphysics_model_logits(model, workspace, windows, drawn_count);
         for (uint32_t i = 0; i < drawn_count; i++) {
-            finish_step(drawn[i], logits + (size_t)i * TINYPHYSICS_BINS);
+            finish_step(drawn[i], model, logits + (size_t)i * TINYPHYSICS_BINS);
         }
     }
 }
@@ -250,13 +225,4 @@ struct tinyphysics_costs tinyphysics_episode_costs(const struct tinyphysics_epis
                                       .jerk = jerk / (end - first - 1) * 100.0};
     costs.total = costs.lataccel * LATACCEL_WEIGHT + costs.jerk;
     return costs;
-}
-
-double tinyphysics_pid_update(struct tinyphysics_pid *pid, double target_mps2, double lataccel_mps2)
-{
-    const double error = target_mps2 - lataccel_mps2;
-    const double change = error - pid->last_error;
-    pid->error_sum += error;
-    pid->last_error = error;
-    return 0.195 * error + 0.100 * pid->error_sum + -0.053 * change;
 }

@@ -58,6 +58,9 @@ void tinyphysics_episode_begin(struct tinyphysics_episode *episode, const struct
                                uint32_t seed, double *values);
 void tinyphysics_episode_end(struct tinyphysics_episode *episode);
 
+/* The numbers that are drawn at rows TINYPHYSICS_CONTEXT to `end` - 1, by row. */
+void tinyphysics_episode_uniforms(uint32_t seed, uint32_t end, double *uniforms);
+
 static inline bool tinyphysics_episode_done(const struct tinyphysics_episode *episode)
 {
     return episode->step >= episode->end;
@@ -78,12 +81,5 @@ void tinyphysics_episode_step(const struct tinyphysics_model *model,
 
 /* Over the rows that were reached; two of them at least. */
 struct tinyphysics_costs tinyphysics_episode_costs(const struct tinyphysics_episode *episode);
-
-/* The challenge's baseline controller. Zero-initialise; asked at every row from 20 on. */
-struct tinyphysics_pid {
-    double error_sum, last_error;
-};
-double tinyphysics_pid_update(struct tinyphysics_pid *pid, double target_mps2,
-                              double lataccel_mps2);
 
 #endif

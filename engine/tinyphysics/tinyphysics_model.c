@@ -9,16 +9,17 @@
 #include "kernels/nn.h"
 #include "kernels/nn_causal.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    WIDTH = 128,
-    HALF = WIDTH / 2, /* of a token: its state, its bin */
-    HEADS = WIDTH / NN_CAUSAL_HEAD,
-    MLP = 512,
-    BLOCKS = 4,
+    WIDTH = TINYPHYSICS_WIDTH,
+    HALF = TINYPHYSICS_HALF,
+    HEADS = TINYPHYSICS_HEADS,
+    MLP = TINYPHYSICS_MLP,
+    BLOCKS = TINYPHYSICS_BLOCKS,
     CONTEXT = TINYPHYSICS_CONTEXT,
     BINS = TINYPHYSICS_BINS,
     ROWS = TINYPHYSICS_BATCH * CONTEXT,
@@ -59,16 +60,85 @@ struct tinyphysics_workspace {
     _Alignas(64) float q[TINYPHYSICS_BATCH * WIDTH];
     _Alignas(64) float attended[ROWS * WIDTH];
     _Alignas(64) float hidden[ROWS * MLP];
+    _Alignas(64) uint16_t act[ROWS * MLP]; /* what a product takes, where that is not float */
     _Alignas(64) float logits[TINYPHYSICS_BATCH * BINS];
 };
 
 /* ---- the file ---- */
 
-struct loader {
-    struct onnx_file file;
+/* The weights [k][n] of a MatMul node. */
+static enum status read_product(const struct onnx_file *file, const char *node, uint32_t k,
+                                uint32_t n, float *out, struct error *error)
+{
+    char name[ONNX_NAME_BYTES];
+    const uint32_t dims[] = {k, n};
+    TRY(onnx_file_weights(file, node, "MatMul", name, error));
+    return onnx_file_floats(file, name, dims, 2, out, error);
+}
+
+static enum status read_norm(const struct onnx_file *file, const char *prefix,
+                             struct tinyphysics_norm *norm, struct error *error)
+{
+    char name[ONNX_NAME_BYTES];
+    const uint32_t dims[] = {WIDTH};
+    snprintf(name, sizeof name, "transformer.%s.weight", prefix);
+    TRY(onnx_file_floats(file, name, dims, 1, norm->scale, error));
+    snprintf(name, sizeof name, "transformer.%s.bias", prefix);
+    return onnx_file_floats(file, name, dims, 1, norm->shift, error);
+}
+
+static enum status read_block(const struct onnx_file *file, uint32_t index,
+                              struct tinyphysics_block *block, struct error *error)
+{
+    char name[ONNX_NAME_BYTES / 2];
+    snprintf(name, sizeof name, "h.%u.attn.layer_norm", index);
+    TRY(read_norm(file, name, &block->attention_norm, error));
+    snprintf(name, sizeof name, "h.%u.mlp.layer_norm", index);
+    TRY(read_norm(file, name, &block->mlp_norm, error));
+    snprintf(name, sizeof name, "/h.%u/attn/c_attn/MatMul", index);
+    TRY(read_product(file, name, WIDTH, 3 * WIDTH, block->qkv[0], error));
+    snprintf(name, sizeof name, "/h.%u/attn/c_proj/MatMul", index);
+    TRY(read_product(file, name, WIDTH, WIDTH, block->attention_out[0], error));
+    snprintf(name, sizeof name, "/h.%u/mlp/c_fc/MatMul", index);
+    TRY(read_product(file, name, WIDTH, MLP, block->up[0], error));
+    snprintf(name, sizeof name, "/h.%u/mlp/c_proj/MatMul", index);
+    return read_product(file, name, MLP, WIDTH, block->down[0], error);
+}
+
+static enum status read_all(const struct onnx_file *file, struct tinyphysics_weights *w,
+                            struct error *error)
+{
+    const uint32_t bias[] = {HALF};
+    const uint32_t bins[] = {BINS, HALF};
+    const uint32_t positions[] = {CONTEXT, WIDTH};
+    TRY(onnx_file_floats(file, "transformer.wt_embedding.bias", bias, 1, w->state_bias, error));
+    TRY(read_product(file, "/wt_embedding/MatMul", TINYPHYSICS_INPUTS, HALF, w->state[0], error));
+    TRY(onnx_file_floats(file, "transformer.wt2_embedding.weight", bins, 2, w->bins[0], error));
+    TRY(onnx_file_floats(file, "transformer.wp_embedding.weight", positions, 2, w->positions[0],
+                         error));
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        TRY(read_block(file, i, &w->blocks[i], error));
+    }
+    TRY(read_norm(file, "layer_norm_f", &w->last_norm, error));
+    return read_product(file, "/lm_head/MatMul", WIDTH, BINS, w->head[0], error);
+}
+
+enum status tinyphysics_weights_load(const char *path, struct tinyphysics_weights *weights,
+                                     struct error *error)
+{
+    struct onnx_file file = {0};
+    enum status status = onnx_file_open(path, &file, error);
+    THEN(status, read_all(&file, weights, error));
+    onnx_file_close(&file);
+    return status;
+}
+
+/* ---- the model ---- */
+
+struct packer {
     struct tinyphysics_model *model;
-    float *stored, *turned; /* room for the largest matrix, as stored [k][n] and as [n][k] */
-    uint8_t *next;          /* free memory for packed weights */
+    float *turned; /* room for the largest matrix */
+    uint8_t *next; /* free memory for packed weights */
 };
 
 static size_t packed_bytes(const struct nn_kernels *nn, uint32_t n, uint32_t k)
@@ -84,123 +154,88 @@ static size_t model_bytes(const struct nn_kernels *nn)
            packed_bytes(nn, BINS, WIDTH);
 }
 
-/* Packs columns first .. first + n - 1 of the matrix in loader->stored, [k][columns]. */
-static void *pack_columns(struct loader *loader, uint32_t first, uint32_t n, uint32_t k,
-                          uint32_t columns)
+/* Packs columns first .. first + n - 1 of w [k][columns]. */
+static void *pack(struct packer *packer, const float *w, uint32_t first, uint32_t n, uint32_t k,
+                  uint32_t columns)
 {
-    const struct nn_kernels *nn = &loader->model->nn;
-    void *packed = loader->next;
+    const struct nn_kernels *nn = &packer->model->nn;
+    void *packed = packer->next;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < k; j++) {
-            loader->turned[(size_t)i * k + j] = loader->stored[(size_t)j * columns + first + i];
+            packer->turned[(size_t)i * k + j] = w[(size_t)j * columns + first + i];
         }
     }
-    nn->pack(loader->turned, n, k, packed);
-    loader->next += packed_bytes(nn, n, k);
+    nn->pack(packer->turned, n, k, packed);
+    packer->next += packed_bytes(nn, n, k);
     return packed;
 }
 
-/* The weights [k][n] of a MatMul node into loader->stored. */
-static enum status read_product(struct loader *loader, const char *node, uint32_t n, uint32_t k,
-                                struct error *error)
+static void copy_norm(struct norm *to, const struct tinyphysics_norm *from)
 {
-    char name[ONNX_NAME_BYTES];
-    const uint32_t dims[] = {k, n};
-    TRY(onnx_file_weights(&loader->file, node, "MatMul", name, error));
-    return onnx_file_floats(&loader->file, name, dims, 2, loader->stored, error);
+    memcpy(to->scale, from->scale, sizeof to->scale);
+    memcpy(to->shift, from->shift, sizeof to->shift);
 }
 
-static enum status load_product(struct loader *loader, const char *node, uint32_t n, uint32_t k,
-                                void **out, struct error *error)
+static void pack_all(struct packer *packer, const struct tinyphysics_weights *w)
 {
-    TRY(read_product(loader, node, n, k, error));
-    *out = pack_columns(loader, 0, n, k, n);
-    return STATUS_OK;
-}
-
-static enum status load_norm(const struct loader *loader, const char *prefix, struct norm *norm,
-                             struct error *error)
-{
-    char name[ONNX_NAME_BYTES];
-    const uint32_t dims[] = {WIDTH};
-    snprintf(name, sizeof name, "transformer.%s.weight", prefix);
-    TRY(onnx_file_floats(&loader->file, name, dims, 1, norm->scale, error));
-    snprintf(name, sizeof name, "transformer.%s.bias", prefix);
-    return onnx_file_floats(&loader->file, name, dims, 1, norm->shift, error);
-}
-
-static enum status load_block(struct loader *loader, uint32_t index, struct error *error)
-{
-    struct block *block = &loader->model->blocks[index];
-    char name[ONNX_NAME_BYTES / 2];
-    snprintf(name, sizeof name, "h.%u.attn.layer_norm", index);
-    TRY(load_norm(loader, name, &block->attention_norm, error));
-    snprintf(name, sizeof name, "h.%u.mlp.layer_norm", index);
-    TRY(load_norm(loader, name, &block->mlp_norm, error));
-    snprintf(name, sizeof name, "/h.%u/attn/c_attn/MatMul", index);
-    TRY(read_product(loader, name, 3 * WIDTH, WIDTH, error));
-    if (index == BLOCKS - 1) {
-        block->q = pack_columns(loader, 0, WIDTH, WIDTH, 3 * WIDTH);
-        block->kv = pack_columns(loader, WIDTH, 2 * WIDTH, WIDTH, 3 * WIDTH);
-    } else {
-        block->qkv = pack_columns(loader, 0, 3 * WIDTH, WIDTH, 3 * WIDTH);
-    }
-    snprintf(name, sizeof name, "/h.%u/attn/c_proj/MatMul", index);
-    TRY(load_product(loader, name, WIDTH, WIDTH, &block->attention_out, error));
-    snprintf(name, sizeof name, "/h.%u/mlp/c_fc/MatMul", index);
-    TRY(load_product(loader, name, MLP, WIDTH, &block->up, error));
-    snprintf(name, sizeof name, "/h.%u/mlp/c_proj/MatMul", index);
-    return load_product(loader, name, WIDTH, MLP, &block->down, error);
-}
-
-static enum status load_all(struct loader *loader, struct error *error)
-{
-    struct tinyphysics_model *model = loader->model;
-    const uint32_t bias[] = {HALF};
-    const uint32_t bins[] = {BINS, HALF};
-    const uint32_t positions[] = {CONTEXT, WIDTH};
-    TRY(onnx_file_floats(&loader->file, "transformer.wt_embedding.bias", bias, 1, model->state_bias,
-                         error));
-    TRY(read_product(loader, "/wt_embedding/MatMul", HALF, TINYPHYSICS_INPUTS, error));
-    memcpy(model->state, loader->stored, sizeof model->state);
-    TRY(onnx_file_floats(&loader->file, "transformer.wt2_embedding.weight", bins, 2,
-                         &model->bins[0][0], error));
-    TRY(onnx_file_floats(&loader->file, "transformer.wp_embedding.weight", positions, 2,
-                         &model->positions[0][0], error));
+    struct tinyphysics_model *model = packer->model;
+    memcpy(model->state_bias, w->state_bias, sizeof model->state_bias);
+    memcpy(model->state, w->state, sizeof model->state);
+    memcpy(model->bins, w->bins, sizeof model->bins);
+    memcpy(model->positions, w->positions, sizeof model->positions);
     for (uint32_t i = 0; i < BLOCKS; i++) {
-        TRY(load_block(loader, i, error));
+        const struct tinyphysics_block *from = &w->blocks[i];
+        struct block *block = &model->blocks[i];
+        copy_norm(&block->attention_norm, &from->attention_norm);
+        copy_norm(&block->mlp_norm, &from->mlp_norm);
+        if (i == BLOCKS - 1) {
+            block->q = pack(packer, from->qkv[0], 0, WIDTH, WIDTH, 3 * WIDTH);
+            block->kv = pack(packer, from->qkv[0], WIDTH, 2 * WIDTH, WIDTH, 3 * WIDTH);
+        } else {
+            block->qkv = pack(packer, from->qkv[0], 0, 3 * WIDTH, WIDTH, 3 * WIDTH);
+        }
+        block->attention_out = pack(packer, from->attention_out[0], 0, WIDTH, WIDTH, WIDTH);
+        block->up = pack(packer, from->up[0], 0, MLP, WIDTH, MLP);
+        block->down = pack(packer, from->down[0], 0, WIDTH, MLP, WIDTH);
     }
-    TRY(load_norm(loader, "layer_norm_f", &model->last_norm, error));
-    return load_product(loader, "/lm_head/MatMul", BINS, WIDTH, &model->head, error);
+    copy_norm(&model->last_norm, &w->last_norm);
+    model->head = pack(packer, w->head[0], 0, BINS, WIDTH, BINS);
 }
 
-enum status tinyphysics_model_load(const char *path, uint32_t flags, struct tinyphysics_model **out,
-                                   struct error *error)
+enum status tinyphysics_model_make(const struct tinyphysics_weights *weights,
+                                   enum nn_precision precision, uint32_t flags,
+                                   struct tinyphysics_model **out, struct error *error)
 {
-    struct loader loader = {0};
+    CHECK(precision == NN_FP32 || precision == NN_BF16);
     struct tinyphysics_model *model = aligned_alloc(_Alignof(struct norm), sizeof *model);
-    TRY(memory_check(model, error, "no memory for the model of %s", path));
+    struct packer packer = {.model = model};
+    TRY(memory_check(model, error, "no memory for the model tinyphysics"));
     memset(model, 0, sizeof *model);
-    nn_kernels_init(&model->nn, NN_FP32, flags);
+    nn_kernels_init(&model->nn, precision, flags);
     nn_causal_kernels_init(&model->causal, flags);
-    model->memory = aligned_alloc(64, model_bytes(&model->nn));
-    loader.model = model;
-    loader.next = model->memory;
-    loader.stored = aligned_alloc(64, 2 * sizeof(float) * BINS * WIDTH);
-    enum status status =
-        memory_check(model->memory, error, "no memory for the weights of %s", path);
-    THEN(status, memory_check(loader.stored, error, "no memory to read %s", path));
-    loader.turned = loader.stored + BINS * WIDTH;
-    THEN(status, onnx_file_open(path, &loader.file, error));
-    THEN(status, load_all(&loader, error));
-    onnx_file_close(&loader.file);
-    free(loader.stored);
-    if (status != STATUS_OK) {
+    packer.next = model->memory = aligned_alloc(64, model_bytes(&model->nn));
+    packer.turned = aligned_alloc(64, sizeof weights->head);
+    enum status status = memory_check(model->memory, error, "no memory for tinyphysics");
+    THEN(status, memory_check(packer.turned, error, "no memory for tinyphysics"));
+    if (status == STATUS_OK) {
+        pack_all(&packer, weights);
+        *out = model;
+    } else {
         tinyphysics_model_free(model);
-        return status;
     }
-    *out = model;
-    return STATUS_OK;
+    free(packer.turned);
+    return status;
+}
+
+enum status tinyphysics_model_load(const char *path, enum nn_precision precision, uint32_t flags,
+                                   struct tinyphysics_model **out, struct error *error)
+{
+    struct tinyphysics_weights *weights = malloc(sizeof *weights);
+    TRY(memory_check(weights, error, "no memory to read %s", path));
+    enum status status = tinyphysics_weights_load(path, weights, error);
+    THEN(status, tinyphysics_model_make(weights, precision, flags, out, error));
+    free(weights);
+    return status;
 }
 
 void tinyphysics_model_free(struct tinyphysics_model *model)
@@ -241,16 +276,21 @@ static void embed(const struct tinyphysics_model *model, const struct tinyphysic
     }
 }
 
-/* c = a w, or c += a w; rows of k floats, and of n. */
-static void product(const struct tinyphysics_model *model, const float *a, const void *w,
-                    uint32_t rows, uint32_t n, uint32_t k, enum nn_epilogue epilogue, float *c)
+/* c = a b, or c += a b; rows of k floats, and of n. */
+static void product(const struct tinyphysics_model *model, struct tinyphysics_workspace *w,
+                    const float *a, const void *b, uint32_t rows, uint32_t n, uint32_t k,
+                    enum nn_epilogue epilogue, float *c)
 {
+    const bool rounded = model->nn.precision != NN_FP32;
+    if (rounded) {
+        model->nn.to_act(a, w->act, (size_t)rows * k);
+    }
     const struct nn_gemm g = {.m = rows,
                               .n = n,
                               .k = k,
-                              .a = a,
+                              .a = rounded ? (const void *)w->act : a,
                               .lda = k,
-                              .b = w,
+                              .b = b,
                               .epilogue = epilogue,
                               .c = c,
                               .ldc = n};
@@ -267,11 +307,11 @@ static void normalise(const struct tinyphysics_model *model, const struct norm *
 static void finish_block(const struct tinyphysics_model *model, const struct block *block,
                          struct tinyphysics_workspace *w, uint32_t rows)
 {
-    product(model, w->attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, w->x);
+    product(model, w, w->attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, w->x);
     normalise(model, &block->mlp_norm, w->x, w->normed, rows);
-    product(model, w->normed, block->up, rows, MLP, WIDTH, NN_STORE, w->hidden);
+    product(model, w, w->normed, block->up, rows, MLP, WIDTH, NN_STORE, w->hidden);
     model->causal.gelu(w->hidden, (size_t)rows * MLP);
-    product(model, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, w->x);
+    product(model, w, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, w->x);
 }
 
 static void run_block(const struct tinyphysics_model *model, const struct block *block,
@@ -289,7 +329,7 @@ static void run_block(const struct tinyphysics_model *model, const struct block 
         .out = w->attended,
     };
     normalise(model, &block->attention_norm, w->x, w->normed, rows);
-    product(model, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
+    product(model, w, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
     model->causal.attention(&attention, 0, count);
     finish_block(model, block, w, rows);
 }
@@ -310,13 +350,13 @@ static void run_last_block(const struct tinyphysics_model *model, const struct b
         .out = w->attended,
     };
     normalise(model, &block->attention_norm, w->x, w->normed, count * CONTEXT);
-    product(model, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
+    product(model, w, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
     for (uint32_t i = 0; i < count; i++) {
         const size_t last = ((size_t)i * CONTEXT + CONTEXT - 1) * WIDTH;
         memmove(w->normed + (size_t)i * WIDTH, w->normed + last, WIDTH * sizeof(float));
         memmove(w->x + (size_t)i * WIDTH, w->x + last, WIDTH * sizeof(float));
     }
-    product(model, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
+    product(model, w, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
     model->causal.attention(&attention, 0, count);
     finish_block(model, block, w, count);
 }
@@ -334,8 +374,15 @@ const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
     }
     run_last_block(model, &model->blocks[BLOCKS - 1], workspace, count);
     normalise(model, &model->last_norm, workspace->x, workspace->normed, count);
-    product(model, workspace->normed, model->head, count, BINS, WIDTH, NN_STORE, workspace->logits);
+    product(model, workspace, workspace->normed, model->head, count, BINS, WIDTH, NN_STORE,
+            workspace->logits);
     return workspace->logits;
+}
+
+void tinyphysics_model_weights(const struct tinyphysics_model *model, const float *logits,
+                               float temperature, float *weights)
+{
+    model->causal.weights(logits, temperature, weights, BINS);
 }
 
 double tinyphysics_model_flop(void)

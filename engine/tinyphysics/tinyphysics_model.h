@@ -10,22 +10,22 @@
  * Only what the last token's logits depend on is computed: in the last block keys and values of all
  * tokens, the rest of one.
  *
- * Bits depend on the file alone: not on the machine, nor on what else is in a batch.
+ * In NN_BF16 products take both sides rounded to bfloat16 and sum in single precision; the rest
+ * (embedding, norms, attention, tanh-GELU) stays in single precision.
+ *
+ * Bits depend on file and precision alone: not on the machine, nor on what else is in a batch.
  */
 #ifndef SWERVE_ENGINE_TINYPHYSICS_TINYPHYSICS_MODEL_H
 #define SWERVE_ENGINE_TINYPHYSICS_TINYPHYSICS_MODEL_H
 
 #include "base/status.h"
+#include "kernels/nn.h"
+#include "kernels/tinyphysics.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum {
-    TINYPHYSICS_CONTEXT = 20, /* steps that it sees */
-    TINYPHYSICS_INPUTS = 4,   /* steer action, roll lataccel m/s2, v_ego m/s, a_ego m/s2 */
-    TINYPHYSICS_BINS = 1024,
-    TINYPHYSICS_BATCH = 8, /* windows that are computed together, at most */
-};
+enum { TINYPHYSICS_BATCH = 12 /* windows that are computed together, at most */ };
 
 /* The last 20 steps. */
 struct tinyphysics_window {
@@ -36,12 +36,21 @@ struct tinyphysics_window {
 struct tinyphysics_model; /* never changes once loaded: threads share one */
 struct tinyphysics_workspace;
 
-/* `flags`: enum cpu_flag; callers pass machine_cpu_flags(). Errors name the file and the tensor. */
-enum status tinyphysics_model_load(const char *path, uint32_t flags,
+/* `precision`: NN_FP32 or NN_BF16. `flags`: enum cpu_flag; callers pass machine_cpu_flags(). Errors
+ * name the file and the tensor. */
+enum status tinyphysics_model_load(const char *path, enum nn_precision precision, uint32_t flags,
                                    struct tinyphysics_model **model, struct error *error);
 void tinyphysics_model_free(struct tinyphysics_model *model);
 
-/* Memory for one thread's calls, about 1 MiB. */
+/* The same in two steps: the weights as they are in the file, and a model of them, which keeps no
+ * pointer to them. */
+enum status tinyphysics_weights_load(const char *path, struct tinyphysics_weights *weights,
+                                     struct error *error);
+enum status tinyphysics_model_make(const struct tinyphysics_weights *weights,
+                                   enum nn_precision precision, uint32_t flags,
+                                   struct tinyphysics_model **model, struct error *error);
+
+/* Memory for one thread's calls, about 2 MiB. */
 enum status tinyphysics_workspace_make(struct tinyphysics_workspace **workspace,
                                        struct error *error);
 void tinyphysics_workspace_free(struct tinyphysics_workspace *workspace);
@@ -51,6 +60,10 @@ void tinyphysics_workspace_free(struct tinyphysics_workspace *workspace);
 const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
                                       struct tinyphysics_workspace *workspace,
                                       const struct tinyphysics_window *windows, uint32_t count);
+
+/* weights[i] = exp(logits[i] / temperature - largest of these), [TINYPHYSICS_BINS]. */
+void tinyphysics_model_weights(const struct tinyphysics_model *model, const float *logits,
+                               float temperature, float *weights);
 
 /* Floating-point operations of one window, as they are done here. */
 double tinyphysics_model_flop(void);

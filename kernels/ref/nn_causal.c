@@ -3,6 +3,7 @@
  */
 #include "kernels/nn_causal.h"
 
+#include "base/dmath.h"
 #include "kernels/cpu.h"
 #include "kernels/nn_causal_internal.h"
 #include "kernels/ref/nn_scalar.h"
@@ -34,6 +35,18 @@ static void gelu_ref(float *x, size_t count)
     for (size_t i = 0; i < count; i++) {
         float cube = x[i] * x[i] * NN_GELU_CUBE;
         x[i] *= nn_logistic(fmaf(cube, x[i], x[i]) * NN_GELU_FACTOR);
+    }
+}
+
+static void weights_ref(const float *logits, float temperature, float *out, size_t count)
+{
+    float largest = -INFINITY;
+    for (size_t i = 0; i < count; i++) {
+        out[i] = logits[i] / temperature;
+        largest = out[i] > largest ? out[i] : largest;
+    }
+    for (size_t i = 0; i < count; i++) {
+        out[i] = (float)dmath_exp((double)(out[i] - largest));
     }
 }
 
@@ -80,7 +93,7 @@ static void attention_ref(const struct nn_causal *a, uint32_t first_sequence, ui
 
 void nn_causal_kernels_init(struct nn_causal_kernels *kernels, uint32_t flags)
 {
-    *kernels = (struct nn_causal_kernels){"c", norm_ref, gelu_ref, attention_ref};
+    *kernels = (struct nn_causal_kernels){"c", norm_ref, gelu_ref, weights_ref, attention_ref};
 #if defined(__x86_64__)
     if (flags & CPU_FLAG_AVX2) {
         nn_causal_table_avx2(kernels);

@@ -2,6 +2,7 @@
  * Kernels of a small causal transformer on the vector units; ref/nn_causal.c is the definition.
  */
 #include "kernels/nn_causal_internal.h"
+#include "kernels/x86/nn_doubles.h"
 #include "kernels/x86/nn_x86.h"
 
 #include <math.h>
@@ -56,6 +57,28 @@ static void gelu(float *x, size_t count)
     }
 }
 
+static void weights(const float *logits, float temperature, float *out, size_t count)
+{
+    v16 largest = v16_set1(-INFINITY);
+    for (size_t i = 0; i < count; i += NN_LANES) {
+        const v16 x = v16_div(v16_load(logits + i), v16_set1(temperature));
+        largest = v16_max(largest, x);
+        v16_store(out + i, x);
+    }
+    const v16 most = v16_set1(v16_largest(largest));
+    for (size_t i = 0; i < count; i += NN_LANES) { /* no NaN: a difference of finite numbers */
+        doubles x[NN_LANES / DOUBLES];
+        v16_store(out + i, v16_sub(v16_load(out + i), most));
+        for (int j = 0; j < NN_LANES / DOUBLES; j++) {
+            x[j] = doubles_load(out + i + j * DOUBLES);
+        }
+        doubles_exp_many(x, NN_LANES / DOUBLES);
+        for (int j = 0; j < NN_LANES / DOUBLES; j++) {
+            doubles_store(out + i + j * DOUBLES, x[j]);
+        }
+    }
+}
+
 enum { TOKENS = NN_CAUSAL_TOKENS, HEAD = NN_CAUSAL_HEAD };
 
 /* The keys of one head with tokens along the lanes; tokens that are not there are 0. */
@@ -73,33 +96,49 @@ static void turn(const float *k, size_t stride, uint32_t tokens, float out[HEAD]
     }
 }
 
-/* Softmax of two vectors of products, of which `count` lanes count; the others become 0. Returns 1
- * / sum of the weights. */
-NN_INLINE float softmax(v16 first, v16 second, uint32_t count, float weights[TOKENS])
+#define TIMES_8(x) x, x, x, x, x, x, x, x
+#define TIMES_32(x) TIMES_8(x), TIMES_8(x), TIMES_8(x), TIMES_8(x)
+/* Of 32 lanes the first `count` count: the tables are read from TOKENS - count on. */
+static const float kept_logits[2 * TOKENS] = {TIMES_32(INFINITY), TIMES_32(-INFINITY)};
+static const float kept_weights[2 * TOKENS] = {TIMES_32(1.0f), TIMES_32(0.0f)};
+
+/* Softmax of `vectors` vectors of products, of which `count` lanes count; the others become 0.
+ * Returns 1 / sum of the weights. */
+NN_INLINE float softmax(const v16 *products, uint32_t count, float weights[TOKENS],
+                        const int vectors)
 {
-    float logits[TOKENS];
-    v16_store(logits, v16_mul(first, v16_set1(NN_LOGIT_SCALE)));
-    v16_store(logits + NN_LANES, v16_mul(second, v16_set1(NN_LOGIT_SCALE)));
-    for (uint32_t j = count; j < TOKENS; j++) {
-        logits[j] = -INFINITY;
+    v16 x[2];
+    for (int i = 0; i < vectors; i++) {
+        const float *kept = kept_logits + TOKENS - count + i * NN_LANES;
+        x[i] = v16_min(v16_mul(products[i], v16_set1(NN_LOGIT_SCALE)), v16_load(kept));
     }
-    first = v16_load(logits);
-    second = v16_load(logits + NN_LANES);
-    const v16 largest = v16_set1(v16_largest(v16_max(first, second)));
-    const uint32_t low = count < NN_LANES ? count : NN_LANES;
-    v16_store(weights, v16_exp(v16_sub(first, largest)));
-    v16_store(weights + NN_LANES, v16_exp(v16_sub(second, largest)));
-    first = v16_load_part(weights, low); /* exp is limited, so not 0 where the logit is -inf */
-    second = v16_load_part(weights + NN_LANES, count - low);
-    v16_store(weights, first);
-    v16_store(weights + NN_LANES, second);
-    return 1.0f / v16_sum(v16_add(first, second));
+    const v16 largest = v16_set1(v16_largest(vectors > 1 ? v16_max(x[0], x[1]) : x[0]));
+    for (int i = 0; i < vectors; i++) { /* exp is limited, so not 0 where the logit is -inf */
+        const float *kept = kept_weights + TOKENS - count + i * NN_LANES;
+        x[i] = v16_mul(v16_exp(v16_sub(x[i], largest)), v16_load(kept));
+        v16_store(weights + i * NN_LANES, x[i]);
+    }
+    return 1.0f / v16_sum(vectors > 1 ? v16_add(x[0], x[1]) : x[0]);
 }
 
-/* `count` (a constant, at most 4) queries of one head from token `token` on. */
+/* sums[i] += weights[i][j] * v[j], of the queries `first` to `count` - 1. */
+NN_INLINE void add_value(const float weights[][TOKENS], const float *v, size_t stride, uint32_t j,
+                         v16 sums[][2], const int first, const int count)
+{
+    const v16 low = v16_load(v + j * stride);
+    const v16 high = v16_load(v + j * stride + NN_LANES);
+    for (int i = first; i < count; i++) {
+        const v16 x = v16_set1(weights[i][j]);
+        sums[i][0] = v16_fma(x, low, sums[i][0]);
+        sums[i][1] = v16_fma(x, high, sums[i][1]);
+    }
+}
+
+/* `count` (a constant, at most 4) queries of one head from token `token` on, whose tokens lie in
+ * the first `vectors` vectors. */
 NN_INLINE void attend(const struct nn_causal *a, const float *q, const float turned[HEAD][TOKENS],
                       const float *v, uint32_t token, float *out, size_t out_stride,
-                      const int count)
+                      const int count, const int vectors)
 {
     v16 sums[4][2];
     float weights[4][TOKENS];
@@ -108,27 +147,27 @@ NN_INLINE void attend(const struct nn_causal *a, const float *q, const float tur
         sums[i][0] = sums[i][1] = v16_zero();
     }
     for (uint32_t c = 0; c < HEAD; c++) {
-        const v16 low = v16_load(turned[c]);
-        const v16 high = v16_load(turned[c] + NN_LANES);
+        v16 keys[2];
+        for (int j = 0; j < vectors; j++) {
+            keys[j] = v16_load(turned[c] + j * NN_LANES);
+        }
         for (int i = 0; i < count; i++) {
             const v16 x = v16_set1(q[(size_t)i * a->q_stride + c]);
-            sums[i][0] = v16_fma(x, low, sums[i][0]);
-            sums[i][1] = v16_fma(x, high, sums[i][1]);
+            for (int j = 0; j < vectors; j++) {
+                sums[i][j] = v16_fma(x, keys[j], sums[i][j]);
+            }
         }
     }
     for (int i = 0; i < count; i++) {
-        inverse[i] = softmax(sums[i][0], sums[i][1], token + (uint32_t)i + 1, weights[i]);
+        inverse[i] = softmax(sums[i], token + (uint32_t)i + 1, weights[i], vectors);
         sums[i][0] = sums[i][1] = v16_zero();
     }
-    for (uint32_t j = 0; j < token + (uint32_t)count; j++) {
-        const v16 low = v16_load(v + j * a->kv_stride);
-        const v16 high = v16_load(v + j * a->kv_stride + NN_LANES);
-        /* Later tokens are left out, not added with weight 0: that would lose a sum's sign at 0. */
-        for (int i = j <= token ? 0 : (int)(j - token); i < count; i++) {
-            const v16 x = v16_set1(weights[i][j]);
-            sums[i][0] = v16_fma(x, low, sums[i][0]);
-            sums[i][1] = v16_fma(x, high, sums[i][1]);
-        }
+    for (uint32_t j = 0; j <= token; j++) {
+        add_value(weights, v, a->kv_stride, j, sums, 0, count);
+    }
+    /* Later tokens are left out, not added with weight 0: that would lose a sum's sign at 0. */
+    for (int i = 1; i < count; i++) {
+        add_value(weights, v, a->kv_stride, token + (uint32_t)i, sums, i, count);
     }
     for (int i = 0; i < count; i++) {
         v16_store(out + (size_t)i * out_stride, v16_mul(sums[i][0], v16_set1(inverse[i])));
@@ -150,13 +189,17 @@ static void attention(const struct nn_causal *a, uint32_t first_sequence, uint32
             float *out = a->out + s * queries * width + head;
             uint32_t i = 0;
             turn(a->k + past, a->kv_stride, a->tokens, turned);
+            for (; i + 4 <= queries && a->first + i + 4 <= NN_LANES; i += 4) {
+                attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
+                       width, 4, 1);
+            }
             for (; i + 4 <= queries; i += 4) {
                 attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
-                       width, 4);
+                       width, 4, 2);
             }
             for (; i < queries; i++) {
                 attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
-                       width, 1);
+                       width, 1, 2);
             }
         }
     }
@@ -171,5 +214,6 @@ void NN_NAME(causal_table)(struct nn_causal_kernels *kernels)
 #endif
     kernels->norm = norm;
     kernels->gelu = gelu;
+    kernels->weights = weights;
     kernels->attention = attention;
 }

@@ -58,6 +58,7 @@
     X(quantise_kernel, 256, 0, 0, 0)       \
     X(range_kernel, 128, 69632, 0, 0)      \
     X(residual_kernel, 256, 0, 0, 0)       \
+    X(rollout_kernel, 128, 61840, 0, 0)    \
     X(rotate_kernel, 256, 0, 0, 0)         \
     X(table_kernel, 256, 0, 0, 0)          \
     X(temporal_kernel, 128, 0, 0, 0)       \

@@ -240,10 +240,10 @@ static void read_expected(struct expected out[EPISODES])
     fclose(file);
 }
 
-static struct tinyphysics_model *load(uint32_t flags)
+static struct tinyphysics_model *load(enum nn_precision precision, uint32_t flags)
 {
     struct tinyphysics_model *model = NULL;
-    EXPECT_OK(tinyphysics_model_load(model_path, flags, &model, &error), error);
+    EXPECT_OK(tinyphysics_model_load(model_path, precision, flags, &model, &error), error);
     return model;
 }
 
@@ -256,7 +256,7 @@ static void every_token_and_cost_is_the_reference_s(void)
     struct tinyphysics_pid pids[EPISODES] = {{0}};
     struct tinyphysics_workspace *workspace;
     struct controls_log logs[LOGS];
-    struct tinyphysics_model *model = load(cpu_flags_detect());
+    struct tinyphysics_model *model = load(NN_FP32, cpu_flags_detect());
     read_expected(expected);
     for (uint32_t i = 0; i < LOGS; i++) {
         make_log(i, &logs[i]);
@@ -385,7 +385,7 @@ static void slots_of_the_world_are_episodes(void)
     struct tinyphysics_pid pids[WORLD_SLOTS] = {{0}};
     int of[WORLD_SLOTS] = {0};
     uint8_t active[WORLD_SLOTS] = {0};
-    struct tinyphysics_model *model = load(cpu_flags_detect());
+    struct tinyphysics_model *model = load(NN_FP32, cpu_flags_detect());
     const struct foreign foreign = {.native = &world_tinyphysics_ops, .host = model};
     read_expected(expected);
     for (uint32_t i = 0; i < LOGS; i++) {
@@ -440,34 +440,52 @@ static void made_up_window(uint32_t number, struct tinyphysics_window *window)
     }
 }
 
-static void bits_depend_on_the_window_alone(void)
+/* The largest distance of logits from those in single precision, and the largest of these. */
+static void measure(const float *found, const float *exact, double *miss, double *largest)
+{
+    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+        *miss = fmax(*miss, fabs((double)found[i] - (double)exact[i]));
+        *largest = fmax(*largest, fabs((double)exact[i]));
+    }
+}
+
+static void bits_depend_on_the_window_and_the_precision_alone(void)
 {
     static struct tinyphysics_window windows[TINYPHYSICS_BATCH];
-    static float alone[TINYPHYSICS_BATCH][TINYPHYSICS_BINS];
-    static const uint32_t flags[] = {0, CPU_FLAG_AVX2, CPU_FLAG_AVX2 | CPU_FLAG_AVX512};
+    static float alone[2][TINYPHYSICS_BATCH][TINYPHYSICS_BINS];
+    static const uint32_t flags[] = {0, CPU_FLAG_AVX2, CPU_FLAG_AVX2 | CPU_FLAG_AVX512, ~0u};
     struct tinyphysics_workspace *workspace;
+    double miss = 0.0;
+    double largest = 0.0;
     EXPECT_OK(tinyphysics_workspace_make(&workspace, &error), error);
     for (uint32_t i = 0; i < TINYPHYSICS_BATCH; i++) {
         made_up_window(i, &windows[i]);
     }
-    for (size_t f = 0; f < COUNT_OF(flags); f++) {
-        if ((cpu_flags_detect() & flags[f]) != flags[f]) {
+    for (size_t f = 0; f < 2 * COUNT_OF(flags); f++) {
+        const enum nn_precision precision = f % 2 == 0 ? NN_FP32 : NN_BF16;
+        const uint32_t wanted = flags[f / 2] != ~0u ? flags[f / 2] : cpu_flags_detect();
+        if ((cpu_flags_detect() & wanted) != wanted) {
             continue;
         }
         /* Plain C once, each window alone; all others in batches of all sizes against it. */
-        struct tinyphysics_model *model = load(flags[f]);
-        for (uint32_t count = 1; count <= (f == 0 ? 1 : TINYPHYSICS_BATCH); count++) {
+        struct tinyphysics_model *model = load(precision, wanted);
+        for (uint32_t count = 1; count <= (f < 2 ? 1 : TINYPHYSICS_BATCH); count++) {
             for (uint32_t i = 0; i + count <= TINYPHYSICS_BATCH; i += count) {
                 const float *logits =
                     tinyphysics_model_logits(model, workspace, windows + i, count);
-                if (f == 0) {
-                    memcpy(alone[i], logits, sizeof alone[i]);
+                if (f < 2) {
+                    memcpy(alone[f][i], logits, sizeof alone[f][i]);
                 }
-                EXPECT_INT(memcmp(alone[i], logits, count * sizeof alone[0]), 0);
+                EXPECT_INT(memcmp(alone[f % 2][i], logits, count * sizeof alone[0][0]), 0);
             }
         }
         tinyphysics_model_free(model);
     }
+    for (uint32_t i = 0; i < TINYPHYSICS_BATCH; i++) {
+        measure(alone[NN_BF16][i], alone[NN_FP32][i], &miss, &largest);
+    }
+    printf("# bf16: logits up to %.3g, at most %.3g off\n", largest, miss);
+    EXPECT(miss > 0.0 && miss < 0.05 * largest); /* another precision, the same network */
     tinyphysics_workspace_free(workspace);
 }
 
@@ -477,7 +495,7 @@ static enum status load_changed(const void *data, size_t bytes)
 {
     struct tinyphysics_model *model = NULL;
     write_model(data, bytes);
-    enum status status = tinyphysics_model_load(model_path, 0, &model, &error);
+    enum status status = tinyphysics_model_load(model_path, NN_FP32, 0, &model, &error);
     tinyphysics_model_free(model);
     return status;
 }
@@ -553,10 +571,10 @@ int main(int argc, char **argv)
     struct message model = make_model();
     write_model(model.data, model.bytes);
     free(model.data);
-    int failed =
-        TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
-                 TEST(slots_of_the_world_are_episodes), TEST(bits_depend_on_the_window_alone),
-                 TEST(damaged_models_are_refused), TEST(damaged_logs_are_refused));
+    int failed = TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
+                          TEST(slots_of_the_world_are_episodes),
+                          TEST(bits_depend_on_the_window_and_the_precision_alone),
+                          TEST(damaged_models_are_refused), TEST(damaged_logs_are_refused));
     unlink(model_path);
     rmdir(directory);
     return failed;

@@ -46,6 +46,10 @@ static void compare_rows(const struct nn_causal_kernels *found)
         found->gelu(x.data, count);
         reference.gelu(y.data, count);
         expect_same("gelu", found->name, x.data, y.data, count);
+        fill_floats(x.data, count, kind, &element);
+        found->weights(x.data, 0.8f, out.data, count);
+        reference.weights(x.data, 0.8f, y.data, count);
+        expect_same("weights", found->name, out.data, y.data, count);
         buffer_end(&x);
         buffer_end(&y);
         buffer_end(&out);
@@ -96,6 +100,23 @@ static void compare_attention(const struct nn_causal_kernels *found)
     }
 }
 
+/* Quotients by whole numbers are made without a division in the vector variants. */
+static void compare_weights(const struct nn_causal_kernels *found)
+{
+    enum { COUNT = 1024, ROUNDS = 200 };
+    static _Alignas(64) float x[COUNT], a[COUNT], b[COUNT];
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        const float size = 0x1p-20f * (float)(1 << round % 28);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            const uint32_t word = (round * COUNT + i) * 2654435761u;
+            x[i] = size * ((float)(word >> 8) / 0x1p23f - 1.0f);
+        }
+        found->weights(x, 0.8f, a, COUNT);
+        reference.weights(x, 0.8f, b, COUNT);
+        expect_same("weights", found->name, a, b, COUNT);
+    }
+}
+
 static void variants_give_the_same_bits(void)
 {
     static const uint32_t flags[] = {CPU_FLAG_AVX2, CPU_FLAG_AVX2 | CPU_FLAG_AVX512};
@@ -110,6 +131,7 @@ static void variants_give_the_same_bits(void)
         nn_causal_kernels_init(&found, flags[i]);
         EXPECT(strcmp(found.name, "c") != 0);
         compare_rows(&found);
+        compare_weights(&found);
         compare_attention(&found);
     }
 }
@@ -144,6 +166,11 @@ static void rows_follow_their_formulas(void)
         double v = (double)x[i];
         double expected = 0.5 * v * (1.0 + tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
         EXPECT(fabs((double)y[i] - expected) < 1e-6);
+    }
+    reference.weights(x, 0.5f, y, WIDTH_ONE);
+    for (int i = 0; i < WIDTH_ONE; i++) {
+        const double expected = exp(((double)x[i] - (double)x[WIDTH_ONE - 1]) / 0.5);
+        EXPECT(fabs((double)y[i] - expected) < 2e-6 * expected);
     }
 }
 

@@ -1,6 +1,7 @@
 /*
- * `swerve bench controls`: episodes of the controls challenge per second of one core, beside what
- * the same core's multiply-adds would allow, measured in turns.
+ * `swerve bench controls`: episodes of the controls challenge per second of one core, in each
+ * precision and from one to 5,000 at a time, beside what the same core's multiply-adds would allow,
+ * measured in turns.
  */
 #include "worker/bench/bench.h"
 
@@ -15,7 +16,8 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 600, EPISODES_MAX = 64 };
+/* Episodes are short, so that a piece ends before a busy machine turns to others. */
+enum { STEPS = 40, ROWS = TINYPHYSICS_CONTROL_STEP + STEPS, PIECES = 24, EPISODES_MAX = 5000 };
 
 /* A road that swings from side to side. */
 static void fill_log(struct controls_row rows[ROWS])
@@ -32,56 +34,66 @@ static void fill_log(struct controls_row rows[ROWS])
     }
 }
 
-static enum status measure(const struct tinyphysics_model *model, struct threads *alone,
-                           struct tinyphysics_drive *drives, uint32_t count,
+/* The best of some pieces beside the best that the multiply-adds did between them; a piece of many
+ * episodes is one. Rates are those of whole episodes, of 400 steps of the network. */
+static enum status measure(const struct tinyphysics_model *model, enum nn_precision precision,
+                           struct threads *alone, struct tinyphysics_drive *drives, uint32_t count,
                            struct bench_report *report, struct error *error)
 {
-    const double flop =
-        tinyphysics_model_flop() * (TINYPHYSICS_COST_END - TINYPHYSICS_CONTROL_STEP);
-    double rates[BENCH_REPEATS];
-    double peaks[BENCH_REPEATS];
-    double ratios[BENCH_REPEATS];
-    for (int i = 0; i < BENCH_REPEATS; i++) {
-        peaks[i] = engine_peak_flops(NN_FP32, machine_cpu_flags());
+    const char *name = nn_precision_names[precision];
+    const int whole = TINYPHYSICS_COST_END - TINYPHYSICS_CONTROL_STEP;
+    const double flop = tinyphysics_model_flop() * whole;
+    const int pieces = count <= 64 ? PIECES : 1;
+    double rate = 0.0;
+    double peak = engine_peak_flops(precision, machine_cpu_flags());
+    for (int i = 0; i < pieces; i++) {
         const int64_t start_ns = clock_thread_cpu_ns(clock_system());
         TRY(tinyphysics_run(model, TINYPHYSICS_PID, alone, drives, count, error));
         const int64_t ns = clock_thread_cpu_ns(clock_system()) - start_ns;
-        rates[i] = count / ((double)ns / (double)NS_PER_S);
-        ratios[i] = rates[i] * flop / peaks[i];
+        rate = dmath_max(rate, count / ((double)ns / (double)NS_PER_S) * STEPS / whole);
+        peak = dmath_max(peak, engine_peak_flops(precision, machine_cpu_flags()));
     }
-    const double rate = engine_bench_median(rates, BENCH_REPEATS);
-    const double peak = engine_bench_median(peaks, BENCH_REPEATS);
-    struct bench_result *row =
-        bench_add(report, rate, "episodes/s of a core", peak / flop,
-                  "multiply-adds in registers, one core", "controls.episodes_%u", count);
-    row->ratio = engine_bench_median(ratios, BENCH_REPEATS);
+    bench_add(report, rate, "episodes/s of a core", peak / flop,
+              "multiply-adds in registers, one core", "controls.%s.episodes_%u", name, count);
     bench_add(report, rate * flop * 1e-9, "GFLOP/s", peak * 1e-9,
-              "multiply-adds in registers, one core", "controls.rate_%u", count);
+              "multiply-adds in registers, one core", "controls.%s.rate_%u", name, count);
     return STATUS_OK;
+}
+
+static enum status measure_precision(const char *model_path, enum nn_precision precision,
+                                     struct threads *alone, struct tinyphysics_drive *drives,
+                                     struct bench_report *report, struct error *error)
+{
+    static const uint32_t counts[] = {1, TINYPHYSICS_BATCH, 64, 512, EPISODES_MAX};
+    struct tinyphysics_model *model = NULL;
+    TRY(tinyphysics_model_load(model_path, precision, machine_cpu_flags(), &model, error));
+    enum status status = STATUS_OK;
+    for (size_t i = 0; i < COUNT_OF(counts); i++) {
+        THEN(status, measure(model, precision, alone, drives, counts[i], report, error));
+    }
+    tinyphysics_model_free(model);
+    return status;
 }
 
 enum status bench_controls(const char *model_path, struct bench_report *report, struct error *error)
 {
-    static const uint32_t counts[] = {1, 8, EPISODES_MAX};
     static struct controls_row rows[ROWS];
     const struct controls_log log = {ROWS, rows};
-    struct tinyphysics_drive drives[EPISODES_MAX];
-    struct tinyphysics_model *model = NULL;
     struct threads *alone = NULL;
     if (model_path == NULL) {
         return error_set(error, STATUS_USAGE,
                          "bench controls: expected --model FILE, the challenge's tinyphysics.onnx");
     }
+    struct tinyphysics_drive *drives = calloc(EPISODES_MAX, sizeof *drives);
+    TRY(memory_check(drives, error, "bench controls: no memory for %d episodes", EPISODES_MAX));
     fill_log(rows);
     for (uint32_t i = 0; i < EPISODES_MAX; i++) {
         drives[i] = (struct tinyphysics_drive){.log = &log, .seed = i};
     }
-    enum status status = tinyphysics_model_load(model_path, machine_cpu_flags(), &model, error);
-    THEN(status, threads_create(1, &alone, error));
-    for (size_t i = 0; i < COUNT_OF(counts); i++) {
-        THEN(status, measure(model, alone, drives, counts[i], report, error));
-    }
+    enum status status = threads_create(1, &alone, error);
+    THEN(status, measure_precision(model_path, NN_FP32, alone, drives, report, error));
+    THEN(status, measure_precision(model_path, NN_BF16, alone, drives, report, error));
     threads_destroy(alone);
-    tinyphysics_model_free(model);
+    free(drives);
     return status;
 }

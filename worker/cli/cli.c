@@ -328,10 +328,11 @@ enum status cli_world_choice(const char *name, enum world_choice *out, struct er
         *out = WORLD_STUDENT;
         return STATUS_OK;
     }
-    return error_set(error, STATUS_USAGE,
-                     "--world: expected auto, replay, object, student, teacher, plugin:FILE.so, "
-                     "exec:COMMAND, onnx:MODEL.onnx, tinyphysics or golden:NAME, found \"%s\"",
-                     name);
+    return error_set(
+        error, STATUS_USAGE,
+        "--world: expected auto, replay, object, student, teacher, plugin:FILE.so, "
+        "exec:COMMAND, onnx:MODEL.onnx, tinyphysics[-bf16] or golden:NAME, found \"%s\"",
+        name);
 }
 
 enum status cli_parse_id(const char *text, int64_t *out, struct error *error)

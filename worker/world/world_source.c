@@ -22,6 +22,7 @@ enum { ONNX_BYTES_MAX = INT32_MAX }; /* of one protocol buffer */
 
 #define ONNX_PREFIX "onnx:"
 #define CONTROLS_NAME "tinyphysics"
+#define CONTROLS_BF16_NAME CONTROLS_NAME "-bf16"
 #define ONNX_MANIFEST "manifest="
 
 struct world_source {
@@ -43,10 +44,24 @@ bool world_spec_is(const char *spec)
            strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0 || world_spec_is_controls(spec);
 }
 
+/* Bytes of the name that a spec begins with, 0: another world's. A precision is a world of its own,
+ * since it makes drives of its own. */
+static size_t controls_name(const char *spec, enum nn_precision *precision)
+{
+    const size_t bytes = strcspn(spec, ":");
+    *precision = NN_FP32;
+    if (bytes == sizeof CONTROLS_BF16_NAME - 1 && strncmp(spec, CONTROLS_BF16_NAME, bytes) == 0) {
+        *precision = NN_BF16;
+        return bytes;
+    }
+    return bytes == sizeof CONTROLS_NAME - 1 && strncmp(spec, CONTROLS_NAME, bytes) == 0 ? bytes
+                                                                                         : 0;
+}
+
 bool world_spec_is_controls(const char *spec)
 {
-    const size_t bytes = sizeof CONTROLS_NAME - 1;
-    return strncmp(spec, CONTROLS_NAME, bytes) == 0 && (spec[bytes] == '\0' || spec[bytes] == ':');
+    enum nn_precision precision;
+    return controls_name(spec, &precision) > 0;
 }
 
 static enum status check_table(const char *file, const struct swerve_world_ops *ops,
@@ -221,23 +236,29 @@ static enum status make_hash(struct world_source *source, const char *spec, stru
 /* "tinyphysics:MODEL.onnx". It declares what the challenge does. */
 static enum status load_controls(struct world_source *source, const char *spec, struct error *error)
 {
-    const char *file = spec + sizeof CONTROLS_NAME - 1;
+    enum nn_precision precision;
+    const char *file = spec + controls_name(spec, &precision);
     if (file[0] != ':' || file[1] == '\0' || strlen(file + 1) >= sizeof source->model) {
         return error_set(error, STATUS_USAGE,
-                         "world: expected tinyphysics:MODEL.onnx, found \"%s\"", spec);
+                         "world: expected tinyphysics:MODEL.onnx or tinyphysics-bf16:MODEL.onnx, "
+                         "found \"%s\"",
+                         spec);
     }
     snprintf(source->model, sizeof source->model, "%s", file + 1);
-    TRY(tinyphysics_model_load(source->model, machine_cpu_flags(), &source->controls, error));
+    TRY(tinyphysics_model_load(source->model, precision, machine_cpu_flags(), &source->controls,
+                               error));
     source->foreign.native = &world_tinyphysics_ops;
     source->foreign.host = source->controls;
-    source->foreign.declared = (struct swerve_world_declared){
-        .name = CONTROLS_NAME,
+    struct swerve_world_declared *declared = &source->foreign.declared;
+    *declared = (struct swerve_world_declared){
         .version = "1",
         .form = SWERVE_WORLD_FORM_EGO,
         .flags = SWERVE_WORLD_DETERMINISTIC,
         .horizon_ticks = CONTROLS_COST_END - CONTROLS_CONTEXT,
         .tick_s = 0.1,
     };
+    snprintf(declared->name, sizeof declared->name, "%s",
+             precision == NN_BF16 ? CONTROLS_BF16_NAME : CONTROLS_NAME);
     return make_hash(source, spec, error);
 }
 
@@ -323,7 +344,7 @@ static enum status lend(const char *spec, enum tier tier,
 {
     struct world_source *source = NULL;
     char found[LIMIT_SPEC_BYTES + LIMIT_PATH_BYTES];
-    if (strcmp(spec, CONTROLS_NAME) == 0) {
+    if (world_spec_is_controls(spec) && strchr(spec, ':') == NULL) {
         snprintf(found, sizeof found, "%s:%s/%s", spec, models_registry(models)->directory,
                  WORLD_CONTROLS_FILE);
         spec = found;

@@ -29,7 +29,8 @@ struct world_source_options {
 /* Whether --world names a foreign world and not a tier. */
 bool world_spec_is(const char *spec);
 /* "tinyphysics", whose model is tinyphysics.onnx of the directory of models, or
- * "tinyphysics:MODEL.onnx": the simulator of the controls challenge. */
+ * "tinyphysics:MODEL.onnx": the simulator of the controls challenge. "tinyphysics-bf16" in the same
+ * way. */
 bool world_spec_is_controls(const char *spec);
 
 /* Loads or starts it once, to hear what it declares. STATUS_DEVICE, STATUS_NOT_FOUND,

@@ -73,9 +73,10 @@ GPU_FN float gpu_silu_limit(float x)
     return NN_EXP_LIMIT < y ? NN_EXP_LIMIT : y;
 }
 
-GPU_FN float gpu_silu(float x)
+/* x / (1 + exp(-argument)) */
+GPU_FN float gpu_logistic_times(float x, float argument)
 {
-    float y = gpu_silu_limit(x);
+    float y = gpu_silu_limit(argument);
     float shifted = __fmaf_rn(y, -NN_EXP_LOG2E, NN_EXP_MAGIC);
     float f = __fmaf_rn(y, -NN_EXP_LOG2E, -(shifted - NN_EXP_MAGIC));
     float p = __fmaf_rn(NN_EXP_C5, f, NN_EXP_C4);
@@ -84,6 +85,11 @@ GPU_FN float gpu_silu(float x)
     p = __fmaf_rn(p, f, NN_EXP_C1);
     p = __fmaf_rn(p, f, 1.0f);
     return gpu_silu_divide(x, p, shifted, true);
+}
+
+GPU_FN float gpu_silu(float x)
+{
+    return gpu_logistic_times(x, x);
 }
 
 /* To 1e-5, for results that are rounded to bfloat16. */

@@ -610,7 +610,7 @@ static const struct device_ops module_ops = {
     DEVICE_ABI,
     sizeof(struct device_ops) + sizeof(struct device_model) + sizeof(struct device_options) +
         sizeof(struct device_slot) + sizeof(struct device_counts) + DRAW_LIST_BYTES_MAX +
-        sizeof(struct device_view),
+        sizeof(struct device_view) + sizeof(struct device_rollouts),
 #ifdef __CUDACC__
     "cuda",
 #else
@@ -647,6 +647,7 @@ static const struct device_ops module_ops = {
     stats_of,
     module_bus_rate,
     module_scale_run,
+    module_rollouts_run,
 };
 
 extern "C" __attribute__((visibility("default"))) const struct device_ops *swerve_device_ops(void);

@@ -194,6 +194,8 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
 int module_scale_run(uint32_t device, const char *name, const struct device_ranks *ranks,
                      struct device_scale *out, struct device_text *why);
 
+int module_rollouts_run(uint32_t device, struct device_rollouts *rollouts, struct device_text *why);
+
 static inline uint8_t *module_page_at(const struct device_session *session, uint32_t page)
 {
     return session->arena + page * session->page_bytes;

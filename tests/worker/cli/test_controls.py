@@ -103,6 +103,20 @@ def classes_of_the_challenge_steer_unchanged():
            "--store", "broken.db", "--seeds", 1, code=6)
 
 
+def a_precision_is_a_world_of_its_own():
+    world = WORLD.replace("tinyphysics:", "tinyphysics-bf16:")
+    swerve("run", "suite.json", "--world", world, "--planner", "builtin:pid", "--store", "h.db", "--seeds", 1)
+    rows = outcomes("h.db")
+    alone = json.loads(swerve("controls", "logs", "--model", "made_up.onnx", "--json", "--precision", "bf16").stdout)
+    assert alone["precision"] == "bf16", alone
+    assert [row[3] for row in rows] == [log["total_cost"] for log in alone["logs"]], (rows, alone)
+    assert [row[3] for row in rows] != [row[3] for row in outcomes("a.db")], "costs of fp32"
+    assert "3 identical, 0 different" in swerve("replay", "--all", "--store", "h.db", "--world", world).stdout
+    swerve("replay", "--all", "--store", "h.db", "--world", WORLD, code=5)
+    assert "fp32 or bf16" in swerve("controls", "logs", "--model", "made_up.onnx", "--precision", "int8", code=2).stderr
+    swerve("controls", "logs", "--model", "made_up.onnx", "--device", "cuda:99", code=5)
+
+
 def other_seeds_draw_anew():
     swerve("run", "suite.json", "--world", WORLD, "--planner", "builtin:zero", "--store", "s.db", "--seeds", 2)
     drives = outcomes("s.db")
@@ -162,7 +176,8 @@ def what_is_written_loads_again():
     assert told.returncode == 2 and "UTF-8" in told.stderr and not os.path.exists(b"caf\xe9.json"), told
 
 
-TESTS = [costs_and_replays_are_those_of_the_command, classes_of_the_challenge_steer_unchanged, other_seeds_draw_anew,
+TESTS = [costs_and_replays_are_those_of_the_command, a_precision_is_a_world_of_its_own,
+         classes_of_the_challenge_steer_unchanged, other_seeds_draw_anew,
          a_cost_is_a_criterion, logs_and_worlds_go_together, a_directory_of_models_may_hold_it, damaged_scenarios_are_refused,
          what_is_written_loads_again]
 with tempfile.TemporaryDirectory() as directory:

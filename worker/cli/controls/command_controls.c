@@ -2,7 +2,7 @@
  * swerve controls: comma.ai's controls challenge, digit for digit (docs/controls.md).
  */
 #include "engine/bench/machine.h"
-#include "engine/tinyphysics/tinyphysics_run.h"
+#include "engine/tinyphysics/tinyphysics_device.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/controls/controls_files.h"
 
@@ -21,6 +21,10 @@ struct controls_command {
     const char *model_path;
     const char *controller_name;
     enum tinyphysics_controller controller;
+    const char *precision_name;
+    enum nn_precision precision;
+    const char *device_name;
+    struct device device;
     int64_t threads;
     bool json;
     struct controls_files files;
@@ -74,22 +78,24 @@ static int print(const struct controls_command *controls, double seconds)
         }
     }
     if (controls->json) {
-        return cli_print_json(json_pack("{s:s, s:o, s:o, s:f}", "controller",
-                                        controls->controller_name, "logs", list, "mean",
-                                        costs_json(&mean), "seconds", seconds));
+        return cli_print_json(json_pack(
+            "{s:s, s:s, s:o, s:o, s:f}", "controller", controls->controller_name, "precision",
+            controls->precision_name, "logs", list, "mean", costs_json(&mean), "seconds", seconds));
     }
     json_decref(list);
-    text_print(stdout, "%14.6f %14.6f %14.6f  mean of %u, %s, %.1f s\n", mean.lataccel, mean.jerk,
-               mean.total, controls->files.count, controls->controller_name, seconds);
+    text_print(stdout, "%14.6f %14.6f %14.6f  mean of %u, %s, %s, %.1f s\n", mean.lataccel,
+               mean.jerk, mean.total, controls->files.count, controls->controller_name,
+               controls->precision_name, seconds);
     return 0;
 }
 
-static enum status drive(struct controls_command *controls, double *seconds, struct error *error)
+static enum status drive_on_cpu(struct controls_command *controls, double *seconds,
+                                struct error *error)
 {
     struct tinyphysics_model *model = NULL;
     struct threads *threads = NULL;
-    enum status status =
-        tinyphysics_model_load(controls->model_path, machine_cpu_flags(), &model, error);
+    enum status status = tinyphysics_model_load(controls->model_path, controls->precision,
+                                                machine_cpu_flags(), &model, error);
     THEN(status, read_logs(controls, error));
     THEN(status, threads_create((uint32_t)controls->threads, &threads, error));
     const int64_t start_ns = clock_now_ns(clock_system());
@@ -98,6 +104,21 @@ static enum status drive(struct controls_command *controls, double *seconds, str
     *seconds = (double)(clock_now_ns(clock_system()) - start_ns) / (double)NS_PER_S;
     threads_destroy(threads);
     tinyphysics_model_free(model);
+    return status;
+}
+
+static enum status drive(struct controls_command *controls, double *seconds, struct error *error)
+{
+    if (controls->device.ops == NULL) {
+        return drive_on_cpu(controls, seconds, error);
+    }
+    struct tinyphysics_weights *weights = malloc(sizeof *weights);
+    TRY(memory_check(weights, error, "controls: no memory for the weights"));
+    enum status status = tinyphysics_weights_load(controls->model_path, weights, error);
+    THEN(status, read_logs(controls, error));
+    THEN(status, tinyphysics_device_run(&controls->device, weights, controls->controller,
+                                        controls->drives, controls->files.count, seconds, error));
+    free(weights);
     return status;
 }
 
@@ -110,6 +131,19 @@ static enum status settle(struct controls_command *controls, struct error *error
     if (controls->threads < 1 || controls->threads > THREADS_MAX) {
         return error_set(error, STATUS_USAGE, "controls: expected --threads 1 to %d, found %lld",
                          THREADS_MAX, (long long)controls->threads);
+    }
+    controls->precision = NN_FP32;
+    while (strcmp(controls->precision_name, nn_precision_names[controls->precision]) != 0) {
+        if (++controls->precision > NN_BF16) {
+            return error_set(error, STATUS_USAGE,
+                             "controls: expected --precision fp32 or bf16, found \"%s\"",
+                             controls->precision_name);
+        }
+    }
+    TRY(device_choose(controls->device_name, &controls->device, error));
+    if (controls->device.ops != NULL && controls->precision != NN_FP32) {
+        return error_set(error, STATUS_USAGE, "controls: --device %s drives in fp32 alone",
+                         controls->device_name);
     }
     for (int i = 0; i < TINYPHYSICS_CONTROLLER_COUNT; i++) {
         if (strcmp(controls->controller_name, tinyphysics_controller_names[i]) == 0) {
@@ -137,6 +171,8 @@ int command_controls(int argc, char **argv)
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     struct controls_command controls = {
         .controller_name = "pid",
+        .precision_name = nn_precision_names[NN_FP32],
+        .device_name = "cpu",
         .threads = cores < 1             ? 1
                    : cores > THREADS_MAX ? THREADS_MAX
                                          : cores,
@@ -144,6 +180,9 @@ int command_controls(int argc, char **argv)
     const struct cli_option rows[] = {
         {"--model", "FILE", "the challenge's tinyphysics.onnx", .text = &controls.model_path},
         {"--controller", "NAME", "pid or zero (pid)", .text = &controls.controller_name},
+        {"--precision", "NAME", "of the network: fp32 or bf16 (fp32)",
+         .text = &controls.precision_name},
+        {"--device", "NAME", "cpu, cuda:N, or auto (cpu)", .text = &controls.device_name},
         {"--threads", "N", "1 to 64 (one for each core)", .number = &controls.threads},
         {"--json", NULL, "print one JSON object", .flag = &controls.json},
     };
