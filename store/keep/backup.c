@@ -8,7 +8,7 @@
 #include "store/keep/keep_files.h"
 #include "store/sql/check_internal.h"
 #include "store/sql/ownership.h"
-#include "store/sql/store_path.h"
+#include "store/api/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,7 +4,7 @@
 #include "store/keep/keep_database.h"
 
 #include "store/postgres/postgres_store.h"
-#include "store/sql/store_path.h"
+#include "store/api/store_path.h"
 
 #include <string.h>
 

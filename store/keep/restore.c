@@ -14,7 +14,7 @@
 #include "store/sql/migrate.h"
 #include "store/sql/ownership.h"
 #include "store/sql/sqlite_db.h"
-#include "store/sql/store_path.h"
+#include "store/api/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

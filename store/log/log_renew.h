@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Is there a log that a process left behind? store_path: a real one (store/sql/store_path.h). */
+/* Is there a log that a process left behind? store_path: a real one (store/api/store_path.h). */
 bool log_left(const char *store_path);
 
 /* Keeps a synced copy of PATH-wal as PATH-wal-damaged (in place of an earlier one), for people to

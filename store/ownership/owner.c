@@ -24,7 +24,7 @@
 #include "store/client/retry.h"
 #include "store/postgres/postgres_store.h"
 #include "store/server/server.h"
-#include "store/sql/store_path.h"
+#include "store/api/store_path.h"
 #include "store/wire/http_wire.h"
 
 #include <errno.h>

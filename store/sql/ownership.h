@@ -26,7 +26,7 @@
 
 struct ownership;
 
-/* `path` is a real one (store/sql/store_path.h). Creates an empty file where there is none.
+/* `path` is a real one (store/api/store_path.h). Creates an empty file where there is none.
  * CONFLICT: somebody else owns the file, under this name or another. STORE: it cannot be written
  * to, is no regular file, or has several names (hard links). */
 enum status ownership_take(const char *path, struct ownership **out, struct error *error);

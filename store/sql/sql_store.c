@@ -14,7 +14,7 @@
 #include "store/log/log_scan.h"
 #include "store/sql/migrate.h"
 #include "store/sql/models.h"
-#include "store/sql/store_path.h"
+#include "store/api/store_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -341,6 +341,7 @@ static void finish(struct sql_store *store)
     store->medium->finish(store);
     leases_finish(&store->leases);
     fairness_finish(&store->fairness);
+    freezes_finish(&store->freezes);
     free(store->claim_times.rows);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->ready);
@@ -391,6 +392,8 @@ static const struct store_ops store_sql_ops = {
     .models = models_page,
     .model_event = models_event,
     .model_events = models_events_page,
+    .trust_event = freezes_event,
+    .trust_events = freezes_events_page,
     .golden_add = models_golden_add,
     .goldens = models_goldens,
     .golden_drop = models_golden_drop,

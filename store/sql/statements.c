@@ -38,27 +38,30 @@
 #define JOB_COLUMNS                                                               \
     "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
     " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
-    "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS
+    "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS ", COALESCE(j.freeze_event, 0)"
 #define JOB_JOINS SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 
+/* The freeze that the job of outcome `o` was moved by, or in flight at; 0: none. */
+#define FREEZE_OF_OUTCOME "COALESCE((SELECT f.freeze_event FROM jobs f WHERE f.id = o.job), 0)"
+
 /* Read by record_outcome_read: the order of outcome_record. */
-#define OUTCOME_COLUMNS                                                                      \
-    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                   \
-    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"    \
-    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"     \
-    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"  \
-    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"           \
-    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                    \
-    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"      \
-    " j.shadow IS NOT NULL, o.at_ms, o.pages_used_percent, o.given, o.reasons, "             \
-    "o.no_at_fault_collision, "                                                              \
-    "o.drivable_area,"                                                                       \
-    " o.driving_direction,"                                                                  \
-    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s," \
-    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"    \
-    " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"        \
-    " o.intervention_count, o.collision_count,"                                              \
-    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"    \
+#define OUTCOME_COLUMNS                                                                         \
+    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                      \
+    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"       \
+    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"        \
+    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"     \
+    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"              \
+    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                       \
+    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"         \
+    " j.shadow IS NOT NULL, o.at_ms, o.pages_used_percent, " FREEZE_OF_OUTCOME                  \
+    ", " FREEZE_OF_OUTCOME " > 0 AND c.tier = 2, o.given, o.reasons, o.no_at_fault_collision, " \
+    "o.drivable_area,"                                                                          \
+    " o.driving_direction,"                                                                     \
+    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s,"    \
+    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"       \
+    " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"           \
+    " o.intervention_count, o.collision_count,"                                                 \
+    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"       \
     " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
 /* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
  * spec `s`. */
@@ -95,6 +98,20 @@
     "m.name, m.hash, m.health_hash, m.tier, m.precision, m.sampler, m.agents_ticks," \
     " m.map_ticks, m.none_ticks, m.parents, m.data_note, m.added_s, m.state, m.canary_percent"
 #define GOLDEN_COLUMNS "g.name, g.hash, g.model_hash, g.sampler, g.recordings, g.bytes, g.made_s"
+/* .. of trust_event_stored_fields, and what is told of an event behind it. */
+#define TRUST_COLUMNS                                                                        \
+    "t.id, t.kind, t.student_hash, t.student_sampler, t.teacher_hash, t.teacher_sampler,"    \
+    " t.weather, t.light, t.road, t.geography, t.actor, t.scenario_type, t.safety_critical," \
+    " t.freeze_event, t.evaluation, t.forced, t.jobs, t.disagreed, t.agreement_low,"         \
+    " t.agreement_high, t.sounded_at, t.policy_hash, t.audit_rate,"                          \
+    " t.audit_rate_safety_critical, t.actor_name, t.evidence, t.at_s, t.after_outcome"
+#define TRUST_TOLD                                                                            \
+    ", COALESCE((SELECT MIN(e.id) FROM trust_events e WHERE e.kind = 1 AND e.freeze_event = " \
+    "t.id), 0),"                                                                              \
+    " (SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c"          \
+    "  ON c.id = s.context WHERE j.freeze_event = t.id AND c.tier = 3),"                      \
+    " (SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c"          \
+    "  ON c.id = s.context WHERE j.freeze_event = t.id AND c.tier = 2)"
 #define MODEL_EVENT_COLUMNS                                                                \
     "e.id, m.name, e.kind, e.from_state, e.to_state, e.canary_percent, e.forced,"          \
     " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
@@ -216,17 +233,20 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
         " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
     [STATEMENT_AUDITED_FIND] =
-        "SELECT key FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL"
+        "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
+        " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE s.key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL"
         " UNION ALL"
-        " SELECT key FROM job_specs WHERE asked_key = ?1 AND suite = ?2 AND audit_key IS NULL"
-        " LIMIT 1",
+        " SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
+        " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE s.asked_key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL LIMIT 1",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows, due_ns,"
-        " shadow) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        " shadow, freeze_event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        " attempts_max, parent_job, audit_key, asked_key)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =
         "INSERT INTO memo_outcomes (suite, outcome, job)"
@@ -474,6 +494,43 @@ const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_GOLDEN_LEAVE] =
         "DELETE FROM golden_artifacts WHERE golden = (SELECT id FROM goldens WHERE name = ?1)",
     [STATEMENT_GOLDEN_DROP] = "DELETE FROM goldens WHERE name = ?1",
+    [STATEMENT_TRUST_NEXT] =
+        "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
+        " COALESCE((SELECT MAX(id) FROM outcomes), 0)",
+    [STATEMENT_TRUST_ADD] =
+        "INSERT INTO trust_events (id, kind, student_hash, student_sampler, teacher_hash,"
+        " teacher_sampler, weather, light, road, geography, actor, scenario_type, safety_critical,"
+        " freeze_event, evaluation, forced, jobs, disagreed, agreement_low, agreement_high, sounded_at,"
+        " policy_hash, audit_rate, audit_rate_safety_critical, actor_name, evidence, at_s,"
+        " after_outcome, digest)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
+        " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+    [STATEMENT_TRUST_GET] = "SELECT " TRUST_COLUMNS TRUST_TOLD " FROM trust_events t WHERE t.id = ?1",
+    [STATEMENT_TRUST_PAGE] =
+        "SELECT " TRUST_COLUMNS TRUST_TOLD " FROM trust_events t WHERE t.id > ?1 ORDER BY t.id LIMIT ?2",
+    [STATEMENT_TRUST_HOLDING] =
+        "SELECT " TRUST_COLUMNS " FROM trust_events t WHERE t.kind = 0 AND NOT EXISTS"
+        " (SELECT 1 FROM trust_events e WHERE e.kind = 1 AND e.freeze_event = t.id) ORDER BY t.id",
+    [STATEMENT_TRUST_FLOOR] =
+        "SELECT " TRUST_COLUMNS " FROM trust_events t WHERE t.kind = 2 ORDER BY t.id DESC LIMIT 1",
+    [STATEMENT_TRUST_PASSED] =
+        "SELECT 1 FROM model_events e CROSS JOIN models m ON m.id = e.model WHERE e.id = ?1"
+        " AND e.kind = 2 AND e.passed = 1 AND (e.expires_s = 0 OR e.expires_s > ?2) AND m.hash = ?3"
+        " AND m.sampler = ?4 AND e.after_outcome > ?5",
+    [STATEMENT_FREEZE_SUITE] =
+        "SELECT suite FROM jobs WHERE state <= 1 AND suite > ?1 ORDER BY suite LIMIT 1",
+    [STATEMENT_FREEZE_JOBS] =
+        "SELECT j.id, j.state, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        " WHERE j.state <= 1 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
+    [STATEMENT_FREEZE_PLACE] =
+        "SELECT j.suite, j.pool, COALESCE(x.ticks, 0) FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
+        " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.id = ?1",
+    [STATEMENT_FREEZE_MOVE] = "UPDATE jobs SET pool = ?2, follows = ?3, freeze_event = ?4 WHERE id = ?1",
+    [STATEMENT_FREEZE_MARK] = "UPDATE jobs SET freeze_event = ?2 WHERE id = ?1 AND freeze_event IS NULL",
+    [STATEMENT_AUDIT_FIND] =
+        "SELECT 1 FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
+        " WHERE s.audit_key = ?1 AND s.suite = ?2 AND j.shadow IS NULL LIMIT 1",
+    [STATEMENT_CHECK_TRUST] = "SELECT " TRUST_COLUMNS ", t.digest FROM trust_events t",
     [STATEMENT_CHECK_GOLDENS] = "SELECT " GOLDEN_COLUMNS ", g.digest, g.id FROM goldens g",
     [STATEMENT_CHECK_MODELS] = "SELECT " MODEL_COLUMNS ", m.digest, m.id FROM models m",
     [STATEMENT_CHECK_MODEL_EVENTS] =

@@ -5,8 +5,8 @@
  * it lies beside the file itself. So its path is resolved once, when it is opened, and everything
  * else is derived from the result.
  */
-#ifndef SWERVE_STORE_SQLITE_STORE_PATH_H
-#define SWERVE_STORE_SQLITE_STORE_PATH_H
+#ifndef SWERVE_STORE_API_STORE_PATH_H
+#define SWERVE_STORE_API_STORE_PATH_H
 
 #include "base/status.h"
 #include "schemas/limits.h"

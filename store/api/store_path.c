@@ -1,7 +1,7 @@
 /*
  * Resolving a store's path. See store_path.h.
  */
-#include "store/sql/store_path.h"
+#include "store/api/store_path.h"
 
 #include <errno.h>
 #include <limits.h>
