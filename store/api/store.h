@@ -258,9 +258,9 @@ struct store_ops {
                                 struct error *error);
     /* All or nothing, idempotent by (suite, key). results[count]. An audit job (audit_key) comes
      * after the job that it repeats, in this call or an earlier one. Two suites are fair to each
-     * other; `weight` 1..100 is the suite's share. A student's job of a slice that is frozen becomes
-     * the teacher's, and what audits it that job. MISMATCH: the store's floor asks for an audit that
-     * the call does not bring, and no teacher is promoted that the store could name. */
+     * other; `weight` 1..100 is the suite's share. A student's job of a slice that is frozen
+     * becomes the teacher's, and what audits it that job. MISMATCH: the store's floor asks for an
+     * audit that the call does not bring, and no teacher is promoted that the store could name. */
     enum status (*submit)(struct store *store, const char *suite_id, uint32_t weight,
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error);

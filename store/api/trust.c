@@ -110,7 +110,7 @@ static const struct json_field event_fields[] = {
     EVENT_OR_NOT(evidence, JSON_FIELD_TEXT),
     EVENT_OR_NOT(at_s, JSON_FIELD_I64),
     EVENT_OR_NOT(after_outcome, JSON_FIELD_I64),
-    /* What is told of it. */
+    /* Members that are told of it. */
     EVENT_OR_NOT(thawed_by, JSON_FIELD_I64),
     EVENT_OR_NOT(jobs_moved, JSON_FIELD_I64),
     EVENT_OR_NOT(jobs_in_flight, JSON_FIELD_I64),

@@ -1,5 +1,5 @@
 /*
- * What a store decides about the trust in its students, as events that never change: a slice is
+ * Decisions of a store about the trust in its students, as events that never change: a slice is
  * frozen to the teacher, thawed again, and the floor below which no submission audits is set.
  *
  * A freeze is of one student (weights and how they are sampled) and one slice, and names the

@@ -4,11 +4,11 @@
 #include "store/keep/backup.h"
 
 #include "base/file.h"
+#include "store/api/store_path.h"
 #include "store/artifacts/artifacts_internal.h"
 #include "store/keep/keep_files.h"
 #include "store/sql/check_internal.h"
 #include "store/sql/ownership.h"
-#include "store/api/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
  */
 #include "store/keep/keep_database.h"
 
-#include "store/postgres/postgres_store.h"
 #include "store/api/store_path.h"
+#include "store/postgres/postgres_store.h"
 
 #include <string.h>
 

@@ -9,12 +9,12 @@
 #include "store/keep/backup.h"
 #include "store/keep/keep_files.h"
 
+#include "store/api/store_path.h"
 #include "store/artifacts/artifacts.h"
 #include "store/sql/check_internal.h"
 #include "store/sql/migrate.h"
 #include "store/sql/ownership.h"
 #include "store/sql/sqlite_db.h"
-#include "store/api/store_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -20,11 +20,11 @@
 #include "base/sha256.h"
 #include "base/units.h"
 #include "schemas/limits.h"
+#include "store/api/store_path.h"
 #include "store/client/http_client.h"
 #include "store/client/retry.h"
 #include "store/postgres/postgres_store.h"
 #include "store/server/server.h"
-#include "store/api/store_path.h"
 #include "store/wire/http_wire.h"
 
 #include <errno.h>

@@ -357,7 +357,7 @@ static void add_agreement_gauge(struct text *text, const json_t *rows, const cha
     }
 }
 
-/* What the store holds, whatever a policy says now. */
+/* Freezes of the store, whatever a policy says now. */
 static void add_freezes(struct text *text, const json_t *freezes)
 {
     const json_t *freeze;

@@ -3,9 +3,9 @@
  * is looked for among the files. References are taken from the database first, so an artifact of a
  * worker that is at work meanwhile is at most an orphan, which is no fault.
  */
+#include "store/api/store_path.h"
 #include "store/artifacts/artifacts_internal.h"
 #include "store/sql/check_internal.h"
-#include "store/api/store_path.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -536,7 +536,7 @@ static enum status thaw(struct event_call *call, struct db *db, struct error *er
     return add_event(call, db, error);
 }
 
-/* What is not of its kind is nothing. */
+/* Leaves of an event what is of its kind. */
 static void tidy(const struct trust_event *event, struct trust_event *done)
 {
     *done = *event;
@@ -569,7 +569,7 @@ static enum status event_op(struct db *db, void *context, struct error *error)
                                              : add_event(call, db, error);
 }
 
-/* What the steps made of it. */
+/* Result of the steps. */
 static enum status tell_op(struct db *db, void *context, struct error *error)
 {
     struct event_call *call = context;

@@ -10,11 +10,11 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "store/api/store_path.h"
 #include "store/log/log_renew.h"
 #include "store/log/log_scan.h"
 #include "store/sql/migrate.h"
 #include "store/sql/models.h"
-#include "store/api/store_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -104,7 +104,7 @@ static void sweep(struct watch *watch, struct store *store, const struct logger 
     }
 }
 
-/* What the policy freezes is frozen in the store, for whoever submits. */
+/* Freezes in the store what the policy freezes, for whoever submits. */
 static void decide(struct serving *serving, const struct logger *logger)
 {
     struct error error;

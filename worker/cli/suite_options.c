@@ -298,7 +298,7 @@ static void raise_floor(struct advice *advice, double rate, double safety_critic
     advice->floor_safety_critical = fmax(advice->floor_safety_critical, safety_critical_rate);
 }
 
-/* What the store holds binds whoever submits, policy or not; the store enforces it again. */
+/* Freezes and floor of the store bind whoever submits, policy or not; it enforces them again. */
 static enum status ask_decisions(struct store *store, const struct drives_student *student,
                                  struct advice *out, struct error *error)
 {
@@ -343,7 +343,7 @@ static bool is_embedded(const char *url)
            strncmp(url, "https://", strlen("https://")) != 0;
 }
 
-/* What the policy makes of the store's audits. */
+/* Verdict of the policy on the store's audits. */
 static enum status ask_policy(const struct suite_options *options, struct store *store,
                               const struct drives_student *student,
                               const struct trust_policy *policy, struct advice *out,

@@ -651,7 +651,7 @@ static int weather_of(const struct job_spec *spec)
     return found;
 }
 
-/* What a student's job of a frozen slice is submitted as. */
+/* The teacher's job that a student's of a frozen slice is submitted as. */
 static bool submitted_instead(const struct model *model, const struct job_spec *spec,
                               struct job_spec *out)
 {

@@ -213,7 +213,7 @@ a_frozen_slice_goes_to_the_teacher() {
     says err "the student is frozen in its slice"
 }
 
-# What --trust froze stands in the store, with its evidence: whoever submits obeys, until an event thaws it.
+# A freeze by --trust stands in the store, with its evidence: whoever submits obeys, until an event thaws it.
 a_freeze_is_a_fact_of_the_store() {
     code 0 "$swerve" trust ls --store slice.db --json
     holds '[e["kind"] for e in d["events"]] == ["freeze"]' out
