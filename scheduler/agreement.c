@@ -42,8 +42,10 @@ uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
     for (uint32_t i = 1; i < count; i++) {
         const struct outcome *a = scratch[i - 1];
         const struct outcome *b = scratch[i];
-        if (a->audit_of == 0 && b->audit_of != 0 && a->job_id == b->audit_of &&
-            strcmp(a->branch_id, b->branch_id) == 0) {
+        bool instead = a->freeze != 0 && !a->in_flight; /* the teacher, repeating itself */
+        bool excused = a->in_flight && a->verdict == b->verdict;
+        if (!instead && !excused && a->audit_of == 0 && b->audit_of != 0 &&
+            a->job_id == b->audit_of && strcmp(a->branch_id, b->branch_id) == 0) {
             pairs[found++] = (struct agreement_pair){.student = a, .teacher = b};
         }
     }

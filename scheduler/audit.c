@@ -3,7 +3,6 @@
  */
 #include "scheduler/audit.h"
 
-#include "base/sha256.h"
 #include "schemas/json_read.h"
 #include "schemas/scenario_json.h"
 
@@ -79,26 +78,4 @@ double audit_rate(const struct audit_policy *policy, const struct slices *slices
         }
     }
     return rate;
-}
-
-/* A hash of its own, so that the choice is independent of whatever else keys are used for. */
-static void hash_of(const char *purpose, const char *key, uint8_t digest[SHA256_BYTES])
-{
-    struct sha256 hash;
-    sha256_init(&hash);
-    sha256_update(&hash, purpose, strlen(purpose) + 1);
-    sha256_update(&hash, key, strlen(key));
-    sha256_final(&hash, digest);
-}
-
-bool audit_sampled(const char *key, double rate)
-{
-    uint8_t digest[SHA256_BYTES];
-    uint64_t bits = 0;
-    hash_of("audit sample", key, digest);
-    for (int i = 0; i < 8; i++) {
-        bits = bits << 8 | digest[i];
-    }
-    /* 53 bits: uniform in [0, 1), so that a rate of 1 takes all and 0 none. */
-    return (double)(bits >> 11) * 0x1p-53 < rate;
 }

@@ -37,10 +37,7 @@ struct audit_policy audit_policy_default(void);
 /* BAD_INPUT names the file and the member. */
 enum status audit_policy_load(const char *path, struct audit_policy *out, struct error *error);
 
-/* The rate at which jobs of this scenario are sampled. */
+/* The rate at which jobs of this scenario are sampled: which ones says trust_audit_sampled(). */
 double audit_rate(const struct audit_policy *policy, const struct slices *slices);
-
-/* Whether the job of this key is among them. */
-bool audit_sampled(const char *key, double rate);
 
 #endif

@@ -4,10 +4,8 @@
 #include "scheduler/trust.h"
 
 #include "scheduler/rate.h"
-#include "schemas/scenario_json.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* One side of the band's interval errs once in 10,000 looks. */
@@ -15,58 +13,6 @@
 #define BAND_JOBS_MIN 20
 
 const char *const trust_alarm_names[TRUST_ALARM_COUNT] = {"quiet", "trend", "band"};
-
-bool trust_slice_has(const struct trust_slice *slice,
-                     const char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical)
-{
-    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
-        if (slice->value[kind][0] != '\0' && strcmp(slice->value[kind], value[kind]) != 0) {
-            return false;
-        }
-    }
-    return safety_critical || !slice->safety_critical;
-}
-
-const struct trust_slice *trust_find_slice(const struct trust_slice *slices, uint32_t count,
-                                           const struct slices *of)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        if (trust_slice_has(&slices[i], of->value, of->safety_critical)) {
-            return &slices[i];
-        }
-    }
-    return NULL;
-}
-
-bool trust_slice_equal(const struct trust_slice *a, const struct trust_slice *b)
-{
-    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
-        if (strcmp(a->value[kind], b->value[kind]) != 0) {
-            return false;
-        }
-    }
-    return a->safety_critical == b->safety_critical;
-}
-
-const char *trust_slice_text(const struct trust_slice *slice, char out[TRUST_SLICE_TEXT_BYTES])
-{
-    int at = 0;
-    out[0] = '\0';
-    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
-        if (slice->value[kind][0] != '\0') {
-            at += snprintf(out + at, (size_t)(TRUST_SLICE_TEXT_BYTES - at), "%s%s=%s",
-                           at > 0 ? ", " : "", slice_names[kind], slice->value[kind]);
-        }
-    }
-    if (slice->safety_critical) {
-        at += snprintf(out + at, (size_t)(TRUST_SLICE_TEXT_BYTES - at), "%ssafety critical",
-                       at > 0 ? ", " : "");
-    }
-    if (at == 0) {
-        snprintf(out, TRUST_SLICE_TEXT_BYTES, "all");
-    }
-    return out;
-}
 
 static bool below_band(const struct trust_monitor *monitor, double band)
 {

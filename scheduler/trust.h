@@ -19,17 +19,12 @@
 #include "scheduler/rollback.h"
 #include "schemas/outcome.h"
 #include "schemas/scenario.h"
+#include "store/api/trust.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { TRUST_CROSSED_MAX = 32, TRUST_THAWS_MAX = 256, TRUST_EVIDENCE_BYTES = 256 };
-
-/* Scenarios that have all of these values; none: all scenarios. */
-struct trust_slice {
-    char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES]; /* "": any */
-    bool safety_critical;                         /* these alone */
-};
 
 /* A slice was found fit again: facts of its scenarios up to an outcome are history, for its monitor
  * and for all others. */
@@ -70,13 +65,6 @@ struct trust_policy trust_policy_default(void);
 /* A document of schemas/trust.schema.json. BAD_INPUT names file and member. */
 enum status trust_policy_load(const char *path, struct trust_policy *out, struct error *error);
 
-bool trust_slice_has(const struct trust_slice *slice,
-                     const char value[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical);
-bool trust_slice_equal(const struct trust_slice *a, const struct trust_slice *b);
-/* "weather=rain, light=night", "safety critical" or "all"; returns `out`. */
-enum { TRUST_SLICE_TEXT_BYTES = SLICE_KIND_COUNT * (LIMIT_ID_BYTES + 20) + 20 };
-const char *trust_slice_text(const struct trust_slice *slice, char out[TRUST_SLICE_TEXT_BYTES]);
-
 enum trust_alarm { TRUST_QUIET = 0, TRUST_TREND, TRUST_BAND, TRUST_ALARM_COUNT };
 extern const char *const trust_alarm_names[TRUST_ALARM_COUNT]; /* "quiet", "trend", "band" */
 
@@ -90,10 +78,6 @@ struct trust_monitor {
     int64_t alarm_outcome; /* the outcome that it sounded at .. */
     int64_t alarm_at_ms;   /* .. and when that came; 0: not known */
 };
-
-/* The first of the slices that has a scenario, or NULL. */
-const struct trust_slice *trust_find_slice(const struct trust_slice *slices, uint32_t count,
-                                           const struct slices *of);
 
 /* One more fact. `band`: of good jobs, below which it sounds; 0: by trend alone. */
 void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,

@@ -145,9 +145,12 @@ struct outcome {
     int64_t parent_job_id; /* the flagged job that this one's replaces; 0: none */
     int64_t audit_of; /* the job whose audit job produced this (a second opinion, not a result of
                          the suite's own; pairs join by branch_id); 0: a result */
-    int64_t at_ms; /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
-                      by the store's clock; 0: not known. No result is decided by it */
-    bool shadow;   /* audit_of was driven again by a version in state shadow, not by the teacher */
+    int64_t at_ms;  /* when the store took it, a partial one included: milliseconds since 1970 (UTC)
+                       by the store's clock; 0: not known. No result is decided by it */
+    bool shadow;    /* audit_of was driven again by a version in state shadow, not by the teacher */
+    int64_t freeze; /* event of trust by which the teacher answered in the student's place, or at
+                       which the student was on its way; 0: none */
+    bool in_flight; /* .. the latter: it is a student's, of a slice that was frozen meanwhile */
 };
 
 extern const char *const tier_names[TIER_COUNT];

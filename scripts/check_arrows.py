@@ -57,7 +57,8 @@ ROOMS = {
     "store/server": ["store/wire", "store/artifacts", "store/server/web"],
     "store/postgres": ["store/sql"],
     "store/ownership": ["store/client", "store/server", "store/postgres"],
-    "store/keep": ["store/postgres"],
+    "store/check": ["store/sql"],
+    "store/keep": ["store/postgres", "store/check"],
     "store/bench": ["store/client", "store/server", "store/postgres"],
     "scheduler": ["scenarios", "store/api"],
     # The program.
@@ -94,7 +95,7 @@ ROOMS = {
     "worker/cli": ["worker/golden", "worker/trust", "worker/versions", "worker/watch", "worker/world", "worker/frozen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
                    "worker/serving", "scenarios/import/openscenario", "scenarios/import/womd",
-                   "scenarios/protocol", "scenarios/coverage", "store/server"],
+                   "scenarios/protocol", "scenarios/coverage", "store/server", "store/check"],
     "worker/cli/controls": ["worker/cli", "engine/tinyphysics"],
     "worker/plan": ["scheduler"],
     "worker/cli/fleet": ["worker/cli", "worker/plan"],

@@ -89,7 +89,7 @@ def differ(name, found, expected):
 
 
 def precisions(options):
-    """What bf16 changes: a drive that draws one other token is another drive, so means are compared."""
+    """Changes by bf16: a drive that draws one other token is another drive, so means are compared."""
     exact, rounded = [], []
     for controller in ("pid", "zero"):
         exact += own(options, "fp32", controller)[0]

@@ -21,6 +21,7 @@
 #include "schemas/outcome.h"
 #include "store/api/models.h"
 #include "store/api/tenants.h"
+#include "store/api/trust.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -144,6 +145,7 @@ struct store_job {
     uint32_t attempts;
     char worker_id[LIMIT_ID_BYTES];
     char error[OUTCOME_ERROR_BYTES];
+    int64_t freeze; /* event of trust that moved it to the teacher, or that it was in flight at */
     struct job_spec spec;
 };
 
@@ -261,7 +263,9 @@ struct store_ops {
                                 struct error *error);
     /* All or nothing, idempotent by (suite, key). results[count]. An audit job (audit_key) comes
      * after the job that it repeats, in this call or an earlier one. Two suites are fair to each
-     * other; `weight` 1..100 is the suite's share. */
+     * other; `weight` 1..100 is the suite's share. A student's job of a slice that is frozen
+     * becomes the teacher's, and what audits it that job. MISMATCH: the store's floor asks for an
+     * audit that the call does not bring, and no teacher is promoted that the store could name. */
     enum status (*submit)(struct store *store, const char *suite_id, uint32_t weight,
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error);
@@ -389,6 +393,21 @@ struct store_ops {
                                struct model_event *done, struct error *error);
     /* Ascending id after `after_id`. */
     enum status (*model_events)(struct store *store, int64_t after_id, struct model_event *out,
+                                uint32_t max, uint32_t *count, struct error *error);
+
+    /* ---- trust ---- */
+    /* Freezes a slice of a student to the teacher, thaws one, or sets the floor of audits
+     * (store/api/trust.h). A freeze marks the student's leased jobs of the slice and moves the
+     * queued ones, with their keys: a step of them in the transaction that freezes, the rest in
+     * steps of their own; what a step has not reached is moved when it is claimed. *done: the
+     * event as it is stored. A slice of a student that is frozen already stays so: the answer is
+     * its freeze, and what was not moved yet is. A freeze that is thawed already, likewise.
+     * MISMATCH: a freeze without a teacher; a thaw that is not forced and names no evaluation of
+     * that student that passed after the freeze and still counts. NOT_FOUND: no such freeze. */
+    enum status (*trust_event)(struct store *store, const struct trust_event *event,
+                               struct trust_event *done, struct error *error);
+    /* Ascending id after `after_id`. */
+    enum status (*trust_events)(struct store *store, int64_t after_id, struct trust_event *out,
                                 uint32_t max, uint32_t *count, struct error *error);
 
     /* ---- goldens ---- */

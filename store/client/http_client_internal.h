@@ -47,6 +47,10 @@ enum status http_client_model_event(struct store *store, const struct model_even
 enum status http_client_model_events(struct store *store, int64_t after_id, struct model_event *out,
                                      uint32_t max, uint32_t *count, struct error *error);
 
+enum status http_client_trust_event(struct store *store, const struct trust_event *event,
+                                    struct trust_event *done, struct error *error);
+enum status http_client_trust_events(struct store *store, int64_t after_id, struct trust_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error);
 enum status http_client_golden_add(struct store *store, const struct golden_set *set,
                                    struct error *error);
 enum status http_client_goldens(struct store *store, const char *after, struct golden_set *out,

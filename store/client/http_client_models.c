@@ -1,5 +1,5 @@
 /*
- * Calls of the HTTP client about versions of models and sets of goldens. See http_client.h.
+ * Calls of the HTTP client about versions of models, trust and sets of goldens. See http_client.h.
  */
 #include "store/client/http_call.h"
 #include "store/client/http_client_internal.h"
@@ -72,6 +72,41 @@ enum status http_client_model_events(struct store *store, int64_t after_id, stru
     http_path_make(&path, "/v1/model-events?after=%lld&max=%lld", (long long)after_id,
                    (long long)max);
     TRY(http_get_list(http_client_of(store)->transport, &path, "events", &wire_model_event, out,
+                      max, count, error));
+    for (uint32_t i = 0; i < *count; i++) {
+        if (out[i].id <= (i == 0 ? after_id : out[i - 1].id)) {
+            return error_set(error, STATUS_STORE, PAGE_STANDS, path.text);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status http_client_trust_event(struct store *store, const struct trust_event *event,
+                                    struct trust_event *done, struct error *error)
+{
+    struct http_path path;
+    struct trust_event stored;
+    json_t *root = NULL;
+    http_path_make(&path, "/v1/trust");
+    TRY(http_send_json(http_client_of(store)->transport, "POST", &path,
+                       wire_encode(&wire_trust_event, event), &root, error));
+    struct json_cursor cursor = json_cursor_root(path.text, root);
+    memset(&stored, 0, sizeof stored);
+    enum status status = wire_decode(&wire_trust_event, &cursor, &stored, error);
+    json_decref(root);
+    if (status == STATUS_OK) {
+        *done = stored;
+    }
+    return status;
+}
+
+enum status http_client_trust_events(struct store *store, int64_t after_id, struct trust_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error)
+{
+    struct http_path path;
+    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
+    http_path_make(&path, "/v1/trust?after=%lld&max=%lld", (long long)after_id, (long long)max);
+    TRY(http_get_list(http_client_of(store)->transport, &path, "events", &wire_trust_event, out,
                       max, count, error));
     for (uint32_t i = 0; i < *count; i++) {
         if (out[i].id <= (i == 0 ? after_id : out[i - 1].id)) {

@@ -327,6 +327,19 @@ static enum status retry_model_events(struct store *store, int64_t after_id,
     REPEAT(model_events, after_id, out, max, count);
 }
 
+static enum status retry_trust_event(struct store *store, const struct trust_event *event,
+                                     struct trust_event *done, struct error *error)
+{
+    REPEAT(trust_event, event, done);
+}
+
+static enum status retry_trust_events(struct store *store, int64_t after_id,
+                                      struct trust_event *out, uint32_t max, uint32_t *count,
+                                      struct error *error)
+{
+    REPEAT(trust_events, after_id, out, max, count);
+}
+
 static enum status retry_golden_add(struct store *store, const struct golden_set *set,
                                     struct error *error)
 {
@@ -400,6 +413,8 @@ static const struct store_ops retry_ops = {
     .models = retry_models,
     .model_event = retry_model_event,
     .model_events = retry_model_events,
+    .trust_event = retry_trust_event,
+    .trust_events = retry_trust_events,
     .golden_add = retry_golden_add,
     .goldens = retry_goldens,
     .golden_drop = retry_golden_drop,

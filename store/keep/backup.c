@@ -6,8 +6,8 @@
 #include "base/file.h"
 #include "store/api/store_path.h"
 #include "store/artifacts/artifacts_internal.h"
+#include "store/check/check_internal.h"
 #include "store/keep/keep_files.h"
-#include "store/sql/check_internal.h"
 #include "store/sql/ownership.h"
 
 #include <errno.h>

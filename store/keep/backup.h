@@ -15,7 +15,7 @@
 #ifndef SWERVE_STORE_KEEP_BACKUP_H
 #define SWERVE_STORE_KEEP_BACKUP_H
 
-#include "store/sql/check.h"
+#include "store/check/check.h"
 
 struct keep_options {
     bool allow_faults; /* a store that does not pass its check, too */

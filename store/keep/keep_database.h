@@ -7,7 +7,7 @@
 
 #include "base/status.h"
 #include "schemas/limits.h"
-#include "store/sql/check_internal.h"
+#include "store/check/check_internal.h"
 
 #include <stdint.h>
 

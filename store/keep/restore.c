@@ -11,7 +11,7 @@
 
 #include "store/api/store_path.h"
 #include "store/artifacts/artifacts.h"
-#include "store/sql/check_internal.h"
+#include "store/check/check_internal.h"
 #include "store/sql/migrate.h"
 #include "store/sql/ownership.h"
 #include "store/sql/sqlite_db.h"

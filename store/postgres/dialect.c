@@ -234,7 +234,7 @@ char *dialect_statement(enum statement statement)
 {
     const char *own = own_text(statement);
     const char *lock = lock_clause(statement);
-    char *text = own != NULL ? strdup(own) : dialect_query(statement_sql[statement]);
+    char *text = own != NULL ? strdup(own) : dialect_query(statement_text(statement));
 
     if (text == NULL || lock[0] == '\0') {
         return text;

@@ -96,7 +96,7 @@ const char *postgres_transaction_along(const struct postgres_db *db, enum statem
     switch ((int)statement) {
     case STATEMENT_SAVEPOINT:
     case STATEMENT_RELEASE:
-        return statement_sql[statement];
+        return statement_text(statement);
     case STATEMENT_BOOKS:
         return "SELECT pg_advisory_xact_lock(1398232663, hashtext(current_schema()))";
     default:

@@ -130,6 +130,8 @@ enum status http_handle_model_add(struct http_exchange *exchange, struct error *
 enum status http_handle_models(struct http_exchange *exchange, struct error *error);
 enum status http_handle_model_event(struct http_exchange *exchange, struct error *error);
 enum status http_handle_model_events(struct http_exchange *exchange, struct error *error);
+enum status http_handle_trust_event(struct http_exchange *exchange, struct error *error);
+enum status http_handle_trust_events(struct http_exchange *exchange, struct error *error);
 enum status http_handle_golden_add(struct http_exchange *exchange, struct error *error);
 enum status http_handle_goldens(struct http_exchange *exchange, struct error *error);
 enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error);

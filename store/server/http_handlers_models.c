@@ -1,5 +1,5 @@
 /*
- * Handlers of the endpoints about versions of models, sets of goldens and tenants. See
+ * Handlers of the endpoints about versions of models, trust, sets of goldens and tenants. See
  * http_handlers.h.
  */
 #include "store/server/http_handlers.h"
@@ -72,6 +72,38 @@ enum status http_handle_model_events(struct http_exchange *exchange, struct erro
     TRY(memory_check(events, error, HTTP_NO_MEMORY));
     TRY(store->ops->model_events(store, after, events, (uint32_t)max, &count, error));
     return http_reply_list(exchange, "events", &wire_model_event, events, count, error);
+}
+
+/* ---- trust ---- */
+
+enum status http_handle_trust_event(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    const struct token_grant *grant = exchange->request->grant;
+    struct trust_event event;
+    struct trust_event done;
+    memset(&event, 0, sizeof event);
+    TRY(wire_decode(&wire_trust_event, &exchange->body, &event, error));
+    if (grant != NULL) { /* whatever the body says */
+        memcpy(event.actor, grant->name, sizeof event.actor);
+    }
+    TRY(store->ops->trust_event(store, &event, &done, error));
+    exchange->reply = wire_encode(&wire_trust_event, &done);
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+}
+
+enum status http_handle_trust_events(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t max = 100;
+    int64_t after = 0;
+    uint32_t count = 0;
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
+    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
+    struct trust_event *events = exchange->rows = calloc((size_t)max + 1, sizeof *events);
+    TRY(memory_check(events, error, HTTP_NO_MEMORY));
+    TRY(store->ops->trust_events(store, after, events, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "events", &wire_trust_event, events, count, error);
 }
 
 /* ---- goldens ---- */

@@ -397,6 +397,28 @@ static void add_agreement_gauge(struct text *text, const json_t *rows, const cha
     }
 }
 
+/* Freezes of the store, whatever a policy says now. */
+static void add_freezes(struct text *text, const json_t *freezes)
+{
+    const json_t *freeze;
+    size_t i;
+    int64_t holding = 0;
+    int64_t moved = 0;
+    int64_t in_flight = 0;
+    json_array_foreach (freezes, i, freeze) {
+        holding += json_object_get(freeze, "thawed_by") == NULL;
+        moved += json_integer_value(json_object_get(freeze, "jobs_moved"));
+        in_flight += json_integer_value(json_object_get(freeze, "jobs_in_flight"));
+    }
+    family(text, "swerve_trust_freezes_holding", "gauge", "Freezes of the store that hold.");
+    add(text, "swerve_trust_freezes_holding %lld\n", (long long)holding);
+    family(text, "swerve_trust_jobs_moved", "gauge", "Jobs that freezes gave to the teacher.");
+    add(text, "swerve_trust_jobs_moved %lld\n", (long long)moved);
+    family(text, "swerve_trust_jobs_in_flight", "gauge",
+           "Jobs that were the student's on their way when a freeze came.");
+    add(text, "swerve_trust_jobs_in_flight %lld\n", (long long)in_flight);
+}
+
 static void add_agreement(struct text *text, const json_t *agreement)
 {
     const json_t *rows = json_object_get(agreement, "rows");
@@ -408,6 +430,7 @@ static void add_agreement(struct text *text, const json_t *agreement)
         family(text, "swerve_agreement_slices_frozen", "gauge", "Slices frozen to the teacher.");
         add(text, "swerve_agreement_slices_frozen %lld\n",
             (long long)json_integer_value(json_object_get(agreement, "frozen")));
+        add_freezes(text, json_object_get(agreement, "freezes"));
     }
 }
 

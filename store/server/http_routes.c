@@ -31,7 +31,7 @@ enum {
 };
 
 /* Who waits for whom. Whoever only reads waits for a turn, on connections of its own. */
-enum lane {
+enum call_lane {
     WORK = 0, /* nobody waits for readers */
     READS,
     MIXED, /* workers need it; from others it is a reader, where tokens tell them apart */
@@ -41,7 +41,7 @@ struct route {
     const char *method;
     const char *pattern; /* '*' stands for one identifier */
     unsigned roles;
-    enum lane lane;
+    enum call_lane lane;
     enum body_kind body;
     enum status (*handle)(struct http_exchange *exchange, struct error *error);
     const char *query_keys[HTTP_QUERY_MAX + 1]; /* NULL-terminated */
@@ -140,6 +140,8 @@ static const struct route routes[] = {
      BODY_NONE,
      http_handle_model_events,
      {"after", "max", NULL}},
+    {"GET", "/v1/trust", ALL, MIXED, BODY_NONE, http_handle_trust_events, {"after", "max", NULL}},
+    {"POST", "/v1/trust", ADMIN, WORK, BODY_JSON, http_handle_trust_event, {NULL}},
     {"GET", "/v1/goldens", ALL, MIXED, BODY_NONE, http_handle_goldens, {"after", "max", NULL}},
     {"PUT", "/v1/goldens/*", ADMIN, WORK, BODY_JSON, http_handle_golden_add, {NULL}},
     {"GET", "/v1/tenants", READERS, READS, BODY_NONE, http_handle_tenants, {"after", "max", NULL}},

@@ -17,12 +17,15 @@
 #include <string.h>
 #include <time.h>
 
+enum { CLAIM_MOVES = 256 }; /* jobs of frozen slices that one claim moves; the next goes on */
+
 struct claim_call {
     struct sql_store *store;
     const struct store_worker *worker;
     uint32_t max;
     struct job_lease *leases;
     uint32_t count;
+    uint32_t moved; /* jobs of frozen slices that went to the teacher instead */
     int64_t claim_id;
     int64_t last_id; /* of the worker's last claim that leased jobs */
     int64_t pool;
@@ -221,16 +224,27 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         call->count++;
     }
     int64_t suite = row->id;
+    uint32_t taken = call->count;
+    call->count = first;
     TRY(query_end(&query, error));
-    for (uint32_t i = first; i < call->count; i++) {
+    for (uint32_t i = first; i < taken; i++) {
         bool moved = false;
-        if (call->leases[i].spec.follows) {
-            TRY(models_follow(call->tally.db, call->leases[i].job_id, &call->leases[i].spec, &moved,
-                              error));
+        struct job_lease *lease = &call->leases[call->count];
+        *lease = call->leases[i];
+        TRY(lease->spec.follows
+                ? models_follow(call->tally.db, lease->job_id, &lease->spec, &moved, error)
+                : STATUS_OK);
+        TRY(freezes_move(call->store, &call->tally, lease->job_id, &lease->spec, &moved, error));
+        if (moved) { /* nobody's yet: it waits where teachers claim */
+            call->moved++;
+            turns_take(&call->store->turns, row,
+                       -turns_cost(TIER_STUDENT, lease->spec.rollout_count));
+            continue;
         }
-        TRY(lease_row(call, &call->leases[i], error));
+        call->count++;
+        TRY(lease_row(call, lease, error));
         TRY(tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error));
-        pace_lease(&call->store->paces, suite, call->pool, call->leases[i].spec.tier, 1,
+        pace_lease(&call->store->paces, suite, call->pool, lease->spec.tier, 1,
                    clock_now_ns(call->store->clock));
     }
     return STATUS_OK;
@@ -243,7 +257,7 @@ static enum status take_affine(struct claim_call *call, int64_t prefix, struct e
     struct turns_account *row = NULL;
     TRY(next_suite(call, prefix, 0, &row, error));
 
-    while (row != NULL && call->count < call->max) {
+    while (row != NULL && call->count < call->max && call->moved < CLAIM_MOVES) {
         TRY(take_run(call, row, &prefix, true, error));
         TRY(next_suite(call, prefix, row->id, &row, error));
     }
@@ -280,7 +294,7 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
     int64_t tried = 0;
     enum status status = STATUS_OK;
 
-    while (status == STATUS_OK && call->count < call->max) {
+    while (status == STATUS_OK && call->count < call->max && call->moved < CLAIM_MOVES) {
         if (*prefix != 0 && *prefix != tried) {
             tried = *prefix;
             status = take_affine(call, *prefix, error);
@@ -291,10 +305,11 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
         if (status != STATUS_OK || row == NULL) {
             break;
         }
-        uint32_t before = call->count;
+        uint32_t before = call->count + call->moved;
         status = take_run(call, row, prefix, false, error);
         /* Beside others the suite's next job may be another one by now, and a dearer one. */
-        CHECK(status != STATUS_OK || call->count > before || db_shares(call->tally.db));
+        CHECK(status != STATUS_OK || call->count + call->moved > before ||
+              db_shares(call->tally.db));
     }
     return status;
 }
@@ -422,7 +437,8 @@ static enum status claim_op(struct db *db, void *context, struct error *error)
     int64_t until_ns = clock_now_ns(store->clock) + store->lease_ttl_ns;
     struct lease *lease = NULL;
 
-    call->count = 0;
+    call->count = call->moved = 0;
+    freezes_begin(store);
     tally_init(&call->tally, db, store->clock);
     TRY(record_pool_id(db, call->worker->pool, &call->pool, error));
     TRY(worker_row(call, db, error));
@@ -441,26 +457,6 @@ static enum status claim_finish(struct db *db, void *context, struct error *erro
 
     (void)db;
     return tally_flush(&call->tally, error);
-}
-
-enum status claim_worker_check(const struct store_worker *worker, struct error *error)
-{
-    if (worker->worker_id[0] == '\0' || worker->pool[0] == '\0' || worker->device[0] == '\0') {
-        return error_set(error, STATUS_BAD_INPUT, "a worker needs an id, a pool and a device");
-    }
-    if (strnlen(worker->worker_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->host, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_LIMIT,
-                         "a worker's id, pool, device and host have at most %d bytes",
-                         LIMIT_ID_BYTES - 1);
-    }
-    if (worker->without_count > STORE_WITHOUT_MAX) {
-        return error_set(error, STATUS_LIMIT, "a claim leaves at most %d planners alone",
-                         STORE_WITHOUT_MAX);
-    }
-    return STATUS_OK;
 }
 
 /* NULL: the list is empty, or memory ran out. */

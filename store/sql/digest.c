@@ -106,7 +106,8 @@ static bool is_derived(const char *name)
 {
     return strcmp(name, "id") == 0 || strcmp(name, "parent_job_id") == 0 ||
            strcmp(name, "audit_of") == 0 || strcmp(name, "shadow") == 0 ||
-           strcmp(name, "at_ms") == 0;
+           strcmp(name, "at_ms") == 0 || strcmp(name, "freeze") == 0 ||
+           strcmp(name, "in_flight") == 0;
 }
 
 static void digest_both(const struct outcome *outcome, const struct job_spec *spec,
@@ -189,6 +190,18 @@ void digest_model_event(const struct model_event *event, struct digest *out)
         if (event->after_outcome != 0 || strcmp(field->name, "after_outcome") != 0) {
             add_field(&hash, field, event);
         }
+    }
+    sha256_final(&hash, out->bytes);
+}
+
+void digest_trust_event(const struct trust_event *event, struct digest *out)
+{
+    struct sha256 hash;
+
+    sha256_init(&hash);
+    sha256_update(&hash, "trust", sizeof "trust");
+    for (size_t i = 0; i < trust_event_stored_fields.count; i++) {
+        add_field(&hash, &trust_event_stored_fields.fields[i], event);
     }
     sha256_final(&hash, out->bytes);
 }

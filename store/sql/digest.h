@@ -20,6 +20,7 @@
 #include "schemas/job.h"
 #include "schemas/outcome.h"
 #include "store/api/models.h"
+#include "store/api/trust.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -43,6 +44,7 @@ bool digest_outcome_fits(const struct outcome *outcome, const struct job_spec *s
 void digest_model(const struct model_version *version, struct digest *out);
 void digest_golden(const struct golden_set *set, struct digest *out);
 void digest_model_event(const struct model_event *event, struct digest *out);
+void digest_trust_event(const struct trust_event *event, struct digest *out);
 
 /* Adds an outcome to a suite's digest, which begins as zeros. */
 void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id);

@@ -263,8 +263,10 @@ enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum jo
         counters->jobs[from]--;
         of_pool->jobs[from]--;
     }
-    counters->jobs[to]++;
-    of_pool->jobs[to]++;
+    if (to != JOB_STATE_COUNT) {
+        counters->jobs[to]++;
+        of_pool->jobs[to]++;
+    }
     return STATUS_OK;
 }
 

@@ -153,8 +153,8 @@ enum status tally_books(struct tally *tally, struct error *error);
 /* The suite's counters, to be added to; valid until the next tally call. */
 enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
                         struct error *error);
-/* One job of the suite and pool went from one state to another (from JOB_STATE_COUNT: it is new).
- */
+/* One job of the suite and pool went from one state to another (from JOB_STATE_COUNT: it is new
+ * there; to it: it is there no more). */
 enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
                        enum job_state to, struct error *error);
 /* Adds to what the suite counts of its jobs in this pool and tier. */

@@ -396,6 +396,9 @@ static enum status accept(struct complete_call *call, const struct held_job *job
 
     if (status == STATUS_OK && (end.state == JOB_DONE || end.state == JOB_FLAGGED)) {
         status = note_driven(call, job, completion, error);
+        if (!job->shadow) {
+            THEN(status, freezes_mark(call->store, completion->job_id, &job->spec, error));
+        }
     }
     if (status == STATUS_OK && end.state == JOB_FLAGGED) {
         status = escalate(call, job, completion, &end.escalated_job, error);
@@ -585,6 +588,7 @@ static enum status complete_op(struct db *db, void *context, struct error *error
     struct complete_call *call = context;
 
     tally_init(&call->tally, db, call->store->clock);
+    freezes_begin(call->store);
     call->booked = 0;
     for (uint32_t i = 0; i < call->count; i++) {
         TRY(is_booked(call, call->completions[i].job_id) ? book_all(call, error) : STATUS_OK);

@@ -229,16 +229,20 @@ static enum status move_follower(struct db *db, const struct pointers *pointers,
     const struct model_version *version =
         model_assigned(spec, pointers->promoted.id != 0 ? &pointers->promoted.version : NULL,
                        pointers->canary.id != 0 ? &pointers->canary.version : NULL);
-    struct job_spec old = *spec;
+    char key[SHA256_HEX_BYTES];
+    memcpy(key, spec->key, sizeof key);
 
     *moved = version != NULL && model_job_move(version, spec);
-    if (!*moved) {
-        return STATUS_OK;
-    }
+    return *moved ? models_rewrite(db, job_id, key, spec, error) : STATUS_OK;
+}
+
+enum status models_rewrite(struct db *db, int64_t job_id, const char *key, struct job_spec *spec,
+                           struct error *error)
+{
     TRY(write_follower(db, job_id, spec, error));
     if (spec->audit_key[0] == '\0') {
         struct query twins = query_begin(db, STATEMENT_FOLLOWER_TWINS);
-        query_text(&twins, old.key);
+        query_text(&twins, key);
         query_text(&twins, spec->key);
         query_int(&twins, job_id);
         TRY(query_run(&twins, error));
@@ -249,6 +253,19 @@ static enum status move_follower(struct db *db, const struct pointers *pointers,
     struct query partials = query_begin(db, STATEMENT_PARTIAL_DROP); /* another model's */
     query_int(&partials, job_id);
     return query_run(&partials, error);
+}
+
+enum status models_answering(struct db *db, enum tier tier, const struct job_spec *spec,
+                             struct model_version *out, bool *found, struct error *error)
+{
+    struct pointers pointers;
+    TRY(read_pointers(db, tier, &pointers, error));
+    *found = pointers.promoted.id != 0;
+    if (*found) {
+        *out = *model_assigned(spec, &pointers.promoted.version,
+                               pointers.canary.id != 0 ? &pointers.canary.version : NULL);
+    }
+    return STATUS_OK;
 }
 
 enum status models_shadow_find(struct db *db, enum tier tier, struct models_shadow *shadow,

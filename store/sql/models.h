@@ -28,6 +28,16 @@ enum status models_golden_drop(struct store *base, const char *name, struct erro
 enum status models_follow(struct db *db, int64_t job_id, struct job_spec *spec, bool *moved,
                           struct error *error);
 
+/* Inside a writer's transaction: a queued job that had `key` becomes another model's, as its spec
+ * says now. What repeats it goes along, what was known of it under the old model does not, and who
+ * was given up with it is refused. */
+enum status models_rewrite(struct db *db, int64_t job_id, const char *key, struct job_spec *spec,
+                           struct error *error);
+
+/* The version of a tier that answers a job which follows it; *found: there is one. */
+enum status models_answering(struct db *db, enum tier tier, const struct job_spec *spec,
+                             struct model_version *out, bool *found, struct error *error);
+
 /* The shadow of a tier and its share, looked up once for jobs of one tier. Begins as zeros. */
 struct models_shadow {
     bool known; /* the rest is of this tier */

@@ -202,6 +202,7 @@ void record_job_read(struct query *query, struct store_job *job)
     READ_TEXT(query, 4, job->worker_id);
     READ_TEXT(query, 5, job->error);
     record_spec_read(query, 6, &job->spec);
+    job->freeze = query_column_int(query, 6 + RECORD_SPEC_COLUMNS);
 }
 
 void record_outcome_read(struct query *query, struct outcome *outcome)
@@ -382,6 +383,8 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
     stored.audit_of = 0;
     stored.shadow = false;
     stored.at_ms = 0; /* has a column */
+    stored.freeze = 0;
+    stored.in_flight = false;
     json_t *value = outcome_encode(&stored);
     char *text = value != NULL ? json_compact_text(value) : NULL;
     json_decref(value);
@@ -555,6 +558,61 @@ enum status completion_check(const struct sql_store *store, const struct job_com
     }
     for (uint32_t i = 0; i < completion->outcome_count; i++) {
         TRY(check_outcome(store, completion, i, error));
+    }
+    return STATUS_OK;
+}
+
+/* ---- jobs and workers ---- */
+
+enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
+                              struct error *error)
+{
+    if (!FITS(spec->key) || !FITS(spec->suite_id) || !FITS(spec->scenario_id) ||
+        !FITS(spec->scenario_hash) || !FITS(spec->planner) || !FITS(spec->planner_hash) ||
+        !FITS(spec->pool) || !FITS(spec->model_hash) || !FITS(spec->sampler) ||
+        !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key) ||
+        !FITS(spec->audit_key)) {
+        return error_set(error, STATUS_LIMIT, "job %" PRIu32 ": a text is not terminated", index);
+    }
+    if (spec->key[0] == '\0' || spec->pool[0] == '\0' || spec->scenario_id[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 ": key, scenario and pool are needed", index);
+    }
+    if (spec->suite_id[0] != '\0' && strcmp(spec->suite_id, suite_id) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " says suite \"%s\", it was submitted to \"%s\"", index,
+                         spec->suite_id, suite_id);
+    }
+    if ((int)spec->tier < 0 || spec->tier >= TIER_COUNT || spec->attempts_max < 1 ||
+        spec->attempts_max > 1000 || spec->parent_job_id < 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 ": tier, attempts_max (1 to 1000) or parent out of range",
+                         index);
+    }
+    if (spec->rollout_count < 1 || spec->rollout_count > 1 + LIMIT_BRANCHES) {
+        return error_set(error, STATUS_LIMIT,
+                         "job %" PRIu32 " has %" PRIu32 " rollouts; 1 to %d are allowed", index,
+                         spec->rollout_count, 1 + LIMIT_BRANCHES);
+    }
+    return STATUS_OK;
+}
+
+enum status claim_worker_check(const struct store_worker *worker, struct error *error)
+{
+    if (worker->worker_id[0] == '\0' || worker->pool[0] == '\0' || worker->device[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT, "a worker needs an id, a pool and a device");
+    }
+    if (strnlen(worker->worker_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
+        strnlen(worker->host, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_LIMIT,
+                         "a worker's id, pool, device and host have at most %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    if (worker->without_count > STORE_WITHOUT_MAX) {
+        return error_set(error, STATUS_LIMIT, "a claim leaves at most %d planners alone",
+                         STORE_WITHOUT_MAX);
     }
     return STATUS_OK;
 }

@@ -342,6 +342,7 @@ static void finish(struct sql_store *store)
     store->medium->finish(store);
     leases_finish(&store->leases);
     turns_finish(&store->turns);
+    freezes_finish(&store->freezes);
     free(store->claim_times.rows);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->ready);
@@ -397,6 +398,8 @@ static const struct store_ops store_sql_ops = {
     .models = models_page,
     .model_event = models_event,
     .model_events = models_events_page,
+    .trust_event = freezes_event,
+    .trust_events = freezes_events_page,
     .golden_add = models_golden_add,
     .goldens = models_goldens,
     .golden_drop = models_golden_drop,

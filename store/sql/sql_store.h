@@ -12,6 +12,7 @@
 #include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
 #include "store/sql/claim.h"
+#include "store/sql/freezes.h"
 #include "store/sql/group_commit.h"
 #include "store/sql/lease.h"
 #include "store/sql/ledger.h"
@@ -74,6 +75,7 @@ struct sql_store {
     struct leases leases;           /* writer */
     struct turns turns;             /* writer */
     struct claim_times claim_times; /* writer */
+    struct freezes freezes;         /* writer */
     struct paces paces;             /* writer */
     bool made_ready;                /* writer: this group made jobs claimable */
 
@@ -162,6 +164,9 @@ enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *
 /* records.c: a completion may be queued: it fits, is in range, and its artifacts are there. */
 enum status completion_check(const struct sql_store *store, const struct job_completion *completion,
                              struct error *error);
+/* .. and a job may be submitted as number `index` of a call. */
+enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
+                              struct error *error);
 /* lifecycle.c: */
 enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
                                uint32_t count, struct store_completion_result *results,

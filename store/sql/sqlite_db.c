@@ -484,7 +484,7 @@ static struct query driver_begin(struct db *base, enum statement statement)
     int code = SQLITE_OK;
 
     if (db->statements[statement] == NULL) {
-        const char *sql = statement_sql[statement];
+        const char *sql = statement_text(statement);
         if (db->probe != NULL) {
             sql = db->probe->text(db->probe->context, statement, sql);
         }

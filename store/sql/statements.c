@@ -1,22 +1,13 @@
 /*
- * The texts of the kept statements. State and verdict numbers are written as literals where a
- * partial index must be recognised: 0 queued, 1 leased, 2 done, 4 dead, 5 cancelled; so is due_ns.
+ * Texts of the kept statements, but for those of models (statements_models.c). State and verdict
+ * numbers are written as literals where a partial index must be recognised: 0 queued, 1 leased, 2
+ * done, 4 dead, 5 cancelled; so is due_ns.
  *
  * CROSS JOIN fixes the order of the loops: the first table is the one that an index narrows down.
  */
 #include "store/sql/statements.h"
 
-/* Read by record_spec_read: the order of job_spec_field_list. */
-#define SPEC_COLUMNS                                                                   \
-    "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
-    " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
-    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows"
-#define SPEC_JOINS                                \
-    " CROSS JOIN job_specs s ON s.job = j.id"     \
-    " CROSS JOIN suites u ON u.id = j.suite"      \
-    " CROSS JOIN contexts c ON c.id = s.context"  \
-    " LEFT JOIN scenarios x ON x.id = s.scenario" \
-    " LEFT JOIN prefixes p ON p.id = j.prefix"
+#include <stddef.h>
 
 /* The artifact behind job `j`: one for all its rollouts; NULL when it has none. */
 #define ARTIFACT_COLUMN                                                               \
@@ -38,27 +29,30 @@
 #define JOB_COLUMNS                                                               \
     "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
     " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
-    "  ORDER BY a.epoch DESC LIMIT 1), " SPEC_COLUMNS
-#define JOB_JOINS SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
+    "  ORDER BY a.epoch DESC LIMIT 1), " STATEMENT_SPEC_COLUMNS ", COALESCE(j.freeze_event, 0)"
+#define JOB_JOINS STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
+
+/* The freeze that the job of outcome `o` was moved by, or in flight at; 0: none. */
+#define FREEZE_OF_OUTCOME "COALESCE((SELECT f.freeze_event FROM jobs f WHERE f.id = o.job), 0)"
 
 /* Read by record_outcome_read: the order of outcome_record. */
-#define OUTCOME_COLUMNS                                                                      \
-    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                   \
-    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"    \
-    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"     \
-    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"  \
-    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"           \
-    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                    \
-    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"      \
-    " j.shadow IS NOT NULL, o.at_ms, o.pages_used_percent, o.given, o.reasons, "             \
-    "o.no_at_fault_collision, "                                                              \
-    "o.drivable_area,"                                                                       \
-    " o.driving_direction,"                                                                  \
-    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s," \
-    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"    \
-    " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"        \
-    " o.intervention_count, o.collision_count,"                                              \
-    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"    \
+#define OUTCOME_COLUMNS                                                                         \
+    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                      \
+    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"       \
+    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"        \
+    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"     \
+    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"              \
+    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                       \
+    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"         \
+    " j.shadow IS NOT NULL, o.at_ms, o.pages_used_percent, " FREEZE_OF_OUTCOME                  \
+    ", " FREEZE_OF_OUTCOME " > 0 AND c.tier = 2, o.given, o.reasons, o.no_at_fault_collision, " \
+    "o.drivable_area,"                                                                          \
+    " o.driving_direction,"                                                                     \
+    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s,"    \
+    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"       \
+    " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"           \
+    " o.intervention_count, o.collision_count,"                                                 \
+    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"       \
     " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
 /* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
  * spec `s`. */
@@ -89,16 +83,6 @@
     " AND n.model_hash = json_extract(e.value, '$[3]')"                              \
     " AND n.sampler = json_extract(e.value, '$[4]')"                                 \
     " AND n.backend = json_extract(e.value, '$[5]'))))"
-
-/* Read by models.c: the order of model_version_fields, golden_set_fields and model_event_fields. */
-#define MODEL_COLUMNS                                                                \
-    "m.name, m.hash, m.health_hash, m.tier, m.precision, m.sampler, m.agents_ticks," \
-    " m.map_ticks, m.none_ticks, m.parents, m.data_note, m.added_s, m.state, m.canary_percent"
-#define GOLDEN_COLUMNS "g.name, g.hash, g.model_hash, g.sampler, g.recordings, g.bytes, g.made_s"
-#define MODEL_EVENT_COLUMNS                                                                \
-    "e.id, m.name, e.kind, e.from_state, e.to_state, e.canary_percent, e.forced,"          \
-    " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
-    " e.at_s, e.after_outcome"
 
 /* clang-format off */
 /* As a literal: PostgreSQL's plans then know that few rows are asked for, and read an index in its
@@ -151,7 +135,7 @@
 #define ADD(column, part)                                                                        \
     "MIN(" column ", 9223372036854775807 - CASE WHEN " part " > 0 THEN " part " ELSE 0 END) + " part
 
-const char *const statement_sql[STATEMENT_COUNT] = {
+static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_BEGIN] = "BEGIN IMMEDIATE",
     [STATEMENT_BEGIN_BESIDE] = "BEGIN IMMEDIATE",
     [STATEMENT_COMMIT] = "COMMIT",
@@ -240,17 +224,20 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
         " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
     [STATEMENT_AUDITED_FIND] =
-        "SELECT key FROM job_specs WHERE key = ?1 AND suite = ?2 AND audit_key IS NULL"
+        "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
+        " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE s.key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL"
         " UNION ALL"
-        " SELECT key FROM job_specs WHERE asked_key = ?1 AND suite = ?2 AND audit_key IS NULL"
-        " LIMIT 1",
+        " SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
+        " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE s.asked_key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL LIMIT 1",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows, due_ns,"
-        " shadow) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        " shadow, freeze_event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        " attempts_max, parent_job, audit_key, asked_key)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =
         "INSERT INTO memo_outcomes (suite, outcome, job)"
@@ -276,11 +263,11 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?3") " ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_READY_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
@@ -293,32 +280,32 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
     [STATEMENT_AFFINE_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_SHADOW_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 ORDER BY j.id LIMIT ?2",
     [STATEMENT_SHADOW_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 AND " NOT_WITHOUT("?3")
         " ORDER BY j.id LIMIT ?2",
     [STATEMENT_JOB_LEASE] =
         "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, due_ns = 0,"
         " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
     [STATEMENT_CLAIM_LEASES] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
 
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
-        " " SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id"
-        " FROM jobs j" SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+        " " STATEMENT_SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id"
+        " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
         " WHERE id = ?1",
@@ -473,71 +460,6 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
 
     /* `state = 2`, `state = 3` are what models_canary and models_promoted are made of; so is the rest. */
-    [STATEMENT_MODEL_FIND] = "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.name = ?1",
-    [STATEMENT_MODEL_INSERT] =
-        "INSERT INTO models (name, hash, health_hash, tier, precision, sampler, agents_ticks,"
-        " map_ticks, none_ticks, parents, data_note, added_s, state, canary_percent, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0, ?13)"
-        " ON CONFLICT (hash, precision) DO NOTHING",
-    [STATEMENT_MODEL_SET] =
-        "UPDATE models SET state = ?2, canary_percent = ?3 WHERE id = ?1",
-    [STATEMENT_MODEL_PAGE] =
-        "SELECT " MODEL_COLUMNS " FROM models m WHERE m.name > ?1 ORDER BY m.name LIMIT ?2",
-    [STATEMENT_MODEL_POINTERS] =
-        "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 3"
-        " UNION ALL"
-        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 2"
-        " UNION ALL"
-        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 1"
-        " AND m.canary_percent > 0",
-    [STATEMENT_MODEL_EVENT_ADD] =
-        "INSERT INTO model_events (id, model, kind, from_state, to_state, canary_percent, forced,"
-        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s, digest,"
-        " after_outcome)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
-    [STATEMENT_MODEL_EVENT_NEXT] =
-        "SELECT COALESCE((SELECT MAX(id) FROM model_events), 0) + 1,"
-        " COALESCE((SELECT MAX(id) FROM outcomes), 0)",
-    [STATEMENT_GOLDEN_FIND] = "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name = ?1",
-    [STATEMENT_GOLDEN_INSERT] =
-        "INSERT INTO goldens (name, hash, model_hash, sampler, recordings, bytes, made_s, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (hash) DO NOTHING",
-    [STATEMENT_GOLDEN_KEEP] =
-        "INSERT INTO golden_artifacts (golden, hash) VALUES"
-        " ((SELECT id FROM goldens WHERE name = ?1), ?2) ON CONFLICT (golden, hash) DO NOTHING",
-    [STATEMENT_GOLDEN_PAGE] =
-        "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name > ?1 ORDER BY g.name LIMIT ?2",
-    [STATEMENT_GOLDEN_LEAVE] =
-        "DELETE FROM golden_artifacts WHERE golden = (SELECT id FROM goldens WHERE name = ?1)",
-    [STATEMENT_GOLDEN_DROP] = "DELETE FROM goldens WHERE name = ?1",
-    [STATEMENT_CHECK_GOLDENS] = "SELECT " GOLDEN_COLUMNS ", g.digest, g.id FROM goldens g",
-    [STATEMENT_CHECK_MODELS] = "SELECT " MODEL_COLUMNS ", m.digest, m.id FROM models m",
-    [STATEMENT_CHECK_MODEL_EVENTS] =
-        "SELECT " MODEL_EVENT_COLUMNS ", e.digest FROM model_events e CROSS JOIN models m ON m.id = e.model",
-    [STATEMENT_MODEL_EVENT_PAGE] =
-        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
-        " WHERE e.id > ?1 ORDER BY e.id LIMIT ?2",
-    [STATEMENT_MODEL_EVENT_LAST] =
-        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
-        " WHERE e.model = ?1 ORDER BY e.id DESC LIMIT 1",
-    /* The last evaluation decides; who has been promoted before may come back. */
-    [STATEMENT_MODEL_FIT] =
-        "SELECT COALESCE((SELECT CASE WHEN e.passed = 1 AND (e.expires_s = 0 OR e.expires_s > ?2)"
-        "  THEN 1 ELSE 0 END"
-        "  FROM model_events e WHERE e.model = ?1 AND e.kind = 2 ORDER BY e.id DESC LIMIT 1), 0),"
-        " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 1 AND e.to_state = 3),"
-        " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 2)",
-    [STATEMENT_FOLLOWING_JOBS] =
-        "SELECT j.id, " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS
-        " WHERE j.state = 0 AND j.follows = 1 AND j.id > ?1 ORDER BY j.id LIMIT ?2",
-    [STATEMENT_FOLLOWER_MOVE] =
-        "UPDATE job_specs SET asked_key = COALESCE(asked_key, key), key = ?2, context = ?3"
-        " WHERE job = ?1"
-        " AND NOT EXISTS (SELECT 1 FROM job_specs t WHERE t.key = ?2 AND t.suite = job_specs.suite)",
-    [STATEMENT_FOLLOWER_LEFT] = "UPDATE jobs SET claim_id = 0 WHERE id = ?1",
-    [STATEMENT_FOLLOWER_TWINS] =
-        "UPDATE job_specs SET audit_key = ?2 WHERE audit_key = ?1"
-        " AND suite = (SELECT suite FROM jobs WHERE id = ?3)",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =
@@ -661,7 +583,7 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS(" CROSS JOIN") " ORDER BY o.id",
     [STATEMENT_CHECK_PARTIALS] =
         "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes ORDER BY job",
-    [STATEMENT_CHECK_SPEC] = "SELECT " SPEC_COLUMNS " FROM jobs j" SPEC_JOINS " WHERE j.id = ?1",
+    [STATEMENT_CHECK_SPEC] = "SELECT " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS " WHERE j.id = ?1",
     [STATEMENT_CHECK_MEMOS] =
         "SELECT m.suite, " STATEMENT_JOB_KIND ", o.verdict, COUNT(*) FROM memo_outcomes m"
         " JOIN outcomes o ON o.id = m.outcome JOIN jobs j ON j.id = m.job GROUP BY 1, 2, 3",
@@ -693,3 +615,9 @@ const char *const statement_sql[STATEMENT_COUNT] = {
         " UNION ALL " ARTIFACT_PINS,
 };
 /* clang-format on */
+
+const char *statement_text(enum statement statement)
+{
+    const char *text = statement_sql[statement];
+    return text != NULL ? text : statement_models_sql[statement];
+}

@@ -1,5 +1,6 @@
 /*
- * Every SQL statement that the store keeps prepared, by name; the texts are in statements.c.
+ * Every SQL statement that the store keeps prepared, by name; the texts are in statements.c and
+ * statements_models.c.
  *
  * Parameters are bound in the order in which they are numbered there.
  */
@@ -137,6 +138,20 @@ enum statement {
     STATEMENT_FOLLOWER_MOVE,
     STATEMENT_FOLLOWER_TWINS,
     STATEMENT_FOLLOWER_LEFT,
+    /* trust */
+    STATEMENT_TRUST_NEXT,
+    STATEMENT_TRUST_ADD,
+    STATEMENT_TRUST_GET,
+    STATEMENT_TRUST_PAGE,
+    STATEMENT_TRUST_HOLDING,
+    STATEMENT_TRUST_FLOOR,
+    STATEMENT_TRUST_PASSED,
+    STATEMENT_FREEZE_SUITE,
+    STATEMENT_FREEZE_JOBS,
+    STATEMENT_FREEZE_PLACE,
+    STATEMENT_FREEZE_MOVE,
+    STATEMENT_FREEZE_MARK,
+    STATEMENT_AUDIT_FIND,
     /* goldens */
     STATEMENT_GOLDEN_FIND,
     STATEMENT_GOLDEN_INSERT,
@@ -181,6 +196,7 @@ enum statement {
     STATEMENT_CHECK_MODELS,
     STATEMENT_CHECK_MODEL_EVENTS,
     STATEMENT_CHECK_GOLDENS,
+    STATEMENT_CHECK_TRUST,
     STATEMENT_CHECK_RETAINED, /* what retention looks at: see store/keep/retention.h */
     STATEMENT_CHECK_PINS,
     STATEMENT_CHECK_ARTIFACTS,
@@ -206,6 +222,21 @@ enum statement {
     " FROM (SELECT COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0)" \
     " AS n) h) ELSE 0 END"
 
-extern const char *const statement_sql[STATEMENT_COUNT];
+/* Read by record_spec_read: the order of job_spec_field_list. */
+#define STATEMENT_SPEC_COLUMNS                                                         \
+    "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
+    " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
+    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows"
+#define STATEMENT_SPEC_JOINS                      \
+    " CROSS JOIN job_specs s ON s.job = j.id"     \
+    " CROSS JOIN suites u ON u.id = j.suite"      \
+    " CROSS JOIN contexts c ON c.id = s.context"  \
+    " LEFT JOIN scenarios x ON x.id = s.scenario" \
+    " LEFT JOIN prefixes p ON p.id = j.prefix"
+
+/* Each text is in one of two files; NULL in the other's list. */
+extern const char *const statement_models_sql[STATEMENT_COUNT];
+
+const char *statement_text(enum statement statement);
 
 #endif

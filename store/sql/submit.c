@@ -4,7 +4,8 @@
  * Submitting takes scenario bodies and jobs. A key that another suite has finished is not run
  * again: the new job is done at once and refers to the other's outcomes. Cancelling ends the jobs
  * that were open when it began, CANCEL_CHUNK per transaction. A job that follows a tier with a
- * shadow brings that one's job with it, in the same transaction.
+ * shadow brings that one's job with it, in the same transaction; one of a frozen slice is the
+ * teacher's from the beginning, and what the floor of audits asks for is added.
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -28,6 +29,9 @@ struct submit_call {
     int64_t suite;
     struct tenants_suite owner;
     char audited[SHA256_HEX_BYTES]; /* of an audit job: the key that what it repeats has now */
+    int64_t answered;               /* .. and its job, where the teacher answers it already; 0 */
+    int64_t freeze;                 /* by which a job is submitted as the teacher's; 0: none */
+    const char *asked;              /* .. and the key that it was asked by; "": its own */
     struct models_shadow shadow;
     int64_t shadow_of; /* what is submitted now is a job of this version's; 0: a client's */
 };
@@ -84,41 +88,6 @@ enum status lifecycle_scenario_put(struct store *base, const char *hash, const c
 }
 
 /* ---- jobs ---- */
-
-#define FITS(text) (memchr((text), '\0', sizeof(text)) != NULL)
-
-static enum status check_spec(const struct job_spec *spec, const char *suite_id, uint32_t index,
-                              struct error *error)
-{
-    if (!FITS(spec->key) || !FITS(spec->suite_id) || !FITS(spec->scenario_id) ||
-        !FITS(spec->scenario_hash) || !FITS(spec->planner) || !FITS(spec->planner_hash) ||
-        !FITS(spec->pool) || !FITS(spec->model_hash) || !FITS(spec->sampler) ||
-        !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key) ||
-        !FITS(spec->audit_key)) {
-        return error_set(error, STATUS_LIMIT, "job %" PRIu32 ": a text is not terminated", index);
-    }
-    if (spec->key[0] == '\0' || spec->pool[0] == '\0' || spec->scenario_id[0] == '\0') {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 ": key, scenario and pool are needed", index);
-    }
-    if (spec->suite_id[0] != '\0' && strcmp(spec->suite_id, suite_id) != 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 " says suite \"%s\", it was submitted to \"%s\"", index,
-                         spec->suite_id, suite_id);
-    }
-    if ((int)spec->tier < 0 || spec->tier >= TIER_COUNT || spec->attempts_max < 1 ||
-        spec->attempts_max > 1000 || spec->parent_job_id < 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 ": tier, attempts_max (1 to 1000) or parent out of range",
-                         index);
-    }
-    if (spec->rollout_count < 1 || spec->rollout_count > 1 + LIMIT_BRANCHES) {
-        return error_set(error, STATUS_LIMIT,
-                         "job %" PRIu32 " has %" PRIu32 " rollouts; 1 to %d are allowed", index,
-                         spec->rollout_count, 1 + LIMIT_BRANCHES);
-    }
-    return STATUS_OK;
-}
 
 static enum status find_scenario(struct submit_call *call, const struct job_spec *spec, int64_t *id,
                                  struct error *error)
@@ -269,6 +238,7 @@ static enum status check_audited(struct submit_call *call, const struct job_spec
     query_int(&query, call->suite);
     if (query_row(&query)) {
         query_column_text(&query, 0, call->audited, sizeof call->audited);
+        call->answered = query_column_int(&query, 2) != 0 ? query_column_int(&query, 1) : 0;
     }
     enum status status = query_end(&query, error);
     if (status == STATUS_OK && call->audited[0] == '\0') {
@@ -296,6 +266,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&job, spec->follows);
     query_int(&job, call->shadow_of != 0 && memo_of == 0 ? STATEMENT_DUE_IDLE : 0);
     query_int_or_null(&job, call->shadow_of);
+    query_int_or_null(&job, call->freeze);
     TRY(query_run(&job, error));
     *job_id = db_last_id(call->db);
     struct query insert = query_begin(call->db, STATEMENT_SPEC_INSERT);
@@ -309,6 +280,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&insert, spec->attempts_max);
     query_int_or_null(&insert, spec->parent_job_id);
     query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited : "");
+    query_text_or_null(&insert, call->freeze != 0 ? call->asked : "");
     return query_run(&insert, error);
 }
 
@@ -380,7 +352,13 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
         status = check_parent(call, spec, error);
     }
     if (status == STATUS_OK && spec->audit_key[0] != '\0') {
+        call->answered = 0;
         status = check_audited(call, spec, error);
+        if (status == STATUS_OK && call->answered != 0) { /* nobody repeats the teacher */
+            result->job_id = call->answered;
+            result->existed = true;
+            return STATUS_OK;
+        }
     }
     THEN(status, insert_rows(call, spec, ids, memo_of, &result->job_id, error));
     if (status == STATUS_OK && memo_of != 0) {
@@ -412,13 +390,51 @@ static enum status add_shadow(struct submit_call *call, const struct job_spec *s
     return status;
 }
 
+/* A student's job of a frozen slice, as the teacher's; the suite may have it under its old key. */
+static enum status submit_frozen(struct submit_call *call, const struct job_spec *spec,
+                                 struct store_submit_result *result, struct error *error)
+{
+    struct job_spec moved = *spec;
+    struct spec_ids ids = {.spec = NULL};
+    int64_t ignored = 0;
+    TRY(find_known(call, spec, result, &ignored, error));
+    if (result->existed) {
+        return STATUS_OK;
+    }
+    TRY(freezes_answer(call->store, call->freeze, &moved, error));
+    call->asked = spec->key;
+    return submit_one(call, &moved, &ids, result, error);
+}
+
 static enum status submit_with_shadow(struct submit_call *call, const struct job_spec *spec,
                                       struct spec_ids *ids, struct store_submit_result *result,
                                       struct error *error)
 {
+    TRY(freezes_find(call->store, spec, &call->freeze, error));
+    if (call->freeze != 0) {
+        enum status status = submit_frozen(call, spec, result, error);
+        call->freeze = 0;
+        return status;
+    }
     TRY(submit_one(call, spec, ids, result, error));
     bool driven = !result->existed && !result->memoised;
     return driven && spec->follows ? add_shadow(call, spec, error) : STATUS_OK;
+}
+
+/* Audits that the store's floor asks for and that the call did not bring. */
+static enum status add_audits(struct submit_call *call, struct error *error)
+{
+    for (uint32_t i = 0; i < call->count; i++) {
+        struct job_spec audit;
+        struct spec_ids ids = {.spec = NULL};
+        struct store_submit_result ignored;
+        bool wanted = false;
+        TRY(call->results[i].existed
+                ? STATUS_OK
+                : freezes_audit(call->store, call->suite, &call->specs[i], &audit, &wanted, error));
+        TRY(wanted ? submit_one(call, &audit, &ids, &ignored, error) : STATUS_OK);
+    }
+    return STATUS_OK;
 }
 
 static enum status submit_op(struct db *db, void *context, struct error *error)
@@ -431,6 +447,8 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
     call->tally = &tally;
     call->shadow.known = false; /* an operation may be repeated, later */
     call->shadow_of = 0;
+    call->freeze = 0;
+    freezes_begin(call->store);
     tally_init(&tally, db, call->store->clock);
     int64_t queued = 0;
     enum status status =
@@ -439,6 +457,7 @@ static enum status submit_op(struct db *db, void *context, struct error *error)
         status = submit_with_shadow(call, &call->specs[i], &ids, &call->results[i], error);
         queued += !call->results[i].existed && !call->results[i].memoised;
     }
+    THEN(status, add_audits(call, error));
     THEN(status, tally_flush(&tally, error));
     THEN(status, tenants_allow(call->db, call->store->clock, &call->owner, queued, error));
     return status;
@@ -499,7 +518,7 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
                          suite_id, count, LIMIT_SUITE_JOBS);
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(check_spec(&specs[i], suite_id, i, error));
+        TRY(record_spec_check(&specs[i], suite_id, i, error));
     }
     return sql_store_write(store, submit_op, &call, error);
 }

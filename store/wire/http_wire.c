@@ -283,6 +283,7 @@ static const struct json_field job_fields[] = {
     JOB(attempts, JSON_FIELD_U32),
     JOB(worker_id, JSON_FIELD_TEXT),
     JOB(error, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct store_job, freeze, JSON_FIELD_I64),
     JSON_FIELD_OBJECT("spec", offsetof(struct store_job, spec), &job_spec_field_list),
 };
 
@@ -314,6 +315,7 @@ const struct wire_codec wire_model = {sizeof(struct model_version), &model_versi
 const struct wire_codec wire_model_event = {sizeof(struct model_event), &model_event_fields, NULL};
 const struct wire_codec wire_tenant = {sizeof(struct tenant), &tenant_fields, NULL};
 const struct wire_codec wire_tenant_set = {sizeof(struct tenant), &tenant_set_fields, NULL};
+const struct wire_codec wire_trust_event = {sizeof(struct trust_event), &trust_event_fields, NULL};
 const struct wire_codec wire_golden = {sizeof(struct golden_set), &golden_set_fields, NULL};
 const struct wire_codec wire_audit = {sizeof(struct store_audit), &audit_list, NULL};
 const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};

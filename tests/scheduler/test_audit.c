@@ -4,6 +4,7 @@
  * refused with their place.
  */
 #include "scheduler/audit.h"
+#include "store/api/trust.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -23,10 +24,10 @@ static void the_share_is_the_rate(void)
             char key[SHA256_HEX_BYTES];
             int bytes = snprintf(text, sizeof text, "job %d", i);
             sha256_hex(text, (size_t)bytes, key);
-            bool sampled = audit_sampled(key, rates[r]);
-            EXPECT_INT(audit_sampled(key, rates[r]), sampled);
+            bool sampled = trust_audit_sampled(key, rates[r]);
+            EXPECT_INT(trust_audit_sampled(key, rates[r]), sampled);
             EXPECT(!sampled || r + 1 == sizeof rates / sizeof *rates ||
-                   audit_sampled(key, rates[r + 1]));
+                   trust_audit_sampled(key, rates[r + 1]));
             taken += sampled;
         }
         double deviation = sqrt(KEYS * rates[r] * (1 - rates[r]));

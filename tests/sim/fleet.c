@@ -77,7 +77,7 @@ static void check_acks(struct fleet *fleet)
     for (uint32_t i = 0; i < fleet->ack_count && !fleet->sim.failed; i++) {
         const struct ack *ack = &fleet->acks[i];
         if (store->ops->job(store, ack->job_id, job, &error) != STATUS_OK ||
-            (!fleet->follows && strcmp(job->spec.key, ack->key) != 0) ||
+            (!fleet->follows && !fleet->freezes && strcmp(job->spec.key, ack->key) != 0) ||
             strcmp(job->spec.suite_id, ack->suite_id) != 0) {
             sim_violation(&fleet->sim,
                           "the submit of key %.24s to %s was acknowledged as job %" PRId64
@@ -287,6 +287,10 @@ static void strike(struct fleet *fleet)
     if (fleet->follows && sim_chance(sim, fleet->faults.versions)) {
         move_version(fleet);
     }
+    if (fleet->freezes && sim_chance(sim, fleet->faults.trust)) {
+        operator_trust(fleet, (int)sim_draw(sim, MODEL_WEATHERS));
+        operator_floor(fleet, fleet->audit_rate * (double)sim_draw(sim, 4) / 3.0);
+    }
     if (sim_chance(sim, 0.02)) {
         operator_price(fleet, (int)sim_draw(sim, MODEL_POOLS), (int)sim_draw(sim, MODEL_DEVICES),
                        sim_between(sim, 1, 3) * 1234567);
@@ -375,6 +379,8 @@ static void draw_world(struct fleet *fleet)
     draw_hosts(fleet);
     fleet->follows = !fleet->one_tier && fleet->options->seed % 3 == 0;
     fleet->faults.versions = fleet->follows ? 0.15 : 0;
+    fleet->freezes = !fleet->one_tier && fleet->options->seed % 3 == 1;
+    fleet->faults.trust = fleet->freezes ? 0.1 : 0;
     model->versioned = true;
 }
 
@@ -443,6 +449,7 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
     figures->intrusions = fleet->intrusions;
     figures->takings = fleet->takings;
     figures->moves = fleet->moves;
+    figures->trusted = fleet->events;
     figures->claims_again = model->claims_again;
     figures->claims_late = model->claims_late;
     figures->processes = fleet->process_count;
@@ -453,6 +460,8 @@ static void count_figures(const struct fleet *fleet, struct fleet_figures *figur
         figures->states[model->jobs[i].state]++;
         figures->memoised += model->jobs[i].memoised;
         figures->audits += model->jobs[i].audit;
+        figures->answered += model->jobs[i].answered;
+        figures->in_flight += model->jobs[i].in_flight;
         figures->shadows += model->jobs[i].repeats >= 0;
         figures->shadows_done += model->jobs[i].repeats >= 0 && model->jobs[i].state == JOB_DONE;
     }

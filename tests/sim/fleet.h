@@ -50,6 +50,7 @@ struct faults {
     double cancel;
     double false_gone; /* a living worker is reported gone */
     double versions;   /* a version of the student moves */
+    double trust;      /* a slice is frozen or thawed */
 };
 
 struct fleet;
@@ -268,6 +269,7 @@ struct fleet {
     double audit_rate;
     bool one_tier; /* nothing but object worlds in one pool: suites compete */
     bool follows;  /* students' jobs are answered by the version that is pointed to */
+    bool freezes;  /* slices are frozen to the teacher and thawed */
     int process_count;
     struct process *processes[FLEET_PROCESSES_MAX];
     uint32_t leased_count;
@@ -282,6 +284,7 @@ struct fleet {
     int64_t intrusions; /* second openers */
     int64_t takings;    /* files moved away under the server */
     int64_t moves;      /* of versions */
+    int64_t events;     /* of trust */
 };
 
 /* Counts of events: a simulation in which nothing does shows nothing. */
@@ -292,7 +295,10 @@ struct fleet_figures {
     int64_t deaths_in_calls;
     int64_t intrusions;
     int64_t takings;
-    int64_t moves; /* of versions */
+    int64_t moves;    /* of versions */
+    int64_t trusted;  /* events of trust */
+    int64_t answered; /* jobs that the teacher answers for the student */
+    int64_t in_flight;
     int64_t processes;
     int64_t claims_again;
     int64_t claims_late;
@@ -349,6 +355,10 @@ void submitter_start(struct fleet *fleet, int suite);
 void operator_cancel(struct fleet *fleet, const char *suite_id);
 void operator_gone(struct fleet *fleet, const char *worker_id);
 void operator_price(struct fleet *fleet, int pool, int device, int64_t price);
+/* A floor of audits, which the submitters keep. */
+void operator_floor(struct fleet *fleet, double rate);
+/* The slice of a weather is frozen, or thawed where it is. */
+void operator_trust(struct fleet *fleet, int weather);
 void operator_version(struct fleet *fleet, int version, enum model_state to,
                       int64_t canary_percent);
 

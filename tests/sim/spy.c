@@ -151,6 +151,28 @@ static enum status spy_heartbeat(struct store *store, const struct store_worker 
     return status;
 }
 
+/* Jobs that came back into a frozen slice as the student's: a claim that meets one makes it the
+ * teacher's, and does not say so. */
+static bool find_strayed(struct fleet *fleet)
+{
+    struct store *store = fleet->server.store;
+    struct model *model = fleet->model;
+    struct store_job *job = calloc(1, sizeof *job);
+    struct error error;
+    bool good = true;
+
+    CHECK(job != NULL);
+    for (int i = 0; fleet->freezes && good && i < model->job_count; i++) {
+        if (model_is_strayed(model, &model->jobs[i])) {
+            good = store->ops->job(store, model->jobs[i].id, job, &error) == STATUS_OK
+                       ? model_strayed_found(model, job)
+                       : model_differ(model, "job %" PRId64 " is lost", model->jobs[i].id);
+        }
+    }
+    free(job);
+    return good;
+}
+
 static enum status spy_claim(struct store *store, const struct store_worker *worker,
                              int64_t *claim_id, uint32_t max, int64_t wait_ms,
                              struct job_lease *leases, uint32_t *count, int64_t *ttl_ms,
@@ -174,6 +196,7 @@ static enum status spy_claim(struct store *store, const struct store_worker *wor
     }
     write_end(fleet,
               (status == STATUS_CONFLICT || succeeded(fleet, "claim", status, error)) &&
+                  find_strayed(fleet) &&
                   model_claim(fleet->model, worker, asked, max, leases, *count, *claim_id, status));
     return status;
 }
@@ -250,6 +273,21 @@ static enum status spy_model_event(struct store *store, const struct model_event
             model_state_names[event->to_state], event->canary_percent, status_name(status));
     fleet->moves += status == STATUS_OK;
     write_end(fleet, model_version_moved(fleet->model, event, status) && find_shadows(fleet, last));
+    return status;
+}
+
+static enum status spy_trust_event(struct store *store, const struct trust_event *event,
+                                   struct trust_event *done, struct error *error)
+{
+    struct fleet *fleet = fleet_of(store);
+    char slice[TRUST_SLICE_TEXT_BYTES];
+    write_begin(fleet);
+    enum status status = inner_of(store)->ops->trust_event(inner_of(store), event, done, error);
+    sim_log(&fleet->sim, "store", "%s of %s: event %" PRId64 ", %s",
+            trust_event_kind_names[event->kind], trust_slice_text(&event->slice, slice),
+            status == STATUS_OK ? done->id : event->freeze, status_name(status));
+    fleet->events += status == STATUS_OK;
+    write_end(fleet, model_trusted(fleet->model, event, done, status));
     return status;
 }
 
@@ -339,6 +377,7 @@ static const struct store_ops spy_ops = {
     .cancel = spy_cancel,
     .price_set = spy_price_set,
     .model_event = spy_model_event,
+    .trust_event = spy_trust_event,
     .artifact_put = spy_artifact_put,
 };
 

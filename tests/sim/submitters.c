@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "scheduler/audit.h"
 #include "scheduler/route.h"
+#include "store/api/trust.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,6 +20,26 @@
 enum { BATCH_SPECS_MAX = 64, SCENARIOS = 8, PLANNERS = 2, SEEDS = 6 };
 
 static const char scenario_body[] = MODEL_SCENARIO_BODY;
+
+/* The scenario of a job: one for all, or one for each weather that may be frozen. */
+static enum status put_scenarios(const struct fleet *fleet, struct store *store,
+                                 struct error *error)
+{
+    char hash[SHA256_HEX_BYTES];
+    enum status status = STATUS_OK;
+    if (!fleet->freezes) {
+        sha256_hex(scenario_body, sizeof scenario_body - 1, hash);
+        return store->ops->scenario_put(store, hash, scenario_body, sizeof scenario_body - 1,
+                                        error);
+    }
+    for (int i = 0; i < MODEL_WEATHERS && status == STATUS_OK; i++) {
+        char body[1024];
+        int bytes = snprintf(body, sizeof body, MODEL_WEATHER_BODY, model_weathers[i]);
+        sha256_hex(body, (size_t)bytes, hash);
+        status = store->ops->scenario_put(store, hash, body, (size_t)bytes, error);
+    }
+    return status;
+}
 
 void fleet_key(const char *scenario_id, uint64_t seed, enum tier tier, const char *planner,
                char key[SHA256_HEX_BYTES])
@@ -79,8 +100,11 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
         snprintf(spec->model_hash, sizeof spec->model_hash, "ms");
         snprintf(spec->sampler, sizeof spec->sampler, "few");
     }
-    if (spec->tier == TIER_STUDENT && fleet->follows) {
-        spec->follows = true;
+    if (fleet->freezes) {
+        model_weather_hash(scenario / 3 % MODEL_WEATHERS, spec->scenario_hash);
+    }
+    if (spec->tier == TIER_STUDENT && (fleet->follows || fleet->freezes)) {
+        spec->follows = fleet->follows;
         model_version_hash(0, spec->model_hash);
         snprintf(spec->sampler, sizeof spec->sampler, "agents/few/bf16");
     }
@@ -91,7 +115,7 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
         snprintf(spec->prefix_key, sizeof spec->prefix_key, "prefix-%d", scenario % 3);
     }
     fleet_key(spec->scenario_id, spec->seed, spec->tier, spec->planner, spec->key);
-    if (spec->follows) {
+    if (spec->tier == TIER_STUDENT && (fleet->follows || fleet->freezes)) {
         job_key_make(spec, 0); /* as a move makes it anew */
     }
 }
@@ -118,7 +142,7 @@ static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, stru
     for (uint32_t i = 0; i < fleet->batch_jobs; i++) {
         make_spec(fleet, suite, (uint32_t)batch * fleet->batch_jobs + i, &specs[count++]);
         if (specs[count - 1].tier == TIER_STUDENT &&
-            audit_sampled(specs[count - 1].key, fleet->audit_rate)) {
+            trust_audit_sampled(specs[count - 1].key, fleet->audit_rate)) {
             make_audit(&specs[count - 1], &specs[count]);
             count++;
         }
@@ -146,9 +170,7 @@ static bool submit_batch(struct task *task, struct submitter *submitter, int bat
     const char *suite_id = submitter->specs[0].suite_id;
 
     for (;;) {
-        enum status status =
-            store->ops->scenario_put(store, submitter->specs[0].scenario_hash, scenario_body,
-                                     sizeof scenario_body - 1, &error);
+        enum status status = put_scenarios(fleet, store, &error);
         if (status == STATUS_OK) {
             uint32_t weight = fleet->weights[submitter->suite];
             const char *tenant = fleet->tenants[submitter->suite];
@@ -229,6 +251,8 @@ struct order {
     int device;
     int64_t price;
     struct model_event event; /* of a version, or "" */
+    bool trusts;              /* the following is meant */
+    struct trust_event trust;
 };
 
 static void carry_out(struct task *task)
@@ -243,6 +267,9 @@ static void carry_out(struct task *task)
         status = store->ops->cancel(store, order->suite_id, &count, &error);
     } else if (order->worker_id[0] != '\0') {
         status = store->ops->worker_gone(store, order->worker_id, &error);
+    } else if (order->trusts) {
+        struct trust_event done;
+        status = store->ops->trust_event(store, &order->trust, &done, &error);
     } else if (order->event.model[0] != '\0') {
         struct model_event done;
         status = store->ops->model_event(store, &order->event, &done, &error);
@@ -281,6 +308,26 @@ void operator_price(struct fleet *fleet, int pool, int device, int64_t price)
     order->pool = pool;
     order->device = device;
     order->price = price;
+}
+
+void operator_floor(struct fleet *fleet, double rate)
+{
+    struct order *order = order_start(fleet);
+    order->trusts = true;
+    order->trust = (struct trust_event){
+        .kind = TRUST_FLOOR, .audit_rate = rate, .audit_rate_safety_critical = rate};
+}
+
+void operator_trust(struct fleet *fleet, int weather)
+{
+    struct order *order = order_start(fleet);
+    int64_t freeze = fleet->model->freezes[weather];
+    order->trusts = true;
+    order->trust =
+        freeze == 0
+            ? model_freeze_of(weather)
+            : (struct trust_event){
+                  .kind = TRUST_THAW, .freeze = freeze, .forced = true, .evidence = "a seed"};
 }
 
 void operator_version(struct fleet *fleet, int version, enum model_state to, int64_t canary_percent)

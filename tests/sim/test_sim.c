@@ -58,6 +58,9 @@ static void add_figures(struct fleet_figures *sum, const struct fleet_figures *f
     sum->claims_again += figures->claims_again;
     sum->claims_late += figures->claims_late;
     sum->moves += figures->moves;
+    sum->trusted += figures->trusted;
+    sum->answered += figures->answered;
+    sum->in_flight += figures->in_flight;
     sum->processes += figures->processes;
     sum->jobs += figures->jobs;
     sum->memoised += figures->memoised;
@@ -120,6 +123,12 @@ static int run_tap(struct run *run)
            run->sum.claims_again, run->sum.claims_late);
     good = report(++number, run->sum.claims_again > 0 && run->sum.claims_late > 0,
                   "claims were repeated, and came late") &&
+           good;
+    printf("# %" PRId64 " freezes and thaws: %" PRId64 " jobs went to the teacher, %" PRId64
+           " were in flight\n",
+           run->sum.trusted, run->sum.answered, run->sum.in_flight);
+    good = report(++number, run->sum.answered > 0 && run->sum.in_flight > 0,
+                  "slices were frozen to the teacher") &&
            good;
     printf("# %" PRId64 " moves of versions\n", run->sum.moves);
     good = report(++number, run->sum.moves > 0, "versions of the student moved") && good;

@@ -47,7 +47,16 @@ static enum status fake_outcomes(struct store *store, const struct store_outcome
     return STATUS_OK;
 }
 
-static const struct store_ops fake_ops = {.name = "fake", .outcomes = fake_outcomes};
+static enum status fake_trust_events(struct store *store, int64_t after_id, struct trust_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error)
+{
+    (void)store, (void)after_id, (void)out, (void)max, (void)error;
+    *count = 0;
+    return STATUS_OK;
+}
+
+static const struct store_ops fake_ops = {
+    .name = "fake", .outcomes = fake_outcomes, .trust_events = fake_trust_events};
 static struct store fake = {&fake_ops};
 
 /* A rollout of a job: the main line or a branch. */

@@ -152,6 +152,7 @@ int command_dossier(int argc, char **argv);
 int command_draw(int argc, char **argv);
 int command_export(int argc, char **argv);
 int command_model(int argc, char **argv);
+int command_trust(int argc, char **argv);
 int command_fleet(int argc, char **argv);
 int command_import(int argc, char **argv);
 int command_plan(int argc, char **argv);

@@ -85,14 +85,22 @@ static int agree(struct agreement_command *agreement)
     if (status != STATUS_OK) {
         code = cli_fail(&error);
     } else if (agreement->json) {
-        code = cli_print_json(table_json(&table, agreement->by_day));
+        json_t *json = table_json(&table, agreement->by_day);
+        if (json != NULL &&
+            json_object_set_new(json, "freezes", decisions_json(&pairs.decisions)) != 0) {
+            json_decref(json);
+            json = NULL;
+        }
+        code = cli_print_json(json);
     } else {
         table_print(&table, stdout);
         if (agreement->by_day) {
             table_days_print(&table, stdout);
         }
+        decisions_print(&pairs.decisions, stdout);
     }
-    code = code == 0 && agreement->gate && table.frozen + table.sounding > 0 ? 1 : code;
+    uint32_t holding = decisions_holding(&pairs.decisions, NULL);
+    code = code == 0 && agreement->gate && table.frozen + table.sounding + holding > 0 ? 1 : code;
     table_finish(&table);
     pairs_finish(&pairs);
     return code;
@@ -111,7 +119,7 @@ int command_agreement(int argc, char **argv)
         {"--by-day", NULL, "each slice day by day (UTC), the newest 90 days that have pairs",
          .flag = &agreement.by_day},
         {"--before", "DATE", "days before this one, such as 2026-11-27", .text = &agreement.before},
-        {"--gate", NULL, "exit 1 when a slice is frozen or a rate of flags sounds",
+        {"--gate", NULL, "exit 1 when a slice is frozen, or a rate of flags sounds",
          .flag = &agreement.gate},
         {"--json", NULL, "print one JSON object", .flag = &agreement.json},
     };

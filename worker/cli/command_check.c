@@ -1,10 +1,10 @@
 /*
- * swerve check: whether everything in a store fits together (store/sql/check.h). One line per
+ * swerve check: whether everything in a store fits together (store/check/check.h). One line per
  * finding; the exit code is 4 when there is a fault, 7 when the store is in use and nothing was
  * looked at.
  */
+#include "store/check/check.h"
 #include "store/log/log_scan.h"
-#include "store/sql/check.h"
 #include "store/sql/ownership.h"
 #include "worker/cli/cli.h"
 #include "worker/report/summary.h"

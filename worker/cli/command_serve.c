@@ -2,10 +2,10 @@
  * swerve serve: the process that owns a store and serves it to workers and users on other machines.
  *
  * The main thread only waits for signals and, each minute, looks at the canaries that the store may
- * have (worker/watch), however many signals come; signals are blocked in every thread and taken by
- * sigtimedwait, so that no handler runs until then. The first SIGTERM or SIGINT drains, one a
- * second later ends the process at once: the store does not need a goodbye (a kill -9 loses nothing
- * that was acknowledged).
+ * have (worker/watch) and at what its policy freezes, however many signals come; signals are
+ * blocked in every thread and taken by sigtimedwait, so that no handler runs until then. The first
+ * SIGTERM or SIGINT drains, one a second later ends the process at once: the store does not need a
+ * goodbye (a kill -9 loses nothing that was acknowledged).
  */
 #include "worker/cli/cli.h"
 #include "worker/serving/serving.h"
@@ -104,12 +104,28 @@ static void sweep(struct watch *watch, struct store *store, const struct logger 
     }
 }
 
+/* Freezes in the store what the policy freezes, for whoever submits. */
+static void decide(struct serving *serving, const struct logger *logger)
+{
+    struct error error;
+    uint32_t recorded = 0;
+    if (agreement_decide(serving->agreement, serving_store(serving), &recorded, &error) !=
+        STATUS_OK) {
+        log_event(logger, LOG_WARNING, "looking at agreement: %s", error.text);
+    } else if (recorded > 0) {
+        log_event(logger, LOG_WARNING,
+                  "%u event%s of trust by the policy: swerve trust ls says which", recorded,
+                  recorded == 1 ? "" : "s");
+    }
+}
+
 static void wait_for_end(const sigset_t *waited, struct serving *serving,
                          struct watch *watches[WATCHES], const struct logger *logger)
 {
     const int64_t pause_ns = SWEEP_S * NS_PER_S;
     int64_t due_ns = clock_now_ns(clock_system()) + pause_ns;
     int number = 0;
+    decide(serving, logger);
     while (number != SIGTERM && number != SIGINT) {
         int64_t left_ns = due_ns - clock_now_ns(clock_system());
         left_ns = left_ns > 0 ? left_ns : 0;
@@ -122,6 +138,7 @@ static void wait_for_end(const sigset_t *waited, struct serving *serving,
             for (int i = 0; i < WATCHES; i++) {
                 sweep(watches[i], serving_store(serving), logger);
             }
+            decide(serving, logger);
             due_ns = clock_now_ns(clock_system()) + pause_ns;
         }
     }

@@ -13,6 +13,7 @@
 #include "worker/versions/versions.h"
 #include "worker/world/world_source.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -291,47 +292,114 @@ struct advice {
     double floor_safety_critical;
 };
 
+static void raise_floor(struct advice *advice, double rate, double safety_critical_rate)
+{
+    advice->floor = fmax(advice->floor, rate);
+    advice->floor_safety_critical = fmax(advice->floor_safety_critical, safety_critical_rate);
+}
+
+/* Freezes and floor of the store bind whoever submits, policy or not; it enforces them again. */
+static enum status ask_decisions(struct store *store, const struct drives_student *student,
+                                 struct advice *out, struct error *error)
+{
+    struct decisions decisions;
+    TRY(decisions_read(store, &decisions, error));
+    const struct trust_event *floor = decisions_floor(&decisions);
+    if (floor != NULL) {
+        raise_floor(out, floor->audit_rate, floor->audit_rate_safety_critical);
+    }
+    size_t room = (size_t)out->frozen_count + decisions.count + 1;
+    struct trust_slice *slices = realloc(out->frozen, room * sizeof *slices);
+    enum status status = memory_check(slices, error, "trust: out of memory");
+    if (status == STATUS_OK) {
+        out->frozen = slices;
+        for (uint32_t i = 0; i < decisions.count; i++) {
+            if (decisions_holds(&decisions.events[i], student)) {
+                slices[out->frozen_count++] = decisions.events[i].slice;
+            }
+        }
+    }
+    decisions_finish(&decisions);
+    return status;
+}
+
+static enum status find_student(const struct submission_options *build, struct drives_student *out,
+                                struct error *error)
+{
+    const struct models_model *student = NULL;
+    char sampler[LIMIT_ID_BYTES];
+    TRY(models_promoted(build->models, TIER_STUDENT, build->precision, &student, error));
+    models_sampler(build->models, student, CONDITIONING_AGENTS, sampler);
+    snprintf(out->hash, sizeof out->hash, "%s", student->hash);
+    snprintf(out->sampler, sizeof out->sampler, "%s", drives_sampler(sampler));
+    return STATUS_OK;
+}
+
+/* A store of this machine's, or a database: what its policy freezes is written down. A server
+ * decides for itself. */
+static bool is_embedded(const char *url)
+{
+    return strncmp(url, "http://", strlen("http://")) != 0 &&
+           strncmp(url, "https://", strlen("https://")) != 0;
+}
+
+/* Verdict of the policy on the store's audits. */
+static enum status ask_policy(const struct suite_options *options, struct store *store,
+                              const struct drives_student *student,
+                              const struct trust_policy *policy, struct advice *out,
+                              struct error *error)
+{
+    char hash[SHA256_HEX_BYTES];
+    uint32_t recorded = 0;
+    struct pairs pairs = {0};
+    struct table table = {0};
+    enum status status = pairs_read(store, &pairs, error);
+    THEN(status, table_make(&pairs, policy, &table, error));
+    THEN(status, table_frozen_slices(&table, student, &out->frozen, &out->frozen_count, error));
+    out->drifted = status == STATUS_OK && table_drifted(&table, student);
+    if (status == STATUS_OK && is_embedded(cli_store_url(options->store_url))) {
+        status = decisions_policy_hash(options->trust, hash, error);
+        THEN(status, decisions_record(store, &table, hash, "swerve --trust", &recorded, error));
+    }
+    table_finish(&table);
+    pairs_finish(&pairs);
+    return status;
+}
+
 /* A store that is not there yet has neither audits nor drives. */
 static enum status ask_store(const struct suite_options *options,
                              const struct submission_options *build, struct advice *out,
                              struct error *error)
 {
-    const struct models_model *student = NULL;
     struct store *store = NULL;
-    struct pairs pairs = {0};
-    struct table table = {0};
+    struct drives_student student;
     struct trust_policy *policy = malloc(sizeof *policy);
     enum status status = memory_check(policy, error, "--trust: out of memory");
-    THEN(status, trust_policy_load(options->trust, policy, error));
-    if (status == STATUS_OK) {
-        out->floor = policy->audit_floor;
-        out->floor_safety_critical = policy->audit_floor_safety_critical;
+    if (status == STATUS_OK && options->trust != NULL) {
+        status = trust_policy_load(options->trust, policy, error);
+    }
+    if (status == STATUS_OK && options->trust != NULL) {
+        raise_floor(out, policy->audit_floor, policy->audit_floor_safety_critical);
     }
     bool asked =
-        status == STATUS_OK && build->policy.student_available &&
+        status == STATUS_OK && build->policy.student_available && !options->apart &&
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) == STATUS_OK;
     if (asked) {
-        status = models_promoted(build->models, TIER_STUDENT, build->precision, &student, error);
+        status = find_student(build, &student, error);
         THEN(status, cli_store_open(options->store_url, &store, error));
-        THEN(status, pairs_read(store, &pairs, error));
-        THEN(status, table_make(&pairs, policy, &table, error));
-        if (status == STATUS_OK) {
-            char sampler[LIMIT_ID_BYTES];
-            struct drives_student asked_of;
-            models_sampler(build->models, student, CONDITIONING_AGENTS, sampler);
-            snprintf(asked_of.hash, sizeof asked_of.hash, "%s", student->hash);
-            snprintf(asked_of.sampler, sizeof asked_of.sampler, "%s", drives_sampler(sampler));
-            status =
-                table_frozen_slices(&table, &asked_of, &out->frozen, &out->frozen_count, error);
-            out->drifted = status == STATUS_OK && table_drifted(&table, &asked_of);
+        if (status == STATUS_OK && options->trust != NULL) {
+            status = ask_policy(options, store, &student, policy, out, error);
         }
+        THEN(status, ask_decisions(store, &student, out, error));
     }
     if (store != NULL) {
         store->ops->close(store);
     }
-    table_finish(&table);
-    pairs_finish(&pairs);
     free(policy);
+    if (status != STATUS_OK) {
+        free(out->frozen);
+        out->frozen = NULL;
+    }
     return status;
 }
 
@@ -349,7 +417,7 @@ static void raise_audit(struct audit_policy *audit, struct submission_options *b
     build->audit = audit;
 }
 
-/* Verdict of the store's audits and the policy on this submission. */
+/* Verdict of the store, and of the policy on its audits, on this submission. */
 static enum status follow_store(const struct suite_options *options,
                                 struct submission_options *build, struct audit_policy *audit,
                                 struct trust_slice **frozen, struct error *error)
@@ -394,9 +462,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     struct audit_policy audit;
     struct trust_slice *frozen = NULL;
     THEN(status, prepare_models(options, &build, &audit, &models, error));
-    if (status == STATUS_OK && options->trust != NULL) {
-        status = follow_store(options, &build, &audit, &frozen, error);
-    }
+    THEN(status, follow_store(options, &build, &audit, &frozen, error));
     if (status == STATUS_OK) {
         status = choose_backend(options, &build, &device, error);
         build.backend = device.backend;

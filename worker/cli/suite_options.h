@@ -27,6 +27,7 @@ struct suite_options {
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
+    bool apart;   /* jobs are driven here and go into no store: its freezes do not concern them */
     bool fresh;   /* what was driven before is driven again */
     bool untried; /* planners that do not start here may start where workers are */
     const struct planner_confinement *confinement; /* to start planners under; NULL: none */

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "scheduler/audit.h"
 #include "store/api/store.h"
+#include "store/api/trust.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -174,7 +175,7 @@ static enum status submit_jobs(struct simulation *day, const char *suite, int64_
         day->day->frozen += frozen;
         day->day->jobs++;
         const struct job_spec *spec = &specs[count - 1];
-        if (spec->tier == TIER_STUDENT && audit_sampled(spec->key, plan->audit_rate)) {
+        if (spec->tier == TIER_STUDENT && trust_audit_sampled(spec->key, plan->audit_rate)) {
             struct job_spec *audit = &specs[count++];
             *audit = *spec;
             job_key_audit(spec->key, audit->key);

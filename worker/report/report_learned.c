@@ -249,6 +249,15 @@ void report_flags(struct report *report)
     if (summary->total.learned == 0) {
         return;
     }
+    if (summary->frozen_answers + summary->in_flight > 0) {
+        html_format(html,
+                    "<h2 id=\"frozen\">Frozen slices</h2><p>%lld rollout%s answered by the "
+                    "teacher, for the store had frozen the student there; %lld of the student's "
+                    "were on their way when the freeze came: an audit that agrees with one of "
+                    "them is no agreement.</p>",
+                    (long long)summary->frozen_answers, summary_plural(summary->frozen_answers),
+                    (long long)summary->in_flight);
+    }
     html_raw(html, "<h2 id=\"flags\">Flagged</h2>");
     if (summary->flag_count == 0) {
         html_format(html, "<p>None of %lld rollout%s in learned worlds was flagged.</p>",

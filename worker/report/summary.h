@@ -104,6 +104,8 @@ struct summary {
     int64_t seeded_cases;  /* scenarios, by planner, with more than one main line */
     int64_t seeded_drives; /* their main lines */
     int64_t seeded_still;  /* of these scenarios, those in which all or none passed */
+    int64_t frozen_answers; /* rollouts that a freeze gave to the teacher */
+    int64_t in_flight;      /* rollouts of the student's that were on their way when one came */
     uint32_t flag_count;
     struct summary_flag *flags;          /* owned */
     uint32_t agreement_count;            /* 0: nothing was audited */

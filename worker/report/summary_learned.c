@@ -191,6 +191,11 @@ static enum status count_agreement(struct summary *summary, struct error *error)
 
 enum status summary_learned(struct summary *summary, struct error *error)
 {
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        summary->in_flight += outcome->in_flight;
+        summary->frozen_answers += outcome->freeze != 0 && !outcome->in_flight;
+    }
     enum status status = find_flags(summary, error);
     if (status == STATUS_OK && summary->audit_count > 0) {
         status = count_agreement(summary, error);
@@ -414,6 +419,9 @@ bool summary_learned_json(const struct summary *summary, json_t *json)
     }
     json_object_set_new(json, "flags", flags);
     json_object_set_new(json, "audit", audit);
+    json_object_set_new(json, "freezes",
+                        json_pack("{s:I, s:I}", "teacher", (json_int_t)summary->frozen_answers,
+                                  "in_flight", (json_int_t)summary->in_flight));
     json_object_set_new(json, "audit_rollouts", json_integer((json_int_t)summary->audit_count));
     if (summary->peak.fp32_flops > 0) {
         json_object_set_new(json, "peak_flops",

@@ -131,6 +131,19 @@ static void print_tiers(const struct summary *summary, FILE *stream)
     }
 }
 
+/* Whom the store's freezes had answer. */
+static void print_freezes(const struct summary *summary, FILE *stream)
+{
+    if (summary->frozen_answers + summary->in_flight > 0) {
+        text_print(
+            stream,
+            "\nfrozen slices: %lld rollout%s answered by the teacher in the student's place; "
+            "%lld of the student's were on their way when the freeze came\n",
+            (long long)summary->frozen_answers, summary_plural(summary->frozen_answers),
+            (long long)summary->in_flight);
+    }
+}
+
 static void print_flags(const struct summary *summary, FILE *stream)
 {
     int64_t boxes = 0; /* flagged in a world without a model */
@@ -306,6 +319,7 @@ void summary_print(const struct summary *summary, FILE *stream)
     print_row(&total, NAME_WIDTH_MIN, stream);
     print_tiers(summary, stream);
     meters_print(summary, stream);
+    print_freezes(summary, stream);
     print_flags(summary, stream);
     summary_print_invalid(summary, stream);
     summary_print_field(summary, stream);

@@ -175,7 +175,7 @@ static bool audited(const struct submission_options *options, const struct asked
     return options->audit != NULL && spec->tier == TIER_STUDENT &&
            options->policy.teacher_available &&
            scenario->horizon_ticks <= horizons->teacher_ticks &&
-           audit_sampled(spec->key, audit_rate(options->audit, &scenario->slices));
+           trust_audit_sampled(spec->key, audit_rate(options->audit, &scenario->slices));
 }
 
 /* Adds a job, and its audit job when it is sampled. */
@@ -477,6 +477,15 @@ static enum status put_scenarios(const struct submission *submission, struct sto
     return status;
 }
 
+/* A job and what audits it come together: the store's floor asks for both. */
+static uint32_t batch_at(const struct submission *submission, uint32_t first)
+{
+    uint32_t left = submission->job_count - first;
+    uint32_t count = left < SUBMIT_BATCH ? left : SUBMIT_BATCH;
+    bool parts = count < left && submission->specs[first + count].audit_key[0] != '\0';
+    return parts ? count - 1 : count;
+}
+
 /* Submits all jobs under the suite's present id; *lost: some are done there, but their traces are
  * gone. */
 static enum status submit_jobs(struct submission *submission, struct store *store, uint32_t weight,
@@ -487,9 +496,9 @@ static enum status submit_jobs(struct submission *submission, struct store *stor
     enum status status = STATUS_OK;
     *lost = false;
     submission->memoised_count = 0;
-    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i += SUBMIT_BATCH) {
-        uint32_t left = submission->job_count - i;
-        uint32_t count = left < SUBMIT_BATCH ? left : SUBMIT_BATCH;
+    uint32_t count = 0;
+    for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i += count) {
+        count = batch_at(submission, i);
         const struct job_spec *specs = submission->specs + i;
         status = submission->tenant == NULL
                      ? store->ops->submit(store, submission->suite_id, weight, specs, count,

@@ -20,9 +20,15 @@ struct shown {
 };
 
 struct agreement {
-    pthread_mutex_t reading; /* guards the next three */
+    bool decides; /* by a policy that somebody gave, of this hash */
+    char policy_hash[SHA256_HEX_BYTES];
+    double floor;
+    double floor_safety_critical;
+    pthread_mutex_t reading; /* guards the next four */
     struct follow *follow;
+    int64_t judged_up_to;    /* outcome; -1: never */
     int64_t made_up_to;      /* outcome */
+    int64_t made_event;      /* of trust, the last that is shown */
     int64_t make_ns;         /* not before */
     pthread_mutex_t showing; /* guards the rest */
     int64_t read_up_to;
@@ -40,9 +46,14 @@ static int concern(const struct table_row *row)
 }
 
 /* Rows that matter come first; the arbiter was not asked, so nothing is said of it. */
-static json_t *document_of(const struct table *table, int64_t up_to, uint32_t *order)
+static json_t *document_of(const struct table *table, const struct decisions *decisions,
+                           int64_t up_to, uint32_t *order)
 {
     json_t *json = table_json(table, false);
+    if (json_object_set_new(json, "freezes", decisions_json(decisions)) != 0) {
+        json_decref(json);
+        return NULL;
+    }
     json_t *rows = json_object_get(json, "rows");
     json_t *ordered = json_array();
     uint32_t placed = 0;
@@ -77,13 +88,13 @@ static void shown_finish(struct shown *shown)
 }
 
 /* Takes the table over, on failure too. */
-static enum status shown_make(struct table *table, int64_t up_to, struct shown *out,
-                              struct error *error)
+static enum status shown_make(struct table *table, const struct decisions *decisions, int64_t up_to,
+                              struct shown *out, struct error *error)
 {
     struct shown shown = {.table = *table};
     shown.order = calloc((size_t)table->count + 1, sizeof *shown.order);
     if (shown.order != NULL) {
-        shown.document = document_of(&shown.table, up_to, shown.order);
+        shown.document = document_of(&shown.table, decisions, up_to, shown.order);
     }
     if (shown.document == NULL) {
         shown_finish(&shown);
@@ -104,8 +115,15 @@ enum status agreement_open(const char *policy_path, struct agreement **out, stru
         *policy = trust_policy_default();
         status = policy_path != NULL ? trust_policy_load(policy_path, policy, error) : STATUS_OK;
     }
+    THEN(status, decisions_policy_hash(policy_path, agreement->policy_hash, error));
     THEN(status, follow_create(policy, &agreement->follow, error));
-    THEN(status, shown_make(&none, 0, &agreement->shown, error));
+    THEN(status, shown_make(&none, &(struct decisions){.count = 0}, 0, &agreement->shown, error));
+    if (status == STATUS_OK) {
+        agreement->decides = policy_path != NULL;
+        agreement->floor = policy->audit_floor;
+        agreement->floor_safety_critical = policy->audit_floor_safety_critical;
+        agreement->judged_up_to = -1;
+    }
     free(policy);
     if (status != STATUS_OK) {
         follow_destroy(agreement != NULL ? agreement->follow : NULL);
@@ -129,15 +147,23 @@ void agreement_close(struct agreement *agreement)
     }
 }
 
+static int64_t last_event(const struct agreement *agreement)
+{
+    const struct decisions *decisions = follow_decisions(agreement->follow);
+    return decisions->count > 0 ? decisions->events[decisions->count - 1].id : 0;
+}
+
 static enum status make(struct agreement *agreement, struct error *error)
 {
     struct table table = {.count = 0};
     struct shown shown;
     int64_t began_ns = clock_now_ns(clock_system());
     TRY(follow_table(agreement->follow, &table, error));
-    TRY(shown_make(&table, follow_up_to(agreement->follow), &shown, error));
+    TRY(shown_make(&table, follow_decisions(agreement->follow), follow_up_to(agreement->follow),
+                   &shown, error));
     int64_t now_ns = clock_now_ns(clock_system());
     agreement->made_up_to = follow_up_to(agreement->follow);
+    agreement->made_event = last_event(agreement);
     agreement->make_ns = now_ns + PAUSE_TIMES * (now_ns - began_ns);
     pthread_mutex_lock(&agreement->showing);
     struct shown before = agreement->shown;
@@ -153,8 +179,8 @@ static enum status advance(struct agreement *agreement, struct store *store, str
     bool end = false;
     TRY(follow_step(agreement->follow, store, STEP_OUTCOMES, &end, error));
     int64_t read = follow_up_to(agreement->follow);
-    if (end && read != agreement->made_up_to &&
-        clock_now_ns(clock_system()) >= agreement->make_ns) {
+    bool news = read != agreement->made_up_to || last_event(agreement) != agreement->made_event;
+    if (end && news && clock_now_ns(clock_system()) >= agreement->make_ns) {
         TRY(make(agreement, error));
     }
     pthread_mutex_lock(&agreement->showing);
@@ -162,6 +188,43 @@ static enum status advance(struct agreement *agreement, struct store *store, str
     agreement->whole = end && read == agreement->made_up_to;
     pthread_mutex_unlock(&agreement->showing);
     return STATUS_OK;
+}
+
+static enum status judge(struct agreement *agreement, struct store *store, uint32_t *recorded,
+                         struct error *error)
+{
+    struct table table = {.count = 0};
+    bool end = false;
+    while (!end) {
+        TRY(follow_step(agreement->follow, store, STEP_OUTCOMES, &end, error));
+    }
+    if (follow_up_to(agreement->follow) == agreement->judged_up_to) {
+        return STATUS_OK;
+    }
+    TRY(follow_table(agreement->follow, &table, error));
+    enum status status =
+        decisions_record(store, &table, agreement->policy_hash, "swerve serve", recorded, error);
+    table_finish(&table);
+    TRY(status);
+    agreement->judged_up_to = follow_up_to(agreement->follow);
+    return STATUS_OK;
+}
+
+enum status agreement_decide(struct agreement *agreement, struct store *store, uint32_t *recorded,
+                             struct error *error)
+{
+    bool raised = false;
+    *recorded = 0;
+    if (!agreement->decides) {
+        return STATUS_OK;
+    }
+    TRY(decisions_raise_floor(store, agreement->floor, agreement->floor_safety_critical,
+                              agreement->policy_hash, "swerve serve", &raised, error));
+    pthread_mutex_lock(&agreement->reading);
+    enum status status = judge(agreement, store, recorded, error);
+    pthread_mutex_unlock(&agreement->reading);
+    *recorded += raised;
+    return status;
 }
 
 /* A row of the document, with its newest days where they are asked for; NULL: out of memory. */

@@ -15,6 +15,12 @@ struct agreement;
 enum status agreement_open(const char *policy_path, struct agreement **out, struct error *error);
 void agreement_close(struct agreement *agreement); /* accepts NULL */
 
+/* Reads the whole store, and has it freeze what the policy freezes and it does not hold yet, and
+ * audit no less than the policy's floor; nothing where no policy was given. `store`: one that may
+ * be written to. *recorded: events that it got by this. */
+enum status agreement_decide(struct agreement *agreement, struct store *store, uint32_t *recorded,
+                             struct error *error);
+
 /* A store_server_agreement (store/server/server.h); the context is a struct agreement. */
 enum status agreement_tell(void *context, struct store *store, int64_t after, int64_t limit,
                            int64_t days, json_t **out, struct error *error);

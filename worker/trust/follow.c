@@ -50,6 +50,11 @@ int64_t follow_up_to(const struct follow *follow)
     return follow->up_to;
 }
 
+const struct decisions *follow_decisions(const struct follow *follow)
+{
+    return &follow->pairs.decisions;
+}
+
 static enum status refuse_more(const char *what, int most, struct error *error)
 {
     return error_set(error, STATUS_LIMIT,
@@ -69,6 +74,9 @@ static enum status add_repeat(struct follow *follow, struct store *store,
         return refuse_more("audited rollouts and shadows", FOLLOW_PAIRS_MAX, error);
     }
     TRY(pairs_lookup_answer(lookup, store, &pair, error));
+    if (pair.moot) {
+        return STATUS_OK;
+    }
     TRY(array_room(&pairs->pairs, pairs->count, sizeof pair, error));
     if (!pairs_complete(&pair)) {
         TRY(array_room(&follow->waiting, follow->waiting_count, sizeof *follow->waiting, error));
@@ -95,7 +103,7 @@ static enum status add_answer(struct follow *follow, const struct outcome *answe
         if ((student || pair->shadow) && pair->job_id == answer->job_id &&
             strcmp(pair->branch_id, answer->branch_id) == 0) {
             pairs_pair_answer(pair, answer);
-        } else {
+        } else if (!pairs_answered_instead(pair, answer)) {
             follow->waiting[kept++] = follow->waiting[i];
         }
     }
@@ -128,13 +136,20 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
         read += count;
     }
     pairs_lookup_finish(&lookup);
+    if (status == STATUS_OK && *end) {
+        struct decisions decisions;
+        TRY(decisions_read(store, &decisions, error));
+        decisions_finish(&follow->pairs.decisions);
+        follow->pairs.decisions = decisions;
+    }
     return status;
 }
 
 enum status follow_table(const struct follow *follow, struct table *out, struct error *error)
 {
     const struct pairs *all = &follow->pairs;
-    struct pairs whole = {.missing = follow->waiting_count, .drives = all->drives};
+    struct pairs whole = {
+        .missing = follow->waiting_count, .drives = all->drives, .decisions = all->decisions};
     whole.pairs = malloc(((size_t)all->count + 1) * sizeof *whole.pairs);
     TRY(memory_check(whole.pairs, error, "agreement: out of memory"));
     for (uint32_t i = 0; i < all->count; i++) {

@@ -30,6 +30,9 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
 /* The last outcome that is counted; 0: none. */
 int64_t follow_up_to(const struct follow *follow);
 
+/* Decisions of the store, as of the last step that came to its end. */
+const struct decisions *follow_decisions(const struct follow *follow);
+
 /* The table of what is counted; *out is to be finished. */
 enum status follow_table(const struct follow *follow, struct table *out, struct error *error);
 

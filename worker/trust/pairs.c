@@ -56,6 +56,7 @@ static struct pairs_side side_of(const struct outcome *outcome)
 static void set_student(struct pairs_pair *pair, const struct outcome *student)
 {
     pair->student = side_of(student);
+    pair->in_flight = student->in_flight && !pair->shadow;
     memcpy(pair->student_hash, student->model_hash, sizeof pair->student_hash);
     snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
              drives_sampler(student->sampler));
@@ -65,6 +66,8 @@ static void set_teacher(struct pairs_pair *pair, const struct outcome *teacher)
 {
     pair->teacher = side_of(teacher);
     memcpy(pair->teacher_hash, teacher->model_hash, sizeof pair->teacher_hash);
+    snprintf(pair->answer_sampler, sizeof pair->answer_sampler, "%s",
+             drives_sampler(teacher->sampler));
     if (pair->shadow) { /* versions may be the same weights in two precisions */
         snprintf(pair->teacher_sampler, sizeof pair->teacher_sampler, "%s",
                  drives_sampler(teacher->sampler));
@@ -92,6 +95,12 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
 void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer)
 {
     (pair->shadow ? set_teacher : set_student)(pair, answer);
+}
+
+bool pairs_answered_instead(const struct pairs_pair *pair, const struct outcome *answer)
+{
+    return !pair->shadow && answer->job_id == pair->job_id && answer->audit_of == 0 &&
+           answer->freeze != 0 && answer->tier == TIER_TEACHER;
 }
 
 bool pairs_complete(const struct pairs_pair *pair)
@@ -123,6 +132,7 @@ enum status pairs_lookup_answer(struct pairs_lookup *lookup, struct store *store
             strcmp(outcome->branch_id, pair->branch_id) == 0) {
             pairs_pair_answer(pair, outcome);
         }
+        pair->moot |= pairs_answered_instead(pair, outcome);
     }
     return STATUS_OK;
 }
@@ -238,6 +248,7 @@ static void add_answer(struct reading *reading, const struct outcome *outcome)
         if (pair->job_id != outcome->job_id || strcmp(pair->branch_id, outcome->branch_id) != 0) {
             return;
         }
+        pair->moot |= pairs_answered_instead(pair, outcome);
         if (pair->shadow || outcome->tier == TIER_STUDENT) {
             pairs_pair_answer(pair, outcome);
         }
@@ -283,7 +294,7 @@ static void drop_incomplete(struct pairs *out)
     uint32_t kept = 0;
     for (uint32_t i = 0; i < out->count; i++) {
         if (!pairs_complete(&out->pairs[i])) {
-            out->missing++;
+            out->missing += !out->pairs[i].moot;
         } else {
             out->pairs[kept++] = out->pairs[i];
         }
@@ -300,6 +311,7 @@ enum status pairs_read(struct store *store, struct pairs *out, struct error *err
         status = store_outcomes_each(store, NULL, add_other, &reading, error);
     }
     THEN(status, find_rest(store, &reading.out, error));
+    THEN(status, decisions_read(store, &reading.out.decisions, error));
     free(reading.by_job);
     free(reading.by_question);
     if (status != STATUS_OK) {
@@ -315,6 +327,7 @@ void pairs_finish(struct pairs *pairs)
 {
     free(pairs->pairs);
     drives_finish(&pairs->drives);
+    decisions_finish(&pairs->decisions);
     pairs->pairs = NULL;
     pairs->count = 0;
 }
@@ -326,5 +339,6 @@ static bool has_verdict(const struct pairs_side *side)
 
 bool pairs_judged(const struct pairs_pair *pair)
 {
-    return has_verdict(&pair->student) && has_verdict(&pair->teacher);
+    return has_verdict(&pair->student) && has_verdict(&pair->teacher) &&
+           !(pair->in_flight && pair->student.verdict == pair->teacher.verdict);
 }

@@ -14,6 +14,7 @@
 
 #include "schemas/outcome.h"
 #include "store/api/store.h"
+#include "worker/trust/decisions.h"
 #include "worker/trust/drives.h"
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct pairs_side {
 };
 
 struct pairs_pair {
+    bool moot;         /* nothing to compare: the teacher answers in the student's place */
+    bool in_flight;    /* the student was on its way when its slice was frozen */
     bool shadow;       /* `student` is a shadow's rollout, `teacher` the one that counts */
     int64_t at_ms;     /* when the repeat was answered; 0: not known */
     int64_t job_id;    /* the one that was asked for: the student's, or what a shadow repeats */
@@ -47,6 +50,7 @@ struct pairs_pair {
     char student_sampler[LIMIT_ID_BYTES]; /* without its conditioning: "euler2/bf16" */
     char teacher_hash[SHA256_HEX_BYTES];
     char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
+    char answer_sampler[LIMIT_ID_BYTES];  /* the teacher's, beside whom it be */
     struct pairs_side student, teacher, object;
 };
 
@@ -56,6 +60,7 @@ struct pairs {
         *pairs;           /* owned; in the order of audit jobs' outcomes; both sides are there */
     int64_t missing;      /* outcomes of audits and shadows whose other side is not in the store */
     struct drives drives; /* main lines of students, audited or not */
+    struct decisions decisions; /* what the store has decided since */
 };
 
 /* A pair of the outcome of an audit or a shadow, without the other side. */
@@ -63,6 +68,8 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat);
 /* That of the job which it repeats. */
 void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer);
 bool pairs_complete(const struct pairs_pair *pair);
+/* Whether that of the job is a teacher's, to whom a freeze gave it: then nothing is compared. */
+bool pairs_answered_instead(const struct pairs_pair *pair, const struct outcome *answer);
 
 /* The outcomes of a job, which may have taken another suite's result over and then is named by none
  * of them; asked once for pairs that follow each other. Begins as zeros. */
@@ -79,7 +86,8 @@ void pairs_lookup_finish(struct pairs_lookup *lookup);
 enum status pairs_read(struct store *store, struct pairs *out, struct error *error);
 void pairs_finish(struct pairs *pairs); /* accepts what pairs_read never filled, if zero */
 
-/* Both sides pass or fail. */
+/* Both sides pass or fail. What was in flight counts against the student where they differ, and not
+ * for it where they agree. */
 bool pairs_judged(const struct pairs_pair *pair);
 
 #endif

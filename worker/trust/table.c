@@ -74,6 +74,16 @@ static bool has_slice(const struct trust_slice *slice, const struct pairs_pair *
                            pair->safety_critical);
 }
 
+static bool is_past(const struct pairs *pairs, const struct pairs_pair *pair)
+{
+    struct drives_student student;
+    memcpy(student.hash, pair->student_hash, sizeof student.hash);
+    memcpy(student.sampler, pair->student_sampler, sizeof student.sampler);
+    return decisions_are_past(&pairs->decisions, &student,
+                              (const char(*)[LIMIT_ID_BYTES])pair->slice, pair->safety_critical,
+                              pair->teacher.outcome_id);
+}
+
 /* Places the group's pairs and collects its facts: the main lines with a verdict on both sides. */
 static void fill_group(struct group *group)
 {
@@ -84,7 +94,7 @@ static void fill_group(struct group *group)
             continue;
         }
         group->placed[group->count++] = (struct placed){.pair = pair};
-        if (pair->branch_id[0] == '\0' && pairs_judged(pair)) {
+        if (pair->branch_id[0] == '\0' && pairs_judged(pair) && !is_past(group->pairs, pair)) {
             group->facts[group->fact_count++] = (struct trust_fact){
                 .outcome_id = pair->teacher.outcome_id,
                 .at_ms = pair->at_ms,
@@ -255,6 +265,7 @@ static enum status add_row(struct table *table, const struct group *group, uint3
     memcpy(row->student.sampler, group->first->student_sampler, sizeof row->student.sampler);
     memcpy(row->teacher_hash, group->first->teacher_hash, sizeof row->teacher_hash);
     memcpy(row->teacher_sampler, group->first->teacher_sampler, sizeof row->teacher_sampler);
+    memcpy(row->answer_sampler, group->first->answer_sampler, sizeof row->answer_sampler);
     return STATUS_OK;
 }
 

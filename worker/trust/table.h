@@ -48,6 +48,7 @@ struct table_row {
     struct drives_student student;
     char teacher_hash[SHA256_HEX_BYTES];
     char teacher_sampler[LIMIT_ID_BYTES]; /* beside a shadow; else "" */
+    char answer_sampler[LIMIT_ID_BYTES];  /* the teacher's, as it answered first */
     struct trust_verdict verdict;         /* slice, monitor, whether it is frozen */
     struct trust_monitor flags;           /* of the student in the slice */
     int64_t pairs;                        /* rollouts with a verdict on both sides */

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* What a run holds on the device, in one allocation, and its stream. */
+/* Memory of a run on the device, in one allocation, and its stream. */
 struct rollouts_run {
     uint8_t *memory;
     cudaStream_t stream;

@@ -163,9 +163,12 @@ async function drawEvents(context, place) {
 
 function drawAgreement(data, from, go, choose, place) {
   const alarms = data.rows.filter((r) => sounds(r.monitor) || sounds(r.flags)).length;
+  const freezes = (data.freezes || []).slice().reverse();
+  const holding = freezes.filter((f) => !f.thawed_by).length;
   place.replaceChildren(
     el('div', {class: 'tiles'},
       tile(count(data.frozen), 'slices frozen to the teacher'),
+      freezes.length > 0 && tile(count(holding), 'freezes that the store holds'),
       tile(count(alarms) + (data.next && alarms === data.rows.length ? ' or more' : ''), 'slices with an alarm, on this page'),
       tile(count(data.sounding_flags), 'alarms of flags'),
       data.missing > 0 && tile(count(data.missing), 'audited rollouts without the student\u2019s side')),
@@ -174,9 +177,23 @@ function drawAgreement(data, from, go, choose, place) {
       from > 0 ? 'No further slices.' : data.whole ? 'No job was audited: nothing is known of whether a student agrees with its teacher.' : 'Nothing is counted yet.')),
     from > 0 || data.next ? pager(`slices ${from + 1} to ${from + data.rows.length}; what matters comes first`,
       from > 0 ? Math.max(0, from - PAGE_ROWS) : null, data.next ?? null, go) : '',
+    freezes.length > 0 ? el('h2', {}, 'Freezes of the store') : '',
+    freezes.length > 0 ? el('div', {class: 'card', id: 'freezes'}, table(freezeColumns, freezes, '')) : '',
     data.students.length > 0 ? el('h2', {}, 'Students') : '',
     data.students.length > 0 ? el('div', {class: 'card'}, table(studentColumns, data.students, '')) : '');
 }
+
+const freezeColumns = [
+  ['Freeze', 'n', (f) => String(f.id)],
+  ['Slice', '', (f) => sliceText(f.slice)],
+  ['State', 'nowrap', (f) => (f.thawed_by ? 'thawed' : el('b', {class: 'fail'}, 'holds'))],
+  ['Since', 'nowrap', (f) => when(f.at_s)],
+  ['Student', 'nowrap', (f) => `${f.student_hash.slice(0, 12)} ${f.student_sampler}`],
+  ['Moved', 'n', (f) => count(f.jobs_moved || 0)],
+  ['In flight', 'n', (f) => count(f.jobs_in_flight || 0)],
+  ['By', '', (f) => f.actor || '\u2013'],
+  ['Why', '', (f) => f.evidence || '\u2013'],
+];
 
 export async function trustView(context) {
   const from = Math.max(0, Number.parseInt(context.query.get('from') || '0', 10) || 0);

@@ -916,5 +916,8 @@ int conformance_main(int argc, char **argv, const struct conformance_backend *te
     if (strcmp(part, "models") == 0) {
         return conformance_models(tested);
     }
+    if (strcmp(part, "trust") == 0) {
+        return conformance_trust(tested);
+    }
     return strcmp(part, "results") == 0 ? conformance_results(tested) : conformance_queue(tested);
 }

@@ -3,7 +3,7 @@
  */
 #include "tests/store/faults/invariants.h"
 
-#include "store/sql/check.h"
+#include "store/check/check.h"
 #include "store/sql/sqlite_db.h"
 
 #include <stdint.h>

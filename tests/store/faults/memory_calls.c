@@ -373,6 +373,41 @@ static enum status promoted_once(struct memory_caller *caller, struct error *err
     return same("events", count, 2, error);
 }
 
+static enum status freeze_all(struct memory_caller *caller, struct error *error)
+{
+    struct trust_event done;
+    struct trust_event event = {
+        .kind = TRUST_FREEZE, .student_sampler = "euler2/bf16", .teacher_sampler = "euler2/bf16"};
+
+    memset(event.student_hash, '5', sizeof event.student_hash - 1);
+    memset(event.teacher_hash, '7', sizeof event.teacher_hash - 1);
+    return caller->store->ops->trust_event(caller->store, &event, &done, error);
+}
+
+static enum status count_trust(struct memory_caller *caller, uint32_t *count, struct error *error)
+{
+    struct trust_event found[4];
+
+    return caller->store->ops->trust_events(caller->store, 0, found, 4, count, error);
+}
+
+static enum status look_trust(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    enum status status = count_trust(caller, &count, error);
+
+    answer(caller, &count, sizeof count);
+    return status;
+}
+
+/* However often it was asked for. */
+static enum status frozen_once(struct memory_caller *caller, struct error *error)
+{
+    uint32_t count = 0;
+    TRY(count_trust(caller, &count, error));
+    return same("events of trust", count, 1, error);
+}
+
 static enum status cancel(struct memory_caller *caller, struct error *error)
 {
     int64_t count = 0;
@@ -687,6 +722,8 @@ const struct memory_call memory_calls[] = {
     {"models", add_model_before, look_models, memory_nothing, true},
     {"model_event", add_model_before, promote_model, promoted_once, false},
     {"model_events", add_model_before, look_events, memory_nothing, true},
+    {"trust_event", memory_nothing, freeze_all, frozen_once, false},
+    {"trust_events", freeze_all, look_trust, memory_nothing, true},
     {"golden_add", put_golden_list, add_golden, golden_is_there, false},
     {"goldens", add_golden_before, look_goldens, memory_nothing, true},
     {"golden_drop", add_golden_before, drop_golden, golden_is_gone, false},

@@ -44,6 +44,7 @@ struct fake {
     struct golden_set golden;
     struct model_version version;
     struct model_event event;
+    struct trust_event trust;
 };
 
 static struct fake *begin(struct store *store)
@@ -495,6 +496,28 @@ static enum status fake_model_events(struct store *store, int64_t after_id, stru
     return end(fake, STATUS_OK, error);
 }
 
+static enum status fake_trust_event(struct store *store, const struct trust_event *event,
+                                    struct trust_event *done, struct error *error)
+{
+    struct fake *fake = begin(store);
+    fake->trust = *event;
+    fake->trust.id = 9;
+    *done = fake->trust;
+    return end(fake, STATUS_OK, error);
+}
+
+static enum status fake_trust_events(struct store *store, int64_t after_id, struct trust_event *out,
+                                     uint32_t max, uint32_t *count, struct error *error)
+{
+    struct fake *fake = begin(store);
+    bool stands = atomic_load(&fake->control->stands) != 0;
+    *count = max > 0 && (stands || fake->trust.id > after_id) ? 1 : 0;
+    if (*count > 0) {
+        out[0] = fake->trust;
+    }
+    return end(fake, STATUS_OK, error);
+}
+
 static enum status fake_commits_lost(struct store *store, int64_t *count, struct error *error)
 {
     struct fake *fake = begin(store);
@@ -604,6 +627,8 @@ static const struct store_ops fake_ops = {
     .cancel = fake_cancel,
     .model_add = fake_model_add,
     .models = fake_models,
+    .trust_event = fake_trust_event,
+    .trust_events = fake_trust_events,
     .golden_add = fake_golden_add,
     .goldens = fake_goldens,
     .golden_drop = fake_golden_drop,

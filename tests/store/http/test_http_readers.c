@@ -64,7 +64,7 @@ static void every_statement_has_an_index(void)
     store->ops->close(store);
     EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
     for (int i = 0; i < STATEMENT_COUNT; i++) {
-        snprintf(text, sizeof text, "EXPLAIN QUERY PLAN %s", statement_sql[i]);
+        snprintf(text, sizeof text, "EXPLAIN QUERY PLAN %s", statement_text(i));
         struct query query = query_begin_sql(db, text);
         while (query_row(&query)) {
             char detail[256];
@@ -76,7 +76,7 @@ static void every_statement_has_an_index(void)
             bool leased = (i == STATEMENT_LEASED_WORKERS || i == STATEMENT_DEMAND) &&
                           strstr(detail, "INDEX jobs_leased") != NULL;
             if (sscanf(detail, "SCAN %31s", name) == 1 && is_large(name) && !leased && !alone) {
-                TEST_FAIL("%s\n# %s", detail, statement_sql[i]);
+                TEST_FAIL("%s\n# %s", detail, statement_text(i));
             }
         }
         EXPECT_OK(query_end(&query, &error), error);

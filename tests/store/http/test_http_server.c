@@ -219,6 +219,12 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_INT(count, 1);
     EXPECT_INT(memcmp(&goldens[0], &golden, sizeof golden), 0);
     EXPECT_OK(ops->golden_drop(store, "day", &error), error);
+    struct trust_event floor = {.kind = TRUST_FLOOR, .audit_rate = 0.25, .evidence = "a test"};
+    struct trust_event trusted[2];
+    EXPECT_OK(ops->trust_event(store, &floor, &floor, &error), error);
+    EXPECT_OK(ops->trust_events(store, 0, trusted, 2, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(memcmp(&trusted[0], &floor, sizeof floor), 0);
     EXPECT_OK(ops->demand(store, rows, 2, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(rows[0].jobs_queued + rows[0].workers_alive, 7);
@@ -227,6 +233,7 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_INT(count, 1);
     EXPECT_INT(ops->models(store, "student-1", versions, 2, &count, &error), STATUS_STORE);
     EXPECT_INT(ops->goldens(store, "night", goldens, 2, &count, &error), STATUS_STORE);
+    EXPECT_INT(ops->trust_events(store, floor.id, trusted, 2, &count, &error), STATUS_STORE);
     EXPECT_OK(ops->model_events(store, 0, events, 2, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(ops->model_events(store, events[0].id, events, 2, &count, &error), STATUS_STORE);

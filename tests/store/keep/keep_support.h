@@ -7,7 +7,7 @@
 
 #include "base/sha256.h"
 #include "store/api/store.h"
-#include "store/sql/check.h"
+#include "store/check/check.h"
 
 #include <stdbool.h>
 

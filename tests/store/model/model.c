@@ -80,6 +80,105 @@ void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns)
 
 /* ---- finding ---- */
 
+/* ---- slices that are frozen ---- */
+
+const char *const model_weathers[MODEL_WEATHERS] = {"clear", "rain", "fog"};
+
+void model_weather_hash(int weather, char out[SHA256_HEX_BYTES])
+{
+    char body[1024];
+    int bytes = snprintf(body, sizeof body, MODEL_WEATHER_BODY, model_weathers[weather]);
+    sha256_hex(body, (size_t)bytes, out);
+}
+
+struct model_version model_teacher(void)
+{
+    struct model_version teacher = {
+        .tier = TIER_TEACHER, .precision = "bf16", .sampler = "many/bf16"};
+    sha256_hex("mt", 2, teacher.hash);
+    return teacher;
+}
+
+struct trust_event model_freeze_of(int weather)
+{
+    const struct model_version teacher = model_teacher();
+    struct trust_event event = {.kind = TRUST_FREEZE, .student_sampler = "few/bf16"};
+    model_version_hash(0, event.student_hash);
+    memcpy(event.teacher_hash, teacher.hash, sizeof event.teacher_hash);
+    memcpy(event.teacher_sampler, teacher.sampler, sizeof event.teacher_sampler);
+    snprintf(event.slice.value[SLICE_WEATHER], LIMIT_ID_BYTES, "%s", model_weathers[weather]);
+    return event;
+}
+
+static bool is_frozen(const struct model *model, const struct model_job *job)
+{
+    return job->weather >= 0 && model->freezes[job->weather] != 0 && job->tier == TIER_STUDENT &&
+           !job->audit && job->repeats < 0 && job->version == 0;
+}
+
+bool model_is_strayed(const struct model *model, const struct model_job *job)
+{
+    return job->state == JOB_QUEUED && is_frozen(model, job);
+}
+
+static int64_t model_cost(const struct model_job *job);
+
+/* A job becomes the teacher's: who is late with it answers for the student. */
+static void answer_instead(struct model *model, struct model_job *job)
+{
+    job->tier = TIER_TEACHER;
+    job->pool = 1;
+    job->version = -1;
+    job->answered = true;
+    job->in_flight = false;
+    job->claim_id = 0;
+    memcpy(job->key, job->teacher, sizeof job->key);
+    memset(job->partials, 0, sizeof job->partials);
+    model->cost_max[1] = max_i64(model->cost_max[1], model_cost(job));
+}
+
+bool model_trusted(struct model *model, const struct trust_event *event,
+                   const struct trust_event *done, enum status status)
+{
+    bool holds = event->kind == TRUST_FREEZE;
+    for (int i = 0; i < MODEL_WEATHERS; i++) {
+        holds |= event->kind == TRUST_THAW && model->freezes[i] == event->freeze;
+    }
+    if (status != STATUS_OK) { /* a freeze that a death took away, and no other has its number */
+        return (status == STATUS_NOT_FOUND && !holds) ||
+               model_differ(model, "event of trust failed: %s", status_name(status));
+    }
+    for (int i = 0; i < MODEL_WEATHERS; i++) {
+        bool here = event->kind == TRUST_FREEZE
+                        ? strcmp(event->slice.value[SLICE_WEATHER], model_weathers[i]) == 0
+                        : event->freeze == model->freezes[i];
+        if (here && event->kind == TRUST_FREEZE && model->freezes[i] != 0 &&
+            model->freezes[i] != done->id) {
+            return model_differ(model, "%s is frozen twice: %" PRId64 " and %" PRId64,
+                                model_weathers[i], model->freezes[i], done->id);
+        }
+        model->freezes[i] = !here ? model->freezes[i] : event->kind == TRUST_FREEZE ? done->id : 0;
+    }
+    for (int i = 0; event->kind == TRUST_FREEZE && i < model->job_count; i++) {
+        struct model_job *job = &model->jobs[i];
+        if (model_is_strayed(model, job)) {
+            answer_instead(model, job);
+        } else if (is_frozen(model, job) && job->state == JOB_LEASED) {
+            job->in_flight = true;
+        }
+    }
+    return true;
+}
+
+bool model_strayed_found(struct model *model, const struct store_job *job)
+{
+    struct model_job *known = model_job(model, job->id);
+    if (job->spec.tier == TIER_TEACHER && model_is_strayed(model, known)) {
+        answer_instead(model, known);
+    }
+    return true;
+}
+
 struct model_job *model_job(struct model *model, int64_t job_id)
 {
     for (int i = 0; i < model->job_count; i++) {
@@ -103,7 +202,8 @@ int model_suite(const struct model *model, const char *suite_id)
 static struct model_job *job_of_key(struct model *model, int suite, const char *key)
 {
     for (int i = 0; i < model->job_count; i++) {
-        if (model->jobs[i].suite == suite && strcmp(model->jobs[i].key, key) == 0) {
+        if (model->jobs[i].suite == suite &&
+            (strcmp(model->jobs[i].key, key) == 0 || strcmp(model->jobs[i].asked, key) == 0)) {
             return &model->jobs[i];
         }
     }
@@ -190,7 +290,8 @@ uint32_t model_claimable_by(const struct model *model, const struct store_worker
     for (int i = 0; i < model->job_count; i++) {
         const struct model_job *job = &model->jobs[i];
         count += job->state == JOB_QUEUED && job->due_ns == 0 && job->pool == pool &&
-                 job->repeats < 0 && (suite < 0 || job->suite == suite) && !left_alone(worker, job);
+                 job->repeats < 0 && !is_frozen(model, job) && (suite < 0 || job->suite == suite) &&
+                 !left_alone(worker, job);
     }
     return count;
 }
@@ -226,6 +327,8 @@ static struct model_attempt *attempt_add(struct model *model, const struct model
         .epoch = job->epoch,
         .worker = job->worker,
         .end = end,
+        .pool = job->pool,
+        .tier = job->tier,
         .price = model->price_now[job->pool][model->workers[job->worker].device],
     };
     return attempt;
@@ -540,6 +643,35 @@ static int64_t model_cost(const struct model_job *job)
     }
 }
 
+static int weather_of(const struct job_spec *spec)
+{
+    char hash[SHA256_HEX_BYTES];
+    int found = -1;
+    for (int i = 0; i < MODEL_WEATHERS; i++) {
+        model_weather_hash(i, hash);
+        found = strcmp(hash, spec->scenario_hash) == 0 ? i : found;
+    }
+    return found;
+}
+
+/* The teacher's job that a student's of a frozen slice is submitted as. */
+static bool submitted_instead(const struct model *model, const struct job_spec *spec,
+                              struct job_spec *out)
+{
+    const struct model_version teacher = model_teacher();
+    const struct model_job asked = {.weather = weather_of(spec),
+                                    .tier = spec->tier,
+                                    .audit = spec->audit_key[0] != '\0',
+                                    .repeats = -1,
+                                    .version = model_version_named(spec->model_hash)};
+    *out = *spec;
+    if (is_frozen(model, &asked)) {
+        trust_job_move(&teacher, out);
+        return true;
+    }
+    return false;
+}
+
 static struct model_job *job_add(struct model *model, int suite, const struct job_spec *spec,
                                  int64_t id)
 {
@@ -568,6 +700,14 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
     job->shadow_percentile = model_job_shadow_percentile(spec);
     job->repeats = -1;
     job->worker = -1;
+    job->weather = weather_of(spec);
+    memcpy(job->asked, spec->key, sizeof job->asked);
+    if (job->tier == TIER_STUDENT) {
+        const struct model_version teacher = model_teacher();
+        struct job_spec moved = *spec;
+        trust_job_move(&teacher, &moved);
+        memcpy(job->teacher, moved.key, sizeof job->teacher);
+    }
     if (source != NULL) {
         job->state = JOB_DONE;
         job->memoised = true; /* of which of several, the first look shows */
@@ -577,10 +717,26 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
     return job;
 }
 
-static bool submit_one(struct model *model, int suite, const struct job_spec *spec,
+static bool submit_one(struct model *model, int suite, const struct job_spec *asked,
                        const struct store_submit_result *result)
 {
+    struct job_spec instead;
+    const struct job_spec *spec = asked;
     const struct model_job *own = job_of_key(model, suite, spec->key);
+    bool frozen = own == NULL && submitted_instead(model, asked, &instead);
+    spec = frozen ? &instead : asked;
+    own = frozen ? job_of_key(model, suite, spec->key) : own;
+    if (own == NULL && asked->audit_key[0] != '\0') { /* nobody repeats the teacher */
+        const struct model_job *audited = job_of_key(model, suite, asked->audit_key);
+        own = audited != NULL && audited->answered ? audited : NULL;
+        if (own != NULL) {
+            return (result->existed && result->job_id == own->id) ||
+                   model_differ(model,
+                                "an audit of job %" PRId64 " was taken, which the teacher"
+                                " answers",
+                                own->id);
+        }
+    }
     bool memoised = own != NULL ? own->memoised : done_with_key(model, spec->key) != NULL;
 
     if (result->existed != (own != NULL) || result->memoised != memoised || result->lost) {
@@ -599,7 +755,9 @@ static bool submit_one(struct model *model, int suite, const struct job_spec *sp
                             result->job_id);
     }
     if (own == NULL) {
-        job_add(model, suite, spec, result->job_id);
+        struct model_job *job = job_add(model, suite, spec, result->job_id);
+        job->answered = frozen;
+        memcpy(job->asked, asked->key, sizeof job->asked);
         cast_shadow(model, model->job_count - 1);
     }
     return true;

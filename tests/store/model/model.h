@@ -20,7 +20,16 @@
 #define MODEL_SCENARIO_BODY \
     "{\"branches\":[{\"at_tick\":4}],\"horizon_s\":0.9,\"id\":\"simulated\"}"
 
+/* The same with a weather, as a scenario that decodes, for whoever freezes slices. */
+#define MODEL_WEATHER_BODY                                                                    \
+    "{\"branches\":[{\"at_tick\":4,\"id\":\"b\",\"interventions\":[{\"kind\":\"conditions\"," \
+    "\"conditions\":{\"weather\":\"fog\"}}]}],\"conditions\":{\"weather\":\"%s\"},"           \
+    "\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,\"heading_rad\":0},\"route\":[\"a\"]},"           \
+    "\"horizon_s\":0.9,\"id\":\"simulated\",\"map\":{\"lanes\":[{\"id\":\"a\","               \
+    "\"centre_line\":[[0,0],[9,0]]}]}}"
+
 enum {
+    MODEL_WEATHERS = 3, /* slices that may be frozen */
     MODEL_SCENARIO_TICKS = 14,
     MODEL_SUITES_MAX = 8,
     MODEL_TENANTS = 3,                                /* the first one is nobody */
@@ -42,6 +51,14 @@ extern const char *const model_pools[MODEL_POOLS];
 extern const char *const model_devices[MODEL_DEVICES];
 /* Names of the versions; the file of each is its name. In the beginning the first is promoted. */
 extern const char *const model_versions[MODEL_VERSIONS];
+extern const char *const model_weathers[MODEL_WEATHERS];
+/* Hash of the scenario of a weather, and the freeze of that slice: the first version's to a
+ * teacher.
+ */
+void model_weather_hash(int weather, char out[SHA256_HEX_BYTES]);
+struct trust_event model_freeze_of(int weather);
+/* The teacher that answers in a frozen slice. */
+struct model_version model_teacher(void);
 
 enum model_end {
     END_DONE = 0,
@@ -82,6 +99,11 @@ struct model_job {
     bool audit;
     bool memoised;
     bool follows;
+    int weather;                    /* of its scenario; -1: none that a freeze is about */
+    bool answered;                  /* the teacher answers it, by a freeze */
+    bool in_flight;                 /* it was the student's, on its way, when a freeze came */
+    char asked[SHA256_HEX_BYTES];   /* the key that it was submitted under */
+    char teacher[SHA256_HEX_BYTES]; /* .. and the one that it has as the teacher's */
     bool moved;          /* its key is another than the one that it was submitted under */
     int version;         /* that it names; -1: another model */
     uint32_t percentile; /* of its tier's jobs */
@@ -121,7 +143,9 @@ struct model_attempt {
     int64_t device_ns;
     int64_t metres_mm;
     int64_t mflop;
-    int64_t price; /* index into prices */
+    int pool;       /* of the job then */
+    enum tier tier; /* likewise */
+    int64_t price;  /* index into prices */
     int64_t escalated;
 };
 
@@ -188,6 +212,7 @@ struct model {
     bool versioned;       /* the store has the versions */
     enum model_state version_state[MODEL_VERSIONS];
     int64_t version_percent[MODEL_VERSIONS]; /* of a canary, of a shadow */
+    int64_t freezes[MODEL_WEATHERS];         /* that hold; 0: none */
     int unstarted_count;
     struct model_unstarted unstarted[MODEL_UNSTARTED_MAX];
     char why[MODEL_WHY_BYTES]; /* of the last function that returned false */
@@ -228,6 +253,13 @@ bool model_cancel(struct model *model, const char *suite_id, int64_t count, enum
 void model_price_set(struct model *model, const char *pool, const char *device, int64_t price);
 /* A version moves, by force. */
 bool model_version_moved(struct model *model, const struct model_event *event, enum status status);
+/* A freeze or a thaw was ordered; `done` is the answer. */
+bool model_trusted(struct model *model, const struct trust_event *event,
+                   const struct trust_event *done, enum status status);
+/* Whether a job waits as the student's in a slice that is frozen: it came back. Who claims may
+ * find it, and then it is the teacher's; `job`: as the store has it now. */
+bool model_is_strayed(const struct model *model, const struct model_job *job);
+bool model_strayed_found(struct model *model, const struct store_job *job);
 /* A job that the store has since the last call and that no answer named: one of a shadow's. */
 bool model_shadow_found(struct model *model, const struct store_job *found);
 /* There is no job of a shadow's that has not been found. */

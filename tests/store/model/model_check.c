@@ -51,6 +51,15 @@ bool model_check_job(struct model *model, const struct store_job *job)
         strcmp(job->spec.pool, model_pools[expected->pool]) != 0) {
         return model_differ(model, "job %" PRId64 " is not as it was submitted", job->id);
     }
+    if ((job->freeze != 0) != (expected->answered || expected->in_flight)) {
+        return model_differ(model,
+                            "job %" PRId64 " says that freeze %" PRId64 " concerns it; it was"
+                            " %s",
+                            job->id, job->freeze,
+                            expected->answered    ? "given to the teacher"
+                            : expected->in_flight ? "on its way"
+                                                  : "never in a frozen slice");
+    }
     return true;
 }
 
@@ -204,9 +213,9 @@ static struct ledger_totals add_up(const struct model *model, int suite, int poo
     for (int i = 0; i < model->attempt_count; i++) {
         const struct model_attempt *attempt = &model->attempts[i];
         const struct model_job *job = &model->jobs[attempt->job];
-        if (job->suite != suite || job->pool != pool || job->tier != tier || job->audit != audit ||
-            (job->repeats >= 0) != shadow || model->workers[attempt->worker].device != device ||
-            attempt->end != end) {
+        if (job->suite != suite || attempt->pool != pool || attempt->tier != tier ||
+            job->audit != audit || (job->repeats >= 0) != shadow ||
+            model->workers[attempt->worker].device != device || attempt->end != end) {
             continue;
         }
         totals.attempts++;

@@ -41,6 +41,7 @@ NOT_RUN = [  # in which command, why
     (r"postgresql://", "needs a PostgreSQL server; tests/store/postgres has one"),
     (r"apt-get", "installs; packaging/try_tutorial does in a bare Debian"),
     (r"pip install", "fetches packages; python/check installs the wheel"),
+    (r"swerve trust (freeze|thaw)", "a student and a freeze that the test's folder lacks; worker_trust runs these"),
     (r"swerve model .*--store", "weights that the test's folder lacks; worker_model_store runs these"),
     (r"swerve (controls|import controls)|tinyphysics", "needs the model of the controls challenge, which is not shipped; worker_controls runs these"),
     (r"my_world\.py|onnx:|/mine\.so|/a\.so|my_world\.so", "a world of the reader's; worker_world drives the examples"),

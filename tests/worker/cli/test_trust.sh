@@ -207,12 +207,76 @@ a_frozen_slice_goes_to_the_teacher() {
     holds 'd["frozen"] == 1 and list(d["pass_rates"]) == ["teacher"]' out
     code 0 "$swerve" run rainy.json --store slice.db --workers 1 --seeds 13 --trust trust.json --audit off --json
     holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
-    code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust thaw.json --audit off --json
-    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
     mkdir -p alone
     cp "$SWERVE_MODELS"/student.* alone/
     code 3 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust trust.json --models alone
     says err "the student is frozen in its slice"
+}
+
+# A freeze by --trust stands in the store, with its evidence: whoever submits obeys, until an event thaws it.
+a_freeze_is_a_fact_of_the_store() {
+    code 0 "$swerve" trust ls --store slice.db --json
+    holds '[e["kind"] for e in d["events"]] == ["freeze"]' out
+    holds 'd["events"][0]["slice"] == {"weather": "clear"} and d["events"][0]["disagreed"] == 12' out
+    holds 'd["events"][0]["sounded_at"] > 0 and len(d["events"][0]["policy_hash"]) == 64' out
+    cp slice.db held.db
+    code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 10 --json
+    holds 'd["frozen"] == 1 and list(d["pass_rates"]) == ["teacher"]' out
+    code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 9 --trust thaw.json --audit off --json
+    holds 'd["frozen"] == 1 and list(d["pass_rates"]) == ["teacher"]' out # a file thaws no store
+    code 3 "$swerve" submit tiny.json --store slice.db --seeds 9 --models alone
+    says err "the student is frozen in its slice"
+    code 1 "$swerve" agreement --store slice.db --policy thaw.json --gate --json
+    holds 'd["frozen"] == 0 and [f["id"] for f in d["freezes"]] == [1]' out
+    code 1 "$swerve" trust thaw 1 --store slice.db
+    says err "expected an evaluation that student"
+    code 3 "$swerve" trust thaw 1 --store slice.db --force
+    says err "expected a reason"
+    code 0 "$swerve" trust thaw 1 --store slice.db --force --evidence "the teacher was turned round"
+    says out "FORCED"
+    code 0 "$swerve" run tiny.json --store slice.db --workers 1 --seeds 11 --trust trust.json --audit off --json
+    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
+    code 0 "$swerve" agreement --store slice.db --gate
+}
+# Jobs that wait when the freeze comes run on the teacher; the one that is on its way says so.
+what_waits_goes_to_the_teacher() {
+    cat >hold.py <<PY
+import os, sys, time
+sys.path.insert(0, "$root/scripts")
+import swerve_planner
+class Hold(swerve_planner.Planner):
+    def act(self, observation):
+        open("$work/holding", "w").close()
+        while not os.path.exists("$work/go"):
+            time.sleep(0.01)
+        return 0.0, 0.0
+swerve_planner.run(Hold)
+PY
+    student=$(sha256sum <"$SWERVE_MODELS/student.safetensors" | cut -c-64):euler2/bf16
+    teacher=$(sha256sum <"$SWERVE_MODELS/teacher.safetensors" | cut -c-64):euler2/bf16
+    code 0 "$swerve" submit tiny.json --store wait.db --seeds 5 --audit off --planner "exec:python3 hold.py"
+    "$swerve" worker --store wait.db --slots 1 --drain --planner-deadline-ms 60000 >worker.out 2>&1 &
+    worker=$!
+    for _ in $(seq 600); do [ -e holding ] && break; sleep 0.05; done
+    code 0 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=clear --evidence "a test" --store wait.db --json
+    holds 'd["jobs_moved"] + d["jobs_in_flight"] == 5 and d["jobs_moved"] > 0 and d["jobs_in_flight"] > 0' out
+    moved=$(python3 -c 'import json; print(json.load(open("out"))["jobs_moved"])')
+    touch go
+    wait $worker || fail "the worker: $(cat worker.out)"
+    code 0 "$swerve" worker --store wait.db --pool teacher --drain
+    for id in 1 2 3 4 5; do "$swerve" show $id --store wait.db; done >shown
+    python3 - shown "$moved" <<'PY' || fail "what was shown: $(cut -c-300 shown)"
+import json, sys
+rows, text = [], open(sys.argv[1]).read()
+while text.strip():
+    row, end = json.JSONDecoder().raw_decode(text.lstrip())
+    rows.append(row)
+    text = text.lstrip()[end:]
+moved = int(sys.argv[2])
+assert sorted(r["tier"] for r in rows) == (5 - moved) * ["student"] + moved * ["teacher"]
+assert all(r.get("in_flight", False) == (r["tier"] == "student") and r["freeze"] == 1 for r in rows)
+PY
+    code 0 "$swerve" check --store wait.db
 }
 
 # Rain comes after an evaluation that saw clear weather alone: said before agreement moves.
@@ -238,6 +302,41 @@ no_submission_audits_less_than_the_floor() {
     code 0 "$swerve" submit tiny.json --store floor2.db --seeds 5 --audit off --trust trust.json --json
     holds 'd["audits"] == 0' out
 }
+# A server's policy is written down by the server; who submits to it needs no policy.
+a_server_freezes_by_its_policy() {
+    cp sick.db served.db
+    cp -r sick.db.artifacts served.db.artifacts
+    "$swerve" serve --store served.db --trust floor.json --listen 127.0.0.1:0 >url 2>serve.err &
+    server=$!
+    for _ in $(seq 600); do
+        [ -s url ] && "$swerve" trust ls --store "$(cat url)" 2>/dev/null | grep -q HOLDS && break
+        sleep 0.05
+    done
+    code 0 "$swerve" trust ls --store "$(cat url)" --json
+    holds '[(e["kind"], e["evidence"][:5]) for e in d["events"]] == [("floor", "the p"), ("freeze", "12 of")]' out
+    code 0 "$swerve" submit tiny.json --store "$(cat url)" --seeds 20 --audit off --json
+    holds 'd["frozen"] == 1 and d["audits"] == 0' out
+    for _ in $(seq 100); do
+        python3 -c 'import sys, urllib.request; print(urllib.request.urlopen(sys.argv[1] + "/metrics").read().decode())' "$(cat url)" >metrics
+        grep -q "^swerve_trust_freezes_holding 1" metrics && break
+        sleep 0.05
+    done
+    grep -q "^swerve_trust_freezes_holding 1" metrics || fail "metrics: $(grep trust metrics)"
+    kill $server
+    wait $server
+}
+# The store's floor is above every submission, and a policy of the server's raises it.
+the_store_holds_a_floor() {
+    code 0 "$swerve" submit tiny.json --store high.db --seeds 5 --audit off --json
+    code 0 "$swerve" trust floor --store high.db
+    says out "floor   0.05 of jobs audited, 0.1 of safety-critical ones"
+    code 0 "$swerve" submit tiny.json --store high.db --seeds 200 --audit off --json
+    holds '2 <= d["audits"] <= 30' out
+    code 0 "$swerve" trust floor --store high.db --rate 0
+    code 0 "$swerve" submit tiny.json --store high.db --seeds 190 --audit off --json
+    holds 'd["audits"] == 0' out
+    code 2 "$swerve" trust floor --store high.db --rate 5
+}
 flags_have_a_monitor_of_their_own() {
     cp pairs.db flagged.db
     python3 -c 'import sqlite3
@@ -262,7 +361,7 @@ the_teacher_keeps_up_or_it_is_said() {
     says out "OVER: their queue grows for ever"
     code 0 "$swerve" capacity --store pairs.db --students 1000 --teachers 1 --audit-rate 0 --gate --json
     holds 'd["load"] == 0 and not d["over"]' out
-    code 0 "$swerve" capacity --store slice.db --audit-rate 0 --json
+    code 0 "$swerve" capacity --store held.db --audit-rate 0 --json
     holds '0 < d["frozen_share"] < 1' out
     holds 'abs(d["teachers_per_student"] - d["frozen_share"] / (1 - d["frozen_share"]) * d["cost_ratio"]) < 1e-9' out
     code 2 "$swerve" capacity --store pairs.db --audit-rate 2
@@ -283,7 +382,7 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..16 >&3
+echo 1..20 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t what_is_clipped_is_measured_clipped
@@ -295,8 +394,12 @@ t audits_of_results_that_were_taken_over_count
 t disagreement_sounds_and_closes_the_gate
 t days_show_when_it_began
 t a_frozen_slice_goes_to_the_teacher
+t a_freeze_is_a_fact_of_the_store
+t what_waits_goes_to_the_teacher
 t an_input_that_no_evaluation_saw_raises_the_audit
 t no_submission_audits_less_than_the_floor
+t a_server_freezes_by_its_policy
+t the_store_holds_a_floor
 t flags_have_a_monitor_of_their_own
 t the_teacher_keeps_up_or_it_is_said
 t what_they_differ_on_is_a_suite

@@ -129,6 +129,7 @@ static int make(struct golden_command *golden, const char *path)
     }
     golden->suite.audit = "off";
     golden->suite.store_url = golden->store_url;
+    golden->suite.apart = true;
     enum status status =
         golden->name != NULL && golden->name[0] != '\0'
             ? STATUS_OK

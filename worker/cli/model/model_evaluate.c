@@ -4,7 +4,6 @@
 #include "worker/cli/model/model_evaluate.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "base/units.h"
 #include "scheduler/gate.h"
@@ -24,7 +23,7 @@
 
 #define WORSE_MAX 0.005
 
-enum { DAY_S = 86400, POLICY_BYTES_MAX = 1 << 20 };
+enum { DAY_S = 86400 };
 
 struct evaluation {
     const struct model_evaluate_options *options;
@@ -261,19 +260,11 @@ static void note_jobs(struct evaluation *evaluation, const struct pairs *pairs)
 static enum status read_policy(struct evaluation *evaluation, struct error *error)
 {
     const char *path = evaluation->options->policy;
-    char *text = NULL;
-    size_t bytes = 0;
     evaluation->policy = malloc(sizeof *evaluation->policy);
     TRY(memory_check(evaluation->policy, error, "evaluate: out of memory"));
     *evaluation->policy = trust_policy_default();
-    if (path == NULL) {
-        return STATUS_OK;
-    }
-    TRY(trust_policy_load(path, evaluation->policy, error));
-    TRY(file_read(path, POLICY_BYTES_MAX, &text, &bytes, error));
-    sha256_hex(text, bytes, evaluation->policy_hash);
-    free(text);
-    return STATUS_OK;
+    TRY(path != NULL ? trust_policy_load(path, evaluation->policy, error) : STATUS_OK);
+    return decisions_policy_hash(path, evaluation->policy_hash, error);
 }
 
 static enum status read_audits(struct evaluation *evaluation, struct store *store,

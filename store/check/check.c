@@ -3,7 +3,7 @@
  */
 #include "base/clock.h"
 #include "base/units.h"
-#include "store/sql/check_internal.h"
+#include "store/check/check_internal.h"
 #include "store/sql/migrate.h"
 #include "store/sql/ownership.h"
 

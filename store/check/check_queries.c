@@ -5,7 +5,7 @@
  * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
  * sorts them, in a temporary file where they are many.
  */
-#include "store/sql/check_internal.h"
+#include "store/check/check_internal.h"
 
 /* clang-format off */
 #define JOB "'job ' || j.id"
@@ -116,7 +116,8 @@ static const struct {
      " WHERE a.pool <> w.pool OR a.device <> w.device"},
     {"worker", "workers beside their jobs",
      "SELECT " JOB ", 'is of pool ' || j.pool || ', its worker ' || w.id || ' of pool ' || w.pool"
-     " FROM jobs j JOIN workers w ON w.id = j.worker WHERE w.pool <> j.pool"},
+     " FROM jobs j JOIN workers w ON w.id = j.worker WHERE w.pool <> j.pool"
+     " AND (j.freeze_event IS NULL OR j.state IN (1, 2, 3))"},
     {"worker", "claims of jobs",
      "SELECT " JOB ", 'was leased by claim ' || j.claim_id || ' of a worker that has had leases up to claim ' ||"
      " COALESCE(w.claim_id, 0) FROM jobs j LEFT JOIN workers w ON w.id = j.worker"
@@ -168,7 +169,13 @@ static const struct {
 
     {"spec", "jobs that moved",
      "SELECT " JOB ", 'was submitted under another key and follows no model' FROM jobs j"
-     " JOIN job_specs s ON s.job = j.id WHERE s.asked_key IS NOT NULL AND j.follows = 0"},
+     " JOIN job_specs s ON s.job = j.id WHERE s.asked_key IS NOT NULL AND j.follows = 0 AND j.freeze_event IS NULL"},
+    {"spec", "jobs of freezes",
+     "SELECT " JOB ", 'says that freeze ' || j.freeze_event || ' concerns it, which is none of its student''s' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " LEFT JOIN trust_events t ON t.id = j.freeze_event WHERE j.freeze_event IS NOT NULL AND (t.id IS NULL OR t.kind <> 0"
+     " OR j.shadow IS NOT NULL OR j.audit <> 0 OR c.tier NOT IN (2, 3) OR (c.tier = 2 AND (c.model_hash <> t.student_hash"
+     " OR substr(c.sampler, -length(t.student_sampler) - 1) <> '/' || t.student_sampler)))"},
 
     {"spec", "audit jobs",
      "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"
@@ -290,7 +297,7 @@ static const struct {
      " FROM attempts a LEFT JOIN jobs j ON j.id = a.job LEFT JOIN job_specs s ON s.job = j.id"
      " LEFT JOIN contexts c ON c.id = s.context LEFT JOIN jobs e ON e.id = a.escalated_job"
      " WHERE j.id IS NULL OR a.ending NOT BETWEEN 0 AND 5 OR (a.epoch < j.epoch AND a.ending IN (0, 1))"
-     " OR a.pool <> j.pool OR a.tier <> c.tier"
+     " OR ((a.pool <> j.pool OR a.tier <> c.tier) AND (j.freeze_event IS NULL OR a.ending IN (0, 1)))"
      " OR (a.ending = 1 AND j.state = 3) <> (a.escalated_job IS NOT NULL)"
      " OR (a.escalated_job IS NOT NULL AND (e.suite IS NOT j.suite OR e.id = j.id))"},
 
@@ -345,7 +352,8 @@ static const struct {
      " COALESCE(n.ticks, 0) || ' and ' || COALESCE(n.ticks_open, 0) FROM suite_progress k"
      " LEFT JOIN n ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
      " WHERE (k.jobs_open, k.ticks, k.ticks_open) <> (COALESCE(n.jobs_open, 0),"
-     " COALESCE(n.ticks, 0), COALESCE(n.ticks_open, 0)) OR k.wall_ns < 0 OR n.suite IS NULL"
+     " COALESCE(n.ticks, 0), COALESCE(n.ticks_open, 0)) OR k.wall_ns < 0 OR (n.suite IS NULL AND NOT EXISTS"
+     " (SELECT 1 FROM jobs f WHERE f.suite = k.suite AND f.freeze_event IS NOT NULL))"
      " UNION ALL SELECT 'progress of suite ' || n.suite || ', pool ' || n.pool || ', tier ' || n.tier,"
      " 'is not there for ' || n.jobs_open || ' open jobs of ' || n.ticks || ' planned ticks'"
      " FROM n LEFT JOIN suite_progress k ON n.suite = k.suite AND n.pool = k.pool AND n.tier = k.tier"
@@ -411,6 +419,22 @@ static const struct {
      " OR (e.kind = 1 AND e.to_state = 2 AND e.canary_percent = 0) OR e.canary_percent NOT BETWEEN 0 AND 100"
      " OR (e.canary_percent <> 0 AND (e.kind <> 1 OR e.to_state NOT IN (1, 2)))"
      " OR e.at_s NOT BETWEEN 0 AND 100000000000"},
+    {"trust", "events of trust",
+     "SELECT 'event ' || t.id || ' of trust', CASE WHEN " ODD("t.student_hash", 0, 64) " OR " ODD("t.student_sampler", 0, 63)
+     " OR " ODD("t.teacher_hash", 0, 64) " OR " ODD("t.teacher_sampler", 0, 63) " OR " ODD("t.policy_hash", 0, 64) " OR "
+     ODD("t.actor_name", 0, 63) " OR " ODD("t.evidence", 0, 1023)
+     "  THEN 'holds a text that is cut off or longer than any that is stored'"
+     "  WHEN t.kind = 1 THEN 'thaws freeze ' || t.freeze_event || ', which is not there, or was thawed before'"
+     "  ELSE 'holds a number beyond what there is' END FROM trust_events t WHERE "
+     ODD("t.student_hash", 0, 64) " OR " ODD("t.student_sampler", 0, 63) " OR " ODD("t.teacher_hash", 0, 64) " OR "
+     ODD("t.teacher_sampler", 0, 63) " OR " ODD("t.policy_hash", 0, 64) " OR " ODD("t.actor_name", 0, 63) " OR "
+     ODD("t.evidence", 0, 1023)
+     " OR (t.kind = 1 AND NOT EXISTS (SELECT 1 FROM trust_events f WHERE f.id = t.freeze_event AND f.kind = 0 AND f.id < t.id))"
+     " OR (t.kind = 1 AND EXISTS (SELECT 1 FROM trust_events f WHERE f.kind = 1 AND f.freeze_event = t.freeze_event AND f.id < t.id))"
+     " OR (t.kind = 1 AND (t.evaluation > 0) = (t.forced = 1)) OR (t.kind <> 1 AND (t.freeze_event <> 0 OR t.evaluation <> 0))"
+     " OR (t.kind = 0 AND (length(t.student_hash) <> 64 OR length(t.teacher_hash) <> 64))"
+     " OR t.disagreed NOT BETWEEN 0 AND t.jobs OR t.audit_rate NOT BETWEEN 0 AND 1"
+     " OR t.audit_rate_safety_critical NOT BETWEEN 0 AND 1 OR t.at_s NOT BETWEEN 0 AND 100000000000"},
     {"golden", "sets of goldens",
      "SELECT 'golden ' || g.id, CASE WHEN " ODD("g.name", 1, 63) " OR " ODD("g.hash", 64, 64) " OR "
      ODD("g.model_hash", 64, 64) " OR " ODD("g.sampler", 1, 63)

@@ -5,7 +5,7 @@
  */
 #include "store/api/store_path.h"
 #include "store/artifacts/artifacts_internal.h"
-#include "store/sql/check_internal.h"
+#include "store/check/check_internal.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,7 +4,7 @@
  */
 #include "base/array.h"
 #include "base/units.h"
-#include "store/sql/check_internal.h"
+#include "store/check/check_internal.h"
 #include "store/sql/ledger.h"
 #include "store/sql/records.h"
 
@@ -417,6 +417,27 @@ static enum status check_goldens(struct check *check, struct error *error)
     return check_statement(check, "goldens", status, &why, error);
 }
 
+static enum status check_trust(struct check *check, struct error *error)
+{
+    struct error why;
+    struct digest digest;
+    char place[64];
+    struct query events = query_begin(check->db, STATEMENT_CHECK_TRUST);
+
+    while (query_row(&events)) {
+        struct trust_event event = {.id = 0};
+        int column = record_read(&events, 0, &trust_event_stored_fields, &event);
+        digest_trust_event(&event, &digest);
+        if (!said_digest(&events, column, &digest)) {
+            snprintf(place, sizeof place, "event %" PRId64 " of trust", event.id);
+            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
+        }
+    }
+    enum status status = query_end(&events, &why);
+    TRY(check_statement(check, "events of trust", status, &why, error));
+    return check_goldens(check, error);
+}
+
 enum status check_models(struct check *check, struct error *error)
 {
     struct error why;
@@ -450,5 +471,5 @@ enum status check_models(struct check *check, struct error *error)
     }
     status = query_end(&events, &why);
     status = check_statement(check, "events of models", status, &why, error);
-    return status != STATUS_OK ? status : check_goldens(check, error);
+    return status != STATUS_OK ? status : check_trust(check, error);
 }

@@ -6,7 +6,7 @@
 #define SWERVE_STORE_SQLITE_CHECK_INTERNAL_H
 
 #include "store/artifacts/artifacts.h"
-#include "store/sql/check.h"
+#include "store/check/check.h"
 #include "store/sql/sqlite_db.h"
 
 #include <stddef.h>

@@ -1,0 +1,583 @@
+/*
+ * The conformance suite's fourth part: slices that are frozen to the teacher, thaws, and the floor
+ * of audits. See conformance.h.
+ *
+ * Method: events and what they ask for by examples; jobs by random calls. Their property: whatever
+ * is submitted, lost, handed back or comes late, no lease names a student in a slice that is
+ * frozen to its teacher at that moment, a moved job has the teacher's key, results count under the
+ * key that they were leased with, and every job ends once.
+ */
+#include "base/rng.h"
+#include "tests/claim_ids.h"
+#include "tests/store/conformance/conformance_kit.h"
+
+#include <stdlib.h>
+
+enum { WEATHERS = 3, STEPS = 300, SEEDS = 4 };
+
+static const char *const weathers[WEATHERS] = {"clear", "rain", "fog"};
+static char scenario_hashes[WEATHERS][SHA256_HEX_BYTES];
+static char student_hash[SHA256_HEX_BYTES];
+static char teacher_hash[SHA256_HEX_BYTES];
+static struct trust_event listed[64];
+
+/* One scenario for each weather. */
+static void put_scenarios(void)
+{
+    for (int i = 0; i < WEATHERS; i++) {
+        char body[512];
+        int bytes =
+            snprintf(body, sizeof body,
+                     "{\"id\":\"s-%s\",\"horizon_s\":1,\"map\":{\"lanes\":[{\"id\":\"a\","
+                     "\"centre_line\":[[0,0],[9,0]]}]},\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,"
+                     "\"heading_rad\":0},\"route\":[\"a\"]},\"conditions\":{\"weather\":\"%s\"}}",
+                     weathers[i], weathers[i]);
+        sha256_hex(body, (size_t)bytes, scenario_hashes[i]);
+        EXPECT_OK(store->ops->scenario_put(store, scenario_hashes[i], body, (size_t)bytes, &error),
+                  error);
+    }
+}
+
+static void begin(void)
+{
+    open_store(true);
+    put_scenarios();
+    memset(student_hash, '5', sizeof student_hash - 1);
+    memset(teacher_hash, '7', sizeof teacher_hash - 1);
+}
+
+static void ask_in(struct job_spec *spec, const char *suite, int weather, uint64_t seed)
+{
+    *spec = (struct job_spec){
+        .tier = TIER_STUDENT, .seed = seed, .rollout_count = 1, .attempts_max = 3};
+    snprintf(spec->suite_id, sizeof spec->suite_id, "%s", suite);
+    snprintf(spec->scenario_id, sizeof spec->scenario_id, "s-%s", weathers[weather]);
+    memcpy(spec->scenario_hash, scenario_hashes[weather], sizeof spec->scenario_hash);
+    strcpy(spec->planner, "builtin:reference");
+    strcpy(spec->planner_hash, "p");
+    strcpy(spec->pool, "bulk");
+    strcpy(spec->model_hash, student_hash);
+    strcpy(spec->sampler, "agents/euler2/bf16");
+    strcpy(spec->backend, "cpu");
+    strcpy(spec->revision, "r");
+    job_key_make(spec, 0);
+}
+
+static struct model_version teacher_version(void)
+{
+    struct model_version version = {.name = "teacher-1",
+                                    .tier = TIER_TEACHER,
+                                    .precision = "bf16",
+                                    .sampler = "euler9/bf16",
+                                    .agents_ticks = 300};
+    memcpy(version.hash, teacher_hash, sizeof version.hash);
+    return version;
+}
+
+/* The key that the job has as the teacher's. */
+static void teacher_key(const struct job_spec *student, char out[SHA256_HEX_BYTES])
+{
+    struct model_version teacher = teacher_version();
+    struct job_spec moved = *student;
+    trust_job_move(&teacher, &moved);
+    memcpy(out, moved.key, SHA256_HEX_BYTES);
+}
+
+static struct trust_event freeze_of(const char *weather)
+{
+    struct trust_event event = {.kind = TRUST_FREEZE,
+                                .student_sampler = "euler2/bf16",
+                                .teacher_sampler = "euler9/bf16",
+                                .jobs = 40,
+                                .disagreed = 9,
+                                .agreement_low = 0.6,
+                                .agreement_high = 0.875,
+                                .sounded_at = 17,
+                                .actor = "somebody",
+                                .evidence = "for a test"};
+    memcpy(event.student_hash, student_hash, sizeof event.student_hash);
+    memcpy(event.teacher_hash, teacher_hash, sizeof event.teacher_hash);
+    strcpy(event.slice.value[SLICE_WEATHER], weather);
+    return event;
+}
+
+static struct trust_event freeze(const char *weather)
+{
+    struct trust_event event = freeze_of(weather);
+    struct trust_event done;
+    EXPECT_OK(store->ops->trust_event(store, &event, &done, &error), error);
+    return done;
+}
+
+static enum status thaw(int64_t id, bool forced, int64_t evaluation, struct trust_event *done)
+{
+    struct trust_event event = {
+        .kind = TRUST_THAW, .freeze = id, .forced = forced, .evaluation = evaluation};
+    strcpy(event.evidence, "a reason");
+    return store->ops->trust_event(store, &event, done, &error);
+}
+
+static uint32_t list(int64_t after)
+{
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->trust_events(store, after, listed, 64, &count, &error), error);
+    return count;
+}
+
+static uint32_t claim_in(const char *worker_id, const char *pool, uint32_t max)
+{
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    struct store_worker worker = worker_of(worker_id, pool);
+    EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), max, 0, leases, &count, &ttl_ms,
+                                &error),
+              error);
+    return count;
+}
+
+static void complete_all(const char *worker_id, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        make_completion(i, worker_id, COMPLETION_DONE);
+        memcpy(outcomes[i].model_hash, leases[i].spec.model_hash, sizeof outcomes[i].model_hash);
+        memcpy(outcomes[i].sampler, leases[i].spec.sampler, sizeof outcomes[i].sampler);
+    }
+    complete(count);
+}
+
+static struct outcome *only_outcome(int64_t job_id)
+{
+    struct store_outcome_filter filter = {.job_id = job_id, .limit = 2};
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    return &outcomes[0];
+}
+
+/* ---- events ---- */
+
+/* Goal: a freeze is stored once, with its evidence, and holds until a thaw names it. */
+static void freezes_are_facts(void)
+{
+    struct trust_event done;
+
+    begin();
+    struct trust_event none = freeze_of("rain");
+    none.teacher_hash[0] = none.teacher_sampler[0] = '\0';
+    EXPECT_INT(store->ops->trust_event(store, &none, &done, &error), STATUS_MISMATCH);
+    none = freeze_of("rain");
+    none.student_hash[5] = '\0';
+    EXPECT_INT(store->ops->trust_event(store, &none, &done, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(list(0), 0);
+    struct trust_event first = freeze("rain");
+    struct trust_event again = freeze("rain");
+    EXPECT_INT(again.id, first.id);
+    EXPECT(freeze("fog").id > first.id);
+    close_store();
+    open_store(false);
+    EXPECT_INT(list(0), 2);
+    EXPECT_INT(listed[0].id, first.id);
+    EXPECT_INT(listed[0].jobs, 40);
+    EXPECT_INT(listed[0].disagreed, 9);
+    EXPECT(listed[0].agreement_high == 0.875);
+    EXPECT_INT(listed[0].sounded_at, 17);
+    EXPECT_TEXT(listed[0].slice.value[SLICE_WEATHER], "rain");
+    EXPECT_TEXT(listed[0].teacher_hash, teacher_hash);
+    EXPECT_TEXT(listed[0].evidence, "for a test");
+    EXPECT_INT(listed[0].thawed_by, 0);
+    EXPECT_INT(list(listed[0].id), 1);
+    EXPECT_TEXT(listed[0].slice.value[SLICE_WEATHER], "fog");
+
+    EXPECT_INT(thaw(99, true, 0, &done), STATUS_NOT_FOUND);
+    EXPECT_OK(thaw(first.id, true, 0, &done), error);
+    EXPECT_TEXT(done.student_hash, student_hash);
+    EXPECT_TEXT(done.slice.value[SLICE_WEATHER], "rain");
+    EXPECT(done.forced);
+    int64_t thawed = done.id;
+    EXPECT_OK(thaw(first.id, true, 0, &done), error);
+    EXPECT_INT(done.id, thawed);
+    EXPECT_INT(list(0), 3);
+    EXPECT_INT(listed[0].thawed_by, thawed);
+    EXPECT(freeze("rain").id > thawed); /* another one */
+    close_store();
+}
+
+/* Goal: without force a thaw names an evaluation of that student, made after the freeze, passed. */
+static void thaws_ask_for_an_evaluation(void)
+{
+    struct model_event evaluated = {.kind = MODEL_EVALUATED, .passed = true, .model = "student-1"};
+    struct model_version version = {.name = "student-1",
+                                    .tier = TIER_STUDENT,
+                                    .precision = "bf16",
+                                    .sampler = "euler2/bf16",
+                                    .agents_ticks = 300};
+    struct model_event before;
+    struct model_event failed;
+    struct model_event passed;
+    struct trust_event done;
+
+    begin();
+    EXPECT_OK(store->ops->artifact_put(store, "w", 1, version.hash, &error), error);
+    memcpy(student_hash, version.hash, sizeof student_hash);
+    EXPECT_OK(store->ops->model_add(store, &version, &error), error);
+    EXPECT_OK(store->ops->model_event(store, &evaluated, &before, &error), error);
+    int64_t id = freeze("rain").id;
+    ask_in(&specs[0], "dry", 0, 1);
+    submit_made("dry", 1, 1);
+    EXPECT_INT(claim_in("w1", "bulk", 4), 1);
+    complete_all("w1", 1); /* an outcome since */
+    evaluated.passed = false;
+    EXPECT_OK(store->ops->model_event(store, &evaluated, &failed, &error), error);
+    evaluated.passed = true;
+    EXPECT_OK(store->ops->model_event(store, &evaluated, &passed, &error), error);
+    EXPECT_INT(thaw(id, false, 0, &done), STATUS_MISMATCH);
+    EXPECT_INT(thaw(id, false, before.id, &done), STATUS_MISMATCH);
+    EXPECT_INT(thaw(id, false, failed.id, &done), STATUS_MISMATCH);
+    EXPECT_OK(thaw(id, false, passed.id, &done), error);
+    EXPECT_INT(done.evaluation, passed.id);
+    EXPECT(!done.forced);
+    close_store();
+}
+
+/* ---- jobs ---- */
+
+/* Goal: what waits when a freeze comes is the teacher's, key included; what is on its way is
+ * marked; nothing is lost, and the suites find their jobs again. Method: more jobs than a step. */
+static void queued_jobs_go_to_the_teacher(void)
+{
+    enum { EACH = 300 };
+    static int64_t ids[2 * EACH];
+    struct job_spec wet;
+    char key[SHA256_HEX_BYTES];
+
+    begin();
+    for (uint32_t i = 0; i < 2 * EACH; i++) {
+        ask_in(&specs[i], "mixed", (int)(i % 2), i / 2);
+    }
+    submit_made("mixed", 1, 2 * EACH);
+    for (uint32_t i = 0; i < 2 * EACH; i++) {
+        ids[i] = submitted[i].job_id;
+    }
+    EXPECT_INT(claim_in("early", "bulk", 4), 4); /* two of each */
+    struct trust_event frozen = freeze("rain");
+    EXPECT_INT(frozen.jobs_in_flight, 2);
+    EXPECT_INT(frozen.jobs_moved, EACH - 2);
+    complete_all("early", 4);
+    EXPECT(only_outcome(ids[1])->in_flight);
+    EXPECT_INT(outcomes[0].freeze, frozen.id);
+    EXPECT(!only_outcome(ids[0])->in_flight);
+    EXPECT_INT(outcomes[0].freeze, 0);
+
+    ask_in(&wet, "mixed", 1, 100);
+    teacher_key(&wet, key);
+    get_job(ids[201]);
+    EXPECT_TEXT(job.spec.key, key);
+    EXPECT_TEXT(job.spec.model_hash, teacher_hash);
+    EXPECT_TEXT(job.spec.sampler, "agents/euler9/bf16");
+    EXPECT_INT(job.freeze, frozen.id);
+    uint32_t dry = 0;
+    uint32_t moved = 0;
+    for (uint32_t count = 1; count > 0; dry += count) {
+        count = claim_in("s1", "bulk", 64);
+        for (uint32_t i = 0; i < count; i++) {
+            EXPECT_TEXT(leases[i].spec.scenario_id, "s-clear");
+        }
+        complete_all("s1", count);
+    }
+    for (uint32_t count = 1; count > 0; moved += count) {
+        count = claim_in("t1", "teacher", 64);
+        for (uint32_t i = 0; i < count; i++) {
+            EXPECT_INT(leases[i].spec.tier, TIER_TEACHER);
+        }
+        complete_all("t1", count);
+    }
+    EXPECT_INT(dry, EACH - 2);
+    EXPECT_INT(moved, EACH - 2);
+    EXPECT_INT(status_of("mixed").jobs[JOB_DONE], 2 * EACH);
+    EXPECT_INT(only_outcome(ids[201])->tier, TIER_TEACHER);
+    EXPECT(!outcomes[0].in_flight);
+    EXPECT_INT(outcomes[0].freeze, frozen.id);
+    for (uint32_t i = 0; i < 2 * EACH; i++) {
+        ask_in(&specs[i], "mixed", (int)(i % 2), i / 2);
+    }
+    submit_made("mixed", 1, 2 * EACH);
+    for (uint32_t i = 0; i < 2 * EACH; i++) {
+        EXPECT(submitted[i].existed);
+        EXPECT_INT(submitted[i].job_id, ids[i]);
+    }
+    close_store();
+}
+
+/* Goal: a result of the student never stands under a job that is the teacher's by now. */
+static void late_answers_of_the_student_are_stale(void)
+{
+    begin();
+    ask_in(&specs[0], "late", 1, 1);
+    submit_made("late", 1, 1);
+    int64_t id = submitted[0].job_id;
+    EXPECT_INT(claim_in("slow", "bulk", 1), 1);
+    struct job_lease slow = leases[0];
+    EXPECT_OK(store->ops->worker_gone(store, "slow", &error), error);
+    freeze("rain");
+    leases[0] = slow;
+    make_completion(0, "slow", COMPLETION_DONE);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_INT(claim_in("other", "bulk", 1), 0);
+    EXPECT_INT(claim_in("t1", "teacher", 1), 1);
+    EXPECT_INT(leases[0].job_id, id);
+    complete_all("t1", 1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_TEXT(only_outcome(id)->model_hash, teacher_hash);
+    close_store();
+}
+
+/* Goal: an attempt that was on its way and failed goes on with the teacher; so does one whose job
+ * comes back after the freeze was made, by whoever claims. */
+static void failed_attempts_go_on_with_the_teacher(void)
+{
+    begin();
+    ask_in(&specs[0], "failed", 1, 1);
+    submit_made("failed", 1, 1);
+    EXPECT_INT(claim_in("w1", "bulk", 1), 1);
+    EXPECT_INT(freeze("rain").jobs_in_flight, 1);
+    complete_one("w1", COMPLETION_RELEASED);
+    EXPECT_INT(claim_in("w2", "bulk", 1), 0);
+    EXPECT_INT(claim_in("t1", "teacher", 1), 1);
+    EXPECT_TEXT(leases[0].spec.model_hash, teacher_hash);
+    complete_all("t1", 1);
+    struct store_suite_status status = status_of("failed");
+    EXPECT_INT(status.jobs[JOB_DONE], 1);
+    EXPECT_INT(list(0), 1);
+    EXPECT_INT(listed[0].jobs_in_flight, 0);
+    EXPECT_INT(listed[0].jobs_moved, 1);
+    close_store();
+}
+
+/* Goal: whoever submits, a student's job of a frozen slice is the teacher's, and nobody audits it;
+ * a thaw lets students drive again. */
+static void every_submission_obeys(void)
+{
+    struct model_version teacher = teacher_version();
+    struct trust_event done;
+    char key[SHA256_HEX_BYTES];
+
+    begin();
+    struct trust_event frozen = freeze("rain");
+    ask_in(&specs[0], "after", 1, 1);
+    trust_job_audit(&teacher, &specs[0], &specs[1]);
+    ask_in(&specs[2], "after", 0, 1);
+    trust_job_audit(&teacher, &specs[2], &specs[3]);
+    teacher_key(&specs[0], key);
+    submit_made("after", 1, 4);
+    EXPECT(!submitted[0].existed);
+    EXPECT_INT(submitted[1].job_id, submitted[0].job_id);
+    EXPECT(submitted[3].job_id != submitted[2].job_id);
+    get_job(submitted[0].job_id);
+    EXPECT_TEXT(job.spec.key, key);
+    EXPECT_TEXT(job.spec.pool, "teacher");
+    EXPECT_INT(job.freeze, frozen.id);
+    EXPECT_INT(claim_in("s1", "bulk", 8), 1);
+    EXPECT_INT(claim_in("t1", "teacher", 8), 2);
+    EXPECT_OK(thaw(frozen.id, true, 0, &done), error);
+    ask_in(&specs[0], "later", 1, 2);
+    submit_made("later", 1, 1);
+    EXPECT_INT(claim_in("s1", "bulk", 8), 1);
+    EXPECT_TEXT(leases[0].spec.scenario_id, "s-rain");
+    close_store();
+}
+
+/* Goal: no submission audits less than the floor says; which jobs are audited is the sampling's. */
+static void the_floor_holds(void)
+{
+    enum { JOBS = 400 };
+    struct trust_event floor = {
+        .kind = TRUST_FLOOR, .audit_rate = 0.05, .audit_rate_safety_critical = 0.1};
+    struct model_version teacher = teacher_version();
+    struct model_event promote = {.kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+    struct model_event moved;
+    struct trust_event done;
+    int64_t sampled = 0;
+    uint32_t made = 0;
+
+    begin();
+    EXPECT_OK(store->ops->artifact_put(store, "t", 1, teacher_hash, &error), error);
+    memcpy(teacher.hash, teacher_hash, sizeof teacher.hash);
+    EXPECT_OK(store->ops->trust_event(store, &floor, &done, &error), error);
+    for (uint32_t i = 0; i < JOBS; i++) {
+        ask_in(&specs[i], "floor", 0, i);
+        sampled += trust_audit_sampled(specs[i].key, 0.05);
+    }
+    EXPECT(sampled > 0 && sampled < JOBS / 5);
+    EXPECT_INT(store->ops->submit(store, "floor", 1, specs, JOBS, submitted, &error),
+               STATUS_MISMATCH); /* nobody is there who could */
+    EXPECT_OK(store->ops->model_add(store, &teacher, &error), error);
+    strcpy(promote.model, teacher.name);
+    EXPECT_OK(store->ops->model_event(store, &promote, &moved, &error), error);
+    submit_made("floor", 1, JOBS);
+    EXPECT_INT(status_of("floor").jobs[JOB_QUEUED], JOBS + sampled);
+    submit_made("floor", 1, JOBS); /* nothing twice */
+    EXPECT_INT(status_of("floor").jobs[JOB_QUEUED], JOBS + sampled);
+    for (uint32_t i = 0; i < JOBS; i++) { /* a client that brings its own */
+        ask_in(&specs[made], "brought", 0, i);
+        made += 2;
+        trust_job_audit(&teacher, &specs[made - 2], &specs[made - 1]);
+        made -= trust_audit_sampled(specs[made - 2].key, 0.1) ? 0 : 1;
+    }
+    submit_made("brought", 1, made);
+    EXPECT_INT(status_of("brought").jobs[JOB_QUEUED], made);
+    floor.audit_rate = floor.audit_rate_safety_critical = 0.0;
+    EXPECT_OK(store->ops->trust_event(store, &floor, &done, &error), error);
+    ask_in(&specs[0], "free", 0, 7777);
+    submit_made("free", 1, 1);
+    close_store();
+}
+
+/* ---- random calls ---- */
+
+enum { HELD_MAX = 64 };
+
+static struct {
+    uint64_t random;
+    int64_t freezes[WEATHERS]; /* that hold; 0: none */
+    struct job_lease held[HELD_MAX];
+    char holder[HELD_MAX][LIMIT_ID_BYTES];
+    uint32_t held_count;
+    uint32_t submitted;
+    uint32_t workers;
+} play;
+
+static uint32_t draw(uint32_t below)
+{
+    play.random = rng_mix(play.random + 1);
+    return (uint32_t)(play.random >> 33) % below;
+}
+
+static void expect_lease(const struct job_lease *lease)
+{
+    for (int i = 0; i < WEATHERS; i++) {
+        bool here = strcmp(lease->spec.scenario_hash, scenario_hashes[i]) == 0;
+        EXPECT(!here || play.freezes[i] == 0 || lease->spec.tier != TIER_STUDENT);
+        if (here && lease->spec.tier == TIER_TEACHER) {
+            struct job_spec asked;
+            char key[SHA256_HEX_BYTES];
+            ask_in(&asked, lease->spec.suite_id, i, lease->spec.seed);
+            teacher_key(&asked, key);
+            EXPECT_TEXT(lease->spec.key, key);
+        }
+    }
+}
+
+static void claim_some(void)
+{
+    char name[LIMIT_ID_BYTES];
+    bool teacher = draw(2) == 0;
+    uint32_t room = HELD_MAX - play.held_count;
+    snprintf(name, sizeof name, "%c%" PRIu32, teacher ? 't' : 's', play.workers++);
+    if (room == 0) {
+        return;
+    }
+    uint32_t count = claim_in(name, teacher ? "teacher" : "bulk", 1 + draw(room < 6 ? room : 6));
+    for (uint32_t i = 0; i < count; i++) {
+        expect_lease(&leases[i]);
+        strcpy(play.holder[play.held_count], name);
+        play.held[play.held_count++] = leases[i];
+    }
+}
+
+/* Ends one that is held, somehow; it may be done, or come back, or be given up and then be late. */
+static void end_one(bool surely)
+{
+    if (play.held_count == 0) {
+        return;
+    }
+    uint32_t at = draw(play.held_count);
+    uint32_t how = surely ? 3 : draw(6);
+    leases[0] = play.held[at];
+    char holder[LIMIT_ID_BYTES];
+    strcpy(holder, play.holder[at]);
+    play.held[at] = play.held[--play.held_count];
+    memmove(play.holder[at], play.holder[play.held_count], sizeof play.holder[at]);
+    if (how == 0) {
+        complete_one(holder, COMPLETION_RELEASED);
+        return;
+    }
+    if (how == 1) {
+        EXPECT_OK(store->ops->worker_gone(store, holder, &error), error);
+    }
+    get_job(leases[0].job_id);
+    bool same = strcmp(job.spec.model_hash, leases[0].spec.model_hash) == 0;
+    int64_t epoch = job.epoch;
+    complete_all(holder, 1);
+    EXPECT(completed[0].status == STATUS_OK || completed[0].status == STATUS_STALE);
+    if (completed[0].status == STATUS_OK) {
+        EXPECT(same);
+        EXPECT_INT(epoch, leases[0].epoch);
+        EXPECT_TEXT(only_outcome(leases[0].job_id)->model_hash, leases[0].spec.model_hash);
+    }
+}
+
+static void play_seed(uint64_t seed)
+{
+    struct trust_event done;
+    begin();
+    memset(&play, 0, sizeof play);
+    play.random = seed;
+    for (int step = 0; step < STEPS; step++) {
+        uint32_t call = draw(10);
+        int weather = (int)draw(WEATHERS);
+        if (call < 3) {
+            char suite[LIMIT_ID_BYTES];
+            uint32_t count = 1 + draw(8);
+            snprintf(suite, sizeof suite, "suite-%" PRIu32, draw(3));
+            for (uint32_t i = 0; i < count; i++) {
+                ask_in(&specs[i], suite, (int)draw(WEATHERS), play.submitted++);
+            }
+            submit_made(suite, 1, count);
+        } else if (call < 6) {
+            claim_some();
+        } else if (call < 8) {
+            end_one(false);
+        } else if (play.freezes[weather] == 0) {
+            play.freezes[weather] = freeze(weathers[weather]).id;
+        } else if (call == 9) {
+            EXPECT_OK(thaw(play.freezes[weather], true, 0, &done), error);
+            play.freezes[weather] = 0;
+        }
+    }
+    for (uint32_t rounds = 0; rounds < 20 * STEPS; rounds++) { /* the rest */
+        claim_some();
+        end_one(true);
+        advance_ms(TTL_MS / 8);
+    }
+    int64_t jobs = 0;
+    for (int i = 0; i < 3; i++) {
+        char suite[LIMIT_ID_BYTES];
+        struct store_suite_status status;
+        snprintf(suite, sizeof suite, "suite-%d", i);
+        if (store->ops->suite_status(store, suite, &status, &error) == STATUS_OK) {
+            EXPECT_INT(status.jobs[JOB_QUEUED] + status.jobs[JOB_LEASED], 0);
+            jobs += status.jobs[JOB_DONE] + status.jobs[JOB_DEAD];
+        }
+    }
+    EXPECT_INT(jobs, play.submitted);
+    close_store();
+}
+
+/* Goal: the properties that the file's head names. */
+static void random_calls_obey_the_freezes(void)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        play_seed(seed);
+    }
+}
+
+int conformance_trust(const struct conformance_backend *tested)
+{
+    backend = tested;
+    return finish_half(
+        TEST_RUN(TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
+                 TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
+                 TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
+                 TEST(the_floor_holds), TEST(random_calls_obey_the_freezes)));
+}
