@@ -318,6 +318,15 @@ def trust(chromium, work):
     page.evaluate("location.hash = '#/'")
     page.wait("document.querySelector('.tile a[href=\"#/trust\"]')?.innerText === '1'")
     check(True, "the first page says how many slices are frozen")
+    model = "a" * 64 + ":euler2/bf16"
+    for weather in ("fog", "snow"):
+        subprocess.run([SWERVE, "trust", "freeze", model, "--slice", "weather=" + weather, "--teacher", "b" * 64 + ":euler2/bf16",
+                        "--evidence", "by hand", "--store", store], check=True, stdout=subprocess.DEVNULL)
+    page = opened(chromium, f"{server.url}/")
+    page.wait("document.querySelector('.tile a[href=\"#/trust\"]')?.innerText === '2'")
+    page.evaluate("location.hash = '#/trust'")
+    page.wait("document.querySelectorAll('#freezes tbody tr').length === 2")
+    check(True, "freezes by hand are counted on the first page, and listed")
     check(server.stop() == 0, "the server ends in order")
 
 

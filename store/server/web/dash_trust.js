@@ -95,17 +95,22 @@ async function askOn(context, query, draw) {
   }
 }
 
+/* Freezes that no thaw has ended. */
+const holding = (freezes) => freezes.filter((f) => !f.thawed_by).length;
+
 /* ---- the tile of the first page ---- */
 
 /* {tile, ask, stop}: how many slices are frozen; hidden where the server does not follow that. */
 export function trustTile(context) {
   const place = el('div', {class: 'tile', hidden: true});
   const draw = (data) => {
-    const alarms = data.frozen + data.sounding_flags;
-    const label = data.rows.length === 0 && data.whole ? 'slices frozen: nothing was audited'
+    // A policy's freezes are the store's too as soon as its server has recorded them; others are made by hand.
+    const frozen = Math.max(data.frozen, holding(data.freezes || []));
+    const alarms = frozen + data.sounding_flags;
+    const label = data.rows.length === 0 && data.whole && frozen === 0 ? 'slices frozen: nothing was audited'
       : data.whole ? 'slices frozen' + (data.sounding_flags ? ', ' + count(data.sounding_flags) + ' alarms of flags' : '')
         : 'slices frozen, counted so far';
-    place.replaceChildren(el('b', {}, el('a', {href: '#/trust', class: alarms ? 'bad' : false}, count(data.frozen))), el('span', {}, label));
+    place.replaceChildren(el('b', {}, el('a', {href: '#/trust', class: alarms ? 'bad' : false}, count(frozen))), el('span', {}, label));
     place.hidden = false;
   };
   const again = renewer(async () => {
@@ -164,11 +169,10 @@ async function drawEvents(context, place) {
 function drawAgreement(data, from, go, choose, place) {
   const alarms = data.rows.filter((r) => sounds(r.monitor) || sounds(r.flags)).length;
   const freezes = (data.freezes || []).slice().reverse();
-  const holding = freezes.filter((f) => !f.thawed_by).length;
   place.replaceChildren(
     el('div', {class: 'tiles'},
-      tile(count(data.frozen), 'slices frozen to the teacher'),
-      freezes.length > 0 && tile(count(holding), 'freezes that the store holds'),
+      tile(count(data.frozen), 'slices that the policy freezes'),
+      freezes.length > 0 && tile(count(holding(freezes)), 'freezes that the store holds'),
       tile(count(alarms) + (data.next && alarms === data.rows.length ? ' or more' : ''), 'slices with an alarm, on this page'),
       tile(count(data.sounding_flags), 'alarms of flags'),
       data.missing > 0 && tile(count(data.missing), 'audited rollouts without the student\u2019s side')),
