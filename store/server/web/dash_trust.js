@@ -229,7 +229,7 @@ export async function trustView(context) {
   const again = renewer(() => Promise.all([draw().catch((e) => told(e, agreement)), renewEvents().catch((e) => told(e, events))]));
   page.path([['trust', '#/trust']]);
   context.main.replaceChildren(el('h1', {}, 'Trust'),
-    el('p', {class: 'soft'}, 'How well students agree with their teachers where both were asked, over all suites. A slice whose monitor sounds and that explains most is frozen: submissions with --trust send it to the teacher.'),
+    el('p', {class: 'soft'}, 'How well students agree with their teachers where both were asked, over all suites. A slice whose monitor sounds and that explains most is frozen: while the store holds the freeze, the teacher answers there.'),
     agreement, days, el('h2', {}, 'Versions of models'), events);
   await Promise.all([draw().catch((e) => told(e, agreement)), drawEvents(context, events).then((id) => { newest = id; }, (e) => told(e, events))]);
   return {news: again.ask, dispose: again.stop};
