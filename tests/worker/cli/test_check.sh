@@ -262,7 +262,7 @@ check_reads_a_store_that_is_in_use() {
 check_waits_for_a_store_in_use() {
     fresh
     mkfifo hold
-    python3 -c 'import sqlite3, sys
+    command python3 -c 'import sqlite3, sys
 db = sqlite3.connect("x.db", isolation_level=None)
 db.execute("PRAGMA locking_mode = EXCLUSIVE")
 db.execute("BEGIN EXCLUSIVE")
