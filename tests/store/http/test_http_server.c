@@ -558,7 +558,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 36);
+    EXPECT_INT(paths, 37);
     stack_stop(&stack);
 }
 

@@ -183,6 +183,8 @@ static const struct {
     {"GET", "/v1/model-events", "rsa"},
     {"GET", "/v1/goldens", "rswa"},
     {"PUT", "/v1/goldens/*", "a"},
+    {"GET", "/v1/trust", "rswa"},
+    {"POST", "/v1/trust", "a"},
     {"GET", "/v1/tenants", "rsa"},
     {"PUT", "/v1/tenants/*", "a"},
     {"POST", "/v1/goldens/*/expire", "a"},

@@ -74,6 +74,7 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_CHECK_MODEL_EVENTS:
     case STATEMENT_CHECK_RETAINED:
     case STATEMENT_CHECK_GOLDENS:
+    case STATEMENT_CHECK_TRUST:
     case STATEMENT_CHECK_PINS:
     case STATEMENT_CHECK_ARTIFACTS:
     case STATEMENT_LOG_LOST: /* one row per damaged log, which PostgreSQL's stores do not have */
