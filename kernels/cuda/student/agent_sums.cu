@@ -15,7 +15,8 @@ static_assert((int)AGENT_CELLS == 2 * (int)SHAPE_BEV_SIDE &&
                   (int)AGENT_CHANNELS == (int)SHAPE_BEV_CHANNELS,
               "kernels/agent_sums.h repeats the frame");
 
-__global__ void __launch_bounds__(THREADS)
+/* Eight blocks a multiprocessor are enough: for more, sm_89 has too few registers. */
+__global__ void __launch_bounds__(THREADS, 8)
     k_agents(struct context_slots s, struct device_counts *counts)
 {
     SHARED(int32_t[WARPS][SUMS], room);
