@@ -227,7 +227,11 @@ static void pages_go_on_or_are_refused(void)
     EXPECT_OK(ops->trust_event(store, &floor, &floor, &error), error);
     EXPECT_OK(ops->trust_events(store, 0, trusted, 2, &count, &error), error);
     EXPECT_INT(count, 1);
-    EXPECT_INT(memcmp(&trusted[0], &floor, sizeof floor), 0);
+    EXPECT_INT(trusted[0].id, floor.id);
+    EXPECT_INT(trusted[0].kind, TRUST_FLOOR);
+    EXPECT_INT(trusted[0].at_s, floor.at_s);
+    EXPECT(trusted[0].audit_rate == floor.audit_rate);
+    EXPECT_TEXT(trusted[0].evidence, floor.evidence);
     EXPECT_OK(ops->demand(store, rows, 2, &count, &error), error);
     EXPECT_INT(count, 1);
     EXPECT_INT(rows[0].jobs_queued + rows[0].workers_alive, 7);
