@@ -18,6 +18,38 @@ static enum status check_name(const struct http_exchange *exchange, const char *
                            what, exchange->ids[0], name);
 }
 
+/* Question of a page by names, and room for its rows, of `bytes` each. */
+static enum status page_of_names(struct http_exchange *exchange, size_t bytes,
+                                 char after[LIMIT_ID_BYTES], int64_t *max, struct error *error)
+{
+    *max = HTTP_PAGE_MAX;
+    after[0] = '\0';
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, max, error));
+    TRY(http_query_text(exchange, "after", after, LIMIT_ID_BYTES, error));
+    exchange->rows = calloc((size_t)*max + 1, bytes);
+    return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
+}
+
+/* The same of a page by ids. */
+static enum status page_of_events(struct http_exchange *exchange, size_t bytes, int64_t *after,
+                                  int64_t *max, struct error *error)
+{
+    *max = 100;
+    *after = 0;
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, max, error));
+    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, after, error));
+    exchange->rows = calloc((size_t)*max + 1, bytes);
+    return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
+}
+
+/* Who orders: with tokens the token's name, whatever the body says. */
+static void name_actor(const struct http_exchange *exchange, char actor[LIMIT_ID_BYTES])
+{
+    if (exchange->request->grant != NULL) {
+        memcpy(actor, exchange->request->grant->name, LIMIT_ID_BYTES);
+    }
+}
+
 enum status http_handle_model_add(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
@@ -32,29 +64,23 @@ enum status http_handle_model_add(struct http_exchange *exchange, struct error *
 enum status http_handle_models(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    int64_t max = HTTP_PAGE_MAX;
+    int64_t max;
     uint32_t count = 0;
-    char after[LIMIT_ID_BYTES] = "";
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_text(exchange, "after", after, sizeof after, error));
-    struct model_version *versions = exchange->rows = calloc((size_t)max + 1, sizeof *versions);
-    TRY(memory_check(versions, error, HTTP_NO_MEMORY));
-    TRY(store->ops->models(store, after, versions, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "models", &wire_model, versions, count, error);
+    char after[LIMIT_ID_BYTES];
+    TRY(page_of_names(exchange, sizeof(struct model_version), after, &max, error));
+    TRY(store->ops->models(store, after, exchange->rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "models", &wire_model, exchange->rows, count, error);
 }
 
 enum status http_handle_model_event(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    const struct token_grant *grant = exchange->request->grant;
     struct model_event event;
     struct model_event done;
     memset(&event, 0, sizeof event);
     TRY(wire_decode(&wire_model_event, &exchange->body, &event, error));
     TRY(check_name(exchange, "model", event.model, error));
-    if (grant != NULL) { /* whatever the body says */
-        memcpy(event.actor, grant->name, sizeof event.actor);
-    }
+    name_actor(exchange, event.actor);
     TRY(store->ops->model_event(store, &event, &done, error));
     exchange->reply = wire_encode(&wire_model_event, &done);
     return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
@@ -63,15 +89,12 @@ enum status http_handle_model_event(struct http_exchange *exchange, struct error
 enum status http_handle_model_events(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    int64_t max = 100;
-    int64_t after = 0;
+    int64_t max;
+    int64_t after;
     uint32_t count = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
-    struct model_event *events = exchange->rows = calloc((size_t)max + 1, sizeof *events);
-    TRY(memory_check(events, error, HTTP_NO_MEMORY));
-    TRY(store->ops->model_events(store, after, events, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "events", &wire_model_event, events, count, error);
+    TRY(page_of_events(exchange, sizeof(struct model_event), &after, &max, error));
+    TRY(store->ops->model_events(store, after, exchange->rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "events", &wire_model_event, exchange->rows, count, error);
 }
 
 /* ---- trust ---- */
@@ -79,14 +102,11 @@ enum status http_handle_model_events(struct http_exchange *exchange, struct erro
 enum status http_handle_trust_event(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    const struct token_grant *grant = exchange->request->grant;
     struct trust_event event;
     struct trust_event done;
     memset(&event, 0, sizeof event);
     TRY(wire_decode(&wire_trust_event, &exchange->body, &event, error));
-    if (grant != NULL) { /* whatever the body says */
-        memcpy(event.actor, grant->name, sizeof event.actor);
-    }
+    name_actor(exchange, event.actor);
     TRY(store->ops->trust_event(store, &event, &done, error));
     exchange->reply = wire_encode(&wire_trust_event, &done);
     return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
@@ -95,15 +115,12 @@ enum status http_handle_trust_event(struct http_exchange *exchange, struct error
 enum status http_handle_trust_events(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    int64_t max = 100;
-    int64_t after = 0;
+    int64_t max;
+    int64_t after;
     uint32_t count = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
-    struct trust_event *events = exchange->rows = calloc((size_t)max + 1, sizeof *events);
-    TRY(memory_check(events, error, HTTP_NO_MEMORY));
-    TRY(store->ops->trust_events(store, after, events, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "events", &wire_trust_event, events, count, error);
+    TRY(page_of_events(exchange, sizeof(struct trust_event), &after, &max, error));
+    TRY(store->ops->trust_events(store, after, exchange->rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "events", &wire_trust_event, exchange->rows, count, error);
 }
 
 /* ---- goldens ---- */
@@ -122,19 +139,12 @@ enum status http_handle_golden_add(struct http_exchange *exchange, struct error 
 enum status http_handle_goldens(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    int64_t max = HTTP_PAGE_MAX;
+    int64_t max;
     uint32_t count = 0;
-    char after[LIMIT_ID_BYTES] = "";
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_text(exchange, "after", after, sizeof after, error));
-    struct golden_set *sets = calloc((size_t)max + 1, sizeof *sets);
-    if (sets == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status = store->ops->goldens(store, after, sets, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "goldens", &wire_golden, sets, count, error));
-    free(sets);
-    return status;
+    char after[LIMIT_ID_BYTES];
+    TRY(page_of_names(exchange, sizeof(struct golden_set), after, &max, error));
+    TRY(store->ops->goldens(store, after, exchange->rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "goldens", &wire_golden, exchange->rows, count, error);
 }
 
 enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error)
@@ -152,19 +162,12 @@ enum status http_handle_golden_drop(struct http_exchange *exchange, struct error
 enum status http_handle_tenants(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    int64_t max = HTTP_PAGE_MAX;
+    int64_t max;
     uint32_t count = 0;
-    char after[LIMIT_ID_BYTES] = "";
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_text(exchange, "after", after, sizeof after, error));
-    struct tenant *tenants = calloc((size_t)max + 1, sizeof *tenants);
-    if (tenants == NULL) {
-        return http_no_memory(error);
-    }
-    enum status status = store->ops->tenants(store, after, tenants, (uint32_t)max, &count, error);
-    THEN(status, http_reply_list(exchange, "tenants", &wire_tenant, tenants, count, error));
-    free(tenants);
-    return status;
+    char after[LIMIT_ID_BYTES];
+    TRY(page_of_names(exchange, sizeof(struct tenant), after, &max, error));
+    TRY(store->ops->tenants(store, after, exchange->rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "tenants", &wire_tenant, exchange->rows, count, error);
 }
 
 enum status http_handle_tenant_set(struct http_exchange *exchange, struct error *error)
