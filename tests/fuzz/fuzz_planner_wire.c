@@ -14,6 +14,13 @@
 
 enum { SESSIONS = 16 };
 
+/* Everything that a program may ask for: nothing that lives on a device. */
+enum {
+    ON_THE_WIRE = SWERVE_WANTS_BEV | SWERVE_WANTS_CAMERAS | SWERVE_WANTS_OBJECTS |
+                  SWERVE_WANTS_SEEN | SWERVE_WANTS_MAP | SWERVE_WANTS_SIGNALS |
+                  SWERVE_WANTS_CONTROLS,
+};
+
 /* Whatever points a planner sends, the tracker refuses them with a sentence or answers with
  * numbers. */
 static void follow(const struct swerve_answer *answer)
@@ -88,7 +95,8 @@ static void decode_payload(const uint8_t *bytes, size_t size, uint32_t count)
     }
     struct wire_greeting greeting = {.wants = 9999};
     if (wire_welcome_decode(bytes, size, &greeting, &error) == STATUS_OK) {
-        CHECK(greeting.wants < 256 && strlen(greeting.name) <= WIRE_NAME_BYTES_MAX);
+        CHECK((greeting.wants & ~ON_THE_WIRE) == 0);
+        CHECK(strlen(greeting.name) <= WIRE_NAME_BYTES_MAX);
         CHECK(greeting.tracker < SWERVE_TRACKER_COUNT);
         CHECK(strlen(greeting.loaded) == 0 || strlen(greeting.loaded) == WIRE_LOADED_BYTES);
     } else {
