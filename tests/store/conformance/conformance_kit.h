@@ -37,9 +37,8 @@ SCRATCH struct store_job job;
 
 /* ---- random calls ---- */
 
-/* Sequences from seed `first` on: all of them; one, another each day, where a call takes long, by a
- * database server or by a sanitizer, which looks at code and not at sequences. SWERVE_TEST_LONG:
- * all, everywhere. */
+/* Sequences from seed `first` on: all of them; one, another each day, where the backend is slow, or
+ * under a sanitizer, which looks at code and not at sequences. SWERVE_TEST_LONG: all of them. */
 static inline uint64_t random_sequences(uint64_t all, uint64_t *first)
 {
     enum { DAY_S = 86400 };

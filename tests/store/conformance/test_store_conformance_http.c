@@ -147,7 +147,10 @@ int main(int argc, char **argv)
         place.role++;
     }
     CHECK(argc == 3 && place.role < ROLE_COUNT);
-    struct conformance_backend backend = {
-        .name = argv[2], .context = &place, .open = open_face, .close = close_face};
+    struct conformance_backend backend = {.name = argv[2],
+                                          .context = &place,
+                                          .open = open_face,
+                                          .close = close_face,
+                                          .slow = place.role != ROLE_HTTP};
     return conformance_main(2, argv, &backend);
 }

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- the script ---- */
@@ -261,22 +262,26 @@ static bool play(const struct fault *fault, int64_t at, bool forever)
     return met;
 }
 
-/* Every call, or those of opening the file and then some, other ones for other faults. */
+/* Every call, or those of opening the file and then one in so many: others for other faults, and
+ * others each day. */
 static void play_all(const struct fault *fault)
 {
-    int64_t step = getenv("SWERVE_TEST_LONG") != NULL ? 1 : test_rounds(13, 61);
+    enum { DAY_S = 86400, OPENING = 8 };
+    int64_t step = getenv("SWERVE_TEST_LONG") != NULL ? 1 : test_rounds(37, 149);
+    int64_t today = time(NULL) / DAY_S % step;
     int64_t plays = 0;
     int64_t calls = 0;
 
     for (int forever = 0; forever < 2; forever++) {
         int64_t at = 1 + (step > 1 ? (fault->code + forever) & 3 : 0);
         while (play(fault, at, forever == 1)) {
-            at += at < 8 ? 1 : step;
+            at += at < OPENING ? 1 : at == OPENING ? 1 + today : step;
             plays++;
         }
         calls = at - 1;
     }
-    printf("# %lld calls, %lld plays\n", (long long)calls, (long long)plays);
+    printf("# %lld calls, %lld plays, day %lld of %lld\n", (long long)calls, (long long)plays,
+           (long long)today, (long long)step);
     EXPECT(plays > 8);
 }
 
