@@ -93,13 +93,18 @@ static void compare_gemm(const struct nn_kernels *found, const struct nn_kernels
     gemm_finish(&y);
 }
 
+/* Every shape with every epilogue; under sanitizers a third of these pairs, with each of both. */
 static void compare_gemms(const struct nn_kernels *found, const struct nn_kernels *reference)
 {
     uint32_t seed = 0;
+    size_t step = (size_t)test_rounds(1, 3);
     for (size_t i = 0; i < COUNT_OF(gemm_cases); i++) {
         for (int epilogue = NN_STORE; epilogue <= NN_SILU_ACT; epilogue++) {
             enum input_kind kind = (enum input_kind)(seed % INPUT_KIND_COUNT);
-            compare_gemm(found, reference, &gemm_cases[i], (enum nn_epilogue)epilogue, kind, seed);
+            if ((i + (size_t)epilogue) % step == 0) {
+                compare_gemm(found, reference, &gemm_cases[i], (enum nn_epilogue)epilogue, kind,
+                             seed);
+            }
             seed++;
         }
     }
