@@ -222,7 +222,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " LIMIT 1",
     [STATEMENT_MEMO_FIND] =
         "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
-        " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND j.state = 2",
+        " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
+        " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
+        " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
+        " AND s.scenario_id = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
@@ -310,7 +314,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
         " WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
-        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop"
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite"
         " FROM jobs j"
         " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] =

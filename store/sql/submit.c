@@ -1,11 +1,11 @@
 /*
  * Orders of the owner of a suite: submitting and cancelling.
  *
- * Submitting takes scenario bodies and jobs. A key that another suite has finished is not run
- * again: the new job is done at once and refers to the other's outcomes. Cancelling ends the jobs
- * that were open when it began, CANCEL_CHUNK per transaction. A job that follows a tier with a
- * shadow brings that one's job with it, in the same transaction; one of a frozen slice is the
- * teacher's from the beginning, and what the floor of audits asks for is added.
+ * Submitting takes scenario bodies and jobs. What another suite has finished under the same key and
+ * with the same spec is not run again: the new job is done at once and refers to its outcomes.
+ * Cancelling ends the jobs that were open when it began, CANCEL_CHUNK per transaction. A job that
+ * follows a tier with a shadow brings that one's job with it, in the same transaction; one of a
+ * frozen slice is the teacher's from the beginning, and what the floor of audits asks for is added.
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -172,9 +172,27 @@ static enum status artifact_lost(const struct submit_call *call, struct query *q
     return status;
 }
 
+/* What a result answers. A key is what its submitter says, so that the rest is compared as well:
+ * otherwise whoever may submit could have another party's suite take over answers to a question of
+ * his own. */
+static void bind_question(struct query *query, const struct job_spec *spec)
+{
+    query_text(query, spec->key);
+    query_text(query, spec->planner);
+    query_text(query, spec->planner_hash);
+    query_int(query, spec->tier);
+    query_text(query, spec->model_hash);
+    query_text(query, spec->sampler);
+    query_text(query, spec->backend);
+    query_text(query, spec->revision);
+    query_text(query, spec->scenario_id);
+    query_text(query, spec->scenario_hash);
+    query_int(query, (int64_t)spec->seed);
+}
+
 /* The suite's own job with this key, or that was submitted under it and has moved to another
- * version of its model since; or the finished job of another suite. One whose artifact is
- * gone is not taken over: running it again is what brings the artifact back. */
+ * version of its model since; or another suite's finished job of this key and question. One whose
+ * artifact is gone is not taken over: running it again is what brings the artifact back. */
 static enum status find_known(struct submit_call *call, const struct job_spec *spec,
                               struct store_submit_result *result, int64_t *memo_of,
                               struct error *error)
@@ -200,7 +218,7 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
         return status;
     }
     struct query other = query_begin(call->db, STATEMENT_MEMO_FIND);
-    query_text(&other, spec->key);
+    bind_question(&other, spec);
     while (*memo_of == 0 && looked == STATUS_OK && query_row(&other)) {
         bool lost = false;
         looked = artifact_lost(call, &other, 1, &lost, error);
@@ -210,17 +228,19 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
     return looked == STATUS_OK ? status : looked;
 }
 
+/* A job answers in place of one of its own suite: others' are not its submitter's to answer. */
 static enum status check_parent(struct submit_call *call, const struct job_spec *spec,
                                 struct error *error)
 {
     struct query query = query_begin(call->db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, spec->parent_job_id);
-    bool found = query_row(&query);
+    bool found = query_row(&query) && query_column_int(&query, 6) == call->suite;
     enum status status = query_end(&query, error);
     if (status == STATUS_OK && !found) {
         return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": its parent job %" PRId64 " does not exist",
+                         "scenario \"%s\": the suite has no job %" PRId64
+                         " that this one could answer for",
                          spec->scenario_id, spec->parent_job_id);
     }
     return status;

@@ -340,6 +340,37 @@ static void a_suite_is_done_with_all_its_outcomes(void)
     shop_close(&shop);
 }
 
+/* Goal: a job that says what is not so ends dead by itself; the worker and its other jobs go on. */
+static void a_job_that_lies_harms_nobody(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct store_job dead[4];
+    uint32_t count = 0;
+    struct error error;
+    shop_open(&shop, 0);
+    order_build(&order, smoke, order_options("builtin:reference", 0));
+    struct job_spec *specs = order.submission.specs;
+    specs[0].rollout_count += 3;
+    snprintf(specs[1].scenario_id, sizeof specs[1].scenario_id, "another");
+    memset(specs[2].revision, 'a', SHA256_HEX_BYTES - 1);
+    EXPECT_OK(submission_send(&order.submission, shop.store, 10, &error), error);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    EXPECT_INT(drain(&m, 5).jobs, order.submission.job_count - 3);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count - 3);
+    EXPECT_OK(shop.store->ops->dead_jobs(shop.store, order.submission.suite_id, 0, dead, 4, &count,
+                                         &error),
+              error);
+    EXPECT_INT(count, 3);
+    EXPECT_CONTAINS(dead[0].error, "the job says");
+    EXPECT_CONTAINS(dead[1].error, "the job says \"another\"");
+    EXPECT_CONTAINS(dead[2].error, "revision aaaaaaaaaaaa");
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 /* Goal: jobs of a claim whose answer was lost are driven, once, by the worker that does not know
  * of them yet. */
 static void a_lost_answer_costs_nothing(void)
@@ -1043,7 +1074,8 @@ int main(void)
 {
     return TEST_RUN(
         TEST(a_lost_answer_costs_nothing), TEST(a_suite_is_done_with_all_its_outcomes),
-        TEST(a_flagged_job_is_dead_with_its_evidence), TEST(a_planner_that_changed_does_not_drive),
+        TEST(a_job_that_lies_harms_nobody), TEST(a_flagged_job_is_dead_with_its_evidence),
+        TEST(a_planner_that_changed_does_not_drive),
         TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead),
         TEST(a_planner_that_does_not_start_is_left_to_others),

@@ -6,9 +6,11 @@
 #include "worker/run/claim_loop_internal.h"
 
 #include "base/units.h"
+#include "worker/run/revision.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -74,6 +76,32 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
     return runner_cache_get(&loop->cache, &lease->spec, runner, error);
 }
 
+/* What a job says of itself is its submitter's word until here. Results of another simulation, or
+ * of another scenario than the job names, would be false; too many or too few are refused by the
+ * store, with everything that is completed beside them. */
+static enum status check_spec(const struct job_spec *spec, const struct scenario *scenario,
+                              struct error *error)
+{
+    if (spec->revision[0] != '\0' && strcmp(spec->revision, revision_hash) != 0) {
+        return error_set(
+            error, STATUS_CONFLICT,
+            "it asks for simulation revision %.12s, and this worker's is %.12s: submit "
+            "again with the release of the workers",
+            spec->revision, revision_hash);
+    }
+    if (strcmp(spec->scenario_id, scenario->id) != 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "its scenario is \"%s\", the job says \"%s\"; submit again", scenario->id,
+                         spec->scenario_id);
+    }
+    if (spec->rollout_count != 1 + scenario->branch_count) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\" has %u rollouts, the job says %u; submit again",
+                         scenario->id, 1 + scenario->branch_count, spec->rollout_count);
+    }
+    return STATUS_OK;
+}
+
 /* Starts one leased job, or reports why it cannot start. */
 static void begin(struct claim_loop *loop, const struct job_lease *lease)
 {
@@ -98,6 +126,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     }
     THEN(status, prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                     lease->spec.scenario_hash, &prepared, &error));
+    THEN(status, check_spec(&lease->spec, prepared_scenario(prepared), &error));
     THEN(status, job_run_create(lease, prepared, &job, &error));
     if (status == STATUS_OK) {
         /* Making the scenario ready is part of what the job costs. */

@@ -5,6 +5,7 @@
  * Method: each test opens a store over empty storage and speaks only through struct store_ops. The
  * random part is in conformance_random.c.
  */
+#include "base/check.h"
 #include "base/rng.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
@@ -185,6 +186,62 @@ static void finished_results_are_taken_over(void)
     filter = (struct store_outcome_filter){.limit = 10};
     EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
     EXPECT_INT(count, 1);
+    close_store();
+}
+
+/* Goal: a key that is another question's answers nothing: keys are their submitters' words. Method:
+ * jobs with the key of a finished one that differ in one member each. */
+static void keys_of_other_questions_answer_nothing(void)
+{
+    enum { DIFFERENCES = 10 };
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    complete_one("w", COMPLETION_DONE);
+    for (int i = 0; i < DIFFERENCES; i++) {
+        char suite[16];
+        snprintf(suite, sizeof suite, "b-%d", i);
+        make_specs(suite, "k", 1);
+        struct job_spec *spec = &specs[0];
+        char *const texts[] = {spec->planner, spec->planner_hash, spec->model_hash, spec->sampler,
+                               spec->backend, spec->revision,     spec->scenario_id};
+        if (i < (int)COUNT_OF(texts)) {
+            strcpy(texts[i], "other");
+        } else if (i == 7) {
+            spec->seed ^= UINT64_C(1) << 40;
+        } else if (i == 8) {
+            spec->tier = spec->tier == TIER_OBJECT ? TIER_REPLAY : TIER_OBJECT;
+        } else {
+            const char body[] = "{\"another\": 1}";
+            sha256_hex(body, sizeof body - 1, spec->scenario_hash);
+            EXPECT_OK(
+                store->ops->scenario_put(store, spec->scenario_hash, body, sizeof body - 1, &error),
+                error);
+        }
+        submit_made(suite, 1, 1);
+        EXPECT(!submitted[0].memoised && !submitted[0].existed);
+        EXPECT_INT(status_of(suite).jobs[JOB_QUEUED], 1);
+    }
+    submit_plain("c", "k", 1);
+    EXPECT(submitted[0].memoised);
+    close_store();
+}
+
+/* Goal: a job answers in place of one of its own suite alone. */
+static void parents_are_of_the_suite(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 1);
+    int64_t theirs = submitted[0].job_id;
+    make_specs("b", "k", 1);
+    specs[0].parent_job_id = theirs;
+    EXPECT_INT(store->ops->submit(store, "b", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "answer for");
+    make_specs("a", "l", 1);
+    specs[0].parent_job_id = theirs;
+    submit_made("a", 1, 1);
+    EXPECT(!submitted[0].existed);
     close_store();
 }
 
@@ -898,7 +955,8 @@ int conformance_queue(const struct conformance_backend *tested)
     return finish_half(TEST_RUN(
         TEST(scenario_bodies_are_kept), TEST(artifacts_come_back), TEST(submitting_is_idempotent),
         TEST(submitting_is_all_or_nothing), TEST(specs_come_back),
-        TEST(finished_results_are_taken_over), TEST(suites_are_listed),
+        TEST(finished_results_are_taken_over), TEST(keys_of_other_questions_answer_nothing),
+        TEST(parents_are_of_the_suite), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
         TEST(quotas_refuse_what_is_new), TEST(quick_jobs_pass_slow_ones),
