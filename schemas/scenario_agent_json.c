@@ -8,11 +8,7 @@
 
 enum { KEYS_MAX = 8 };
 
-struct agent_size {
-    double length_m, width_m, height_m;
-};
-
-static const struct agent_size agent_sizes[AGENT_KIND_COUNT] = {
+const struct agent_size agent_sizes[AGENT_KIND_COUNT] = {
     [AGENT_CAR] = {4.5, 1.8, 1.5},         [AGENT_VAN] = {5.5, 2.0, 2.3},
     [AGENT_TRUCK] = {10.0, 2.5, 3.5},      [AGENT_BUS] = {12.0, 2.55, 3.2},
     [AGENT_MOTORCYCLE] = {2.2, 0.8, 1.5},  [AGENT_CYCLIST] = {1.8, 0.6, 1.7},

@@ -43,6 +43,12 @@ extern const char *const traffic_sign_names[TRAFFIC_SIGN_COUNT]; /* [0] stands i
 extern const char *const trigger_names[TRIGGER_COUNT];
 extern const char *const manoeuvre_names[MANOEUVRE_COUNT];
 extern const char *const agent_kind_names[AGENT_KIND_COUNT];
+/* Boxes of agents that say nothing of theirs. */
+struct agent_size {
+    double length_m, width_m, height_m;
+};
+extern const struct agent_size agent_sizes[AGENT_KIND_COUNT];
+
 extern const char *const trace_kind_names[TRACE_KIND_COUNT];
 extern const char *const behaviour_names[BEHAVIOUR_COUNT];
 extern const char *const weather_names[WEATHER_COUNT];

@@ -146,6 +146,34 @@ static bool is_hash_or_not(const char *text)
     return text[0] == '\0' || strlen(text) == SHA256_HEX_BYTES - 1;
 }
 
+/* A misspelt word would freeze nothing, and look as if it did. The other kinds are the scenarios'
+ * own. */
+static enum status check_word(const struct trust_slice *slice, enum slice_kind kind,
+                              const char *const *names, int count, struct error *error)
+{
+    const char *word = slice->value[kind];
+    int found = 0;
+    while (found < count && strcmp(names[found], word) != 0) {
+        found++;
+    }
+    if (word[0] == '\0' || found < count) {
+        return STATUS_OK;
+    }
+    char known[128] = "";
+    for (int i = 0; i < count; i++) {
+        size_t used = strlen(known);
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    return error_set(error, STATUS_BAD_INPUT, "freeze: expected a %s of %s, found \"%s\"",
+                     slice_names[kind], known, word);
+}
+
+static enum status check_words(const struct trust_slice *slice, struct error *error)
+{
+    TRY(check_word(slice, SLICE_WEATHER, weather_names, WEATHER_COUNT, error));
+    return check_word(slice, SLICE_LIGHT, light_names, LIGHT_COUNT, error);
+}
+
 enum status trust_event_check(const struct trust_event *event, struct error *error)
 {
     if (!texts_fit(event)) {
@@ -170,6 +198,16 @@ enum status trust_event_check(const struct trust_event *event, struct error *err
         (event->teacher_hash[0] == '\0') != (event->teacher_sampler[0] == '\0')) {
         return error_set(error, STATUS_BAD_INPUT,
                          "freeze: expected the teacher's hash and sampler, or none of both");
+    }
+    if (event->kind == TRUST_FREEZE && event->teacher_hash[0] != '\0' &&
+        strcmp(event->teacher_hash, event->student_hash) == 0 &&
+        strcmp(event->teacher_sampler, event->student_sampler) == 0) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "freeze: expected a teacher that answers instead, found the student itself");
+    }
+    if (event->kind == TRUST_FREEZE) {
+        TRY(check_words(&event->slice, error));
     }
     if (event->kind == TRUST_THAW && event->freeze <= 0) {
         return error_set(error, STATUS_BAD_INPUT,

@@ -502,7 +502,8 @@ done:
     return status;
 }
 
-/* Says who was refused and what to do; the token itself stays out of it. */
+/* Says who was refused and what to do; the token itself stays out of it. Why a live token may not
+ * is the server's to say: its role, its tenant, a server that only shows. */
 static enum status refused(const struct http_transport *transport, const struct http_call *call,
                            struct error *error)
 {
@@ -514,18 +515,23 @@ static enum status refused(const struct http_transport *transport, const struct 
                          "swerve serve and name its URL",
                          transport->base_url, call->method, call->path, call->code);
     }
+    if (call->code == 403) {
+        struct error why = {.text = ""};
+        http_error_decode("refusal", call->code, call->reply, call->reply_bytes, &why);
+        return error_set(error, STATUS_STORE, "%.300s: %s %.200s: refused (HTTP %d): %.300s",
+                         transport->base_url, call->method, call->path, call->code, why.text);
+    }
     if (file == NULL) {
         return error_set(error, STATUS_STORE,
                          "%.300s: %s %.200s: refused (HTTP %d): name a file with a token in "
                          "SWERVE_TOKEN_FILE",
                          transport->base_url, call->method, call->path, call->code);
     }
-    return error_set(error, STATUS_STORE,
-                     call->code == 401 ? "%.300s: %s %.200s: refused (HTTP %d): the token in "
-                                         "%.300s is unknown, expired or revoked"
-                                       : "%.300s: %s %.200s: refused (HTTP %d): the role of the "
-                                         "token in %.300s does not allow this",
-                     transport->base_url, call->method, call->path, call->code, file);
+    return error_set(
+        error, STATUS_STORE,
+        "%.300s: %s %.200s: refused (HTTP %d): the token in %.300s is unknown, expired "
+        "or revoked",
+        transport->base_url, call->method, call->path, call->code, file);
 }
 
 /* It is not for the token that this is refused: the answer says why. */
@@ -558,9 +564,10 @@ static enum status curl_call(struct http_transport *transport, struct http_call 
     if (status != STATUS_OK || (call->code != 401 && call->code != 403) || quota_refused(call)) {
         return status;
     }
+    status = refused(transport, call, error);
     free(call->reply);
     call->reply = NULL;
-    return refused(transport, call, error);
+    return status;
 }
 
 enum status http_transport_call(struct http_transport *transport, struct http_call *call,

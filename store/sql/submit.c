@@ -172,9 +172,9 @@ static enum status artifact_lost(const struct submit_call *call, struct query *q
     return status;
 }
 
-/* What a result answers. A key is what its submitter says, so that the rest is compared as well:
- * otherwise whoever may submit could have another party's suite take over answers to a question of
- * his own. */
+/* The question that a result answers. A key is what its submitter says, so that the rest is
+ * compared as well: otherwise whoever may submit could have another party's suite take over answers
+ * to a question of his own. */
 static void bind_question(struct query *query, const struct job_spec *spec)
 {
     query_text(query, spec->key);

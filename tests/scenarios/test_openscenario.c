@@ -656,6 +656,37 @@ static void who_is_teleported_is_there(void)
     free(notes);
 }
 
+/* Who comes without a bounding box has the usual one of its kind: a pedestrian is no car. */
+static void who_has_no_box_has_that_of_its_kind(void)
+{
+    static const char *const kinds[] = {
+        "<Pedestrian name='p' pedestrianCategory='pedestrian' mass='80'/>",
+        "<Vehicle name='v' vehicleCategory='bicycle'/>",
+        "<MiscObject name='m' miscObjectCategory='barrier' mass='5'/>"};
+    static const double lengths_m[] = {0.6, 1.8, 1.0};
+    static const char reference[] = "<CatalogReference catalogName='Cars' ";
+    static char text[TEXT_BYTES];
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        struct error error;
+        char **texts;
+        char *notes;
+        size_t count;
+        const char *from = strstr(strstr(head, reference) + 1, reference);
+        const char *to = strstr(from, "</ScenarioObject>");
+        snprintf(text, sizeof text, "%.*s%s%s%s", (int)(from - head), head, kinds[i], to, tail);
+        write_text("file.xosc", text);
+        EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
+        EXPECT_CONTAINS(notes, "the usual one of its kind");
+        load(&drive, texts[0], 1);
+        EXPECT_NEAR(drive.document->scenario.agents[0].length_m, lengths_m[i], 1e-9);
+        end(&drive);
+        free(texts[0]);
+        free(texts);
+        free(notes);
+    }
+}
+
 /* A document by hand that would cost seconds a tick is refused with a figure, before it runs. */
 static void work_of_a_storyboard_is_bounded(void)
 {
@@ -692,6 +723,7 @@ int main(void)
                           TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
                           TEST(circles_end), TEST(conditions_stand_in_one_place),
                           TEST(lanes_of_any_length_end), TEST(nothing_is_cut),
+                          TEST(who_has_no_box_has_that_of_its_kind),
                           TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);

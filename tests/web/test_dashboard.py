@@ -327,6 +327,8 @@ def trust(chromium, work):
     page.evaluate("location.hash = '#/trust'")
     page.wait("document.querySelectorAll('#freezes tbody tr').length === 2")
     check(True, "freezes by hand are counted on the first page, and listed")
+    narrow = page.evaluate("Math.min(...[...document.querySelectorAll('td.words')].map((cell) => cell.offsetWidth))")
+    check(narrow >= 84, f"a column of words is wider than a letter ({narrow} pixels)")
     check(server.stop() == 0, "the server ends in order")
 
 

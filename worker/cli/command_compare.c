@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { SUITES_LOOKED_AT = 100 };
+
 struct compare_options {
     const char *store_url; /* NULL: A and B are stores */
     const char *suite;
@@ -44,6 +46,28 @@ static bool has_suite(struct store *store, const char *name)
            store->ops->suite_status(store, name, &ignored, &error) == STATUS_OK;
 }
 
+/* The newest suite that this planner drove, or several planners; "": none of the newest has. Each
+ * run of a file with another planner is a suite of its own. */
+static enum status suite_of_planner(struct store *store, const char *planner,
+                                    char out[LIMIT_ID_BYTES], struct error *error)
+{
+    char(*ids)[LIMIT_ID_BYTES] = calloc(SUITES_LOOKED_AT, sizeof *ids);
+    uint32_t count = 0;
+    TRY(memory_check(ids, error, "compare: out of memory"));
+    enum status status = store->ops->suites(store, ids, SUITES_LOOKED_AT, &count, error);
+    out[0] = '\0';
+    for (uint32_t i = 0; status == STATUS_OK && i < count && out[0] == '\0'; i++) {
+        struct store_suite_status suite;
+        status = store->ops->suite_status(store, ids[i], &suite, error);
+        if (status == STATUS_OK &&
+            (suite.planner_count > 1 || strcmp(suite.planner, planner) == 0)) {
+            memcpy(out, ids[i], LIMIT_ID_BYTES);
+        }
+    }
+    free(ids);
+    return status;
+}
+
 /* Meaning of a name: a store, or in --store a suite, or a planner of --suite. */
 static enum status find_side(const struct compare_options *options, struct store *shared,
                              struct named_side *named, struct error *error)
@@ -68,6 +92,12 @@ static enum status find_side(const struct compare_options *options, struct store
             return STATUS_OK;
         }
         snprintf(named->planner, sizeof named->planner, "%s", named->name);
+        if (options->suite == NULL) {
+            TRY(suite_of_planner(shared, named->planner, side->suite_id, error));
+            if (side->suite_id[0] != '\0') {
+                return STATUS_OK;
+            }
+        }
     }
     return cli_suite_id(side->store, side->store_url, options->suite, side->suite_id, error);
 }
@@ -161,7 +191,7 @@ int command_compare(int argc, char **argv)
     const struct cli_option rows[] = {
         {"--store", "URL", "A and B are suites of this store, or planners of --suite",
          .text = &options.store_url},
-        {"--suite", "ID", "of the stores, or of the planners (else the newest)",
+        {"--suite", "ID", "of the stores, or of the planners (else the newest that it drove)",
          .text = &options.suite},
         {"--report", "FILE", "HTML with the frames of both sides", .text = &options.report},
         {"--json", NULL, "print one JSON object", .flag = &options.json},

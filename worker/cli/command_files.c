@@ -560,7 +560,8 @@ int command_import(int argc, char **argv)
     json_decref(taken);
     THEN(status, write_scenarios(out, all.texts, all.count, &error));
     if (status == STATUS_OK) {
-        text_print(stdout, "%s: %zu scenario%s\n", out, all.count, all.count == 1 ? "" : "s");
+        text_print(stdout, "%s: %zu scenario%s%s\n", out, all.count, all.count == 1 ? "" : "s",
+                   all.count == 1 ? "" : ", each in a file of its own beside it (NAME-1.json ..)");
     }
     for (size_t i = 0; i < all.count; i++) {
         free(all.texts[i]);

@@ -76,9 +76,9 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
     return runner_cache_get(&loop->cache, &lease->spec, runner, error);
 }
 
-/* What a job says of itself is its submitter's word until here. Results of another simulation, or
- * of another scenario than the job names, would be false; too many or too few are refused by the
- * store, with everything that is completed beside them. */
+/* Compares a job with its scenario and this worker: what it says is its submitter's word until
+ * here. Results of another simulation, or of another scenario than the job names, would be false;
+ * too many or too few are refused by the store, with everything that is completed beside them. */
 static enum status check_spec(const struct job_spec *spec, const struct scenario *scenario,
                               struct error *error)
 {

@@ -486,6 +486,18 @@ static uint32_t batch_at(const struct submission *submission, uint32_t first)
     return parts ? count - 1 : count;
 }
 
+/* A quota was reached within the suite: parts before stay, which the store's sentence does not
+ * know. */
+static enum status partly_taken(const struct submission *submission, uint32_t taken,
+                                struct error *error)
+{
+    const struct error why = *error;
+    return error_set(error, why.status,
+                     "%.600s; %u of the suite's %u jobs are in %s, and submitting again goes on "
+                     "from there",
+                     why.text, taken, submission->job_count, submission->suite_id);
+}
+
 /* Submits all jobs under the suite's present id; *lost: some are done there, but their traces are
  * gone. */
 static enum status submit_jobs(struct submission *submission, struct store *store, uint32_t weight,
@@ -505,6 +517,9 @@ static enum status submit_jobs(struct submission *submission, struct store *stor
                                           results, error)
                      : store->ops->submit_as(store, submission->tenant, submission->suite_id,
                                              weight, specs, count, results, error);
+        if (status == STATUS_LIMIT && i > 0) {
+            status = partly_taken(submission, i, error);
+        }
         for (uint32_t k = 0; status == STATUS_OK && k < count; k++) {
             submission->memoised_count += results[k].memoised;
             *lost |= results[k].lost;

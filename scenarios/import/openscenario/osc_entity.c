@@ -8,6 +8,7 @@
 
 #include "base/dmath.h"
 #include "base/units.h"
+#include "schemas/scenario_json.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -64,7 +65,12 @@ static enum status read_box(struct osc_context *context, const struct osc_elemen
     const struct osc_element *centre = box != NULL ? osc_child(box, "Center") : NULL;
     const struct osc_element *size = box != NULL ? osc_child(box, "Dimensions") : NULL;
     if (size == NULL) {
-        osc_note(context, element, "an entity has no bounding box: that of a car is taken");
+        const struct agent_size *usual = &agent_sizes[entity->kind];
+        entity->length_m = usual->length_m;
+        entity->width_m = usual->width_m;
+        entity->height_m = usual->height_m;
+        osc_note(context, element,
+                 "an entity has no bounding box: the usual one of its kind is taken");
         return STATUS_OK;
     }
     TRY(osc_number(context, size, "length", true, 0.05, 50, &entity->length_m));
@@ -114,9 +120,6 @@ static enum status read_object(struct osc_context *context,
     const struct osc_element *element = scenario_object->first;
     *entity = (struct osc_entity){.element = scenario_object,
                                   .kind = AGENT_CAR,
-                                  .length_m = 4.5,
-                                  .width_m = 1.8,
-                                  .height_m = 1.5,
                                   .centre_x_m = 1.4,
                                   .wheelbase_m = 2.8,
                                   .accel_max_mps2 = 1e3,

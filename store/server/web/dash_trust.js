@@ -137,7 +137,7 @@ const eventColumns = [
   ['Model', 'suite', (e) => e.model],
   ['When', 'nowrap', (e) => when(e.at_s)],
   ['Event', '', eventText],
-  ['By', '', (e) => e.actor || '\u2013'],
+  ['By', 'words', (e) => e.actor || '\u2013'],
   ['Why', '', (e) => e.evidence || '\u2013'],
   ['Jobs moved', 'n', (e) => count(e.jobs_moved)],
   ['After rollout', 'n', (e) => (e.after_outcome ? el('a', {href: '#/outcome/' + e.after_outcome}, String(e.after_outcome)) : '\u2013')],
@@ -195,7 +195,7 @@ const freezeColumns = [
   ['Student', 'nowrap', (f) => `${f.student_hash.slice(0, 12)} ${f.student_sampler}`],
   ['Moved', 'n', (f) => count(f.jobs_moved || 0)],
   ['In flight', 'n', (f) => count(f.jobs_in_flight || 0)],
-  ['By', '', (f) => f.actor || '\u2013'],
+  ['By', 'words', (f) => f.actor || '\u2013'],
   ['Why', '', (f) => f.evidence || '\u2013'],
 ];
 

@@ -109,7 +109,7 @@ const suiteColumns = [
   ['Rollouts', 'n', (s) => count(sum(s.rollouts)) + ' / ' + count(s.rollouts_total)],
   ['Cost', 'n', (s) => money(s.cost_uusd)],
   ['ETA', 'n', (s) => (open(s.jobs) ? duration(etaOf(s)) : '\u2013')],
-  ['', '', notes],
+  ['', 'words', notes],
 ];
 
 function poolCards(data) {

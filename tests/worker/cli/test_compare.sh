@@ -62,6 +62,17 @@ a, b = json.load(open("found.json")), json.load(open("out"))
 assert a["all"] == b["all"] and a["measures"] == b["measures"]
 PY
 }
+# Each run with another planner is a suite of its own: a planner's name finds the newest that it drove.
+planners_find_their_suites() {
+    code 0 "$swerve" run good.json --world object --store two.db
+    code 0 "$swerve" run bad.json --world object --store two.db
+    code 0 "$swerve" compare builtin:reference builtin:maintain --store two.db --json
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import json
+a, b = json.load(open("found.json")), json.load(open("out"))
+assert a["all"] == b["all"] and a["a"]["suite"] != a["b"]["suite"], b["all"]
+PY
+}
 equal_sides_have_no_flips() {
     code 0 "$swerve" compare a.db a.db --fail-on-regression
     says out "main lines: 0 fixed, 0 broken; branches: 0 fixed, 0 broken"
@@ -94,6 +105,7 @@ wrong_uses_are_named() {
 t runs
 t counts_what_changed
 t one_store_answers_the_same
+t planners_find_their_suites
 t equal_sides_have_no_flips
 t gates
 t a_page_has_both_strips

@@ -232,17 +232,27 @@ tenants_keep_to_themselves() {
     says out "acme"
     start --store tenants.db --listen 127.0.0.1:0 || return
     SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --weight 3 --jobs-queued 1 --store "$url"
+    says out "beta                     weight 3, queued 0 of 1,"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 3 "$swerve" tenant set beta --weight 0 --store "$url"
+    says err "expected a weight from 1 to 100"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 2 "$swerve" tenant set beta --usd-day 0.0000001 --store "$url"
+    says err "at least 0.000001"
     SWERVE_TOKEN_FILE="$secrets/ann" code 4 "$swerve" tenant set acme --weight 100 --store "$url"
-    says err "does not allow this"
+    says err "has the role submit, which may not PUT"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" submit suite.json --store "$url"
     suite=$(cut -d: -f1 out)
     SWERVE_TOKEN_FILE="$secrets/bob" code 4 "$swerve" cancel "$suite" --store "$url"
+    says err "belongs to another tenant"
     SWERVE_TOKEN_FILE="$secrets/bob" code 4 "$swerve" submit suite.json --tenant acme --store "$url"
+    says err "submits for tenant beta, not for tenant \"acme\""
     SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit suite.json --store "$url"
     says err "may have 1 jobs queued and has 0"
     SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 0 --store "$url"
     SWERVE_TOKEN_FILE="$secrets/bob" code 0 "$swerve" submit suite.json --store "$url" # a name of its own
     says out "$suite-2"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 1500 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit suite.json --seeds 2000 --store "$url"
+    says err "1000 of the suite's"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url"
     says out "beta                     weight 3, queued"
     stop TERM 0
@@ -256,7 +266,7 @@ prices_are_set_by_administrators() {
     code 0 "$swerve" token add carol --role submit --store price.db --output "$secrets/carol"
     start --store price.db --listen 127.0.0.1:0 || return
     SWERVE_TOKEN_FILE="$secrets/carol" code 4 "$swerve" price set bulk cpu 0 --store "$url"
-    says err "does not allow this"
+    says err "has the role submit, which may not PUT"
     SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price ls --store "$url"
     says out "bulk                     cpu      \$0.040000 per device-hour"
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set bulk cpu 0.25 --store "$url" --json

@@ -258,6 +258,10 @@ PY
     "$swerve" worker --store wait.db --slots 1 --drain --planner-deadline-ms 60000 >worker.out 2>&1 &
     worker=$!
     for _ in $(seq 600); do [ -e holding ] && break; sleep 0.05; done
+    code 3 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=claer --evidence "a test" --store wait.db
+    says err 'expected a weather of clear, rain, heavy_rain, fog, snow, found "claer"'
+    code 3 "$swerve" trust freeze "$student" --teacher "$student" --slice weather=clear --evidence "a test" --store wait.db
+    says err "found the student itself"
     code 0 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=clear --evidence "a test" --store wait.db --json
     holds 'd["jobs_moved"] + d["jobs_in_flight"] == 5 and d["jobs_moved"] > 0 and d["jobs_in_flight"] > 0' out
     moved=$(python3 -c 'import json; print(json.load(open("out"))["jobs_moved"])')
@@ -328,8 +332,10 @@ a_server_freezes_by_its_policy() {
 # The store's floor is above every submission, and a policy of the server's raises it.
 the_store_holds_a_floor() {
     code 0 "$swerve" submit tiny.json --store high.db --seeds 5 --audit off --json
-    code 0 "$swerve" trust floor --store high.db
-    says out "floor   0.05 of jobs audited, 0.1 of safety-critical ones"
+    code 2 "$swerve" trust floor --store high.db
+    says err "expected --rate"
+    code 0 "$swerve" trust floor --store high.db --rate 0.05
+    says out "floor   0.05 of jobs audited, 0.1 of safety-critical ones: HOLDS"
     code 0 "$swerve" submit tiny.json --store high.db --seeds 200 --audit off --json
     holds '2 <= d["audits"] <= 30' out
     code 0 "$swerve" trust floor --store high.db --rate 0

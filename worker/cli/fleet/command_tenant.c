@@ -21,8 +21,8 @@ struct tenant_options {
     const char *store_url;
     const char *usd_day;
     const char *usd_month;
-    int64_t weight;      /* 0: as it is; so -1 below */
-    int64_t jobs_queued; /* and with NULL above */
+    int64_t weight; /* -1: as it is; so -1 below and NULL above */
+    int64_t jobs_queued;
     bool json;
 };
 
@@ -127,6 +127,11 @@ static enum status parse_usd(const char *option, const char *text, int64_t *uusd
                          USD_MAX, text);
     }
     *uusd = llround(usd * (double)UUSD_PER_USD);
+    if (usd > 0.0 && *uusd == 0) { /* which would be any sum */
+        return error_set(error, STATUS_USAGE,
+                         "%s: expected 0 (no limit) or at least 0.000001 dollars, found \"%s\"",
+                         option, text);
+    }
     return STATUS_OK;
 }
 
@@ -141,17 +146,19 @@ static enum status set(struct store *store, const struct tenant_options *options
     }
     strcpy(tenant.name, name);
     TRY(each_tenant(store, take_named, &tenant, error));
-    tenant.weight = options->weight > 0 ? options->weight : tenant.weight;
+    tenant.weight = options->weight >= 0 ? options->weight : tenant.weight;
     tenant.jobs_queued_max =
         options->jobs_queued >= 0 ? options->jobs_queued : tenant.jobs_queued_max;
     TRY(parse_usd("--usd-day", options->usd_day, &tenant.uusd_day_max, error));
     TRY(parse_usd("--usd-month", options->usd_month, &tenant.uusd_month_max, error));
-    return store->ops->tenant_set(store, &tenant, error);
+    TRY(store->ops->tenant_set(store, &tenant, error));
+    print_tenant(NULL, &tenant);
+    return STATUS_OK;
 }
 
 int command_tenant(int argc, char **argv)
 {
-    struct tenant_options options = {.jobs_queued = -1};
+    struct tenant_options options = {.weight = -1, .jobs_queued = -1};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
         {"--weight", "N", "set: share beside other tenants with work, 1 to 100",

@@ -112,14 +112,14 @@ static enum status find_model(struct store *store, const char *name, enum tier t
 
 /* ---- telling ---- */
 
-static void print_event(const struct trust_event *event)
+static void print_event(const struct trust_event *event, bool holds)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
     char at[MODEL_DATE_BYTES];
     text_print(stdout, "%4lld  %s  ", (long long)event->id, model_store_date(event->at_s, at));
     if (event->kind == TRUST_FLOOR) {
-        text_print(stdout, "floor   %g of jobs audited, %g of safety-critical ones",
-                   event->audit_rate, trust_floor_rate(event, true));
+        text_print(stdout, "floor   %g of jobs audited, %g of safety-critical ones%s",
+                   event->audit_rate, trust_floor_rate(event, true), holds ? ": HOLDS" : "");
     } else if (event->kind == TRUST_THAW) {
         text_print(stdout, "thaw    freeze %lld, student %.12s, %s%s", (long long)event->freeze,
                    event->student_hash, trust_slice_text(&event->slice, slice),
@@ -143,12 +143,16 @@ static enum status list(struct trust_command *trust, struct error *error)
     TRY(decisions_read(trust->store, &decisions, error));
     enum status status = STATUS_OK;
     json_t *events = json_array();
+    uint32_t floor = decisions.count; /* the last one holds */
+    for (uint32_t i = 0; i < decisions.count; i++) {
+        floor = decisions.events[i].kind == TRUST_FLOOR ? i : floor;
+    }
     for (uint32_t i = 0; i < decisions.count; i++) {
         if (trust->json) {
             json_array_append_new(
                 events, json_record_encode(&trust_event_fields, &decisions.events[i], NULL));
         } else {
-            print_event(&decisions.events[i]);
+            print_event(&decisions.events[i], i == floor);
         }
     }
     if (trust->json && json_array_size(events) != decisions.count) {
@@ -179,7 +183,7 @@ static enum status send(struct trust_command *trust, struct trust_event *event, 
     if (trust->json) {
         return cli_write_json(json_record_encode(&trust_event_fields, &done, NULL), error);
     }
-    print_event(&done);
+    print_event(&done, true);
     return STATUS_OK;
 }
 
@@ -217,6 +221,10 @@ static enum status thaw(struct trust_command *trust, const char *id, struct erro
 static enum status set_floor(struct trust_command *trust, struct error *error)
 {
     struct trust_event event = {.kind = TRUST_FLOOR};
+    if (trust->rate == NULL) { /* whoever only wants to look lowers nothing */
+        return error_set(error, STATUS_USAGE,
+                         "trust floor: expected --rate SHARE; swerve trust ls says what holds");
+    }
     TRY(parse_share("--rate", trust->rate, &event.audit_rate, error));
     TRY(parse_share("--safety-critical-rate", trust->safety_critical_rate,
                     &event.audit_rate_safety_critical, error));
@@ -248,7 +256,7 @@ static enum status act(struct trust_command *trust, const char *const arguments[
 
 int command_trust(int argc, char **argv)
 {
-    struct trust_command trust = {.rate = "0.05", .safety_critical_rate = "0.1"};
+    struct trust_command trust = {.safety_critical_rate = "0.1"};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &trust.store_url},
         {"--slice", "KIND=VALUE,..", "freeze: scenarios with all of these, like weather=rain",
@@ -260,8 +268,7 @@ int command_trust(int argc, char **argv)
         {"--force", NULL, "thaw: without an evaluation, for the reason in --evidence",
          .flag = &trust.force},
         {"--evidence", "TEXT", "why, kept with the event", .text = &trust.evidence},
-        {"--rate", "SHARE", "floor: of jobs that are audited at the least (0.05)",
-         .text = &trust.rate},
+        {"--rate", "SHARE", "floor: of jobs that are audited at the least", .text = &trust.rate},
         {"--safety-critical-rate", "SHARE", "floor: of safety-critical scenarios (0.1)",
          .text = &trust.safety_critical_rate},
         {"--json", NULL, "print one JSON object", .flag = &trust.json},
