@@ -2,6 +2,7 @@
  * swerve tenant: parties that share a store, their shares and quotas, and what they use of them.
  */
 #include "worker/cli/cli.h"
+#include "worker/report/summary.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -48,30 +49,32 @@ static enum status each_tenant(struct store *store, visit_tenant *visit, void *c
 
 /* ---- ls ---- */
 
-static void limit_text(int64_t limit, double scale, const char *format, char out[32])
+static const char *money_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES])
 {
-    if (limit == 0) {
-        strcpy(out, "any");
-    } else {
-        snprintf(out, 32, format, (double)limit * scale);
-    }
+    bool under_a_cent = uusd > 0 && uusd < UUSD_PER_USD / 100;
+    return under_a_cent ? summary_uusd_text(uusd, out)
+                        : summary_usd_text((double)uusd / UUSD_PER_USD, out);
+}
+
+static const char *limit_text(int64_t uusd_max, char out[SUMMARY_MONEY_BYTES])
+{
+    return uusd_max == 0 ? "any" : money_text(uusd_max, out);
 }
 
 static void print_tenant(void *context, const struct tenant *tenant)
 {
     char jobs[32];
-    char day[32];
-    char month[32];
+    char money[4][SUMMARY_MONEY_BYTES];
     (void)context;
-    limit_text(tenant->jobs_queued_max, 1.0, "%.0f", jobs);
-    limit_text(tenant->uusd_day_max, 1.0 / UUSD_PER_USD, "$%.2f", day);
-    limit_text(tenant->uusd_month_max, 1.0 / UUSD_PER_USD, "$%.2f", month);
+    snprintf(jobs, sizeof jobs, "%" PRId64, tenant->jobs_queued_max);
     text_print(stdout,
                "%-24s weight %" PRId64 ", queued %" PRId64 " of %s, leased %" PRId64
-               ", today $%.2f of %s, this month $%.2f of %s\n",
-               tenant->name, tenant->weight, tenant->jobs_queued, jobs, tenant->jobs_leased,
-               (double)tenant->uusd_day / UUSD_PER_USD, day,
-               (double)tenant->uusd_month / UUSD_PER_USD, month);
+               ", today %s of %s, this month %s of %s\n",
+               tenant->name, tenant->weight, tenant->jobs_queued,
+               tenant->jobs_queued_max == 0 ? "any" : jobs, tenant->jobs_leased,
+               money_text(tenant->uusd_day, money[0]), limit_text(tenant->uusd_day_max, money[1]),
+               money_text(tenant->uusd_month, money[2]),
+               limit_text(tenant->uusd_month_max, money[3]));
 }
 
 static void list_tenant(void *context, const struct tenant *tenant)
