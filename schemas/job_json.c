@@ -37,6 +37,7 @@ static const struct json_field spec_fields[] = {
     SPEC(prefix_key, JSON_FIELD_TEXT),
     SPEC(audit_key, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, follows, JSON_FIELD_BOOL),
+    JSON_FIELD_OPTIONAL(struct job_spec, evaluates, JSON_FIELD_BOOL),
 };
 
 const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);

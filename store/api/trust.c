@@ -258,6 +258,7 @@ void trust_job_audit(const struct model_version *teacher, const struct job_spec 
     memcpy(out->key, key, sizeof out->key);
     memcpy(out->audit_key, spec->key, sizeof out->audit_key);
     out->parent_job_id = 0;
+    out->evaluates = false;
 }
 
 bool trust_audit_sampled(const char *key, double rate)

@@ -13,6 +13,8 @@
 #define ATTEMPT "'job ' || a.job || ', attempt ' || a.epoch"
 #define STATES "CASE j.state WHEN 0 THEN 'queued' WHEN 1 THEN 'leased' WHEN 2 THEN 'done'" \
     " WHEN 3 THEN 'flagged' WHEN 4 THEN 'dead' ELSE 'cancelled' END"
+/* Neither a shadow's nor an audit that a freeze made pointless. */
+#define COUNTED "j.shadow IS NULL AND (j.audit = 0 OR j.freeze_event IS NULL)"
 /* A counter of suites against what was counted, n. */
 #define COUNTER(name) \
     " SELECT " SUITE ", 'counts " #name " as ' || u." #name " || ', its rows say ' || COALESCE(n." #name ", 0)" \
@@ -39,7 +41,7 @@ static const struct {
      " SUM(j.state = 3) AS jobs_flagged, SUM(j.state = 4) AS jobs_dead,"
      " SUM(j.state = 5) AS jobs_cancelled, COUNT(j.memo_of) AS jobs_memoised,"
      " SUM(CASE WHEN s.parent_job IS NULL AND j.audit = 0 THEN j.rollouts ELSE 0 END) AS rollouts_total"
-     " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id WHERE j.shadow IS NULL GROUP BY j.suite)"
+     " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id WHERE " COUNTED " GROUP BY j.suite)"
      COUNTER(jobs_queued) " UNION ALL" COUNTER(jobs_leased) " UNION ALL" COUNTER(jobs_done)
      " UNION ALL" COUNTER(jobs_flagged) " UNION ALL" COUNTER(jobs_dead)
      " UNION ALL" COUNTER(jobs_cancelled) " UNION ALL" COUNTER(jobs_memoised)
@@ -174,8 +176,13 @@ static const struct {
      "SELECT " JOB ", 'says that freeze ' || j.freeze_event || ' concerns it, which is none of its student''s' FROM jobs j"
      " JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
      " LEFT JOIN trust_events t ON t.id = j.freeze_event WHERE j.freeze_event IS NOT NULL AND (t.id IS NULL OR t.kind <> 0"
-     " OR j.shadow IS NOT NULL OR j.audit <> 0 OR c.tier NOT IN (2, 3) OR (c.tier = 2 AND (c.model_hash <> t.student_hash"
+     " OR j.shadow IS NOT NULL OR (j.audit <> 0 AND j.state <> 5) OR c.tier NOT IN (2, 3) OR (c.tier = 2 AND (c.model_hash <> t.student_hash"
      " OR substr(c.sampler, -length(t.student_sampler) - 1) <> '/' || t.student_sampler)))"},
+
+    {"spec", "jobs of evaluations",
+     "SELECT " JOB ", 'evaluates, and is no student''s in its own right, of the model that it names' FROM jobs j"
+     " JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
+     " WHERE j.evaluates = 1 AND (c.tier <> 2 OR s.audit_key IS NOT NULL OR j.follows = 1 OR j.freeze_event IS NOT NULL)"},
 
     {"spec", "audit jobs",
      "SELECT " JOB ", 'repeats a job that its suite does not have' FROM jobs j"
@@ -333,7 +340,7 @@ static const struct {
      " AND n.device = l.device AND n.tier = l.tier AND n.audit = l.audit AND n.ending = l.ending"
      " WHERE l.suite IS NULL"},
     {"counter", "jobs of pools",
-     "WITH n AS MATERIALIZED (SELECT pool, state, COUNT(*) AS jobs FROM jobs WHERE shadow IS NULL GROUP BY 1, 2)"
+     "WITH n AS MATERIALIZED (SELECT j.pool, j.state, COUNT(*) AS jobs FROM jobs j WHERE " COUNTED " GROUP BY 1, 2)"
      " SELECT 'pool ' || k.pool || ', state ' || k.state, 'counts ' || k.jobs || ' jobs, there are ' ||"
      " COALESCE(n.jobs, 0) FROM pool_jobs k LEFT JOIN n ON n.pool = k.pool AND n.state = k.state"
      " WHERE k.jobs <> COALESCE(n.jobs, 0) OR k.state NOT BETWEEN 0 AND 5"
@@ -345,7 +352,7 @@ static const struct {
      " SUM(COALESCE(x.ticks, 0)) AS ticks,"
      " SUM(CASE WHEN j.state <= 1 THEN COALESCE(x.ticks, 0) ELSE 0 END) AS ticks_open"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
-     " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.memo_of IS NULL AND j.shadow IS NULL GROUP BY 1, 2, 3)"
+     " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.memo_of IS NULL AND " COUNTED " GROUP BY 1, 2, 3)"
      " SELECT 'progress of suite ' || k.suite || ', pool ' || k.pool || ', tier ' || k.tier,"
      " 'counts ' || k.jobs_open || ' open jobs, ' || k.ticks || ' and ' || k.ticks_open ||"
      " ' planned ticks in ' || k.wall_ns || ' ns; its jobs are ' || COALESCE(n.jobs_open, 0) || ', ' ||"

@@ -82,6 +82,23 @@ static enum status find_tenant(struct http_exchange *exchange, char tenant[LIMIT
     return STATUS_OK;
 }
 
+/* An evaluation lets a student answer where it is frozen: an administrator's decision. */
+static enum status check_evaluations(struct http_exchange *exchange, const struct job_spec *specs,
+                                     uint32_t count, struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    for (uint32_t i = 0; grant != NULL && grant->role != TOKEN_ROLE_ADMIN && i < count; i++) {
+        if (specs[i].evaluates) {
+            exchange->code = 403;
+            return error_set(error, STATUS_STORE,
+                             "job %u evaluates a student: expected a token of the role admin, "
+                             "found \"%s\" of the role %s",
+                             i, grant->name, token_role_names[grant->role]);
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status submit(struct http_exchange *exchange, const char *tenant, uint32_t weight,
                           const struct job_spec *specs, uint32_t count,
                           struct store_submit_result *results, struct error *error)
@@ -114,6 +131,7 @@ enum status http_handle_submit(struct http_exchange *exchange, struct error *err
     enum status status = specs != NULL && results != NULL
                              ? decode_jobs(exchange, specs, count, error)
                              : http_no_memory(error);
+    THEN(status, check_evaluations(exchange, specs, (uint32_t)count, error));
     THEN(status,
          submit(exchange, tenant, (uint32_t)weight, specs, (uint32_t)count, results, error));
     THEN(status, http_reply_list(exchange, "results", &wire_submit_result, results, count, error));

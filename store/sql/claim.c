@@ -25,7 +25,7 @@ struct claim_call {
     uint32_t max;
     struct job_lease *leases;
     uint32_t count;
-    uint32_t moved; /* jobs of frozen slices that went to the teacher instead */
+    uint32_t moved; /* jobs of frozen slices that went to the teacher instead, and their audits */
     int64_t claim_id;
     int64_t last_id; /* of the worker's last claim that leased jobs */
     int64_t pool;
@@ -231,14 +231,17 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         bool moved = false;
         struct job_lease *lease = &call->leases[call->count];
         *lease = call->leases[i];
+        int64_t cost = turns_cost(lease->spec.tier, lease->spec.rollout_count);
         TRY(lease->spec.follows
                 ? models_follow(call->tally.db, lease->job_id, &lease->spec, &moved, error)
                 : STATUS_OK);
         TRY(freezes_move(call->store, &call->tally, lease->job_id, &lease->spec, &moved, error));
-        if (moved) { /* nobody's yet: it waits where teachers claim */
+        TRY(moved ? STATUS_OK
+                  : freezes_drop(call->store, &call->tally, lease->job_id, &lease->spec, &moved,
+                                 error));
+        if (moved) { /* nobody's yet: it waits where teachers claim; or an audit of such a one */
             call->moved++;
-            turns_take(&call->store->turns, row,
-                       -turns_cost(TIER_STUDENT, lease->spec.rollout_count));
+            turns_take(&call->store->turns, row, -cost);
             continue;
         }
         call->count++;

@@ -11,6 +11,7 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "schemas/scenario_json.h"
+#include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
@@ -118,7 +119,7 @@ enum status freezes_find(struct sql_store *store, const struct job_spec *spec, i
 {
     struct freezes *freezes = &store->freezes;
     *id = 0;
-    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0') {
+    if (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' || spec->evaluates) {
         return STATUS_OK;
     }
     TRY(know(store, error));
@@ -247,6 +248,38 @@ enum status freezes_move(struct sql_store *store, struct tally *tally, int64_t j
     return count_move(tally, &place, pool, error);
 }
 
+/* Nobody repeats the teacher. The job is in no count from then on: what it was for has gone. */
+enum status freezes_drop(struct sql_store *store, struct tally *tally, int64_t job_id,
+                         const struct job_spec *spec, bool *dropped, struct error *error)
+{
+    struct tally_part part = {.tier = spec->tier, .jobs_open = -1};
+    int64_t id = 0;
+    *dropped = false;
+    if (spec->audit_key[0] == '\0') {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(store->db, STATEMENT_FREEZE_MOOT);
+    query_int(&query, job_id);
+    if (query_row(&query)) {
+        id = query_column_int(&query, 0);
+        part.suite = query_column_int(&query, 1);
+        part.pool = query_column_int(&query, 2);
+        part.ticks = part.ticks_open = -query_column_int(&query, 3);
+    }
+    TRY(query_end(&query, error));
+    if (id == 0) {
+        return STATUS_OK;
+    }
+    struct query drop = query_begin(store->db, STATEMENT_FREEZE_DROP);
+    query_int(&drop, job_id);
+    query_int(&drop, id);
+    TRY(query_run(&drop, error));
+    TRY(record_partials_drop(store->db, job_id, JOB_CANCELLED, error));
+    *dropped = true;
+    TRY(tally_move(tally, part.suite, part.pool, JOB_QUEUED, JOB_STATE_COUNT, error));
+    return tally_progress(tally, &part, error);
+}
+
 /* ---- the floor ---- */
 
 static enum status has_audit(struct sql_store *store, int64_t suite, const char *key, bool *has,
@@ -279,13 +312,15 @@ enum status freezes_audit(struct sql_store *store, int64_t suite, const struct j
         return STATUS_OK;
     }
     TRY(know(store, error));
-    if (freezes->floor.audit_rate + freezes->floor.audit_rate_safety_critical <= 0.0 ||
-        freezes->floor.id == 0) {
+    bool floor = freezes->floor.id != 0 &&
+                 freezes->floor.audit_rate + freezes->floor.audit_rate_safety_critical > 0.0;
+    if (!floor && !spec->evaluates) {
         return STATUS_OK;
     }
     TRY(know_scenario(store, spec, error));
     TRY(freezes_find(store, spec, &frozen, error));
-    double rate = trust_floor_rate(&freezes->floor, freezes->slices.safety_critical);
+    double rate =
+        spec->evaluates ? 1.0 : trust_floor_rate(&freezes->floor, freezes->slices.safety_critical);
     if (frozen != 0 || !trust_audit_sampled(spec->key, rate)) {
         return STATUS_OK;
     }
@@ -296,10 +331,11 @@ enum status freezes_audit(struct sql_store *store, int64_t suite, const struct j
     TRY(models_answering(store->db, TIER_TEACHER, spec, &teacher, &has, error));
     if (!has) {
         return error_set(error, STATUS_MISMATCH,
-                         "scenario \"%s\": the store's floor has %g%% of such jobs audited, and "
-                         "this one comes without its audit: expected one, or a promoted teacher "
-                         "that the store can name",
-                         spec->scenario_id, 100.0 * rate);
+                         "scenario \"%s\": %s has %g%% of such jobs audited, and this one comes "
+                         "without its audit: expected one, or a promoted teacher that the store "
+                         "can name",
+                         spec->scenario_id, spec->evaluates ? "an evaluation" : "the store's floor",
+                         100.0 * rate);
     }
     if ((int64_t)freezes->horizon_ticks > trusted_ticks(&teacher, spec->sampler)) {
         return STATUS_OK; /* it would be flagged */
@@ -425,7 +461,7 @@ static enum status read_open(struct event_call *call, struct db *db, uint32_t *c
     return STATUS_OK;
 }
 
-/* One step: leased jobs are marked, queued ones move. */
+/* One step: leased jobs are marked, queued ones move, and their audits are dropped. */
 static enum status step(struct event_call *call, struct db *db, struct error *error)
 {
     struct tally tally;
@@ -437,9 +473,13 @@ static enum status step(struct event_call *call, struct db *db, struct error *er
     for (uint32_t i = 0; i < count; i++) {
         bool moved = false;
         struct open_job *job = &call->jobs[i];
-        TRY(job->state == JOB_LEASED
-                ? freezes_mark(call->store, job->id, &job->spec, error)
-                : freezes_move(call->store, &tally, job->id, &job->spec, &moved, error));
+        if (job->state == JOB_LEASED) {
+            TRY(freezes_mark(call->store, job->id, &job->spec, error));
+            continue;
+        }
+        TRY(job->spec.follows ? models_follow(db, job->id, &job->spec, &moved, error) : STATUS_OK);
+        TRY(freezes_move(call->store, &tally, job->id, &job->spec, &moved, error));
+        TRY(freezes_drop(call->store, &tally, job->id, &job->spec, &moved, error));
     }
     call->more = count == STEP_JOBS;
     return tally_flush(&tally, error);

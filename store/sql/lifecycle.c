@@ -175,6 +175,7 @@ static enum status escalate(struct complete_call *call, const struct held_job *j
     memcpy(spec.model_hash, completion->escalate_model_hash, sizeof spec.model_hash);
     memcpy(spec.sampler, completion->escalate_sampler, sizeof spec.sampler);
     spec.parent_job_id = completion->job_id;
+    spec.evaluates = false;
     return submit_successor(call->store, &call->tally, job->suite, &spec, job_id, error);
 }
 

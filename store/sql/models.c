@@ -233,7 +233,15 @@ static enum status move_follower(struct db *db, const struct pointers *pointers,
     memcpy(key, spec->key, sizeof key);
 
     *moved = version != NULL && model_job_move(version, spec);
-    return *moved ? models_rewrite(db, job_id, key, spec, error) : STATUS_OK;
+    if (!*moved) {
+        return STATUS_OK;
+    }
+    if (spec->tier == TIER_STUDENT) { /* what was on its way when a freeze came was another */
+        struct query unmark = query_begin(db, STATEMENT_FREEZE_UNMARK);
+        query_int(&unmark, job_id);
+        TRY(query_run(&unmark, error));
+    }
+    return models_rewrite(db, job_id, key, spec, error);
 }
 
 enum status models_rewrite(struct db *db, int64_t job_id, const char *key, struct job_spec *spec,

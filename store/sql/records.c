@@ -589,6 +589,15 @@ enum status record_spec_check(const struct job_spec *spec, const char *suite_id,
                          "job %" PRIu32 ": tier, attempts_max (1 to 1000) or parent out of range",
                          index);
     }
+    if (spec->evaluates &&
+        (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' || spec->follows)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " evaluates: expected a student's, in its own right, of "
+                         "the model that it names, found tier %s%s%s",
+                         index, tier_names[spec->tier],
+                         spec->audit_key[0] != '\0' ? ", an audit" : "",
+                         spec->follows ? ", one that follows" : "");
+    }
     if (spec->rollout_count < 1 || spec->rollout_count > 1 + LIMIT_BRANCHES) {
         return error_set(error, STATUS_LIMIT,
                          "job %" PRIu32 " has %" PRIu32 " rollouts; 1 to %d are allowed", index,

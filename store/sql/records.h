@@ -45,7 +45,7 @@ enum status record_find_suite(struct db *db, const char *suite_id, int64_t *id,
                               struct error *error);
 
 /* Reads SPEC_COLUMNS from column `first` on: so many. */
-enum { RECORD_SPEC_COLUMNS = 20 };
+enum { RECORD_SPEC_COLUMNS = 21 };
 void record_spec_read(struct query *query, int first, struct job_spec *spec);
 /* One column per member of the table, in its order, from `column` on; the column after them. */
 int record_read(struct query *query, int column, const struct json_field_list *list, void *record);

@@ -237,7 +237,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE s.asked_key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL LIMIT 1",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows, due_ns,"
-        " shadow, freeze_event) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
         " attempts_max, parent_job, audit_key, asked_key)"

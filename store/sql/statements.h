@@ -151,6 +151,9 @@ enum statement {
     STATEMENT_FREEZE_PLACE,
     STATEMENT_FREEZE_MOVE,
     STATEMENT_FREEZE_MARK,
+    STATEMENT_FREEZE_UNMARK,
+    STATEMENT_FREEZE_MOOT,
+    STATEMENT_FREEZE_DROP,
     STATEMENT_AUDIT_FIND,
     /* goldens */
     STATEMENT_GOLDEN_FIND,
@@ -226,7 +229,7 @@ enum statement {
 #define STATEMENT_SPEC_COLUMNS                                                         \
     "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
     " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
-    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows"
+    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows, j.evaluates"
 #define STATEMENT_SPEC_JOINS                      \
     " CROSS JOIN job_specs s ON s.job = j.id"     \
     " CROSS JOIN suites u ON u.id = j.suite"      \

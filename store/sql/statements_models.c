@@ -19,7 +19,7 @@
     ", COALESCE((SELECT MIN(e.id) FROM trust_events e WHERE e.kind = 1 AND e.freeze_event = " \
     "t.id), 0),"                                                                              \
     " (SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c"          \
-    "  ON c.id = s.context WHERE j.freeze_event = t.id AND c.tier = 3),"                      \
+    "  ON c.id = s.context WHERE j.freeze_event = t.id AND j.audit = 0 AND c.tier = 3),"      \
     " (SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c"          \
     "  ON c.id = s.context WHERE j.freeze_event = t.id AND c.tier = 2)"
 #define MODEL_EVENT_COLUMNS                                                                \
@@ -99,6 +99,17 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " LEFT JOIN scenarios x ON x.id = s.scenario WHERE j.id = ?1",
     [STATEMENT_FREEZE_MOVE] = "UPDATE jobs SET pool = ?2, follows = ?3, freeze_event = ?4 WHERE id = ?1",
     [STATEMENT_FREEZE_MARK] = "UPDATE jobs SET freeze_event = ?2 WHERE id = ?1 AND freeze_event IS NULL",
+    [STATEMENT_FREEZE_UNMARK] =
+        "UPDATE jobs SET freeze_event = NULL WHERE id = ?1 AND freeze_event IS NOT NULL",
+    [STATEMENT_FREEZE_MOOT] = /* an audit that waits, and what it repeats the teacher answers */
+        "SELECT j.freeze_event, a.suite, a.pool, COALESCE(x.ticks, 0) FROM jobs a"
+        " CROSS JOIN job_specs r ON r.job = a.id"
+        " CROSS JOIN job_specs s ON s.key = r.audit_key AND s.suite = r.suite"
+        " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
+        " LEFT JOIN scenarios x ON x.id = r.scenario WHERE a.id = ?1 AND a.state = 0 AND a.audit = 1"
+        " AND s.audit_key IS NULL AND j.freeze_event IS NOT NULL AND c.tier = 3",
+    [STATEMENT_FREEZE_DROP] =
+        "UPDATE jobs SET state = 5, due_ns = 0, delay_ns = 0, freeze_event = ?2 WHERE id = ?1",
     [STATEMENT_AUDIT_FIND] =
         "SELECT 1 FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
         " WHERE s.audit_key = ?1 AND s.suite = ?2 AND j.shadow IS NULL LIMIT 1",

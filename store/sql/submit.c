@@ -287,6 +287,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&job, call->shadow_of != 0 && memo_of == 0 ? STATEMENT_DUE_IDLE : 0);
     query_int_or_null(&job, call->shadow_of);
     query_int_or_null(&job, call->freeze);
+    query_int(&job, spec->evaluates);
     TRY(query_run(&job, error));
     *job_id = db_last_id(call->db);
     struct query insert = query_begin(call->db, STATEMENT_SPEC_INSERT);

@@ -146,6 +146,7 @@ static void draw_spec(struct job_spec *out)
     DRAW_TEXT(out->prefix_key);
     DRAW_TEXT(out->audit_key);
     out->follows = draw() % 2 == 0;
+    out->evaluates = draw() % 2 == 0;
 }
 
 /* Through text and back; the encoder's reference is consumed. */

@@ -377,9 +377,10 @@ static void draw_world(struct fleet *fleet)
     fleet->end_ns = sim->now_ns + sim_between(sim, 30, 240) * NS_PER_S;
     draw_faults(fleet);
     draw_hosts(fleet);
-    fleet->follows = !fleet->one_tier && fleet->options->seed % 3 == 0;
+    bool both = fleet->options->seed % 6 == 5;
+    fleet->follows = !fleet->one_tier && (both || fleet->options->seed % 3 == 0);
     fleet->faults.versions = fleet->follows ? 0.15 : 0;
-    fleet->freezes = !fleet->one_tier && fleet->options->seed % 3 == 1;
+    fleet->freezes = !fleet->one_tier && (both || fleet->options->seed % 3 == 1);
     fleet->faults.trust = fleet->freezes ? 0.1 : 0;
     model->versioned = true;
 }

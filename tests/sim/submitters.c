@@ -108,6 +108,8 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
         model_version_hash(0, spec->model_hash);
         snprintf(spec->sampler, sizeof spec->sampler, "agents/few/bf16");
     }
+    spec->evaluates =
+        spec->tier == TIER_STUDENT && fleet->freezes && !fleet->follows && place % 7 == 3;
     spec->priority = (int32_t)(index % 2);
     spec->rollout_count = 1 + place % fleet->model->rollouts_max;
     spec->attempts_max = 1 + place % 4;
@@ -128,7 +130,7 @@ static void make_audit(const struct job_spec *spec, struct job_spec *audit)
     memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
     audit->tier = TIER_TEACHER;
     snprintf(audit->pool, sizeof audit->pool, "teacher");
-    audit->follows = false;
+    audit->follows = audit->evaluates = false;
     snprintf(audit->model_hash, sizeof audit->model_hash, "mt");
     snprintf(audit->sampler, sizeof audit->sampler, "many");
     fleet_key(spec->scenario_id, spec->seed, TIER_TEACHER, spec->planner, teacher);
@@ -142,7 +144,8 @@ static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, stru
     for (uint32_t i = 0; i < fleet->batch_jobs; i++) {
         make_spec(fleet, suite, (uint32_t)batch * fleet->batch_jobs + i, &specs[count++]);
         if (specs[count - 1].tier == TIER_STUDENT &&
-            trust_audit_sampled(specs[count - 1].key, fleet->audit_rate)) {
+            (specs[count - 1].evaluates ||
+             trust_audit_sampled(specs[count - 1].key, fleet->audit_rate))) {
             make_audit(&specs[count - 1], &specs[count]);
             count++;
         }

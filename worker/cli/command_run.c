@@ -594,6 +594,7 @@ int command_run(int argc, char **argv)
     };
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options.suite),
+        SUITE_OPTION_ROW_EVALUATION(options.suite),
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)",
          .text = &options.store_url},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},

@@ -65,6 +65,7 @@ int command_submit(int argc, char **argv)
     bool json = false;
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options),
+        SUITE_OPTION_ROW_EVALUATION(options),
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
         {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",
          .text = &tenant},

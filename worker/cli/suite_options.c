@@ -102,6 +102,20 @@ static enum status ask_pointers(const struct suite_options *options, struct mode
     return status;
 }
 
+/* No submission audits less than that: where it audits nothing, it does now. */
+static void raise_audit(struct audit_policy *audit, struct submission_options *build, double rate,
+                        double safety_critical_rate)
+{
+    if (build->audit == NULL) {
+        *audit = (struct audit_policy){0};
+    }
+    audit->rate = audit->rate > rate ? audit->rate : rate;
+    audit->safety_critical_rate = audit->safety_critical_rate > safety_critical_rate
+                                      ? audit->safety_critical_rate
+                                      : safety_critical_rate;
+    build->audit = audit;
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -116,6 +130,9 @@ static enum status prepare_models(const struct suite_options *options,
         build->audit = NULL;
     } else if (status == STATUS_OK && options->audit != NULL) {
         status = audit_policy_load(options->audit, audit, error);
+    }
+    if (status == STATUS_OK && options->evaluation) {
+        raise_audit(audit, build, 1.0, 1.0);
     }
     if (status != STATUS_OK || build->policy.choice == WORLD_OBJECT ||
         build->policy.choice == WORLD_REPLAY) {
@@ -403,20 +420,6 @@ static enum status ask_store(const struct suite_options *options,
     return status;
 }
 
-/* No submission audits less than that: where it audits nothing, it does now. */
-static void raise_audit(struct audit_policy *audit, struct submission_options *build, double rate,
-                        double safety_critical_rate)
-{
-    if (build->audit == NULL) {
-        *audit = (struct audit_policy){0};
-    }
-    audit->rate = audit->rate > rate ? audit->rate : rate;
-    audit->safety_critical_rate = audit->safety_critical_rate > safety_critical_rate
-                                      ? audit->safety_critical_rate
-                                      : safety_critical_rate;
-    build->audit = audit;
-}
-
 /* Verdict of the store, and of the policy on its audits, on this submission. */
 static enum status follow_store(const struct suite_options *options,
                                 struct submission_options *build, struct audit_policy *audit,
@@ -439,6 +442,23 @@ static enum status follow_store(const struct suite_options *options,
     return STATUS_OK;
 }
 
+/* Evidence of a student is what it drove, and what the teacher said of each. */
+static enum status check_evaluation(const struct suite_options *options,
+                                    struct submission *submission, struct error *error)
+{
+    uint32_t jobs = submission->evaluation_count;
+    if (!options->evaluation || (jobs > 0 && jobs == submission->audit_count)) {
+        return STATUS_OK;
+    }
+    error_set(
+        error, STATUS_USAGE,
+        "--evaluation: expected jobs of a student, each with a teacher that is trusted for as "
+        "long as its scenario lasts; found %u of a student, %u of them audited",
+        jobs, submission->audit_count);
+    submission_finish(submission);
+    return error->status;
+}
+
 /* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
 static enum status build_jobs(const struct suite_options *options, const struct suite *suite,
                               const char *path, struct suite **loaded,
@@ -453,6 +473,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         .loads = loads,
         .loads_context = (void *)(uintptr_t)options,
         .fresh = options->fresh ? fresh_number() : 0,
+        .evaluation = options->evaluation,
     };
     struct device device;
     enum status status = check_numbers(options, error);
@@ -472,6 +493,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         suite = *loaded;
     }
     THEN(status, submission_build(suite, &build, submission, error));
+    THEN(status, check_evaluation(options, submission, error));
     if (status == STATUS_OK && (check_degraded(options, &build, submission, error) != STATUS_OK ||
                                 check_goldens(models, submission, error) != STATUS_OK)) {
         status = error->status;

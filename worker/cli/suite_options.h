@@ -27,6 +27,7 @@ struct suite_options {
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
+    bool evaluation; /* the student answers in frozen slices too, and every job is audited */
     bool apart;   /* jobs are driven here and go into no store: its freezes do not concern them */
     bool fresh;   /* what was driven before is driven again */
     bool untried; /* planners that do not start here may start where workers are */
@@ -81,6 +82,14 @@ enum { SEEDS_NOT_GIVEN = -1 };
     {                                                                                              \
         "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \
             .number = &(options).weight                                                            \
+    }
+
+/* The same for commands whose jobs may be the evidence that a thaw asks for. */
+#define SUITE_OPTION_ROW_EVALUATION(options)                                                    \
+    {                                                                                           \
+        "--evaluation", NULL,                                                                   \
+            "what the student is worth: it answers in frozen slices too, every job is audited", \
+            .flag = &(options).evaluation                                                       \
     }
 
 /* Says what became of scenarios that last longer than the models are trusted; nothing where all

@@ -196,6 +196,7 @@ static enum status add_audited(struct submission *out, const struct asked *quest
     job_key_audit(audit.key, key);
     memcpy(audit.key, key, sizeof audit.key);
     memcpy(audit.audit_key, spec->key, sizeof audit.audit_key);
+    audit.evaluates = false;
     add_job(out, question->document, &audit);
     out->audit_count++;
     return STATUS_OK;
@@ -238,7 +239,7 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
     struct route_decision decision;
     *question = (struct asked){.entry = entry, .document = entry->document};
     enum status status = route_scenario(scenario, &options->policy, &decision, error);
-    if (status == STATUS_OK &&
+    if (status == STATUS_OK && !options->evaluation &&
         trust_find_slice(options->frozen, options->frozen_count, &scenario->slices) != NULL) {
         status = route_frozen(scenario, &options->policy, &decision, error);
     }
@@ -302,6 +303,9 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
                 TRY(set_model(options->models, options->conditioning, options->precision, &spec,
                               error));
             }
+            spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
+            spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */
+            out->evaluation_count += spec.evaluates;
             job_key_make(&spec, options->fresh);
             TRY(add_audited(out, &question, options, &horizons, &spec, error));
         }
@@ -318,7 +322,7 @@ void submission_name(struct submission *out, const char *id)
 }
 
 /* "<suite>-<8 hex digits of all keys>": the same work has the same id, however much of it is
- * audited.
+ * audited. An evaluation is a suite of its own: what was driven for others may be the teacher's.
  */
 static void name_suite(struct submission *out, const struct suite *suite)
 {
@@ -331,6 +335,9 @@ static void name_suite(struct submission *out, const struct suite *suite)
         if (out->specs[i].audit_key[0] == '\0') {
             update_text(&hash, out->specs[i].key);
         }
+    }
+    if (out->evaluation_count > 0) {
+        update_text(&hash, "evaluation");
     }
     sha256_final(&hash, digest);
     sha256_to_hex(digest, hex);

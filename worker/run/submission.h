@@ -30,6 +30,7 @@ struct submission_options {
     /* Slices in which the student that answers is frozen, borrowed. */
     const struct trust_slice *frozen;
     uint32_t frozen_count;
+    bool evaluation; /* jobs of the student say what it is worth: no freeze concerns them */
     const struct audit_policy *audit; /* borrowed; NULL: no audit jobs */
     uint32_t seed_count;              /* > 0: seeds 1 .. n instead of the suite's */
     bool nominal; /* seed 0 instead of the suite's; before 1 .. n where those are asked for */
@@ -43,14 +44,15 @@ struct submission {
     uint32_t job_count;
     struct job_spec *specs; /* [job_count], owned */
     const struct scenario_document *
-        *documents;          /* [job_count], owned array of the suite's documents */
-    int64_t rollout_count;   /* without those of audit jobs */
-    uint32_t audit_count;    /* audit jobs among the jobs */
-    uint32_t degraded_count; /* scenarios answered by a cheaper tier than their question wants */
-    uint32_t frozen_count;   /* scenarios that the teacher answers, for their slice is frozen */
-    uint32_t rerouted_count; /* scenarios that another tier answers, for it is trusted longer */
-    uint32_t clipped_count;  /* scenarios of which only the trusted part is driven */
-    uint32_t memoised_count; /* after sending */
+        *documents;            /* [job_count], owned array of the suite's documents */
+    int64_t rollout_count;     /* without those of audit jobs */
+    uint32_t audit_count;      /* audit jobs among the jobs */
+    uint32_t degraded_count;   /* scenarios answered by a cheaper tier than their question wants */
+    uint32_t frozen_count;     /* scenarios that the teacher answers, for their slice is frozen */
+    uint32_t evaluation_count; /* jobs of the student that no freeze concerns */
+    uint32_t rerouted_count;   /* scenarios that another tier answers, for it is trusted longer */
+    uint32_t clipped_count;    /* scenarios of which only the trusted part is driven */
+    uint32_t memoised_count;   /* after sending */
     struct scenario_document **clipped; /* [clipped_count], owned, among the documents */
 };
 

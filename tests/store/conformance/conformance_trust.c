@@ -387,6 +387,106 @@ static void every_submission_obeys(void)
     close_store();
 }
 
+static struct store_suite_status freeze_beside_audits(const struct model_version *teacher)
+{
+    for (int i = 0; i < 3; i++) { /* the first one's audit is on its way, the third is dry */
+        ask_in(&specs[2 * i], "audited", i < 2, (uint64_t)i);
+        trust_job_audit(teacher, &specs[2 * i], &specs[2 * i + 1]);
+    }
+    submit_made("audited", 1, 6);
+    EXPECT_INT(claim_in("t0", "teacher", 1), 1);
+    EXPECT_INT(leases[0].job_id, submitted[1].job_id);
+    EXPECT_INT(freeze("rain").jobs_moved, 2);
+    return status_of("audited");
+}
+
+/* Goal: nobody repeats the teacher: an audit that waits when its job becomes the teacher's is
+ * dropped, one that is on its way when it comes back; once, and it is in no count. */
+static void audits_of_the_teacher_are_dropped(void)
+{
+    struct model_version teacher = teacher_version();
+    int64_t ids[6];
+
+    begin();
+    struct store_suite_status status = freeze_beside_audits(&teacher);
+    for (int i = 0; i < 6; i++) {
+        ids[i] = submitted[i].job_id;
+    }
+    EXPECT_INT(status.jobs[JOB_QUEUED], 4); /* two of the teacher's, one dry with its audit */
+    EXPECT_INT(status.jobs[JOB_LEASED], 1);
+    EXPECT_INT(status.jobs[JOB_CANCELLED], 0);
+    get_job(ids[3]);
+    EXPECT_INT(job.state, JOB_CANCELLED);
+    EXPECT(job.freeze != 0);
+    get_job(ids[5]);
+    EXPECT_INT(job.state, JOB_QUEUED);
+    freeze("rain"); /* again, which changes nothing */
+    complete_one("t0", COMPLETION_RELEASED);
+    EXPECT_INT(status_of("audited").jobs[JOB_QUEUED], 5);
+    EXPECT_INT(claim_in("t1", "teacher", 8), 3);
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT(leases[i].spec.audit_key[0] == '\0' || leases[i].job_id == ids[5]);
+    }
+    complete_all("t1", 3);
+    get_job(ids[1]);
+    EXPECT_INT(job.state, JOB_CANCELLED);
+    EXPECT_INT(claim_in("s1", "bulk", 8), 1);
+    complete_all("s1", 1);
+    status = status_of("audited");
+    EXPECT_INT(status.jobs[JOB_DONE], 4);
+    EXPECT_INT(status.jobs[JOB_QUEUED] + status.jobs[JOB_LEASED] + status.jobs[JOB_CANCELLED], 0);
+    for (int i = 0; i < 3; i++) { /* who asks again asks nothing anew */
+        ask_in(&specs[2 * i], "audited", i < 2, (uint64_t)i);
+        trust_job_audit(&teacher, &specs[2 * i], &specs[2 * i + 1]);
+    }
+    submit_made("audited", 1, 6);
+    for (int i = 0; i < 6; i++) {
+        EXPECT(submitted[i].existed);
+        EXPECT_INT(submitted[i].job_id, ids[i]);
+    }
+    close_store();
+}
+
+/* Goal: jobs of an evaluation are the student's in a frozen slice too, waiting or new, and come
+ * with their audits. */
+static void evaluations_drive_the_student(void)
+{
+    struct model_version teacher = teacher_version();
+
+    begin();
+    ask_in(&specs[0], "evaluation", 1, 1);
+    specs[0].evaluates = true;
+    trust_job_audit(&teacher, &specs[0], &specs[1]);
+    EXPECT(!specs[1].evaluates);
+    submit_made("evaluation", 1, 2);
+    EXPECT_INT(freeze("rain").jobs_moved, 0);
+    ask_in(&specs[0], "evaluation", 1, 2);
+    specs[0].evaluates = true;
+    EXPECT_INT(store->ops->submit(store, "evaluation", 1, specs, 1, submitted, &error),
+               STATUS_MISMATCH); /* without its audit, and nobody is promoted */
+    trust_job_audit(&teacher, &specs[0], &specs[1]);
+    submit_made("evaluation", 1, 2);
+    specs[1].evaluates = true;
+    EXPECT_INT(store->ops->submit(store, "evaluation", 1, specs, 2, submitted, &error),
+               STATUS_BAD_INPUT);
+    specs[0].follows = true;
+    EXPECT_INT(store->ops->submit(store, "evaluation", 1, specs, 1, submitted, &error),
+               STATUS_BAD_INPUT);
+    EXPECT_INT(claim_in("s1", "bulk", 8), 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        EXPECT(leases[i].spec.evaluates);
+        EXPECT_TEXT(leases[i].spec.model_hash, student_hash);
+    }
+    int64_t id = leases[0].job_id;
+    complete_all("s1", 2);
+    EXPECT(!only_outcome(id)->in_flight);
+    EXPECT_INT(outcomes[0].freeze, 0);
+    EXPECT_INT(claim_in("t1", "teacher", 8), 2);
+    complete_all("t1", 2);
+    EXPECT_INT(status_of("evaluation").jobs[JOB_DONE], 4);
+    close_store();
+}
+
 /* Goal: no submission audits less than the floor says; which jobs are audited is the sampling's. */
 static void the_floor_holds(void)
 {
@@ -594,5 +694,6 @@ int conformance_trust(const struct conformance_backend *tested)
         TEST_RUN(TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
                  TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
                  TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
+                 TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
                  TEST(the_floor_holds), TEST(random_calls_obey_the_freezes)));
 }

@@ -110,15 +110,32 @@ struct trust_event model_freeze_of(int weather)
     return event;
 }
 
+static int version_now(const struct model *model, const struct model_job *job);
+static void follow(const struct model *model, struct model_job *job);
+
 static bool is_frozen(const struct model *model, const struct model_job *job)
 {
     return job->weather >= 0 && model->freezes[job->weather] != 0 && job->tier == TIER_STUDENT &&
-           !job->audit && job->repeats < 0 && job->version == 0;
+           !job->audit && job->repeats < 0 && !job->evaluates && version_now(model, job) == 0;
+}
+
+/* Nobody repeats the teacher. */
+static bool is_moot(const struct model *model, const struct model_job *job)
+{
+    return job->audit && model->jobs[job->audited].answered;
 }
 
 bool model_is_strayed(const struct model *model, const struct model_job *job)
 {
-    return job->state == JOB_QUEUED && is_frozen(model, job);
+    return job->state == JOB_QUEUED && (is_frozen(model, job) || is_moot(model, job));
+}
+
+static void drop_audit(struct model_job *job)
+{
+    job->state = JOB_CANCELLED;
+    job->moot = true;
+    job->due_ns = job->delay_ns = 0;
+    memset(job->partials, 0, sizeof job->partials);
 }
 
 static int64_t model_cost(const struct model_job *job);
@@ -129,6 +146,7 @@ static void answer_instead(struct model *model, struct model_job *job)
     job->tier = TIER_TEACHER;
     job->pool = 1;
     job->version = -1;
+    job->follows = false; /* nobody has promoted a teacher */
     job->answered = true;
     job->in_flight = false;
     job->claim_id = 0;
@@ -161,7 +179,10 @@ bool model_trusted(struct model *model, const struct trust_event *event,
     }
     for (int i = 0; event->kind == TRUST_FREEZE && i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
-        if (model_is_strayed(model, job)) {
+        follow(model, job);
+        if (model_is_strayed(model, job) && job->audit) { /* behind what it repeats */
+            drop_audit(job);
+        } else if (model_is_strayed(model, job)) {
             answer_instead(model, job);
         } else if (is_frozen(model, job) && job->state == JOB_LEASED) {
             job->in_flight = true;
@@ -173,7 +194,10 @@ bool model_trusted(struct model *model, const struct trust_event *event,
 bool model_strayed_found(struct model *model, const struct store_job *job)
 {
     struct model_job *known = model_job(model, job->id);
-    if (job->spec.tier == TIER_TEACHER && model_is_strayed(model, known)) {
+    bool strayed = model_is_strayed(model, known);
+    if (strayed && known->audit && job->state == JOB_CANCELLED) {
+        drop_audit(known);
+    } else if (strayed && !known->audit && job->spec.tier == TIER_TEACHER) {
         answer_instead(model, known);
     }
     return true;
@@ -459,16 +483,26 @@ static int version_in(const struct model *model, enum model_state state)
     return -1;
 }
 
+/* Of a queued job that follows: the one that its tier points to. */
+static int version_now(const struct model *model, const struct model_job *job)
+{
+    int canary = version_in(model, MODEL_CANARY);
+    if (!model->versioned || !job->follows || job->state != JOB_QUEUED) {
+        return job->version;
+    }
+    return canary >= 0 && (int64_t)job->percentile < model->version_percent[canary]
+               ? canary
+               : version_in(model, MODEL_PROMOTED);
+}
+
 /* A queued job becomes that of the version that its tier points to; what another one has finished
  * of it is gone. */
 static void follow(const struct model *model, struct model_job *job)
 {
-    int canary = version_in(model, MODEL_CANARY);
-    int assigned = canary >= 0 && (int64_t)job->percentile < model->version_percent[canary]
-                       ? canary
-                       : version_in(model, MODEL_PROMOTED);
-    if (model->versioned && job->follows && job->state == JOB_QUEUED && assigned != job->version) {
+    int assigned = version_now(model, job);
+    if (assigned != job->version) {
         job->version = assigned;
+        job->in_flight = false; /* what was on its way was another */
         job->moved = true;
         job->claim_id = 0; /* who is late with it answers for another */
         memset(job->partials, 0, sizeof job->partials);
@@ -663,10 +697,12 @@ static bool submitted_instead(const struct model *model, const struct job_spec *
                                     .tier = spec->tier,
                                     .audit = spec->audit_key[0] != '\0',
                                     .repeats = -1,
+                                    .evaluates = spec->evaluates,
                                     .version = model_version_named(spec->model_hash)};
     *out = *spec;
     if (is_frozen(model, &asked)) {
         trust_job_move(&teacher, out);
+        out->follows = false;
         return true;
     }
     return false;
@@ -694,6 +730,12 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
     job->attempts_max = spec->attempts_max;
     job->parent = spec->parent_job_id;
     job->audit = spec->audit_key[0] != '\0';
+    if (job->audit) {
+        const struct model_job *audited = job_of_key(model, suite, spec->audit_key);
+        CHECK(audited != NULL);
+        job->audited = (int)(audited - model->jobs);
+    }
+    job->evaluates = spec->evaluates;
     job->follows = spec->follows;
     job->version = model_version_named(spec->model_hash);
     job->percentile = model_job_percentile(spec);

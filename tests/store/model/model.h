@@ -97,6 +97,9 @@ struct model_job {
     uint32_t attempts_max;
     int64_t parent;
     bool audit;
+    int audited; /* of an audit: the job that it repeats */
+    bool moot;   /* of an audit: cancelled, and in no count, for the teacher answers that job */
+    bool evaluates;
     bool memoised;
     bool follows;
     int weather;                    /* of its scenario; -1: none that a freeze is about */
@@ -257,7 +260,8 @@ bool model_version_moved(struct model *model, const struct model_event *event, e
 bool model_trusted(struct model *model, const struct trust_event *event,
                    const struct trust_event *done, enum status status);
 /* Whether a job waits as the student's in a slice that is frozen: it came back. Who claims may
- * find it, and then it is the teacher's; `job`: as the store has it now. */
+ * find it, and then it is the teacher's. Or as an audit of what the teacher answers by now: who
+ * claims drops it. `job`: as the store has it now. */
 bool model_is_strayed(const struct model *model, const struct model_job *job);
 bool model_strayed_found(struct model *model, const struct store_job *job);
 /* A job that the store has since the last call and that no answer named: one of a shadow's. */

@@ -51,13 +51,14 @@ bool model_check_job(struct model *model, const struct store_job *job)
         strcmp(job->spec.pool, model_pools[expected->pool]) != 0) {
         return model_differ(model, "job %" PRId64 " is not as it was submitted", job->id);
     }
-    if ((job->freeze != 0) != (expected->answered || expected->in_flight)) {
+    if ((job->freeze != 0) != (expected->answered || expected->in_flight || expected->moot)) {
         return model_differ(model,
                             "job %" PRId64 " says that freeze %" PRId64 " concerns it; it was"
                             " %s",
                             job->id, job->freeze,
                             expected->answered    ? "given to the teacher"
                             : expected->in_flight ? "on its way"
+                            : expected->moot      ? "an audit of what the teacher answers"
                                                   : "never in a frozen slice");
     }
     return true;
@@ -369,7 +370,7 @@ bool model_check_status(struct model *model, const char *suite_id,
         return model_differ(model, "the store knows of suite %s, nobody submitted it", suite_id);
     }
     for (int i = 0; i < model->job_count; i++) {
-        if (model->jobs[i].suite == suite && model->jobs[i].repeats < 0) {
+        if (model->jobs[i].suite == suite && model->jobs[i].repeats < 0 && !model->jobs[i].moot) {
             count_job(&model->jobs[i], &sum);
         }
     }
