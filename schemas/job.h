@@ -62,8 +62,8 @@ struct job_spec {
                                           teacher, to compare the verdicts; "": a job in its own
                                           right. Its outcomes do not count as the suite's, its cost
                                           does */
-    bool follows; /* answered by the version that its tier points to when it is claimed, where the
-                     store has one (store/api/models.h); else by the model that it names */
+    bool follows;   /* answered by the version that its tier points to when it is claimed, where the
+                       store has one (store/api/models.h); else by the model that it names */
     bool evaluates; /* a student's, in evidence of what it is worth: no freeze concerns it, and it
                        is audited whatever the rates say */
 };

@@ -307,6 +307,7 @@ struct advice {
     bool drifted;
     double floor;
     double floor_safety_critical;
+    int64_t freeze; /* the newest that holds; 0: none does */
 };
 
 static void raise_floor(struct advice *advice, double rate, double safety_critical_rate)
@@ -333,6 +334,7 @@ static enum status ask_decisions(struct store *store, const struct drives_studen
         for (uint32_t i = 0; i < decisions.count; i++) {
             if (decisions_holds(&decisions.events[i], student)) {
                 slices[out->frozen_count++] = decisions.events[i].slice;
+                out->freeze = decisions.events[i].id;
             }
         }
     }
@@ -430,6 +432,9 @@ static enum status follow_store(const struct suite_options *options,
     *frozen = advice.frozen;
     build->frozen = advice.frozen;
     build->frozen_count = advice.frozen_count;
+    if (options->evaluation && build->fresh == 0) { /* what is older is no evidence */
+        build->fresh = (uint64_t)advice.freeze;
+    }
     if (advice.floor > 0.0 || advice.floor_safety_critical > 0.0) {
         raise_audit(audit, build, advice.floor, advice.floor_safety_critical);
     }

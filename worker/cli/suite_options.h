@@ -28,7 +28,7 @@ struct suite_options {
     int64_t attempts;
     int64_t weight;
     bool evaluation; /* the student answers in frozen slices too, and every job is audited */
-    bool apart;   /* jobs are driven here and go into no store: its freezes do not concern them */
+    bool apart;   /* jobs are driven here and go into no store: nothing moves them to the teacher */
     bool fresh;   /* what was driven before is driven again */
     bool untried; /* planners that do not start here may start where workers are */
     const struct planner_confinement *confinement; /* to start planners under; NULL: none */

@@ -35,20 +35,44 @@ static struct tier_sum sum_tier(const struct store_ledger_row *rows, uint32_t co
     return sum;
 }
 
-/* Of all main lines, those in a slice in which their student is frozen. */
-static double frozen_share(const struct drives *drives, const struct table *table)
+/* Whether a drive lies in a slice that the policy freezes by the audits, or the store by an event.
+ */
+static bool is_frozen(const struct pairs *pairs, const struct table *table, uint32_t drive)
 {
-    int64_t frozen = 0;
-    for (uint32_t i = 0; i < drives->count; i++) {
-        bool found = false;
-        for (uint32_t r = 0; r < table->count && !found; r++) {
-            const struct table_row *row = &table->rows[r];
-            found =
-                row->verdict.frozen && drives_is_in(drives, i, &row->student, &row->verdict.slice);
-        }
-        frozen += found;
+    const struct decisions *decisions = &pairs->decisions;
+    bool found = false;
+    for (uint32_t r = 0; r < table->count && !found; r++) {
+        const struct table_row *row = &table->rows[r];
+        found = row->verdict.frozen &&
+                drives_is_in(&pairs->drives, drive, &row->student, &row->verdict.slice);
     }
-    return drives->count > 0 ? (double)frozen / (double)drives->count : 0.0;
+    for (uint32_t i = 0; i < decisions->count && !found; i++) {
+        const struct trust_event *event = &decisions->events[i];
+        struct drives_student student;
+        memcpy(student.hash, event->student_hash, sizeof student.hash);
+        memcpy(student.sampler, event->student_sampler, sizeof student.sampler);
+        found = decisions_holds(event, NULL) &&
+                drives_is_in(&pairs->drives, drive, &student, &event->slice);
+    }
+    return found;
+}
+
+/* Of all jobs that students were asked, those in a slice in which theirs is frozen. What a freeze
+ * that holds has given to the teacher is in no drive of a student's. */
+static double frozen_share(const struct pairs *pairs, const struct table *table)
+{
+    const struct decisions *decisions = &pairs->decisions;
+    int64_t frozen = 0;
+    int64_t moved = 0;
+    for (uint32_t i = 0; i < pairs->drives.count; i++) {
+        frozen += is_frozen(pairs, table, i);
+    }
+    for (uint32_t i = 0; i < decisions->count; i++) {
+        const struct trust_event *event = &decisions->events[i];
+        moved += decisions_holds(event, NULL) ? event->jobs_moved : 0;
+    }
+    int64_t asked = (int64_t)pairs->drives.count + moved;
+    return asked > 0 ? (double)(frozen + moved) / (double)asked : 0.0;
 }
 
 static double seconds_each(const struct tier_sum *sum)
@@ -71,7 +95,7 @@ struct capacity capacity_of(const struct store_ledger_row *rows, uint32_t count,
         .teacher_s = seconds_each(&teacher),
         .audit_share = audit_rate >= 0.0 ? audit_rate : (double)teacher.audits / jobs,
         .flag_share = (double)student.flagged / jobs,
-        .frozen_share = frozen_share(&pairs->drives, table),
+        .frozen_share = frozen_share(pairs, table),
         .load = (double)NAN,
     };
     capacity.cost_ratio = capacity.teacher_s / capacity.student_s;

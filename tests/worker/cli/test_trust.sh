@@ -238,6 +238,38 @@ a_freeze_is_a_fact_of_the_store() {
     holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
     code 0 "$swerve" agreement --store slice.db --gate
 }
+# From freeze to evaluation to thaw in one store: what froze the slice is no evidence any more, and without new evidence nothing passes.
+what_is_frozen_is_evaluated_where_it_is() {
+    cp sick.db judged.db
+    cp -r sick.db.artifacts judged.db.artifacts
+    echo '{"format": "swerve-trust/1", "band": 0.01, "safety_critical_band": 0.01}' >low.json
+    code 0 "$swerve" model add "$SWERVE_MODELS/student.safetensors" --name shipped --store judged.db
+    code 0 "$swerve" trust freeze shipped --teacher "$(sha256sum <"$SWERVE_MODELS/teacher.safetensors" | cut -c-64):euler2/bf16" \
+        --slice weather=clear --evidence "its audits" --store judged.db
+    code 1 "$swerve" model evaluate shipped --policy low.json --store judged.db
+    says err "no audited job of it since its slices were frozen; drive it with --evaluation"
+    code 1 "$swerve" golden make tiny.json --name pictures --seeds 1 --store judged.db
+    says err 'is of the slice weather=clear, in which student'
+    code 0 "$swerve" capacity --store judged.db --json
+    holds 'd["frozen_share"] == 1' out
+    code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 2 --json
+    holds 'd["frozen"] == 1 and list(d["pass_rates"]) == ["teacher"]' out
+    code 2 "$swerve" run tiny.json --store judged.db --world object --evaluation
+    says err "--evaluation: expected jobs of a student"
+    code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 2 --audit off --evaluation --json
+    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"] and d["audit_rollouts"] == 2 and d["memoised_jobs"] == 0' out
+    code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 2 --evaluation --json # which asks nothing twice
+    code 0 "$swerve" model evaluate shipped --policy low.json --store judged.db --json
+    holds 'd["passed"] and d["left_out"] == 12 and d["jobs_judged"] == 2' out
+    code 0 "$swerve" model show shipped --store judged.db --json
+    event=$(python3 -c 'import json; print(json.load(open("out"))["events"][-1]["id"])')
+    code 0 "$swerve" trust thaw 1 --evaluation "$event" --store judged.db --json
+    holds 'd["evaluation"] == '"$event"' and not d.get("forced")' out
+    code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 3 --audit off --json
+    holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
+    code 0 "$swerve" capacity --store judged.db --json
+    holds 'd["frozen_share"] == 0' out
+}
 # Jobs that wait when the freeze comes run on the teacher; the one that is on its way says so.
 what_waits_goes_to_the_teacher() {
     cat >hold.py <<PY
@@ -388,7 +420,7 @@ what_they_differ_on_is_a_suite() {
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
 
-echo 1..20 >&3
+echo 1..21 >&3
 t a_scenario_beyond_the_horizon_costs_nothing
 t what_is_trusted_is_driven_and_said
 t what_is_clipped_is_measured_clipped
@@ -401,6 +433,7 @@ t disagreement_sounds_and_closes_the_gate
 t days_show_when_it_began
 t a_frozen_slice_goes_to_the_teacher
 t a_freeze_is_a_fact_of_the_store
+t what_is_frozen_is_evaluated_where_it_is
 t what_waits_goes_to_the_teacher
 t an_input_that_no_evaluation_saw_raises_the_audit
 t no_submission_audits_less_than_the_floor

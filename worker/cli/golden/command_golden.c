@@ -9,6 +9,7 @@
 #include "worker/cli/confinement_options.h"
 #include "worker/cli/suite_options.h"
 #include "worker/golden/golden_make.h"
+#include "worker/trust/decisions.h"
 #include "worker/versions/versions.h"
 #include "worker/world/world_source.h"
 
@@ -115,6 +116,35 @@ static int show_made(const struct golden_command *golden, const struct golden_ma
     return 0;
 }
 
+/* Pictures of a student where it is frozen would answer other planners for as long as they are
+ * kept. */
+static enum status check_freezes(const struct golden_command *golden,
+                                 const struct submission *submission, struct error *error)
+{
+    struct decisions decisions;
+    enum status status = decisions_read(golden->store, &decisions, error);
+    for (uint32_t e = 0; status == STATUS_OK && e < decisions.count; e++) {
+        const struct trust_event *event = &decisions.events[e];
+        for (uint32_t i = 0; decisions_holds(event, NULL) && i < submission->job_count; i++) {
+            const struct slices *slices = &submission->documents[i]->scenario.slices;
+            char slice[TRUST_SLICE_TEXT_BYTES];
+            if (trust_freeze_is_of(event, &submission->specs[i]) &&
+                trust_find_slice(&event->slice, 1, slices) != NULL) {
+                status = error_set(error, STATUS_MISMATCH,
+                                   "golden make: scenario \"%s\" is of the slice %s, in which "
+                                   "student %.12s is frozen (freeze %lld, swerve trust ls): "
+                                   "expected --world teacher, or a suite without such scenarios",
+                                   submission->specs[i].scenario_id,
+                                   trust_slice_text(&event->slice, slice), event->student_hash,
+                                   (long long)event->id);
+                break;
+            }
+        }
+    }
+    decisions_finish(&decisions);
+    return status;
+}
+
 static int make(struct golden_command *golden, const char *path)
 {
     static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
@@ -137,6 +167,7 @@ static int make(struct golden_command *golden, const char *path)
     THEN(status, golden_name_check(golden->name, &error)); /* before hours of driving */
     THEN(status, suite_options_build(&golden->suite, path, &suite, &submission, &error));
     THEN(status, store_open(cli_store_url(golden->store_url), &config, &golden->store, &error));
+    THEN(status, check_freezes(golden, &submission, &error));
     THEN(status, open_models(golden, &error));
     if (status == STATUS_OK) {
         const struct golden_options options = options_of(golden, &terminal);

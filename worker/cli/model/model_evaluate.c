@@ -34,11 +34,13 @@ struct evaluation {
     struct table table;
     char policy_hash[SHA256_HEX_BYTES]; /* of the file; "": the defaults */
     struct gate_bands bands;
-    struct frozen *frozen; /* owned; NULL: it was not driven */
-    json_t *misses;        /* owned: of frozen seeds */
-    json_t *jobs;          /* owned: audited ones */
-    uint32_t slices;       /* of the audits */
-    uint32_t verdicts;     /* on them, and on frozen seeds */
+    struct frozen *frozen;      /* owned; NULL: it was not driven */
+    json_t *misses;             /* owned: of frozen seeds */
+    json_t *jobs;               /* owned: audited ones */
+    struct decisions decisions; /* of the store */
+    int64_t left_out;           /* audited rollouts of frozen slices from before their freeze */
+    uint32_t slices;            /* of the audits */
+    uint32_t verdicts;          /* on them, and on frozen seeds */
     uint32_t failed;
     uint32_t named;   /* of them in `missed` */
     char missed[320]; /* names of slices that failed, as many as fit whole */
@@ -256,6 +258,42 @@ static void note_jobs(struct evaluation *evaluation, const struct pairs *pairs)
     }
 }
 
+/* Whether a pair is what a freeze that holds rests on. The slice is to show itself anew. */
+static bool is_before_freeze(const struct pairs *pairs, const struct pairs_pair *pair)
+{
+    struct drives_student student;
+    memcpy(student.hash, pair->student_hash, sizeof student.hash);
+    memcpy(student.sampler, pair->student_sampler, sizeof student.sampler);
+    for (uint32_t i = 0; !pair->shadow && i < pairs->decisions.count; i++) {
+        const struct trust_event *event = &pairs->decisions.events[i];
+        if (decisions_holds(event, &student) && pair->student.outcome_id <= event->after_outcome &&
+            trust_slice_has(&event->slice, (const char(*)[LIMIT_ID_BYTES])pair->slice,
+                            pair->safety_critical)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void leave_out(struct evaluation *evaluation, struct pairs *pairs)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        if (!is_before_freeze(pairs, &pairs->pairs[i])) {
+            pairs->pairs[kept++] = pairs->pairs[i];
+        } else if (strcmp(pairs->pairs[i].student_hash, evaluation->version.hash) == 0) {
+            evaluation->left_out++;
+        }
+    }
+    pairs->count = kept;
+    if (evaluation->left_out > 0 && !evaluation->options->json) {
+        text_print(stdout,
+                   "%lld audited rollouts of frozen slices are from before the freeze, and say "
+                   "nothing of the slice since\n",
+                   (long long)evaluation->left_out);
+    }
+}
+
 /* Bands and limits, and the hash of the file that declares them. */
 static enum status read_policy(struct evaluation *evaluation, struct error *error)
 {
@@ -272,10 +310,15 @@ static enum status read_audits(struct evaluation *evaluation, struct store *stor
 {
     struct pairs pairs = {0};
     enum status status = pairs_read(store, &pairs, error);
+    if (status == STATUS_OK) {
+        leave_out(evaluation, &pairs);
+    }
     THEN(status, table_make(&pairs, evaluation->policy, &evaluation->table, error));
     if (status == STATUS_OK) {
         note_jobs(evaluation, &pairs);
     }
+    evaluation->decisions = pairs.decisions;
+    pairs.decisions = (struct decisions){.count = 0};
     pairs_finish(&pairs);
     evaluation->bands =
         (struct gate_bands){.band = evaluation->policy->band,
@@ -361,9 +404,8 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
     const struct model_version *incumbent = &evaluation->incumbent;
     bool any = evaluation->has_incumbent;
     return json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:I, s:o, "
-        "s:o, "
-        "s:O}",
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:I, s:I, "
+        "s:o, s:o, s:O}",
         "model", evaluation->version.name, "hash", evaluation->version.hash, "sampler",
         evaluation->version.sampler, "against", any ? incumbent->name : "", "against_hash",
         any ? incumbent->hash : "", "against_sampler", any ? incumbent->sampler : "", "passed",
@@ -371,11 +413,35 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
         evaluation->bands.safety_critical_band, "policy_hash", evaluation->policy_hash, "verdicts",
         (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed, "slices",
         slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version), "jobs",
-        evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "flags",
-        flags_of(evaluation), "frozen",
+        evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "left_out",
+        (json_int_t)evaluation->left_out, "flags", flags_of(evaluation), "frozen",
         evaluation->frozen != NULL ? frozen_json(evaluation->frozen, &evaluation->policy->frozen)
                                    : json_null(),
         "misses", evaluation->misses);
+}
+
+/* A slice that is frozen has to have shown itself since, or a thaw would rest on nothing. */
+static void judge_freezes(struct evaluation *evaluation)
+{
+    const struct model_version *version = &evaluation->version;
+    struct drives_student student;
+    char name[TRUST_SLICE_TEXT_BYTES];
+    memcpy(student.hash, version->hash, sizeof student.hash);
+    memcpy(student.sampler, version->sampler, sizeof student.sampler);
+    for (uint32_t e = 0; e < evaluation->decisions.count; e++) {
+        const struct trust_event *event = &evaluation->decisions.events[e];
+        bool judged = false;
+        for (uint32_t i = 0; i < evaluation->table.count; i++) {
+            const struct table_row *row = &evaluation->table.rows[i];
+            judged = judged || (!row->shadow && is_of(row, version) &&
+                                trust_slice_equal(&row->verdict.slice, &event->slice));
+        }
+        if (decisions_holds(event, &student) && !judged) {
+            evaluation->verdicts++;
+            note_missed(evaluation, trust_slice_text(&event->slice, name),
+                        "frozen, and no audited job since");
+        }
+    }
 }
 
 /* A policy that asks for frozen seeds asks for every conditioning in which the version claims to be
@@ -438,6 +504,7 @@ static bool judge(struct evaluation *evaluation, json_t *slices)
         evaluation->verdicts++;
         note_missed(evaluation, "agreement", "no audited job");
     }
+    judge_freezes(evaluation);
     judge_shadow(evaluation);
     if (evaluation->policy->frozen_required) {
         judge_driven(evaluation);
@@ -461,9 +528,10 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
     TRY(options->json ? cli_write_json(json_incref(evaluation->report), error) : STATUS_OK);
     if (evaluation->slices == 0) {
         return error_set(error, STATUS_MISMATCH,
-                         "model \"%s\": the store has no audited job of it; drive it with --models "
-                         "and an --audit rate of 1",
-                         options->name);
+                         "model \"%s\": the store has no audited job of it%s", options->name,
+                         evaluation->left_out > 0
+                             ? " since its slices were frozen; drive it with --evaluation"
+                             : "; drive it with --models and an --audit rate of 1");
     }
     char more[32];
     return passed
@@ -480,6 +548,7 @@ enum status model_evaluate(const struct model_evaluate_options *options, struct 
         .options = options, .misses = json_array(), .jobs = json_array()};
     enum status status = evaluate(&evaluation, store, error);
     table_finish(&evaluation.table);
+    decisions_finish(&evaluation.decisions);
     free(evaluation.policy);
     frozen_destroy(evaluation.frozen);
     json_decref(evaluation.misses);
