@@ -540,6 +540,20 @@ static int submit_for(const char *token, const char *suite, const char *key, con
     return ask("POST", path, token, body);
 }
 
+/* Goal: that a student answers where it is frozen is for administrators to ask. */
+static void evaluations_are_an_administrators(void)
+{
+    char body[1024];
+    site_start(0, 0);
+    int bytes = snprintf(body, sizeof body, "{\"jobs\":[" JOB_JSON, "e", "bulk");
+    snprintf(body + bytes - 1, sizeof body - (size_t)bytes + 1, ",\"evaluates\":true}]}");
+    EXPECT_INT(ask("POST", "/v1/suites/e/jobs", site.texts[TOKEN_ROLE_SUBMIT], body), 403);
+    EXPECT_CONTAINS(reply, "job 0 evaluates a student: expected a token of the role admin");
+    EXPECT_INT(ask("POST", "/v1/suites/e/jobs", site.texts[TOKEN_ROLE_ADMIN], body), 400);
+    EXPECT_CONTAINS(reply, "job 0 evaluates: expected a student's"); /* which this is not */
+    site_stop();
+}
+
 static void make_submitter(const char *name, const char *tenant, char text[TOKEN_SECRET_BYTES])
 {
     struct error error;
@@ -755,11 +769,11 @@ int main(int argc, char **argv)
 {
     CHECK(argc == 2); /* where the API is described */
     openapi_path = argv[1];
-    return TEST_RUN(TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
-                    TEST(a_server_that_shows_changes_nothing),
-                    TEST(orders_are_logged_with_their_token), TEST(workers_act_for_their_own_pool),
-                    TEST(leases_belong_to_their_token), TEST(submitters_speak_for_their_tenant),
-                    TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
-                    TEST(too_many_connections_of_one_address_are_told),
-                    TEST(artifacts_go_through_the_disk));
+    return TEST_RUN(
+        TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
+        TEST(a_server_that_shows_changes_nothing), TEST(orders_are_logged_with_their_token),
+        TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
+        TEST(evaluations_are_an_administrators), TEST(submitters_speak_for_their_tenant),
+        TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+        TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));
 }
