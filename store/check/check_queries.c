@@ -80,7 +80,7 @@ static const struct {
      " JOIN job_specs s ON s.job = j.id WHERE j.state NOT BETWEEN 0 AND 5"
      " OR j.rollouts NOT BETWEEN 1 AND 257 OR s.attempts_max NOT BETWEEN 1 AND 1000"
      " OR j.priority NOT BETWEEN -2147483648 AND 2147483647 OR j.audit NOT IN (0, 1)"
-     " OR j.follows NOT IN (0, 1)"},
+     " OR j.follows NOT IN (0, 1) OR j.evaluates NOT IN (0, 1)"},
     {"text", "names of suites", ODD_TEXTS(SUITE, "suites u", ODD("u.name", 1, 63))},
     {"text", "weights of suites",
      "SELECT " SUITE ", 'has weight ' || u.weight || ', which cannot be' FROM suites u"
