@@ -86,30 +86,60 @@ static float sum_pairwise(const float *x, uint32_t count)
     return ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
 }
 
-/* The token of a uniform number. */
-static void draw(struct tinyphysics_episode *episode, const struct tinyphysics_model *model,
-                 const float *logits)
+enum { DRAWS = 4 };
+
+/* Cumulative sums in `count` (a constant) chains in step, each of which waits for itself. */
+static inline void add_up(float weights[][TINYPHYSICS_BINS], double sums[][TINYPHYSICS_BINS],
+                          const uint32_t count)
 {
-    _Alignas(64) float weights[TINYPHYSICS_BINS];
-    double sums[TINYPHYSICS_BINS];
-    tinyphysics_model_weights(model, logits, TINYPHYSICS_TEMPERATURE, weights);
-    const float total = sum_pairwise(weights, TINYPHYSICS_BINS);
-    double sum = 0.0;
+    double sum[DRAWS] = {0.0};
     for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        weights[i] /= total;
+        for (uint32_t e = 0; e < count; e++) {
+            sum[e] += (double)weights[e][i];
+            sums[e][i] = sum[e];
+        }
     }
-    for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
-        sum += (double)weights[i];
-        sums[i] = sum;
+}
+
+/* The tokens of 1 .. DRAWS uniform numbers. */
+static void draw(struct tinyphysics_episode *const *episodes, uint32_t count,
+                 const struct tinyphysics_model *model, const float *logits)
+{
+    _Alignas(64) float weights[DRAWS][TINYPHYSICS_BINS];
+    double sums[DRAWS][TINYPHYSICS_BINS];
+    for (uint32_t e = 0; e < count; e++) {
+        tinyphysics_model_weights(model, logits + (size_t)e * TINYPHYSICS_BINS,
+                                  TINYPHYSICS_TEMPERATURE, weights[e]);
+        const float total = sum_pairwise(weights[e], TINYPHYSICS_BINS);
+        for (uint32_t i = 0; i < TINYPHYSICS_BINS; i++) {
+            weights[e][i] /= total;
+        }
     }
-    const uint32_t token = tinyphysics_draw(sums, episode->uniform);
-    const double above = sums[token] / sum - episode->uniform;
-    const double below = token > 0 ? episode->uniform - sums[token - 1] / sum : above;
-    episode->token = (uint16_t)token;
-    episode->cdf_margin = dmath_min(above, below);
+    if (count == DRAWS) {
+        add_up(weights, sums, DRAWS);
+    } else {
+        for (uint32_t e = 0; e < count; e++) {
+            add_up(weights + e, sums + e, 1);
+        }
+    }
+    for (uint32_t e = 0; e < count; e++) {
+        struct tinyphysics_episode *episode = episodes[e];
+        const double sum = sums[e][TINYPHYSICS_BINS - 1];
+        const uint32_t token = tinyphysics_draw(sums[e], episode->uniform);
+        const double above = sums[e][token] / sum - episode->uniform;
+        const double below = token > 0 ? episode->uniform - sums[e][token - 1] / sum : above;
+        episode->token = (uint16_t)token;
+        episode->cdf_margin = dmath_min(above, below);
+    }
 }
 
 /* ---- steps ---- */
+
+static void set_lataccel(struct tinyphysics_episode *episode, uint32_t row, double lataccel_mps2)
+{
+    episode->lataccel_mps2[row] = lataccel_mps2;
+    episode->tokens[row % TINYPHYSICS_CONTEXT] = (uint16_t)tinyphysics_bin_of(lataccel_mps2);
+}
 
 void tinyphysics_episode_begin(struct tinyphysics_episode *episode, const struct controls_log *log,
                                uint32_t seed, double *values)
@@ -122,7 +152,7 @@ void tinyphysics_episode_begin(struct tinyphysics_episode *episode, const struct
         .actions = values + TINYPHYSICS_COST_END,
     };
     for (uint32_t i = 0; i < TINYPHYSICS_CONTEXT; i++) {
-        episode->lataccel_mps2[i] = log->rows[i].target_mps2;
+        set_lataccel(episode, i, log->rows[i].target_mps2);
         episode->actions[i] = log->rows[i].steer; /* as logged: the reference does not clip these */
     }
     random_seed(&episode->random, seed);
@@ -155,27 +185,26 @@ static void fill_window(const struct tinyphysics_episode *episode,
         window->inputs[t][1] = (float)state->roll_lataccel_mps2;
         window->inputs[t][2] = (float)state->v_ego_mps;
         window->inputs[t][3] = (float)state->a_ego_mps2;
-        window->tokens[t] = (uint16_t)tinyphysics_bin_of(episode->lataccel_mps2[row - 1]);
+        window->tokens[t] = episode->tokens[(row - 1) % TINYPHYSICS_CONTEXT];
     }
 }
 
-/* `logits` NULL: the log's target stands for the draw. */
-static void finish_step(struct tinyphysics_episode *episode, const struct tinyphysics_model *model,
-                        const float *logits)
+static void finish_steps(struct tinyphysics_episode *const *episodes, uint32_t count,
+                         const struct tinyphysics_model *model, const float *logits)
 {
-    const double before = episode->lataccel_mps2[episode->step - 1];
-    double now = episode->log->rows[episode->step].target_mps2;
-    if (logits != NULL) {
-        draw(episode, model, logits);
-        now = tinyphysics_drawn(episode->token, before);
+    draw(episodes, count, model, logits);
+    for (uint32_t e = 0; e < count; e++) {
+        struct tinyphysics_episode *episode = episodes[e];
+        const double before = tinyphysics_episode_lataccel(episode);
+        set_lataccel(episode, episode->step, tinyphysics_drawn(episode->token, before));
+        episode->step++;
     }
-    episode->lataccel_mps2[episode->step++] = now;
 }
 
-void tinyphysics_episode_step(const struct tinyphysics_model *model,
-                              struct tinyphysics_workspace *workspace,
-                              struct tinyphysics_episode *const *episodes, const double *actions,
-                              uint32_t count)
+enum status tinyphysics_episode_step(const struct tinyphysics_model *model,
+                                     struct tinyphysics_workspace *workspace,
+                                     struct tinyphysics_episode *const *episodes,
+                                     const double *actions, uint32_t count, struct error *error)
 {
     struct tinyphysics_window windows[TINYPHYSICS_BATCH];
     struct tinyphysics_episode *drawn[TINYPHYSICS_BATCH];
@@ -192,16 +221,21 @@ void tinyphysics_episode_step(const struct tinyphysics_model *model,
         if (controlled) {
             fill_window(episode, &windows[drawn_count]);
             drawn[drawn_count++] = episode;
-        } else {
-            finish_step(episode, model, NULL);
+        } else { /* the log's target stands for the draw */
+            set_lataccel(episode, episode->step, episode->log->rows[episode->step].target_mps2);
+            episode->step++;
         }
     }
+    const float *logits = NULL;
     if (drawn_count > 0) {
-        const float *logits = tinyphysics_model_logits(model, workspace, windows, drawn_count);
-        for (uint32_t i = 0; i < drawn_count; i++) {
-            finish_step(drawn[i], model, logits + (size_t)i * TINYPHYSICS_BINS);
-        }
+        TRY(tinyphysics_model_logits(model, workspace, windows, drawn_count, &logits, error));
     }
+    for (uint32_t i = 0; i < drawn_count; i += DRAWS) {
+        const uint32_t left = drawn_count - i;
+        finish_steps(drawn + i, left < DRAWS ? left : DRAWS, model,
+                     logits + (size_t)i * TINYPHYSICS_BINS);
+    }
+    return STATUS_OK;
 }
 
 struct tinyphysics_costs tinyphysics_episode_costs(const struct tinyphysics_episode *episode)

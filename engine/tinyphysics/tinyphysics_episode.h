@@ -42,6 +42,7 @@ struct tinyphysics_episode {
     double *actions;            /* [COST_END], clipped, known below `step` */
     double uniform, cdf_margin; /* of the last draw: the number, its distance from the next sum */
     uint16_t token;             /* that it drew */
+    uint16_t tokens[TINYPHYSICS_CONTEXT]; /* bins of the last rows, that of row r at r % CONTEXT */
 };
 
 struct tinyphysics_costs {
@@ -73,11 +74,12 @@ static inline double tinyphysics_episode_lataccel(const struct tinyphysics_episo
 }
 
 /* Advances 1 .. TINYPHYSICS_BATCH episodes that are not done by one step; actions[i] is their
- * controller's, which counts from row 100 on (clipped to -2 .. 2). */
-void tinyphysics_episode_step(const struct tinyphysics_model *model,
-                              struct tinyphysics_workspace *workspace,
-                              struct tinyphysics_episode *const *episodes, const double *actions,
-                              uint32_t count);
+ * controller's, which counts from row 100 on (clipped to -2 .. 2). Fails with the network, and only
+ * where it is computed outside: these episodes are not to be used any more. */
+enum status tinyphysics_episode_step(const struct tinyphysics_model *model,
+                                     struct tinyphysics_workspace *workspace,
+                                     struct tinyphysics_episode *const *episodes,
+                                     const double *actions, uint32_t count, struct error *error);
 
 /* Over the rows that were reached; two of them at least. */
 struct tinyphysics_costs tinyphysics_episode_costs(const struct tinyphysics_episode *episode);

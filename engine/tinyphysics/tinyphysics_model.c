@@ -9,6 +9,7 @@
 #include "kernels/nn.h"
 #include "kernels/nn_causal.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,10 @@ enum {
     BLOCKS = TINYPHYSICS_BLOCKS,
     CONTEXT = TINYPHYSICS_CONTEXT,
     BINS = TINYPHYSICS_BINS,
-    ROWS = TINYPHYSICS_BATCH * CONTEXT,
+    /* Windows that go through a block together. A block's weights (786 KB) are read from far away
+     * once for a batch, and lie in the second-level cache (of 2 MiB) beside one chunk's rows. */
+    CHUNK = 12,
+    ROWS = CHUNK * CONTEXT,
 };
 
 struct norm {
@@ -41,6 +45,7 @@ struct block {
 };
 
 struct tinyphysics_model {
+    struct tinyphysics_outside outside; /* logits NULL: the network is this one */
     struct nn_kernels nn;
     struct nn_causal_kernels causal;
     float state_bias[HALF];
@@ -54,15 +59,20 @@ struct tinyphysics_model {
 };
 
 struct tinyphysics_workspace {
-    _Alignas(64) float x[ROWS * WIDTH];
+    _Alignas(64) float x[TINYPHYSICS_BATCH * CONTEXT * WIDTH];
+    /* Of one chunk. */
     _Alignas(64) float normed[ROWS * WIDTH];
     _Alignas(64) float qkv[ROWS * 3 * WIDTH];
-    _Alignas(64) float q[TINYPHYSICS_BATCH * WIDTH];
     _Alignas(64) float attended[ROWS * WIDTH];
     _Alignas(64) float hidden[ROWS * MLP];
     _Alignas(64) uint16_t act[ROWS * MLP]; /* what a product takes, where that is not float */
+    /* Of the last tokens. */
+    _Alignas(64) float q[TINYPHYSICS_BATCH * WIDTH];
+    _Alignas(64) float last_attended[TINYPHYSICS_BATCH * WIDTH];
     _Alignas(64) float logits[TINYPHYSICS_BATCH * BINS];
 };
+_Static_assert((int)TINYPHYSICS_BATCH <= (int)ROWS,
+               "the last tokens go through a block as one chunk");
 
 /* ---- the file ---- */
 
@@ -227,6 +237,18 @@ enum status tinyphysics_model_make(const struct tinyphysics_weights *weights,
     return status;
 }
 
+enum status tinyphysics_model_outside(const struct tinyphysics_outside *outside, uint32_t flags,
+                                      struct tinyphysics_model **out, struct error *error)
+{
+    struct tinyphysics_model *model = aligned_alloc(_Alignof(struct norm), sizeof *model);
+    TRY(memory_check(model, error, "no memory for a model of the controls challenge"));
+    memset(model, 0, sizeof *model);
+    model->outside = *outside;
+    nn_causal_kernels_init(&model->causal, flags); /* for what is drawn from the logits */
+    *out = model;
+    return STATUS_OK;
+}
+
 enum status tinyphysics_model_load(const char *path, enum nn_precision precision, uint32_t flags,
                                    struct tinyphysics_model **out, struct error *error)
 {
@@ -305,17 +327,19 @@ static void normalise(const struct tinyphysics_model *model, const struct norm *
 
 /* x += attention, then x += MLP, of `rows` tokens whose heads' outputs are in `attended`. */
 static void finish_block(const struct tinyphysics_model *model, const struct block *block,
-                         struct tinyphysics_workspace *w, uint32_t rows)
+                         struct tinyphysics_workspace *w, const float *attended, float *x,
+                         uint32_t rows)
 {
-    product(model, w, w->attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, w->x);
-    normalise(model, &block->mlp_norm, w->x, w->normed, rows);
+    product(model, w, attended, block->attention_out, rows, WIDTH, WIDTH, NN_ADD_GATED, x);
+    normalise(model, &block->mlp_norm, x, w->normed, rows);
     product(model, w, w->normed, block->up, rows, MLP, WIDTH, NN_STORE, w->hidden);
     model->causal.gelu(w->hidden, (size_t)rows * MLP);
-    product(model, w, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, w->x);
+    product(model, w, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, x);
 }
 
+/* A block on the `count` windows of a chunk. */
 static void run_block(const struct tinyphysics_model *model, const struct block *block,
-                      struct tinyphysics_workspace *w, uint32_t count)
+                      struct tinyphysics_workspace *w, float *x, uint32_t count)
 {
     const uint32_t rows = count * CONTEXT;
     const struct nn_causal attention = {
@@ -328,15 +352,17 @@ static void run_block(const struct tinyphysics_model *model, const struct block 
         .kv_stride = 3 * WIDTH,
         .out = w->attended,
     };
-    normalise(model, &block->attention_norm, w->x, w->normed, rows);
+    normalise(model, &block->attention_norm, x, w->normed, rows);
     product(model, w, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
     model->causal.attention(&attention, 0, count);
-    finish_block(model, block, w, rows);
+    finish_block(model, block, w, w->attended, x, rows);
 }
 
-/* The last block: of every window one row is left in x. */
-static void run_last_block(const struct tinyphysics_model *model, const struct block *block,
-                           struct tinyphysics_workspace *w, uint32_t count)
+/* The attention of the last block on a chunk, for the last tokens: their heads' outputs to
+ * `attended`, they themselves to `last`, which may be rows of x that were read before. */
+static void attend_last(const struct tinyphysics_model *model, const struct block *block,
+                        struct tinyphysics_workspace *w, const float *x, uint32_t count,
+                        float *attended, float *last)
 {
     const struct nn_causal attention = {
         .tokens = CONTEXT,
@@ -347,36 +373,82 @@ static void run_last_block(const struct tinyphysics_model *model, const struct b
         .k = w->qkv,
         .v = w->qkv + WIDTH,
         .kv_stride = 2 * WIDTH,
-        .out = w->attended,
+        .out = attended,
     };
-    normalise(model, &block->attention_norm, w->x, w->normed, count * CONTEXT);
+    normalise(model, &block->attention_norm, x, w->normed, count * CONTEXT);
     product(model, w, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
     for (uint32_t i = 0; i < count; i++) {
-        const size_t last = ((size_t)i * CONTEXT + CONTEXT - 1) * WIDTH;
-        memmove(w->normed + (size_t)i * WIDTH, w->normed + last, WIDTH * sizeof(float));
-        memmove(w->x + (size_t)i * WIDTH, w->x + last, WIDTH * sizeof(float));
+        const size_t from = ((size_t)i * CONTEXT + CONTEXT - 1) * WIDTH;
+        memmove(w->normed + (size_t)i * WIDTH, w->normed + from, WIDTH * sizeof(float));
+        memmove(last + (size_t)i * WIDTH, x + from, WIDTH * sizeof(float));
     }
     product(model, w, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
     model->causal.attention(&attention, 0, count);
-    finish_block(model, block, w, count);
 }
 
-const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
-                                      struct tinyphysics_workspace *workspace,
-                                      const struct tinyphysics_window *windows, uint32_t count)
+/* The last block: of every window one row is left in x. */
+static void run_last_block(const struct tinyphysics_model *model, const struct block *block,
+                           struct tinyphysics_workspace *w, uint32_t count)
 {
-    CHECK(count >= 1 && count <= TINYPHYSICS_BATCH);
+    const uint32_t part = tinyphysics_part(count, CHUNK);
+    for (uint32_t i = 0; i < count; i += part) {
+        const uint32_t left = count - i < part ? count - i : part;
+        attend_last(model, block, w, w->x + (size_t)i * CONTEXT * WIDTH, left,
+                    w->last_attended + (size_t)i * WIDTH, w->x + (size_t)i * WIDTH);
+    }
+    finish_block(model, block, w, w->last_attended, w->x, count);
+}
+
+static void run_network(const struct tinyphysics_model *model,
+                        struct tinyphysics_workspace *workspace,
+                        const struct tinyphysics_window *windows, uint32_t count)
+{
+    const uint32_t part = tinyphysics_part(count, CHUNK);
     for (uint32_t i = 0; i < count; i++) {
         embed(model, &windows[i], workspace->x + (size_t)i * CONTEXT * WIDTH);
     }
-    for (uint32_t i = 0; i < BLOCKS - 1; i++) {
-        run_block(model, &model->blocks[i], workspace, count);
+    for (uint32_t b = 0; b < BLOCKS - 1; b++) {
+        for (uint32_t i = 0; i < count; i += part) {
+            run_block(model, &model->blocks[b], workspace,
+                      workspace->x + (size_t)i * CONTEXT * WIDTH,
+                      count - i < part ? count - i : part);
+        }
     }
     run_last_block(model, &model->blocks[BLOCKS - 1], workspace, count);
     normalise(model, &model->last_norm, workspace->x, workspace->normed, count);
     product(model, workspace, workspace->normed, model->head, count, BINS, WIDTH, NN_STORE,
             workspace->logits);
-    return workspace->logits;
+}
+
+static enum status run_outside(const struct tinyphysics_model *model,
+                               struct tinyphysics_workspace *workspace,
+                               const struct tinyphysics_window *windows, uint32_t count,
+                               struct error *error)
+{
+    const struct tinyphysics_outside *outside = &model->outside;
+    TRY(outside->logits(outside->context, windows, count, workspace->logits, error));
+    for (uint32_t i = 0; i < count * BINS; i++) {
+        if (!isfinite(workspace->logits[i])) {
+            return error_set(error, STATUS_DEVICE, "logit %u of window %u is %g", i % BINS,
+                             i / BINS, (double)workspace->logits[i]);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status tinyphysics_model_logits(const struct tinyphysics_model *model,
+                                     struct tinyphysics_workspace *workspace,
+                                     const struct tinyphysics_window *windows, uint32_t count,
+                                     const float **logits, struct error *error)
+{
+    CHECK(count >= 1 && count <= TINYPHYSICS_BATCH);
+    if (model->outside.logits != NULL) {
+        TRY(run_outside(model, workspace, windows, count, error));
+    } else {
+        run_network(model, workspace, windows, count);
+    }
+    *logits = workspace->logits;
+    return STATUS_OK;
 }
 
 void tinyphysics_model_weights(const struct tinyphysics_model *model, const float *logits,

@@ -25,7 +25,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TINYPHYSICS_BATCH = 12 /* windows that are computed together, at most */ };
+enum { TINYPHYSICS_BATCH = 48 /* windows that are computed together, at most */ };
+
+/* The size of equal parts of `count`, each at most `most`; the last may be smaller. */
+static inline uint32_t tinyphysics_part(uint32_t count, uint32_t most)
+{
+    const uint32_t parts = (count + most - 1) / most;
+    return parts > 0 ? (count + parts - 1) / parts : 1;
+}
 
 /* The last 20 steps. */
 struct tinyphysics_window {
@@ -50,16 +57,28 @@ enum status tinyphysics_model_make(const struct tinyphysics_weights *weights,
                                    enum nn_precision precision, uint32_t flags,
                                    struct tinyphysics_model **model, struct error *error);
 
-/* Memory for one thread's calls, about 2 MiB. */
+/* The network computed by somebody else, such as a runtime for the user's file. Threads call it at
+ * once. logits [count][TINYPHYSICS_BINS] of the last tokens of 1 .. TINYPHYSICS_BATCH windows. */
+struct tinyphysics_outside {
+    enum status (*logits)(void *context, const struct tinyphysics_window *windows, uint32_t count,
+                          float *logits, struct error *error);
+    void *context; /* borrowed, outlives the model */
+};
+enum status tinyphysics_model_outside(const struct tinyphysics_outside *outside, uint32_t flags,
+                                      struct tinyphysics_model **model, struct error *error);
+
+/* Memory for one thread's calls, about 3 MiB. */
 enum status tinyphysics_workspace_make(struct tinyphysics_workspace **workspace,
                                        struct error *error);
 void tinyphysics_workspace_free(struct tinyphysics_workspace *workspace);
 
 /* Logits [count][TINYPHYSICS_BINS] of 1 .. TINYPHYSICS_BATCH windows; owned by the workspace, valid
- * until its next call. Tokens are below TINYPHYSICS_BINS, inputs finite. */
-const float *tinyphysics_model_logits(const struct tinyphysics_model *model,
-                                      struct tinyphysics_workspace *workspace,
-                                      const struct tinyphysics_window *windows, uint32_t count);
+ * until its next call. Tokens are below TINYPHYSICS_BINS, inputs finite. Fails where a network
+ * outside does, or has logits that are not finite. */
+enum status tinyphysics_model_logits(const struct tinyphysics_model *model,
+                                     struct tinyphysics_workspace *workspace,
+                                     const struct tinyphysics_window *windows, uint32_t count,
+                                     const float **logits, struct error *error);
 
 /* weights[i] = exp(logits[i] / temperature - largest of these), [TINYPHYSICS_BINS]. */
 void tinyphysics_model_weights(const struct tinyphysics_model *model, const float *logits,

@@ -25,8 +25,8 @@ static double controller_action(enum tinyphysics_controller controller, struct t
 }
 
 /* Logs may differ in length: an episode that is done leaves the batch. */
-static void drive_batch(const struct run *run, struct tinyphysics_workspace *workspace,
-                        struct tinyphysics_episode *episodes, uint32_t count)
+static enum status drive_batch(const struct run *run, struct tinyphysics_workspace *workspace,
+                               struct tinyphysics_episode *episodes, uint32_t count)
 {
     struct tinyphysics_pid pids[TINYPHYSICS_BATCH] = {{0}};
     uint32_t left;
@@ -40,8 +40,9 @@ static void drive_batch(const struct run *run, struct tinyphysics_workspace *wor
                 batch[left++] = &episodes[i];
             }
         }
-        tinyphysics_episode_step(run->model, workspace, batch, actions, left);
+        TRY(tinyphysics_episode_step(run->model, workspace, batch, actions, left, NULL));
     } while (left > 0);
+    return STATUS_OK;
 }
 
 /* Drives first .. first + count - 1 in one batch. */
@@ -54,9 +55,7 @@ static enum status run_batch(const struct run *run, struct tinyphysics_workspace
         const struct tinyphysics_drive *drive = &run->drives[first + i];
         THEN(status, tinyphysics_episode_start(&episodes[i], drive->log, drive->seed, NULL));
     }
-    if (status == STATUS_OK) {
-        drive_batch(run, workspace, episodes, count);
-    }
+    THEN(status, drive_batch(run, workspace, episodes, count));
     for (uint32_t i = 0; i < count; i++) {
         if (status == STATUS_OK) {
             run->drives[first + i].costs = tinyphysics_episode_costs(&episodes[i]);
@@ -71,9 +70,9 @@ static void run_chunk(void *context, uint32_t first, uint32_t end)
     struct run *run = context;
     struct tinyphysics_workspace *workspace = NULL;
     enum status status = tinyphysics_workspace_make(&workspace, NULL);
+    const uint32_t part = tinyphysics_part(end - first, TINYPHYSICS_BATCH);
     while (status == STATUS_OK && first < end) {
-        const uint32_t left = end - first;
-        const uint32_t count = left < TINYPHYSICS_BATCH ? left : TINYPHYSICS_BATCH;
+        const uint32_t count = end - first < part ? end - first : part;
         status = run_batch(run, workspace, first, count);
         first += count;
     }
@@ -89,8 +88,7 @@ enum status tinyphysics_run(const struct tinyphysics_model *model,
 {
     struct run run = {.model = model, .controller = controller, .drives = drives};
     const uint32_t share = (count + threads_count(threads) - 1) / threads_count(threads);
-    const uint32_t chunk = share < 1 ? 1 : share < TINYPHYSICS_BATCH ? share : TINYPHYSICS_BATCH;
-    threads_run(threads, count, chunk, run_chunk, &run);
+    threads_run(threads, count, tinyphysics_part(share, TINYPHYSICS_BATCH), run_chunk, &run);
     if (atomic_load(&run.failed)) {
         return error_set(error, STATUS_NO_MEMORY, "no memory to drive %u logs", count);
     }

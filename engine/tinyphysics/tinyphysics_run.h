@@ -18,7 +18,7 @@ struct tinyphysics_drive {
     struct tinyphysics_costs costs; /* filled in */
 };
 
-/* NO_MEMORY: costs are not all filled in. */
+/* NO_MEMORY: costs are not all filled in. The model computes its network itself. */
 enum status tinyphysics_run(const struct tinyphysics_model *model,
                             enum tinyphysics_controller controller, struct threads *threads,
                             struct tinyphysics_drive *drives, uint32_t count, struct error *error);

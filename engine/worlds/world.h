@@ -185,6 +185,8 @@ extern const struct world_ops world_replay_ops;
 extern const struct world_ops world_student_ops; /* both need config.model of their tier */
 extern const struct world_ops world_teacher_ops;
 extern const struct world_ops world_tinyphysics_ops; /* config.foreign->host: tinyphysics_model */
+/* The same of a network that is computed outside, which may fail: it has statistics to say so. */
+extern const struct world_ops world_tinyphysics_outside_ops;
 
 /* The ops table of a tier, or NULL if this build has none for it. */
 const struct world_ops *world_ops_for_tier(enum tier tier);

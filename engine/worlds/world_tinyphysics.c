@@ -20,6 +20,8 @@
 #include "engine/worlds/foreign.h"
 #include "engine/worlds/world_internal.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,11 +32,13 @@ struct tiny_slot {
     struct scene scene;
     struct tinyphysics_episode episode; /* its log is the prepared scenario's */
     double values[TINYPHYSICS_EPISODE_VALUES];
+    struct frame_stats frame_stats; /* fault: not "", the rollout is lost */
 };
 
 struct tiny_world {
     struct world base;
-    const struct tinyphysics_model *model; /* borrowed */
+    const struct tinyphysics_model *model;        /* borrowed */
+    const struct swerve_world_declared *declared; /* borrowed */
     struct threads *threads;
     uint32_t lane_count;                       /* parts of a step that may go on at a time */
     struct tinyphysics_workspace **workspaces; /* [lane_count] */
@@ -110,6 +114,7 @@ static enum status open_world(const struct world_config *config, struct world **
     TRY(memory_check(self, error, "world tinyphysics: out of memory"));
     self->base = (struct world){&world_tinyphysics_ops, config->slot_count};
     self->model = config->foreign->host;
+    self->declared = &config->foreign->declared;
     enum status status = open_parts(self, config->thread_count, error);
     if (status != STATUS_OK) {
         close_world(&self->base);
@@ -152,6 +157,23 @@ static uint32_t generator_seed(const struct controls *controls, uint64_t seed)
     return seed < 2 ? controls->seed : (uint32_t)(controls->seed + (seed - 1) * SEEDS);
 }
 
+/* Measures of a picture that is not there. */
+static struct frame_stats unseen(void)
+{
+    return (struct frame_stats){
+        .bev_change = (double)NAN,
+        .camera_change = (double)NAN,
+        .occupancy_cells = (double)NAN,
+        .vru_cells = (double)NAN,
+        .layout_cells = (double)NAN,
+        .layout_iou = (double)NAN,
+        .surplus_cells = (double)NAN,
+        .surplus_vru_cells = (double)NAN,
+        .camera_layout_corr = (double)NAN,
+        .horizon_ticks = CONTROLS_COST_END - CONTROLS_CONTEXT,
+    };
+}
+
 static enum status slot_reset(struct world *world, uint32_t index, struct prepared *prepared,
                               uint64_t seed, struct error *error)
 {
@@ -160,6 +182,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     TRY(accepts(scenario, error));
     memset(slot, 0, sizeof *slot);
     slot->prepared = prepared_ref(prepared);
+    slot->frame_stats = unseen();
     slot->scene.conditions = scenario->conditions;
     slot->scene.ego.pose = scenario->ego.pose;
     tinyphysics_episode_begin(&slot->episode, &scenario->controls.log,
@@ -254,34 +277,55 @@ static enum status slot_intervene(struct world *world, uint32_t index,
 
 /* ---- one tick ---- */
 
+/* The network could not be computed: evidence, never a result. */
+static void lose(const struct tiny_world *self, struct tiny_slot *slot, const struct error *error)
+{
+    struct frame_stats *frame_stats = &slot->frame_stats;
+    slot->scene.tick++;
+    frame_stats->tick = slot->scene.tick;
+    snprintf(frame_stats->fault, sizeof frame_stats->fault, "world %s %s: tick %u: %.100s",
+             self->declared->name, self->declared->version, slot->scene.tick, error->text);
+}
+
 static void step_batch(struct tiny_world *self, struct tinyphysics_workspace *workspace,
                        const uint32_t *indices, uint32_t count)
 {
     struct tinyphysics_episode *episodes[TINYPHYSICS_BATCH];
     double steer[TINYPHYSICS_BATCH];
+    CHECK(count >= 1 && count <= TINYPHYSICS_BATCH);
+    struct error error;
     for (uint32_t i = 0; i < count; i++) {
         episodes[i] = &self->slots[indices[i]].episode;
         steer[i] = self->actions[indices[i]].steer_rad;
     }
-    tinyphysics_episode_step(self->model, workspace, episodes, steer, count);
+    if (tinyphysics_episode_step(self->model, workspace, episodes, steer, count, &error) !=
+        STATUS_OK) {
+        for (uint32_t i = 0; i < count; i++) {
+            lose(self, &self->slots[indices[i]], &error);
+        }
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         struct tiny_slot *slot = &self->slots[indices[i]];
         slot->scene.ego.pose.x_m += slot->scene.ego.speed_mps * TICK_S;
-        slot->scene.tick++;
+        slot->frame_stats.tick = ++slot->scene.tick;
+        slot->frame_stats.ego_step_m = slot->scene.ego.speed_mps * TICK_S;
         show(slot);
     }
 }
 
-/* Lane `k` takes every lane_count-th batch, so that each has a workspace of its own. */
+/* Each lane takes an equal share of the slots that are due, in a workspace of its own. */
 static void step_lanes(void *context, uint32_t first, uint32_t end)
 {
     struct tiny_world *self = context;
+    const uint32_t share = (self->due_count + self->lane_count - 1) / self->lane_count;
+    const uint32_t part = tinyphysics_part(share, TINYPHYSICS_BATCH);
     for (uint32_t lane = first; lane < end; lane++) {
-        const uint32_t stride = self->lane_count * TINYPHYSICS_BATCH;
-        for (uint32_t at = lane * TINYPHYSICS_BATCH; at < self->due_count; at += stride) {
-            const uint32_t left = self->due_count - at;
+        const uint32_t limit = (lane + 1) * share;
+        const uint32_t until = limit < self->due_count ? limit : self->due_count;
+        for (uint32_t at = lane * share; at < until; at += part) {
             step_batch(self, self->workspaces[lane], self->due + at,
-                       left < TINYPHYSICS_BATCH ? left : TINYPHYSICS_BATCH);
+                       until - at < part ? until - at : part);
         }
     }
 }
@@ -292,7 +336,7 @@ static void step(struct world *world, const struct action *actions, const uint8_
     self->actions = actions;
     self->due_count = 0;
     for (uint32_t i = 0; i < world->slot_count; i++) {
-        if (active[i]) {
+        if (active[i] && occupied(world, i)->frame_stats.fault[0] == '\0') {
             const struct tinyphysics_episode *episode = &occupied(world, i)->episode;
             CHECK(!tinyphysics_episode_done(episode)); /* decoding checks the horizon */
             self->flop +=
@@ -311,23 +355,20 @@ static void cost(const struct world *world, struct world_cost *out)
     *out = (struct world_cost){.flop = self_of(world)->flop, .ticks = self_of(world)->ticks};
 }
 
-const struct world_ops world_tinyphysics_ops = {
-    .name = "tinyphysics",
-    .tier = TIER_STUDENT,
-    .has_truth = true,
-    .open = open_world,
-    .close = close_world,
-    .accepts = accepts,
-    .slot_reset = slot_reset,
-    .slot_release = slot_release,
-    .step = step,
-    .slot_observe = slot_observe,
-    .slot_scene = slot_scene,
-    .slot_intervene = slot_intervene,
-    .slot_fork = slot_fork,
-    .slot_state_bytes = slot_state_bytes,
-    .slot_save = slot_save,
-    .slot_restore = slot_restore,
-    .slot_state_drop = slot_state_drop,
-    .cost = cost,
-};
+/* What a world has to tell that shows nothing and moves nobody. */
+static const struct frame_stats *slot_frame_stats(const struct world *world, uint32_t index)
+{
+    return &occupied(world, index)->frame_stats;
+}
+
+#define OPERATIONS                                                                              \
+    .name = "tinyphysics", .tier = TIER_STUDENT, .has_truth = true, .open = open_world,         \
+    .close = close_world, .accepts = accepts, .slot_reset = slot_reset,                         \
+    .slot_release = slot_release, .step = step, .slot_observe = slot_observe,                   \
+    .slot_scene = slot_scene, .slot_intervene = slot_intervene, .slot_fork = slot_fork,         \
+    .slot_state_bytes = slot_state_bytes, .slot_save = slot_save, .slot_restore = slot_restore, \
+    .slot_state_drop = slot_state_drop, .cost = cost
+
+const struct world_ops world_tinyphysics_ops = {OPERATIONS};
+const struct world_ops world_tinyphysics_outside_ops = {OPERATIONS,
+                                                        .slot_frame_stats = slot_frame_stats};

@@ -7,27 +7,57 @@
 
 #include <math.h>
 
+enum { NORM_ROWS = 4 };
+
+/* `rows` (a constant) rows in step: sums of one are chains that wait for themselves. */
+NN_INLINE void norm_many(const float *x, uint32_t width, const float *scale, const float *shift,
+                         float *out, const int rows)
+{
+    v16 sum[NORM_ROWS];
+    v16 mean[NORM_ROWS];
+    v16 inverse[NORM_ROWS];
+    for (int r = 0; r < rows; r++) {
+        sum[r] = v16_zero();
+    }
+    for (uint32_t i = 0; i < width; i += NN_LANES) {
+        for (int r = 0; r < rows; r++) {
+            sum[r] = v16_add(sum[r], v16_load(x + r * width + i));
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        mean[r] = v16_set1(v16_sum(sum[r]) / (float)width);
+        sum[r] = v16_zero();
+    }
+    for (uint32_t i = 0; i < width; i += NN_LANES) {
+        for (int r = 0; r < rows; r++) {
+            v16 d = v16_sub(v16_load(x + r * width + i), mean[r]);
+            sum[r] = v16_fma(d, d, sum[r]);
+        }
+    }
+    for (int r = 0; r < rows; r++) {
+        const float variance = v16_sum(sum[r]) / (float)width;
+        const __m128 root = _mm_sqrt_ss(_mm_set_ss(variance + NN_CAUSAL_EPSILON));
+        inverse[r] = v16_set1(1.0f / _mm_cvtss_f32(root));
+    }
+    for (uint32_t i = 0; i < width; i += NN_LANES) {
+        const v16 by = v16_load(scale + i);
+        const v16 to = v16_load(shift + i);
+        for (int r = 0; r < rows; r++) {
+            v16 y = v16_mul(v16_sub(v16_load(x + r * width + i), mean[r]), inverse[r]);
+            v16_store(out + r * width + i, v16_fma(y, by, to));
+        }
+    }
+}
+
 static void norm(const float *x, uint32_t width, const float *scale, const float *shift, float *out,
                  size_t rows)
 {
-    for (; rows > 0; rows--, x += width, out += width) {
-        v16 sum = v16_zero();
-        for (uint32_t i = 0; i < width; i += NN_LANES) {
-            sum = v16_add(sum, v16_load(x + i));
-        }
-        const v16 mean = v16_set1(v16_sum(sum) / (float)width);
-        sum = v16_zero();
-        for (uint32_t i = 0; i < width; i += NN_LANES) {
-            v16 d = v16_sub(v16_load(x + i), mean);
-            sum = v16_fma(d, d, sum);
-        }
-        const float variance = v16_sum(sum) / (float)width;
-        const __m128 root = _mm_sqrt_ss(_mm_set_ss(variance + NN_CAUSAL_EPSILON));
-        const v16 inverse = v16_set1(1.0f / _mm_cvtss_f32(root));
-        for (uint32_t i = 0; i < width; i += NN_LANES) {
-            v16 y = v16_mul(v16_sub(v16_load(x + i), mean), inverse);
-            v16_store(out + i, v16_fma(y, v16_load(scale + i), v16_load(shift + i)));
-        }
+    size_t r = 0;
+    for (; r + NORM_ROWS <= rows; r += NORM_ROWS) {
+        norm_many(x + r * width, width, scale, shift, out + r * width, NORM_ROWS);
+    }
+    for (; r < rows; r++) {
+        norm_many(x + r * width, width, scale, shift, out + r * width, 1);
     }
 }
 
@@ -57,6 +87,24 @@ static void gelu(float *x, size_t count)
     }
 }
 
+/* exp of 16 floats, in double precision, rounded. */
+NN_INLINE void exp_rounded(float *x)
+{
+    enum { PARTS = NN_LANES / DOUBLES };
+    doubles exact[PARTS];
+    doubles quick[PARTS];
+    for (int i = 0; i < PARTS; i++) {
+        exact[i] = quick[i] = doubles_load(x + i * DOUBLES);
+    }
+    const bool good = doubles_exp_quick(quick, PARTS);
+    if (!good) {
+        doubles_exp_many(exact, PARTS);
+    }
+    for (int i = 0; i < PARTS; i++) {
+        doubles_store(x + i * DOUBLES, good ? quick[i] : exact[i]);
+    }
+}
+
 static void weights(const float *logits, float temperature, float *out, size_t count)
 {
     v16 largest = v16_set1(-INFINITY);
@@ -67,31 +115,28 @@ static void weights(const float *logits, float temperature, float *out, size_t c
     }
     const v16 most = v16_set1(v16_largest(largest));
     for (size_t i = 0; i < count; i += NN_LANES) { /* no NaN: a difference of finite numbers */
-        doubles x[NN_LANES / DOUBLES];
         v16_store(out + i, v16_sub(v16_load(out + i), most));
-        for (int j = 0; j < NN_LANES / DOUBLES; j++) {
-            x[j] = doubles_load(out + i + j * DOUBLES);
-        }
-        doubles_exp_many(x, NN_LANES / DOUBLES);
-        for (int j = 0; j < NN_LANES / DOUBLES; j++) {
-            doubles_store(out + i + j * DOUBLES, x[j]);
-        }
+        exp_rounded(out + i);
     }
 }
 
 enum { TOKENS = NN_CAUSAL_TOKENS, HEAD = NN_CAUSAL_HEAD };
 
-/* The keys of one head with tokens along the lanes; tokens that are not there are 0. */
+/* The keys of one head with tokens along the lanes, four by four; what the last four tokens lack is
+ * 0. */
 static void turn(const float *k, size_t stride, uint32_t tokens, float out[HEAD][TOKENS])
 {
-    for (uint32_t j = 0; j < tokens; j++) {
-        for (uint32_t c = 0; c < HEAD; c++) {
-            out[c][j] = k[j * stride + c];
-        }
-    }
-    for (uint32_t c = 0; c < HEAD; c++) {
-        for (uint32_t j = tokens; j < TOKENS; j++) {
-            out[c][j] = 0.0f;
+    for (uint32_t j = 0; j < tokens; j += 4) {
+        for (uint32_t c = 0; c < HEAD; c += 4) {
+            __m128 rows[4];
+            for (uint32_t i = 0; i < 4; i++) {
+                rows[i] =
+                    j + i < tokens ? _mm_loadu_ps(k + (j + i) * stride + c) : _mm_setzero_ps();
+            }
+            _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+            for (uint32_t i = 0; i < 4; i++) {
+                _mm_store_ps(&out[c + i][j], rows[i]);
+            }
         }
     }
 }
@@ -178,7 +223,7 @@ NN_INLINE void attend(const struct nn_causal *a, const float *q, const float tur
 
 static void attention(const struct nn_causal *a, uint32_t first_sequence, uint32_t end_sequence)
 {
-    _Alignas(64) float turned[HEAD][TOKENS];
+    _Alignas(64) float turned[HEAD][TOKENS] = {{0}}; /* tokens that are not there stay 0 */
     const uint32_t queries = a->tokens - a->first;
     const size_t width = (size_t)a->heads * HEAD;
     for (size_t s = first_sequence; s < end_sequence; s++) {

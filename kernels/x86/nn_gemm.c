@@ -44,10 +44,35 @@ NN_INLINE void pack(enum nn_precision precision, const float *w, uint32_t n, uin
     }
 }
 
+/* Sums that are the output as they are, or are added to it. */
+NN_INLINE bool goes_straight(enum nn_precision precision, const struct nn_gemm *g)
+{
+    return precision == NN_FP32 && g->bias == NULL &&
+           (g->epilogue == NN_STORE || (g->epilogue == NN_ADD_GATED && g->gate == NULL));
+}
+
+NN_INLINE void gemm_rows(enum nn_precision precision, const struct nn_gemm *g,
+                         const struct matmul *p, uint32_t row, uint32_t rows, uint32_t col,
+                         const float *b, uint32_t width)
+{
+    _Alignas(64) float tile[MATMUL_ROWS * MATMUL_COLUMNS];
+    if (goes_straight(precision, g)) {
+        NN_NAME(matmul_fp32)
+        (p, row, rows, b, width, g->c + row * g->ldc + col, g->ldc, g->epilogue == NN_ADD_GATED);
+        return;
+    }
+    matmul_tile(precision, p, row, rows, b, width, tile);
+    for (uint32_t i = 0; i < rows; i++) {
+        struct sums sums = {tile + i * MATMUL_COLUMNS, MATMUL_COLUMNS};
+        for (uint32_t j = 0; j < width; j += STEP, sums.first += STEP) {
+            gemm_finish(precision, g->epilogue, g, row + i, col + j, sums, 1, VECTORS);
+        }
+    }
+}
+
 NN_INLINE void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32_t first_row,
                     uint32_t end_row)
 {
-    _Alignas(64) float tile[MATMUL_ROWS * MATMUL_COLUMNS];
     const struct matmul p = {.segments = {{g->a, g->lda, g->k}}, .count = 1};
     const uint32_t step = matmul_rows(precision);
     const float *b = g->b;
@@ -57,13 +82,7 @@ NN_INLINE void gemm(enum nn_precision precision, const struct nn_gemm *g, uint32
         uint32_t rows;
         for (uint32_t row = first_row; row < end_row; row += rows) {
             rows = end_row - row < step ? end_row - row : step;
-            matmul_tile(precision, &p, row, rows, b, width, tile);
-            for (uint32_t i = 0; i < rows; i++) {
-                struct sums sums = {tile + i * MATMUL_COLUMNS, MATMUL_COLUMNS};
-                for (uint32_t j = 0; j < width; j += STEP, sums.first += STEP) {
-                    gemm_finish(precision, g->epilogue, g, row + i, col + j, sums, 1, VECTORS);
-                }
-            }
+            gemm_rows(precision, g, &p, row, rows, col, b, width);
         }
         b += width * panel_rows(precision, g->k);
     }

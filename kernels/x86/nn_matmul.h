@@ -13,6 +13,7 @@
 
 #include "kernels/x86/nn_lanes.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #if defined(__AVX2__)
@@ -123,19 +124,21 @@ NN_INLINE struct matmul conv_matmul(enum nn_precision precision, const struct nn
 }
 
 /* tile[r][0..width - 1] = sums of rows first .. first + rows - 1 with the panel b; the tile's rows
- * are MATMUL_COLUMNS apart. width is 16, 32 or 64, as matmul_width gives it. */
+ * are tile_stride floats apart. `add`: added to what the tile holds. width is 16, 32 or 64, as
+ * matmul_width gives it. */
 void NN_NAME(matmul_fp32)(const struct matmul *p, size_t first, uint32_t rows, const float *b,
-                          uint32_t width, float *tile);
+                          uint32_t width, float *tile, size_t tile_stride, bool add);
 void NN_NAME(matmul_bf16)(const struct matmul *p, size_t first, uint32_t rows, const float *b,
-                          uint32_t width, float *tile);
+                          uint32_t width, float *tile, size_t tile_stride);
 
+/* Into a tile of its own, rows MATMUL_COLUMNS apart. */
 NN_INLINE void matmul_tile(enum nn_precision precision, const struct matmul *p, size_t first,
                            uint32_t rows, const float *b, uint32_t width, float *tile)
 {
     if (precision == NN_BF16) {
-        NN_NAME(matmul_bf16)(p, first, rows, b, width, tile);
+        NN_NAME(matmul_bf16)(p, first, rows, b, width, tile, MATMUL_COLUMNS);
     } else {
-        NN_NAME(matmul_fp32)(p, first, rows, b, width, tile);
+        NN_NAME(matmul_fp32)(p, first, rows, b, width, tile, MATMUL_COLUMNS, false);
     }
 }
 

@@ -77,7 +77,7 @@ static void drive_on_cpu(const uint32_t *ends, uint32_t count, bool controlled, 
             double action = tinyphysics_pid_update(&pid, log.rows[episode.step].target_mps2,
                                                    tinyphysics_episode_lataccel(&episode));
             action = controlled ? action : 0.0;
-            tinyphysics_episode_step(model, workspace, &one, &action, 1);
+            EXPECT_OK(tinyphysics_episode_step(model, workspace, &one, &action, 1, &error), error);
         }
         memcpy(actions + i * ROWS, episode.actions, ends[i] * sizeof *actions);
         memcpy(lataccel + i * ROWS, episode.lataccel_mps2, ends[i] * sizeof *lataccel);
