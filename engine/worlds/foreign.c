@@ -26,7 +26,7 @@ enum {
 
 /* ---- what it says of itself ---- */
 
-static bool good_name(const char *name)
+bool foreign_is_name(const char *name)
 {
     size_t bytes = strnlen(name, SWERVE_WORLD_NAME_BYTES);
     for (size_t i = 0; i < bytes; i++) {
@@ -42,7 +42,7 @@ enum status foreign_check_declared(const struct swerve_world_declared *declared,
 {
     const uint32_t known = SWERVE_WORLD_DETERMINISTIC | SWERVE_WORLD_BEV | SWERVE_WORLD_CAMERAS |
                            SWERVE_WORLD_MOVES_AGENTS | SWERVE_WORLD_READS_RASTER;
-    if (!good_name(declared->name) || !good_name(declared->version)) {
+    if (!foreign_is_name(declared->name) || !foreign_is_name(declared->version)) {
         return error_set(error, STATUS_DEVICE,
                          "world: expected a name and a version of 1 to %d printable characters "
                          "without blanks and slashes, found \"%.31s\" and \"%.31s\"",

@@ -18,6 +18,8 @@
 #include "engine/worlds/world.h"
 #include "schemas/world/world.h"
 
+#include <stdbool.h>
+
 /* A world that was found and asked what it is. Immutable; outlives the worlds opened from it. */
 struct foreign {
     const struct swerve_world_ops *ops; /* NULL: `native` */
@@ -26,6 +28,13 @@ struct foreign {
     const void *host;               /* of a native world its model */
     struct swerve_world_declared declared;
 };
+
+/* Whether it is the simulator of the controls challenge, and drives its logs alone. */
+static inline bool foreign_drives_controls(const struct foreign *foreign)
+{
+    return foreign->native == &world_tinyphysics_ops ||
+           foreign->native == &world_tinyphysics_outside_ops;
+}
 
 /* Opened by config.foreign; one table for each tier that such a world can answer for. */
 extern const struct world_ops world_foreign_student_ops;
@@ -40,6 +49,9 @@ uint32_t foreign_cameras_bytes(enum swerve_world_form form);
  */
 enum status foreign_ask(const struct foreign *foreign, struct swerve_world_declared *declared,
                         struct error *error);
+
+/* Whether a name or version is 1 to 31 printable characters without blanks and slashes. */
+bool foreign_is_name(const char *name);
 
 /* Whether what a world declares can be: names, form, bytes, tick, horizon. */
 enum status foreign_check_declared(const struct swerve_world_declared *declared,

@@ -11,7 +11,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { CALL_TEXT_BYTES = 400, GUARD = 0xA5 };
+enum {
+    CALL_TEXT_BYTES = 400,
+    GUARD = 0xA5,
+    PLACES = SWERVE_WORLD_BEV_IN_RASTER | SWERVE_WORLD_CAMERAS_IN_RASTER,
+};
 
 /* Bounds of a reported agent: beyond them sums and angles lose their meaning. */
 #define AGENT_PLACE_MAX_M 1e6
@@ -128,6 +132,9 @@ static bool check_made(const struct foreign_world *self, struct foreign_slot *sl
     } else if (made->agent_count > SWERVE_WORLD_AGENTS) {
         foreign_lose(self, slot, "tick %u: %u agents, expected at most %d", tick, made->agent_count,
                      SWERVE_WORLD_AGENTS);
+    } else if (made->places > (foreign_declares(self, SWERVE_WORLD_READS_RASTER) ? PLACES : 0)) {
+        foreign_lose(self, slot, "tick %u: its frame lies in places %u, expected bits of %d", tick,
+                     made->places, foreign_declares(self, SWERVE_WORLD_READS_RASTER) ? PLACES : 0);
     } else if (!guarded(memory + self->layout.guard) ||
                !guarded(memory + self->layout.agents_guard)) {
         memset(memory + self->layout.guard, GUARD, FOREIGN_GUARD_BYTES);
@@ -175,21 +182,25 @@ static bool take_agents(const struct foreign_world *self, struct foreign_slot *s
 
 /* The frame, out of the memory that the world can write at any time. What it does not make is
  * zeros, and a grid that nobody makes is unseen. */
-static void take_frame(struct foreign_world *self, const struct foreign_step *step)
+static void take_frame(struct foreign_world *self, const struct foreign_step *step, uint32_t places)
 {
     struct foreign_slot *slot = step->slot;
     struct foreign_cell *cell = &self->cells[slot->cell];
-    const uint8_t *made = foreign_memory(self, slot->cell) + self->layout.frame;
+    const uint8_t *memory = foreign_memory(self, slot->cell);
+    const size_t bev_at =
+        (places & SWERVE_WORLD_BEV_IN_RASTER) != 0 ? self->layout.raster : self->layout.frame;
+    const size_t cameras_at =
+        (places & SWERVE_WORLD_CAMERAS_IN_RASTER) != 0 ? self->layout.raster : self->layout.frame;
     bool ego = self->declared.form == SWERVE_WORLD_FORM_EGO;
     uint8_t *cameras = cell->shown + self->layout.bev_bytes;
     if (foreign_declares(self, SWERVE_WORLD_BEV)) {
-        memcpy(cell->shown, made, self->layout.bev_bytes);
+        memcpy(cell->shown, memory + bev_at, self->layout.bev_bytes);
     } else {
         memset(cell->shown, 0, self->layout.bev_bytes);
         memset(cell->shown + BEV_CELLS, 255, ego ? BEV_CELLS : 0);
     }
     if (foreign_declares(self, SWERVE_WORLD_CAMERAS)) {
-        memcpy(cameras, made + self->layout.bev_bytes, self->layout.cameras_bytes);
+        memcpy(cameras, memory + cameras_at + self->layout.bev_bytes, self->layout.cameras_bytes);
     } else {
         memset(cameras, 0, self->layout.cameras_bytes);
     }
@@ -259,7 +270,7 @@ static void finish(struct foreign_world *self, const struct foreign_step *step,
         return;
     }
     memcpy(self->scratch, cell->measured, FRAME_BYTES);
-    take_frame(self, step);
+    take_frame(self, step, made->places);
     if (ego) {
         /* The layout goes the same way as the frame, so that both are blurred alike. */
         uint8_t *raster = self->scratch + FRAME_BYTES;

@@ -355,7 +355,7 @@ static void cost(const struct world *world, struct world_cost *out)
     *out = (struct world_cost){.flop = self_of(world)->flop, .ticks = self_of(world)->ticks};
 }
 
-/* What a world has to tell that shows nothing and moves nobody. */
+/* Statistics of a world that shows nothing and moves nobody: whether it failed. */
 static const struct frame_stats *slot_frame_stats(const struct world *world, uint32_t index)
 {
     return &occupied(world, index)->frame_stats;

@@ -123,11 +123,17 @@ enum swerve_world_result {
     SWERVE_WORLD_FAILED,     /* no frame can be made */
     SWERVE_WORLD_NOT_FINITE, /* the network's output had a NaN or an infinity */
 };
+/* Parts of the frame that lie where the raster was given, to save a copy: the raster as it is, or
+ * as the world changed it in place. Bits; the other parts lie in the frame. */
+enum swerve_world_place {
+    SWERVE_WORLD_BEV_IN_RASTER = 1,
+    SWERVE_WORLD_CAMERAS_IN_RASTER = 2,
+};
 struct swerve_world_made {
     uint32_t state;       /* that of the question */
     uint32_t result;      /* enum swerve_world_result */
     uint32_t agent_count; /* written at `agents` */
-    uint32_t reserved;
+    uint32_t places;      /* enum swerve_world_place, 0 without READS_RASTER */
 };
 
 /* All functions return 0 on success; on failure non-zero, and a terminated sentence in error_text.

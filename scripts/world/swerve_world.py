@@ -51,6 +51,7 @@ HELLO, WELCOME, RESET, DONE, STEP, MADE, FORK, DROP, ERROR, BYE, PARK, RESTORE =
 OK, FAILED, NOT_FINITE = 0, 1, 2
 HEADER = struct.Struct("<IIII")
 AGENT = struct.Struct("<IIdddd")
+MADE_RECORD = struct.Struct("<IIII")
 
 
 def _layout():
@@ -132,7 +133,8 @@ class World:
     def step(self, states, batch):
         """One tick: states and batch (Given) are lists of one length. Returns the new states, grids and cameras,
         each a list or an array of that length (None: the frame was written to given.frame already, or is not
-        declared); with MOVES_AGENTS also a list of agents per state: rows (index, x_m, y_m, heading_rad, speed_mps).
+        declared; given.raster.bev and .cameras are not copied); with MOVES_AGENTS also a list of agents per state: rows
+        (index, x_m, y_m, heading_rad, speed_mps).
         An exception in place of an element's frame fails that rollout alone."""
         raise NotImplementedError
 
@@ -172,27 +174,31 @@ class _Server:
     def __init__(self, world, source, sink, memory_fd):
         self.world, self.source, self.sink, self.memory_fd = world, source, sink, memory_fd
         self.states = {}
+        self.pending = b""
+        self.seen = {}  # pictures by their places: the memory stays where it is
         self.shapes = SHAPES[world.form]
         self.sizes = [math.prod(shape) for shape in self.shapes]
 
     def pictures(self, bev, cameras):
         if bev == cameras:  # both 0: none was drawn
             return Pictures(None, None)
-        parts = []
-        for offset, size, shape in zip((bev, cameras), self.sizes, self.shapes):
-            part = self.memory[offset : offset + size]
-            parts.append(part if numpy is None else numpy.frombuffer(part, numpy.uint8).reshape(shape))
-        return Pictures(*parts)
+        if bev not in self.seen:
+            parts = []
+            for offset, size, shape in zip((bev, cameras), self.sizes, self.shapes):
+                part = self.memory[offset : offset + size]
+                parts.append(part if numpy is None else numpy.frombuffer(part, numpy.uint8).reshape(shape))
+            self.seen[bev] = parts
+        return Pictures(*self.seen[bev])
 
     def read(self, count):
-        parts = []
-        while count:
-            part = os.read(self.source, count)
+        """The next bytes of the worker's, of which as many are taken from the system at once as are there."""
+        while len(self.pending) < count:
+            part = os.read(self.source, 1 << 20)
             if not part:
                 raise EOFError
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
+            self.pending += part
+        data, self.pending = self.pending[:count], self.pending[count:]
+        return data
 
     def answer(self, kind, sequence, payload=b""):
         data = memoryview(HEADER.pack(MAGIC, kind, len(payload), sequence) + payload)
@@ -204,6 +210,7 @@ class _Server:
         if version != ABI_VERSION:
             raise _Refused(f"the worker speaks version {version} of the world protocol, this client {ABI_VERSION}")
         self.memory = memoryview(mmap.mmap(self.memory_fd, memory_bytes))
+        self.arrays = None if numpy is None else numpy.frombuffer(self.memory, numpy.uint8)
         world = self.world
         world.open(Setup(fields))
         sizes = [size if world.flags & flag else 0 for size, flag in zip(self.sizes, (BEV, CAMERAS))]
@@ -211,18 +218,28 @@ class _Server:
                            *sizes, round(world.horizon_s * 10), 0, 0.1)
 
     def put(self, given, frames):
-        """Copies a rollout's frames to where they belong; what to say of it."""
-        places = given.frame_bev, given.frame_cameras
-        for frame, flag, offset, size, shape in zip(frames, (BEV, CAMERAS), places, self.sizes, self.shapes):
+        """Copies a rollout's frames to where they belong; what to say of it, and which of them are the raster itself, so
+        that nothing was to be copied."""
+        offsets = given.frame_bev, given.frame_cameras
+        rasters = self.seen.get(given.raster_bev, (None, None))
+        places = 0
+        for i, (frame, flag, offset, size, shape) in enumerate(
+                zip(frames, (BEV, CAMERAS), offsets, self.sizes, self.shapes)):
             if isinstance(frame, Exception):
-                return FAILED
+                return FAILED, 0
             if frame is None or not self.world.flags & flag:
+                continue
+            if frame is rasters[i]:
+                places |= 1 << i
+                continue
+            if numpy is not None and isinstance(frame, numpy.ndarray) and frame.shape == shape and frame.dtype == numpy.uint8:
+                numpy.copyto(self.arrays[offset : offset + size].reshape(shape), frame)
                 continue
             data = _bytes_of(frame, shape)
             if data is None:
-                return NOT_FINITE
+                return NOT_FINITE, 0
             self.memory[offset : offset + size] = data
-        return OK
+        return OK, places
 
     def put_agents(self, given, agents):
         for i, (index, *pose) in enumerate(agents):
@@ -234,16 +251,18 @@ class _Server:
         batch = [Given(payload, 8 + i * record_bytes, i, self) for i in range(count)]
         numbers = [given.state for given in batch]
         states, bevs, cameras, *agents = self.world.step([self.states[number] for number in numbers], batch)
+        self.states.update(zip(numbers, states))
+        if bevs is None and cameras is None and not agents:
+            return b"".join([MADE_RECORD.pack(number, OK, 0, 0) for number in numbers])
         made = []
         for i, (number, given) in enumerate(zip(numbers, batch)):
-            self.states[number] = states[i]
-            result, agent_count = OK, 0
+            result, agent_count, places = OK, 0, 0
             if bevs is not None or cameras is not None:
-                result = self.put(given, [None if part is None else part[i] for part in (bevs, cameras)])
+                result, places = self.put(given, [None if part is None else part[i] for part in (bevs, cameras)])
             if agents and result == OK:
                 agent_count = self.put_agents(given, agents[0][i])
-            made += [number, result, agent_count, 0]
-        return struct.pack(f"<{4 * count}I", *made)
+            made.append(MADE_RECORD.pack(number, result, agent_count, places))
+        return b"".join(made)
 
     def handle(self, kind, payload):
         """The answer's type and payload; None: there is none."""

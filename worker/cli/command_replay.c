@@ -28,7 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000 };
+enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000, THREADS_MAX = 64 };
 
 struct replay {
     struct store *store;
@@ -38,7 +38,7 @@ struct replay {
     struct job_spec spec;                 /* what the runner was opened for */
     char planner_files[SHA256_HEX_BYTES]; /* identity of the planner that the runner opened, */
     char planner_hash[SHA256_HEX_BYTES];  /* and with what it loaded */
-    uint32_t slot_count;
+    uint32_t slot_count, thread_count;
     int64_t deadline_ms;
     int64_t world_deadline_ms;
     const char *world, *audit_world; /* the user's own, as they were named then; NULL: none */
@@ -91,6 +91,7 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
                            .observed = replay->dump.folder != NULL ? debug_dump_observed : NULL,
                            .observed_context = &replay->dump},
         .slot_count = replay->slot_count,
+        .thread_count = replay->thread_count,
         .spill_bytes_max = UINT64_C(8) << 30,
         .clock = clock_system(),
     };
@@ -465,6 +466,7 @@ int command_replay(int argc, char **argv)
     const char *models = NULL;
     bool all = false;
     int64_t slots = 1;
+    int64_t threads = 1;
     struct replay replay = {.deadline_ms = 1000};
 
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
@@ -473,6 +475,7 @@ int command_replay(int argc, char **argv)
         {"--all", NULL, "every outcome of the store, or of --suite", .flag = &all},
         {"--suite", "ID", "with --all: only this suite's", .text = &suite},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
+        {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &threads},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
         {"--world", "SPEC",
@@ -496,9 +499,11 @@ int command_replay(int argc, char **argv)
     struct error error;
     int64_t id = 0;
     CLI_PARSE(&command, argc, argv, &argument, &count);
-    if ((count == 1) == all || slots < 1 || slots > LIMIT_SLOTS) {
-        error_set(&error, STATUS_USAGE, "expected one OUTCOME or --all, and --slots 1 to %d",
-                  LIMIT_SLOTS);
+    if ((count == 1) == all || slots < 1 || slots > LIMIT_SLOTS || threads < 1 ||
+        threads > THREADS_MAX) {
+        error_set(&error, STATUS_USAGE,
+                  "expected one OUTCOME or --all, --slots 1 to %d and --threads 1 to %d",
+                  LIMIT_SLOTS, THREADS_MAX);
         return cli_fail(&error);
     }
     if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {
@@ -510,6 +515,7 @@ int command_replay(int argc, char **argv)
         return cli_fail(&error);
     }
     replay.slot_count = (uint32_t)slots;
+    replay.thread_count = (uint32_t)threads;
     replay.stream = !all;
     return replay_store(&replay, models, suite, id);
 }

@@ -116,6 +116,19 @@ static void raise_audit(struct audit_policy *audit, struct submission_options *b
     build->audit = audit;
 }
 
+/* Whether the user's world that answers as the student drives logs of the controls challenge. */
+static enum status ask_controls(const struct suite_options *options, struct models *models,
+                                struct submission_options *build, struct error *error)
+{
+    const struct models_model *world = NULL;
+    if (!world_spec_is(options->world)) {
+        return STATUS_OK;
+    }
+    TRY(models_promoted(models, TIER_STUDENT, build->precision, &world, error));
+    build->policy.controls = world->foreign != NULL && foreign_drives_controls(world->foreign);
+    return STATUS_OK;
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -141,10 +154,10 @@ static enum status prepare_models(const struct suite_options *options,
     status = models_open(options->models, NULL, models, error);
     THEN(status, ask_pointers(options, *models, build, error));
     THEN(status, lend_worlds(options, *models, error));
+    THEN(status, ask_controls(options, *models, build, error));
     if (status == STATUS_OK) {
         build->models = *models;
         build->policy.student_available = models_available(*models, TIER_STUDENT);
-        build->policy.controls = world_spec_is_controls(options->world);
         build->policy.teacher_available =
             models_available(*models, TIER_TEACHER) && !build->policy.controls;
     }

@@ -6,6 +6,7 @@
 #include "base/check.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ enum ort_place {
 enum {
     API_VERSION = 1,
     TYPE_FLOAT = 1,
+    TYPE_INT64 = 7,
     ARENA_ALLOCATOR = 1,
     MEMORY_DEFAULT = 0,
     LEVEL_WARNING = 2,
@@ -262,12 +264,13 @@ enum status ort_session_run(struct ort_session *session, const struct ort_tensor
              run);
     CHECK(input_count <= ORT_TENSORS_MAX && output_count <= ORT_TENSORS_MAX);
     for (uint32_t i = 0; i < input_count; i++) {
+        const bool whole = inputs[i].type == ORT_INT64;
+        const size_t bytes = inputs[i].count * (whole ? sizeof(int64_t) : sizeof(float));
         in_names[i] = inputs[i].name;
-        THEN(status,
-             check(ort,
-                   wrap(session->memory_info, inputs[i].data, inputs[i].count * sizeof(float),
-                        inputs[i].dims, inputs[i].dim_count, TYPE_FLOAT, &in[i]),
-                   inputs[i].name, error));
+        THEN(status, check(ort,
+                           wrap(session->memory_info, inputs[i].data, bytes, inputs[i].dims,
+                                inputs[i].dim_count, whole ? TYPE_INT64 : TYPE_FLOAT, &in[i]),
+                           inputs[i].name, error));
     }
     for (uint32_t i = 0; i < output_count; i++) {
         out_names[i] = outputs[i].name;

@@ -20,13 +20,16 @@ enum { ORT_NAME_BYTES = 64, ORT_DIMS_MAX = 8, ORT_TENSORS_MAX = 32 };
 struct ort;         /* the library */
 struct ort_session; /* a model */
 
-/* A tensor of single precision, in memory of the caller's. */
+enum ort_type { ORT_FLOAT = 0, ORT_INT64 };
+
+/* A tensor in memory of the caller's; outputs are of single precision. */
 struct ort_tensor {
     char name[ORT_NAME_BYTES];
+    enum ort_type type;
     uint32_t dim_count;
     int64_t dims[ORT_DIMS_MAX];
     size_t count; /* of elements */
-    float *data;
+    void *data;   /* float or int64_t */
 };
 
 /* STATUS_DEVICE: the library is not there, or too old; a sentence says where was looked. */
@@ -42,8 +45,8 @@ enum status ort_session_open(const struct ort *ort, const char *model, uint32_t 
                              struct ort_session **out, struct error *error);
 void ort_session_close(struct ort_session *session); /* accepts NULL */
 
-/* Runs the model; outputs are copied to their data. STATUS_BAD_INPUT: an output has another type or
- * number of elements than expected. */
+/* Runs the model, from any thread; outputs are copied to their data. STATUS_BAD_INPUT: an output
+ * has another type or number of elements than expected. */
 enum status ort_session_run(struct ort_session *session, const struct ort_tensor *inputs,
                             uint32_t input_count, const struct ort_tensor *outputs,
                             uint32_t output_count, struct error *error);

@@ -12,6 +12,8 @@
 #include "schemas/world/world.h"
 #include "worker/onnx/ort.h"
 
+#include <stdbool.h>
+
 enum { WORLD_ONNX_STATES_MAX = 8 };
 
 enum world_onnx_input {
@@ -26,7 +28,9 @@ enum world_onnx_output { WORLD_ONNX_BEV = 0, WORLD_ONNX_CAMERAS, WORLD_ONNX_OUTP
 
 /* A manifest, read. Tensors have no data yet; a name of "" is one that the model lacks. */
 struct world_onnx_manifest {
+    bool controls; /* the network of the controls challenge; then only the next two count */
     struct swerve_world_declared declared;
+    char states[ORT_NAME_BYTES], tokens[ORT_NAME_BYTES], logits[ORT_NAME_BYTES];
     struct ort_tensor inputs[WORLD_ONNX_INPUTS];
     struct ort_tensor outputs[WORLD_ONNX_OUTPUTS];
     uint32_t state_count;

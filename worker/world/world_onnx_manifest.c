@@ -188,10 +188,11 @@ static enum status read_manifest(const char *path, json_t *root, struct world_on
     }
     if ((strcmp(form, "ego") != 0 && strcmp(form, "window") != 0) ||
         !(horizon_s >= 0.1 && horizon_s <= LIMIT_HORIZON_TICKS * 0.1)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "%s: expected form \"ego\" or \"window\" and horizon_s 0.1 to %g, found "
-                         "\"%.20s\" and %g",
-                         path, LIMIT_HORIZON_TICKS * 0.1, form, horizon_s);
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "%s: expected form \"ego\", \"window\" or \"controls\" and horizon_s 0.1 to %g, found "
+            "\"%.20s\" and %g",
+            path, LIMIT_HORIZON_TICKS * 0.1, form, horizon_s);
     }
     out->declared.form =
         strcmp(form, "ego") == 0 ? SWERVE_WORLD_FORM_EGO : SWERVE_WORLD_FORM_WINDOW;
@@ -205,6 +206,54 @@ static enum status read_manifest(const char *path, json_t *root, struct world_on
     return STATUS_OK;
 }
 
+/* Drives logs of the controls challenge: tensors of a window of rows in, logits out. */
+static enum status read_controls(const char *path, json_t *root, struct world_onnx_manifest *out,
+                                 struct error *error)
+{
+    static const char *const members[] = {"name",   "version", "form", "deterministic",
+                                          "inputs", "outputs", NULL};
+    static const char *const input_names[] = {"states", "tokens", NULL};
+    static const char *const output_names[] = {"logits", NULL};
+    const json_t *inputs = json_object_get(root, "inputs");
+    const json_t *outputs = json_object_get(root, "outputs");
+    struct swerve_world_declared *declared = &out->declared;
+    const char *name = NULL;
+    const char *version = NULL;
+    int exact = 0;
+    json_error_t fault;
+    TRY(check_members(path, root, "$", members, error));
+    if (json_unpack_ex(root, &fault, 0, "{s:s, s:s, s:b}", "name", &name, "version", &version,
+                       "deterministic", &exact) != 0) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: expected name, version and deterministic: %s", path, fault.text);
+    }
+    TRY(check_members(path, inputs, "inputs", input_names, error));
+    TRY(check_members(path, outputs, "outputs", output_names, error));
+    TRY(take_name(path, inputs, "inputs", "states", out->states, error));
+    TRY(take_name(path, inputs, "inputs", "tokens", out->tokens, error));
+    TRY(take_name(path, outputs, "outputs", "logits", out->logits, error));
+    if (out->states[0] == '\0' || out->tokens[0] == '\0' || out->logits[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "%s: expected names for inputs.states, inputs.tokens and outputs.logits",
+                         path);
+    }
+    if (!foreign_is_name(name) || !foreign_is_name(version)) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "%s: expected a name and a version of 1 to %d printable characters without "
+            "blanks and slashes, found \"%.31s\" and \"%.31s\"",
+            path, SWERVE_WORLD_NAME_BYTES - 1, name, version);
+    }
+    out->controls = true;
+    declared->flags = exact != 0 ? SWERVE_WORLD_DETERMINISTIC : 0;
+    declared->form = SWERVE_WORLD_FORM_EGO; /* of pictures, which are empty */
+    declared->horizon_ticks = CONTROLS_COST_END - CONTROLS_CONTEXT;
+    declared->tick_s = 0.1;
+    snprintf(declared->name, sizeof declared->name, "%s", name);
+    snprintf(declared->version, sizeof declared->version, "%s", version);
+    return STATUS_OK;
+}
+
 enum status world_onnx_manifest_load(const char *path, struct world_onnx_manifest *out,
                                      struct error *error)
 {
@@ -215,7 +264,10 @@ enum status world_onnx_manifest_load(const char *path, struct world_onnx_manifes
         return error_set(error, STATUS_BAD_INPUT, "manifest %s:%d: %s", path, fault.line,
                          fault.text);
     }
-    enum status status = read_manifest(path, root, out, error);
+    const char *form = json_string_value(json_object_get(root, "form"));
+    enum status status = form != NULL && strcmp(form, "controls") == 0
+                             ? read_controls(path, root, out, error)
+                             : read_manifest(path, root, out, error);
     json_decref(root);
     return status == STATUS_OK ? status : error_prefix(error, "manifest");
 }

@@ -9,7 +9,7 @@
 #include "engine/tinyphysics/tinyphysics_model.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/world/world_exec.h"
-#include "worker/world/world_onnx.h"
+#include "worker/world/world_onnx_controls.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,16 +33,11 @@ struct world_source {
     struct world_onnx_manifest manifest;
     struct ort *ort;
     struct tinyphysics_model *controls; /* NULL: not the world tinyphysics */
+    struct world_onnx_controls *onnx_controls;
     char model[LIMIT_PATH_BYTES], manifest_path[LIMIT_PATH_BYTES]; /* "": no ONNX world */
     void *library;                                                 /* NULL: no plugin */
     char hash[SHA256_HEX_BYTES];
 };
-
-bool world_spec_is(const char *spec)
-{
-    return strncmp(spec, "plugin:", 7) == 0 || strncmp(spec, "exec:", 5) == 0 ||
-           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0 || world_spec_is_controls(spec);
-}
 
 /* Bytes of the name that a spec begins with, 0: another world's. A precision is a world of its own,
  * since it makes drives of its own. */
@@ -58,10 +53,16 @@ static size_t controls_name(const char *spec, enum nn_precision *precision)
                                                                                          : 0;
 }
 
-bool world_spec_is_controls(const char *spec)
+static bool spec_is_controls(const char *spec)
 {
     enum nn_precision precision;
     return controls_name(spec, &precision) > 0;
+}
+
+bool world_spec_is(const char *spec)
+{
+    return strncmp(spec, "plugin:", 7) == 0 || strncmp(spec, "exec:", 5) == 0 ||
+           strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0 || spec_is_controls(spec);
 }
 
 static enum status check_table(const char *file, const struct swerve_world_ops *ops,
@@ -132,6 +133,13 @@ static enum status load_onnx(struct world_source *source, const char *spec, stru
     TRY(ort_open(&source->ort, error));
     TRY(world_onnx_manifest_load(source->manifest_path, &source->manifest, error));
     source->onnx_host = (struct world_onnx_host){source->ort, source->model, &source->manifest};
+    if (source->manifest.controls) {
+        TRY(world_onnx_controls_open(&source->onnx_host, &source->onnx_controls, error));
+        source->foreign.native = &world_tinyphysics_outside_ops;
+        source->foreign.host = world_onnx_controls_model(source->onnx_controls);
+        source->foreign.declared = source->manifest.declared;
+        return STATUS_OK;
+    }
     source->foreign.ops = &world_onnx_ops;
     source->foreign.host = &source->onnx_host;
     return STATUS_OK;
@@ -272,7 +280,7 @@ static enum status open_source(struct world_source *source, const char *spec,
                          spec);
     }
     source->foreign.config = "";
-    if (world_spec_is_controls(spec)) {
+    if (spec_is_controls(spec)) {
         return load_controls(source, spec, error);
     }
     bool onnx = strncmp(spec, ONNX_PREFIX, sizeof ONNX_PREFIX - 1) == 0;
@@ -291,9 +299,11 @@ static enum status open_source(struct world_source *source, const char *spec,
         source->foreign.ops = &world_exec_ops;
         source->foreign.host = &source->host;
     }
-    struct swerve_world_declared declared;
-    TRY(foreign_ask(&source->foreign, &declared, error));
-    source->foreign.declared = declared;
+    if (source->foreign.native == NULL) {
+        struct swerve_world_declared declared;
+        TRY(foreign_ask(&source->foreign, &declared, error));
+        source->foreign.declared = declared;
+    }
     return make_hash(source, spec, error);
 }
 
@@ -317,6 +327,7 @@ void world_source_close(struct world_source *source)
         dlclose(source->library);
     }
     if (source != NULL) {
+        world_onnx_controls_close(source->onnx_controls);
         ort_close(source->ort);
         tinyphysics_model_free(source->controls);
     }
@@ -344,7 +355,7 @@ static enum status lend(const char *spec, enum tier tier,
 {
     struct world_source *source = NULL;
     char found[LIMIT_SPEC_BYTES + LIMIT_PATH_BYTES];
-    if (world_spec_is_controls(spec) && strchr(spec, ':') == NULL) {
+    if (spec_is_controls(spec) && strchr(spec, ':') == NULL) {
         snprintf(found, sizeof found, "%s:%s/%s", spec, models_registry(models)->directory,
                  WORLD_CONTROLS_FILE);
         spec = found;

@@ -26,12 +26,10 @@ struct world_source_options {
     int64_t start_ms, step_ms;                     /* 0: WORLD_START_MS, WORLD_STEP_MS */
 };
 
-/* Whether --world names a foreign world and not a tier. */
+/* Whether --world names a foreign world and not a tier. "tinyphysics" is one, whose model is
+ * tinyphysics.onnx of the directory of models, and "tinyphysics:MODEL.onnx": the simulator of the
+ * controls challenge; "tinyphysics-bf16" in the same way. */
 bool world_spec_is(const char *spec);
-/* "tinyphysics", whose model is tinyphysics.onnx of the directory of models, or
- * "tinyphysics:MODEL.onnx": the simulator of the controls challenge. "tinyphysics-bf16" in the same
- * way. */
-bool world_spec_is_controls(const char *spec);
 
 /* Loads or starts it once, to hear what it declares. STATUS_DEVICE, STATUS_NOT_FOUND,
  * STATUS_BAD_INPUT. */

@@ -4,7 +4,7 @@
 or batched. Method: made-up logs and a made-up model; the same controller three times; files and worlds that do not go
 together.
 
-Usage: test_controls.py SWERVE SOURCE_ROOT WRITER
+Usage: test_controls.py SWERVE SOURCE_ROOT WRITER RUNTIME_SO
 """
 import json
 import math
@@ -20,8 +20,9 @@ import tap
 
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
-WRITER = os.path.realpath(sys.argv[3])
+WRITER, RUNTIME = (os.path.realpath(path) for path in sys.argv[3:5])
 LOGS, ROWS = 3, 130
+FLAGGED = 3  # enum verdict of schemas/outcome.h
 ADAPTER = ROOT / "scripts/adapters/controls_controller.py"
 
 CONTROLLERS = """
@@ -117,6 +118,32 @@ def a_precision_is_a_world_of_its_own():
     swerve("controls", "logs", "--model", "made_up.onnx", "--device", "cuda:99", code=5)
 
 
+MANIFEST = {"name": "exported", "version": "1", "form": "controls", "deterministic": True,
+            "inputs": {"states": "states", "tokens": "tokens"}, "outputs": {"logits": "output"}}
+
+
+def the_exported_file_drives_by_a_runtime_as_natively():
+    """The runtime is a double that has the engine compute the file: a wrong row, token or order of drives changes costs."""
+    world = "onnx:made_up.onnx"
+    pathlib.Path("made_up.json").write_text(json.dumps(MANIFEST))
+    os.environ["SWERVE_ONNXRUNTIME"] = RUNTIME
+    swerve("run", "suite.json", "--world", world, "--planner", "builtin:pid", "--store", "o.db", "--seeds", 1)
+    assert [row[:4] for row in outcomes("o.db")] == [row[:4] for row in outcomes("a.db")], outcomes("o.db")
+    assert "3 identical, 0 different" in swerve("replay", "--all", "--slots", 3, "--threads", 2, "--store", "o.db",
+                                                "--world", world).stdout
+    swerve("replay", "--all", "--store", "o.db", "--world", WORLD, code=5)  # another world, whatever it computes
+    os.environ["SWERVE_CONTROLS_RUNS"] = "12"  # one tries the file out
+    told = swerve("run", "suite.json", "--world", world, "--planner", "builtin:pid", "--store", "tired.db", "--seeds", 1, code=6)
+    said = told.stdout + told.stderr
+    assert said.count("world exported 1: tick 92: run: the runtime is tired") == LOGS, said
+    assert {row[5] for row in outcomes("tired.db")} == {FLAGGED}, outcomes("tired.db")
+    del os.environ["SWERVE_CONTROLS_RUNS"]
+    for member, value in (("inputs", {"states": "states"}), ("outputs", {}), ("horizon_s", 30), ("version", "")):
+        pathlib.Path("made_up.json").write_text(json.dumps(MANIFEST | {member: value}))
+        swerve("run", "suite.json", "--world", world, "--planner", "builtin:pid", "--store", "none.db", code=3)
+    del os.environ["SWERVE_ONNXRUNTIME"]
+
+
 def other_seeds_draw_anew():
     swerve("run", "suite.json", "--world", WORLD, "--planner", "builtin:zero", "--store", "s.db", "--seeds", 2)
     drives = outcomes("s.db")
@@ -177,7 +204,7 @@ def what_is_written_loads_again():
 
 
 TESTS = [costs_and_replays_are_those_of_the_command, a_precision_is_a_world_of_its_own,
-         classes_of_the_challenge_steer_unchanged, other_seeds_draw_anew,
+         classes_of_the_challenge_steer_unchanged, the_exported_file_drives_by_a_runtime_as_natively, other_seeds_draw_anew,
          a_cost_is_a_criterion, logs_and_worlds_go_together, a_directory_of_models_may_hold_it, damaged_scenarios_are_refused,
          what_is_written_loads_again]
 with tempfile.TemporaryDirectory() as directory:

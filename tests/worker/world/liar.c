@@ -84,6 +84,8 @@ static int liar_step(void *world, uint32_t count, const struct swerve_world_give
         made[0].state++;
     } else if (is("agents")) {
         report_agents(self, given, made);
+    } else if (is("places")) {
+        made[0].places = 4;
     } else if (is("nan")) {
         made[0].result = SWERVE_WORLD_NOT_FINITE;
     }

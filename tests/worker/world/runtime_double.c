@@ -19,7 +19,7 @@ struct value {
     int owned;
 };
 
-static char message[128];
+static char message[1024];
 
 static void *fail(const char *text)
 {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Goal: a world of the user's is driven, forked, replayed and judged as a shipped model is, as plugin and as process;
 one that breaks its word is named, and what was driven in it is evidence and never a result.
-Method: the examples and eleven planted liars through `swerve world check`; a small suite through run, replay and
+Method: the examples and twelve planted liars through `swerve world check`; a small suite through run, replay and
 show, in honest worlds and in lying ones.
 
 ONNX Runtime is a double here (runtime_double.c), since no Debian package has it.
@@ -125,6 +125,7 @@ def liars_are_named():
         "nan": ("frames", "has a NaN or an infinity"),
         "beyond": ("frames", "wrote beyond its frame"),
         "other": ("frames", "answers for state"),
+        "places": ("frames", "its frame lies in places 4"),
         "frozen": ("moves", "every frame is the one before"),
         "clock": ("repeats", "declares to be deterministic"),
         "neighbours": ("batch", "declares to be deterministic"),
