@@ -70,7 +70,8 @@ def _layout():
 
 
 GIVEN, GIVEN_BYTES = _layout()
-assert GIVEN_BYTES == 464
+PLACES = struct.Struct("<I420x5Q")  # of a record, what every tick needs: the state and where its memory is
+assert GIVEN_BYTES == PLACES.size == 464
 
 
 class Setup:
@@ -92,10 +93,13 @@ class Given:
     moved_x_m, weather, conditions ..) are attributes; `raster` is the conditioning raster, at reset the first frame;
     `frame` is where the new frame goes, for who writes it there; `index` is the place in the batch."""
 
-    __slots__ = ("index", "_payload", "_at", "_server")
+    __slots__ = ("index", "state", "raster_bev", "raster_cameras", "frame_bev", "frame_cameras", "agents",
+                 "_payload", "_at", "_server")
 
     def __init__(self, payload, at, index, server):
         self._payload, self._at, self.index, self._server = payload, at, index, server
+        (self.state, self.raster_bev, self.raster_cameras, self.frame_bev, self.frame_cameras,
+         self.agents) = PLACES.unpack_from(payload, at)
 
     def __getattr__(self, name):
         try:
