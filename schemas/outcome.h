@@ -87,6 +87,8 @@ struct metrics {
     double lataccel_cost; /* of a log of the controls challenge (docs/controls.md) */
     double jerk_cost;
     double total_cost;
+    double lane_keeping;         /* 1 or 0; NAN, as below: driven before it was measured */
+    double traffic_light;        /* 0: passed on red; else 1 */
     uint32_t intervention_count; /* ticks' runs in which the guardian would have overridden */
     uint32_t collision_count;    /* distinct agents touched */
     uint32_t collision_tick;     /* of the first contact; UINT32_MAX: none */

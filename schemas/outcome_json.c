@@ -32,6 +32,8 @@ static const struct json_field metric_fields[] = {
     METRIC(lataccel_cost, JSON_FIELD_F64),
     METRIC(jerk_cost, JSON_FIELD_F64),
     METRIC(total_cost, JSON_FIELD_F64),
+    METRIC(lane_keeping, JSON_FIELD_F64),
+    METRIC(traffic_light, JSON_FIELD_F64),
     METRIC(intervention_count, JSON_FIELD_U32),
     METRIC(collision_count, JSON_FIELD_U32),
     METRIC(collision_tick, JSON_FIELD_U32_OR_NULL),

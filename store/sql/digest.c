@@ -7,6 +7,7 @@
  */
 #include "store/sql/digest.h"
 
+#include "base/check.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
 
@@ -56,8 +57,14 @@ static void add_text(struct sha256 *hash, const char *name, const char *text, si
 /* Members that are younger than digests are left out where they say nothing, as empty texts are. */
 static bool says_nothing(const char *name, double value)
 {
-    return isnan(value) && (strcmp(name, "lataccel_cost") == 0 || strcmp(name, "jerk_cost") == 0 ||
-                            strcmp(name, "total_cost") == 0);
+    static const char *const younger[] = {"lataccel_cost", "jerk_cost", "total_cost",
+                                          "lane_keeping", "traffic_light"};
+    for (size_t i = 0; i < COUNT_OF(younger) && isnan(value); i++) {
+        if (strcmp(name, younger[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static void add_field(struct sha256 *hash, const struct json_field *field, const void *record)

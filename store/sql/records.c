@@ -343,6 +343,8 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_real(&query, outcome->metrics.lataccel_cost);
     query_real(&query, outcome->metrics.jerk_cost);
     query_real(&query, outcome->metrics.total_cost);
+    query_real(&query, outcome->metrics.lane_keeping);
+    query_real(&query, outcome->metrics.traffic_light);
     query_int_or_null(&query, place->at_ms);
     query_int(&query, outcome->pages_used_percent);
     TRY(query_run(&query, error));

@@ -153,8 +153,7 @@ int command_export(int argc, char **argv)
          .text = &options.suite},
         {"--format", "NAME", "csv, jsonl, parquet, arrow, junit, markdown, mcap, osi",
          .text = &options.format},
-        {"--field", NULL, "tables: pdms, lane_keeping and epdms too; reads every drive",
-         .flag = &options.field},
+        {"--field", NULL, "tables: pdms and epdms too", .flag = &options.field},
         {"--output", "FILE", "where to write, also -o; csv, jsonl, junit, markdown: else stdout",
          .text = &options.output},
     };

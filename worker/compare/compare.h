@@ -33,7 +33,7 @@ struct compare_rollout {
     enum verdict verdict;
     uint32_t reasons;
     bool safety_critical;
-    double measure[9]; /* by enum compare_measure */
+    double measure[11]; /* by enum compare_measure */
     char scenario_id[LIMIT_ID_BYTES];
     char scenario_hash[SHA256_HEX_BYTES];
     char branch_id[LIMIT_ID_BYTES];
@@ -69,9 +69,11 @@ enum compare_measure {
     COMPARE_SCORE,
     COMPARE_PROGRESS,
     COMPARE_COMFORT,
-    COMPARE_MIN_DISTANCE,  /* m; infinite where no agent was present: not compared */
-    COMPARE_MIN_TTC,       /* s, at most its horizon of 3 */
-    COMPARE_JERK,          /* m/s3 */
+    COMPARE_MIN_DISTANCE, /* m; infinite where no agent was present: not compared */
+    COMPARE_MIN_TTC,      /* s, at most its horizon of 3 */
+    COMPARE_JERK,         /* m/s3 */
+    COMPARE_PDMS,         /* NAVSIM's, as the next: worker/METRICS.md */
+    COMPARE_EPDMS,
     COMPARE_LATACCEL_COST, /* of logs of the controls challenge, as the next two */
     COMPARE_JERK_COST,
     COMPARE_TOTAL_COST,

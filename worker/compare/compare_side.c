@@ -4,6 +4,7 @@
 #include "worker/compare/compare.h"
 
 #include "base/array.h"
+#include "worker/score/field/field.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ _Static_assert(sizeof((struct compare_rollout *)0)->measure ==
 static void take(struct compare_rollout *rollout, const struct outcome *outcome)
 {
     const struct metrics *metrics = &outcome->metrics;
+    double field[FIELD_SCORE_COUNT];
+    field_scores_of(outcome, field);
     *rollout = (struct compare_rollout){
         .id = outcome->id,
         .seed = outcome->seed,
@@ -52,6 +55,8 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
                                             ? COMPARE_TTC_MOST_S
                                             : metrics->min_ttc_s,
                     [COMPARE_JERK] = metrics->jerk_max_mps3,
+                    [COMPARE_PDMS] = field[FIELD_PDMS],
+                    [COMPARE_EPDMS] = field[FIELD_EPDMS],
                     [COMPARE_LATACCEL_COST] = metrics->lataccel_cost,
                     [COMPARE_JERK_COST] = metrics->jerk_cost,
                     [COMPARE_TOTAL_COST] = metrics->total_cost},

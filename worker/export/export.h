@@ -21,7 +21,7 @@ struct export_request {
     struct store *store;   /* borrowed */
     const char *store_url; /* for the commands that a file names; NULL: not to be shown */
     const char *suite_id;  /* NULL: every suite of the store; tables only */
-    bool field;            /* tables: with scores of the field, which reads every drive */
+    bool field;            /* tables: with scores of the field */
     FILE *out;             /* borrowed */
     const char *place;     /* name of `out` in errors */
 };

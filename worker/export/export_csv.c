@@ -180,7 +180,6 @@ static enum status write_csv_row(void *context, const struct outcome *outcome, s
 {
     struct writer *writer = context;
     FILE *out = writer->request->out;
-    TRY(export_table_row(&writer->table, outcome, error));
     TRY(put_cells(writer, 0, writer->parameters, outcome, out, error));
     if (writer->parameters < writer->table.count) {
         if (writer->tail == NULL || strcmp(writer->scenario_id, outcome->scenario_id) != 0) {
@@ -206,7 +205,6 @@ static enum status write_json(const struct writer *writer, json_t *json, struct 
 static enum status write_json_row(void *context, const struct outcome *outcome, struct error *error)
 {
     struct writer *writer = context;
-    TRY(export_table_row(&writer->table, outcome, error));
     json_t *row = json_array();
     for (uint32_t i = 0; i < writer->table.count; i++) {
         if (json_array_append_new(row, export_value(&writer->table, i, outcome)) != 0) {

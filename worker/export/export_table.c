@@ -8,6 +8,7 @@
 #include "schemas/outcome_json.h"
 #include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
+#include "worker/score/field/field.h"
 
 #include <errno.h>
 #include <math.h>
@@ -143,9 +144,9 @@ enum status export_table_make(const struct export_request *request, struct expor
     THEN(status, append_fields(&table, &outcome_field_list, false, error));
     THEN(status, append_rest(&table, error));
     THEN(status, append_fields(&table, &metric_field_list, true, error));
-    for (int i = 0; status == STATUS_OK && request->field && i < EXPORT_FIELD_COUNT; i++) {
+    for (int i = 0; status == STATUS_OK && request->field && i < FIELD_SCORE_COUNT; i++) {
         struct export_column score = {.type = EXPORT_DOUBLE, .slice = -1, .score = i + 1};
-        snprintf(score.name, sizeof score.name, "%s", export_field_names[i]);
+        snprintf(score.name, sizeof score.name, "%s", field_score_names[i]);
         status = append(&table, &score, error);
     }
     if (parameters.count > 0) {
@@ -166,14 +167,12 @@ enum status export_table_make(const struct export_request *request, struct expor
             column->parameter = column->name + sizeof parameter_prefix - 1;
         }
     }
-    table.scored = request->field ? request->store : NULL;
     *out = table;
     return STATUS_OK;
 }
 
 void export_table_finish(struct export_table *table)
 {
-    export_field_finish(&table->field);
     free(table->columns);
     *table = (struct export_table){0};
 }
@@ -199,21 +198,14 @@ static json_t *parameter_value(const struct export_column *column, const struct 
     return json_null();
 }
 
-enum status export_table_row(struct export_table *table, const struct outcome *outcome,
-                             struct error *error)
-{
-    return table->scored == NULL
-               ? STATUS_OK
-               : export_field_read(&table->field, table->scored, outcome, table->scores, error);
-}
-
 json_t *export_value(const struct export_table *table, uint32_t index,
                      const struct outcome *outcome)
 {
     const struct export_column *column = &table->columns[index];
     if (column->score > 0) {
-        double score = table->scores[column->score - 1];
-        return isnan(score) ? json_null() : json_real(score);
+        double scores[FIELD_SCORE_COUNT];
+        field_scores_of(outcome, scores);
+        return json_finite_new(scores[column->score - 1]);
     }
     if (column->field != NULL) {
         const void *record = column->of_metrics ? (const void *)&outcome->metrics : outcome;

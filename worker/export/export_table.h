@@ -7,7 +7,6 @@
 
 #include "schemas/json_record.h"
 #include "worker/export/export.h"
-#include "worker/export/export_field.h"
 
 #include <stdbool.h>
 
@@ -32,15 +31,12 @@ struct export_column {
     int slice;             /* -1: none */
     const char *parameter; /* NULL: none; points into `name` */
     bool reasons;          /* names, joined by ";" */
-    int score;             /* enum export_field_value + 1; 0: none */
+    int score;             /* enum field_score + 1; 0: none */
 };
 
 struct export_table {
     uint32_t count;
     struct export_column *columns; /* owned */
-    struct store *scored;          /* whose drives have scores; borrowed, NULL: none */
-    struct export_field field;
-    double scores[EXPORT_FIELD_COUNT]; /* of the row */
 };
 
 /* Asks the store for the scenarios of the jobs, to learn which parameters there are and whether all
@@ -49,10 +45,6 @@ struct export_table {
 enum status export_table_make(const struct export_request *request, struct export_table *out,
                               struct error *error);
 void export_table_finish(struct export_table *table);
-
-/* To be called before the values of an outcome are asked for. */
-enum status export_table_row(struct export_table *table, const struct outcome *outcome,
-                             struct error *error);
 
 /* A column's value of that outcome as JSON (json_record.h: infinities are texts, NaN is null); a
  * new reference, NULL when memory runs out. */

@@ -1,12 +1,13 @@
 /*
- * Verdicts by slice, by what grids vary, and the ledger. Within a slice the values that fail come
- * first, weakest first; the others follow by name. Values of a grid keep their order: it shows from
- * where on a planner fails.
+ * Verdicts by slice, by what grids vary, scores of the field, and the ledger. Within a slice the
+ * values that fail come first, weakest first; the others follow by name. Values of a grid keep
+ * their order: it shows from where on a planner fails.
  */
 #include "worker/report/report_internal.h"
 
 #include "base/units.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,49 @@ static void parameter_slices(struct report *report)
     wide_parameters(report);
 }
 
+static void field_cell(struct html *html, double value)
+{
+    html_format(html,
+                isfinite(value) ? "<td class=\"n\">%.3f</td>" : "<td class=\"n\">&ndash;</td>",
+                value);
+}
+
+/* Scores of the field, a row for each tier that has one. */
+static void field_scores(struct report *report)
+{
+    struct html *html = &report->html;
+    struct summary_field rows[TIER_COUNT];
+    bool any = false;
+    summary_field(report->summary, rows);
+    for (int t = 0; t < TIER_COUNT; t++) {
+        const struct summary_field *row = &rows[t];
+        if (row->scored == 0) {
+            continue;
+        }
+        if (!any) {
+            html_raw(html, "<h2 id=\"field\">Scores of the field</h2><p class=\"soft\">Means over "
+                           "the main lines that passed or failed.</p><div class=\"card\"><table>"
+                           "<thead><tr><th>tier</th><th class=\"n\">drives</th><th class=\"n\">");
+            report_metric(html, "score", "nuPlan's score");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "PDMS", "PDMS");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "EPDMS", "EPDMS");
+            html_raw(html, "</th><th class=\"n\">collisions</th><th class=\"n\">km</th></tr>"
+                           "</thead><tbody>");
+        }
+        any = true;
+        html_format(html, "<tr><td>%s</td><td class=\"n\">%lld</td>", tier_names[t],
+                    (long long)row->scored);
+        field_cell(html, row->nuplan);
+        field_cell(html, row->pdms);
+        field_cell(html, row->epdms);
+        html_format(html, "<td class=\"n\">%lld</td><td class=\"n\">%.1f</td></tr>",
+                    (long long)row->collisions, row->metres / 1e3);
+    }
+    html_raw(html, any ? "</tbody></table></div>" : "");
+}
+
 void report_slices(struct report *report)
 {
     struct html *html = &report->html;
@@ -193,6 +237,7 @@ void report_slices(struct report *report)
     html_raw(html, "</div>");
     parameter_slices(report);
     free(rows);
+    field_scores(report);
 }
 
 void report_cost(struct report *report)

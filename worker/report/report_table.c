@@ -5,6 +5,7 @@
 #include "worker/report/report_internal.h"
 
 #include "base/units.h"
+#include "worker/score/field/field.h"
 
 #include <math.h>
 
@@ -23,6 +24,8 @@ static void table_row(struct report *report, uint32_t index)
     const struct outcome *outcome = &report->summary->outcomes[index];
     const struct report_job *job = report_job_of(report, index);
     bool main = (int32_t)index == job->main;
+    double field[FIELD_SCORE_COUNT];
+    field_scores_of(outcome, field);
     html_format(html, "<tr id=\"r%lld\"><td class=\"n\">", (long long)outcome->id);
     report_play(html, job, outcome);
     html_format(html, "%lld</td><td class=\"wrap\">", (long long)outcome->id);
@@ -40,6 +43,8 @@ static void table_row(struct report *report, uint32_t index)
     html_format(html, "</td><td>%s</td><td class=\"n\">%llu</td>", tier_names[outcome->tier],
                 (unsigned long long)outcome->seed);
     number(html, outcome->metrics.score);
+    number(html, field[FIELD_PDMS]);
+    number(html, field[FIELD_EPDMS]);
     number(html, outcome->metrics.min_distance_m);
     number(html, outcome->metrics.min_ttc_s);
     html_format(html, "<td class=\"n\">%.1f</td></tr>", outcome->ticks * TICK_S);
@@ -52,6 +57,10 @@ static void table_head(struct html *html)
                    "<th>branch</th><th>verdict</th><th>tier</th><th class=\"n\">seed</th>"
                    "<th class=\"n\">");
     report_metric(html, "score", "score");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "PDMS", "PDMS");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "EPDMS", "EPDMS");
     html_raw(html, "</th><th class=\"n\">");
     report_metric(html, "closest", "closest, m");
     html_raw(html, "</th><th class=\"n\">");

@@ -24,6 +24,15 @@ static const struct definition {
                      "between logical scenarios amounts to. " SUMMARY_COVERAGE_TEXT},
     {"score", "nuPlan's closed-loop score, 0 to 1: no at-fault collision x drivable area x making "
               "progress x direction x (5 progress + 5 TTC + 4 speed limit + 2 comfort) / 16."},
+    {"PDMS",
+     "NAVSIM's score over the whole drive, 0 to 1: no at-fault collision x drivable area x (5 "
+     "progress + 5 TTC + 2 comfort) / 12."},
+    {"EPDMS",
+     "NAVSIM's extended score over the whole drive, 0 to 1: no at-fault collision x drivable "
+     "area x direction x no red light passed x (5 progress + 5 TTC + 2 lane keeping + 2 "
+     "comfort) / 14."},
+    {"lane keeping", "1 unless ego was more than 0.5 m off the centre of its route for 2 s on end, "
+                     "outside junctions."},
     {"closest", "Smallest distance between ego's box and any agent's box, in metres; 0 on "
                 "contact."},
     {"TTC", "Smallest time to collision at constant speed and heading, in seconds, up to 3 s; "

@@ -159,7 +159,21 @@ json_t *summary_parameters_json(const struct summary *summary);
 
 /* ---- summary_field.c ---- */
 
-/* Of each tier: nuPlan's score, NAVSIM's PDM score, collisions per 1,000 km. */
+/* Figures by which the field compares, over the main lines of a tier. */
+struct summary_field {
+    int64_t drives;
+    int64_t collisions; /* agents touched */
+    int64_t at_fault;   /* drives with a contact that was ego's fault */
+    double metres;
+    double nuplan; /* means; NAN: of none */
+    double pdms;
+    double epdms;
+    int64_t scored;   /* drives with nuPlan's score and PDMS */
+    int64_t extended; /* .. with EPDMS: of older ones lane keeping is not known */
+    int64_t logs;     /* of the controls challenge, which have costs in place of scores */
+    double lataccel_cost, jerk_cost, total_cost; /* sums */
+};
+void summary_field(const struct summary *summary, struct summary_field rows[TIER_COUNT]);
 json_t *summary_field_json(const struct summary *summary);
 void summary_print_field(const struct summary *summary, FILE *stream);
 

@@ -1,6 +1,6 @@
 /*
  * Figures by which the field compares: collisions per thousand kilometres, nuPlan's closed-loop
- * score and NAVSIM's PDM score, over the main lines of each tier that have a result.
+ * score and NAVSIM's PDM scores, over the main lines of each tier that have a result.
  *
  * Scenarios are chosen to be hard, so a rate per distance is one of this suite, to compare planners
  * on it; what happens on roads is a question of exposures (docs/risk.md).
@@ -16,21 +16,11 @@
 /* A rate per 1,000 km of less than this is one contact more or less, and nothing else. */
 #define RATE_DISTANCE_M 1e4
 
-struct field_row {
-    int64_t drives;
-    int64_t collisions; /* agents touched */
-    int64_t at_fault;   /* drives with a contact that was ego's fault */
-    double metres;
-    double score; /* sums */
-    double pdms;
-    int64_t scored;
-    int64_t logs; /* of the controls challenge, which have costs in place of scores */
-    double lataccel_cost, jerk_cost, total_cost; /* sums */
-};
-
-static void add(struct field_row *row, const struct metrics *metrics)
+static void add(struct summary_field *row, const struct outcome *outcome)
 {
-    double pdms = field_pdms_of(metrics);
+    const struct metrics *metrics = &outcome->metrics;
+    double field[FIELD_SCORE_COUNT];
+    field_scores_of(outcome, field);
     row->drives++;
     if (isfinite(metrics->total_cost)) {
         row->logs++;
@@ -42,23 +32,33 @@ static void add(struct field_row *row, const struct metrics *metrics)
     row->collisions += metrics->collision_count;
     row->at_fault += metrics->at_fault;
     row->metres += isfinite(metrics->distance_m) ? metrics->distance_m : 0.0;
-    if (isfinite(pdms) && isfinite(metrics->score)) {
-        row->score += metrics->score;
-        row->pdms += pdms;
+    if (isfinite(field[FIELD_PDMS]) && isfinite(metrics->score)) {
+        row->nuplan += metrics->score;
+        row->pdms += field[FIELD_PDMS];
         row->scored++;
+    }
+    if (isfinite(field[FIELD_EPDMS])) {
+        row->epdms += field[FIELD_EPDMS];
+        row->extended++;
     }
 }
 
-static void count_rows(const struct summary *summary, struct field_row rows[TIER_COUNT])
+void summary_field(const struct summary *summary, struct summary_field rows[TIER_COUNT])
 {
     for (int t = 0; t < TIER_COUNT; t++) {
-        rows[t] = (struct field_row){.drives = 0};
+        rows[t] = (struct summary_field){.drives = 0};
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct outcome *outcome = &summary->outcomes[i];
         if (summary_is_sample(outcome) && outcome->verdict != VERDICT_PLANNER_ERROR) {
-            add(&rows[outcome->tier], &outcome->metrics);
+            add(&rows[outcome->tier], outcome);
         }
+    }
+    for (int t = 0; t < TIER_COUNT; t++) {
+        struct summary_field *row = &rows[t];
+        row->nuplan = row->scored > 0 ? row->nuplan / (double)row->scored : NAN;
+        row->pdms = row->scored > 0 ? row->pdms / (double)row->scored : NAN;
+        row->epdms = row->extended > 0 ? row->epdms / (double)row->extended : NAN;
     }
 }
 
@@ -67,7 +67,7 @@ static double per_1000_km(int64_t count, double metres)
     return metres > 0.0 ? (double)count / (metres / 1e6) : NAN;
 }
 
-static void put_costs(json_t *tier, const struct field_row *row)
+static void put_costs(json_t *tier, const struct summary_field *row)
 {
     const double logs = (double)row->logs;
     if (row->logs > 0) {
@@ -80,29 +80,28 @@ static void put_costs(json_t *tier, const struct field_row *row)
 
 json_t *summary_field_json(const struct summary *summary)
 {
-    struct field_row rows[TIER_COUNT];
+    struct summary_field rows[TIER_COUNT];
     json_t *json = json_object();
-    count_rows(summary, rows);
+    summary_field(summary, rows);
     for (int t = 0; t < TIER_COUNT; t++) {
-        const struct field_row *row = &rows[t];
-        double scored = row->scored > 0 ? (double)row->scored : NAN;
+        const struct summary_field *row = &rows[t];
         if (row->drives > 0) {
             json_object_set_new(
                 json, tier_names[t],
-                json_pack("{s:I, s:f, s:o, s:o, s:o, s:o}", "drives", (json_int_t)row->drives, "km",
-                          row->metres / 1e3, "collisions_per_1000_km",
+                json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "drives", (json_int_t)row->drives,
+                          "km", row->metres / 1e3, "collisions_per_1000_km",
                           json_finite_new(per_1000_km(row->collisions, row->metres)),
                           "at_fault_drives_per_1000_km",
                           json_finite_new(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
-                          json_finite_new(row->score / scored), "pdms",
-                          json_finite_new(row->pdms / scored)));
+                          json_finite_new(row->nuplan), "pdms", json_finite_new(row->pdms), "epdms",
+                          json_finite_new(row->epdms)));
             put_costs(json_object_get(json, tier_names[t]), row);
         }
     }
     return json;
 }
 
-static void print_costs(const struct field_row *row, FILE *stream)
+static void print_costs(const struct summary_field *row, FILE *stream)
 {
     const double logs = (double)row->logs;
     if (row->logs > 0) {
@@ -116,17 +115,21 @@ static void print_costs(const struct field_row *row, FILE *stream)
 
 void summary_print_field(const struct summary *summary, FILE *stream)
 {
-    struct field_row rows[TIER_COUNT];
-    count_rows(summary, rows);
+    struct summary_field rows[TIER_COUNT];
+    summary_field(summary, rows);
     for (int t = 0; t < TIER_COUNT; t++) {
-        const struct field_row *row = &rows[t];
+        const struct summary_field *row = &rows[t];
         print_costs(row, stream);
         if (row->drives == 0 || !(row->metres > 0.0) || row->scored == 0) {
             continue;
         }
-        text_print(stream, "%s: nuPlan score %.3f, PDMS %.3f, %lld collision%s in %.3g km",
-                   tier_names[t], row->score / (double)row->scored, row->pdms / (double)row->scored,
-                   (long long)row->collisions, summary_plural(row->collisions), row->metres / 1e3);
+        text_print(stream, "%s: nuPlan score %.3f, PDMS %.3f, ", tier_names[t], row->nuplan,
+                   row->pdms);
+        if (row->extended > 0) {
+            text_print(stream, "EPDMS %.3f, ", row->epdms);
+        }
+        text_print(stream, "%lld collision%s in %.3g km", (long long)row->collisions,
+                   summary_plural(row->collisions), row->metres / 1e3);
         if (row->metres < RATE_DISTANCE_M) {
             text_print(stream, " (too little distance for a rate; %lld drive%s at fault)\n",
                        (long long)row->at_fault, summary_plural(row->at_fault));

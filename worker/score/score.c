@@ -28,6 +28,7 @@
 #define TIME_SLACK_S 1e-6
 #define MAKING_PROGRESS_MIN 0.2
 #define TTC_BOUND_S 0.95
+enum { CENTRE_RUN_TICKS = 20 }; /* CENTRE_RUN_S */
 #define WEIGHT_PROGRESS 5.0
 #define WEIGHT_TTC 5.0
 #define WEIGHT_SPEED_LIMIT 4.0
@@ -285,6 +286,9 @@ static void update_ego_metrics(struct score *score, const struct scene *scene)
     if (limit_mps > 0 && ego->speed_mps > limit_mps) {
         score->overspeed_sum_mps += ego->speed_mps - limit_mps;
     }
+    const int32_t lane = route_lane_at(score->route, ego->route_s_m);
+    centre_run_add(&score->centre, fabs(ego->route_offset_m),
+                   lane >= 0 && score->scenario->map.lanes[lane].intersection, CENTRE_RUN_TICKS);
     if (record->has_goal) {
         score->goal_reached = score->goal_reached || at_goal(score, scene);
     } else {
@@ -448,6 +452,8 @@ static void compose(const struct score *score, struct metrics *out)
     out->making_progress = out->progress >= MAKING_PROGRESS_MIN ? 1.0 : 0.0;
     out->ttc = score->min_ttc_s > TTC_BOUND_S ? 1.0 : 0.0;
     out->speed_limit = speed_limit_score(score);
+    out->lane_keeping = score->centre.kept_off ? 0.0 : 1.0;
+    out->traffic_light = score->ran_red_light ? 0.0 : 1.0;
     out->comfort = 1.0;
     out->accel_min_mps2 = NAN;
     out->jerk_max_mps3 = NAN;

@@ -59,6 +59,15 @@ struct agent_view {
     struct box box;
 };
 
+/* Samples on end more than 0.5 m off the centre line of the route; those in a junction neither
+ * count nor end a run. */
+#define CENTRE_RUN_S 2.0 /* NAVSIM's, see worker/METRICS.md */
+#define CENTRE_DEVIATION_MAX_M 0.5
+struct centre_run {
+    uint32_t samples;
+    bool kept_off; /* for `most` samples, once */
+};
+
 struct score {
     /* fixed at init */
     const struct prepared *prepared;
@@ -92,6 +101,7 @@ struct score {
     enum collision_kind collision_kind;
     bool at_fault;
     bool goal_reached;
+    struct centre_run centre;
     bool ran_red_light;
     bool ran_stop_sign;
     uint64_t red_signals;   /* a bit each: red at the last tick */
@@ -142,6 +152,9 @@ bool ego_in_intersection(struct score *score);
 /* Posted limit where ego is, 0: none. In a junction, the highest of the lanes before and after the
  * junction lanes that contain ego, as nuPlan has it. */
 double ego_speed_limit_mps(const struct score *score);
+
+/* Takes a sample; `most`: how many on end cost lane keeping. */
+void centre_run_add(struct centre_run *run, double deviation_m, bool in_junction, uint32_t most);
 
 /* ---- signals (score_signals.c) ---- */
 

@@ -156,3 +156,11 @@ double ego_speed_limit_mps(const struct score *score)
     const struct lane *lane = &score->scenario->map.lanes[index];
     return lane->intersection ? junction_limit_mps(score) : lane->speed_limit_mps;
 }
+
+void centre_run_add(struct centre_run *run, double deviation_m, bool in_junction, uint32_t most)
+{
+    if (!in_junction) {
+        run->samples = deviation_m > CENTRE_DEVIATION_MAX_M ? run->samples + 1 : 0;
+        run->kept_off = run->kept_off || run->samples >= most;
+    }
+}

@@ -63,15 +63,31 @@ def scores(name):
     rows = list(csv.DictReader(open(name, newline="")))
     for r in rows:
         n = {k: float(v) for k, v in r.items() if k in ("no_at_fault_collision", "drivable_area", "driving_direction",
-             "progress", "ttc", "comfort", "pdms", "epdms", "lane_keeping")}
+             "progress", "ttc", "comfort", "pdms", "epdms", "lane_keeping", "traffic_light")}
         product = n["no_at_fault_collision"] * n["drivable_area"]
         parts = 5 * n["progress"] + 5 * n["ttc"] + 2 * n["comfort"]
         assert abs(n["pdms"] - product * parts / 12) < 1e-12, r
-        assert abs(n["epdms"] - product * n["driving_direction"] * (parts + 2 * n["lane_keeping"]) / 14) < 1e-12, r
+        assert abs(n["epdms"] - product * n["driving_direction"] * n["traffic_light"] * (parts + 2 * n["lane_keeping"]) / 14) < 1e-12, r
     return [float(r["lane_keeping"]) for r in rows]
 assert scores("f.csv") == [1] * 8
 assert scores("aside.csv") == [1, 0], scores("aside.csv")
 assert "epdms" not in open("t.csv").readline()
+'
+    # The same figures wherever they are shown.
+    code 0 "$swerve" report --store aside.db --json --report aside.html
+    cp out aside.json
+    code 0 "$swerve" compare aside.db aside.db --json
+    cp out same.json
+    python '
+import csv, json
+main = [r for r in csv.DictReader(open("aside.csv", newline="")) if r["branch_id"] == ""]
+field = json.load(open("aside.json"))["field"]["object"]
+same = json.load(open("same.json"))["measures"]
+for name in ("pdms", "epdms"):
+    mean = sum(float(r[name]) for r in main) / len(main)
+    assert abs(field[name] - mean) < 1e-12 and abs(same[name]["a"] - mean) < 1e-12, (name, mean, field, same)
+page = open("aside.html").read()
+assert "Scores of the field" in page and page.count("EPDMS") > 2
 '
     code 2 "$swerve" export --format junit --field -o x.xml
     says err "--field: expected a table (csv, jsonl, parquet, arrow), found junit"

@@ -787,6 +787,49 @@ static void drives_at_fault_stand_beside_their_rate(void)
     free(text);
 }
 
+/* Drives whose lane keeping was never measured do not count in EPDMS, and where none has it nothing
+ * is said of it; verdicts that are no results count nowhere. */
+static void extended_scores_are_means_of_those_that_have_one(void)
+{
+    static const double keeping[] = {1, NAN, 0, 1};
+    struct outcome drives[COUNT_OF(keeping)];
+    struct summary summary = {.outcomes = drives, .outcome_count = COUNT_OF(keeping)};
+    for (uint32_t i = 0; i < COUNT_OF(keeping); i++) {
+        drives[i] = (struct outcome){.tier = TIER_OBJECT,
+                                     .verdict = i == 3 ? VERDICT_PLANNER_ERROR : VERDICT_FAIL};
+        drives[i].metrics = (struct metrics){.no_at_fault_collision = 1,
+                                             .drivable_area = 1,
+                                             .driving_direction = 1,
+                                             .progress = 1,
+                                             .ttc = 1,
+                                             .comfort = 1,
+                                             .distance_m = 1000,
+                                             .lane_keeping = keeping[i],
+                                             .traffic_light = 1,
+                                             .total_cost = NAN};
+    }
+    for (int none = 0; none < 2; none++) {
+        char *text = NULL;
+        size_t bytes = 0;
+        struct summary_field rows[TIER_COUNT];
+        FILE *stream = open_memstream(&text, &bytes);
+        EXPECT(stream != NULL);
+        summary_print_field(&summary, stream);
+        fclose(stream);
+        summary_field(&summary, rows);
+        json_t *json = summary_field_json(&summary);
+        const json_t *mean = json_object_get(json_object_get(json, "object"), "epdms");
+        EXPECT_NEAR(rows[TIER_OBJECT].pdms, 1, 1e-12);
+        EXPECT_INT(rows[TIER_OBJECT].extended, none ? 0 : 2);
+        EXPECT(none ? json_is_null(mean) : fabs(json_real_value(mean) - 13.0 / 14) < 1e-12);
+        EXPECT((strstr(text, "PDMS 1.000, EPDMS 0.929, 0 collisions") != NULL) == !none);
+        EXPECT((strstr(text, "EPDMS") != NULL) == !none);
+        json_decref(json);
+        free(text);
+        drives[0].metrics.lane_keeping = drives[2].metrics.lane_keeping = NAN;
+    }
+}
+
 /* ---- learned tiers ---- */
 
 static struct outcome *learned_outcome(enum tier tier, const char *scenario, enum verdict verdict)
@@ -1134,6 +1177,7 @@ int main(void)
         TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
         TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
         TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
         TEST(audits_give_agreement_by_slice), TEST(branches_of_an_audit_are_one_draw),

@@ -216,15 +216,44 @@ static void what_the_human_fails_is_forgiven(void)
     EXPECT(parts.extended_comfort == 0);
 }
 
-static void an_outcome_has_a_pdm_score(void)
+/* What EPDMS counts and PDMS does not: direction, lights and lane keeping; who has no score. */
+static void an_outcome_has_scores_of_the_field(void)
 {
-    struct metrics metrics = {
-        .no_at_fault_collision = 1, .drivable_area = 1, .progress = 0.5, .ttc = 1, .comfort = 0};
-    EXPECT(is_close(field_pdms_of(&metrics), 7.5 / 12));
-    metrics.no_at_fault_collision = 0;
-    EXPECT(field_pdms_of(&metrics) == 0);
-    metrics.progress = NAN;
-    EXPECT(isnan(field_pdms_of(&metrics)));
+    struct outcome outcome = {.verdict = VERDICT_PASS};
+    struct metrics *metrics = &outcome.metrics;
+    double scores[FIELD_SCORE_COUNT];
+    *metrics = (struct metrics){.no_at_fault_collision = 1,
+                                .drivable_area = 1,
+                                .driving_direction = 1,
+                                .traffic_light = 1,
+                                .progress = 0.5,
+                                .ttc = 1,
+                                .lane_keeping = 1,
+                                .total_cost = NAN};
+    field_scores_of(&outcome, scores);
+    EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 9.5 / 14));
+    metrics->driving_direction = 0.5;
+    metrics->lane_keeping = 0;
+    field_scores_of(&outcome, scores);
+    EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 3.75 / 14));
+    metrics->traffic_light = 0;
+    field_scores_of(&outcome, scores);
+    EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && scores[FIELD_EPDMS] == 0);
+    metrics->no_at_fault_collision = 0;
+    metrics->lane_keeping = NAN; /* an older outcome */
+    field_scores_of(&outcome, scores);
+    EXPECT(scores[FIELD_PDMS] == 0 && isnan(scores[FIELD_EPDMS]));
+    metrics->lane_keeping = 1;
+    for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
+        bool scored = verdict == VERDICT_PASS || verdict == VERDICT_FAIL;
+        outcome.verdict = (enum verdict)verdict;
+        field_scores_of(&outcome, scores);
+        EXPECT(isnan(scores[FIELD_PDMS]) != scored && isnan(scores[FIELD_EPDMS]) != scored);
+    }
+    outcome.verdict = VERDICT_PASS;
+    metrics->total_cost = 80; /* a log of the controls challenge */
+    field_scores_of(&outcome, scores);
+    EXPECT(isnan(scores[FIELD_PDMS]) && isnan(scores[FIELD_EPDMS]));
 }
 
 static void scenes_count_by_their_distance(void)
@@ -254,6 +283,6 @@ static void scenes_count_by_their_distance(void)
 int main(void)
 {
     return TEST_RUN(TEST(the_original_answers_the_same), TEST(scores_rise_with_every_part),
-                    TEST(what_the_human_fails_is_forgiven), TEST(an_outcome_has_a_pdm_score),
-                    TEST(scenes_count_by_their_distance));
+                    TEST(what_the_human_fails_is_forgiven),
+                    TEST(an_outcome_has_scores_of_the_field), TEST(scenes_count_by_their_distance));
 }

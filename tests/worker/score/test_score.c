@@ -23,6 +23,8 @@ static void expect_same_metrics(const struct metrics *a, const struct metrics *b
     EXPECT_SAME(no_at_fault_collision);
     EXPECT_SAME(drivable_area);
     EXPECT_SAME(driving_direction);
+    EXPECT_SAME(lane_keeping);
+    EXPECT_SAME(traffic_light);
     EXPECT_SAME(making_progress);
     EXPECT_SAME(progress);
     EXPECT_SAME(ttc);
@@ -110,6 +112,37 @@ static void wrong_way_is_metres_within_one_second(void)
     EXPECT_NEAR(wrong_way(19, 1), 1, 0); /* 1.9 m */
     EXPECT_NEAR(wrong_way(19, 2), 0.5, 0);
     EXPECT_NEAR(wrong_way(19, 4), 0, 0);
+}
+
+/* ---- lane keeping ---- */
+
+/* Ego drives beside the middle of its lane for so many ticks, before and after in it. */
+static double beside_the_middle(double offset_m, uint32_t ticks, bool junction)
+{
+    struct rig rig;
+    rig_motorway(&rig, 2, (struct pose){100, 0, 0}, 10, 0, 100);
+    for (uint32_t i = 0; i < rig.scenario.map.lane_count; i++) {
+        rig.scenario.map.lanes[i].intersection = junction;
+    }
+    rig_start(&rig);
+    rig_drive(&rig, 10);
+    rig.scene.ego.pose.y_m += offset_m;
+    rig_drive(&rig, ticks);
+    rig.scene.ego.pose.y_m -= offset_m;
+    rig_drive(&rig, 10);
+    double keeping = rig_metrics(&rig)->lane_keeping;
+    rig_finish(&rig);
+    return keeping;
+}
+
+static void lanes_are_kept_but_for_two_seconds(void)
+{
+    for (int side = -1; side <= 1; side += 2) {
+        EXPECT_NEAR(beside_the_middle(0.49 * side, 80, false), 1, 0);
+        EXPECT_NEAR(beside_the_middle(0.51 * side, 19, false), 1, 0);
+        EXPECT_NEAR(beside_the_middle(0.51 * side, 20, false), 0, 0);
+        EXPECT_NEAR(beside_the_middle(0.51 * side, 80, true), 1, 0);
+    }
 }
 
 static void right_way_and_no_lane_are_compliant(void)
@@ -732,6 +765,7 @@ int main(void)
 {
     return TEST_RUN(TEST(corners_may_be_up_to_0_3_m_outside), TEST(each_corner_counts),
                     TEST(wrong_way_is_metres_within_one_second),
+                    TEST(lanes_are_kept_but_for_two_seconds),
                     TEST(right_way_and_no_lane_are_compliant),
                     TEST(direction_holds_on_shoulders_but_not_on_cycle_lanes),
                     TEST(overspeed_is_averaged_over_the_rollout),

@@ -54,8 +54,9 @@ static uint32_t reasons_after(struct signal_phase *phases, uint32_t count, doubl
     struct traffic_signal signal;
     begin(&rig, &signal, phases, count, y_m, heading_rad);
     drive(&rig, ticks);
-    rig_metrics(&rig);
+    double light = rig_metrics(&rig)->traffic_light;
     uint32_t reasons = rig.reasons;
+    EXPECT_INT(light == 0, (reasons & REASON_RED_LIGHT) != 0);
     rig_finish(&rig);
     return reasons;
 }

@@ -18,18 +18,6 @@ double field_pdms(const struct field_parts *parts)
     return parts->no_at_fault_collision * parts->drivable_area * weighted / 12.0;
 }
 
-double field_pdms_of(const struct metrics *metrics)
-{
-    const struct field_parts parts = {
-        .no_at_fault_collision = metrics->no_at_fault_collision,
-        .drivable_area = metrics->drivable_area,
-        .progress = metrics->progress,
-        .ttc = metrics->ttc,
-        .history_comfort = metrics->comfort,
-    };
-    return field_pdms(&parts);
-}
-
 double field_epdms(const struct field_parts *parts)
 {
     double product = parts->no_at_fault_collision * parts->drivable_area *
@@ -39,6 +27,28 @@ double field_epdms(const struct field_parts *parts)
     return isnan(parts->extended_comfort)
                ? product * weighted / 14.0
                : product * (weighted + 2.0 * parts->extended_comfort) / 16.0;
+}
+
+const char *const field_score_names[FIELD_SCORE_COUNT] = {"pdms", "epdms"};
+
+void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT])
+{
+    const struct metrics *metrics = &outcome->metrics;
+    const struct field_parts parts = {
+        .no_at_fault_collision = metrics->no_at_fault_collision,
+        .drivable_area = metrics->drivable_area,
+        .driving_direction = metrics->driving_direction,
+        .traffic_light = metrics->traffic_light,
+        .progress = metrics->progress,
+        .ttc = metrics->ttc,
+        .lane_keeping = metrics->lane_keeping,
+        .history_comfort = metrics->comfort,
+        .extended_comfort = NAN,
+    };
+    bool scored = (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
+                  !isfinite(metrics->total_cost);
+    scores[FIELD_PDMS] = scored ? field_pdms(&parts) : NAN;
+    scores[FIELD_EPDMS] = scored ? field_epdms(&parts) : NAN;
 }
 
 void field_forgive(struct field_parts *parts, const struct field_parts *human)

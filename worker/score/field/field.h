@@ -32,13 +32,17 @@ enum { FIELD_PARTS = 9 };
 /* [N]: collision * area * (5 progress + 5 ttc + 2 comfort) / 12. */
 double field_pdms(const struct field_parts *parts);
 
-/* The same of an outcome of ours, whose subscores stand for the whole drive instead of 4 s and
- * whose progress is measured against what was expected of it; NAN where one of them is. */
-double field_pdms_of(const struct metrics *metrics);
-
 /* [E]: collision * area * direction * light * (5 progress + 5 ttc + 2 lane keeping + 2 history
  * comfort + 2 extended comfort) / 16; without the last term / 14 where it is NAN. */
 double field_epdms(const struct field_parts *parts);
+
+/* Both of an outcome of ours: subscores stand for the whole drive instead of 4 s, progress is
+ * measured against what was expected of it, and no plans are kept that extended comfort would
+ * compare. NAN where a subscore is, where the verdict is no result or a planner's error, and of
+ * logs of the controls challenge. */
+enum field_score { FIELD_PDMS = 0, FIELD_EPDMS, FIELD_SCORE_COUNT };
+extern const char *const field_score_names[FIELD_SCORE_COUNT];
+void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT]);
 
 /* [E]: what the human driver fails as well is not counted: zeros of `human` become ones. */
 void field_forgive(struct field_parts *parts, const struct field_parts *human);

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "worker/score/savgol.h"
+#include "worker/score/score_internal.h"
 
 #include <math.h>
 
@@ -18,8 +19,6 @@ enum {
     YAW_ACCEL_ORDER = 3, /* of comfort; extended comfort takes ORDER */
 };
 
-#define DEVIATION_MAX_M 0.5
-#define DEVIATION_S 2.0
 #define DIRECTION_S 1.0
 #define DIRECTION_FULL_M 2.0
 #define DIRECTION_HALF_M 6.0
@@ -139,17 +138,12 @@ bool field_extended_comfort(const struct field_signals *now, const struct field_
 double field_lane_keeping(const double *deviation_m, const bool *in_junction, uint32_t count,
                           double step_s)
 {
-    uint32_t wanted = (uint32_t)ceil(DEVIATION_S / step_s);
-    uint32_t run = 0;
+    uint32_t most = (uint32_t)ceil(CENTRE_RUN_S / step_s);
+    struct centre_run run = {0};
     for (uint32_t i = 0; i < count; i++) {
-        if (!in_junction[i]) {
-            run = deviation_m[i] > DEVIATION_MAX_M ? run + 1 : 0;
-            if (run >= wanted) {
-                return 0.0;
-            }
-        }
+        centre_run_add(&run, deviation_m[i], in_junction[i], most);
     }
-    return 1.0;
+    return run.kept_off ? 0.0 : 1.0;
 }
 
 double field_driving_direction(const double *oncoming_m, uint32_t count, double step_s)
