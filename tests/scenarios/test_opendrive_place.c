@@ -50,7 +50,7 @@ static struct pose clothoid(long double from, long double to, long double length
 static void spirals_are_exact_to_a_nanometre(void)
 {
     static const double ends[][2] = {{0, 0.02},     {0.02, 0},    {-0.05, 0.05}, {0.5, -0.3},
-                                     {1e-9, -1e-9}, {0.01, 0.01}, {0, 1}};
+                                     {1e-9, -1e-9}, {0.01, 0.01}, {0, 1},        {-2, 3}};
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         char shape[128];
         snprintf(shape, sizeof shape, "<spiral curvStart=\"%.17g\" curvEnd=\"%.17g\"/>", ends[i][0],

@@ -68,10 +68,12 @@ struct opendrive_geometry {
     double curvature_end;
     double u[4]; /* of poly3 and paramPoly3: coordinates along and across `start`, of p */
     double v[4];
-    double p_end;       /* value of p at length_m */
-    double p_scale;     /* length_m of the file over the curve's own */
-    uint32_t arc_count; /* pieces of equal p whose lengths are known */
-    double *arc_m;      /* [arc_count + 1] curve length up to each, own */
+    double p_end;        /* value of p at length_m */
+    double p_scale;      /* length_m of the file over the curve's own */
+    uint32_t arc_count;  /* pieces of equal p whose lengths are known */
+    double *arc_m;       /* [arc_count + 1] curve length up to each, own */
+    uint32_t turn_count; /* of spirals that turn by 1 rad or more: pieces of equal length .. */
+    struct vec2 *turns; /* [turn_count] .. and where each begins, from `start`; never more turned */
 };
 
 /* Who may use a lane. */
@@ -228,6 +230,7 @@ struct opendrive_name {
 struct opendrive_network {
     struct arena arena;
     const char *name; /* of the file, for messages */
+    size_t file_bytes;
     uint32_t road_count;
     struct opendrive_road *roads;      /* in file order */
     struct opendrive_name *road_names; /* [road_count] sorted by strcmp */

@@ -3,7 +3,8 @@
  *
  * Lines and arcs are closed forms (an arc by its chord, so that it becomes a line without a jump).
  * A spiral integrates the cosine and sine of a quadratic by Gauss-Legendre with 8 nodes on pieces
- * that turn by at most 1 rad, whose remainder is below 1e-20 of the length. Polynomials are
+ * that turn by at most 1 rad, whose remainder is below 1e-20 of the length; where the pieces of one
+ * that turns further begin is kept, so that every place costs the same. Polynomials are
  * functions of a parameter; s is the length of their curve, as of every other reference line, so
  * the parameter is found by Newton's method on the curve's length, stretched to the length that the
  * file gives.
@@ -47,31 +48,71 @@ static void arc_at(const struct opendrive_geometry *geometry, double ds_m, struc
     pose->heading_rad = geometry->start.heading_rad + 2 * half;
 }
 
+/* From one place of a spiral to another one, between which it turns by at most 1 rad; in the file's
+ * axes. */
+static struct vec2 spiral_piece(const struct opendrive_geometry *geometry, double from_m,
+                                double to_m)
+{
+    double rate = (geometry->curvature_end - geometry->curvature_start) / geometry->length_m;
+    double half_m = (to_m - from_m) / 2;
+    struct vec2 sum = {0, 0};
+    for (int k = 0; k < 8; k++) {
+        double node = k < 4 ? nodes[k] : -nodes[k - 4];
+        double s_m = from_m + (1 + node) * half_m;
+        double sine;
+        double cosine;
+        dmath_sincos(geometry->start.heading_rad +
+                         s_m * (geometry->curvature_start + rate * s_m / 2),
+                     &sine, &cosine);
+        sum.x_m += weights[k & 3] * cosine;
+        sum.y_m += weights[k & 3] * sine;
+    }
+    return (struct vec2){sum.x_m * half_m, sum.y_m * half_m};
+}
+
 static void spiral_at(const struct opendrive_geometry *geometry, double ds_m, struct pose *pose)
 {
     double rate = (geometry->curvature_end - geometry->curvature_start) / geometry->length_m;
-    double turn = dmath_max(fabs(geometry->curvature_start), fabs(geometry->curvature_end)) * ds_m;
-    uint32_t pieces = (uint32_t)turn + 1;
-    double piece_m = ds_m / pieces;
-    double x_m = 0;
-    double y_m = 0;
-    for (uint32_t i = 0; i < pieces; i++) {
-        for (int k = 0; k < 8; k++) {
-            double node = k < 4 ? nodes[k] : -nodes[k - 4];
-            double s_m = (i + (1 + node) / 2) * piece_m;
-            double sine;
-            double cosine;
-            dmath_sincos(geometry->start.heading_rad +
-                             s_m * (geometry->curvature_start + rate * s_m / 2),
-                         &sine, &cosine);
-            x_m += weights[k & 3] * cosine;
-            y_m += weights[k & 3] * sine;
-        }
+    struct vec2 first = {0, 0};
+    double from_m = 0;
+    if (geometry->turn_count > 0) {
+        double piece_m = geometry->length_m / geometry->turn_count;
+        uint32_t piece = (uint32_t)dmath_min(ds_m / piece_m, geometry->turn_count - 1);
+        first = geometry->turns[piece];
+        from_m = piece * piece_m;
     }
-    pose->x_m = geometry->start.x_m + x_m * piece_m / 2;
-    pose->y_m = geometry->start.y_m + y_m * piece_m / 2;
+    struct vec2 rest = spiral_piece(geometry, from_m, ds_m);
+    pose->x_m = geometry->start.x_m + (first.x_m + rest.x_m);
+    pose->y_m = geometry->start.y_m + (first.y_m + rest.y_m);
     pose->heading_rad =
         geometry->start.heading_rad + ds_m * (geometry->curvature_start + rate * ds_m / 2);
+}
+
+static double turn_most_rad(const struct opendrive_geometry *geometry)
+{
+    return dmath_max(fabs(geometry->curvature_start), fabs(geometry->curvature_end)) *
+           geometry->length_m;
+}
+
+static bool tabulate_turns(const struct od_reader *reader, struct opendrive_geometry *geometry)
+{
+    uint32_t count = (uint32_t)turn_most_rad(geometry) + 1;
+    if (count == 1) {
+        return true;
+    }
+    geometry->turns = od_alloc(reader, count, sizeof *geometry->turns);
+    if (geometry->turns == NULL) {
+        return false;
+    }
+    double piece_m = geometry->length_m / count;
+    struct vec2 at = {0, 0};
+    for (uint32_t i = 0; i < count; i++) {
+        geometry->turns[i] = at;
+        struct vec2 piece = spiral_piece(geometry, i * piece_m, (i + 1) * piece_m);
+        at = (struct vec2){at.x_m + piece.x_m, at.y_m + piece.y_m};
+    }
+    geometry->turn_count = count;
+    return true;
 }
 
 /* ---- polynomials ---- */
@@ -171,6 +212,9 @@ static double tabulate(struct opendrive_geometry *geometry)
 
 bool od_geometry_prepare(const struct od_reader *reader, struct opendrive_geometry *geometry)
 {
+    if (geometry->shape == OPENDRIVE_SPIRAL) {
+        return tabulate_turns(reader, geometry);
+    }
     if (geometry->shape != OPENDRIVE_POLY3 && geometry->shape != OPENDRIVE_PARAM_POLY3) {
         return true;
     }
@@ -226,8 +270,7 @@ void od_geometry_at(const struct opendrive_geometry *geometry, double ds_m, stru
 
 uint32_t od_geometry_samples(const struct opendrive_geometry *geometry)
 {
-    double turn = dmath_max(fabs(geometry->curvature_start), fabs(geometry->curvature_end)) *
-                  geometry->length_m;
+    double turn = turn_most_rad(geometry);
     if (geometry->arc_count > 0) {
         struct pose pose;
         double before = 0;

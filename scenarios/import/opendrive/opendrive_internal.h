@@ -161,5 +161,8 @@ uint32_t od_lane_in(const struct opendrive_network *network, uint32_t section, i
 const struct opendrive_geometry *od_geometry_find(const struct opendrive_road *road, double s_m);
 /* Pose of the reference line, and its curvature. */
 struct pose od_reference_pose(const struct opendrive_road *road, double s_m, double *curvature);
+/* Pose of a lane's centre, and its width there. */
+struct pose od_lane_look(const struct opendrive_network *network, uint32_t lane, double s_m,
+                         double *width_m);
 
 #endif

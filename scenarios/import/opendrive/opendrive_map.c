@@ -8,6 +8,7 @@
  */
 #include "scenarios/import/opendrive/opendrive_map.h"
 #include "base/dmath.h"
+#include "scenarios/import/opendrive/opendrive_internal.h"
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
@@ -18,6 +19,11 @@ enum {
     CUTS_MAX = 4096,
     LONG_CUTS_MAX = 8 /* of a map, since it takes a line drawn to find each */
 };
+
+/* What drawing may cost, in looks at one lane's border (some 10 ns): lines of a small file within a
+ * quarter of a second, of larger ones in proportion. The road's own line costs LINE_WORK of them.
+ */
+enum { LINE_WORK = 16, WORK_MAX = 16 << 20, WORK_PER_BYTE = 256 };
 
 static const double TURN_MAX_RAD = 2.0; /* of a piece: lines that turn by less than pi are simple */
 static const double LONG_SECTION_MAX_M =
@@ -184,66 +190,102 @@ struct line {
     double last_s_m; /* of the last point */
 };
 
-static bool add_point(const struct od_mapper *mapper, uint32_t lane, double s_m, struct line *line)
+/* A place on a lane's centre. */
+struct look {
+    struct vec2 at;
+    double width_m;
+};
+
+/* Looking costs what the road's line does and a sum over the lanes further in. */
+static struct look look(struct od_mapper *mapper, uint32_t lane, double s_m)
 {
-    struct vec2 point = od_map_point(mapper, opendrive_lane_pose(mapper->network, lane, s_m, 0));
+    const struct opendrive_network *network = mapper->network;
+    const struct opendrive_section *section = &network->sections[network->lanes[lane].section];
+    uint32_t first = network->lanes[lane].id > 0 ? section->left_first : section->right_first;
+    struct look out;
+    struct pose pose = od_lane_look(network, lane, s_m, &out.width_m);
+    out.at = od_map_point(mapper, pose);
+    mapper->work += LINE_WORK + lane - first;
+    return out;
+}
+
+static bool add_point(const struct look *seen, double s_m, struct line *line)
+{
     if (line->count == LIMIT_LANE_POINTS) {
         return false;
     }
     if (line->count > 0) {
-        double x_m = point.x_m - line->points[line->count - 1].x_m;
-        double y_m = point.y_m - line->points[line->count - 1].y_m;
+        double x_m = seen->at.x_m - line->points[line->count - 1].x_m;
+        double y_m = seen->at.y_m - line->points[line->count - 1].y_m;
         if (x_m * x_m + y_m * y_m < 0.01 * 0.01) {
             return true; /* on the one before */
         }
     }
     line->last_s_m = s_m;
-    line->points[line->count] = point;
-    line->width_m[line->count++] =
-        dmath_clamp(opendrive_lane_width_m(mapper->network, lane, s_m), WIDTH_MIN_M, WIDTH_MAX_M);
+    line->points[line->count] = seen->at;
+    line->width_m[line->count++] = dmath_clamp(seen->width_m, WIDTH_MIN_M, WIDTH_MAX_M);
     return true;
 }
 
-/* Whether the lane from one s to the other is straight and evenly wide. */
-static bool is_straight(const struct od_mapper *mapper, uint32_t lane, double low_m, double high_m)
+/* Whether the lane is straight and evenly wide; looks at both ends and at each quarter between. */
+static bool is_straight(const struct look at[5])
 {
-    const struct opendrive_network *network = mapper->network;
-    struct pose a = opendrive_lane_pose(network, lane, low_m, 0);
-    struct pose b = opendrive_lane_pose(network, lane, high_m, 0);
-    double a_m = opendrive_lane_width_m(network, lane, low_m);
-    double b_m = opendrive_lane_width_m(network, lane, high_m);
     for (int i = 1; i < 4; i++) {
-        double s_m = low_m + (high_m - low_m) * i / 4;
-        struct pose at = opendrive_lane_pose(network, lane, s_m, 0);
-        double width_m = opendrive_lane_width_m(network, lane, s_m);
-        double miss_m = segment_distance_m((struct vec2){a.x_m, a.y_m}, (struct vec2){b.x_m, b.y_m},
-                                           (struct vec2){at.x_m, at.y_m});
-        if (miss_m > TOLERANCE_M || fabs(a_m + (b_m - a_m) * i / 4 - width_m) > TOLERANCE_M) {
+        double miss_m = segment_distance_m(at[0].at, at[4].at, at[i].at);
+        double even_m = at[0].width_m + (at[4].width_m - at[0].width_m) * i / 4;
+        if (miss_m > TOLERANCE_M || fabs(even_m - at[i].width_m) > TOLERANCE_M) {
             return false;
         }
     }
     return true;
 }
 
-/* Points in the direction of larger s; false: too many. */
-static bool draw_line(const struct od_mapper *mapper, const struct opendrive_piece *piece,
+/* The longest of step_m and its halves over which the lane is straight, STEP_MIN_M at least; looks
+ * at[0] from the place where it begins, and leaves in at[4] where it ends. */
+static double straight_step_m(struct od_mapper *mapper, uint32_t lane, double s_m, double step_m,
+                              double rest_m, struct look at[5])
+{
+    double over_m = dmath_min(step_m, rest_m);
+    for (int i = 1; i <= 4; i++) {
+        at[i] = look(mapper, lane, s_m + over_m * i / 4);
+    }
+    while (step_m > STEP_MIN_M && !is_straight(at)) {
+        step_m /= 2;
+        double half_m = dmath_min(step_m, rest_m);
+        if (half_m == over_m / 2) {
+            at[4] = at[2];
+            at[2] = at[1];
+            at[1] = look(mapper, lane, s_m + half_m / 4);
+            at[3] = look(mapper, lane, s_m + half_m * 3 / 4);
+        } else if (half_m < over_m) {
+            for (int i = 1; i <= 4; i++) {
+                at[i] = look(mapper, lane, s_m + half_m * i / 4);
+            }
+        }
+        over_m = half_m;
+    }
+    return step_m;
+}
+
+/* Points in the direction of larger s; false: too many, or it took too much work. */
+static bool draw_line(struct od_mapper *mapper, const struct opendrive_piece *piece,
                       struct line *line)
 {
     double s_m = piece->low_s_m;
     double step_m = STEP_MAX_M;
+    struct look at[5] = {look(mapper, piece->lane, s_m)};
     line->count = 0;
-    if (!add_point(mapper, piece->lane, s_m, line)) {
+    if (!add_point(&at[0], s_m, line)) {
         return false;
     }
     while (s_m < piece->high_s_m) {
         double rest_m = piece->high_s_m - s_m;
-        step_m = dmath_min(2 * step_m, STEP_MAX_M);
-        while (step_m > STEP_MIN_M &&
-               !is_straight(mapper, piece->lane, s_m, s_m + dmath_min(step_m, rest_m))) {
-            step_m /= 2;
-        }
-        s_m = step_m >= rest_m ? piece->high_s_m : s_m + step_m;
-        if (!add_point(mapper, piece->lane, s_m, line)) {
+        step_m = straight_step_m(mapper, piece->lane, s_m, dmath_min(2 * step_m, STEP_MAX_M),
+                                 rest_m, at);
+        bool last = step_m >= rest_m;
+        s_m = last ? piece->high_s_m : s_m + step_m;
+        at[0] = last ? look(mapper, piece->lane, s_m) : at[4];
+        if (!add_point(&at[0], s_m, line) || mapper->work > mapper->work_max) {
             return false;
         }
     }
@@ -272,9 +314,19 @@ static bool becomes_lane(const struct od_mapper *mapper, uint32_t lane,
            is_wide(mapper, lane, section);
 }
 
+static enum status check_work(const struct od_mapper *mapper)
+{
+    return mapper->work <= mapper->work_max
+               ? STATUS_OK
+               : error_set(mapper->error, STATUS_LIMIT,
+                           "%s: expected lines whose points take at most %llu looks along roads "
+                           "and lanes, found more; lanes that bend less, or a smaller part, may do",
+                           mapper->network->name, (unsigned long long)mapper->work_max);
+}
+
 /* The place up to which the lane's line in the piece has no more points than a map's lane may have;
  * the piece's end where it fits. */
-static double fits_until(const struct od_mapper *mapper, const struct opendrive_piece *piece,
+static double fits_until(struct od_mapper *mapper, const struct opendrive_piece *piece,
                          struct line *line)
 {
     return draw_line(mapper, piece, line) ? piece->high_s_m : line->last_s_m;
@@ -293,6 +345,7 @@ static enum status cut_long_lines(struct od_mapper *mapper, const struct opendri
             struct opendrive_piece piece = {od_section_lane(section, i), low_m, until_m};
             if (becomes_lane(mapper, piece.lane, section)) {
                 until_m = fits_until(mapper, &piece, line);
+                TRY(check_work(mapper));
             }
         }
         if (until_m == cuts->s_m[k + 1]) {
@@ -385,7 +438,9 @@ static enum status add_piece(struct od_mapper *mapper, const struct opendrive_pi
     const struct opendrive_lane *lane = &network->lanes[piece->lane];
     struct opendrive_map *out = mapper->out;
     struct od_pieces *pieces = &mapper->pieces[piece->lane];
-    if (!draw_line(mapper, piece, line)) {
+    bool drawn = draw_line(mapper, piece, line);
+    TRY(check_work(mapper));
+    if (!drawn) {
         return od_map_fail(mapper, "points in a lane", LIMIT_LANE_POINTS);
     }
     if (!is_lane(line)) {
@@ -472,6 +527,7 @@ enum status opendrive_map_make(const struct opendrive_network *network,
                                .arena = arena,
                                .out = &made,
                                .error = error != NULL ? error : &local};
+    mapper.work_max = WORK_MAX + WORK_PER_BYTE * (uint64_t)network->file_bytes;
     mapper.pieces = od_map_alloc(&mapper, network->lane_count, sizeof *mapper.pieces);
     made.map.lanes = od_map_alloc(&mapper, LIMIT_LANES, sizeof *made.map.lanes);
     made.pieces = od_map_alloc(&mapper, LIMIT_LANES, sizeof *made.pieces);

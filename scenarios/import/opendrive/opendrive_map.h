@@ -23,6 +23,8 @@ struct od_mapper {
     struct od_pieces *pieces; /* [network->lane_count] */
     uint32_t point_count;
     uint32_t long_cuts; /* where a lane would have had too many points */
+    uint64_t work;      /* that drawing has taken */
+    uint64_t work_max;
 };
 
 /* ---- opendrive_map.c ---- */

@@ -184,20 +184,35 @@ double opendrive_lane_centre_t_m(const struct opendrive_network *network, uint32
     return (t_m[0] + t_m[1]) / 2;
 }
 
-struct pose opendrive_lane_pose(const struct opendrive_network *network, uint32_t lane, double s_m,
-                                double offset_m)
+/* Pose beside the lane's centre. */
+static struct pose lane_pose(const struct opendrive_network *network, uint32_t lane, double s_m,
+                             double offset_m, double *width_m)
 {
     const struct opendrive_lane *target = &network->lanes[lane];
     double t_m[2];
     double slope[2];
     double curvature;
     borders(network, lane, s_m, t_m, slope);
+    *width_m = fabs(t_m[1] - t_m[0]);
     double centre_m = (t_m[0] + t_m[1]) / 2;
     struct pose pose = od_reference_pose(&network->roads[target->road], s_m, &curvature);
     double turn = dmath_atan2((slope[0] + slope[1]) / 2, 1 - curvature * (centre_m + offset_m));
     pose = shift(pose, centre_m + offset_m);
     pose.heading_rad = dmath_wrap_angle(pose.heading_rad + turn);
     return pose;
+}
+
+struct pose opendrive_lane_pose(const struct opendrive_network *network, uint32_t lane, double s_m,
+                                double offset_m)
+{
+    double width_m;
+    return lane_pose(network, lane, s_m, offset_m, &width_m);
+}
+
+struct pose od_lane_look(const struct opendrive_network *network, uint32_t lane, double s_m,
+                         double *width_m)
+{
+    return lane_pose(network, lane, s_m, 0, width_m);
 }
 
 static double limit_at(const struct opendrive_speed *speeds, uint32_t count, double s_m)

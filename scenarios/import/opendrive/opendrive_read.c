@@ -42,6 +42,7 @@ enum status opendrive_load(const char *name, const char *xml, size_t bytes,
     TRY(memory_check(network, error, "%s: out of memory", name));
     arena_init(&network->arena, OPENDRIVE_ARENA_BYTES);
     arena_init(&tree, TREE_ARENA_BYTES);
+    network->file_bytes = bytes;
     network->name = arena_copy_text(&network->arena, name, strlen(name));
     struct od_reader reader = {
         .network = network, .tree = &tree, .error = error != NULL ? error : &local};
