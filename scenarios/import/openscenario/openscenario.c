@@ -327,6 +327,11 @@ static enum status load_network(struct osc_context *context)
     const char *slash = strrchr(context->path, '/');
     int directory = slash != NULL && relative[0] != '/' ? (int)(slash - context->path) + 1 : 0;
     snprintf(path, sizeof path, "%.*s%s", directory, context->path, relative);
+    const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
+    size_t bytes = strlen(path);
+    if (strchr(name, '.') == NULL) { /* CARLA's scenarios name a town */
+        snprintf(path + bytes, sizeof path - bytes, ".xodr");
+    }
     if (opendrive_load_file(path, &context->network, context->error) != STATUS_OK) {
         error_prefix(context->error, "%s: line %u: <LogicFile>", file->file, file->line);
         return STATUS_BAD_INPUT;
