@@ -463,6 +463,24 @@ static void lanes_of_any_length_end(void)
     EXPECT_CONTAINS(error.text, "points in a lane");
 }
 
+/* CARLA's scenarios name their town without its ending, and say 1e7 s where they mean never. */
+static void towns_and_late_times_are_taken(void)
+{
+    static char text[TEXT_BYTES];
+    struct error error;
+    char **texts = NULL;
+    char *notes = NULL;
+    size_t count = 0;
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("1e7"), tail);
+    memcpy(strstr(text, "road.xodr'"), "road'     ", 10);
+    write_text("town.xosc", text);
+    EXPECT_OK(try_file("town.xosc", &texts, &count, &notes, &error), error);
+    EXPECT_INT(count, 1);
+    free(texts[0]);
+    free(texts);
+    free(notes);
+}
+
 #define LANES                                                                                    \
     "<lanes><laneSection s='0'><center><lane id='0' type='none'/></center><right><lane id='-1' " \
     "type='driving'><link><predecessor id='-1'/><successor id='-1'/></link><width sOffset='0' "  \
@@ -722,8 +740,8 @@ int main(void)
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
                           TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
                           TEST(circles_end), TEST(conditions_stand_in_one_place),
-                          TEST(lanes_of_any_length_end), TEST(nothing_is_cut),
-                          TEST(who_has_no_box_has_that_of_its_kind),
+                          TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken),
+                          TEST(nothing_is_cut), TEST(who_has_no_box_has_that_of_its_kind),
                           TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     char command[64];
     snprintf(command, sizeof command, "rm -r %s", folder);

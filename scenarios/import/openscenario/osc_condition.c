@@ -15,6 +15,8 @@
 #include <string.h>
 #include <strings.h>
 
+#define NEVER_S 1e5 /* beyond any rollout; files say 1e7 and more */
+
 /* Of one <Condition>: alternatives, each a conjunction. */
 struct parts {
     uint32_t count; /* conditions */
@@ -264,7 +266,9 @@ static enum status read_by_value(struct osc_context *context, const struct osc_e
     if (osc_is(at, "SimulationTimeCondition")) {
         condition->kind = STORY_TIME;
         TRY(read_rule(context, at, condition));
-        return osc_number(context, at, "value", true, -1e5, 1e5, &condition->value);
+        TRY(osc_number(context, at, "value", true, -1e5, 1e9, &condition->value));
+        condition->value = dmath_min(condition->value, NEVER_S);
+        return STATUS_OK;
     }
     if (osc_is(at, "StoryboardElementStateCondition")) {
         *added = true;
