@@ -121,9 +121,10 @@ enum swerve_sign {
     SWERVE_SIGN_NONE = 0,
     SWERVE_SIGN_STOP,
     SWERVE_SIGN_YIELD,
-    SWERVE_SIGN_PRIORITY,       /* the lanes have the right of way */
-    SWERVE_SIGN_GIVE_WAY,       /* no plate: as at a yield sign */
-    SWERVE_SIGN_GIVE_WAY_RIGHT, /* no plate: to whom comes from the right */
+    SWERVE_SIGN_PRIORITY,          /* the lanes have the right of way */
+    SWERVE_SIGN_GIVE_WAY,          /* no plate: as at a yield sign */
+    SWERVE_SIGN_GIVE_WAY_RIGHT,    /* no plate: to whom comes from the right */
+    SWERVE_SIGN_GIVE_WAY_ONCOMING, /* no plate: its lanes turn across oncoming traffic */
 };
 struct swerve_map_signal { /* a traffic light, or a sign */
     char id[SWERVE_MAP_ID_BYTES];
@@ -247,6 +248,7 @@ enum swerve_signal_light {
     SWERVE_SIGNAL_PRIORITY_SIGN,
     SWERVE_SIGNAL_GIVE_WAY, /* no plate */
     SWERVE_SIGNAL_GIVE_WAY_RIGHT,
+    SWERVE_SIGNAL_GIVE_WAY_ONCOMING,
 };
 struct swerve_signal_state {
     uint32_t signal; /* index in the map */

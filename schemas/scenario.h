@@ -75,6 +75,9 @@ enum traffic_sign {
     TRAFFIC_SIGN_PRIORITY,       /* holds nobody; others are told by signs of their own */
     TRAFFIC_SIGN_GIVE_WAY,       /* no plate: a road of lower rank */
     TRAFFIC_SIGN_GIVE_WAY_RIGHT, /* no plate: priority to the right */
+    /* No plate: turns across oncoming traffic. Its lanes are those on which one turns, and their
+     * lines lie where they begin. */
+    TRAFFIC_SIGN_GIVE_WAY_ONCOMING,
     TRAFFIC_SIGN_COUNT
 };
 

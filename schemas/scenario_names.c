@@ -8,7 +8,7 @@ const char *const lane_kind_names[LANE_KIND_COUNT] = {"driving", "shoulder", "cy
 const char *const marking_names[MARKING_COUNT] = {"none", "dashed", "solid"};
 
 const char *const traffic_sign_names[TRAFFIC_SIGN_COUNT] = {
-    "none", "stop", "yield", "priority", "give_way", "give_way_right"};
+    "none", "stop", "yield", "priority", "give_way", "give_way_right", "give_way_oncoming"};
 
 const char *const traffic_light_names[TRAFFIC_LIGHT_COUNT] = {"red", "red_yellow", "yellow",
                                                               "green", "off"};

@@ -60,8 +60,8 @@ OBJECT_SOURCES = ("none", "true", "seen", "generated")
 LANE_KINDS = ("driving", "shoulder", "cycle", "sidewalk")
 MARKINGS = ("none", "dashed", "solid")
 LIGHTS = ("off", "red", "red_yellow", "green", "yellow", "stop_sign", "yield_sign", "priority_sign", "give_way",
-          "give_way_right")
-SIGNS = ("none", "stop", "yield", "priority", "give_way", "give_way_right")
+          "give_way_right", "give_way_oncoming")
+SIGNS = ("none", "stop", "yield", "priority", "give_way", "give_way_right", "give_way_oncoming")
 INTERSECTION, LEFT_OPPOSITE, RIGHT_OPPOSITE, ON_ROUTE = 1, 2, 4, 8  # flags of a lane
 TRAJECTORY_POINTS = 80
 

@@ -122,7 +122,7 @@ const SwerveScene = (() => {
 
   const LIGHTS = { red: "#d02121", red_yellow: "#d86b10", yellow: "#e6b000", green: "#1a9a4a", off: "#60666c",
     stop_sign: "#d02121", yield_sign: "#60666c", priority_sign: "#e6b000", give_way: "#60666c",
-    give_way_right: "#60666c" };
+    give_way_right: "#60666c", give_way_oncoming: "#60666c" };
 
   // Stop lines, as their lights tell the traffic before them.
   const drawSignals = (context, drive, lights, view) => {

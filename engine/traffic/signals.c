@@ -12,6 +12,7 @@
 
 #define TIME_SLACK_S 1e-6   /* ticks are multiples of 0.1 s, which sums of phases miss by less */
 #define ALONG_MAX_RAD 0.6   /* a track that crosses a stop line otherwise is other traffic */
+#define BEGIN_M 0.01        /* from a turning lane's beginning to the line there */
 #define ROUTE_SEARCH_M 20.0 /* how far a track's lane may begin from where its span says */
 
 enum traffic_light signal_light_at(const struct traffic_signal *signal, double time_s)
@@ -74,7 +75,9 @@ struct stop_line signal_stop_line(const struct roadmap *roadmap,
 {
     int32_t lane = (int32_t)signal->lanes[index];
     double length_m = roadmap_lane_length_m(roadmap, lane);
-    double s_m = dmath_max(length_m - signal->stop_m, 0.0);
+    double s_m = signal->sign == TRAFFIC_SIGN_GIVE_WAY_ONCOMING
+                     ? dmath_min(BEGIN_M, length_m)
+                     : dmath_max(length_m - signal->stop_m, 0.0);
     struct pose middle = roadmap_lane_pose(roadmap, lane, s_m, 0.0);
     double half_m = roadmap_lane_width_m(roadmap, lane, s_m) / 2;
     struct pose left = roadmap_lane_pose(roadmap, lane, s_m, half_m);
@@ -98,19 +101,33 @@ static bool crosses(const struct track *track, struct track_position at,
            fabs(dmath_wrap_angle(foot.heading_rad - line->pose.heading_rad)) < ALONG_MAX_RAD;
 }
 
+/* Whether a track without lanes takes this one to its end: others begin where it does. */
+static bool goes_along(const struct roadmap *roadmap, const struct track *track, int32_t lane)
+{
+    double end_m = roadmap_lane_length_m(roadmap, lane);
+    struct pose end = roadmap_lane_pose(roadmap, lane, end_m, 0.0);
+    struct vec2 place = {end.x_m, end.y_m};
+    struct track_position at = track_project_window(track, place, 0.0, track->length_m);
+    double heading_rad = track_at(track, at.s_m).heading_rad;
+    return fabs(at.offset_m) < roadmap_lane_width_m(roadmap, lane, end_m) / 2 &&
+           fabs(dmath_wrap_angle(heading_rad - end.heading_rad)) < ALONG_MAX_RAD;
+}
+
 /* The places where a track crosses the stop lines of a signal; writes them where `out` is not NULL.
  */
 static uint32_t stops_of(const struct roadmap *roadmap, const struct track *track, uint32_t index,
                          struct track_stop *out)
 {
     const struct traffic_signal *signal = &roadmap_map(roadmap)->signals[index];
+    bool turns = signal->sign == TRAFFIC_SIGN_GIVE_WAY_ONCOMING;
     uint32_t count = 0;
     for (uint32_t i = 0; i < signal->lane_count; i++) {
         struct stop_line line = signal_stop_line(roadmap, signal, i);
+        int32_t lane = (int32_t)signal->lanes[i];
         struct vec2 middle = {line.pose.x_m, line.pose.y_m};
         /* A track may pass a lane several times (a block, a roundabout): once per span. */
         for (uint32_t k = 0; k < track->span_count; k++) {
-            if (track->spans[k].lane != (int32_t)signal->lanes[i]) {
+            if (track->spans[k].lane != lane) {
                 continue;
             }
             double begin_m = track->spans[k].s_m - ROUTE_SEARCH_M;
@@ -126,7 +143,7 @@ static uint32_t stops_of(const struct roadmap *roadmap, const struct track *trac
         }
         if (track->span_count == 0) { /* a logged path */
             struct track_position at = track_project_window(track, middle, 0.0, track->length_m);
-            if (crosses(track, at, &line)) {
+            if (crosses(track, at, &line) && (!turns || goes_along(roadmap, track, lane))) {
                 if (out != NULL) {
                     out[count] = (struct track_stop){at.s_m, index};
                 }

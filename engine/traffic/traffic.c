@@ -223,6 +223,7 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
         actors->turn[n] = plan->has_signs ? traffic_signs_turn(plan, i, &motion[i]) : 0;
         actors->waits[n] =
             plan->has_signs && traffic_signs_wait(plan, i, &motion[i], state->speed_mps);
+        actors->harmless[n] = plan->has_turns && traffic_signs_harmless(plan, scene, i, &motion[i]);
         n++;
     }
     const struct ego *ego = &plan->scenario->ego;
@@ -238,6 +239,8 @@ static void snapshot(const struct traffic_plan *plan, const struct scene *scene,
     actors->yielded_to[n] = 0;
     actors->turn[n] = 0;
     actors->waits[n] = 0;
+    actors->harmless[n] =
+        plan->has_turns && traffic_signs_ego_turns(plan, scene, actors->ux[n], actors->uy[n]);
     actors->ego = n;
     actors->count = n + 1;
     actors->origin_x_m = scene->ego.pose.x_m;

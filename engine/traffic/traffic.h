@@ -80,6 +80,7 @@ struct traffic_plan {
     struct agent_plan *agents;
     struct track_stops stops; /* of the tracks */
     bool has_signs;           /* some of these stops are of stop or yield signs */
+    bool has_turns;           /* some are of turns across oncoming traffic */
 };
 
 enum { TRAFFIC_TRACK_ROUTE = 0 };
@@ -170,8 +171,9 @@ struct actors {
     float screen_radius_m[ACTORS_MAX];
     uint16_t agent[ACTORS_MAX]; /* index of the agent; agent_count for ego */
     uint8_t yielded_to[ACTORS_MAX];
-    uint32_t turn[ACTORS_MAX]; /* at stop signs: when its turn came, + 1; 0: it has none */
-    uint8_t waits[ACTORS_MAX]; /* slow before a line at which it gives way to the right */
+    uint32_t turn[ACTORS_MAX];    /* at stop signs: when its turn came, + 1; 0: it has none */
+    uint8_t waits[ACTORS_MAX];    /* slow before a line at which it gives way to the right */
+    uint8_t harmless[ACTORS_MAX]; /* to who turns across: it stops at red, or turns as well */
 };
 
 /* Seconds since the start. */
@@ -201,6 +203,13 @@ uint32_t traffic_signs_turn(const struct traffic_plan *plan, uint32_t agent,
 /* Whether the agent is about to stand at a line at which it gives way to the right. */
 bool traffic_signs_wait(const struct traffic_plan *plan, uint32_t agent,
                         const struct agent_motion *motion, double speed_mps);
+
+/* Whether the agent, coming towards somebody who turns across its lane, is not in the way: a red
+ * light stops it before, or it turns across as well. And of ego, whose route is known. */
+bool traffic_signs_harmless(const struct traffic_plan *plan, const struct scene *scene,
+                            uint32_t agent, const struct agent_motion *motion);
+bool traffic_signs_ego_turns(const struct traffic_plan *plan, const struct scene *scene, double ux,
+                             double uy);
 
 /* Whether a sign has agent `self`, whose front edge is gap_m (> 0) before its stop line, stop or
  * wait there. */

@@ -479,7 +479,9 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
     }
     THEN(status, track_stops_create(roadmap, plan->tracks, plan->track_count, &plan->stops, error));
     for (uint32_t i = 0; i < scenario->map.signal_count; i++) {
-        plan->has_signs = plan->has_signs || scenario->map.signals[i].sign != TRAFFIC_SIGN_NONE;
+        enum traffic_sign sign = scenario->map.signals[i].sign;
+        plan->has_signs = plan->has_signs || sign != TRAFFIC_SIGN_NONE;
+        plan->has_turns = plan->has_turns || sign == TRAFFIC_SIGN_GIVE_WAY_ONCOMING;
     }
     if (status != STATUS_OK) {
         goto fail;

@@ -10,6 +10,9 @@
  * A road of lower rank without a plate is like a yield sign; by priority to the right only who
  * comes from there is waited for, also while it waits itself. Where all wait in a circle, the first
  * of the scenario's agents begins: the law leaves that to a sign of the hand.
+ * Who turns across oncoming traffic waits for those who come towards it and would be on its way
+ * within 4.1 s, the manual's base critical headway for left turns from the major road; not for one
+ * that a red light stops first, nor for one that turns across as well: they pass each other.
  */
 #include "base/dmath.h"
 #include "engine/traffic/traffic.h"
@@ -18,6 +21,10 @@
 #include <stddef.h>
 
 #define CRITICAL_HEADWAY_S 6.5
+#define TURN_HEADWAY_S 4.1
+#define ONCOMING_COS 0.5 /* within 60 degrees of the opposite direction */
+#define TURNS_M 40.0     /* before the line of its own turn */
+#define RED_M 60.0       /* before a red light */
 #define HALT_MPS 0.1
 #define HALT_WITHIN_M                                                          \
     4.0 /* of the stop line; a driver who keeps larger gaps stands farther off \
@@ -126,6 +133,59 @@ bool traffic_signs_wait(const struct traffic_plan *plan, uint32_t agent,
            gap_m < WAIT_M;
 }
 
+/* Whether somebody at a place, on the way along a track, has such a line within `most_m` ahead. */
+static bool comes_to_turn(const struct traffic_plan *plan, int32_t track, double x_m, double y_m,
+                          double ux, double uy, double most_m)
+{
+    for (uint32_t i = plan->stops.first[track]; i < plan->stops.first[track + 1]; i++) {
+        const struct track_stop *stop = &plan->stops.stops[i];
+        if (sign_of(plan, stop) != TRAFFIC_SIGN_GIVE_WAY_ONCOMING) {
+            continue;
+        }
+        struct track_pose line = track_at(plan->tracks[track], stop->s_m);
+        double dx = line.x_m - x_m;
+        double dy = line.y_m - y_m;
+        double ahead_m = dx * ux + dy * uy;
+        if (ahead_m > -WAY_M / 2.0 && ahead_m < most_m && fabs(dy * ux - dx * uy) < WAY_M / 2.0 &&
+            line.ux * ux + line.uy * uy > ALONG_COS) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a red light stops the agent before it has come so far. */
+static bool red_ahead(const struct traffic_plan *plan, const struct scene *scene, uint32_t agent,
+                      const struct agent_motion *motion)
+{
+    for (uint32_t i = plan->stops.first[motion->track]; i < plan->stops.first[motion->track + 1];
+         i++) {
+        const struct track_stop *stop = &plan->stops.stops[i];
+        double ahead_m = stop->s_m - motion->s_m - plan->agents[agent].half_length_m;
+        if (signal_stops((enum traffic_light)scene->signal_light[stop->signal]) && ahead_m > 0.0 &&
+            ahead_m < RED_M) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool traffic_signs_harmless(const struct traffic_plan *plan, const struct scene *scene,
+                            uint32_t agent, const struct agent_motion *motion)
+{
+    const struct agent_state *state = &scene->agents[agent];
+    return obeys(motion) && (red_ahead(plan, scene, agent, motion) ||
+                             comes_to_turn(plan, motion->track, state->pose.x_m, state->pose.y_m,
+                                           motion->ux, motion->uy, TURNS_M));
+}
+
+bool traffic_signs_ego_turns(const struct traffic_plan *plan, const struct scene *scene, double ux,
+                             double uy)
+{
+    return comes_to_turn(plan, TRAFFIC_TRACK_ROUTE, scene->ego.pose.x_m, scene->ego.pose.y_m, ux,
+                         uy, TURNS_M);
+}
+
 /* Whoever waits to the right of an actor; actors->count: nobody. */
 static uint32_t waits_to_the_right(const struct actors *actors, uint32_t of)
 {
@@ -170,7 +230,7 @@ static bool leads(const struct actors *actors, const struct track *track, double
 /* Whether the other, going straight on, comes to the way behind the line in less than the critical
  * headway. */
 static bool comes(const struct actors *actors, const struct track *track, double line_m,
-                  uint32_t other, double speed_mps, double side_m)
+                  uint32_t other, double speed_mps, double headway_s, double side_m)
 {
     double half_m = actors->half_length_m[other];
     for (double s_m = line_m; s_m <= line_m + WAY_M; s_m += WAY_STEP_M) {
@@ -179,18 +239,22 @@ static bool comes(const struct actors *actors, const struct track *track, double
         double dy = at.y_m - actors->y_m[other];
         double along_m = dx * actors->ux[other] + dy * actors->uy[other];
         double across_m = fabs(dy * actors->ux[other] - dx * actors->uy[other]);
-        if (across_m < side_m && along_m > -half_m &&
-            along_m - half_m < CRITICAL_HEADWAY_S * speed_mps) {
+        if (across_m < side_m && along_m > -half_m && along_m - half_m < headway_s * speed_mps) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether somebody has the right of way over `self`; right: only from there. */
+/* Whether somebody has the right of way over `self`: from the right alone, or who comes towards it,
+ * where the sign says so. */
 static bool must_wait(const struct traffic_plan *plan, const struct actors *actors, uint32_t self,
-                      const struct track_stop *stop, const struct agent_motion *motion, bool right)
+                      const struct track_stop *stop, const struct agent_motion *motion,
+                      enum traffic_sign sign)
 {
+    bool right = sign == TRAFFIC_SIGN_GIVE_WAY_RIGHT;
+    bool turns = sign == TRAFFIC_SIGN_GIVE_WAY_ONCOMING;
+    double headway_s = turns ? TURN_HEADWAY_S : CRITICAL_HEADWAY_S;
     const struct track *track = plan->tracks[motion->track];
     struct track_pose line = track_at(track, stop->s_m);
     double line_uy;
@@ -207,10 +271,16 @@ static bool must_wait(const struct traffic_plan *plan, const struct actors *acto
             speed_mps = dmath_max(speed_mps, START_MPS);
         }
         double sine = line_ux * actors->uy[j] - line_uy * actors->ux[j];
+        double cosine = line_ux * actors->ux[j] + line_uy * actors->uy[j];
+        if (turns && (cosine > -ONCOMING_COS || actors->harmless[j])) {
+            continue;
+        }
         if (j == self || turn == TRAFFIC_SIGNS_AHEAD || speed_mps < MOVING_MPS ||
             (right && (sine < RIGHT_SINE || (opens && actors->waits[j])))) {
             continue;
         }
+        speed_mps =
+            turns ? dmath_max(speed_mps, START_MPS) : speed_mps; /* it may be pulling away */
         double side_m = half_m + actors->half_width_m[j] + SIDE_M;
         double dx = actors->x_m[self] - actors->x_m[j];
         double dy = actors->y_m[self] - actors->y_m[j];
@@ -218,7 +288,7 @@ static bool must_wait(const struct traffic_plan *plan, const struct actors *acto
             dx * actors->ux[j] + dy * actors->uy[j] > 0.0 &&
             fabs(dy * actors->ux[j] - dx * actors->uy[j]) < side_m &&
             actors->ux[self] * actors->ux[j] + actors->uy[self] * actors->uy[j] > ALONG_COS;
-        if (!behind && comes(actors, track, stop->s_m, j, speed_mps, side_m) &&
+        if (!behind && comes(actors, track, stop->s_m, j, speed_mps, headway_s, side_m) &&
             !leads(actors, track, motion->s_m, j, side_m)) {
             return true;
         }
@@ -238,5 +308,5 @@ bool traffic_signs_hold(const struct traffic_plan *plan, const struct actors *ac
         return true;
     }
     return gap_m < dmath_max(DECIDE_S * speed_mps, DECIDE_M) &&
-           must_wait(plan, actors, self, stop, motion, sign == TRAFFIC_SIGN_GIVE_WAY_RIGHT);
+           must_wait(plan, actors, self, stop, motion, sign);
 }

@@ -335,9 +335,6 @@ enum status cr_signals_read(struct cr_context *context, const struct xml_element
                             const struct cr_map *lanelets, double start_s, struct map *map)
 {
     struct signal_reader reader = {.context = context, .start_s = start_s, .map = map};
-    if (xml_child(root, CR_TRAFFIC_LIGHT) == NULL && xml_child(root, CR_TRAFFIC_SIGN) == NULL) {
-        return STATUS_OK;
-    }
     TRY(list_known(&reader, root, CR_TRAFFIC_LIGHT, &reader.lights));
     TRY(list_known(&reader, root, CR_TRAFFIC_SIGN, &reader.signs));
     map->signal_count = 0;
@@ -351,7 +348,8 @@ enum status cr_signals_read(struct cr_context *context, const struct xml_element
         }
     }
     struct right_of_way counts = {0};
-    if (right_of_way_beside_priority(map, context->arena, 0.0, &counts) != STATUS_OK) {
+    if (right_of_way_beside_priority(map, context->arena, 0.0, &counts) != STATUS_OK ||
+        right_of_way_of_oncoming(map, context->arena, &counts) != STATUS_OK) {
         return cr_fail(context, root, STATUS_LIMIT, "expected a map of at most %zu bytes in memory",
                        context->arena->limit_bytes);
     }

@@ -10,6 +10,7 @@
 
 #include "base/dmath.h"
 #include "base/geom.h"
+#include "base/units.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,10 +19,13 @@
 #define APART_MAX_M 60.0 /* between the ends of lanes that lead to one junction */
 #define SIDE_SINE 0.5    /* of the angle between roads that cross */
 #define WAY_MAX_M 40.0
+#define TURN_MIN_RAD (PI_RAD / 4)
+#define STRAIGHT_MAX_RAD (PI_RAD / 6)
+#define ONCOMING_COS 0.5 /* within 60 degrees of the opposite direction */
 #define TOGETHER_M 1.5
 #define SIGN_AHEAD_M 100.0 /* from a priority sign's lane to the junction that it stands before */
 
-enum { LANES_AHEAD_MAX = 8 };
+enum { LANES_AHEAD_MAX = 8, TURN_CHORDS = 16, STRAIGHT_CHORDS = 8 };
 
 struct approach {
     struct pose end;
@@ -100,7 +104,9 @@ bool right_of_way_controlled(const struct map *map, uint32_t lane)
 
 static void name_signal(const struct map *map, enum traffic_sign sign, char out[LIMIT_ID_BYTES])
 {
-    const char *stem = sign == TRAFFIC_SIGN_GIVE_WAY_RIGHT ? "right" : "side";
+    const char *stem = sign == TRAFFIC_SIGN_GIVE_WAY_RIGHT      ? "right"
+                       : sign == TRAFFIC_SIGN_GIVE_WAY_ONCOMING ? "turn"
+                                                                : "side";
     bool taken = true;
     for (uint32_t number = 1; taken; number++) {
         snprintf(out, LIMIT_ID_BYTES, "%s.%u", stem, number);
@@ -248,6 +254,104 @@ enum status right_of_way_to_the_right(struct map *map, struct arena *arena, doub
     for (uint32_t i = 0; i < map->lane_count; i++) {
         if (leads_on(&map->lanes[i], stop_m) && !has[i] && meets_equals(map, approaches, has, i)) {
             TRY(right_of_way_give(map, arena, TRAFFIC_SIGN_GIVE_WAY_RIGHT, i, stop_m, counts));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- across oncoming traffic ---- */
+
+/* Direction in which a lane begins, and the angle by which it turns. */
+struct bend {
+    double ux;
+    double uy;
+    double turned_rad;
+    bool yields; /* at a sign, to everybody */
+};
+
+static struct bend bend_of(const struct lane *lane)
+{
+    const struct vec2 *p = lane->centre_line;
+    uint32_t last = lane->point_count - 1;
+    double begin_rad = dmath_atan2(p[1].y_m - p[0].y_m, p[1].x_m - p[0].x_m);
+    double end_rad = dmath_atan2(p[last].y_m - p[last - 1].y_m, p[last].x_m - p[last - 1].x_m);
+    struct bend bend = {.turned_rad = dmath_wrap_angle(end_rad - begin_rad)};
+    dmath_sincos(begin_rad, &bend.uy, &bend.ux);
+    return bend;
+}
+
+/* Point i of a lane's centre line, drawn by `chords` of its points. */
+static struct vec2 chord_end(const struct lane *lane, uint32_t i, uint32_t chords)
+{
+    return lane->centre_line[(size_t)i * (lane->point_count - 1) / chords];
+}
+
+/* Whether the centre lines cross, drawn with few points: a junction's lanes are short. */
+static bool centres_cross(const struct lane *turning, const struct lane *straight)
+{
+    for (uint32_t i = 0; i < TURN_CHORDS; i++) {
+        struct vec2 a = chord_end(turning, i, TURN_CHORDS);
+        struct vec2 b = chord_end(turning, i + 1, TURN_CHORDS);
+        for (uint32_t k = 0; k < STRAIGHT_CHORDS; k++) {
+            if (segments_intersect(a, b, chord_end(straight, k, STRAIGHT_CHORDS),
+                                   chord_end(straight, k + 1, STRAIGHT_CHORDS))) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* Marks lanes that have a sign at which everybody else goes first, and those that they lead to. */
+static void mark_yielding(const struct map *map, struct bend *bends)
+{
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        const struct traffic_signal *signal = &map->signals[i];
+        bool yields = signal->sign == TRAFFIC_SIGN_STOP || signal->sign == TRAFFIC_SIGN_YIELD ||
+                      signal->sign == TRAFFIC_SIGN_GIVE_WAY;
+        for (uint32_t k = 0; yields && k < signal->lane_count; k++) {
+            const struct lane *at = &map->lanes[signal->lanes[k]];
+            bends[signal->lanes[k]].yields = true;
+            for (uint32_t n = 0; n < at->successor_count; n++) {
+                bends[at->successors[n]].yields = true;
+            }
+        }
+    }
+}
+
+static bool of_junction(const struct lane *lane, const struct bend *bend)
+{
+    return lane->intersection && lane->kind == LANE_DRIVING && !bend->yields;
+}
+
+static bool crosses_oncoming(const struct map *map, const struct bend *bends, uint32_t lane)
+{
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        if (of_junction(&map->lanes[i], &bends[i]) &&
+            fabs(bends[i].turned_rad) < STRAIGHT_MAX_RAD &&
+            bends[i].ux * bends[lane].ux + bends[i].uy * bends[lane].uy < -ONCOMING_COS &&
+            centres_cross(&map->lanes[lane], &map->lanes[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum status right_of_way_of_oncoming(struct map *map, struct arena *arena,
+                                     struct right_of_way *counts)
+{
+    struct bend *bends = arena_alloc(arena, map->lane_count, sizeof *bends);
+    if (bends == NULL) {
+        return STATUS_NO_MEMORY;
+    }
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        bends[i] = bend_of(&map->lanes[i]);
+    }
+    mark_yielding(map, bends);
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        if (of_junction(&map->lanes[i], &bends[i]) && fabs(bends[i].turned_rad) >= TURN_MIN_RAD &&
+            crosses_oncoming(map, bends, i)) {
+            TRY(right_of_way_give(map, arena, TRAFFIC_SIGN_GIVE_WAY_ONCOMING, i, 0.0, counts));
         }
     }
     return STATUS_OK;

@@ -1,6 +1,7 @@
 /*
  * Right of way that a map says without a sign at the side road: what priority signs mean for the
- * lanes that meet theirs, and priority to the right where an importer was asked for it.
+ * lanes that meet theirs, who turns across oncoming traffic, and priority to the right where an
+ * importer was asked for it.
  */
 #ifndef SWERVE_SCENARIOS_IMPORT_RIGHT_OF_WAY_H
 #define SWERVE_SCENARIOS_IMPORT_RIGHT_OF_WAY_H
@@ -32,5 +33,10 @@ enum status right_of_way_beside_priority(struct map *map, struct arena *arena, d
  * controls any of these. */
 enum status right_of_way_to_the_right(struct map *map, struct arena *arena, double stop_m,
                                       struct right_of_way *counts);
+
+/* Lanes of junctions that turn by 45 degrees or more and cross one on which oncoming traffic goes
+ * straight on give way to it, unless a sign has one of both give way to everybody. */
+enum status right_of_way_of_oncoming(struct map *map, struct arena *arena,
+                                     struct right_of_way *counts);
 
 #endif

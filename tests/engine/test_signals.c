@@ -383,7 +383,7 @@ static void signs_give_way(void)
                 [TRAFFIC_SIGN_GIVE_WAY_RIGHT] = TRAFFIC_SIGN_GIVE_WAY_RIGHT,
             };
             struct crossing crossing;
-            if (sign == TRAFFIC_SIGN_PRIORITY) {
+            if (sign == TRAFFIC_SIGN_PRIORITY || sign == TRAFFIC_SIGN_GIVE_WAY_ONCOMING) {
                 continue;
             }
             crossing_begin(&crossing, other[sign], (enum traffic_sign)sign);
@@ -480,11 +480,148 @@ static void priority_to_the_right_of_four(void)
     }
 }
 
+/* ---- turns across oncoming traffic ---- */
+
+enum { WEST_IN = 0, WEST_LEFT, NORTH_OUT, EAST_IN_2, EAST_ON, EAST_LEFT, SOUTH_OUT_2, TURN_LANES };
+
+/* Right-hand traffic, 1.75 m from the middle: from the west to the north, from the east straight on
+ * or, `both_turn`, to the south. Who turns left gives way to who comes towards it. */
+struct turning {
+    struct run run;
+    struct traffic_signal signals[2];
+    uint32_t turns[2];
+    uint32_t approach;
+};
+
+static void turning_begin(struct turning *turning, bool both_turn)
+{
+    struct run *run = &turning->run;
+    *turning = (struct turning){.turns = {WEST_LEFT, EAST_LEFT}, .approach = EAST_IN_2};
+    begin(run);
+    struct map *map = &run->scenario.map;
+    struct arena *arena = &run->arena;
+    struct lane *lanes = maps_lanes(arena, map, TURN_LANES);
+    maps_straight(arena, &lanes[WEST_IN], (struct pose){-300, -1.75, 0}, 290, 3.5);
+    maps_arc(arena, &lanes[WEST_LEFT], (struct vec2){-10, 10}, 11.75, -PI_RAD / 2, 0, 24, 3.5);
+    maps_straight(arena, &lanes[NORTH_OUT], (struct pose){1.75, 10, PI_RAD / 2}, 300, 3.5);
+    maps_straight(arena, &lanes[EAST_IN_2], (struct pose){300, 1.75, PI_RAD}, 290, 3.5);
+    maps_straight(arena, &lanes[EAST_ON], (struct pose){10, 1.75, PI_RAD}, 300, 3.5);
+    maps_arc(arena, &lanes[EAST_LEFT], (struct vec2){10, -10}, 11.75, PI_RAD / 2, PI_RAD, 24, 3.5);
+    maps_straight(arena, &lanes[SOUTH_OUT_2], (struct pose){-1.75, -10, -PI_RAD / 2}, 300, 3.5);
+    maps_successor(arena, &lanes[WEST_IN], WEST_LEFT);
+    maps_successor(arena, &lanes[WEST_LEFT], NORTH_OUT);
+    maps_successor(arena, &lanes[EAST_IN_2], both_turn ? EAST_LEFT : EAST_ON);
+    maps_successor(arena, &lanes[EAST_LEFT], SOUTH_OUT_2);
+    turning->signals[0] = (struct traffic_signal){
+        .sign = TRAFFIC_SIGN_GIVE_WAY_ONCOMING, .lane_count = 2, .lanes = turning->turns};
+    map->signals = turning->signals;
+    map->signal_count = 1;
+    maps_scenario(arena, &run->scenario, (struct pose){-1e4, -1e4, 0}, 0, 0, 2);
+}
+
+/* Of 10 m/s: one who eases off has been left its way, as by drivers who accept a gap of 4.1 s. */
+#define HINDERED_MPS 5.0
+
+/* Car 0 comes from the west, car 1 from the east, so far before the middle; their lowest speeds. */
+static void turning_drive(struct turning *turning, double west_m, double east_m, double slowest[2])
+{
+    struct run *run = &turning->run;
+    maps_agent(&run->scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){-west_m, -1.75, 0}, 8.0);
+    maps_agent(&run->scenario, 1, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){east_m, 1.75, PI_RAD},
+               10.0);
+    run->scenario.agents[0].idm.desired_speed_mps = 8.0;
+    run->scenario.agents[1].idm.desired_speed_mps = 10.0;
+    start(run, &world_object_ops, 0);
+    slowest[0] = slowest[1] = 100.0;
+    for (int k = 0; k < 500; k++) {
+        tick(run, 0.0);
+        struct box a = body(run, 0);
+        struct box b = body(run, 1);
+        EXPECT(!box_overlap(&a, &b));
+        for (int i = 0; i < 2; i++) {
+            slowest[i] = dmath_min(slowest[i], run->scene->agents[i].speed_mps);
+        }
+    }
+    EXPECT(run->scene->agents[0].pose.y_m > 20.0); /* it has turned */
+}
+
+/* The one who turns lets the other pass, or goes first where that leaves the other its way; one
+ * that is far off is not waited for. */
+static void who_turns_left_gives_way_to_oncoming_traffic(void)
+{
+    uint32_t stood = 0;
+    uint32_t went = 0;
+    for (int east_m = 20; east_m <= 200; east_m += 4) {
+        struct turning turning;
+        double slowest[2];
+        turning_begin(&turning, false);
+        turning_drive(&turning, 60.0, east_m, slowest);
+        EXPECT(slowest[1] > HINDERED_MPS);
+        stood += slowest[0] < 2.0;
+        went += slowest[0] > 4.0;
+        end(&turning.run);
+    }
+    EXPECT(stood >= 6 && went >= 20);
+}
+
+/* Without the sign they meet: what the sign is for. */
+static void without_the_rule_the_other_has_to_brake(void)
+{
+    uint32_t hindered = 0;
+    for (int east_m = 20; east_m <= 200; east_m += 4) {
+        struct turning turning;
+        double slowest[2];
+        turning_begin(&turning, false);
+        turning.run.scenario.map.signal_count = 0;
+        maps_agent(&turning.run.scenario, 0, AGENT_CAR, BEHAVIOUR_IDM, (struct pose){-60, -1.75, 0},
+                   8.0);
+        maps_agent(&turning.run.scenario, 1, AGENT_CAR, BEHAVIOUR_IDM,
+                   (struct pose){east_m, 1.75, PI_RAD}, 10.0);
+        turning.run.scenario.agents[0].idm.desired_speed_mps = 8.0;
+        turning.run.scenario.agents[1].idm.desired_speed_mps = 10.0;
+        start(&turning.run, &world_object_ops, 0);
+        slowest[1] = 100.0;
+        for (int k = 0; k < 500; k++) {
+            tick(&turning.run, 0.0);
+            slowest[1] = dmath_min(slowest[1], turning.run.scene->agents[1].speed_mps);
+        }
+        hindered += slowest[1] < HINDERED_MPS;
+        end(&turning.run);
+    }
+    EXPECT(hindered > 0);
+}
+
+/* Two who both turn left pass each other, and nobody waits for one that stops at red. */
+static void turns_that_are_in_nobodys_way_are_not_held(void)
+{
+    for (int east_m = 40; east_m <= 80; east_m += 10) {
+        struct turning turning;
+        double slowest[2];
+        turning_begin(&turning, true);
+        turning_drive(&turning, 60.0, east_m, slowest);
+        EXPECT(slowest[0] > 3.0 && slowest[1] > 3.0);
+        EXPECT(turning.run.scene->agents[1].pose.y_m < -20.0);
+        end(&turning.run);
+    }
+    struct signal_phase red = {TRAFFIC_LIGHT_RED, 100.0};
+    struct turning turning;
+    double slowest[2];
+    turning_begin(&turning, false);
+    turning.signals[1] = (struct traffic_signal){
+        .lane_count = 1, .lanes = &turning.approach, .stop_m = 1, .phase_count = 1, .phases = &red};
+    turning.run.scenario.map.signal_count = 2;
+    turning_drive(&turning, 60.0, 70.0, slowest);
+    EXPECT(slowest[0] > 3.0 && slowest[1] < 0.1);
+    end(&turning.run);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(phases_follow_one_another), TEST(nobody_passes_on_red_for_an_hour),
-                    TEST(branches_turn_lights), TEST(yellow_is_decided_by_braking),
-                    TEST(signs_without_others), TEST(signs_give_way),
-                    TEST(all_way_stops_are_first_come_first_served),
-                    TEST(priority_to_the_right_of_four));
+    return TEST_RUN(
+        TEST(phases_follow_one_another), TEST(nobody_passes_on_red_for_an_hour),
+        TEST(branches_turn_lights), TEST(yellow_is_decided_by_braking), TEST(signs_without_others),
+        TEST(signs_give_way), TEST(all_way_stops_are_first_come_first_served),
+        TEST(priority_to_the_right_of_four), TEST(who_turns_left_gives_way_to_oncoming_traffic),
+        TEST(without_the_rule_the_other_has_to_brake),
+        TEST(turns_that_are_in_nobodys_way_are_not_held));
 }

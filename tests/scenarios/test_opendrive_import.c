@@ -80,7 +80,7 @@ static void a_crossing_has_lanes_links_and_lights(void)
     EXPECT(scenario->criteria.reach_goal);
     EXPECT_TEXT(scenario->slices.value[SLICE_ROAD], "junction");
     /* Two lights for the same lane are one, before its end as far as the file says. */
-    EXPECT_INT(map->signal_count, 3);
+    EXPECT_INT(map->signal_count, 3); /* who comes towards "wn" has to stop */
     EXPECT_TEXT(map->lanes[map->signals[0].lanes[0]].id, "w:0:-1");
     EXPECT_NEAR(map->signals[0].stop_m, 2, 1e-6);
     EXPECT_TEXT(map->lanes[map->signals[1].lanes[0]].id, "n:0:1");
@@ -140,7 +140,9 @@ static const char *lane_of(const struct scenario *scenario, uint32_t signal, enu
 #define NO_SIGNS NO_SIGNALS, "type=\"206\"", "type=\"0\""
 #define RECORDS(text) "  </junction>", text "</junction>"
 
-/* The side road gives way to roads with priority signs, and to what a junction's records name. */
+/* The side road gives way to roads with priority signs, and to what a junction's records name; the
+ * way from the west to the north, whoever controls its beginning, to traffic from the east, but
+ * where it gives way to everybody. */
 static void right_of_way_comes_from_signs_and_records(void)
 {
     static const char *const signs[] = {"dynamic=\"yes\" orientation=\"-\" type=\"1000001\"",
@@ -159,11 +161,12 @@ static void right_of_way_comes_from_signs_and_records(void)
                                           NULL};
     struct opendrive_options options = OPENDRIVE_OPTIONS;
     struct scenario_document *document = import_changed(signs, &options);
-    EXPECT_INT(document->scenario.map.signal_count, 3);
+    EXPECT_INT(document->scenario.map.signal_count, 4);
     EXPECT_TEXT(lane_of(&document->scenario, 0, TRAFFIC_SIGN_PRIORITY), "w:0:-1");
     EXPECT_TEXT(lane_of(&document->scenario, 1, TRAFFIC_SIGN_PRIORITY), "e:0:1");
     EXPECT_TEXT(lane_of(&document->scenario, 2, TRAFFIC_SIGN_GIVE_WAY), "n:0:1");
-    EXPECT_CONTAINS(document->scenario.source, "; 1 lanes give way without a sign");
+    EXPECT_CONTAINS(document->scenario.source, "; 2 lanes give way without a sign");
+    EXPECT_TEXT(lane_of(&document->scenario, 3, TRAFFIC_SIGN_GIVE_WAY_ONCOMING), "wn:0:-1");
     scenario_destroy(document);
 
     document = import_changed(two, &options); /* of a lane with two ways, only on the second one */
@@ -176,29 +179,30 @@ static void right_of_way_comes_from_signs_and_records(void)
     scenario_destroy(document);
 
     document = import_changed(road, &options);
-    EXPECT_INT(document->scenario.map.signal_count, 1);
+    EXPECT_INT(document->scenario.map.signal_count, 2);
     EXPECT_TEXT(lane_of(&document->scenario, 0, TRAFFIC_SIGN_GIVE_WAY), "n:0:1");
     scenario_destroy(document);
 
     document = import_changed(nothing, &options);
-    EXPECT_INT(document->scenario.map.signal_count, 0);
+    EXPECT_INT(document->scenario.map.signal_count, 1);
     EXPECT_CONTAINS(document->scenario.source, "links to nothing");
     scenario_destroy(document);
 
     document = import_changed(none, &options);
-    EXPECT_INT(document->scenario.map.signal_count, 0);
+    EXPECT_INT(document->scenario.map.signal_count, 1);
+    EXPECT_TEXT(lane_of(&document->scenario, 0, TRAFFIC_SIGN_GIVE_WAY_ONCOMING), "wn:0:-1");
     scenario_destroy(document);
 
     options.priority_to_the_right = true;
     document = import_changed(none, &options);
-    EXPECT_INT(document->scenario.map.signal_count, 1);
+    EXPECT_INT(document->scenario.map.signal_count, 2);
     EXPECT_INT(document->scenario.map.signals[0].sign, TRAFFIC_SIGN_GIVE_WAY_RIGHT);
     EXPECT_INT(document->scenario.map.signals[0].lane_count, 3);
     scenario_destroy(document);
 
     document = import_changed(road, &options); /* a record decides */
     EXPECT_INT(document->scenario.map.signals[0].sign, TRAFFIC_SIGN_GIVE_WAY);
-    EXPECT_INT(document->scenario.map.signal_count, 1);
+    EXPECT_INT(document->scenario.map.signal_count, 2);
     scenario_destroy(document);
 }
 

@@ -261,6 +261,10 @@ static void say_signals(struct sketch *sketch)
         say(sketch, "lanes that give way without a sign: %u to the crossing road, %u to the right",
             signs[TRAFFIC_SIGN_GIVE_WAY], signs[TRAFFIC_SIGN_GIVE_WAY_RIGHT]);
     }
+    if (signs[TRAFFIC_SIGN_GIVE_WAY_ONCOMING] > 0) {
+        say(sketch, "lanes that turn across oncoming traffic: %u",
+            signs[TRAFFIC_SIGN_GIVE_WAY_ONCOMING]);
+    }
 }
 
 static void say_all(struct sketch *sketch)

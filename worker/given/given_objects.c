@@ -120,6 +120,7 @@ static uint32_t light_shown(const struct scenario *scenario, const struct scene 
         [TRAFFIC_SIGN_PRIORITY] = SWERVE_SIGNAL_PRIORITY_SIGN,
         [TRAFFIC_SIGN_GIVE_WAY] = SWERVE_SIGNAL_GIVE_WAY,
         [TRAFFIC_SIGN_GIVE_WAY_RIGHT] = SWERVE_SIGNAL_GIVE_WAY_RIGHT,
+        [TRAFFIC_SIGN_GIVE_WAY_ONCOMING] = SWERVE_SIGNAL_GIVE_WAY_ONCOMING,
     };
     static const uint32_t lights[] = {
         [TRAFFIC_LIGHT_OFF] = SWERVE_SIGNAL_OFF,

@@ -359,6 +359,7 @@ static enum status add_right_of_way(struct od_mapper *mapper)
     if (status == STATUS_OK && mapper->cut->priority_to_the_right) {
         status = right_of_way_to_the_right(map, mapper->arena, STOP_M, counts);
     }
+    THEN(status, right_of_way_of_oncoming(map, mapper->arena, counts));
     return status == STATUS_NO_MEMORY ? od_map_no_memory(mapper) : status;
 }
 

@@ -155,22 +155,25 @@ struct passage {
     double time_s;      /* when the front passes the line; -1: never */
 };
 
-/* Another car comes from the right, or from the left, to the point 10 m behind the line. */
-static struct passage pass_with(const char *spec, uint32_t light, double arrives_s, double side)
+/* Another car comes on that heading to the point 10 m behind the line. */
+static struct passage pass_with(const char *spec, uint32_t light, double arrives_s,
+                                double heading_rad)
 {
     struct road road;
     struct passage found = {100.0, -1.0};
     double x_m = 0.0;
     double v = 10.0;
+    double vx_mps = 10.0 * dmath_cos(heading_rad);
+    double vy_mps = 10.0 * dmath_sin(heading_rad);
     road_open(&road, spec, 12.0);
     road.light = light;
     road.stop_x_m = 80.0;
     for (; road.tick < 400 && found.time_s < 0.0; road.tick++) {
         double time_s = 0.1 * road.tick;
         double front_m = x_m + 0.5 * EGO_LENGTH_M;
-        struct swerve_object car =
-            car_at(90.0, side * 10.0 * (time_s - arrives_s), 0.0, side * 10.0);
-        car.heading_rad = side * PI_RAD / 2;
+        struct swerve_object car = car_at(90.0 + vx_mps * (time_s - arrives_s),
+                                          vy_mps * (time_s - arrives_s), vx_mps, vy_mps);
+        car.heading_rad = heading_rad;
         if (front_m > 76.0 && front_m <= 80.0) {
             found.slowest_mps = dmath_min(found.slowest_mps, v);
         }
@@ -187,7 +190,7 @@ static struct passage pass_with(const char *spec, uint32_t light, double arrives
 
 static struct passage pass_sign(const char *spec, uint32_t light, double arrives_s)
 {
-    return pass_with(spec, light, arrives_s, 1.0);
+    return pass_with(spec, light, arrives_s, PI_RAD / 2);
 }
 
 /* Without a plate they give way as at a yield sign, by priority to the right to that side alone; a
@@ -204,14 +207,34 @@ static void right_of_way_without_signs_is_obeyed(void)
             double side_s = pass_sign(specs[i], SWERVE_SIGNAL_GIVE_WAY, arrives_s).time_s;
             double right_s = pass_sign(specs[i], SWERVE_SIGNAL_GIVE_WAY_RIGHT, arrives_s).time_s;
             double left_s =
-                pass_with(specs[i], SWERVE_SIGNAL_GIVE_WAY_RIGHT, arrives_s, -1.0).time_s;
-            double left_free_s = pass_with(specs[i], SWERVE_SIGNAL_OFF, arrives_s, -1.0).time_s;
+                pass_with(specs[i], SWERVE_SIGNAL_GIVE_WAY_RIGHT, arrives_s, -PI_RAD / 2).time_s;
+            double left_free_s =
+                pass_with(specs[i], SWERVE_SIGNAL_OFF, arrives_s, -PI_RAD / 2).time_s;
             EXPECT(side_s == yield_s && right_s == yield_s);
             EXPECT(free_s == dark_s && left_s == left_free_s);
             waited += right_s > left_s;
         }
     }
     EXPECT(waited > 6);
+}
+
+/* Who turns across oncoming traffic waits for who comes towards it, and for nobody who crosses. */
+static void oncoming_traffic_goes_first(void)
+{
+    static const char *const specs[] = {"builtin:idm", "builtin:pdm"};
+    const double oncoming_rad = 0.85 * PI_RAD;
+    for (size_t i = 0; i < sizeof specs / sizeof specs[0]; i++) {
+        uint32_t waited = 0;
+        for (double arrives_s = 6.0; arrives_s < 40.0; arrives_s += 1.0) {
+            const uint32_t sign = SWERVE_SIGNAL_GIVE_WAY_ONCOMING;
+            double crossing_s = pass_sign(specs[i], sign, arrives_s).time_s;
+            double turn_s = pass_with(specs[i], sign, arrives_s, oncoming_rad).time_s;
+            EXPECT(crossing_s == pass_sign(specs[i], SWERVE_SIGNAL_OFF, arrives_s).time_s);
+            EXPECT(turn_s > 0.0 && (turn_s > arrives_s - 0.5 || turn_s < arrives_s - 3.0));
+            waited += turn_s > pass_with(specs[i], sign, -1.0, oncoming_rad).time_s + 0.5;
+        }
+        EXPECT(waited >= 2);
+    }
 }
 
 /* At a stop sign they stand; at both signs they leave others the headway. */
@@ -240,5 +263,6 @@ int main(void)
         TEST(red_is_stopped_at_and_green_is_not), TEST(what_leaves_room_is_passed_within_the_lane),
         TEST(who_crosses_is_waited_for), TEST(who_appears_is_braked_for_with_all_there_is),
         TEST(answers_are_of_the_moment), TEST(signs_are_obeyed),
-        TEST(right_of_way_without_signs_is_obeyed), TEST(it_needs_a_list));
+        TEST(right_of_way_without_signs_is_obeyed), TEST(oncoming_traffic_goes_first),
+        TEST(it_needs_a_list));
 }

@@ -85,6 +85,8 @@ double planner_idm_free(const struct planner_manners *manners, double speed_mps,
 #define DECIDE_S 4.0
 #define DECIDE_M 5.0
 #define CRITICAL_HEADWAY_S 6.5
+#define TURN_HEADWAY_S 4.1
+#define ONCOMING_COS 0.5
 #define WAY_M 20.0
 #define WAY_STEP_M 1.0
 #define WAY_SIDE_M 0.3
@@ -92,11 +94,13 @@ double planner_idm_free(const struct planner_manners *manners, double speed_mps,
 #define RIGHT_SINE 0.5
 
 /* Whether the object, going straight on, comes to the route behind the line in less than the
- * critical headway; not one that drives ahead of ego on the route, or behind it. right: and comes
- * from the right of ego's way at the line. */
+ * critical headway; not one that drives ahead of ego on the route, or behind it. At some signs only
+ * if it comes from the right of ego's way at the line, or towards it. */
 static bool has_priority(const struct swerve_observation *seen, const struct swerve_object *object,
-                         double line_m, double width_m, bool right)
+                         double line_m, double width_m, uint32_t sign)
 {
+    bool turns = sign == SWERVE_SIGNAL_GIVE_WAY_ONCOMING;
+    double headway_s = turns ? TURN_HEADWAY_S : CRITICAL_HEADWAY_S;
     double speed_mps = sqrt(object->vx_mps * object->vx_mps + object->vy_mps * object->vy_mps);
     struct planner_place now;
     double sine;
@@ -112,13 +116,14 @@ static bool has_priority(const struct swerve_observation *seen, const struct swe
     double ux = (cosine * object->vx_mps + sine * object->vy_mps) / speed_mps;
     double uy = (cosine * object->vy_mps - sine * object->vx_mps) / speed_mps;
     double side_m = 0.5 * (width_m + object->width_m) + WAY_SIDE_M;
-    if (right) {
+    if (turns || sign == SWERVE_SIGNAL_GIVE_WAY_RIGHT) {
         struct planner_point from = planner_route_at(seen, line_m, 0.0);
         struct planner_point to = planner_route_at(seen, line_m + 1.0, 0.0);
         double along_x = to.x_m - from.x_m;
         double along_y = to.y_m - from.y_m;
-        if (along_x * uy - along_y * ux <
-            RIGHT_SINE * sqrt(along_x * along_x + along_y * along_y)) {
+        double length = sqrt(along_x * along_x + along_y * along_y);
+        if (turns ? along_x * ux + along_y * uy > -ONCOMING_COS * length
+                  : along_x * uy - along_y * ux < RIGHT_SINE * length) {
             return false;
         }
     }
@@ -131,7 +136,7 @@ static bool has_priority(const struct swerve_observation *seen, const struct swe
         double along_m = (at.x_m - x_m) * ux + (at.y_m - y_m) * uy;
         double across_m = fabs((at.y_m - y_m) * ux - (at.x_m - x_m) * uy);
         if (across_m < side_m && along_m > -0.5 * object->length_m &&
-            along_m - 0.5 * object->length_m < CRITICAL_HEADWAY_S * speed_mps) {
+            along_m - 0.5 * object->length_m < headway_s * speed_mps) {
             return true;
         }
     }
@@ -145,9 +150,8 @@ bool planner_sign_holds(const struct swerve_observation *seen,
 {
     double gap_m = signal->stop_ahead_m;
     bool stop = signal->light == SWERVE_SIGNAL_STOP_SIGN;
-    bool right = signal->light == SWERVE_SIGNAL_GIVE_WAY_RIGHT;
-    if (!stop && !right && signal->light != SWERVE_SIGNAL_YIELD_SIGN &&
-        signal->light != SWERVE_SIGNAL_GIVE_WAY) {
+    if (!stop && signal->light != SWERVE_SIGNAL_YIELD_SIGN &&
+        signal->light < SWERVE_SIGNAL_GIVE_WAY) {
         return false;
     }
     if (gap_m < 0.0 || gap_m > FORGET_M) {
@@ -160,7 +164,8 @@ bool planner_sign_holds(const struct swerve_observation *seen,
     bool waits = stop && halts->stood_at != signal->signal + 1;
     double decide_m = dmath_max(DECIDE_S * seen->speed_mps, DECIDE_M);
     for (uint32_t i = 0; !waits && gap_m < decide_m && i < around->object_count; i++) {
-        waits = has_priority(seen, &around->objects[i], gap_m + 0.5 * length_m, width_m, right);
+        waits =
+            has_priority(seen, &around->objects[i], gap_m + 0.5 * length_m, width_m, signal->light);
     }
     return waits;
 }

@@ -57,8 +57,9 @@ struct planner_halts {
 
 /* Whether a sign has ego stop or wait at its line: a stop sign until ego has stood there, slower
  * than 0.1 m/s and within 4 m; any of those that have others go first while an object on the list,
- * going straight on, comes to the route behind the line within 6.5 s
- * (engine/traffic/traffic_signs.c names the source). To be asked once a tick for every signal. */
+ * going straight on, comes to the route behind the line within 6.5 s; where ego turns across
+ * oncoming traffic, one that comes towards it, within 4.1 s (engine/traffic/traffic_signs.c names
+ * the source). To be asked once a tick for every signal. */
 bool planner_sign_holds(const struct swerve_observation *seen,
                         const struct swerve_surroundings *around,
                         const struct swerve_signal_state *signal, double length_m, double width_m,
