@@ -20,10 +20,11 @@ enum {
     LONG_CUTS_MAX = 8 /* of a map, since it takes a line drawn to find each */
 };
 
-/* What drawing may cost, in looks at one lane's border (some 10 ns): lines of a small file within a
- * quarter of a second, of larger ones in proportion. The road's own line costs LINE_WORK of them.
+/* Cost that drawing may have, in looks at one lane's border (some 10 ns): lines of a small file
+ * within a quarter of a second, of larger ones in proportion. The road's own line costs LINE_WORK
+ * of them.
  */
-enum { LINE_WORK = 16, WORK_MAX = 16 << 20, WORK_PER_BYTE = 256 };
+enum { LINE_WORK = 16, WORK_MAX = 10 << 20, WORK_PER_BYTE = 256 };
 
 static const double TURN_MAX_RAD = 2.0; /* of a piece: lines that turn by less than pi are simple */
 static const double LONG_SECTION_MAX_M =

@@ -216,7 +216,8 @@ static void what_the_human_fails_is_forgiven(void)
     EXPECT(parts.extended_comfort == 0);
 }
 
-/* What EPDMS counts and PDMS does not: direction, lights and lane keeping; who has no score. */
+/* Parts that EPDMS counts and PDMS does not: direction, lights and lane keeping; who has no score.
+ */
 static void an_outcome_has_scores_of_the_field(void)
 {
     struct outcome outcome = {.verdict = VERDICT_PASS};
