@@ -3,8 +3,9 @@
 
 A fleet (the default): `swerve serve` and workers that know nothing but its URL. A worker is killed
 (-9) every --kill-ms milliseconds and replaced, the server every --server-kill-s seconds and started
-again, from before the jobs are submitted until all have ended. Beside it, small batches of jobs that
-nobody claims are submitted one after the other: what was acknowledged must be there at the end.
+again, from before the jobs are submitted until all have ended. With --kill-jobs and --server-kill-jobs
+not time says when, but how many jobs have ended since the last kill: a slow machine is then killed as
+often as a fast one, and always gets on. Beside it, small batches of jobs that nobody claims are submitted one after the other: what was acknowledged must be there at the end.
 
 The main job (--mode run): a worker of `swerve run` is killed every --kill-ms milliseconds, and
 `swerve run` itself --kills-of-run times: once while it submits, then while it runs; each time the
@@ -129,25 +130,44 @@ def processes_with(text):
     return found
 
 
-class Killer(threading.Thread):
-    """Kills one random worker per period."""
+class Moments:
+    """Moments of kills: every period_s; or, where jobs is not 0, whenever so many more have ended."""
 
-    def __init__(self, find, period_s, seed):
+    def __init__(self, period_s, jobs=0):
+        self.jobs = jobs
+        self.step = jobs or period_s
+        self.wait(0)
+
+    def now(self, ended):
+        return ended if self.jobs else time.monotonic()
+
+    def wait(self, ended):
+        self.at = self.now(ended) + self.step
+
+    def due(self, ended):
+        return self.now(ended) >= self.at
+
+
+class Killer(threading.Thread):
+    """Kills one random worker at each moment."""
+
+    def __init__(self, find, moments, seed, ended=lambda: 0):
         super().__init__(daemon=True)
         self.find = find  # the pids of those who may be killed
-        self.period_s = period_s
+        self.moments = moments
+        self.ended = ended
         self.random = random.Random(seed)
         self.kills = 0
         self.idle = 0
         self.ending = threading.Event()
 
     def run(self):
-        due = time.monotonic()
-        while not self.ending.is_set():
-            due = max(due + self.period_s, time.monotonic())
-            self.ending.wait(max(0.0, due - time.monotonic()))
+        while not self.ending.wait(0.01):
+            if not self.moments.due(self.ended()):
+                continue
+            self.moments.wait(self.ended())
             workers = self.find()
-            if not workers or self.ending.is_set():
+            if not workers:
                 self.idle += 1
                 continue
             try:
@@ -225,7 +245,8 @@ class Soak:
         process.wait()
 
     def run(self):
-        self.killer = Killer(self.workers_of_run, self.options.kill_ms / 1000, self.options.seed)
+        self.killer = Killer(self.workers_of_run, Moments(self.options.kill_ms / 1000),
+                             self.options.seed)
         self.killer.start()
         jobs = self.options.jobs
         marks = [(k + 0.8 * self.random.random()) * jobs / max(self.options.kills_of_run - 1, 1)
@@ -564,6 +585,7 @@ class FleetSoak(Soak):
         self.workers = {}  # pid: process
         self.mutex = threading.Lock()
         self.server_kills = 0
+        self.ended_jobs = 0  # as last seen
 
     def start_server(self):
         server = subprocess.Popen(
@@ -610,13 +632,18 @@ class FleetSoak(Soak):
         jobs = json.loads(text)["jobs"] if code == 200 else {}
         return sum(jobs.get(state, 0) for state in STATES[2:])
 
+    def calm(self):
+        return self.ended_jobs >= self.options.calm * self.options.jobs
+
     def finish_server(self, server):
         server.send_signal(signal.SIGTERM)
         self.check(server.wait(60) == 0, "swerve serve: exit status %d" % server.returncode)
 
     def run(self):
         server = self.start_server()
-        self.killer = Killer(self.killable, self.options.kill_ms / 1000, self.options.seed)
+        self.killer = Killer(
+            self.killable, Moments(self.options.kill_ms / 1000, self.options.kill_jobs),
+            self.options.seed, lambda: self.ended_jobs)
         self.acknowledged = Acknowledged(self.port)
         self.acknowledged.start()
         submit = subprocess.Popen(
@@ -626,27 +653,27 @@ class FleetSoak(Soak):
         for _ in range(self.options.workers):
             self.start_worker()
         self.killer.start()
-        due_s = time.monotonic() + self.options.server_kill_s
+        moments = Moments(self.options.server_kill_s, self.options.server_kill_jobs)
+        look_s = 0.1 if self.options.kill_jobs or self.options.server_kill_jobs else 0.5
         looked_s = shown_s = 0.0
-        ended = 0
-        while ended < self.options.jobs:
+        while self.ended_jobs < self.options.jobs:
             now_s = time.monotonic()
             self.replace_workers()
-            if now_s > due_s:
+            if moments.due(self.ended_jobs) and not self.calm():
                 server.kill()
                 server.wait()
                 self.server_kills += 1
                 server = self.start_server()
-                due_s = time.monotonic() + self.options.server_kill_s
-            if now_s - looked_s > 0.5:
+                moments.wait(self.ended_jobs)
+            if now_s - looked_s > look_s:
                 looked_s = now_s
-                ended = max(ended, self.ended())
-                if ended >= self.options.calm * self.options.jobs:
+                self.ended_jobs = max(self.ended_jobs, self.ended())
+                if self.calm():
                     self.killer.ending.set()
             if now_s - shown_s > 10:
                 shown_s = now_s
                 self.say("%d of %d jobs ended, %d kills of workers, %d of the server" % (
-                    ended, self.options.jobs, self.killer.kills, self.server_kills))
+                    self.ended_jobs, self.options.jobs, self.killer.kills, self.server_kills))
             if now_s - self.start_s > self.options.limit_s:
                 self.check(False, "not done after %d s" % self.options.limit_s)
                 break
@@ -700,9 +727,12 @@ def main(fleet=FleetSoak, also=lambda parser: None):
     parser.add_argument("--server-kill-s", type=float, default=5,
                         help="fleet: period of the kills of the server")
     parser.add_argument("--kill-ms", type=int, default=200, help="period of the kills of workers")
+    parser.add_argument("--kill-jobs", type=int, default=0,
+                        help="fleet: kill a worker whenever so many more jobs have ended, whatever the time")
+    parser.add_argument("--server-kill-jobs", type=int, default=0, help="fleet: likewise the server")
     parser.add_argument("--kills-of-run", type=int, default=2, help="mode run")
     parser.add_argument("--calm", type=float, default=1,
-                        help="fleet: kill workers until this share of the jobs has ended (1)")
+                        help="fleet: kill until this share of the jobs has ended (1)")
     parser.add_argument("--replays", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1, help="of what is chosen by chance")
     parser.add_argument("--planner", default="builtin:reference")
@@ -715,12 +745,15 @@ def main(fleet=FleetSoak, also=lambda parser: None):
         parser.error("%s: no such program; build first or name it with --binary" % options.binary)
     directory = options.audit or tempfile.mkdtemp(prefix="swerve-soak-")
     options.keep = options.keep or options.audit is not None
-    of_whom = ("server killed every %g s" % options.server_kill_s if options.mode == "fleet" else
-               "swerve run killed %d times" % options.kills_of_run)
-    print("%d jobs, %d workers, one killed every %d ms, %s; seed %d; %s" % (
-        options.jobs, options.workers, options.kill_ms, of_whom, options.seed, directory),
-          flush=True)
-    soak = (fleet if options.mode == "fleet" else Soak)(options, directory)
+    fleet_mode = options.mode == "fleet"
+    of_workers = ("%d jobs" % options.kill_jobs if fleet_mode and options.kill_jobs else
+                  "%d ms" % options.kill_ms)
+    of_whom = ("swerve run killed %d times" % options.kills_of_run if not fleet_mode else
+               "server killed every %d jobs" % options.server_kill_jobs if options.server_kill_jobs
+               else "server killed every %g s" % options.server_kill_s)
+    print("%d jobs, %d workers, one killed every %s, %s; seed %d; %s" % (
+        options.jobs, options.workers, of_workers, of_whom, options.seed, directory), flush=True)
+    soak = (fleet if fleet_mode else Soak)(options, directory)
     try:
         soak.begin()
         if options.audit is None:
@@ -743,7 +776,7 @@ def main(fleet=FleetSoak, also=lambda parser: None):
     else:
         print("%s: %d jobs in %.1f s, %d kills of workers, %d of %s, %d problems" % (
             verdict, options.jobs, soak.wall_s, soak.killer.kills,
-            *((soak.server_kills, "the server") if options.mode == "fleet" else
+            *((soak.server_kills, "the server") if fleet_mode else
               (options.kills_of_run, "swerve run")), len(soak.problems)))
     return 1 if soak.problems else 0
 

@@ -2,7 +2,7 @@
 """The fleet's soak (../soak.py) on a PostgreSQL server of its own, which is killed too.
 
 Beside workers and `swerve serve`, the database's server is killed (-9) every --postgresql-kill-s
-seconds and started again, with fsync on. The audit asks the database through psql. It needs Debian's
+seconds, or whenever --postgresql-kill-jobs more jobs have ended, and started again, with fsync on. The audit asks the database through psql. It needs Debian's
 package postgresql, and as root its user; everything is in temporary directories.
 """
 
@@ -131,10 +131,13 @@ class PostgresSoak(soak.FleetSoak):
             return 0
 
     def kill_database(self):
-        while not self.ending.wait(self.options.postgresql_kill_s):
-            self.site.kill()
-            self.database_kills += 1
-            self.site.start()
+        moments = soak.Moments(self.options.postgresql_kill_s, self.options.postgresql_kill_jobs)
+        while not self.ending.wait(0.05):
+            if moments.due(self.ended_jobs) and not self.calm():
+                self.site.kill()
+                self.database_kills += 1
+                self.site.start()
+                moments.wait(self.ended_jobs)
 
     def run(self):
         killer = threading.Thread(target=self.kill_database, daemon=True)
@@ -161,6 +164,8 @@ class PostgresSoak(soak.FleetSoak):
 def options_of(parser):
     parser.add_argument("--postgresql-kill-s", type=float, default=30,
                         help="period of the kills of PostgreSQL")
+    parser.add_argument("--postgresql-kill-jobs", type=int, default=0,
+                        help="kill it whenever so many more jobs have ended, whatever the time")
 
 
 if __name__ == "__main__":
