@@ -10,16 +10,24 @@
 #include <string.h>
 
 #define FIELD(member, kind) JSON_FIELD(struct tenant, member, kind)
+/* One that older programs do not know. */
+#define LATER(member) JSON_FIELD_OPTIONAL(struct tenant, member, JSON_FIELD_I64)
 
 static const struct json_field fields[] = {
-    FIELD(name, JSON_FIELD_TEXT),           FIELD(weight, JSON_FIELD_I64),
-    FIELD(jobs_queued_max, JSON_FIELD_I64), FIELD(uusd_day_max, JSON_FIELD_I64),
-    FIELD(uusd_month_max, JSON_FIELD_I64),  FIELD(jobs_queued, JSON_FIELD_I64),
-    FIELD(jobs_leased, JSON_FIELD_I64),     FIELD(uusd_day, JSON_FIELD_I64),
+    FIELD(name, JSON_FIELD_TEXT),
+    FIELD(weight, JSON_FIELD_I64),
+    FIELD(jobs_queued_max, JSON_FIELD_I64),
+    FIELD(uusd_day_max, JSON_FIELD_I64),
+    FIELD(uusd_month_max, JSON_FIELD_I64),
+    LATER(units_leased_max),
+    FIELD(jobs_queued, JSON_FIELD_I64),
+    FIELD(jobs_leased, JSON_FIELD_I64),
+    FIELD(uusd_day, JSON_FIELD_I64),
     FIELD(uusd_month, JSON_FIELD_I64),
+    LATER(units_leased),
 };
 
-enum { FIELDS_SET = 5 };
+enum { FIELDS_SET = 6 };
 
 const struct json_field_list tenant_set_fields = {fields, FIELDS_SET};
 const struct json_field_list tenant_fields = JSON_FIELD_LIST(fields);
@@ -35,7 +43,8 @@ enum status tenant_check(const struct tenant *tenant, struct error *error)
                          "tenant \"%s\": expected a weight from 1 to %d, found %" PRId64,
                          tenant->name, TENANT_WEIGHT_MAX, tenant->weight);
     }
-    if (tenant->jobs_queued_max < 0 || tenant->uusd_day_max < 0 || tenant->uusd_month_max < 0) {
+    if (tenant->jobs_queued_max < 0 || tenant->uusd_day_max < 0 || tenant->uusd_month_max < 0 ||
+        tenant->units_leased_max < 0) {
         return error_set(error, STATUS_BAD_INPUT,
                          "tenant \"%s\": expected limits of 0 (none) or more", tenant->name);
     }

@@ -15,15 +15,17 @@ enum { TENANT_WEIGHT_MAX = 100 };
 
 struct tenant {
     char name[LIMIT_ID_BYTES];
-    int64_t weight;          /* 1..TENANT_WEIGHT_MAX: its share beside others that have work */
-    int64_t jobs_queued_max; /* 0: any number; so the next two */
-    int64_t uusd_day_max;    /* by the ledger, what is booked on a day (UTC) .. */
-    int64_t uusd_month_max;  /* .. and in a calendar month */
+    int64_t weight;           /* 1..TENANT_WEIGHT_MAX: its share beside others that have work */
+    int64_t jobs_queued_max;  /* 0: any number; so the next two */
+    int64_t uusd_day_max;     /* by the ledger, what is booked on a day (UTC) .. */
+    int64_t uusd_month_max;   /* .. and in a calendar month */
+    int64_t units_leased_max; /* of jobs that are leased at once, by turns_cost(); 0: any number */
     /* Set by the store: */
     int64_t jobs_queued;
     int64_t jobs_leased;
     int64_t uusd_day; /* booked so far */
     int64_t uusd_month;
+    int64_t units_leased;
 };
 
 /* Members that are set, and all of them. */

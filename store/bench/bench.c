@@ -67,7 +67,7 @@ static enum status store_round(struct bench *bench, struct error *error)
 enum {
     SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
     READY_COLUMNS = 25,
-    HELD_COLUMNS = 36
+    HELD_COLUMNS = 37
 };
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)

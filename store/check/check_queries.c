@@ -47,6 +47,16 @@ static const struct {
      " UNION ALL" COUNTER(jobs_cancelled) " UNION ALL" COUNTER(jobs_memoised)
      " UNION ALL" COUNTER(rollouts_total)},
 
+    {"counter", "units of tenants",
+     "WITH n AS MATERIALIZED (SELECT u.tenant, SUM(j.rollouts * CASE c.tier WHEN 3 THEN 512 WHEN 2 THEN 128"
+     " ELSE 1 END) AS units FROM jobs j JOIN suites u ON u.id = j.suite JOIN job_specs s ON s.job = j.id"
+     " JOIN contexts c ON c.id = s.context WHERE j.state = 1 AND j.shadow IS NULL AND u.tenant IS NOT NULL"
+     " GROUP BY u.tenant), c AS MATERIALIZED (SELECT tenant, SUM(CASE ended WHEN 0 THEN units ELSE -units END)"
+     " AS units FROM tenant_units GROUP BY tenant)"
+     " SELECT 'tenant ' || t.name, 'counts ' || COALESCE(c.units, 0) || ' units leased, its jobs say ' ||"
+     " COALESCE(n.units, 0) FROM tenants t LEFT JOIN n ON n.tenant = t.id LEFT JOIN c ON c.tenant = t.id"
+     " WHERE COALESCE(c.units, 0) <> COALESCE(n.units, 0)"},
+
     {"spec", "specs of jobs",
      "SELECT " JOB ", CASE WHEN s.job IS NULL THEN 'has no spec'"
      " WHEN s.suite <> j.suite THEN 'is of suite ' || j.suite || ', its spec of suite ' || s.suite"

@@ -224,6 +224,7 @@ static const char *lock_clause(enum statement statement)
     case STATEMENT_JOB_PROGRESS_GET:
         return " FOR NO KEY UPDATE OF j";
     case STATEMENT_WORKER_FIND:
+    case STATEMENT_TENANT_LIMITED:
         return " FOR NO KEY UPDATE";
     default:
         return "";

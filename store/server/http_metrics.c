@@ -323,6 +323,9 @@ static enum status add_tenants(struct store *store, struct text *text, struct er
                          tenants, count, offsetof(struct tenant, jobs_queued), 1.0);
         add_tenant_gauge(text, "swerve_tenant_jobs_leased", "Jobs of its suites with a worker.",
                          tenants, count, offsetof(struct tenant, jobs_leased), 1.0);
+        add_tenant_gauge(text, "swerve_tenant_units_leased",
+                         "Device time of these, in rollouts of the object world.", tenants, count,
+                         offsetof(struct tenant, units_leased), 1.0);
         add_tenant_gauge(text, "swerve_tenant_day_usd", "Booked on this day (UTC).", tenants, count,
                          offsetof(struct tenant, uusd_day), 1e-6);
         add_tenant_gauge(text, "swerve_tenant_month_usd", "Booked in this month (UTC).", tenants,

@@ -10,6 +10,7 @@
 #include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -25,6 +26,7 @@ struct claim_call {
     uint32_t max;
     struct job_lease *leases;
     uint32_t count;
+    bool holds;     /* tenants_hold */
     uint32_t moved; /* jobs of frozen slices that went to the teacher instead, and their audits */
     int64_t claim_id;
     int64_t last_id; /* of the worker's last claim that leased jobs */
@@ -51,12 +53,25 @@ static void claim_without(const struct claim_call *call, struct query *query)
     }
 }
 
+/* Takes over the limit of the suite's tenant from LIMIT_COLUMNS of a row. *again: the row has to be
+ * read once more, since another process may be leasing under the limit. */
+static enum status take_limit(struct claim_call *call, const struct turns_account *suite,
+                              const int64_t limit[2], bool *again, struct error *error)
+{
+    *again = limit[0] > 0 && !call->holds && db_shares(call->tally.db);
+    turns_limit(&call->store->turns, suite, limit[0], limit[1]);
+    call->holds |= *again;
+    return *again ? tenants_hold(call->tally.db, error) : STATUS_OK;
+}
+
 /* First suite above `after` with claimable jobs (of the prefix, when it is not 0); NULL: none. */
 static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t after,
                               struct turns_account **out, struct error *error)
 {
     struct turns_account now = {.pool = call->pool};
+    int64_t limit[2] = {0, 0};
     int64_t tenant_weight = 1;
+    bool again = false;
     struct query query =
         prefix != 0
             ? claim_query(call, STATEMENT_AFFINE_SUITE_NEXT, STATEMENT_AFFINE_SUITE_NEXT_WITHOUT)
@@ -73,25 +88,39 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
         now.weight = query_column_int(&query, 1);
         now.tenant = query_column_int(&query, 2);
         tenant_weight = query_column_int(&query, 3);
+        limit[0] = query_column_int(&query, 4);
+        limit[1] = query_column_int(&query, 5);
     }
     TRY(query_end(&query, error));
-    return now.id != 0 ? turns_suite(&call->store->turns, &now, tenant_weight, out, error)
-                       : STATUS_OK;
+    if (now.id == 0) {
+        return STATUS_OK;
+    }
+    TRY(turns_suite(&call->store->turns, &now, tenant_weight, out, error));
+    TRY(take_limit(call, *out, limit, &again, error));
+    return again ? next_suite(call, prefix, after, out, error) : STATUS_OK;
 }
 
 /* Cost of the suite's next job; 0: none. */
-static enum status head_cost(struct claim_call *call, int64_t suite, int64_t *cost,
+static enum status head_cost(struct claim_call *call, struct turns_account *suite,
                              struct error *error)
 {
+    int64_t limit[2] = {0, 0};
+    bool again = false;
     struct query query = claim_query(call, STATEMENT_READY_HEAD, STATEMENT_READY_HEAD_WITHOUT);
 
     query_int(&query, call->pool);
-    query_int(&query, suite);
+    query_int(&query, suite->id);
     claim_without(call, &query);
-    *cost = query_row(&query)
-                ? turns_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0))
-                : 0;
-    return query_end(&query, error);
+    suite->head_cost = 0;
+    if (query_row(&query)) {
+        suite->head_cost =
+            turns_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0));
+        limit[0] = query_column_int(&query, 2);
+        limit[1] = query_column_int(&query, 3);
+    }
+    TRY(query_end(&query, error));
+    TRY(suite->head_cost > 0 ? take_limit(call, suite, limit, &again, error) : STATUS_OK);
+    return again ? head_cost(call, suite, error) : STATUS_OK;
 }
 
 /* ---- when attempts were claimed ---- */
@@ -189,6 +218,16 @@ static void lease_read(struct query *query, struct job_lease *lease)
     record_spec_read(query, 5, &lease->spec);
 }
 
+/* So many units of the suite's jobs are leased now: see tenants_units. */
+static enum status count_units(struct claim_call *call, const struct turns_account *suite,
+                               int64_t units, struct error *error)
+{
+    if (units > 0 && turns_limited(&call->store->turns, suite)) {
+        return tenants_units(call->tally.db, suite->tenant, false, units, error);
+    }
+    return tally_units(&call->tally, suite->tenant, false, units, error);
+}
+
 /* Takes the suite's next jobs as long as its account allows: of one prefix (affine) into debt, else
  * in order of priority and age while the deficit covers them and the prefix stays that of the
  * first. *prefix: of the last one taken. */
@@ -212,7 +251,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         int64_t own_prefix = query_column_int(&query, 3);
         lease_read(&query, lease);
         int64_t cost = turns_cost(lease->spec.tier, lease->spec.rollout_count);
-        bool fits = affine ? turns_may_borrow(&call->store->turns, row)
+        bool fits = affine ? turns_may_borrow(&call->store->turns, row, cost)
                            : turns_fits(&call->store->turns, row, cost);
         if (!fits || (!affine && call->count > first && own_prefix != *prefix)) {
             break;
@@ -224,6 +263,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         call->count++;
     }
     int64_t suite = row->id;
+    int64_t units = 0;
     uint32_t taken = call->count;
     call->count = first;
     TRY(query_end(&query, error));
@@ -245,12 +285,13 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
             continue;
         }
         call->count++;
+        units += turns_cost(lease->spec.tier, lease->spec.rollout_count);
         TRY(lease_row(call, lease, error));
         TRY(tally_move(&call->tally, suite, call->pool, JOB_QUEUED, JOB_LEASED, error));
         pace_lease(&call->store->paces, suite, call->pool, lease->spec.tier, 1,
                    clock_now_ns(call->store->clock));
     }
-    return STATUS_OK;
+    return count_units(call, row, units, error);
 }
 
 /* ---- order ---- */
@@ -275,7 +316,7 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
     struct turns_account *row = turns_served(turns, call->pool);
 
     if (row != NULL) {
-        TRY(head_cost(call, row->id, &row->head_cost, error));
+        TRY(head_cost(call, row, error));
         if (row->head_cost > 0 && turns_fits(turns, row, row->head_cost)) {
             *chosen = row;
             return STATUS_OK;
@@ -284,7 +325,7 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
     turns_pass(turns, call->pool);
     TRY(next_suite(call, 0, 0, &row, error));
     while (row != NULL) {
-        TRY(head_cost(call, row->id, &row->head_cost, error));
+        TRY(head_cost(call, row, error));
         TRY(next_suite(call, 0, row->id, &row, error));
     }
     /* Others may find what this claim does not see, where it leaves planners alone. */
@@ -314,6 +355,7 @@ static enum status take_jobs(struct claim_call *call, int64_t *prefix, struct er
         CHECK(status != STATUS_OK || call->count + call->moved > before ||
               db_shares(call->tally.db));
     }
+    call->store->held |= turns_held(&call->store->turns, call->pool);
     return status;
 }
 
@@ -441,6 +483,7 @@ static enum status claim_op(struct db *db, void *context, struct error *error)
     struct lease *lease = NULL;
 
     call->count = call->moved = 0;
+    call->holds = false;
     freezes_begin(store);
     tally_init(&call->tally, db, store->clock);
     TRY(record_pool_id(db, call->worker->pool, &call->pool, error));

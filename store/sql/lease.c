@@ -200,6 +200,14 @@ enum status lease_restart(struct sql_store *store, struct error *error)
 
 /* ---- attempts that end without a completion ---- */
 
+enum status lease_units_end(struct sql_store *store, struct tally *tally, int64_t tenant,
+                            const struct job_spec *spec, struct error *error)
+{
+    store->made_ready |= store->held && tenant != 0;
+    store->held &= tenant == 0;
+    return tally_units(tally, tenant, true, turns_cost(spec->tier, spec->rollout_count), error);
+}
+
 /* Facts that ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
 enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int64_t job_id,
                               enum job_state to_state, bool alone, struct error *error)
@@ -211,6 +219,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
     int64_t attempts = 0;
     int64_t lost = 0;
     bool shadow = false;
+    int64_t tenant = 0;
     struct tally_part part = {.suite = 0};
     struct query query = query_begin(tally->db, STATEMENT_JOB_HELD);
 
@@ -234,6 +243,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
         part.tier = spec.tier;
         part.ticks_open = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
         shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
+        tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
     }
     TRY(query_end(&query, error));
     if (!found) {
@@ -266,6 +276,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
     TRY(query_run(&end, error));
     if (!shadow) {
         TRY(tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
+        TRY(lease_units_end(store, tally, tenant, &spec, error));
         TRY(tally_over(tally, &store->paces, &part, true, to_state == JOB_QUEUED,
                        clock_now_ns(store->clock), error));
     }

@@ -44,6 +44,7 @@ enum {
     TALLY_ENTRIES = 32,
     TALLY_ACCOUNTS = 8,
     TALLY_PARTS = 16,
+    TALLY_TENANTS = 8,
     PACE_GROUPS_MAX = 128
 };
 
@@ -76,6 +77,12 @@ struct tally_part {
     int64_t ticks;
     int64_t ticks_open;
     int64_t wall_ns;
+};
+
+/* What a tenant's jobs cost by turns_cost(): that were leased, and whose lease has ended. */
+struct tally_tenant {
+    int64_t tenant;
+    int64_t units[2];
 };
 
 /* When which tiers of a suite run in a pool: in memory, since estimates alone are made of it. The
@@ -138,11 +145,13 @@ struct tally {
     uint32_t entry_count;
     uint32_t account_count;
     uint32_t part_count;
+    uint32_t tenant_count;
     struct tally_suite suites[TALLY_SUITES];
     struct tally_pool pools[TALLY_POOLS];
     struct tally_entry entries[TALLY_ENTRIES];
     struct tally_account accounts[TALLY_ACCOUNTS];
     struct tally_part parts[TALLY_PARTS];
+    struct tally_tenant tenants[TALLY_TENANTS];
 };
 
 struct clock;
@@ -159,6 +168,9 @@ enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum jo
                        enum job_state to, struct error *error);
 /* Adds to what the suite counts of its jobs in this pool and tier. */
 enum status tally_progress(struct tally *tally, const struct tally_part *part, struct error *error);
+/* A job of a tenant (0: nobody's, which is not counted) was leased, or its lease has ended. */
+enum status tally_units(struct tally *tally, int64_t tenant, bool ended, int64_t units,
+                        struct error *error);
 /* An attempt at a job (suite, pool, tier, ticks_open) is over: was it leased until now, and is the
  * job open still? */
 enum status tally_over(struct tally *tally, struct paces *paces, const struct tally_part *job,

@@ -49,6 +49,7 @@ struct held_job {
     int64_t ticks; /* planned */
     bool shadow;   /* in no counter of its suite and pool */
     int64_t claim_id;
+    int64_t tenant; /* 0: nobody's */
 };
 
 /* Result of a completion for its job. */
@@ -112,6 +113,7 @@ static enum status read_held(struct db *db, int64_t job_id, struct held_job *job
         job->ticks = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
         job->shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
         job->claim_id = query_column_int(&query, 17 + RECORD_SPEC_COLUMNS);
+        job->tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
     }
     return query_end(&query, error);
 }
@@ -241,6 +243,9 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     if (!job->shadow) {
         THEN(status, tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
                                 end->state, error));
+        if (job->state == JOB_LEASED) {
+            THEN(status, lease_units_end(store, &call->tally, job->tenant, &job->spec, error));
+        }
         const struct tally_part part = {.suite = job->suite,
                                         .pool = job->pool,
                                         .tier = job->spec.tier,

@@ -78,6 +78,7 @@ struct sql_store {
     struct freezes freezes;         /* writer */
     struct paces paces;             /* writer */
     bool made_ready;                /* writer: this group made jobs claimable */
+    bool held;                      /* writer: claims left jobs to a tenant's limit */
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;

@@ -116,19 +116,35 @@
     " FROM (" rows ") o LEFT JOIN jobs j ON j.id = o.asked"                                      \
     OUTCOME_JOINS(" LEFT JOIN") " ORDER BY o.id LIMIT ?2"
 
+/* Units of a tenant's jobs that are leased. */
+#define TENANT_UNITS                                                                             \
+    "COALESCE((SELECT SUM(CASE n.ended WHEN 0 THEN n.units ELSE -n.units END)"                   \
+    " FROM tenant_units n WHERE n.tenant = t.id), 0)"
+
 /* Tenants as they stand on day ?2 of the month that began on day ?3: the order of tenant_fields. */
 #define TENANT_COLUMNS                                                                          \
-    "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max,"                    \
+    "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max, t.units_leased_max," \
     " COALESCE((SELECT SUM(u.jobs_queued) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(u.jobs_leased) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day = ?2), 0)," \
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day >= ?3"      \
-    " AND d.day <= ?2), 0) FROM tenants t"
+    " AND d.day <= ?2), 0), " TENANT_UNITS " FROM tenants t"
+
+/* What a claim has to know of the tenant's limit: that, and what is leased where there is one. */
+#define LIMIT_COLUMNS                                                                            \
+    "COALESCE(t.units_leased_max, 0), CASE WHEN t.units_leased_max > 0 THEN " TENANT_UNITS " ELSE 0 END"
+#define LIMIT_JOINS                                                                              \
+    " CROSS JOIN suites u ON u.id = j.suite LEFT JOIN tenants t ON t.id = u.tenant"
 
 /* A suite with jobs, and its tenant. */
 #define SUITE_NEXT                                                                               \
-    "SELECT j.suite, u.weight, u.tenant, COALESCE(t.weight, 1) FROM jobs j"                      \
-    " CROSS JOIN suites u ON u.id = j.suite LEFT JOIN tenants t ON t.id = u.tenant"
+    "SELECT j.suite, u.weight, u.tenant, COALESCE(t.weight, 1), " LIMIT_COLUMNS " FROM jobs j"   \
+    LIMIT_JOINS
+
+/* The next job of a suite. */
+#define READY_HEAD                                                                               \
+    "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS " FROM jobs j" LIMIT_JOINS                       \
+    " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
 
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
  * written, and with it the leases of others from ending. The part may be what an attempt's first
@@ -258,13 +274,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite > ?2"
         " AND " NOT_WITHOUT("?3") " ORDER BY j.suite LIMIT 1",
     [STATEMENT_READY_HEAD] =
-        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
-        " CROSS JOIN contexts c ON c.id = s.context"
+        READY_HEAD
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_HEAD_WITHOUT] =
-        "SELECT j.rollouts, c.tier FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
-        " CROSS JOIN contexts c ON c.id = s.context"
+        READY_HEAD
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?3") " ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
@@ -309,7 +323,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
-        " " STATEMENT_SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id"
+        " " STATEMENT_SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
+        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite)"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
@@ -444,9 +459,14 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " cost_uusd = " ADD("tenant_days.cost_uusd", "?3"),
     [STATEMENT_TENANT_FIND] = "SELECT id FROM tenants WHERE name = ?1",
     [STATEMENT_TENANT_SET] =
-        "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max)"
-        " VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (name) DO UPDATE SET weight = ?2,"
-        " jobs_queued_max = ?3, uusd_day_max = ?4, uusd_month_max = ?5",
+        "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max,"
+        " units_leased_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO UPDATE SET weight = ?2,"
+        " jobs_queued_max = ?3, uusd_day_max = ?4, uusd_month_max = ?5, units_leased_max = ?6",
+    /* Those that have a limit, by whoever claims: see tenants.h. */
+    [STATEMENT_TENANT_LIMITED] = "SELECT id FROM tenants WHERE units_leased_max > 0 ORDER BY id",
+    [STATEMENT_TENANT_UNITS] =
+        "INSERT INTO tenant_units (tenant, ended, units) VALUES (?1, ?2, ?3)"
+        " ON CONFLICT (tenant, ended) DO UPDATE SET units = tenant_units.units + ?3",
     [STATEMENT_TENANT_PAGE] = "SELECT " TENANT_COLUMNS " WHERE t.name > ?1 ORDER BY t.name LIMIT ?4",
     [STATEMENT_TENANT_ONE] = "SELECT " TENANT_COLUMNS " WHERE t.name = ?1",
     [STATEMENT_LEDGER_SUITE] =

@@ -36,6 +36,7 @@ static void bind_settings(struct query *query, const struct tenant *tenant)
     query_int(query, tenant->jobs_queued_max);
     query_int(query, tenant->uusd_day_max);
     query_int(query, tenant->uusd_month_max);
+    query_int(query, tenant->units_leased_max);
 }
 
 static enum status set_op(struct db *db, void *context, struct error *error)
@@ -143,6 +144,24 @@ enum status tenants_spend(const struct tally *tally, const struct tally_entry *e
     query_int(&query, tally->day);
     query_int(&query, entry->totals.cost_uusd);
     return query_send(&query, error);
+}
+
+enum status tenants_units(struct db *db, int64_t tenant, bool ended, int64_t units,
+                          struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_TENANT_UNITS);
+    query_int(&query, tenant);
+    query_int(&query, ended ? 1 : 0);
+    query_int(&query, units);
+    return query_send(&query, error);
+}
+
+enum status tenants_hold(struct db *db, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_TENANT_LIMITED);
+    while (query_row(&query)) {
+    }
+    return query_end(&query, error);
 }
 
 /* ---- looking ---- */

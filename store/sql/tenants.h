@@ -33,6 +33,16 @@ enum status tenants_allow(struct db *db, const struct clock *clock,
 enum status tenants_spend(const struct tally *tally, const struct tally_entry *entry,
                           struct error *error);
 
+/* So many units of a tenant's jobs were leased, or their leases have ended.
+ *
+ * Leases of a tenant that has a limit are written where they are made, by whoever holds
+ * tenants_hold, so that the next claim sees them; all else by a tally's flush, in the books. */
+enum status tenants_units(struct db *db, int64_t tenant, bool ended, int64_t units,
+                          struct error *error);
+/* Tenants that have a limit are claimed for by one transaction at a time: from here on by this one,
+ * until it ends. All of them, in one order: two that each wait for the other's are none. */
+enum status tenants_hold(struct db *db, struct error *error);
+
 /* The calls of store_ops. */
 enum status tenants_set(struct store *base, const struct tenant *tenant, struct error *error);
 enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,

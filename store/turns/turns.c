@@ -71,7 +71,7 @@ static void prune(struct turns_list *list, int64_t pool)
     size_t kept = 0;
 
     for (size_t i = 0; i < list->count; i++) {
-        if (list->rows[i].pool != pool || list->rows[i].head_cost > 0) {
+        if (list->rows[i].pool != pool || list->rows[i].head_cost > 0 || list->rows[i].held) {
             list->rows[kept++] = list->rows[i];
         }
     }
@@ -187,25 +187,70 @@ static struct turns_account *tenant_of(const struct turns *turns, const struct t
     return alone ? NULL : own;
 }
 
+/* Is there room for a job under the tenant's limit? */
+static bool has_room(const struct turns_account *tenant, int64_t cost)
+{
+    return tenant->units_max == 0 || tenant->units == 0 ||
+           cost <= tenant->units_max - tenant->units;
+}
+
+static struct turns_account *limited(const struct turns *turns, const struct turns_account *suite)
+{
+    struct turns_account *own = find(&turns->tenants, suite->pool, suite->tenant);
+    return own != NULL && own->units_max > 0 ? own : NULL;
+}
+
+void turns_limit(struct turns *turns, const struct turns_account *suite, int64_t units_max,
+                 int64_t units)
+{
+    struct turns_account *own = find(&turns->tenants, suite->pool, suite->tenant);
+    if (own != NULL) {
+        own->units_max = units_max;
+        own->units = units;
+    }
+}
+
+bool turns_limited(const struct turns *turns, const struct turns_account *suite)
+{
+    return limited(turns, suite) != NULL;
+}
+
+bool turns_held(const struct turns *turns, int64_t pool)
+{
+    bool held = false;
+    for (size_t i = 0; i < turns->tenants.count && !held; i++) {
+        held = turns->tenants.rows[i].pool == pool && turns->tenants.rows[i].held;
+    }
+    return held;
+}
+
 bool turns_fits(const struct turns *turns, const struct turns_account *suite, int64_t cost)
 {
     const struct turns_account *tenant = tenant_of(turns, suite);
-    return suite->deficit >= cost && (tenant == NULL || tenant->deficit >= cost);
+    const struct turns_account *under = limited(turns, suite);
+    return suite->deficit >= cost && (tenant == NULL || tenant->deficit >= cost) &&
+           (under == NULL || has_room(under, cost));
 }
 
-bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite)
+bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite, int64_t cost)
 {
     const struct turns_account *tenant = tenant_of(turns, suite);
+    const struct turns_account *under = limited(turns, suite);
     return suite->deficit > -TURNS_DEBT * quantum(suite) &&
-           (tenant == NULL || tenant->deficit > -TURNS_DEBT * quantum(tenant));
+           (tenant == NULL || tenant->deficit > -TURNS_DEBT * quantum(tenant)) &&
+           (under == NULL || has_room(under, cost));
 }
 
 void turns_take(struct turns *turns, struct turns_account *suite, int64_t cost)
 {
     struct turns_account *tenant = tenant_of(turns, suite);
+    struct turns_account *under = limited(turns, suite);
     suite->deficit -= cost;
     if (tenant != NULL) {
         tenant->deficit -= cost;
+    }
+    if (under != NULL) {
+        under->units += cost;
     }
 }
 
@@ -237,8 +282,9 @@ static struct turns_account *find_heads(struct turns *turns, int64_t pool, bool 
         }
         const struct turns_account *next = candidate(
             &turns->suites, pool, tenant->id, start_of(&turns->suites, pool, tenant->id), &rounds);
-        tenant->head_cost = next != NULL ? next->head_cost : 0;
-        tenant->waiting = tenant->head_cost > 0 || (tenant->waiting && !whole);
+        tenant->held = next != NULL && !has_room(tenant, next->head_cost);
+        tenant->head_cost = next != NULL && !tenant->held ? next->head_cost : 0;
+        tenant->waiting = tenant->head_cost > 0 || (tenant->waiting && !whole && !tenant->held);
         waiting += tenant->waiting;
         last = tenant->head_cost > 0 ? tenant : last;
     }

@@ -8,6 +8,10 @@
  *
  * Jobs that share a worker's prefix are taken out of turn. They may run a suite, and where there
  * are others its tenant, into debt by TURNS_DEBT quanta; the others then catch up.
+ *
+ * A tenant may have a limit of what is leased at once. While its next job does not fit under it,
+ * the tenant waits whole: no later job passes that one, no share is saved up, and the accounts of
+ * its suites stay as they are. With nothing leased any job fits.
  */
 #ifndef SWERVE_STORE_TURNS_TURNS_H
 #define SWERVE_STORE_TURNS_TURNS_H
@@ -37,6 +41,9 @@ struct turns_account {
     int64_t deficit;   /* cost of what it may still take this round; negative: debt */
     int64_t weight;    /* share */
     int64_t head_cost; /* of its next job; 0: none seen in this pass */
+    int64_t units_max; /* a tenant's: most cost of jobs that are leased at once; 0: any */
+    int64_t units;     /* .. and of those that are, as last told */
+    bool held;         /* a tenant's: its next job waits until some of these have ended */
     bool served;       /* the round-robin stands here */
     bool waiting;      /* a tenant's: it had jobs when all was seen last, or has been met since */
 };
@@ -60,12 +67,19 @@ void turns_finish(struct turns *turns);
 enum status turns_suite(struct turns *turns, const struct turns_account *now, int64_t tenant_weight,
                         struct turns_account **out, struct error *error);
 
+/* The limit of a suite's tenant (0: none), and the cost of what it has leased. */
+void turns_limit(struct turns *turns, const struct turns_account *suite, int64_t units_max,
+                 int64_t units);
+bool turns_limited(const struct turns *turns, const struct turns_account *suite);
+/* A tenant of the pool was held up by its limit in the last pass. */
+bool turns_held(const struct turns *turns, int64_t pool);
+
 /* The suite of the pool that is being served; NULL: none. */
 struct turns_account *turns_served(struct turns *turns, int64_t pool);
 
 /* May it take a job of this cost in its turn; and one out of turn? */
 bool turns_fits(const struct turns *turns, const struct turns_account *suite, int64_t cost);
-bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite);
+bool turns_may_borrow(const struct turns *turns, const struct turns_account *suite, int64_t cost);
 /* It took one. */
 void turns_take(struct turns *turns, struct turns_account *suite, int64_t cost);
 

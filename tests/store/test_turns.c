@@ -154,6 +154,42 @@ static void who_comes_back_begins_anew(void)
     turns_finish(&turns);
 }
 
+/* Tenant 1 may have few units leased. Goal: it never has more, but for a job that is alone; it gets
+ * its share as soon as there is room, its suites get theirs under the limit, and nobody else waits.
+ */
+static void limits_hold_tenants_up(void)
+{
+    enum { LIMIT = 60, LEASES = 400 };
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct bench bench;
+        struct turns turns = {.suites.count = 0};
+        int64_t leased = 0;
+        int64_t others = 0;
+        make_bench(&bench, seed, 2);
+        for (int i = 0; i < LEASES; i++) {
+            for (int k = 0; k < bench.suite_count; k++) {
+                turns_limit(&turns, account_of(&turns, &bench, k),
+                            bench.suites[k].tenant == 1 ? LIMIT : 0, leased);
+            }
+            int64_t before = bench.taken[1];
+            turn(&turns, &bench);
+            int64_t cost = bench.taken[1] - before;
+            EXPECT(leased == 0 || cost == 0 || leased + cost <= LIMIT);
+            leased += cost;
+            others += cost == 0;
+            if (i % 50 == 49) { /* all that is leased has ended */
+                EXPECT(leased > 0);
+                leased = 0;
+            }
+        }
+        EXPECT(others > LEASES / 2); /* who has no limit takes what is left */
+        for (int k = 0; k < bench.suite_count; k++) {
+            EXPECT(bench.suites[k].taken > 0);
+        }
+        turns_finish(&turns);
+    }
+}
+
 /* ---- plain round-robin over suites ---- */
 
 struct plain {
@@ -212,5 +248,5 @@ static void without_tenants_nothing_changes(void)
 int main(void)
 {
     return TEST_RUN(TEST(shares_follow_weights), TEST(who_comes_back_begins_anew),
-                    TEST(without_tenants_nothing_changes));
+                    TEST(limits_hold_tenants_up), TEST(without_tenants_nothing_changes));
 }

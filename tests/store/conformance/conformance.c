@@ -513,6 +513,58 @@ static void quotas_refuse_what_is_new(void)
     close_store();
 }
 
+/* Submits jobs `first` .. of a student's, whose rollouts cost 128 units each. */
+static void submit_students(const char *tenant, const char *suite, uint32_t count)
+{
+    make_specs(suite, suite, count);
+    for (uint32_t i = 0; i < count; i++) {
+        specs[i].tier = TIER_STUDENT;
+    }
+    EXPECT_OK(submit_as(tenant, suite, count), error);
+}
+
+/* Goal: what is leased of a tenant at once stays under its limit, whatever claims ask for and
+ * however leases end; others' jobs go on; with nothing leased one job goes, however large. */
+static void leases_stay_under_a_limit(void)
+{
+    open_store(true);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .units_leased_max = 2 * 128});
+    submit_students("acme", "a", 6);
+    EXPECT_INT(claim("w", 4), 2);
+    EXPECT_INT(tenant_now("acme").units_leased, 2 * 128);
+    EXPECT_INT(claim("v", 4), 0);
+    submit_students("beta", "b", 2);
+    EXPECT_INT(claim("v", 4), 2); /* nobody's limit but acme's */
+    EXPECT(strcmp(leases[0].spec.suite_id, "b") == 0);
+    EXPECT_INT(tenant_now("beta").units_leased, 2 * 128);
+    EXPECT_INT(store->ops->worker_gone(store, "v", &error), STATUS_OK);
+    EXPECT_INT(tenant_now("beta").units_leased, 0);
+
+    EXPECT_INT(store->ops->worker_gone(store, "w", &error), STATUS_OK); /* acme's come back */
+    EXPECT_INT(tenant_now("acme").units_leased, 0);
+    EXPECT_INT(claim("x", 8), 4); /* two of each tenant */
+    EXPECT_INT(tenant_now("acme").units_leased, 2 * 128);
+    for (int i = 0; i < 4 && strcmp(leases[0].spec.suite_id, "a") != 0; i++) {
+        leases[0] = leases[i];
+    }
+    complete_one("x", COMPLETION_DONE);
+    EXPECT_INT(tenant_now("acme").units_leased, 128);
+    EXPECT_INT(claim("y", 4), 1);
+
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .units_leased_max = 1});
+    EXPECT_INT(claim("z", 4), 0);
+    EXPECT_OK(store->ops->worker_gone(store, "x", &error), error);
+    EXPECT_OK(store->ops->worker_gone(store, "y", &error), error);
+    EXPECT_INT(tenant_now("acme").units_leased, 0);
+    EXPECT_INT(claim("z", 1), 1);
+    set_tenant((struct tenant){.name = "acme", .weight = 1});
+    EXPECT_INT(claim("z", 8), 6); /* all that is left */
+    int64_t cancelled = 0;
+    EXPECT_OK(store->ops->cancel(store, "a", &cancelled, &error), error);
+    EXPECT_INT(tenant_now("acme").units_leased, 0);
+    close_store();
+}
+
 struct waiting {
     uint32_t count;
     enum status status;
@@ -546,6 +598,26 @@ static void claims_wait_for_work(void)
     EXPECT_OK(waiting.status, waiting.error);
     EXPECT_INT(waiting.count, 1);
     EXPECT_INT(waiting.lease.job_id, submitted[0].job_id);
+    close_store();
+}
+
+/* Goal: the same of a claim that its tenant's limit holds up, when a lease under it has ended. */
+static void leases_that_end_make_room(void)
+{
+    static struct waiting waiting;
+    pthread_t thread;
+
+    open_store(true);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .units_leased_max = 128});
+    submit_students("acme", "a", 2);
+    EXPECT_INT(claim("w", 2), 1);
+    memset(&waiting, 0, sizeof waiting);
+    EXPECT_INT(pthread_create(&thread, NULL, claim_waiting, &waiting), 0);
+    complete_one("w", COMPLETION_DONE);
+    pthread_join(thread, NULL);
+    EXPECT_OK(waiting.status, waiting.error);
+    EXPECT_INT(waiting.count, 1);
+    EXPECT_INT(tenant_now("acme").units_leased, 128);
     close_store();
 }
 
@@ -959,7 +1031,8 @@ int conformance_queue(const struct conformance_backend *tested)
         TEST(parents_are_of_the_suite), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
-        TEST(quotas_refuse_what_is_new), TEST(quick_jobs_pass_slow_ones),
+        TEST(quotas_refuse_what_is_new), TEST(leases_stay_under_a_limit),
+        TEST(leases_that_end_make_room), TEST(quick_jobs_pass_slow_ones),
         TEST(claims_wait_for_work), TEST(workers_are_checked),
         TEST(a_repeated_claim_gets_its_leases), TEST(a_repeated_claim_finds_what_has_not_ended),
         TEST(an_id_without_leases_is_used_again), TEST(leases_end_and_are_charged),

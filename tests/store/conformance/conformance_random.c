@@ -105,11 +105,12 @@ static void make_spec(struct play *play, int suite, int key, struct job_spec *sp
     }
 }
 
-/* Whose suites are, and how many jobs they may have queued: the second tenant few. */
+/* Whose suites are. The first tenant may have few rollouts leased, the second few jobs queued. */
 static const int tenants[SUITES] = {0, 1, 2, 1};
 static const char *const tenant_names[MODEL_TENANTS] = {"", "acme", "beta"};
 static const struct tenant tenant_settings[] = {
-    {.name = "acme", .weight = 3}, {.name = "beta", .weight = 2, .jobs_queued_max = 9}};
+    {.name = "acme", .weight = 3, .units_leased_max = 7},
+    {.name = "beta", .weight = 2, .jobs_queued_max = 9}};
 
 static bool set_tenants(struct play *play)
 {
@@ -117,6 +118,7 @@ static bool set_tenants(struct play *play)
         const struct tenant *settings = &tenant_settings[i - 1];
         play->model->weights[MODEL_SUITES_MAX + i] = settings->weight;
         play->model->jobs_queued_max[i] = play->tenants ? settings->jobs_queued_max : 0;
+        play->model->units_max[i] = play->tenants ? settings->units_leased_max : 0;
         if (play->tenants &&
             !answered(play, "tenant_set",
                       play->store->ops->tenant_set(play->store, settings, &play->error))) {

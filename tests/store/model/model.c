@@ -910,9 +910,14 @@ static int64_t race_limit(const struct model *model, int pool)
     return TURNS_QUANTUM + 2 * ahead;
 }
 
-/* Do they share by weight? Suites of one tenant, and tenants. */
+/* Do they share by weight? Suites of one tenant, and tenants without a limit of what is leased. */
 static bool races(const struct model *model, int i, int j)
 {
+    if (i >= MODEL_SUITES_MAX && j >= MODEL_SUITES_MAX &&
+        (model->units_max[i - MODEL_SUITES_MAX] > 0 ||
+         model->units_max[j - MODEL_SUITES_MAX] > 0)) {
+        return false;
+    }
     bool suites = i < model->suite_count && j < model->suite_count;
     return i != j && (suites ? model->tenants[i] == model->tenants[j]
                              : i >= MODEL_SUITES_MAX && j >= MODEL_SUITES_MAX);
@@ -1085,6 +1090,60 @@ static bool claimed_again(struct model *model, struct model_worker *known, int64
                         claim_id, known->id, max, count, found, status_name(status));
 }
 
+/* Units that a tenant has leased, and in *jobs of how many jobs. */
+static int64_t tenant_units(const struct model *model, int tenant, int *jobs)
+{
+    int64_t units = 0;
+    *jobs = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        if (job->state == JOB_LEASED && job->repeats < 0 && model->tenants[job->suite] == tenant) {
+            units += model_cost(job);
+            (*jobs)++;
+        }
+    }
+    return units;
+}
+
+/* The dearest job of a tenant that the claim could still get, but for limits; 0: none. */
+static int64_t dearest_left(const struct model *model, const struct store_worker *worker, int pool,
+                            int tenant)
+{
+    int64_t dearest = 0;
+    for (int i = 0; i < model->job_count; i++) {
+        const struct model_job *job = &model->jobs[i];
+        bool left = job->state == JOB_QUEUED && job->due_ns == 0 && job->pool == pool &&
+                    job->repeats < 0 && model->tenants[job->suite] == tenant &&
+                    !left_alone(worker, job);
+        dearest = left ? max_i64(dearest, model_cost(job)) : dearest;
+    }
+    return dearest;
+}
+
+/* After a claim: no tenant has more leased than it may, but for a single job; and where the claim
+ * got less than there was, what is left is of tenants for whose next job there was no room. */
+static bool limits_hold(struct model *model, const struct store_worker *worker, int pool, bool less)
+{
+    for (int tenant = 0; tenant < MODEL_TENANTS; tenant++) {
+        int jobs;
+        int64_t room = model->units_max[tenant] - tenant_units(model, tenant, &jobs);
+        bool limited = model->units_max[tenant] > 0;
+        if (limited && room < 0 && jobs > 1) {
+            return model_differ(model, "claim of %s: tenant %d has %" PRId64 " units too many",
+                                worker->worker_id, tenant, -room);
+        }
+        int64_t dearest = dearest_left(model, worker, pool, tenant);
+        if (less && dearest > 0 && (!limited || jobs == 0 || dearest <= room)) {
+            return model_differ(model,
+                                "claim of %s left a job of tenant %d, which costs at most %" PRId64
+                                " and has room for %" PRId64,
+                                worker->worker_id, tenant, dearest, limited ? room : INT64_MAX);
+        }
+    }
+    model->held += less ? 1 : 0;
+    return true;
+}
+
 static bool claimed_new(struct model *model, struct model_worker *known,
                         const struct store_worker *worker, int64_t claim_id, uint32_t max,
                         const struct job_lease *leases, uint32_t count)
@@ -1094,7 +1153,7 @@ static bool claimed_new(struct model *model, struct model_worker *known,
     uint32_t expected = there < max ? there : max;
 
     race_settle(model, known->pool);
-    if (count != expected) {
+    if (count > expected || (count < expected && results == 0)) {
         return model_differ(
             model, "claim of %s for %" PRIu32 " got %" PRIu32 " jobs; %" PRIu32 " could be claimed",
             known->id, max, count, there);
@@ -1127,7 +1186,7 @@ static bool claimed_new(struct model *model, struct model_worker *known,
         job->progress_mflop = 0;
     }
     race_settle(model, known->pool);
-    return true;
+    return results == 0 || limits_hold(model, worker, known->pool, count < expected);
 }
 
 bool model_claim(struct model *model, const struct store_worker *worker, int64_t claim_id,

@@ -193,6 +193,8 @@ struct model {
     int64_t weights[MODEL_PARTIES];
     int tenants[MODEL_SUITES_MAX];
     int64_t jobs_queued_max[MODEL_TENANTS]; /* 0: any number */
+    int64_t units_max[MODEL_TENANTS];       /* of what is leased at once; 0: any number */
+    int64_t held;                           /* claims that got less, by that */
     int64_t refused;                        /* submissions, by a quota */
     int worker_count;
     int job_count;

@@ -15,6 +15,11 @@ enum { JOBS_MAX = 256 };
 
 void jobs_submit(struct store *store, uint32_t count)
 {
+    jobs_submit_as(store, NULL, count);
+}
+
+void jobs_submit_as(struct store *store, const char *tenant, uint32_t count)
+{
     static const char body[] = "{\"id\":\"a\"}";
     static struct job_spec specs[JOBS_MAX];
     static struct store_submit_result results[JOBS_MAX];
@@ -40,7 +45,9 @@ void jobs_submit(struct store *store, uint32_t count)
         spec->rollout_count = 1;
         spec->attempts_max = 3;
     }
-    CHECK(store->ops->submit(store, "suite", 1, specs, count, results, &error) == STATUS_OK);
+    CHECK((tenant == NULL ? store->ops->submit(store, "suite", 1, specs, count, results, &error)
+                          : store->ops->submit_as(store, tenant, "suite", 1, specs, count, results,
+                                                  &error)) == STATUS_OK);
 }
 
 struct store_worker jobs_worker(const char *name)

@@ -8,6 +8,8 @@
 
 /* So many jobs, 256 at most, of the suite "suite". */
 void jobs_submit(struct store *store, uint32_t count);
+/* .. which is this tenant's; NULL: nobody's. */
+void jobs_submit_as(struct store *store, const char *tenant, uint32_t count);
 struct store_worker jobs_worker(const char *name);
 /* The job is done, with one outcome, which the completion refers to. */
 void jobs_fill_done(struct job_completion *completion, struct outcome *outcome,

@@ -691,6 +691,85 @@ static void one_claim_is_one_at_any_process(void)
     stores[0]->ops->close(stores[0]);
 }
 
+/* A worker that claims of a tenant with a limit and finishes what it got, over and over. */
+struct limited_worker {
+    struct store *store;
+    char name[LIMIT_ID_BYTES];
+    int64_t done;
+    int64_t most; /* units that it ever saw leased */
+    enum status status;
+    struct error error;
+};
+
+static enum status drive_limited(struct limited_worker *worker, int64_t *claim_id, bool *more)
+{
+    struct job_lease lease;
+    struct job_completion completion;
+    struct outcome outcome;
+    struct store_completion_result result;
+    struct store_suite_status suite;
+    struct tenant tenant;
+    struct store *store = worker->store;
+    struct store_worker who = jobs_worker(worker->name);
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    TRY(store->ops->claim(store, &who, claim_id, 1, 0, &lease, &count, &ttl_ms, &worker->error));
+    TRY(store->ops->tenants(store, "", &tenant, 1, &(uint32_t){0}, &worker->error));
+    worker->most = tenant.units_leased > worker->most ? tenant.units_leased : worker->most;
+    if (count > 0) {
+        jobs_fill_done(&completion, &outcome, &lease, worker->name);
+        worker->done++;
+        return store->ops->complete(store, &completion, 1, &result, &worker->error);
+    }
+    TRY(store->ops->suite_status(store, "suite", &suite, &worker->error));
+    *more = suite.jobs[JOB_QUEUED] > 0;
+    return STATUS_OK;
+}
+
+static void *work_under_a_limit(void *context)
+{
+    struct limited_worker *worker = context;
+    int64_t claim_id = 1;
+    bool more = true;
+    while (more && worker->status == STATUS_OK) {
+        worker->status = drive_limited(worker, &claim_id, &more);
+    }
+    return NULL;
+}
+
+/* Goal: what a tenant may have leased at once holds over processes that claim at one time, and does
+ * not keep any of its jobs from being done. */
+static void limits_hold_between_processes(void)
+{
+    enum { CREW = 6, DUE = 60, LIMIT = 2 };
+    struct limited_worker workers[CREW];
+    const struct tenant limited = {.name = "acme", .weight = 1, .units_leased_max = LIMIT};
+    struct store *stores[2];
+    pthread_t threads[CREW];
+    int64_t done = 0;
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    stores[0] = open_at(url, NULL);
+    stores[1] = open_at(url, NULL);
+    EXPECT_OK(stores[0]->ops->tenant_set(stores[0], &limited, &error), error);
+    jobs_submit_as(stores[0], "acme", DUE);
+    for (int i = 0; i < CREW; i++) {
+        workers[i] = (struct limited_worker){.store = stores[i % 2]};
+        snprintf(workers[i].name, sizeof workers[i].name, "worker-%d", i);
+        EXPECT_INT(pthread_create(&threads[i], NULL, work_under_a_limit, &workers[i]), 0);
+    }
+    for (int i = 0; i < CREW; i++) {
+        pthread_join(threads[i], NULL);
+        EXPECT_OK(workers[i].status, workers[i].error);
+        EXPECT(workers[i].most <= LIMIT);
+        done += workers[i].done;
+    }
+    EXPECT_INT(done, DUE);
+    stores[1]->ops->close(stores[1]);
+    stores[0]->ops->close(stores[0]);
+}
+
 /* One job, done at the worker's first claim. */
 static enum status do_one(struct store *store, const char *name, int64_t *claim_id)
 {
@@ -966,7 +1045,8 @@ int main(void)
                        TEST(defaults_of_a_site_do_not_count), TEST(a_limit_makes_no_connection),
                        TEST(limits_of_a_site_do_not_count), TEST(processes_share_artifacts),
                        TEST(artifacts_are_collected), TEST(processes_share_leases),
-                       TEST(processes_wake_each_other), TEST(one_claim_is_one_at_any_process),
+                       TEST(limits_hold_between_processes), TEST(processes_wake_each_other),
+                       TEST(one_claim_is_one_at_any_process),
                        TEST(rows_made_twice_for_ever_are_an_error),
                        TEST(a_pipeline_without_memory_fails_one_transaction),
                        TEST(what_was_read_outlives_a_crash),

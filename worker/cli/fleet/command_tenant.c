@@ -24,6 +24,7 @@ struct tenant_options {
     const char *usd_month;
     int64_t weight; /* -1: as it is; so -1 below and NULL above */
     int64_t jobs_queued;
+    int64_t units_leased; /* likewise */
     bool json;
 };
 
@@ -64,14 +65,17 @@ static const char *limit_text(int64_t uusd_max, char out[SUMMARY_MONEY_BYTES])
 static void print_tenant(void *context, const struct tenant *tenant)
 {
     char jobs[32];
+    char units[32];
     char money[4][SUMMARY_MONEY_BYTES];
     (void)context;
     snprintf(jobs, sizeof jobs, "%" PRId64, tenant->jobs_queued_max);
+    snprintf(units, sizeof units, "%" PRId64, tenant->units_leased_max);
     text_print(stdout,
                "%-24s weight %" PRId64 ", queued %" PRId64 " of %s, leased %" PRId64
-               ", today %s of %s, this month %s of %s\n",
+               " (units %" PRId64 " of %s), today %s of %s, this month %s of %s\n",
                tenant->name, tenant->weight, tenant->jobs_queued,
                tenant->jobs_queued_max == 0 ? "any" : jobs, tenant->jobs_leased,
+               tenant->units_leased, tenant->units_leased_max == 0 ? "any" : units,
                money_text(tenant->uusd_day, money[0]), limit_text(tenant->uusd_day_max, money[1]),
                money_text(tenant->uusd_month, money[2]),
                limit_text(tenant->uusd_month_max, money[3]));
@@ -80,15 +84,17 @@ static void print_tenant(void *context, const struct tenant *tenant)
 static void list_tenant(void *context, const struct tenant *tenant)
 {
     json_array_append_new(context,
-                          json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:f, s:f}", "name",
-                                    tenant->name, "weight", (json_int_t)tenant->weight,
+                          json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I}",
+                                    "name", tenant->name, "weight", (json_int_t)tenant->weight,
                                     "jobs_queued_max", (json_int_t)tenant->jobs_queued_max,
                                     "usd_day_max", (double)tenant->uusd_day_max / UUSD_PER_USD,
                                     "usd_month_max", (double)tenant->uusd_month_max / UUSD_PER_USD,
+                                    "units_leased_max", (json_int_t)tenant->units_leased_max,
                                     "jobs_queued", (json_int_t)tenant->jobs_queued, "jobs_leased",
                                     (json_int_t)tenant->jobs_leased, "usd_day",
                                     (double)tenant->uusd_day / UUSD_PER_USD, "usd_month",
-                                    (double)tenant->uusd_month / UUSD_PER_USD));
+                                    (double)tenant->uusd_month / UUSD_PER_USD, "units_leased",
+                                    (json_int_t)tenant->units_leased));
 }
 
 static enum status list(struct store *store, bool json, struct error *error)
@@ -152,6 +158,8 @@ static enum status set(struct store *store, const struct tenant_options *options
     tenant.weight = options->weight >= 0 ? options->weight : tenant.weight;
     tenant.jobs_queued_max =
         options->jobs_queued >= 0 ? options->jobs_queued : tenant.jobs_queued_max;
+    tenant.units_leased_max =
+        options->units_leased >= 0 ? options->units_leased : tenant.units_leased_max;
     TRY(parse_usd("--usd-day", options->usd_day, &tenant.uusd_day_max, error));
     TRY(parse_usd("--usd-month", options->usd_month, &tenant.uusd_month_max, error));
     TRY(store->ops->tenant_set(store, &tenant, error));
@@ -161,13 +169,16 @@ static enum status set(struct store *store, const struct tenant_options *options
 
 int command_tenant(int argc, char **argv)
 {
-    struct tenant_options options = {.weight = -1, .jobs_queued = -1};
+    struct tenant_options options = {.weight = -1, .jobs_queued = -1, .units_leased = -1};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
         {"--weight", "N", "set: share beside other tenants with work, 1 to 100",
          .number = &options.weight},
         {"--jobs-queued", "N", "set: most jobs that wait; 0: any number",
          .number = &options.jobs_queued},
+        {"--units-leased", "N",
+         "set: most device time that is leased at once, in rollouts of the object world; 0: any",
+         .number = &options.units_leased},
         {"--usd-day", "USD", "set: most that is booked on a day (UTC); 0: any sum",
          .text = &options.usd_day},
         {"--usd-month", "USD", "set: the same in a month", .text = &options.usd_month},
