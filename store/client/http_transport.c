@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 enum {
-    IDLE_HANDLES_MAX = 64,
     IDLE_CONNECTION_S = 60,
     URL_BYTES = 4096,
     SILENT_MS_MAX = 8000, /* unacknowledged bytes: the network is gone */
@@ -46,8 +45,7 @@ struct http_transport {
     struct token_file *token;       /* NULL: none */
     bool here;                      /* the server is on this machine: no proxy in between */
     pthread_mutex_t mutex;
-    CURL *idle[IDLE_HANDLES_MAX];
-    size_t idle_count;
+    struct curl_pool handles;
 };
 
 /* ---- connecting ---- */
@@ -115,6 +113,7 @@ enum status http_transport_create(const char *url, const char *token_file, const
     struct http_transport *transport = calloc(1, sizeof *transport);
     TRY(memory_check(transport, error, "%s: out of memory", url));
     pthread_mutex_init(&transport->mutex, NULL);
+    curl_pool_init(&transport->handles);
     transport->unix_fd = -1;
     enum status status = STATUS_OK;
     if (strncmp(url, "unix:", 5) == 0) {
@@ -153,6 +152,7 @@ enum status http_transport_create_over(const struct http_carrier *carrier,
     struct http_transport *transport = calloc(1, sizeof *transport);
     TRY(memory_check(transport, error, "out of memory for a transport"));
     pthread_mutex_init(&transport->mutex, NULL);
+    curl_pool_init(&transport->handles);
     transport->unix_fd = -1;
     transport->carrier = *carrier;
     *out = transport;
@@ -164,9 +164,7 @@ void http_transport_destroy(struct http_transport *transport)
     if (transport == NULL) {
         return;
     }
-    for (size_t i = 0; i < transport->idle_count; i++) {
-        curl_easy_cleanup(transport->idle[i]);
-    }
+    curl_pool_finish(&transport->handles);
     if (transport->unix_fd >= 0) {
         close(transport->unix_fd);
     }
@@ -174,17 +172,6 @@ void http_transport_destroy(struct http_transport *transport)
     token_file_close(transport->token);
     free(transport->unix_path);
     free(transport);
-}
-
-static CURL *handle_take(struct http_transport *transport)
-{
-    CURL *handle = NULL;
-    pthread_mutex_lock(&transport->mutex);
-    if (transport->idle_count > 0) {
-        handle = transport->idle[--transport->idle_count];
-    }
-    pthread_mutex_unlock(&transport->mutex);
-    return handle != NULL ? handle : curl_easy_init();
 }
 
 static void handle_give(struct http_transport *transport, CURL *handle)
@@ -196,15 +183,7 @@ static void handle_give(struct http_transport *transport, CURL *handle)
     curl_easy_setopt(handle, CURLOPT_HTTPHEADER, NULL);
     curl_easy_setopt(handle, CURLOPT_WRITEDATA, NULL);
     curl_easy_setopt(handle, CURLOPT_POSTFIELDS, NULL);
-    pthread_mutex_lock(&transport->mutex);
-    if (transport->idle_count < IDLE_HANDLES_MAX) {
-        transport->idle[transport->idle_count++] = handle;
-        handle = NULL;
-    }
-    pthread_mutex_unlock(&transport->mutex);
-    if (handle != NULL) {
-        curl_easy_cleanup(handle);
-    }
+    curl_pool_give(&transport->handles, handle);
 }
 
 /* ---- one call ---- */
@@ -447,7 +426,7 @@ static enum status call_once(struct http_transport *transport, struct http_call 
     struct exchange exchange = {.call = call};
     enum status status = STATUS_NO_MEMORY;
     struct curl_slist *headers = make_headers(transport, call, token_version);
-    CURL *handle = handle_take(transport);
+    CURL *handle = curl_pool_take(&transport->handles);
     if (handle == NULL || headers == NULL) {
         error_set(error, status, "out of memory for a request");
         goto done;

@@ -56,3 +56,40 @@ CURLcode curl_call_perform(CURL *handle)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return result;
 }
+
+/* ---- handles ---- */
+
+void curl_pool_init(struct curl_pool *pool)
+{
+    pool->count = 0;
+    pthread_mutex_init(&pool->mutex, NULL);
+}
+
+void curl_pool_finish(struct curl_pool *pool)
+{
+    for (size_t i = 0; i < pool->count; i++) {
+        curl_easy_cleanup(pool->idle[i]);
+    }
+    pthread_mutex_destroy(&pool->mutex);
+}
+
+CURL *curl_pool_take(struct curl_pool *pool)
+{
+    pthread_mutex_lock(&pool->mutex);
+    CURL *handle = pool->count > 0 ? pool->idle[--pool->count] : NULL;
+    pthread_mutex_unlock(&pool->mutex);
+    return handle != NULL ? handle : curl_easy_init();
+}
+
+void curl_pool_give(struct curl_pool *pool, CURL *handle)
+{
+    pthread_mutex_lock(&pool->mutex);
+    bool kept = pool->count < CURL_POOL_MAX;
+    if (kept) {
+        pool->idle[pool->count++] = handle;
+    }
+    pthread_mutex_unlock(&pool->mutex);
+    if (!kept) {
+        curl_easy_cleanup(handle);
+    }
+}

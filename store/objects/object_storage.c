@@ -1,8 +1,7 @@
 /*
  * Object storage over libcurl. See object_storage.h.
  *
- * A body's SHA-256 is signed with its request, so what arrives is what was sent or is refused. A
- * handle keeps its connection and serves one thread at a time.
+ * A body's SHA-256 is signed with its request, so what arrives is what was sent or is refused.
  */
 #include "store/objects/object_storage.h"
 
@@ -13,7 +12,6 @@
 #include "store/objects/object_keys.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +22,6 @@
 #include <unistd.h>
 
 enum {
-    IDLE_HANDLES_MAX = 16,
     URL_BYTES = 2048,
     TRIES = 6,
     FIRST_PAUSE_MS = 125, /* doubled each time: 3.9 s in all */
@@ -47,9 +44,7 @@ struct object_storage {
     char signer[NAME_BYTES];  /* what libcurl needs to know: "aws:amz:REGION:s3" */
     char ca_file[LIMIT_PATH_BYTES];
     bool here; /* no proxy in between */
-    pthread_mutex_t mutex;
-    CURL *idle[IDLE_HANDLES_MAX];
-    size_t idle_count;
+    struct curl_pool handles;
 };
 
 /* ---- opening ---- */
@@ -124,7 +119,7 @@ enum status object_storage_open(const char *url, struct object_storage **out, st
     TRY(name_check(url, error));
     struct object_storage *storage = calloc(1, sizeof *storage);
     TRY(memory_check(storage, error, "%s: out of memory", url));
-    pthread_mutex_init(&storage->mutex, NULL);
+    curl_pool_init(&storage->handles);
     curl_call_init();
     snprintf(storage->ca_file, sizeof storage->ca_file, "%s",
              variable_of("AWS_CA_BUNDLE", "AWS_CA_BUNDLE", ""));
@@ -142,10 +137,7 @@ void object_storage_close(struct object_storage *storage)
     if (storage == NULL) {
         return;
     }
-    for (size_t i = 0; i < storage->idle_count; i++) {
-        curl_easy_cleanup(storage->idle[i]);
-    }
-    pthread_mutex_destroy(&storage->mutex);
+    curl_pool_finish(&storage->handles);
     free(storage);
 }
 
@@ -413,30 +405,6 @@ static bool begin_file(struct request *request)
     return good;
 }
 
-static CURL *take_handle(struct object_storage *storage)
-{
-    CURL *handle = NULL;
-    pthread_mutex_lock(&storage->mutex);
-    if (storage->idle_count > 0) {
-        handle = storage->idle[--storage->idle_count];
-    }
-    pthread_mutex_unlock(&storage->mutex);
-    return handle != NULL ? handle : curl_easy_init();
-}
-
-static void give_handle(struct object_storage *storage, CURL *handle)
-{
-    pthread_mutex_lock(&storage->mutex);
-    if (storage->idle_count < IDLE_HANDLES_MAX) {
-        storage->idle[storage->idle_count++] = handle;
-        handle = NULL;
-    }
-    pthread_mutex_unlock(&storage->mutex);
-    if (handle != NULL) {
-        curl_easy_cleanup(handle);
-    }
-}
-
 static enum status call(struct object_storage *storage, struct request *request,
                         struct error *error)
 {
@@ -445,7 +413,7 @@ static enum status call(struct object_storage *storage, struct request *request,
     enum status status = object_keys_read(&keys, error);
 
     if (status == STATUS_OK) {
-        request->handle = take_handle(storage);
+        request->handle = curl_pool_take(&storage->handles);
         status = memory_check(request->handle, error, "%s: out of memory", storage->place);
     }
     if (status == STATUS_OK) {
@@ -460,7 +428,7 @@ static enum status call(struct object_storage *storage, struct request *request,
         }
         status = judge(storage, request, code, error);
         curl_easy_reset(request->handle); /* it knows the keys */
-        give_handle(storage, request->handle);
+        curl_pool_give(&storage->handles, request->handle);
     }
     explicit_bzero(&keys, sizeof keys);
     return status;

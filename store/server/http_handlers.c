@@ -218,6 +218,17 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
     return status;
 }
 
+enum status http_page_by_ids(struct http_exchange *exchange, size_t bytes, int64_t *after,
+                             int64_t *max, struct error *error)
+{
+    *max = 100;
+    *after = 0;
+    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, max, error));
+    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, after, error));
+    exchange->rows = calloc((size_t)*max + 1, bytes);
+    return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
+}
+
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
                               struct error *error)
 {

@@ -66,6 +66,10 @@ enum status http_reply_integer(struct http_exchange *exchange, const char *key, 
 /* An empty object: the call succeeded and has nothing to say. */
 enum status http_reply_nothing(struct http_exchange *exchange, struct error *error);
 
+/* Reads the query of a page by ids (`after`; `max`, 100 if it says nothing), and makes room for so
+ * many rows of so many bytes, and one more, in exchange->rows. */
+enum status http_page_by_ids(struct http_exchange *exchange, size_t bytes, int64_t *after,
+                             int64_t *max, struct error *error);
 /* A suite may be changed by who sends this: an administrator, or whoever submits for its tenant.
  * 403. */
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,

@@ -30,18 +30,6 @@ static enum status page_of_names(struct http_exchange *exchange, size_t bytes,
     return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
 }
 
-/* The same of a page by ids. */
-static enum status page_of_events(struct http_exchange *exchange, size_t bytes, int64_t *after,
-                                  int64_t *max, struct error *error)
-{
-    *max = 100;
-    *after = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, max, error));
-    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, after, error));
-    exchange->rows = calloc((size_t)*max + 1, bytes);
-    return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
-}
-
 /* Who orders: with tokens the token's name, whatever the body says. */
 static void name_actor(const struct http_exchange *exchange, char actor[LIMIT_ID_BYTES])
 {
@@ -92,7 +80,7 @@ enum status http_handle_model_events(struct http_exchange *exchange, struct erro
     int64_t max;
     int64_t after;
     uint32_t count = 0;
-    TRY(page_of_events(exchange, sizeof(struct model_event), &after, &max, error));
+    TRY(http_page_by_ids(exchange, sizeof(struct model_event), &after, &max, error));
     TRY(store->ops->model_events(store, after, exchange->rows, (uint32_t)max, &count, error));
     return http_reply_list(exchange, "events", &wire_model_event, exchange->rows, count, error);
 }
@@ -118,7 +106,7 @@ enum status http_handle_trust_events(struct http_exchange *exchange, struct erro
     int64_t max;
     int64_t after;
     uint32_t count = 0;
-    TRY(page_of_events(exchange, sizeof(struct trust_event), &after, &max, error));
+    TRY(http_page_by_ids(exchange, sizeof(struct trust_event), &after, &max, error));
     TRY(store->ops->trust_events(store, after, exchange->rows, (uint32_t)max, &count, error));
     return http_reply_list(exchange, "events", &wire_trust_event, exchange->rows, count, error);
 }

@@ -230,18 +230,15 @@ enum status http_handle_commits_lost(struct http_exchange *exchange, struct erro
 enum status http_handle_log(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    int64_t max = 100;
-    int64_t after = 0;
+    int64_t max;
+    int64_t after;
     uint32_t count = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, &after, error));
     if (store->ops->audit_page == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "this store keeps no log");
     }
-    struct store_audit *entries = exchange->rows = calloc((size_t)max + 1, sizeof *entries);
-    TRY(memory_check(entries, error, HTTP_NO_MEMORY));
-    TRY(store->ops->audit_page(store, after, entries, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "entries", &wire_audit, entries, count, error);
+    TRY(http_page_by_ids(exchange, sizeof(struct store_audit), &after, &max, error));
+    TRY(store->ops->audit_page(store, after, exchange->rows, (uint32_t)max, &count, error));
+    return http_reply_list(exchange, "entries", &wire_audit, exchange->rows, count, error);
 }
 
 enum status http_handle_demand(struct http_exchange *exchange, struct error *error)
