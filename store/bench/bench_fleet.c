@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 enum {
-    JOBS_MIN = 4000,     /* of one round and side */
-    JOBS_PER_WORKER = 3, /* batches, at least */
-    THREADS_MAX = 128,   /* in-process callers */
+    JOBS_MIN = 4000, /* of one round and side */
+    BATCHES_PER_WORKER = 3,
+    THREADS_MAX = 128, /* in-process callers */
     SAMPLES_MAX = 1 << 18,
     DESCRIPTORS_RESERVED = 128,
 };
@@ -296,11 +296,11 @@ static enum status start_server(struct bench_front *front, struct error *error)
 
 static enum status prepare(struct fleet_bench *bench, struct error *error)
 {
-    uint32_t batches = (JOBS_MIN + bench->batch - 1) / bench->batch;
+    uint32_t least = bench->workers * (bench->jobs > 0 ? 1 : BATCHES_PER_WORKER);
+    uint32_t batches =
+        ((bench->jobs > 0 ? bench->jobs : JOBS_MIN) + bench->batch - 1) / bench->batch;
     struct job_spec spec;
-    if (batches < bench->workers * JOBS_PER_WORKER) {
-        batches = bench->workers * JOBS_PER_WORKER;
-    }
+    batches = batches < least ? least : batches;
     bench->jobs = batches * bench->batch;
     bench_make_spec(&spec, suite_name, 0);
     bench_make_outcome(&bench->outcome, &spec);
@@ -380,7 +380,7 @@ static enum status run_rounds(struct fleet_bench *bench, struct store_bench_flee
 }
 
 enum status store_bench_fleet(const struct bench_place *place, uint32_t servers, uint32_t workers,
-                              uint32_t batch, struct store_bench_fleet_result *out,
+                              uint32_t batch, uint32_t jobs, struct store_bench_fleet_result *out,
                               struct error *error)
 {
     if (servers < 1 || servers > STORE_BENCH_SERVERS_MAX || (servers > 1 && place->url == NULL)) {
@@ -399,6 +399,7 @@ enum status store_bench_fleet(const struct bench_place *place, uint32_t servers,
     TRY(memory_check(bench, error, "out of memory for the fleet benchmark"));
     bench->workers = workers;
     bench->batch = batch;
+    bench->jobs = jobs;
     result.bare_threads = thread_count(bench);
     bench->place = *place;
     bench->servers = servers;

@@ -36,9 +36,11 @@ struct store_bench_fleet_result {
 };
 
 /* Works on a store of its own, and removes it. `servers`: so many stand in front of one database,
- * each with its part of the workers. Raises this process's limit of open files, where it may. */
+ * each with its part of the workers. `jobs`: of each round and side, but at least a batch for each
+ * worker; 0: 4,000, and three batches for each. Raises this process's limit of open files, where it
+ * may. */
 enum status store_bench_fleet(const struct bench_place *place, uint32_t servers, uint32_t workers,
-                              uint32_t batch, struct store_bench_fleet_result *out,
+                              uint32_t batch, uint32_t jobs, struct store_bench_fleet_result *out,
                               struct error *error);
 
 #endif

@@ -55,6 +55,7 @@ struct bench_store_options {
     const char *workers;   /* "10,100,500,2000": sizes of the fleet; "": none */
     int64_t jobs;          /* per repetition, without the fleet */
     int64_t batch;         /* jobs of a fleet worker's claim */
+    int64_t fleet_jobs;    /* of a fleet's round; 0: 4,000, and three batches for each worker */
     const char *url;       /* of a PostgreSQL database for schemas of its own; NULL: files */
     int64_t servers;       /* in front of it */
 };

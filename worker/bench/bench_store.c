@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { FLEETS_MAX = 8, FLEET_ROWS = 6 };
+enum { FLEETS_MAX = 8, FLEET_ROWS = 6, FLEET_JOBS_MAX = 10000000 };
 
 static struct bench_place place_of(const struct bench_store_options *options)
 {
@@ -51,7 +51,7 @@ static enum status bench_fleet(const struct bench_store_options *options, uint32
     char bare[96];
     const struct bench_place place = place_of(options);
     TRY(store_bench_fleet(&place, (uint32_t)options->servers, workers, (uint32_t)options->batch,
-                          &fleet, error));
+                          (uint32_t)options->fleet_jobs, &fleet, error));
     int bytes = snprintf(prefix, sizeof prefix, "store.fleet.workers_%u.batch_%u", fleet.workers,
                          fleet.batch);
     if (options->servers > 1) {
@@ -112,6 +112,10 @@ enum status bench_store(const struct bench_store_options *options, struct bench_
     if (options->batch < 1 || options->batch > LIMIT_CLAIM_JOBS) {
         return error_set(error, STATUS_USAGE, "--batch: expected 1 to %d, found %lld",
                          LIMIT_CLAIM_JOBS, (long long)options->batch);
+    }
+    if (options->fleet_jobs < 0 || options->fleet_jobs > FLEET_JOBS_MAX) {
+        return error_set(error, STATUS_USAGE, "--fleet-jobs: expected 0 to %d, found %lld",
+                         FLEET_JOBS_MAX, (long long)options->fleet_jobs);
     }
     if (options->servers < 1 || options->servers > STORE_BENCH_SERVERS_MAX) {
         return error_set(error, STATUS_USAGE, "--servers: expected 1 to %d, found %lld",

@@ -104,6 +104,8 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
          .text = &request->store.workers},
         {"--batch", "N", "store: jobs of a fleet worker's claim (16)",
          .number = &request->store.batch},
+        {"--fleet-jobs", "N", "store: jobs of a fleet's round (4000, and 3 claims of each worker)",
+         .number = &request->store.fleet_jobs},
         {"--store", "URL", "store: a PostgreSQL database, in schemas of its own (files)",
          .text = &request->store.url},
         {"--servers", "N", "store: so many before one PostgreSQL store, 1 to 4 (1)",
