@@ -233,9 +233,14 @@ static const char *lock_clause(enum statement statement)
 
 char *dialect_statement(enum statement statement)
 {
-    const char *own = own_text(statement);
+    return dialect_statement_as(statement, statement_text(statement));
+}
+
+char *dialect_statement_as(enum statement statement, const char *sql)
+{
+    const char *own = sql == statement_text(statement) ? own_text(statement) : NULL;
     const char *lock = lock_clause(statement);
-    char *text = own != NULL ? strdup(own) : dialect_query(statement_text(statement));
+    char *text = own != NULL ? strdup(own) : dialect_query(sql);
 
     if (text == NULL || lock[0] == '\0') {
         return text;

@@ -15,6 +15,8 @@
 
 /* The text of a kept statement, malloc'ed. NULL: out of memory. */
 char *dialect_statement(enum statement statement);
+/* The same of another text that stands for it, in SQLite's words. */
+char *dialect_statement_as(enum statement statement, const char *sql);
 /* Any other statement, malloc'ed. */
 char *dialect_query(const char *sql);
 /* A migration's text, malloc'ed. `fresh`: no table has rows yet, so statements that only change or

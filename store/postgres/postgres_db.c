@@ -431,7 +431,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
         if (db->prepared[use->statement]) {
             return NULL;
         }
-        text = dialect_statement(use->statement);
+        text = postgres_text(db, use->statement);
     } else {
         int index = 0;
         while (index < db->kept_count && db->kept_sql[index] != use->sql) {

@@ -28,6 +28,17 @@ enum status postgres_url_split(const char *given, char *url, size_t url_bytes, c
 enum status postgres_db_open(const char *url, struct postgres_clock *clock, struct db **out,
                              struct error *error);
 
+/* Tests look into a connection, and plant errors in it, as in SQLite's (sqlite_db.h). */
+struct postgres_db_probe {
+    /* The text to prepare for a kept statement, in SQLite's words, usually `sql`. */
+    const char *(*text)(void *context, enum statement statement, const char *sql);
+    /* A writer's transaction was committed; nobody has been told yet. */
+    void (*committed)(void *context);
+    void *context;
+};
+/* From here on, before a kept statement was used; borrowed until close. NULL: none. */
+void postgres_db_set_probe(struct db *db, const struct postgres_db_probe *probe);
+
 /* Connections that were made so far. */
 int64_t postgres_db_connection(const struct db *db);
 

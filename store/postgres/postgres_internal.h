@@ -42,7 +42,8 @@ struct postgres_query {
 struct postgres_db {
     struct db base; /* first */
     const char *url;
-    struct postgres_clock *clock; /* NULL: a reader */
+    struct postgres_clock *clock;          /* NULL: a reader */
+    const struct postgres_db_probe *probe; /* NULL outside tests */
     struct pg_conn *connection;
     struct pg_cancel *cancel;
     bool prepared[STATEMENT_COUNT];
@@ -86,6 +87,9 @@ void postgres_queue(struct postgres_db *db, const struct postgres_send *send);
 struct pg_result *postgres_settle(struct postgres_db *db);
 /* The same where nobody asks for the last one. The error may be NULL. */
 enum status postgres_settle_all(struct postgres_db *db, struct error *error);
+
+/* A kept statement's text, malloc'ed; NULL: out of memory. */
+char *postgres_text(const struct postgres_db *db, enum statement statement);
 
 /* Statements that open and close transactions are sent as they are. */
 bool postgres_transaction_is(enum statement statement);

@@ -103,8 +103,8 @@ bool postgres_store_is_url(const char *url)
     return strncmp(url, "postgres://", 11) == 0 || strncmp(url, "postgresql://", 13) == 0;
 }
 
-enum status postgres_store_open(const char *url, const struct store_config *config,
-                                struct store **out, struct error *error)
+static enum status open_url(const char *url, const struct store_config *config, bool stepped,
+                            struct store **out, struct error *error)
 {
     struct place *place = calloc(1, sizeof *place);
     TRY(memory_check(place, error, "out of memory for a store"));
@@ -116,7 +116,19 @@ enum status postgres_store_open(const char *url, const struct store_config *conf
         free(place);
         return status;
     }
-    return sql_store_open_medium(&postgres_medium, place, config, out, error);
+    return sql_store_open_medium(&postgres_medium, place, config, stepped, out, error);
+}
+
+enum status postgres_store_open(const char *url, const struct store_config *config,
+                                struct store **out, struct error *error)
+{
+    return open_url(url, config, false, out, error);
+}
+
+enum status postgres_store_open_stepped(const char *url, const struct store_config *config,
+                                        struct store **out, struct error *error)
+{
+    return open_url(url, config, true, out, error);
 }
 
 enum status postgres_store_look(const char *url, char *cut, size_t cut_bytes,

@@ -17,6 +17,10 @@ bool postgres_store_is_url(const char *url);
 enum status postgres_store_open(const char *url, const struct store_config *config,
                                 struct store **out, struct error *error);
 
+/* The same without a writer thread: see group_commit_create_stepped. */
+enum status postgres_store_open_stepped(const char *url, const struct store_config *config,
+                                        struct store **out, struct error *error);
+
 /* A connection of a store that is there, to look at its rows: nothing is made or changed. `path`
  * gets what the artifacts' directory is named after (PATH.artifacts), or the URL of their bucket,
  * `cut` the URL that the connection borrows. STORE: the schema is another than this program's. */

@@ -3,10 +3,12 @@
  */
 #include "base/units.h"
 #include "store/postgres/dialect.h"
+#include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_internal.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
+#include <string.h>
 
 bool postgres_transaction_is(enum statement statement)
 {
@@ -56,7 +58,27 @@ static PGresult *commit_writer(struct postgres_db *db)
         }
     }
     db->writes = false;
+    if (db->probe != NULL && !db->undone && PQresultStatus(result) != PGRES_FATAL_ERROR) {
+        db->probe->committed(db->probe->context);
+    }
     return result;
+}
+
+void postgres_db_set_probe(struct db *base, const struct postgres_db_probe *probe)
+{
+    struct postgres_db *db = postgres_of(base);
+    /* Those that were prepared from other texts are prepared again, under the same names. */
+    PQclear(PQexec(db->connection, "DEALLOCATE ALL"));
+    memset(db->prepared, 0, sizeof db->prepared);
+    db->kept_count = 0;
+    db->probe = probe;
+}
+
+char *postgres_text(const struct postgres_db *db, enum statement statement)
+{
+    const char *sql = statement_text(statement);
+    return dialect_statement_as(
+        statement, db->probe != NULL ? db->probe->text(db->probe->context, statement, sql) : sql);
 }
 
 PGresult *postgres_transaction_run(struct postgres_db *db, enum statement statement)

@@ -225,7 +225,7 @@ static enum status count_units(struct claim_call *call, const struct turns_accou
     if (units > 0 && turns_limited(&call->store->turns, suite)) {
         return tenants_units(call->tally.db, suite->tenant, false, units, error);
     }
-    return tally_units(&call->tally, suite->tenant, false, units, error);
+    return tenants_count(&call->tally, suite->tenant, false, units, error);
 }
 
 /* Takes the suite's next jobs as long as its account allows: of one prefix (affine) into debt, else
@@ -588,7 +588,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
     uint64_t generation = 0;
     wait_ready(store, &generation, 0);
     for (;;) {
-        status = sql_store_run_beside(store, claim_op, claim_finish, &call, error);
+        status = sql_store_run_beside(store, claim_op, claim_finish, true, &call, error);
         int64_t now_ns = monotonic_ns();
         if (status != STATUS_OK || call.last_id >= call.claim_id || now_ns >= deadline_ns) {
             break;

@@ -34,6 +34,7 @@ struct operation {
     group_operation run;
     group_operation finish; /* NULL: nothing is left to do */
     bool beside;
+    bool takes; /* see group_commit_run_beside */
     void *context;
     enum status status;
     struct error error;
@@ -219,10 +220,11 @@ static bool writer_run_together(struct group_commit *group, size_t count, struct
     if (writer_begin(group, beside, error) != STATUS_OK) {
         return false;
     }
-    for (size_t i = 0; i < count; i++) {
-        struct operation *operation = group->group[i];
-        if (!group_commit_nested(group->db, run_operation, operation, &operation->status,
-                                 &operation->error)) {
+    for (size_t i = 0; i < 2 * count; i++) {
+        struct operation *operation = group->group[i % count];
+        bool last = operation->takes && db_shares(group->db);
+        if (last == (i >= count) && !group_commit_nested(group->db, run_operation, operation,
+                                                         &operation->status, &operation->error)) {
             *error = operation->error;
             writer_rollback(group);
             return false;
@@ -565,9 +567,12 @@ enum status group_commit_run(struct group_commit *group, group_operation run, vo
 }
 
 enum status group_commit_run_beside(struct group_commit *group, group_operation run,
-                                    group_operation finish, void *context, struct error *error)
+                                    group_operation finish, bool takes, void *context,
+                                    struct error *error)
 {
     return run_queued(
-        group, (struct operation){.run = run, .finish = finish, .beside = true, .context = context},
+        group,
+        (struct operation){
+            .run = run, .finish = finish, .beside = true, .takes = takes, .context = context},
         error);
 }

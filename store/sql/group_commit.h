@@ -73,9 +73,13 @@ enum status group_commit_run(struct group_commit *group, group_operation run, vo
 
 /* The same for an operation that bears those of other processes beside it (see db_shares), in two
  * parts: `finish`, which may be NULL, does what they have to do one after the other. In a group the
- * first parts of all go in front of the second ones. */
+ * first parts of all go in front of the second ones. `takes`: it takes rows that
+ * are free, behind the operations of the group that wait for rows of their own. What it passes over
+ * on the way may stay locked, another process's jobs among it; were it first, two groups could wait
+ * for each other. */
 enum status group_commit_run_beside(struct group_commit *group, group_operation run,
-                                    group_operation finish, void *context, struct error *error);
+                                    group_operation finish, bool takes, void *context,
+                                    struct error *error);
 
 /* Writer thread, inside a transaction: runs a part of it in a savepoint of its own, so that a part
  * that fails (*status) leaves no trace and takes nothing with it. False: the transaction is gone.

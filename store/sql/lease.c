@@ -8,6 +8,7 @@
 #include "store/api/name_hash.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -98,7 +99,7 @@ static void leases_remove(struct leases *leases, size_t index)
 void lease_stalled(void *context, int64_t stalled_ns)
 {
     struct sql_store *store = context;
-
+    store->leases.connected_ns += stalled_ns;
     for (size_t i = 0; i < store->leases.count; i++) {
         store->leases.rows[i].until_ns += stalled_ns;
     }
@@ -200,14 +201,6 @@ enum status lease_restart(struct sql_store *store, struct error *error)
 
 /* ---- attempts that end without a completion ---- */
 
-enum status lease_units_end(struct sql_store *store, struct tally *tally, int64_t tenant,
-                            const struct job_spec *spec, struct error *error)
-{
-    store->made_ready |= store->held && tenant != 0;
-    store->held &= tenant == 0;
-    return tally_units(tally, tenant, true, turns_cost(spec->tier, spec->rollout_count), error);
-}
-
 /* Facts that ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
 enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int64_t job_id,
                               enum job_state to_state, bool alone, struct error *error)
@@ -276,7 +269,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
     TRY(query_run(&end, error));
     if (!shadow) {
         TRY(tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
-        TRY(lease_units_end(store, tally, tenant, &spec, error));
+        TRY(tenants_lease_end(store, tally, tenant, &spec, error));
         TRY(tally_over(tally, &store->paces, &part, true, to_state == JOB_QUEUED,
                        clock_now_ns(store->clock), error));
     }
@@ -478,7 +471,6 @@ static enum status adopt_ended(struct sql_store *store, int64_t now_ns, struct e
 {
     char worker_id[LIMIT_ID_BYTES] = "";
     struct lease *lease;
-
     do {
         TRY(store->medium->peers->next_ended(store->db, now_ns, worker_id, worker_id, error));
         TRY(worker_id[0] != '\0' ? leases_renew(&store->leases, worker_id, 0, &lease, error)
@@ -559,7 +551,6 @@ enum status lease_sweep(struct db *db, void *context, int64_t now_ns, int64_t *n
 void lease_swept(void *context, bool committed)
 {
     struct sql_store *store = context;
-
     if (store->leases.requeued == 0) {
         return;
     }
@@ -670,7 +661,7 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     }
     call.cancelled = cancelled;
     TRY(sql_store_enter(store, error));
-    enum status status = sql_store_run_beside(store, heartbeat_op, NULL, &call, error);
+    enum status status = sql_store_run_beside(store, heartbeat_op, NULL, false, &call, error);
     sql_store_leave(store);
     TRY(status);
     *(cancelled_count != NULL ? cancelled_count : &count) = call.cancelled_count;

@@ -106,12 +106,6 @@ void lease_swept(void *context, bool committed);
 /* The stalled hook: time in which the store did not listen does not count against workers. */
 void lease_stalled(void *context, int64_t stalled_ns);
 
-/* A lease of a job of this tenant (0: nobody's) has ended. Claims that its limit held up try again.
- */
-struct job_spec;
-enum status lease_units_end(struct sql_store *store, struct tally *tally, int64_t tenant,
-                            const struct job_spec *spec, struct error *error);
-
 /* Ends the running attempt of a leased job without a completion: charged what it had reported, and
  * the job is queued again, dead (lost too often), or `to_state` JOB_CANCELLED. `alone`: its worker
  * held no other job. */

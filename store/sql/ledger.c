@@ -207,47 +207,11 @@ enum status tally_progress(struct tally *tally, const struct tally_part *part, s
     return STATUS_OK;
 }
 
-static enum status flush_tenants(struct tally *tally, struct error *error)
-{
-    enum status status = tally_books(tally, error);
-
-    for (uint32_t i = 0; i < tally->tenant_count * 2 && status == STATUS_OK; i++) {
-        const struct tally_tenant *tenant = &tally->tenants[i / 2];
-        if (tenant->units[i % 2] != 0) {
-            status =
-                tenants_units(tally->db, tenant->tenant, i % 2 == 1, tenant->units[i % 2], error);
-        }
-    }
-    tally->tenant_count = 0;
-    return status;
-}
-
-enum status tally_units(struct tally *tally, int64_t tenant, bool ended, int64_t units,
-                        struct error *error)
-{
-    uint32_t at = 0;
-    if (tenant == 0) {
-        return STATUS_OK;
-    }
-    while (at < tally->tenant_count && tally->tenants[at].tenant != tenant) {
-        at++;
-    }
-    if (at == TALLY_TENANTS) {
-        TRY(flush_tenants(tally, error));
-        at = 0;
-    }
-    if (at == tally->tenant_count) {
-        tally->tenants[tally->tenant_count++] = (struct tally_tenant){.tenant = tenant};
-    }
-    tally->tenants[at].units[ended ? 1 : 0] += units;
-    return STATUS_OK;
-}
-
 enum status tally_flush(struct tally *tally, struct error *error)
 {
     TRY(flush_suites(tally, error));
     TRY(flush_parts(tally, error));
-    TRY(flush_tenants(tally, error));
+    TRY(tenants_flush(tally, error));
     TRY(flush_pools(tally, error));
     TRY(flush_entries(tally, error));
     return flush_accounts(tally, error);

@@ -79,7 +79,7 @@ struct tally_part {
     int64_t wall_ns;
 };
 
-/* What a tenant's jobs cost by turns_cost(): that were leased, and whose lease has ended. */
+/* Units (turns_cost()) of a tenant's jobs that were leased, and of those whose lease has ended. */
 struct tally_tenant {
     int64_t tenant;
     int64_t units[2];
@@ -168,9 +168,6 @@ enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum jo
                        enum job_state to, struct error *error);
 /* Adds to what the suite counts of its jobs in this pool and tier. */
 enum status tally_progress(struct tally *tally, const struct tally_part *part, struct error *error);
-/* A job of a tenant (0: nobody's, which is not counted) was leased, or its lease has ended. */
-enum status tally_units(struct tally *tally, int64_t tenant, bool ended, int64_t units,
-                        struct error *error);
 /* An attempt at a job (suite, pool, tier, ticks_open) is over: was it leased until now, and is the
  * job open still? */
 enum status tally_over(struct tally *tally, struct paces *paces, const struct tally_part *job,

@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -244,7 +245,7 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
         THEN(status, tally_move(&call->tally, job->suite, job->pool, (enum job_state)job->state,
                                 end->state, error));
         if (job->state == JOB_LEASED) {
-            THEN(status, lease_units_end(store, &call->tally, job->tenant, &job->spec, error));
+            THEN(status, tenants_lease_end(store, &call->tally, job->tenant, &job->spec, error));
         }
         const struct tally_part part = {.suite = job->suite,
                                         .pool = job->pool,
@@ -650,9 +651,9 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
     TRY(memory_check(call.bookings, error, "out of memory for completions"));
     enum status status = sql_store_enter(store, error);
     if (status == STATUS_OK) {
-        status = goes_beside(&call)
-                     ? sql_store_run_beside(store, complete_op, complete_finish, &call, error)
-                     : sql_store_run(store, complete_alone_op, &call, error);
+        status = goes_beside(&call) ? sql_store_run_beside(store, complete_op, complete_finish,
+                                                           false, &call, error)
+                                    : sql_store_run(store, complete_alone_op, &call, error);
         sql_store_leave(store);
     }
     free(call.bookings);

@@ -77,22 +77,31 @@ static bool await_database(struct sql_store *store, int64_t until_ns)
     return !closing && clock_now_ns(clock_system()) < until_ns;
 }
 
-static enum status run_once(struct sql_store *store, bool beside, group_operation run,
-                            group_operation finish, void *context, struct error *error)
+/* An operation, and how it bears others beside it. */
+struct store_run {
+    bool beside;
+    bool takes;
+    group_operation run;
+    group_operation finish;
+};
+
+static enum status run_once(struct sql_store *store, const struct store_run *how, void *context,
+                            struct error *error)
 {
-    return beside ? group_commit_run_beside(store->group, run, finish, context, error)
-                  : group_commit_run(store->group, run, context, error);
+    return how->beside ? group_commit_run_beside(store->group, how->run, how->finish, how->takes,
+                                                 context, error)
+                       : group_commit_run(store->group, how->run, context, error);
 }
 
-static enum status run_until(struct sql_store *store, bool beside, group_operation run,
-                             group_operation finish, void *context, struct error *error)
+static enum status run_until(struct sql_store *store, const struct store_run *how, void *context,
+                             struct error *error)
 {
     int64_t until_ns = clock_now_ns(clock_system()) + AWAY_MS_MAX * NS_PER_MS;
-    enum status status = run_once(store, beside, run, finish, context, error);
+    enum status status = run_once(store, how, context, error);
 
     while (status == STATUS_BUSY && store->medium->peers != NULL &&
            await_database(store, until_ns)) {
-        status = run_once(store, beside, run, finish, context, error);
+        status = run_once(store, how, context, error);
     }
     return status;
 }
@@ -100,13 +109,16 @@ static enum status run_until(struct sql_store *store, bool beside, group_operati
 enum status sql_store_run(struct sql_store *store, group_operation run, void *context,
                           struct error *error)
 {
-    return run_until(store, false, run, NULL, context, error);
+    const struct store_run how = {.run = run};
+    return run_until(store, &how, context, error);
 }
 
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
-                                 group_operation finish, void *context, struct error *error)
+                                 group_operation finish, bool takes, void *context,
+                                 struct error *error)
 {
-    return run_until(store, true, run, finish, context, error);
+    const struct store_run how = {.beside = true, .takes = takes, .run = run, .finish = finish};
+    return run_until(store, &how, context, error);
 }
 
 enum status sql_store_write(struct sql_store *store, group_operation run, void *context,
@@ -661,10 +673,10 @@ static enum status open_path(const char *path, const struct store_config *config
 }
 
 enum status sql_store_open_medium(const struct store_medium *medium, void *context,
-                                  const struct store_config *config, struct store **out,
-                                  struct error *error)
+                                  const struct store_config *config, bool stepped,
+                                  struct store **out, struct error *error)
 {
-    return open_store(medium, context, config, false, out, error);
+    return open_store(medium, context, config, stepped, out, error);
 }
 
 enum status store_sqlite_open(const char *path, const struct store_config *config,

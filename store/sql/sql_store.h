@@ -99,8 +99,8 @@ enum status sql_store_open_stepped(const char *path, const struct store_config *
                                    struct store **out, struct error *error);
 /* The store in another database. The context is the medium's, which finish gives back. */
 enum status sql_store_open_medium(const struct store_medium *medium, void *context,
-                                  const struct store_config *config, struct store **out,
-                                  struct error *error);
+                                  const struct store_config *config, bool stepped,
+                                  struct store **out, struct error *error);
 /* Stepped only: ends the leases and backoffs that are over. */
 void sql_store_tick(struct sql_store *store);
 
@@ -118,7 +118,8 @@ enum status sql_store_run(struct sql_store *store, group_operation run, void *co
 
 /* The same for an operation in two parts that bears others beside it: group_commit_run_beside. */
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
-                                 group_operation finish, void *context, struct error *error);
+                                 group_operation finish, bool takes, void *context,
+                                 struct error *error);
 /* Any thread: jobs may have become claimable. */
 void sql_store_wake(struct sql_store *store);
 

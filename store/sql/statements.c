@@ -130,7 +130,7 @@
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day >= ?3"      \
     " AND d.day <= ?2), 0), " TENANT_UNITS " FROM tenants t"
 
-/* What a claim has to know of the tenant's limit: that, and what is leased where there is one. */
+/* A tenant's limit, and what it has leased where there is one. */
 #define LIMIT_COLUMNS                                                                            \
     "COALESCE(t.units_leased_max, 0), CASE WHEN t.units_leased_max > 0 THEN " TENANT_UNITS " ELSE 0 END"
 #define LIMIT_JOINS                                                                              \

@@ -164,6 +164,50 @@ enum status tenants_hold(struct db *db, struct error *error)
     return query_end(&query, error);
 }
 
+enum status tenants_flush(struct tally *tally, struct error *error)
+{
+    enum status status = tally_books(tally, error);
+
+    for (uint32_t i = 0; i < tally->tenant_count * 2 && status == STATUS_OK; i++) {
+        const struct tally_tenant *tenant = &tally->tenants[i / 2];
+        if (tenant->units[i % 2] != 0) {
+            status =
+                tenants_units(tally->db, tenant->tenant, i % 2 == 1, tenant->units[i % 2], error);
+        }
+    }
+    tally->tenant_count = 0;
+    return status;
+}
+
+enum status tenants_count(struct tally *tally, int64_t tenant, bool ended, int64_t units,
+                          struct error *error)
+{
+    uint32_t at = 0;
+    if (tenant == 0) {
+        return STATUS_OK;
+    }
+    while (at < tally->tenant_count && tally->tenants[at].tenant != tenant) {
+        at++;
+    }
+    if (at == TALLY_TENANTS) {
+        TRY(tenants_flush(tally, error));
+        at = 0;
+    }
+    if (at == tally->tenant_count) {
+        tally->tenants[tally->tenant_count++] = (struct tally_tenant){.tenant = tenant};
+    }
+    tally->tenants[at].units[ended ? 1 : 0] += units;
+    return STATUS_OK;
+}
+
+enum status tenants_lease_end(struct sql_store *store, struct tally *tally, int64_t tenant,
+                              const struct job_spec *spec, struct error *error)
+{
+    store->made_ready |= store->held && tenant != 0;
+    store->held &= tenant == 0;
+    return tenants_count(tally, tenant, true, turns_cost(spec->tier, spec->rollout_count), error);
+}
+
 /* ---- looking ---- */
 
 static struct query page_begin(struct db *db, const struct clock *clock, enum statement statement,

@@ -43,6 +43,18 @@ enum status tenants_units(struct db *db, int64_t tenant, bool ended, int64_t uni
  * until it ends. All of them, in one order: two that each wait for the other's are none. */
 enum status tenants_hold(struct db *db, struct error *error);
 
+/* A job of a tenant (0: nobody's, which is not counted) was leased, or its lease has ended. */
+enum status tenants_count(struct tally *tally, int64_t tenant, bool ended, int64_t units,
+                          struct error *error);
+/* Writes what was counted so, in the books. */
+enum status tenants_flush(struct tally *tally, struct error *error);
+
+/* A lease of a job of this tenant (0: nobody's) has ended. Claims that its limit held up try again.
+ */
+struct sql_store;
+enum status tenants_lease_end(struct sql_store *store, struct tally *tally, int64_t tenant,
+                              const struct job_spec *spec, struct error *error);
+
 /* The calls of store_ops. */
 enum status tenants_set(struct store *base, const struct tenant *tenant, struct error *error);
 enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,
