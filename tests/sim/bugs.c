@@ -208,12 +208,15 @@ static enum status heartbeat_revives(struct fleet *fleet, const struct store_wor
                  "UPDATE jobs SET state = 1 WHERE id = %" PRId64 " AND epoch = %" PRId64
                  " AND state = 0",
                  progress[i].job_id, progress[i].epoch);
-        status = sqlite_db_script(sql_store_of(store)->db, sql, error);
+        status = medium_script(&fleet->server, sql, error);
     }
     return status;
 }
 
 /* ---- the list ---- */
+
+/* Texts that both databases understand. */
+#define EPOCH_BEFORE "j.epoch - CASE WHEN j.epoch > 0 THEN 1 ELSE 0 END"
 
 static const struct bug bugs[] = {
     {.name = "any-epoch",
@@ -222,10 +225,11 @@ static const struct bug bugs[] = {
     {.name = "by-id", .what = "completing looks at the job's id alone", .complete = complete_by_id},
     {.name = "same-epoch",
      .what = "a second claim does not raise the epoch",
-     .swaps = {{STATEMENT_READY_RUN, "j.epoch", "MAX(j.epoch - 1, 0)"},
-               {STATEMENT_AFFINE_RUN, "j.epoch", "MAX(j.epoch - 1, 0)"}}},
+     .swaps = {{STATEMENT_READY_RUN, "j.epoch", EPOCH_BEFORE},
+               {STATEMENT_AFFINE_RUN, "j.epoch", EPOCH_BEFORE}}},
     {.name = "late-ledger",
      .what = "the ledger is written after the commit",
+     .files = true,
      .setup = "CREATE TEMP TABLE late (suite, pool, device, tier, audit, ending, attempts,"
               " device_ns, metres_mm, mflop, cost_uusd)",
      .swaps = {{STATEMENT_LEDGER_ADD, NULL,
@@ -251,6 +255,7 @@ static const struct bug bugs[] = {
      .complete = partial_by_id},
     {.name = "billed-twice",
      .what = "what is handed over is billed once more when its attempt is lost",
+     .files = true,
      .swaps = {{STATEMENT_JOB_PROGRESS_SET, "progress_ns = ?2",
                 "progress_ns = ?2 + COALESCE((SELECT SUM(json_extract(outcome, '$.device_ns'))"
                 " FROM partial_outcomes p WHERE p.job = ?1 AND p.epoch = jobs.epoch), 0)"}}},
@@ -260,16 +265,17 @@ static const struct bug bugs[] = {
                 "DO UPDATE SET epoch = ?3, outcome = ?4, digest = ?5"}}},
     {.name = "partial-for-ever",
      .what = "a job that has ended keeps its partial outcomes",
-     .swaps = {{STATEMENT_PARTIAL_DROP, "job = ?1", "job = ?1 AND 0"}}},
+     .swaps = {{STATEMENT_PARTIAL_DROP, "job = ?1", "job = ?1 AND 1 = 0"}}},
     {.name = "free-release",
      .what = "a job that is handed back costs nothing",
      .complete = complete_release_free},
     {.name = "submit-twice",
      .what = "submitting is not idempotent",
-     .swaps = {{STATEMENT_SPEC_FIND, "s.suite = ?2", "s.suite = ?2 AND 0"},
-               {STATEMENT_SPEC_INSERT, "(?1, ?2, ?3,",
-                "(?1, ?2, CASE WHEN EXISTS (SELECT 1 FROM job_specs WHERE key = ?3 AND suite = ?2)"
-                " THEN substr(?3, 1, 50) || '~' || ?1 ELSE ?3 END,"}}},
+     .swaps =
+         {{STATEMENT_SPEC_FIND, "s.suite = ?2", "s.suite = ?2 AND 1 = 0"},
+          {STATEMENT_SPEC_INSERT, "(?1, ?2, ?3,",
+           "(?1, ?2, CASE WHEN EXISTS (SELECT 1 FROM job_specs WHERE key = ?3 AND suite = ?2)"
+           " THEN substr(?3, 1, 50) || '~' || CAST(CAST(?1 AS BIGINT) AS TEXT) ELSE ?3 END,"}}},
     {.name = "free-loss",
      .what = "an attempt whose worker vanished costs nothing",
      .swaps = {{STATEMENT_JOB_HELD, "j.progress_ns", "0"}}},
@@ -281,7 +287,7 @@ static const struct bug bugs[] = {
      .swaps = {{STATEMENT_SUITE_COUNT, "rollouts_pass + ?10", "rollouts_pass + ?10 + ?18"}}},
     {.name = "no-backoff",
      .what = "a failed job is claimable at once",
-     .swaps = {{STATEMENT_JOB_END, "due_ns = ?5", "due_ns = 0 * ?5"}}},
+     .swaps = {{STATEMENT_JOB_END, "due_ns = ?5", "due_ns = 0 * CAST(?5 AS BIGINT)"}}},
     {.name = "lost-once",
      .what = "only the first loss of a job is noticed",
      .swaps = {{STATEMENT_LEASED_OF_WORKER, "j.state = 1", "j.state = 1 AND j.lost < 1"}}},
@@ -299,10 +305,11 @@ static const struct bug bugs[] = {
      .swaps = {{STATEMENT_UNSTARTED_HOSTS, "COUNT(*)", "0"}}},
     {.name = "second-owner",
      .what = "a second process owns the database and hands out jobs from it",
+     .files = true,
      .stranger = second_owner},
     {.name = "claim-id-ignored",
      .what = "a claim that is repeated, or delivered twice, leases twice",
-     .swaps = {{STATEMENT_WORKER_CLAIM, "claim_id = ?2", "claim_id = 0 * ?2"}}},
+     .swaps = {{STATEMENT_WORKER_CLAIM, "claim_id = ?2", "claim_id = 0 * CAST(?2 AS BIGINT)"}}},
     {.name = "claim-id-late",
      .what = "a claim that comes after the worker's next one leases jobs",
      .late_claims = true},

@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "tests/store/faults/invariants.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -400,7 +399,7 @@ static void begin(struct fleet *fleet)
     sim_at(sim, sim->now_ns + NS_PER_S, beat, fleet, 0);
 }
 
-static void check_end(struct fleet *fleet, const char *path)
+static void check_end(struct fleet *fleet)
 {
     char why[512];
 
@@ -410,19 +409,8 @@ static void check_end(struct fleet *fleet, const char *path)
         check_told(fleet);
     }
     server_close(&fleet->server);
-    if (!fleet->sim.failed && !invariants_hold(path, why, sizeof why)) {
-        sim_violation(&fleet->sim, "at the end, the file: %s", why);
-    }
-}
-
-static void remove_files(const char *path)
-{
-    static const char *const suffixes[] = {"", "-wal", "-shm", ".dead", ".dead-wal"};
-    char name[FLEET_PATH_BYTES + 64];
-
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
-        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
-        unlink(name);
+    if (!medium_holds(&fleet->server, why, sizeof why) && !fleet->sim.failed) {
+        sim_violation(&fleet->sim, "at the end, the database: %s", why);
     }
 }
 
@@ -485,7 +473,6 @@ void fleet_play(const struct fleet_options *options, struct fleet_result *result
     fleet->sim.now_ns = START_NS;
     draw_world(fleet);
     snprintf(path, sizeof path, "%s/fleet.db", options->directory);
-    remove_files(path);
     server_open(&fleet->server, fleet, path);
     begin(fleet);
     while (!fleet->sim.failed && !fleet->stopping && sim_step(&fleet->sim)) {
@@ -493,8 +480,7 @@ void fleet_play(const struct fleet_options *options, struct fleet_result *result
     stop(fleet);
     while (sim_step(&fleet->sim)) { /* fibers end, messages are dropped */
     }
-    check_end(fleet, path);
-    remove_files(path);
+    check_end(fleet);
     memset(result, 0, sizeof *result);
     result->failed = fleet->sim.failed;
     result->digest = fleet->sim.digest;

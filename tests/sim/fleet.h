@@ -138,7 +138,6 @@ struct server {
     struct store *store; /* the real one */
     struct spy spy;
     struct http_context context;
-    struct sqlite_db_probe probe;
     bool up;
     uint64_t incarnation;
     int64_t busy_until_ns;
@@ -153,8 +152,8 @@ struct server {
     bool whole;
 };
 
-/* Leaves an empty store in the directory, which each play begins with. */
-void server_prepare(const char *directory);
+/* Versions of the student, which each play begins with. */
+void server_add_versions(struct store *store);
 void server_open(struct server *server, struct fleet *fleet, const char *path);
 void server_close(struct server *server);
 /* An event: context is a message. */
@@ -167,6 +166,31 @@ void server_restart(void *context, int64_t argument);
 void server_tick(struct server *server);
 /* Does the store show what the model says? */
 void server_compare(struct server *server, const char *when);
+
+/* ---- where the server's database is (medium_files.c, or medium_postgres.c) ---- */
+
+extern const bool medium_files;          /* others may meddle with its files */
+extern const bool medium_clock_restarts; /* with the server's machine */
+
+/* The bug can be planted there. */
+bool medium_plays(const struct bug *bug);
+/* Makes the empty store that each play begins with; false: there is no such database here, and why
+ * is on stdout. */
+bool medium_prepare(const char *directory);
+void medium_finish(void);
+void medium_begin(struct server *server);
+enum status medium_open(struct server *server, const struct store_config *config,
+                        struct error *error);
+enum status medium_script(struct server *server, const char *sql, struct error *error);
+/* Sets aside what is committed now, and brings it back behind the server's death. */
+void medium_snap(struct server *server);
+void medium_restore(struct server *server);
+/* At the end, the server closed: the rows fit together. */
+bool medium_holds(struct server *server, char *why, size_t why_bytes);
+
+/* Of the connection's probe: a transaction was committed; the text of a statement. */
+void server_committed(void *context);
+const char *server_text(void *context, enum statement statement, const char *sql);
 
 /* spy.c */
 void spy_init(struct spy *spy, struct fleet *fleet);
@@ -200,6 +224,7 @@ struct bug {
     enum status (*stranger)(struct fleet *fleet, struct error *error);
     const char *setup;  /* SQL that is run at open, */
     const char *after;  /* and after each call that writes */
+    bool files;         /* planted in SQLite alone */
     bool late_claims;   /* the server takes up claims that come late */
     bool new_claim_ids; /* clients do not repeat a claim under its id */
     bool old_version;   /* a worker goes on with the model that it opened first */

@@ -1,8 +1,8 @@
 /*
  * The server process: opening the store, serving requests, dying at any commit, coming back.
  *
- * A dying process keeps what its system calls have written: the database file and its log, copied
- * at the moment of death. (Power cuts, which keep less, are the disk tests' business.)
+ * A dying process keeps what it had committed: what its database holds is set aside at the moment
+ * of death, and brought back when the call is over. (Power cuts are the disk tests' business.)
  */
 #include "tests/sim/fleet.h"
 
@@ -10,78 +10,20 @@
 #include "base/units.h"
 #include "store/sql/sql_store.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { COPY_BYTES = 1 << 16 };
-
-/* ---- files ---- */
-
-/* A file that is not there becomes one that is not there. */
-static void copy_file(const char *from, const char *to)
-{
-    char buffer[COPY_BYTES];
-    ssize_t bytes;
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-
-    unlink(to);
-    if (in < 0) {
-        return;
-    }
-    int out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    CHECK(out >= 0);
-    while ((bytes = read(in, buffer, sizeof buffer)) > 0) {
-        CHECK(write(out, buffer, (size_t)bytes) == bytes);
-    }
-    CHECK(bytes == 0);
-    close(in);
-    close(out);
-}
-
-static void path_with(const struct server *server, const char *suffix, char out[])
-{
-    snprintf(out, FLEET_PATH_BYTES + 64, "%s%s", server->path, suffix);
-}
-
-/* A file that is not there takes away the other one. */
-static void move_file(const char *from, const char *to)
-{
-    if (rename(from, to) != 0) {
-        unlink(to);
-    }
-}
-
-/* The database and its log. */
-static void transfer(const struct server *server, const char *from, const char *to,
-                     void (*file)(const char *from, const char *to))
-{
-    static const char *const parts[] = {"", "-wal"};
-    char name[32];
-    char source[FLEET_PATH_BYTES + 64];
-    char target[FLEET_PATH_BYTES + 64];
-
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(name, sizeof name, "%s%s", from, parts[i]);
-        path_with(server, name, source);
-        snprintf(name, sizeof name, "%s%s", to, parts[i]);
-        path_with(server, name, target);
-        file(source, target);
-    }
-}
 
 /* ---- commits ---- */
 
 static void snap(struct server *server)
 {
-    transfer(server, "", ".dead", copy_file);
+    medium_snap(server);
     server->snapped = true;
 }
 
-static void on_commit(void *context)
+void server_committed(void *context)
 {
     struct server *server = context;
 
@@ -91,7 +33,7 @@ static void on_commit(void *context)
     }
 }
 
-static const char *on_text(void *context, enum statement statement, const char *sql)
+const char *server_text(void *context, enum statement statement, const char *sql)
 {
     struct server *server = context;
     return bug_text(server->fleet, statement, sql);
@@ -110,15 +52,12 @@ static void open_store(struct server *server)
                                   .backoff_ms = fleet->model->backoff_ns / NS_PER_MS,
                                   .checkpoint_pages = fleet->checkpoint_pages};
 
-    if (sql_store_open_stepped(server->path, &config, &server->store, &error) != STATUS_OK) {
+    if (medium_open(server, &config, &error) != STATUS_OK) {
         fprintf(stderr, "%s\n", error.text);
         CHECK(false);
     }
-    server->probe = (struct sqlite_db_probe){on_text, on_commit, server};
-    sqlite_db_set_probe(sql_store_of(server->store)->db, &server->probe);
     if (fleet->bug != NULL && fleet->bug->setup != NULL) {
-        CHECK(sqlite_db_script(sql_store_of(server->store)->db, fleet->bug->setup, &error) ==
-              STATUS_OK);
+        CHECK(medium_script(server, fleet->bug->setup, &error) == STATUS_OK);
     }
     server->context =
         (struct http_context){.store = &server->spy.store, .clock = &server->clock.clock};
@@ -135,7 +74,7 @@ static void close_store(struct server *server)
 }
 
 /* Versions of the student, of which the first is promoted. */
-static void add_versions(struct store *store)
+void server_add_versions(struct store *store)
 {
     struct error error;
     struct model_event done;
@@ -157,22 +96,8 @@ static void add_versions(struct store *store)
     CHECK(store->ops->model_event(store, &event, &done, &error) == STATUS_OK);
 }
 
-void server_prepare(const char *directory)
-{
-    char path[FLEET_PATH_BYTES];
-    struct store *store = NULL;
-    struct error error;
-
-    snprintf(path, sizeof path, "%s/empty.db", directory);
-    CHECK(sql_store_open_stepped(path, NULL, &store, &error) == STATUS_OK);
-    add_versions(store);
-    store->ops->close(store);
-}
-
 void server_open(struct server *server, struct fleet *fleet, const char *path)
 {
-    char empty[FLEET_PATH_BYTES];
-
     server->fleet = fleet;
     snprintf(server->path, sizeof server->path, "%s", path);
     sim_clock_init(&server->clock, &fleet->sim, sim_between(&fleet->sim, 0, 1000) * NS_PER_S,
@@ -181,9 +106,7 @@ void server_open(struct server *server, struct fleet *fleet, const char *path)
     server->swept = malloc(sizeof *server->swept);
     CHECK(server->before != NULL && server->swept != NULL);
     spy_init(&server->spy, fleet);
-    /* Making the tables takes longer than half a play. */
-    snprintf(empty, sizeof empty, "%s/empty.db", fleet->options->directory);
-    copy_file(empty, server->path);
+    medium_begin(server);
     open_store(server);
     server->crash_commits = -1;
     model_restart(fleet->model, sim_clock_now(&server->clock));
@@ -205,7 +128,6 @@ static void die(struct server *server)
 {
     struct fleet *fleet = server->fleet;
     struct sim *sim = &fleet->sim;
-    char shm[FLEET_PATH_BYTES + 64];
 
     server->whole = server->commits == server->crash_commits;
     if (!server->snapped) {
@@ -213,9 +135,7 @@ static void die(struct server *server)
         server->uncertain = false;
     }
     close_store(server);
-    transfer(server, ".dead", "", move_file);
-    path_with(server, "-shm", shm);
-    unlink(shm);
+    medium_restore(server);
     fleet->deaths++;
     fleet->deaths_in_calls += server->uncertain;
     sim_log(sim, "server", "dies%s", server->uncertain ? " in the middle of a call" : "");
@@ -288,7 +208,8 @@ void server_restart(void *context, int64_t argument)
     if (server->up || fleet->stopping) {
         return;
     }
-    if (sim_chance(sim, 0.3)) { /* the machine too: its clock begins anew */
+    if (medium_clock_restarts &&
+        sim_chance(sim, 0.3)) { /* the machine too: its clock begins anew */
         server->clock.offset_ns = 0;
         server->clock.offset_ns =
             sim_between(sim, 2, 100) * NS_PER_S - sim_clock_now(&server->clock);

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { ID_GAP_MAX = 8 };
+
 #define STALL_NS (100 * NS_PER_MS) /* group_commit.c: shorter ones are nobody's business */
 
 static struct fleet *fleet_of(struct store *store)
@@ -48,8 +50,7 @@ void spy_after(struct fleet *fleet)
     struct error error;
 
     if (fleet->bug != NULL && fleet->bug->after != NULL) {
-        CHECK(sqlite_db_script(sql_store_of(fleet->server.store)->db, fleet->bug->after, &error) ==
-              STATUS_OK);
+        CHECK(medium_script(&fleet->server, fleet->bug->after, &error) == STATUS_OK);
     }
 }
 
@@ -89,8 +90,12 @@ static bool find_shadows(struct fleet *fleet, int64_t last)
     bool good = true;
 
     CHECK(job != NULL);
-    while (good && fleet->follows && store->ops->job(store, ++last, job, &error) == STATUS_OK) {
-        good = model_job(fleet->model, last) != NULL || model_shadow_found(fleet->model, job);
+    int missed = 0; /* of ids that an operation took which was undone */
+    while (good && fleet->follows && missed < ID_GAP_MAX) {
+        bool there = store->ops->job(store, ++last, job, &error) == STATUS_OK;
+        good = !there || model_job(fleet->model, last) != NULL ||
+               model_shadow_found(fleet->model, job);
+        missed = there ? 0 : missed + 1;
     }
     free(job);
     return good && model_shadows_found(fleet->model);

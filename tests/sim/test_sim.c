@@ -24,7 +24,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BUG_SEEDS_MAX = 200, DAYS = 64, DAY_S = 24 * 60 * 60 };
+enum { SKIPPED = 77, BUG_SEEDS_MAX = 200, DAYS = 64, DAY_S = 24 * 60 * 60 };
 
 struct run {
     struct fleet_options options;
@@ -116,8 +116,8 @@ static int run_tap(struct run *run)
     good = report(++number, held, name) && good;
     printf("# %" PRId64 " second openers, %" PRId64 " files moved away\n", run->sum.intrusions,
            run->sum.takings);
-    good = report(++number, run->sum.intrusions > 0 && run->sum.takings > 0,
-                  "strangers meddled with the server's files") &&
+    good = report(++number, run->sum.intrusions > 0 && (run->sum.takings > 0 || !medium_files),
+                  "strangers meddled with the server's database") &&
            good;
     printf("# %" PRId64 " claims found their leases again, %" PRId64 " came late\n",
            run->sum.claims_again, run->sum.claims_late);
@@ -146,13 +146,18 @@ static int run_tap(struct run *run)
     good = report(++number, same, "a seed plays the same way twice") && good;
 
     for (size_t i = 0; !run->no_bugs && (bug = bug_at(i)) != NULL; i++) {
+        if (!medium_plays(bug)) {
+            continue;
+        }
         run->options.bug = bug;
         uint64_t seed = play_seeds(run, 1, BUG_SEEDS_MAX);
         if (seed > 0) {
             printf("# seed %" PRIu64 ": %s\n", seed, run->result.why);
         }
         snprintf(name, sizeof name, "%s is found: %s", bug->name, bug->what);
-        good = report(++number, seed > 0, name) && good;
+        /* A text that the database does not understand finds nothing. */
+        good = report(++number, seed > 0 && strstr(run->result.why, "SQLSTATE 42") == NULL, name) &&
+               good;
     }
     printf("1..%d\n", number);
     return good ? 0 : 1;
@@ -166,6 +171,9 @@ static int run_bugs(struct run *run)
     int missed = 0;
 
     for (size_t i = 0; (bug = bug_at(i)) != NULL; i++) {
+        if (!medium_plays(bug)) {
+            continue;
+        }
         run->options.bug = bug;
         uint64_t seed = play_seeds(run, 1, run->count);
         if (seed > 0) {
@@ -287,8 +295,11 @@ int main(int argc, char **argv)
     CHECK(mkdtemp(directory) != NULL);
     run.options.directory = directory;
     run.options.fibers = fiber_pool_create();
-    server_prepare(directory);
-    int code = run.tap ? run_tap(&run) : run.bugs ? run_bugs(&run) : run_seeds(&run);
+    int code = !medium_prepare(directory) ? SKIPPED
+               : run.tap                  ? run_tap(&run)
+               : run.bugs                 ? run_bugs(&run)
+                                          : run_seeds(&run);
+    medium_finish();
     fiber_pool_destroy(run.options.fibers);
     nftw(directory, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
     return code;

@@ -433,11 +433,12 @@ void model_restart(struct model *model, int64_t now_ns)
         worker->unheard = worker->leased;
         worker->until_ns = worker->openings >= LEASE_OPENINGS_MAX ? now_ns : now_ns + model->ttl_ns;
     }
-    model->opening_ns = now_ns + model->ttl_ns / LEASE_OPENING_PART;
+    model->opening_ns = model->goes_on ? INT64_MAX : now_ns + model->ttl_ns / LEASE_OPENING_PART;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0) {
-            job->due_ns = now_ns + job->delay_ns;
+            int64_t due_ns = now_ns + job->delay_ns;
+            job->due_ns = model->goes_on && job->due_ns < due_ns ? job->due_ns : due_ns;
         }
     }
     memset(model->races, 0, sizeof model->races); /* a restart forgives debts */

@@ -186,6 +186,7 @@ struct model_race {
 struct model {
     int64_t ttl_ns;
     int64_t backoff_ns;
+    bool goes_on;  /* the store's clock outlives its process, and leases and backoffs with it */
     bool affinity; /* jobs have prefixes: suites may run into debt */
     uint32_t rollouts_max;
     int suite_count;
