@@ -31,6 +31,7 @@ static struct {
     char url[URL_BYTES];   /* of the store in `live` */
     char plain[URL_BYTES]; /* without artifacts */
     struct db *admin;
+    int64_t next_id; /* of a transaction that writes, as last seen */
 } place;
 
 /* Copies rows between schemas; ids go on behind the highest. `anew`: emptied files, not rows alone,
@@ -68,6 +69,31 @@ static void run(const char *sql)
         fprintf(stderr, "%s\n", error.text);
         CHECK(false);
     }
+}
+
+/* The id that the next transaction that writes will get. */
+static int64_t next_id(void)
+{
+    int64_t id = 0;
+    struct error error;
+    struct query query = query_begin_sql(
+        place.admin,
+        "SELECT CAST(CAST(pg_snapshot_xmax(pg_current_snapshot()) AS TEXT) AS BIGINT)");
+    if (query_row(&query)) {
+        id = query_column_int(&query, 0);
+    }
+    CHECK(query_end(&query, &error) == STATUS_OK);
+    return id;
+}
+
+/* A commit with nothing in it is none, as in a file: the message that is waited for behind each
+ * takes one id, what was written another. */
+static void on_commit(void *context)
+{
+    if (next_id() > place.next_id + 1) {
+        server_committed(context);
+    }
+    place.next_id = next_id();
 }
 
 bool medium_plays(const struct bug *bug)
@@ -123,14 +149,17 @@ enum status medium_open(struct server *server, const struct store_config *config
 {
     static struct postgres_db_probe probe;
     TRY(postgres_store_open_stepped(place.url, config, &server->store, error));
-    probe = (struct postgres_db_probe){server_text, server_committed, server};
+    probe = (struct postgres_db_probe){server_text, on_commit, server};
     postgres_db_set_probe(sql_store_of(server->store)->db, &probe);
+    place.next_id = next_id();
     return STATUS_OK;
 }
 
 enum status medium_script(struct server *server, const char *sql, struct error *error)
 {
-    return postgres_db_script(sql_store_of(server->store)->db, sql, error);
+    enum status status = postgres_db_script(sql_store_of(server->store)->db, sql, error);
+    place.next_id = next_id();
+    return status;
 }
 
 void medium_snap(struct server *server)
@@ -196,6 +225,7 @@ void strangers_open(struct server *server)
         return;
     }
     peer->ops->close(peer);
+    place.next_id = next_id();
 }
 
 /* There is no file that somebody could move away. */
