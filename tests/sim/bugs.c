@@ -249,7 +249,10 @@ static const struct bug bugs[] = {
      .heartbeat = heartbeat_revives},
     {.name = "memo-any-planner",
      .what = "memoisation does not look at the planner",
-     .swaps = {{STATEMENT_MEMO_FIND, "s.key = ?1", "substr(s.key, 1, 40) = substr(?1, 1, 40)"}}},
+     .swaps = {{STATEMENT_MEMO_FIND,
+                "s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3",
+                "substr(s.key, 1, 40) = substr(?1, 1, 40) AND j.state = 2"
+                " AND (c.planner = ?2 OR c.planner_hash = ?3 OR j.state = 2)"}}},
     {.name = "partial-by-id",
      .what = "a partial outcome counts although its lease was lost",
      .complete = partial_by_id},

@@ -168,7 +168,8 @@ static void a_refusal_is_final_and_names_the_file_but_not_the_token(void)
     put("expected", TOKEN_A "\n", 0600);
     put("forbidden", "", 0600);
     EXPECT_INT(open_client(server.token, server.ca, &store, &error), STATUS_STORE);
-    EXPECT_CONTAINS(error.text, "role");
+    EXPECT_CONTAINS(error.text, "(HTTP 403): not yours"); /* the server's own words */
+    EXPECT(strstr(error.text, TOKEN_A) == NULL);
     EXPECT_INT(count_seen("403"), 1);
     EXPECT_INT(open_client(NULL, server.ca, &store, &error), STATUS_STORE);
     EXPECT_CONTAINS(error.text, "SWERVE_TOKEN_FILE");
