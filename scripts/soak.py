@@ -5,7 +5,8 @@ A fleet (the default): `swerve serve` and workers that know nothing but its URL.
 (-9) every --kill-ms milliseconds and replaced, the server every --server-kill-s seconds and started
 again, from before the jobs are submitted until all have ended. With --kill-jobs and --server-kill-jobs
 not time says when, but how many jobs have ended since the last kill: a slow machine is then killed as
-often as a fast one, and always gets on. Beside it, small batches of jobs that nobody claims are submitted one after the other: what was acknowledged must be there at the end.
+often as a fast one, and always gets on. Beside it, small batches of jobs that nobody claims are
+submitted one after the other: what was acknowledged must be there at the end.
 
 The main job (--mode run): a worker of `swerve run` is killed every --kill-ms milliseconds, and
 `swerve run` itself --kills-of-run times: once while it submits, then while it runs; each time the
