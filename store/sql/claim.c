@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
@@ -268,18 +267,12 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
     call->count = first;
     TRY(query_end(&query, error));
     for (uint32_t i = first; i < taken; i++) {
-        bool moved = false;
+        bool gone = false;
         struct job_lease *lease = &call->leases[call->count];
         *lease = call->leases[i];
         int64_t cost = turns_cost(lease->spec.tier, lease->spec.rollout_count);
-        TRY(lease->spec.follows
-                ? models_follow(call->tally.db, lease->job_id, &lease->spec, &moved, error)
-                : STATUS_OK);
-        TRY(freezes_move(call->store, &call->tally, lease->job_id, &lease->spec, &moved, error));
-        TRY(moved ? STATUS_OK
-                  : freezes_drop(call->store, &call->tally, lease->job_id, &lease->spec, &moved,
-                                 error));
-        if (moved) { /* nobody's yet: it waits where teachers claim; or an audit of such a one */
+        TRY(freezes_obey(call->store, &call->tally, lease->job_id, &lease->spec, &gone, error));
+        if (gone) { /* nobody's yet: it waits where teachers claim; or an audit of such a one */
             call->moved++;
             turns_take(&call->store->turns, row, -cost);
             continue;

@@ -213,14 +213,13 @@ static enum status count_move(struct tally *tally, const struct tally_part *from
     return tally_progress(tally, &come, error);
 }
 
-enum status freezes_move(struct sql_store *store, struct tally *tally, int64_t job_id,
-                         struct job_spec *spec, bool *moved, struct error *error)
+static enum status move_job(struct sql_store *store, struct tally *tally, int64_t job_id,
+                            struct job_spec *spec, bool *moved, struct error *error)
 {
     char key[SHA256_HEX_BYTES];
     struct tally_part place = {.suite = 0};
     int64_t id = 0;
     int64_t pool = 0;
-    *moved = false;
     TRY(freezes_find(store, spec, &id, error));
     if (id == 0) {
         return STATUS_OK;
@@ -249,15 +248,11 @@ enum status freezes_move(struct sql_store *store, struct tally *tally, int64_t j
 }
 
 /* Nobody repeats the teacher. The job is in no count from then on: what it was for has gone. */
-enum status freezes_drop(struct sql_store *store, struct tally *tally, int64_t job_id,
-                         const struct job_spec *spec, bool *dropped, struct error *error)
+static enum status drop_audit(struct sql_store *store, struct tally *tally, int64_t job_id,
+                              const struct job_spec *spec, bool *dropped, struct error *error)
 {
     struct tally_part part = {.tier = spec->tier, .jobs_open = -1};
     int64_t id = 0;
-    *dropped = false;
-    if (spec->audit_key[0] == '\0') {
-        return STATUS_OK;
-    }
     struct query query = query_begin(store->db, STATEMENT_FREEZE_MOOT);
     query_int(&query, job_id);
     if (query_row(&query)) {
@@ -278,6 +273,16 @@ enum status freezes_drop(struct sql_store *store, struct tally *tally, int64_t j
     *dropped = true;
     TRY(tally_move(tally, part.suite, part.pool, JOB_QUEUED, JOB_STATE_COUNT, error));
     return tally_progress(tally, &part, error);
+}
+
+enum status freezes_obey(struct sql_store *store, struct tally *tally, int64_t job_id,
+                         struct job_spec *spec, bool *gone, struct error *error)
+{
+    bool followed = false;
+    *gone = false;
+    TRY(spec->follows ? models_follow(tally->db, job_id, spec, &followed, error) : STATUS_OK);
+    return spec->audit_key[0] != '\0' ? drop_audit(store, tally, job_id, spec, gone, error)
+                                      : move_job(store, tally, job_id, spec, gone, error);
 }
 
 /* ---- the floor ---- */
@@ -471,15 +476,13 @@ static enum status step(struct event_call *call, struct db *db, struct error *er
     tally_init(&tally, db, call->store->clock);
     TRY(read_open(call, db, &count, error));
     for (uint32_t i = 0; i < count; i++) {
-        bool moved = false;
+        bool gone = false;
         struct open_job *job = &call->jobs[i];
         if (job->state == JOB_LEASED) {
             TRY(freezes_mark(call->store, job->id, &job->spec, error));
             continue;
         }
-        TRY(job->spec.follows ? models_follow(db, job->id, &job->spec, &moved, error) : STATUS_OK);
-        TRY(freezes_move(call->store, &tally, job->id, &job->spec, &moved, error));
-        TRY(freezes_drop(call->store, &tally, job->id, &job->spec, &moved, error));
+        TRY(freezes_obey(call->store, &tally, job->id, &job->spec, &gone, error));
     }
     call->more = count == STEP_JOBS;
     return tally_flush(&tally, error);

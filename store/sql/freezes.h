@@ -34,14 +34,11 @@ enum status freezes_find(struct sql_store *store, const struct job_spec *spec, i
 enum status freezes_answer(struct sql_store *store, int64_t id, struct job_spec *spec,
                            struct error *error);
 
-/* A queued job that is about to be leased or was found: *moved, it has become the teacher's. */
-enum status freezes_move(struct sql_store *store, struct tally *tally, int64_t job_id,
-                         struct job_spec *spec, bool *moved, struct error *error);
-
-/* A queued audit that is about to be leased or was found: *dropped, the teacher answers what it was
- * to repeat, so it is cancelled. */
-enum status freezes_drop(struct sql_store *store, struct tally *tally, int64_t job_id,
-                         const struct job_spec *spec, bool *dropped, struct error *error);
+/* A queued job that is about to be leased or was found goes where its tier points and freezes
+ * allow: *gone, it has become the teacher's, or was to repeat what the teacher answers and is
+ * cancelled. */
+enum status freezes_obey(struct sql_store *store, struct tally *tally, int64_t job_id,
+                         struct job_spec *spec, bool *gone, struct error *error);
 
 /* A job that was leased when a freeze came, and ends as the student's, is marked. */
 enum status freezes_mark(struct sql_store *store, int64_t job_id, const struct job_spec *spec,

@@ -611,10 +611,9 @@ static void configure(struct sql_store *store, const struct store_config *config
         (config->bill_slack_ms > 0 ? config->bill_slack_ms : BILL_SLACK_MS) * NS_PER_MS;
 }
 
-/* On failure the medium has been given its context back, but where there was no memory. */
-static enum status open_store(const struct store_medium *medium, void *context,
-                              const struct store_config *config, bool stepped, struct store **out,
-                              struct error *error)
+enum status sql_store_open_medium(const struct store_medium *medium, void *context,
+                                  const struct store_config *config, bool stepped,
+                                  struct store **out, struct error *error)
 {
     pthread_condattr_t monotonic;
     struct sql_store *store = calloc(1, sizeof *store);
@@ -669,14 +668,8 @@ static enum status open_path(const char *path, const struct store_config *config
         return error_set(error, STATUS_LIMIT, "the store's path must have 1 to %d bytes",
                          LIMIT_PATH_BYTES - 33);
     }
-    return open_store(&file_medium, (void *)(uintptr_t)path, config, stepped, out, error);
-}
-
-enum status sql_store_open_medium(const struct store_medium *medium, void *context,
-                                  const struct store_config *config, bool stepped,
-                                  struct store **out, struct error *error)
-{
-    return open_store(medium, context, config, stepped, out, error);
+    return sql_store_open_medium(&file_medium, (void *)(uintptr_t)path, config, stepped, out,
+                                 error);
 }
 
 enum status store_sqlite_open(const char *path, const struct store_config *config,

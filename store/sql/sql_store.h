@@ -97,7 +97,8 @@ static inline struct sql_store *sql_store_of(struct store *store)
 /* As store_sqlite_open, without a writer thread: see group_commit_create_stepped. */
 enum status sql_store_open_stepped(const char *path, const struct store_config *config,
                                    struct store **out, struct error *error);
-/* The store in another database. The context is the medium's, which finish gives back. */
+/* The store in a database. The context is the medium's, which finish gives back: on failure too,
+ * but where there was no memory. */
 enum status sql_store_open_medium(const struct store_medium *medium, void *context,
                                   const struct store_config *config, bool stepped,
                                   struct store **out, struct error *error);

@@ -48,9 +48,8 @@ static bool is_frozen(const struct pairs *pairs, const struct table *table, uint
     }
     for (uint32_t i = 0; i < decisions->count && !found; i++) {
         const struct trust_event *event = &decisions->events[i];
-        struct drives_student student;
-        memcpy(student.hash, event->student_hash, sizeof student.hash);
-        memcpy(student.sampler, event->student_sampler, sizeof student.sampler);
+        const struct drives_student student =
+            drives_student_of(event->student_hash, event->student_sampler);
         found = decisions_holds(event, NULL) &&
                 drives_is_in(&pairs->drives, drive, &student, &event->slice);
     }

@@ -79,14 +79,38 @@ uint32_t decisions_holding(const struct decisions *decisions, const struct drive
     return count;
 }
 
+/* An answer of the student that there was when this was decided of it. */
+static bool is_behind(const struct trust_event *event, const struct drives_student *student,
+                      const char slice[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical,
+                      int64_t outcome_id)
+{
+    return outcome_id <= event->after_outcome && is_of(event, student) &&
+           trust_slice_has(&event->slice, slice, safety_critical);
+}
+
 bool decisions_are_past(const struct decisions *decisions, const struct drives_student *student,
                         const char slice[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical,
                         int64_t outcome_id)
 {
     for (uint32_t i = 0; i < decisions->count; i++) {
         const struct trust_event *event = &decisions->events[i];
-        if (event->kind == TRUST_THAW && outcome_id <= event->after_outcome &&
-            is_of(event, student) && trust_slice_has(&event->slice, slice, safety_critical)) {
+        if (event->kind == TRUST_THAW &&
+            is_behind(event, student, slice, safety_critical, outcome_id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool decisions_are_before_freeze(const struct decisions *decisions,
+                                 const struct drives_student *student,
+                                 const char slice[SLICE_KIND_COUNT][LIMIT_ID_BYTES],
+                                 bool safety_critical, int64_t outcome_id)
+{
+    for (uint32_t i = 0; i < decisions->count; i++) {
+        const struct trust_event *event = &decisions->events[i];
+        if (decisions_holds(event, NULL) &&
+            is_behind(event, student, slice, safety_critical, outcome_id)) {
             return true;
         }
     }

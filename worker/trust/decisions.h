@@ -34,6 +34,12 @@ bool decisions_are_past(const struct decisions *decisions, const struct drives_s
                         const char slice[SLICE_KIND_COUNT][LIMIT_ID_BYTES], bool safety_critical,
                         int64_t outcome_id);
 
+/* Likewise, to what a freeze that holds rests on. */
+bool decisions_are_before_freeze(const struct decisions *decisions,
+                                 const struct drives_student *student,
+                                 const char slice[SLICE_KIND_COUNT][LIMIT_ID_BYTES],
+                                 bool safety_critical, int64_t outcome_id);
+
 /* Freezes in the store what the table says is frozen and the store does not hold yet. `hash`: of
  * the policy's file, "" for none; `actor`: who says so. *recorded: how many. */
 struct table;

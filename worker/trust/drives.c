@@ -48,6 +48,15 @@ const char *drives_sampler(const char *sampler)
     return slash != NULL ? slash + 1 : sampler;
 }
 
+struct drives_student drives_student_of(const char hash[SHA256_HEX_BYTES],
+                                        const char sampler[LIMIT_ID_BYTES])
+{
+    struct drives_student student;
+    memcpy(student.hash, hash, sizeof student.hash);
+    memcpy(student.sampler, sampler, sizeof student.sampler);
+    return student;
+}
+
 bool drives_same(const struct drives_student *a, const struct drives_student *b)
 {
     return strcmp(a->hash, b->hash) == 0 && strcmp(a->sampler, b->sampler) == 0;

@@ -24,6 +24,8 @@ struct drives_student {
     char hash[SHA256_HEX_BYTES];
     char sampler[LIMIT_ID_BYTES];
 };
+struct drives_student drives_student_of(const char hash[SHA256_HEX_BYTES],
+                                        const char sampler[LIMIT_ID_BYTES]);
 bool drives_same(const struct drives_student *a, const struct drives_student *b);
 /* The part of an outcome's sampler that follows its conditioning. */
 const char *drives_sampler(const char *sampler);

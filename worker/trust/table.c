@@ -76,9 +76,8 @@ static bool has_slice(const struct trust_slice *slice, const struct pairs_pair *
 
 static bool is_past(const struct pairs *pairs, const struct pairs_pair *pair)
 {
-    struct drives_student student;
-    memcpy(student.hash, pair->student_hash, sizeof student.hash);
-    memcpy(student.sampler, pair->student_sampler, sizeof student.sampler);
+    const struct drives_student student =
+        drives_student_of(pair->student_hash, pair->student_sampler);
     return decisions_are_past(&pairs->decisions, &student,
                               (const char(*)[LIMIT_ID_BYTES])pair->slice, pair->safety_critical,
                               pair->teacher.outcome_id);

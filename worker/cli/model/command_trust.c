@@ -143,16 +143,13 @@ static enum status list(struct trust_command *trust, struct error *error)
     TRY(decisions_read(trust->store, &decisions, error));
     enum status status = STATUS_OK;
     json_t *events = json_array();
-    uint32_t floor = decisions.count; /* the last one holds */
-    for (uint32_t i = 0; i < decisions.count; i++) {
-        floor = decisions.events[i].kind == TRUST_FLOOR ? i : floor;
-    }
+    const struct trust_event *floor = decisions_floor(&decisions);
     for (uint32_t i = 0; i < decisions.count; i++) {
         if (trust->json) {
             json_array_append_new(
                 events, json_record_encode(&trust_event_fields, &decisions.events[i], NULL));
         } else {
-            print_event(&decisions.events[i], i == floor);
+            print_event(&decisions.events[i], &decisions.events[i] == floor);
         }
     }
     if (trust->json && json_array_size(events) != decisions.count) {

@@ -261,18 +261,12 @@ static void note_jobs(struct evaluation *evaluation, const struct pairs *pairs)
 /* Whether a pair is what a freeze that holds rests on. The slice is to show itself anew. */
 static bool is_before_freeze(const struct pairs *pairs, const struct pairs_pair *pair)
 {
-    struct drives_student student;
-    memcpy(student.hash, pair->student_hash, sizeof student.hash);
-    memcpy(student.sampler, pair->student_sampler, sizeof student.sampler);
-    for (uint32_t i = 0; !pair->shadow && i < pairs->decisions.count; i++) {
-        const struct trust_event *event = &pairs->decisions.events[i];
-        if (decisions_holds(event, &student) && pair->student.outcome_id <= event->after_outcome &&
-            trust_slice_has(&event->slice, (const char(*)[LIMIT_ID_BYTES])pair->slice,
-                            pair->safety_critical)) {
-            return true;
-        }
-    }
-    return false;
+    const struct drives_student student =
+        drives_student_of(pair->student_hash, pair->student_sampler);
+    return !pair->shadow &&
+           decisions_are_before_freeze(&pairs->decisions, &student,
+                                       (const char(*)[LIMIT_ID_BYTES])pair->slice,
+                                       pair->safety_critical, pair->student.outcome_id);
 }
 
 static void leave_out(struct evaluation *evaluation, struct pairs *pairs)
@@ -424,10 +418,8 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
 static void judge_freezes(struct evaluation *evaluation)
 {
     const struct model_version *version = &evaluation->version;
-    struct drives_student student;
+    const struct drives_student student = drives_student_of(version->hash, version->sampler);
     char name[TRUST_SLICE_TEXT_BYTES];
-    memcpy(student.hash, version->hash, sizeof student.hash);
-    memcpy(student.sampler, version->sampler, sizeof student.sampler);
     for (uint32_t e = 0; e < evaluation->decisions.count; e++) {
         const struct trust_event *event = &evaluation->decisions.events[e];
         bool judged = false;
