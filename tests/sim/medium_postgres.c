@@ -231,7 +231,8 @@ void strangers_open(struct server *server)
     const struct store_config config = {.clock = &server->clock.clock,
                                         .lease_ttl_ms = fleet->model->ttl_ns / 1000000};
 
-    if (rng_mix(fleet->options->seed + (uint64_t)fleet->sim.now_ns) % PEER_ONE_IN != 0) {
+    if (rng_mix(fleet->options->seed + (uint64_t)fleet->sim.now_ns) % PEER_ONE_IN != 0 ||
+        !model_bears_peer(fleet->model, sim_clock_now(&server->clock))) {
         return;
     }
     enum status status = postgres_store_open_stepped(place.url, &config, &peer, &error);
