@@ -145,7 +145,8 @@ void PQfinish(PGconn *connection)
     }
 }
 
-/* Where a store forgets its statements it prepares them again, under the same names. */
+/* Forgets no statements: a store that wants them forgotten prepares them again, under the same
+ * names. */
 PGresult *PQexec(PGconn *connection, const char *sql)
 {
     return strcmp(sql, "DEALLOCATE ALL") == 0 ? PQmakeEmptyPGresult(connection, PGRES_COMMAND_OK)

@@ -275,8 +275,8 @@ bool model_shadows_found(struct model *model);
 int64_t model_last_id(const struct model *model); /* the highest of its jobs */
 void model_version_hash(int version, char out[SHA256_HEX_BYTES]);
 int model_version_named(const char *hash); /* -1: none of them */
-/* Where the clock goes on, a second process that opens the database cuts those backoffs short that
- * end later than if they began now: the clock was set back. None is, and nobody would notice. */
+/* Asks whether a second process that opens the database changes nothing: where the clock goes on
+ * and was set back, it cuts those backoffs short that end later than if they began now. */
 bool model_bears_peer(const struct model *model, int64_t now_ns);
 /* The server started anew: leases begin again, and backoffs. */
 void model_restart(struct model *model, int64_t now_ns);

@@ -693,7 +693,7 @@ static void one_claim_is_one_at_any_process(void)
     stores[0]->ops->close(stores[0]);
 }
 
-/* What one process is asked at one time: a heartbeat, behind which a claim and then completions
+/* Calls of one process at one time: a heartbeat, behind which a claim and then completions
  * queue up. */
 struct crowded {
     struct store *store;
