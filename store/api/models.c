@@ -160,6 +160,12 @@ enum status model_event_check(const struct model_event *event, struct error *err
                          "100, others none",
                          event->model);
     }
+    if (event->forced && event->evidence[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "model \"%s\": expected a reason, which is recorded, for a move that is "
+                         "forced",
+                         event->model);
+    }
     return STATUS_OK;
 }
 

@@ -76,7 +76,7 @@ struct model_event {
     enum model_state from_state;
     enum model_state to_state;          /* of an evaluation: as it was */
     int64_t canary_percent;             /* to_state canary: 1..100, shadow: 0..100 */
-    bool forced;                        /* nobody asked whether it had passed */
+    bool forced;                        /* nobody asked whether it had passed; evidence says why */
     int64_t jobs_moved;                 /* queued jobs that another version answers since */
     bool passed;                        /* evaluation */
     int64_t expires_s;                  /* likewise: until then it counts; 0: for ever */

@@ -388,7 +388,8 @@ struct store_ops {
      * that follow, and makes or cancels jobs of shadows. *done: the event as it is stored. A move
      * to where the version is already changes nothing and answers its last event. MISMATCH: to
      * canary or promoted without `forced`, and its last evaluation did not pass, or has expired;
-     * who was promoted before may come back. CONFLICT: no such move. NOT_FOUND. */
+     * who was promoted before may come back. BAD_INPUT: forced, and no evidence says why. CONFLICT:
+     * no such move. NOT_FOUND. */
     enum status (*model_event)(struct store *store, const struct model_event *event,
                                struct model_event *done, struct error *error);
     /* Ascending id after `after_id`. */

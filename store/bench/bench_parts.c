@@ -225,6 +225,8 @@ static enum status drop_schema(const struct bench_place *place, const char *name
 enum status bench_place_open(const struct bench_place *place, const char *name, bool fresh,
                              struct store **out, struct error *error)
 {
+    /* Workers send no heartbeats here, and thousands of them wait longer than a lease lasts. */
+    const struct store_config config = {.lease_ttl_ms = 3600 * 1000};
     char path[2 * LIMIT_PATH_BYTES];
     char directory[LIMIT_PATH_BYTES];
 
@@ -233,7 +235,7 @@ enum status bench_place_open(const struct bench_place *place, const char *name, 
         if (fresh) {
             remove_files(path);
         }
-        return store_sqlite_open(path, NULL, out, error);
+        return store_sqlite_open(path, &config, out, error);
     }
     if (realpath(place->directory, directory) == NULL) {
         return error_set(error, STATUS_IO, "%s: %s", place->directory, strerror(errno));
@@ -242,7 +244,7 @@ enum status bench_place_open(const struct bench_place *place, const char *name, 
     schema_url(place, name, path, sizeof path);
     size_t bytes = strlen(path);
     snprintf(path + bytes, sizeof path - bytes, "&artifacts=%s", directory);
-    return postgres_store_open(path, NULL, out, error);
+    return postgres_store_open(path, &config, out, error);
 }
 
 enum status bench_place_db(const struct bench_place *place, const char *name, struct db **out,

@@ -6,6 +6,8 @@
  * sorts them, in a temporary file where they are many.
  */
 #include "store/check/check_internal.h"
+#include "store/sql/statements.h"
+#include "store/turns/turns.h"
 
 /* clang-format off */
 #define JOB "'job ' || j.id"
@@ -48,7 +50,8 @@ static const struct {
      " UNION ALL" COUNTER(rollouts_total)},
 
     {"counter", "units of tenants",
-     "WITH n AS MATERIALIZED (SELECT u.tenant, SUM(j.rollouts * CASE c.tier WHEN 3 THEN 512 WHEN 2 THEN 128"
+     "WITH n AS MATERIALIZED (SELECT u.tenant, SUM(j.rollouts * CASE c.tier WHEN 3 THEN "
+     STATEMENT_NUMBER(TURNS_UNITS_TEACHER) " WHEN 2 THEN " STATEMENT_NUMBER(TURNS_UNITS_STUDENT)
      " ELSE 1 END) AS units FROM jobs j JOIN suites u ON u.id = j.suite JOIN job_specs s ON s.job = j.id"
      " JOIN contexts c ON c.id = s.context WHERE j.state = 1 AND j.shadow IS NULL AND u.tenant IS NOT NULL"
      " GROUP BY u.tenant), c AS MATERIALIZED (SELECT tenant, SUM(CASE ended WHEN 0 THEN units ELSE -units END)"

@@ -139,6 +139,18 @@ void group_commit_stats(struct group_commit *group, struct store_stats *out)
     pthread_mutex_unlock(&group->mutex);
 }
 
+size_t group_commit_waiting(struct group_commit *group)
+{
+    size_t count = 0;
+
+    pthread_mutex_lock(&group->mutex);
+    for (const struct operation *at = group->head; at != NULL; at = at->next) {
+        count++;
+    }
+    pthread_mutex_unlock(&group->mutex);
+    return count;
+}
+
 static enum status writer_commit(struct group_commit *group, struct error *error)
 {
     int64_t start_ns = clock_now_ns(clock_system());

@@ -89,6 +89,11 @@ struct leases {
 void leases_finish(struct leases *leases);
 /* NULL: not alive. */
 struct lease *leases_find(struct leases *leases, const char *worker_id);
+/* Makes or lengthens one; *out until the next call. LIMIT, NO_MEMORY. */
+enum status leases_renew(struct leases *leases, const char *worker_id, int64_t until_ns,
+                         struct lease **out, struct error *error);
+/* The last one takes its place. */
+void leases_remove(struct leases *leases, size_t index);
 /* The worker was heard of: registers or renews; a lease never gets shorter. Inside a transaction of
  * the writer. MISMATCH: another token holds the worker. */
 enum status lease_renew(struct sql_store *store, struct db *db, const struct store_worker *worker,

@@ -199,6 +199,14 @@ struct ledger_attempt {
     const char *error;
 };
 
+/* The sums of attempts like this one that ended so; valid until the next tally call. */
+enum status tally_entry(struct tally *tally, const struct ledger_attempt *attempt,
+                        enum attempt_end end, struct tally_entry **out, struct error *error);
+/* The account of attempts at this price, as it stands; valid until the next tally call. */
+enum status tally_account(struct tally *tally, int64_t pool, const char *device,
+                          int64_t price_uusd_per_hour, struct tally_account **out,
+                          struct error *error);
+
 /* An attempt that was charged before. */
 struct ledger_entry {
     bool found;

@@ -88,9 +88,7 @@
 /* clang-format off */
 /* As a literal: PostgreSQL's plans then know that few rows are asked for, and read an index in its
  * order. Parts of a union are limited themselves: it would sort all of each otherwise. */
-#define TEXT_OF(number) #number
-#define TEXT_OF_VALUE(number) TEXT_OF(number)
-#define CHUNK(ids) "SELECT * FROM (" ids " LIMIT " TEXT_OF_VALUE(STATEMENT_OUTCOMES_CHUNK) ")"
+#define CHUNK(ids) "SELECT * FROM (" ids " LIMIT " STATEMENT_NUMBER(STATEMENT_OUTCOMES_CHUNK) ")"
 #define MEMO_IDS                                                                                 \
     CHUNK("SELECT outcome, job FROM memo_outcomes WHERE suite = ?5 AND outcome > ?1 ORDER BY outcome") \
     " taken"

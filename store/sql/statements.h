@@ -208,6 +208,10 @@ enum statement {
     STATEMENT_COUNT
 };
 
+/* A number that has a name, as a literal of SQL. */
+#define STATEMENT_NUMBER_TEXT(number) #number
+#define STATEMENT_NUMBER(number) STATEMENT_NUMBER_TEXT(number)
+
 /* Rows that STATEMENT_OUTCOMES_* look at, at most. */
 #define STATEMENT_OUTCOMES_CHUNK 1000
 

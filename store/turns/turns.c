@@ -19,7 +19,9 @@ void turns_finish(struct turns *turns)
 
 int64_t turns_cost(enum tier tier, int64_t rollouts)
 {
-    int64_t units = tier == TIER_TEACHER ? 512 : tier == TIER_STUDENT ? 128 : 1;
+    int64_t units = tier == TIER_TEACHER   ? TURNS_UNITS_TEACHER
+                    : tier == TIER_STUDENT ? TURNS_UNITS_STUDENT
+                                           : 1;
     return units * rollouts;
 }
 

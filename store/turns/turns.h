@@ -28,9 +28,13 @@ enum {
     TURNS_DEBT = 4,    /* quanta */
 };
 
-/* Cost of a job: its rollouts in units of one in the object world. A learned world takes about
- * as many times longer for a tick; without that a suite of a few quick jobs would wait for as many
- * slow ones of another. */
+/* Units of a rollout, of which one in the object world has one. A learned world takes about as many
+ * times longer for a tick; without that a suite of a few quick jobs would wait for as many slow
+ * ones of another. As macros, since SQL is made of them too. */
+#define TURNS_UNITS_STUDENT 128
+#define TURNS_UNITS_TEACHER 512
+
+/* Cost of a job: its rollouts in these units. */
 int64_t turns_cost(enum tier tier, int64_t rollouts);
 
 /* A suite's, or a tenant's. */

@@ -183,6 +183,8 @@ enum status medium_open(struct server *server, const struct store_config *config
                         struct error *error);
 enum status medium_script(struct server *server, const char *sql, struct error *error);
 /* Sets aside what is committed now, and brings it back behind the server's death. */
+/* From here on commits are counted, since one of them is to be the server's last. */
+void medium_count(struct server *server);
 void medium_snap(struct server *server);
 void medium_restore(struct server *server);
 /* At the end, the server closed: the rows fit together. */

@@ -5,8 +5,8 @@
  * begins with; `dead` those that were committed when the server died. Time is the simulation's: the
  * store is given its clock, as any caller may give one, and runs without a thread of its own.
  *
- * What is not played: the database's own death (tests/store/postgres and the soak kill it), and two
- * servers at work at one time.
+ * What is not played: the database's own death (tests/store/postgres and the soak kill it), two
+ * servers at work at one time, and new connections, which are kept (pool_postgres.c).
  */
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_store.h"
@@ -31,34 +31,38 @@ static struct {
     char url[URL_BYTES];   /* of the store in `live` */
     char plain[URL_BYTES]; /* without artifacts */
     struct db *admin;
-    int64_t next_id; /* of a transaction that writes, as last seen */
+    int64_t next_id; /* of a transaction that writes, as last seen while a death is planned */
 } place;
 
-/* Copies rows between schemas; ids go on behind the highest. `anew`: emptied files, not rows alone,
- * which costs more and leaves nothing to look past. */
+/* Copies rows between schemas; ids go on behind the highest. What is empty on both sides is left
+ * alone. `anew`: emptied files, not rows alone, which costs more and leaves nothing to look past.
+ */
 static const char functions[] =
     "CREATE SCHEMA tools;"
-    "CREATE FUNCTION tools.tables(name TEXT) RETURNS SETOF TEXT LANGUAGE sql AS $$"
-    " SELECT tablename::TEXT FROM pg_tables WHERE schemaname = name"
-    " AND tablename NOT LIKE 'swerve%' ORDER BY tablename $$;"
+    "CREATE TABLE tools.names AS SELECT tablename::TEXT AS name FROM pg_tables"
+    " WHERE schemaname = 'live' AND tablename NOT LIKE 'swerve%' ORDER BY tablename;"
+    "CREATE TABLE tools.ids AS SELECT c.table_name::TEXT AS name, c.column_name::TEXT AS id,"
+    " pg_get_serial_sequence('live.' || c.table_name, c.column_name) AS sequence"
+    " FROM information_schema.columns c WHERE c.table_schema = 'live' AND c.is_identity = 'YES';"
     "CREATE FUNCTION tools.make(target TEXT) RETURNS VOID LANGUAGE plpgsql AS $$"
     " DECLARE t TEXT; BEGIN EXECUTE format('CREATE SCHEMA %I', target);"
-    " FOR t IN SELECT tools.tables('live') LOOP"
+    " FOR t IN SELECT name FROM tools.names LOOP"
     " EXECUTE format('CREATE TABLE %I.%I (LIKE live.%I)', target, t, t); END LOOP; END $$;"
+    "CREATE FUNCTION tools.holds(name TEXT) RETURNS BOOLEAN LANGUAGE sql AS $$"
+    " SELECT pg_relation_size(CAST(name AS REGCLASS)) > 0 $$;"
     "CREATE FUNCTION tools.copy(source TEXT, target TEXT, anew BOOLEAN) RETURNS VOID LANGUAGE "
     "plpgsql AS $$"
     " DECLARE t TEXT; n BIGINT; s TEXT; k TEXT; BEGIN SET LOCAL session_replication_role = replica;"
     " IF anew THEN EXECUTE (SELECT 'TRUNCATE ' || string_agg(format('%I.%I', target, name), ', ') "
     "||"
-    " ' RESTART IDENTITY' FROM tools.tables(target) name); END IF;"
-    " FOR t IN SELECT tools.tables(source) LOOP"
-    " IF NOT anew THEN EXECUTE format('DELETE FROM %I.%I', target, t); END IF;"
-    " EXECUTE format('INSERT INTO %I.%I SELECT * FROM %I.%I', target, t, source, t);"
+    " ' RESTART IDENTITY' FROM tools.names); END IF;"
+    " FOR t IN SELECT name FROM tools.names LOOP"
+    " IF NOT anew AND tools.holds(target || '.' || t) THEN"
+    "  EXECUTE format('DELETE FROM %I.%I', target, t); END IF;"
+    " IF tools.holds(source || '.' || t) THEN"
+    "  EXECUTE format('INSERT INTO %I.%I SELECT * FROM %I.%I', target, t, source, t); END IF;"
     " END LOOP;"
-    " FOR t, k, s IN SELECT c.table_name, c.column_name, pg_get_serial_sequence(target || '.' || "
-    "c.table_name,"
-    " c.column_name) FROM information_schema.columns c WHERE c.table_schema = target"
-    " AND c.is_identity = 'YES' LOOP"
+    " FOR t, k, s IN SELECT name, id, sequence FROM tools.ids WHERE target = 'live' LOOP"
     " EXECUTE format('SELECT MAX(%I) FROM %I.%I', k, target, t) INTO n;"
     " IF n IS NOT NULL THEN PERFORM setval(s, n); END IF; END LOOP; END $$";
 
@@ -90,9 +94,19 @@ static int64_t next_id(void)
  * takes one id, what was written another. */
 static void on_commit(void *context)
 {
+    const struct server *server = context;
+    if (server->crash_commits < 0) {
+        return; /* nobody counts them */
+    }
     if (next_id() > place.next_id + 1) {
         server_committed(context);
     }
+    place.next_id = next_id();
+}
+
+void medium_count(struct server *server)
+{
+    (void)server;
     place.next_id = next_id();
 }
 
@@ -116,6 +130,7 @@ bool medium_prepare(const char *directory)
     if (!postgres_site_installed(&place.site)) {
         return refuse("no PostgreSQL server is installed");
     }
+    place.site.forgetful = true;
     CHECK(postgres_site_make(&place.site));
     snprintf(place.plain, sizeof place.plain,
              "postgresql://swerve@/postgres?host=%s&options=-csearch_path%%3Dlive",
@@ -151,14 +166,15 @@ enum status medium_open(struct server *server, const struct store_config *config
     TRY(postgres_store_open_stepped(place.url, config, &server->store, error));
     probe = (struct postgres_db_probe){server_text, on_commit, server};
     postgres_db_set_probe(sql_store_of(server->store)->db, &probe);
-    place.next_id = next_id();
     return STATUS_OK;
 }
 
 enum status medium_script(struct server *server, const char *sql, struct error *error)
 {
     enum status status = postgres_db_script(sql_store_of(server->store)->db, sql, error);
-    place.next_id = next_id();
+    if (server->crash_commits >= 0) {
+        medium_count(server);
+    }
     return status;
 }
 
@@ -215,7 +231,8 @@ void strangers_open(struct server *server)
     const struct store_config config = {.clock = &server->clock.clock,
                                         .lease_ttl_ms = fleet->model->ttl_ns / 1000000};
 
-    if (rng_mix(fleet->options->seed + (uint64_t)fleet->sim.now_ns) % PEER_ONE_IN != 0) {
+    if (rng_mix(fleet->options->seed + (uint64_t)fleet->sim.now_ns) % PEER_ONE_IN != 0 ||
+        !model_bears_peer(fleet->model, sim_clock_now(&server->clock))) {
         return;
     }
     enum status status = postgres_store_open_stepped(place.url, &config, &peer, &error);
@@ -225,7 +242,6 @@ void strangers_open(struct server *server)
         return;
     }
     peer->ops->close(peer);
-    place.next_id = next_id();
 }
 
 /* There is no file that somebody could move away. */

@@ -78,7 +78,8 @@ void server_add_versions(struct store *store)
 {
     struct error error;
     struct model_event done;
-    struct model_event event = {.kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+    struct model_event event = {
+        .kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true, .evidence = "a seed"};
 
     for (int i = 0; i < MODEL_VERSIONS; i++) {
         struct model_version version = {.tier = TIER_STUDENT,
@@ -245,6 +246,7 @@ static void plan_crash(struct server *server, const struct message *message)
     double chance = server->fleet->faults.crash * (completes ? 4 : message->claims ? 3 : 1);
     if (sim_chance(sim, chance) && is_write(message)) {
         server->crash_commits = sim_chance(sim, 0.2) ? 0 : sim_chance(sim, 0.3) ? 2 : 1;
+        medium_count(server);
     }
 }
 

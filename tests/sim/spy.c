@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ID_GAP_MAX = 8 };
+enum { ID_GAP_MAX = 64 };
 
 #define STALL_NS (100 * NS_PER_MS) /* group_commit.c: shorter ones are nobody's business */
 

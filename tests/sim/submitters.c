@@ -341,6 +341,7 @@ void operator_version(struct fleet *fleet, int version, enum model_state to, int
                                         .canary_percent = to == MODEL_CANARY   ? canary_percent
                                                           : to == MODEL_SHADOW ? canary_percent - 1
                                                                                : 0,
-                                        .forced = true};
+                                        .forced = true,
+                                        .evidence = "a seed"};
     snprintf(order->event.model, sizeof order->event.model, "%s", model_versions[version]);
 }

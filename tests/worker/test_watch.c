@@ -59,6 +59,7 @@ static enum status move(const char *name, enum model_state to, int64_t percent, 
     struct model_event event = {
         .kind = MODEL_MOVED, .to_state = to, .canary_percent = percent, .forced = forced};
     strcpy(event.model, name);
+    strcpy(event.evidence, forced ? "a test" : "");
     return store->ops->model_event(store, &event, done, &error);
 }
 

@@ -129,6 +129,11 @@ static void nobody_answers_without_an_evaluation(void)
     EXPECT(strstr(error.text, "never evaluated") != NULL);
     EXPECT_OK(evaluate(0, false, 0), error);
     EXPECT_INT(move(0, MODEL_PROMOTED, 0, false, &done), STATUS_MISMATCH);
+    struct model_event unsaid = {
+        .kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true, .actor = "somebody"};
+    strcpy(unsaid.model, versions[0].name);
+    EXPECT_INT(store->ops->model_event(store, &unsaid, &done, &error), STATUS_BAD_INPUT);
+    EXPECT(strstr(error.text, "expected a reason") != NULL);
     EXPECT_OK(move(0, MODEL_PROMOTED, 0, true, &done), error);
     EXPECT(done.forced);
     EXPECT_OK(evaluate(1, true, now_s() + 60), error);

@@ -494,7 +494,8 @@ static void the_floor_holds(void)
     struct trust_event floor = {
         .kind = TRUST_FLOOR, .audit_rate = 0.05, .audit_rate_safety_critical = 0.1};
     struct model_version teacher = teacher_version();
-    struct model_event promote = {.kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+    struct model_event promote = {
+        .kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true, .evidence = "a test"};
     struct model_event moved;
     struct trust_event done;
     int64_t sampled = 0;

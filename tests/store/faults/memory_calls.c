@@ -347,8 +347,11 @@ static enum status golden_is_gone(struct memory_caller *caller, struct error *er
 static enum status promote_model(struct memory_caller *caller, struct error *error)
 {
     struct model_event done;
-    const struct model_event event = {
-        .model = "v1", .kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+    const struct model_event event = {.model = "v1",
+                                      .kind = MODEL_MOVED,
+                                      .to_state = MODEL_PROMOTED,
+                                      .forced = true,
+                                      .evidence = "a test"};
 
     return caller->store->ops->model_event(caller->store, &event, &done, error);
 }

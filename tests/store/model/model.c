@@ -391,7 +391,9 @@ void model_time(struct model *model, int64_t now_ns)
     model->now_ns = now_ns;
     for (int i = 0; i < model->worker_count; i++) {
         struct model_worker *worker = &model->workers[i];
-        if (worker->leased && worker->until_ns <= now_ns && lose_jobs(model, i) == 0) {
+        bool ended = worker->until_ns <= now_ns &&
+                     (!model->goes_on || now_ns >= model->restart_ns + model->ttl_ns);
+        if (worker->leased && ended && lose_jobs(model, i) == 0) {
             worker->leased = false;
         }
     }
@@ -410,6 +412,7 @@ void model_time(struct model *model, int64_t now_ns)
 
 void model_stalled(struct model *model, int64_t stalled_ns)
 {
+    model->restart_ns += stalled_ns;
     for (int i = 0; i < model->worker_count; i++) {
         model->workers[i].until_ns += model->workers[i].leased ? stalled_ns : 0;
     }
@@ -425,8 +428,19 @@ static bool holds_jobs(const struct model *model, int worker)
     return false;
 }
 
+bool model_bears_peer(const struct model *model, int64_t now_ns)
+{
+    bool bears = true;
+    for (int i = 0; i < model->job_count && bears; i++) {
+        const struct model_job *job = &model->jobs[i];
+        bears = job->state != JOB_QUEUED || job->due_ns <= now_ns + job->delay_ns;
+    }
+    return bears;
+}
+
 void model_restart(struct model *model, int64_t now_ns)
 {
+    model->restart_ns = now_ns;
     for (int i = 0; i < model->worker_count; i++) {
         struct model_worker *worker = &model->workers[i];
         worker->leased = holds_jobs(model, i);

@@ -186,8 +186,9 @@ struct model_race {
 struct model {
     int64_t ttl_ns;
     int64_t backoff_ns;
-    bool goes_on;  /* the store's clock outlives its process, and leases and backoffs with it */
-    bool affinity; /* jobs have prefixes: suites may run into debt */
+    bool goes_on; /* the store's clock outlives its process, and leases and backoffs with it */
+    int64_t restart_ns; /* goes_on: within one time to live of it no lease ends */
+    bool affinity;      /* jobs have prefixes: suites may run into debt */
     uint32_t rollouts_max;
     int suite_count;
     char suites[MODEL_SUITES_MAX][LIMIT_ID_BYTES];
@@ -274,6 +275,9 @@ bool model_shadows_found(struct model *model);
 int64_t model_last_id(const struct model *model); /* the highest of its jobs */
 void model_version_hash(int version, char out[SHA256_HEX_BYTES]);
 int model_version_named(const char *hash); /* -1: none of them */
+/* Asks whether a second process that opens the database changes nothing: where the clock goes on
+ * and was set back, it cuts those backoffs short that end later than if they began now. */
+bool model_bears_peer(const struct model *model, int64_t now_ns);
 /* The server started anew: leases begin again, and backoffs. */
 void model_restart(struct model *model, int64_t now_ns);
 

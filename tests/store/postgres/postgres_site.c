@@ -21,11 +21,14 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { START_S_MAX = 100 }; /* sanitizers and other work beside it */
+
+#define MEMORY_BYTES_MIN (INT64_C(2) << 30)
 
 bool postgres_site_installed(struct postgres_site *site)
 {
@@ -83,6 +86,16 @@ static bool say(const char *what)
     return false;
 }
 
+/* Memory as a folder, where a forgetful server fits into it. */
+static const char *site_folder(const struct postgres_site *site)
+{
+    static const char memory[] = "/dev/shm";
+    struct statvfs room;
+    bool fits = site->forgetful && access(memory, W_OK) == 0 && statvfs(memory, &room) == 0 &&
+                (int64_t)room.f_bavail * (int64_t)room.f_frsize > MEMORY_BYTES_MIN;
+    return fits ? memory : "/tmp";
+}
+
 bool postgres_site_make(struct postgres_site *site)
 {
     char program[300];
@@ -90,7 +103,7 @@ bool postgres_site_make(struct postgres_site *site)
     const struct passwd *user = server_user();
     int state = 0;
 
-    snprintf(site->directory, sizeof site->directory, "/tmp/swerve-pg-XXXXXX");
+    snprintf(site->directory, sizeof site->directory, "%s/swerve-pg-XXXXXX", site_folder(site));
     if (mkdtemp(site->directory) == NULL) {
         return say(strerror(errno));
     }
@@ -146,7 +159,7 @@ bool postgres_site_start(struct postgres_site *site)
     snprintf(program, sizeof program, "%s/postgres", site->programs);
     snprintf(data, sizeof data, "%s/data", site->directory);
     snprintf(socket, sizeof socket, "unix_socket_directories=%s", site->directory);
-    /* mmap: /dev/shm may be small. */
+    /* mmap: /dev/shm may be small. Behind NULL: of a forgetful server alone. */
     char *words[] = {program,
                      "-D",
                      data,
@@ -159,9 +172,23 @@ bool postgres_site_start(struct postgres_site *site)
                      "-c",
                      "dynamic_shared_memory_type=mmap",
                      "-c",
-                     "shared_buffers=16MB",
-                     "-c",
                      "autovacuum=off",
+                     "-c",
+                     site->forgetful ? "shared_buffers=128MB" : "shared_buffers=16MB",
+                     site->forgetful ? "-c" : NULL,
+                     "full_page_writes=off",
+                     "-c",
+                     "wal_level=minimal",
+                     "-c",
+                     "max_wal_senders=0",
+                     "-c",
+                     "checkpoint_timeout=1h",
+                     "-c",
+                     "track_counts=off",
+                     "-c",
+                     "track_activities=off",
+                     "-c",
+                     "plan_cache_mode=force_generic_plan",
                      NULL};
     site->server = spawn(site, words);
     return site->server > 0 ? await(site, words) : say("cannot start a process");

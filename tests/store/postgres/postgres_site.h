@@ -13,6 +13,8 @@ struct postgres_site {
     char programs[256]; /* folder of initdb and postgres */
     pid_t server;       /* 0: down */
     bool durable;       /* fsync, for tests that kill it */
+    bool forgetful; /* nobody kills it: in memory, where there is room, and with no log to go by;
+                       statements are planned once */
 };
 
 /* Programs of the newest version that is installed. False: none is. */

@@ -17,6 +17,7 @@
 #include "store/postgres/dialect.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_store.h"
+#include "store/sql/sql_store.h"
 #include "tests/store/manual_clock.h"
 #include "tests/store/postgres/postgres_jobs.h"
 #include "tests/store/postgres/postgres_site.h"
@@ -230,10 +231,11 @@ static void *wait_for_turn(void *context)
     return NULL;
 }
 
-static int64_t count_waiting(struct db *db)
+static int64_t count_waiting(struct db *db, const char *sort)
 {
-    struct query query = query_begin_sql(
-        db, "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted");
+    struct query query =
+        query_begin_sql(db, "SELECT COUNT(*) FROM pg_locks WHERE locktype = ?1 AND NOT granted");
+    query_text(&query, sort);
     int64_t count = query_row(&query) ? query_column_int(&query, 0) : 0;
 
     EXPECT_OK(query_end(&query, &error), error);
@@ -261,7 +263,7 @@ static void who_waits_has_the_time_of_his_turn(void)
     EXPECT_OK(postgres_db_open(url, &second.clock, &second.db, &error), error);
     EXPECT_OK(query_simple(first, STATEMENT_BEGIN, &error), error);
     EXPECT_INT(pthread_create(&thread, NULL, wait_for_turn, &second), 0);
-    while (count_waiting(looker) == 0 && !atomic_load(&second.done)) {
+    while (count_waiting(looker, "advisory") == 0 && !atomic_load(&second.done)) {
         nanosleep(&pause, NULL);
     }
     int64_t before_ns = clock_now_ns(&clock.clock);
@@ -691,6 +693,179 @@ static void one_claim_is_one_at_any_process(void)
     stores[0]->ops->close(stores[0]);
 }
 
+/* Calls of one process at one time: a heartbeat, behind which a claim and then completions
+ * queue up. */
+struct crowded {
+    struct store *store;
+    char taker[LIMIT_ID_BYTES];
+    struct job_completion done[3];
+    struct outcome outcomes[3];
+    struct store_completion_result results[3];
+    struct job_lease lease;
+    uint32_t count; /* jobs that the claim got */
+    pthread_t threads[3];
+    enum status status[3];
+    struct error errors[3];
+};
+
+static void *crowd_heartbeat(void *context)
+{
+    struct crowded *crowded = context;
+    struct store_worker worker = jobs_worker("alive");
+    int64_t ttl_ms = 0;
+    crowded->status[0] = crowded->store->ops->heartbeat(crowded->store, &worker, NULL, 0, NULL,
+                                                        NULL, &ttl_ms, &crowded->errors[0]);
+    return NULL;
+}
+
+static void *crowd_claim(void *context)
+{
+    struct crowded *crowded = context;
+    struct store_worker worker = jobs_worker(crowded->taker);
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+    crowded->status[1] =
+        crowded->store->ops->claim(crowded->store, &worker, &claim_id, 1, 0, &crowded->lease,
+                                   &crowded->count, &ttl_ms, &crowded->errors[1]);
+    return NULL;
+}
+
+static void *crowd_complete(void *context)
+{
+    struct crowded *crowded = context;
+    crowded->status[2] = crowded->store->ops->complete(crowded->store, crowded->done, 3,
+                                                       crowded->results, &crowded->errors[2]);
+    return NULL;
+}
+
+/* Until so many wait for a lock of this sort. */
+static void await_locks(struct db *db, const char *sort, int64_t expected)
+{
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+
+    while (count_waiting(db, sort) != expected) {
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* Queues the three up, in this order, while the process waits for its turn to write. */
+static void crowd(struct crowded *crowded, struct db *holder, int64_t waiting)
+{
+    static void *(*const calls[3])(void *) = {crowd_heartbeat, crowd_claim, crowd_complete};
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    struct group_commit *group = sql_store_of(crowded->store)->group;
+
+    for (size_t i = 0; i < 3; i++) {
+        EXPECT_INT(pthread_create(&crowded->threads[i], NULL, calls[i], crowded), 0);
+        if (i == 0) {
+            await_locks(holder, "advisory", waiting);
+        }
+        while (group_commit_waiting(group) != i) {
+            nanosleep(&pause, NULL);
+        }
+    }
+}
+
+static void expect_silence(FILE *log)
+{
+    char line[512] = "";
+
+    rewind(log);
+    char *said = fgets(line, sizeof line, log);
+    fclose(log);
+    if (said != NULL) {
+        TEST_FAIL("%s", line);
+    }
+}
+
+/* Who has the writers' turn, and keeps the jobs locked until he gives both back. */
+static struct db *hold_jobs(const char *url, const struct job_lease *jobs)
+{
+    char plain[512];
+    char sql[256];
+    struct db *holder = NULL;
+
+    snprintf(plain, sizeof plain, "%.*s", (int)(strstr(url, "&artifacts") - url), url);
+    EXPECT_OK(postgres_db_open(plain, NULL, &holder, &error), error);
+    snprintf(sql, sizeof sql,
+             "SET idle_in_transaction_session_timeout = 0;"
+             " SELECT pg_advisory_lock(1398232662, hashtext(current_schema())); BEGIN;"
+             " SELECT 1 FROM jobs WHERE id IN (%" PRId64 ", %" PRId64 ") FOR UPDATE",
+             jobs[0].job_id, jobs[1].job_id);
+    EXPECT_OK(postgres_db_script(holder, sql, &error), error);
+    return holder;
+}
+
+static void give_turn(struct db *holder)
+{
+    EXPECT_OK(
+        postgres_db_script(
+            holder, "SELECT pg_advisory_unlock(1398232662, hashtext(current_schema()))", &error),
+        error);
+}
+
+static void crowd_join(struct crowded *crowded)
+{
+    for (int i = 0; i < 3; i++) {
+        pthread_join(crowded->threads[i], NULL);
+    }
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(crowded->status[i], crowded->errors[i]);
+        EXPECT_INT(crowded->results[i].status, STATUS_OK);
+    }
+    EXPECT_INT(crowded->count, 0); /* what was queued is done */
+}
+
+/* Goal: processes that claim and complete the same jobs at one time do not wait for each other.
+ * Method: a worker that is given up has two jobs, which are queued again; it completes both at each
+ * of two processes, behind a claim in the same transaction that would take one of them. Each call
+ * completes a job in front that a third connection keeps locked until both have come so far: were
+ * the claims first, each process would hold by then what the other completes next. */
+static void claims_do_not_hold_what_others_complete(void)
+{
+    static struct crowded crowds[2];
+    static const char *const busy_names[2] = {"busy-0", "busy-1"};
+    struct job_lease late[2];
+    struct job_lease busy[2];
+    FILE *log = tmpfile();
+    EXPECT(log != NULL);
+    const struct logger logger = {.fd = fileno(log), .level = LOG_WARNING, .name = "store"};
+    const struct store_config config = {.lease_ttl_ms = 3600000, .logger = &logger};
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    crowds[0].store = open_at(url, &config);
+    crowds[1].store = open_at(url, &config);
+    struct store *store = crowds[0].store;
+    jobs_submit(store, 4);
+    EXPECT_INT(claim_at(store, "late", &(int64_t){1}, late, 2), 2);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_INT(claim_at(store, busy_names[i], &(int64_t){1}, &busy[i], 1), 1);
+    }
+    EXPECT_OK(store->ops->worker_gone(store, "late", &error), error);
+    struct db *holder = hold_jobs(url, busy);
+    for (int i = 0; i < 2; i++) {
+        struct crowded *crowded = &crowds[i];
+        snprintf(crowded->taker, sizeof crowded->taker, "taker-%d", i);
+        jobs_fill_done(&crowded->done[0], &crowded->outcomes[0], &busy[i], busy_names[i]);
+        for (int k = 0; k < 2; k++) {
+            jobs_fill_done(&crowded->done[k + 1], &crowded->outcomes[k + 1], &late[k], "late");
+        }
+        crowd(crowded, holder, i + 1);
+    }
+    give_turn(holder);
+    await_locks(holder, "transactionid", 2);
+    EXPECT_OK(postgres_db_script(holder, "ROLLBACK", &error), error);
+    crowd_join(&crowds[0]);
+    crowd_join(&crowds[1]);
+    EXPECT_INT(jobs_attempts_ended(store, "done"), 4);
+    EXPECT_INT(jobs_attempts_ended(store, "lost"), 0);
+    db_close(holder);
+    crowds[1].store->ops->close(crowds[1].store);
+    store->ops->close(store);
+    expect_silence(log);
+}
+
 /* A worker that claims of a tenant with a limit and finishes what it got, over and over. */
 struct limited_worker {
     struct store *store;
@@ -1047,6 +1222,7 @@ int main(void)
                        TEST(artifacts_are_collected), TEST(processes_share_leases),
                        TEST(limits_hold_between_processes), TEST(processes_wake_each_other),
                        TEST(one_claim_is_one_at_any_process),
+                       TEST(claims_do_not_hold_what_others_complete),
                        TEST(rows_made_twice_for_ever_are_an_error),
                        TEST(a_pipeline_without_memory_fails_one_transaction),
                        TEST(what_was_read_outlives_a_crash),

@@ -48,6 +48,8 @@ versions_are_added_once() {
 nobody_answers_unseen() {
     code 1 "$swerve" model promote one --store m.db
     says err "it was never evaluated"
+    code 3 "$swerve" model promote one --force --store m.db
+    says err "expected a reason"
     code 0 "$swerve" model promote one --force --evidence "the shipped one" --store m.db
     says out "candidate -> promoted, FORCED by tester: the shipped one"
     code 4 "$swerve" model retire one --store m.db
@@ -58,14 +60,14 @@ queued_jobs_go_along() {
     [ "$(samplers 0 | sort | uniq -c | tr -s ' ')" = " 3 agents/euler2/bf16" ] || fail "$(samplers 0)"
     code 0 "$swerve" submit short.json --store m.db --world student --seeds 1 --audit off --fresh \
         --models "$SWERVE_MODELS"
-    code 0 "$swerve" model promote two --force --store m.db
+    code 0 "$swerve" model promote two --force --evidence "a test" --store m.db
     says out "3 queued jobs moved"
     [ "$(samplers 0 | sort | uniq -c | tr -s ' ' | tr '\n' ,)" = " 1 agents/euler2/bf16, 3 agents/euler2/int8," ] ||
         fail "$(samplers 0)"
 }
 one_tiers_precision_is_not_anothers() {
     code 0 "$swerve" model add "$root/engine/models/teacher.safetensors" --name t --precision fp32 --store p.db
-    code 0 "$swerve" model promote t --force --store p.db
+    code 0 "$swerve" model promote t --force --evidence "a test" --store p.db
     code 0 "$swerve" submit short.json --store p.db --world student --seeds 1 --audit off
     [ "$(samplers 0 p.db)" = agents/euler2/bf16 ] || fail "$(samplers 0 p.db)"
     code 0 "$swerve" submit short.json --store p.db --world teacher --seeds 1 --audit off
@@ -91,16 +93,16 @@ the_one_before_comes_back() {
     code 0 "$swerve" model show one --store m.db
     says out "promoted -> retired"
     code 0 "$swerve" model show one --store m.db --json
-    code 4 "$swerve" model canary two --force --store m.db
+    code 4 "$swerve" model canary two --force --evidence "a test" --store m.db
     says err "is retired"
     code 0 env -u USER "$swerve" model candidate two --store m.db # as a timer or a container calls
     says out "retired -> candidate by $(id -un 2>/dev/null || echo "uid $(id -u)")"
-    code 0 "$swerve" model canary two --share 50 --force --store m.db
+    code 0 "$swerve" model canary two --share 50 --force --evidence "a test" --store m.db
     code 0 "$swerve" model ls --store m.db
     says out "canary 50%"
-    code 2 "$swerve" model canary two --share 200 --force --store m.db
+    code 2 "$swerve" model canary two --share 200 --force --evidence "a test" --store m.db
     says err "--share: expected 1 to 100 percent, found 200"
-    code 2 "$swerve" model canary two --share 0 --force --store m.db
+    code 2 "$swerve" model canary two --share 0 --force --evidence "a test" --store m.db
     code 2 "$swerve" model evaluate two --days 0 --store m.db
     says err "--days: expected 1 to 3650, found 0"
 }

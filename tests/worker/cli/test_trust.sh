@@ -108,7 +108,7 @@ agreement_is_counted_over_every_suite() {
 # One file in two precisions is two students: what one is asked or flagged for says nothing of the other.
 precisions_are_students_of_their_own() {
     code 0 "$swerve" model add "$SWERVE_MODELS/student.safetensors" --name eight --precision int8 --store apart.db
-    code 0 "$swerve" model promote eight --force --store apart.db
+    code 0 "$swerve" model promote eight --force --evidence "a test" --store apart.db
     code 0 "$swerve" run tiny.json --store apart.db --workers 1 --seeds 2 --audit off --json
     code 0 "$swerve" run tiny.json --store apart.db --workers 1 --seeds 3 --audit off --models "$SWERVE_MODELS" --json
     code 0 "$swerve" agreement --store apart.db --json

@@ -1,0 +1,396 @@
+/*
+ * Tallies: what one operation adds to counters, ledger sums and accounts, collected and then
+ * written row by row. See ledger.h. What a tally holds is bounded: one that is full is written
+ * early.
+ */
+#include "store/sql/ledger.h"
+
+#include "base/units.h"
+#include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
+
+#include <string.h>
+
+void tally_init(struct tally *tally, struct db *db, const struct clock *clock)
+{
+    tally->db = db;
+    tally->day = tenants_day(clock);
+    tally->books = false;
+    tally->price.device[0] = '\0';
+    tally->suite_count = tally->pool_count = tally->entry_count = 0;
+    tally->account_count = tally->part_count = tally->tenant_count = 0;
+}
+
+enum status tally_books(struct tally *tally, struct error *error)
+{
+    if (tally->books || !db_shares(tally->db)) {
+        return STATUS_OK;
+    }
+    tally->books = true;
+    return query_simple(tally->db, STATEMENT_BOOKS, error);
+}
+
+/* The suite's digest with what the tally adds to it. */
+static enum status grown_digest(struct tally *tally, const struct tally_suite *suite,
+                                struct digest *out, struct error *error)
+{
+    size_t bytes = 0;
+    struct query query = query_begin(tally->db, STATEMENT_SUITE_DIGEST);
+
+    memset(out, 0, sizeof *out);
+    query_int(&query, suite->suite);
+    if (query_row(&query)) {
+        const void *data = query_column_blob(&query, 0, &bytes);
+        if (data != NULL && bytes == sizeof out->bytes) {
+            memcpy(out->bytes, data, bytes);
+        }
+    }
+    digest_add(out, &suite->outcomes_digest);
+    return query_end(&query, error);
+}
+
+static enum status flush_suites(struct tally *tally, struct error *error)
+{
+    enum status status = tally_books(tally, error);
+
+    for (uint32_t i = 0; i < tally->suite_count && status == STATUS_OK; i++) {
+        const struct tally_suite *suite = &tally->suites[i];
+        struct digest digest;
+        if (suite->outcomes_digested > 0) {
+            status = grown_digest(tally, suite, &digest, error);
+            if (status != STATUS_OK) {
+                break;
+            }
+        }
+        struct query query = query_begin(tally->db, STATEMENT_SUITE_COUNT);
+        query_int(&query, suite->suite);
+        for (int state = 0; state < JOB_STATE_COUNT; state++) {
+            query_int(&query, suite->jobs[state]);
+        }
+        query_int(&query, suite->jobs_memoised);
+        query_int(&query, suite->rollouts_total);
+        for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
+            query_int(&query, suite->rollouts[verdict]);
+        }
+        query_int(&query, suite->ticks);
+        query_int(&query, suite->prefix_ticks_saved);
+        query_int(&query, suite->metres_mm);
+        query_int(&query, suite->rollouts_audit);
+        query_int(&query, suite->outcomes_digested);
+        if (suite->outcomes_digested > 0) {
+            query_blob(&query, digest.bytes, sizeof digest.bytes);
+        } else {
+            query_null(&query);
+        }
+        status = query_send(&query, error);
+    }
+    tally->suite_count = 0;
+    return status;
+}
+
+static enum status flush_pools(struct tally *tally, struct error *error)
+{
+    enum status status = tally_books(tally, error);
+
+    for (uint32_t i = 0; i < tally->pool_count * JOB_STATE_COUNT && status == STATUS_OK; i++) {
+        const struct tally_pool *pool = &tally->pools[i / JOB_STATE_COUNT];
+        int64_t jobs = pool->jobs[i % JOB_STATE_COUNT];
+        if (jobs != 0) {
+            struct query query = query_begin(tally->db, STATEMENT_POOL_COUNT);
+            query_int(&query, pool->pool);
+            query_int(&query, i % JOB_STATE_COUNT);
+            query_int(&query, jobs);
+            status = query_send(&query, error);
+        }
+    }
+    tally->pool_count = 0;
+    return status;
+}
+
+static void bind_totals(struct query *query, const struct tally_entry *entry)
+{
+    query_int(query, entry->pool);
+    query_text(query, entry->device);
+    query_int(query, (int64_t)entry->tier);
+    query_int(query, (int64_t)entry->kind);
+    query_int(query, (int64_t)entry->end);
+    query_int(query, entry->totals.attempts);
+    query_int(query, entry->totals.device_ns);
+    query_int(query, entry->totals.metres_mm);
+    query_int(query, entry->totals.mflop);
+    query_int(query, entry->totals.cost_uusd);
+}
+
+static enum status flush_entries(struct tally *tally, struct error *error)
+{
+    enum status status = tally_books(tally, error);
+
+    for (uint32_t i = 0; i < tally->entry_count && status == STATUS_OK; i++) {
+        const struct tally_entry *entry = &tally->entries[i];
+        struct query query = query_begin(tally->db, STATEMENT_LEDGER_ADD);
+        query_int(&query, entry->suite);
+        bind_totals(&query, entry);
+        TRY(query_send(&query, error));
+        struct query total = query_begin(tally->db, STATEMENT_LEDGER_TOTAL_ADD);
+        bind_totals(&total, entry);
+        TRY(query_send(&total, error));
+        status = tenants_spend(tally, entry, error);
+    }
+    tally->entry_count = 0;
+    return status;
+}
+
+static enum status flush_accounts(struct tally *tally, struct error *error)
+{
+    enum status status = tally_books(tally, error);
+
+    for (uint32_t i = 0; i < tally->account_count && status == STATUS_OK; i++) {
+        const struct tally_account *account = &tally->accounts[i];
+        if (!account->changed) {
+            continue;
+        }
+        struct query query = query_begin(tally->db, STATEMENT_ACCOUNT_SET);
+        query_int(&query, account->pool);
+        query_text(&query, account->device);
+        query_int(&query, account->price_uusd_per_hour);
+        query_int(&query, account->carry);
+        status = query_send(&query, error);
+    }
+    tally->account_count = 0;
+    return status;
+}
+
+static enum status flush_parts(struct tally *tally, struct error *error)
+{
+    enum status status = tally_books(tally, error);
+
+    for (uint32_t i = 0; i < tally->part_count && status == STATUS_OK; i++) {
+        const struct tally_part *part = &tally->parts[i];
+        struct query query = query_begin(tally->db, STATEMENT_PROGRESS_COUNT);
+        query_int(&query, part->suite);
+        query_int(&query, part->pool);
+        query_int(&query, (int64_t)part->tier);
+        query_int(&query, part->jobs_open);
+        query_int(&query, part->ticks);
+        query_int(&query, part->ticks_open);
+        query_int(&query, part->wall_ns);
+        status = query_send(&query, error);
+    }
+    tally->part_count = 0;
+    return status;
+}
+
+enum status tally_progress(struct tally *tally, const struct tally_part *part, struct error *error)
+{
+    for (struct tally_part *to = tally->parts; to < tally->parts + tally->part_count; to++) {
+        if (to->suite == part->suite && to->pool == part->pool && to->tier == part->tier) {
+            to->jobs_open += part->jobs_open;
+            to->ticks += part->ticks;
+            to->ticks_open += part->ticks_open;
+            to->wall_ns += part->wall_ns;
+            return STATUS_OK;
+        }
+    }
+    if (tally->part_count == TALLY_PARTS) {
+        TRY(flush_parts(tally, error));
+    }
+    tally->parts[tally->part_count++] = *part;
+    return STATUS_OK;
+}
+
+enum status tally_flush(struct tally *tally, struct error *error)
+{
+    TRY(flush_suites(tally, error));
+    TRY(flush_parts(tally, error));
+    TRY(tenants_flush(tally, error));
+    TRY(flush_pools(tally, error));
+    TRY(flush_entries(tally, error));
+    return flush_accounts(tally, error);
+}
+
+enum status tally_suite(struct tally *tally, int64_t suite, struct tally_suite **out,
+                        struct error *error)
+{
+    for (uint32_t i = 0; i < tally->suite_count; i++) {
+        if (tally->suites[i].suite == suite) {
+            *out = &tally->suites[i];
+            return STATUS_OK;
+        }
+    }
+    if (tally->suite_count == TALLY_SUITES) {
+        TRY(flush_suites(tally, error));
+    }
+    *out = &tally->suites[tally->suite_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->suite = suite;
+    return STATUS_OK;
+}
+
+static enum status tally_pool(struct tally *tally, int64_t pool, struct tally_pool **out,
+                              struct error *error)
+{
+    for (uint32_t i = 0; i < tally->pool_count; i++) {
+        if (tally->pools[i].pool == pool) {
+            *out = &tally->pools[i];
+            return STATUS_OK;
+        }
+    }
+    if (tally->pool_count == TALLY_POOLS) {
+        TRY(flush_pools(tally, error));
+    }
+    *out = &tally->pools[tally->pool_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->pool = pool;
+    return STATUS_OK;
+}
+
+enum status tally_move(struct tally *tally, int64_t suite, int64_t pool, enum job_state from,
+                       enum job_state to, struct error *error)
+{
+    struct tally_suite *counters;
+    struct tally_pool *of_pool;
+    TRY(tally_suite(tally, suite, &counters, error));
+    TRY(tally_pool(tally, pool, &of_pool, error));
+    if (from != JOB_STATE_COUNT) {
+        counters->jobs[from]--;
+        of_pool->jobs[from]--;
+    }
+    if (to != JOB_STATE_COUNT) {
+        counters->jobs[to]++;
+        of_pool->jobs[to]++;
+    }
+    return STATUS_OK;
+}
+
+/* ---- paces ---- */
+
+static int64_t leased_jobs(const struct pace_group *group)
+{
+    int64_t leased = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        leased += group->leased[tier];
+    }
+    return leased;
+}
+
+/* NULL: the suite is not timed in this pool. make: it takes the place of one of which nothing runs,
+ * if there is any. */
+static struct pace_group *pace_group(struct paces *paces, int64_t suite, int64_t pool, bool make)
+{
+    struct pace_group *idle = NULL;
+    for (size_t i = 0; i < PACE_GROUPS_MAX; i++) {
+        struct pace_group *group = &paces->groups[i];
+        if (group->suite == suite && group->pool == pool) {
+            return group;
+        }
+        if (idle == NULL || group->suite == 0) {
+            idle = leased_jobs(group) == 0 ? group : idle;
+        }
+    }
+    if (!make || idle == NULL) {
+        return NULL;
+    }
+    *idle = (struct pace_group){.suite = suite, .pool = pool};
+    return idle;
+}
+
+void pace_lease(struct paces *paces, int64_t suite, int64_t pool, enum tier tier, int change,
+                int64_t now_ns)
+{
+    struct pace_group *group = pace_group(paces, suite, pool, change > 0);
+    if (group == NULL) {
+        return;
+    }
+    int64_t leased = leased_jobs(group);
+    int64_t passed_ns = now_ns - group->settled_ns;
+    for (int i = 0; i < TIER_COUNT && leased > 0 && passed_ns > 0; i++) {
+        double share = (double)group->leased[i] / (double)leased;
+        group->wall_ns[i] += (int64_t)((double)passed_ns * share);
+    }
+    group->settled_ns = now_ns;
+    /* Below 0: leased before the store was opened, or a change was undone. */
+    group->leased[tier] += change;
+    group->leased[tier] = group->leased[tier] > 0 ? group->leased[tier] : 0;
+}
+
+enum status tally_over(struct tally *tally, struct paces *paces, const struct tally_part *job,
+                       bool leased, bool open, int64_t now_ns, struct error *error)
+{
+    struct tally_part part = *job;
+    if (leased) {
+        pace_lease(paces, job->suite, job->pool, job->tier, -1, now_ns);
+    }
+    if (open) {
+        return STATUS_OK;
+    }
+    struct pace_group *group = pace_group(paces, job->suite, job->pool, false);
+    part.jobs_open = -1;
+    part.ticks_open = -job->ticks_open;
+    if (group != NULL) {
+        part.wall_ns = group->wall_ns[job->tier];
+        group->wall_ns[job->tier] = 0;
+    }
+    return tally_progress(tally, &part, error);
+}
+
+/* ---- entries and accounts ---- */
+
+enum status tally_entry(struct tally *tally, const struct ledger_attempt *attempt,
+                        enum attempt_end end, struct tally_entry **out, struct error *error)
+{
+    for (uint32_t i = 0; i < tally->entry_count; i++) {
+        struct tally_entry *entry = &tally->entries[i];
+        if (entry->suite == attempt->suite && entry->pool == attempt->pool &&
+            entry->tier == attempt->tier && entry->kind == attempt->kind && entry->end == end &&
+            strcmp(entry->device, attempt->device) == 0) {
+            *out = entry;
+            return STATUS_OK;
+        }
+    }
+    if (tally->entry_count == TALLY_ENTRIES) {
+        TRY(flush_entries(tally, error));
+    }
+    *out = &tally->entries[tally->entry_count++];
+    memset(*out, 0, sizeof **out);
+    (*out)->suite = attempt->suite;
+    (*out)->pool = attempt->pool;
+    (*out)->tier = attempt->tier;
+    (*out)->kind = attempt->kind;
+    (*out)->end = end;
+    memcpy((*out)->device, attempt->device, strlen(attempt->device) + 1);
+    return STATUS_OK;
+}
+
+enum status tally_account(struct tally *tally, int64_t pool, const char *device,
+                          int64_t price_uusd_per_hour, struct tally_account **out,
+                          struct error *error)
+{
+    for (uint32_t i = 0; i < tally->account_count; i++) {
+        struct tally_account *account = &tally->accounts[i];
+        if (account->pool == pool && account->price_uusd_per_hour == price_uusd_per_hour &&
+            strcmp(account->device, device) == 0) {
+            *out = account;
+            return STATUS_OK;
+        }
+    }
+    TRY(tally_books(tally, error));
+    if (tally->account_count == TALLY_ACCOUNTS) {
+        TRY(flush_accounts(tally, error));
+    }
+    struct tally_account *account = &tally->accounts[tally->account_count];
+    memset(account, 0, sizeof *account);
+    account->pool = pool;
+    account->price_uusd_per_hour = price_uusd_per_hour;
+    memcpy(account->device, device, strlen(device) + 1);
+    struct query query = query_begin(tally->db, STATEMENT_ACCOUNT_GET);
+    query_int(&query, pool);
+    query_text(&query, device);
+    query_int(&query, price_uusd_per_hour);
+    if (query_row(&query)) {
+        account->carry = query_column_int(&query, 0);
+    }
+    TRY(query_end(&query, error));
+    tally->account_count++;
+    *out = account;
+    return STATUS_OK;
+}
