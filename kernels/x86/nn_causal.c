@@ -16,24 +16,29 @@ NN_INLINE void norm_many(const float *x, uint32_t width, const float *scale, con
     v16 sum[NORM_ROWS];
     v16 mean[NORM_ROWS];
     v16 inverse[NORM_ROWS];
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
         sum[r] = v16_zero();
     }
     for (uint32_t i = 0; i < width; i += NN_LANES) {
+#pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             sum[r] = v16_add(sum[r], v16_load(x + r * width + i));
         }
     }
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
         mean[r] = v16_set1(v16_sum(sum[r]) / (float)width);
         sum[r] = v16_zero();
     }
     for (uint32_t i = 0; i < width; i += NN_LANES) {
+#pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             v16 d = v16_sub(v16_load(x + r * width + i), mean[r]);
             sum[r] = v16_fma(d, d, sum[r]);
         }
     }
+#pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
         const float variance = v16_sum(sum[r]) / (float)width;
         const __m128 root = _mm_sqrt_ss(_mm_set_ss(variance + NN_CAUSAL_EPSILON));
@@ -42,6 +47,7 @@ NN_INLINE void norm_many(const float *x, uint32_t width, const float *scale, con
     for (uint32_t i = 0; i < width; i += NN_LANES) {
         const v16 by = v16_load(scale + i);
         const v16 to = v16_load(shift + i);
+#pragma GCC unroll 4
         for (int r = 0; r < rows; r++) {
             v16 y = v16_mul(v16_sub(v16_load(x + r * width + i), mean[r]), inverse[r]);
             v16_store(out + r * width + i, v16_fma(y, by, to));
@@ -166,58 +172,75 @@ NN_INLINE float softmax(const v16 *products, uint32_t count, float weights[TOKEN
     return 1.0f / v16_sum(vectors > 1 ? v16_add(x[0], x[1]) : x[0]);
 }
 
-/* sums[i] += weights[i][j] * v[j], of the queries `first` to `count` - 1. */
+/* Queries that go in step, so that their chains do not wait for themselves: what the registers
+ * hold. */
+#if defined(__AVX512F__)
+enum { ATTEND = 8 };
+#else
+enum { ATTEND = 4 };
+#endif
+
+/* sums[2 i], sums[2 i + 1] += weights[i][j] * v[j], of the queries `first` to `count` - 1. */
 NN_INLINE void add_value(const float weights[][TOKENS], const float *v, size_t stride, uint32_t j,
-                         v16 sums[][2], const int first, const int count)
+                         v16 *sums, const int first, const int count)
 {
     const v16 low = v16_load(v + j * stride);
     const v16 high = v16_load(v + j * stride + NN_LANES);
-    for (int i = first; i < count; i++) {
-        const v16 x = v16_set1(weights[i][j]);
-        sums[i][0] = v16_fma(x, low, sums[i][0]);
-        sums[i][1] = v16_fma(x, high, sums[i][1]);
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * count; i++) {
+        if (i >= 2 * first) {
+            sums[i] = v16_fma(v16_set1(weights[i / 2][j]), i % 2 == 0 ? low : high, sums[i]);
+        }
     }
 }
 
-/* `count` (a constant, at most 4) queries of one head from token `token` on, whose tokens lie in
- * the first `vectors` vectors. */
+/* `count` (a constant, at most ATTEND) queries of one head from token `token` on, whose tokens lie
+ * in the first `vectors` vectors; count * vectors is at most 8. Loops over registers are unrolled
+ * by force, as in nn_matmul.c. */
 NN_INLINE void attend(const struct nn_causal *a, const float *q, const float turned[HEAD][TOKENS],
                       const float *v, uint32_t token, float *out, size_t out_stride,
                       const int count, const int vectors)
 {
-    v16 sums[4][2];
-    float weights[4][TOKENS];
-    float inverse[4];
-    for (int i = 0; i < count; i++) {
-        sums[i][0] = sums[i][1] = v16_zero();
+    v16 products[8];
+    v16 sums[2 * ATTEND];
+    float weights[ATTEND][TOKENS];
+    float inverse[ATTEND];
+#pragma GCC unroll 8
+    for (int i = 0; i < count * vectors; i++) {
+        products[i] = v16_zero();
     }
     for (uint32_t c = 0; c < HEAD; c++) {
         v16 keys[2];
+#pragma GCC unroll 2
         for (int j = 0; j < vectors; j++) {
             keys[j] = v16_load(turned[c] + j * NN_LANES);
         }
-        for (int i = 0; i < count; i++) {
-            const v16 x = v16_set1(q[(size_t)i * a->q_stride + c]);
-            for (int j = 0; j < vectors; j++) {
-                sums[i][j] = v16_fma(x, keys[j], sums[i][j]);
-            }
+#pragma GCC unroll 8
+        for (int i = 0; i < count * vectors; i++) {
+            const v16 x = v16_set1(q[(size_t)(i / vectors) * a->q_stride + c]);
+            products[i] = v16_fma(x, keys[i % vectors], products[i]);
         }
     }
+#pragma GCC unroll 8
     for (int i = 0; i < count; i++) {
-        inverse[i] = softmax(sums[i], token + (uint32_t)i + 1, weights[i], vectors);
-        sums[i][0] = sums[i][1] = v16_zero();
+        inverse[i] = softmax(products + i * vectors, token + (uint32_t)i + 1, weights[i], vectors);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * count; i++) {
+        sums[i] = v16_zero();
     }
     for (uint32_t j = 0; j <= token; j++) {
         add_value(weights, v, a->kv_stride, j, sums, 0, count);
     }
     /* Later tokens are left out, not added with weight 0: that would lose a sum's sign at 0. */
+#pragma GCC unroll 8
     for (int i = 1; i < count; i++) {
         add_value(weights, v, a->kv_stride, token + (uint32_t)i, sums, i, count);
     }
-    for (int i = 0; i < count; i++) {
-        v16_store(out + (size_t)i * out_stride, v16_mul(sums[i][0], v16_set1(inverse[i])));
-        v16_store(out + (size_t)i * out_stride + NN_LANES,
-                  v16_mul(sums[i][1], v16_set1(inverse[i])));
+#pragma GCC unroll 16
+    for (int i = 0; i < 2 * count; i++) {
+        v16_store(out + (size_t)(i / 2) * out_stride + i % 2 * NN_LANES,
+                  v16_mul(sums[i], v16_set1(inverse[i / 2])));
     }
 }
 
@@ -234,6 +257,10 @@ static void attention(const struct nn_causal *a, uint32_t first_sequence, uint32
             float *out = a->out + s * queries * width + head;
             uint32_t i = 0;
             turn(a->k + past, a->kv_stride, a->tokens, turned);
+            for (; i + ATTEND <= queries && a->first + i + ATTEND <= NN_LANES; i += ATTEND) {
+                attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
+                       width, ATTEND, 1);
+            }
             for (; i + 4 <= queries && a->first + i + 4 <= NN_LANES; i += 4) {
                 attend(a, q + i * a->q_stride, turned, a->v + past, a->first + i, out + i * width,
                        width, 4, 1);

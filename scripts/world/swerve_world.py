@@ -27,8 +27,10 @@ and ends that rollout alone.
 stdout carries the protocol: what print() writes goes to stderr.
 """
 
+import itertools
 import math
 import mmap
+import operator
 import os
 import struct
 import sys
@@ -72,6 +74,7 @@ def _layout():
 GIVEN, GIVEN_BYTES = _layout()
 PLACES = struct.Struct("<I420x5Q")  # of a record, what every tick needs: the state and where its memory is
 assert GIVEN_BYTES == PLACES.size == 464
+READ_BYTES = 1 << 16
 
 
 class Setup:
@@ -84,38 +87,31 @@ class Setup:
 class Pictures:
     """A grid and three cameras, views of the shared memory; None where the world does not read them."""
 
+    __slots__ = ("bev", "cameras")
+
     def __init__(self, bev, cameras):
         self.bev, self.cameras = bev, cameras
 
 
-class Given:
+class Given(tuple):
     """Inputs of one rollout for one frame. Members of schemas/world/world.h (x_m, speed_mps, action_accel_mps2,
     moved_x_m, weather, conditions ..) are attributes; `raster` is the conditioning raster, at reset the first frame;
     `frame` is where the new frame goes, for who writes it there; `index` is the place in the batch."""
 
-    __slots__ = ("index", "state", "raster_bev", "raster_cameras", "frame_bev", "frame_cameras", "agents",
-                 "_payload", "_at", "_server")
-
-    def __init__(self, payload, at, index, server):
-        self._payload, self._at, self.index, self._server = payload, at, index, server
-        (self.state, self.raster_bev, self.raster_cameras, self.frame_bev, self.frame_cameras,
-         self.agents) = PLACES.unpack_from(payload, at)
+    __slots__ = ()
+    index, raster, _record, _at, _where, _server = (property(operator.itemgetter(i)) for i in range(6))
 
     def __getattr__(self, name):
         try:
             code, offset = GIVEN[name]
         except KeyError:
             raise AttributeError(name) from None
-        values = code.unpack_from(self._payload, self._at + offset)
+        values = code.unpack_from(self._record, self._at + offset)
         return values[0] if len(values) == 1 else values
 
     @property
-    def raster(self):
-        return self._server.pictures(self.raster_bev, self.raster_cameras)
-
-    @property
     def frame(self):
-        return self._server.pictures(self.frame_bev, self.frame_cameras)
+        return self._server.pictures(self._where[3], self._where[4])
 
 
 class World:
@@ -154,6 +150,9 @@ class _Refused(Exception):
     pass
 
 
+PARTS = (BEV, operator.attrgetter("bev")), (CAMERAS, operator.attrgetter("cameras"))  # bits of `places`, from the lowest
+
+
 def _bytes_of(frame, shape):
     """A frame as bytes, None where it has a NaN or an infinity."""
     size = math.prod(shape)
@@ -178,31 +177,34 @@ class _Server:
     def __init__(self, world, source, sink, memory_fd):
         self.world, self.source, self.sink, self.memory_fd = world, source, sink, memory_fd
         self.states = {}
-        self.pending = b""
-        self.seen = {}  # pictures by their places: the memory stays where it is
+        self.pending, self.start, self.end = bytearray(READ_BYTES), 0, 0  # what was read and not yet looked at
+        self.seen = {0: Pictures(None, None)}  # pictures by where cameras are, for the memory stays there; at 0: not drawn
         self.shapes = SHAPES[world.form]
         self.sizes = [math.prod(shape) for shape in self.shapes]
 
     def pictures(self, bev, cameras):
-        if bev == cameras:  # both 0: none was drawn
-            return Pictures(None, None)
-        if bev not in self.seen:
+        if cameras not in self.seen:
             parts = []
             for offset, size, shape in zip((bev, cameras), self.sizes, self.shapes):
                 part = self.memory[offset : offset + size]
                 parts.append(part if numpy is None else numpy.frombuffer(part, numpy.uint8).reshape(shape))
-            self.seen[bev] = parts
-        return Pictures(*self.seen[bev])
+            self.seen[cameras] = Pictures(*parts)
+        return self.seen[cameras]
 
     def read(self, count):
         """The next bytes of the worker's, of which as many are taken from the system at once as are there."""
-        while len(self.pending) < count:
-            part = os.read(self.source, 1 << 20)
-            if not part:
+        while self.end - self.start < count:
+            left = self.pending[self.start : self.end]
+            if len(left) + count > len(self.pending):
+                self.pending = bytearray(len(left) + count)
+            self.pending[: len(left)] = left
+            self.start, self.end = 0, len(left)
+            got = os.readv(self.source, [memoryview(self.pending)[self.end :]])
+            if got == 0:
                 raise EOFError
-            self.pending += part
-        data, self.pending = self.pending[:count], self.pending[count:]
-        return data
+            self.end += got
+        self.start += count
+        return bytes(memoryview(self.pending)[self.start - count : self.start])
 
     def answer(self, kind, sequence, payload=b""):
         data = memoryview(HEADER.pack(MAGIC, kind, len(payload), sequence) + payload)
@@ -221,19 +223,29 @@ class _Server:
         return struct.pack("<32s32s6Id", world.name.encode(), world.version.encode(), world.form, world.flags,
                            *sizes, round(world.horizon_s * 10), 0, 0.1)
 
-    def put(self, given, frames):
+    def kept(self, frames, rasters):
+        """Bits of `places` where every rollout's frames are its raster, or are not to be put anywhere; else None."""
+        places = 0
+        for i, (part, (flag, of)) in enumerate(zip(frames, PARTS)):
+            if part is None or not self.world.flags & flag:
+                continue
+            reads = self.world.flags & READS_RASTER and len(part) == len(rasters)
+            if not reads or not all(map(operator.is_, part, map(of, rasters))):
+                return None
+            places |= 1 << i
+        return places
+
+    def put(self, where, frames, rasters):
         """Copies a rollout's frames to where they belong; what to say of it, and which of them are the raster itself, so
         that nothing was to be copied."""
-        offsets = given.frame_bev, given.frame_cameras
-        rasters = self.seen.get(given.raster_bev, (None, None))
         places = 0
-        for i, (frame, flag, offset, size, shape) in enumerate(
-                zip(frames, (BEV, CAMERAS), offsets, self.sizes, self.shapes)):
+        for i, (frame, (flag, of), offset, size, shape) in enumerate(
+                zip(frames, PARTS, where[3:5], self.sizes, self.shapes)):
             if isinstance(frame, Exception):
                 return FAILED, 0
             if frame is None or not self.world.flags & flag:
                 continue
-            if frame is rasters[i]:
+            if frame is of(rasters):
                 places |= 1 << i
                 continue
             if numpy is not None and isinstance(frame, numpy.ndarray) and frame.shape == shape and frame.dtype == numpy.uint8:
@@ -245,26 +257,29 @@ class _Server:
             self.memory[offset : offset + size] = data
         return OK, places
 
-    def put_agents(self, given, agents):
+    def put_agents(self, where, agents):
         for i, (index, *pose) in enumerate(agents):
-            AGENT.pack_into(self.memory, given.agents + i * AGENT.size, index, 1, *pose)
+            AGENT.pack_into(self.memory, where[5] + i * AGENT.size, index, 1, *pose)
         return len(agents)
 
     def step(self, payload):
-        count, record_bytes = struct.unpack_from("<II", payload)
-        batch = [Given(payload, 8 + i * record_bytes, i, self) for i in range(count)]
-        numbers = [given.state for given in batch]
+        _, record_bytes = struct.unpack_from("<II", payload)
+        wheres = list(struct.iter_unpack(f"{PLACES.format}{record_bytes - PLACES.size}x", memoryview(payload)[8:]))
+        numbers = [where[0] for where in wheres]
+        rasters = [self.pictures(where[1], where[2]) for where in wheres]
+        batch = list(map(Given, zip(range(len(wheres)), rasters, itertools.repeat(payload),
+                                    itertools.count(8, record_bytes), wheres, itertools.repeat(self))))
         states, bevs, cameras, *agents = self.world.step([self.states[number] for number in numbers], batch)
         self.states.update(zip(numbers, states))
-        if bevs is None and cameras is None and not agents:
-            return b"".join([MADE_RECORD.pack(number, OK, 0, 0) for number in numbers])
+        places = None if agents else self.kept((bevs, cameras), rasters)
+        if places is not None:
+            return b"".join([MADE_RECORD.pack(number, OK, 0, places) for number in numbers])
         made = []
-        for i, (number, given) in enumerate(zip(numbers, batch)):
-            result, agent_count, places = OK, 0, 0
-            if bevs is not None or cameras is not None:
-                result, places = self.put(given, [None if part is None else part[i] for part in (bevs, cameras)])
+        for i, (number, where) in enumerate(zip(numbers, wheres)):
+            agent_count = 0
+            result, places = self.put(where, [None if part is None else part[i] for part in (bevs, cameras)], rasters[i])
             if agents and result == OK:
-                agent_count = self.put_agents(given, agents[0][i])
+                agent_count = self.put_agents(where, agents[0][i])
             made.append(MADE_RECORD.pack(number, result, agent_count, places))
         return b"".join(made)
 
@@ -275,8 +290,9 @@ class _Server:
         if kind == STEP:
             return MADE, self.step(payload)
         if kind == RESET:
-            given = Given(payload, 0, 0, self)
-            self.states[given.state] = self.world.reset(given)
+            where = PLACES.unpack(payload)
+            self.states[where[0]] = self.world.reset(
+                Given((0, self.pictures(where[1], where[2]), payload, 0, where, self)))
             return DONE, b""
         if kind == FORK:
             source, target = struct.unpack("<II", payload)

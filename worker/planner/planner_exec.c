@@ -177,18 +177,17 @@ static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_
     char text[160];
     struct error fault;
     int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
-    size_t sent = 0;
-    enum process_result result = process_exchange(&exec->process, exec->frame, frame_bytes, &sent,
-                                                  exec->answer, sizeof *header, deadline_ns);
+    struct process_talk talk = {exec->frame, frame_bytes, 0, exec->answer, sizeof *header, 0};
+    enum process_result result =
+        process_exchange(&exec->process, &talk, sizeof *header, deadline_ns);
     if (result == PROCESS_OK) {
         if (wire_header_decode(exec->answer, exec->sequence, payload_bytes_max, header, &fault) !=
             STATUS_OK) {
             die(exec, fault.text, 0, false);
             return report(exec->death, error_text, error_bytes);
         }
-        result =
-            process_exchange(&exec->process, exec->frame, frame_bytes, &sent,
-                             exec->answer + sizeof *header, header->payload_bytes, deadline_ns);
+        talk.room_bytes += header->payload_bytes;
+        result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
     switch (result) {
     case PROCESS_OK:
@@ -374,10 +373,9 @@ static int exec_fork(void *planner, uint32_t from, uint32_t to, char *error_text
 static void notify(struct planner_exec *exec, const char *what, size_t frame_bytes,
                    int64_t deadline_ms)
 {
-    size_t sent = 0;
+    struct process_talk talk = {.question = exec->frame, .question_bytes = frame_bytes};
     enum process_result result =
-        process_exchange(&exec->process, exec->frame, frame_bytes, &sent, NULL, 0,
-                         process_now_ns() + deadline_ms * NS_PER_MS);
+        process_exchange(&exec->process, &talk, 0, process_now_ns() + deadline_ms * NS_PER_MS);
     exec->sequence++;
     if (result != PROCESS_OK) {
         char text[96];

@@ -4,6 +4,7 @@
  */
 #include "worker/planner/planner_process.h"
 
+#include "base/check.h"
 #include "base/units.h"
 #include "worker/planner/planner_environment.h"
 #include "worker/planner/planner_memory.h"
@@ -355,34 +356,50 @@ void process_drain(struct planner_process *process)
 }
 
 /* Sends what fits. A child that no longer reads is found out by its silence. */
-static void send_some(struct planner_process *process, const uint8_t *data, size_t bytes,
-                      size_t *sent)
+static void send_some(struct planner_process *process, struct process_talk *talk)
 {
-    ssize_t wrote = send(process->in_fd, data + *sent, bytes - *sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t wrote = send(process->in_fd, talk->question + talk->sent_bytes,
+                         talk->question_bytes - talk->sent_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (wrote >= 0) {
-        *sent += (size_t)wrote;
+        talk->sent_bytes += (size_t)wrote;
     } else if (errno != EAGAIN && errno != EINTR) {
-        *sent = bytes;
+        talk->sent_bytes = talk->question_bytes;
     }
 }
 
-enum process_result process_exchange(struct planner_process *process, const uint8_t *data,
-                                     size_t bytes, size_t *sent, uint8_t *into, size_t want_bytes,
-                                     int64_t deadline_ns)
+static enum process_result receive_some(struct planner_process *process, struct process_talk *talk)
 {
-    size_t got_bytes = 0;
-    if (*sent < bytes) {
-        send_some(process, data, bytes, sent);
+    ssize_t got =
+        read(process->out_fd, talk->answer + talk->got_bytes, talk->room_bytes - talk->got_bytes);
+    if (got == 0) {
+        return PROCESS_CLOSED;
     }
-    while (got_bytes < want_bytes || *sent < bytes) {
+    if (got < 0 && errno != EAGAIN && errno != EINTR) {
+        return PROCESS_FAULT;
+    }
+    talk->got_bytes += got > 0 ? (size_t)got : 0;
+    return PROCESS_OK;
+}
+
+enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
+                                     size_t want_bytes, int64_t deadline_ns)
+{
+    enum process_result result = PROCESS_OK;
+    CHECK(want_bytes <= talk->room_bytes);
+    if (talk->sent_bytes < talk->question_bytes) {
+        send_some(process, talk);
+    }
+    while (result == PROCESS_OK &&
+           (talk->got_bytes < want_bytes || talk->sent_bytes < talk->question_bytes)) {
         int64_t left_ns = deadline_ns - process_now_ns();
         if (left_ns <= 0) {
             return PROCESS_TIMEOUT;
         }
         struct pollfd watched[3] = {
-            {.fd = got_bytes < want_bytes ? process->out_fd : -1, .events = POLLIN},
+            {.fd = talk->got_bytes < want_bytes ? process->out_fd : -1, .events = POLLIN},
             {.fd = process->err_fd, .events = POLLIN},
-            {.fd = *sent < bytes ? process->in_fd : -1, .events = POLLOUT},
+            {.fd = talk->sent_bytes < talk->question_bytes ? process->in_fd : -1,
+             .events = POLLOUT},
         };
         struct timespec wait = {left_ns / NS_PER_S, left_ns % NS_PER_S};
         int ready = ppoll(watched, 3, &wait, NULL);
@@ -396,20 +413,13 @@ enum process_result process_exchange(struct planner_process *process, const uint
             process_drain(process);
         }
         if (watched[2].revents != 0) {
-            send_some(process, data, bytes, sent);
+            send_some(process, talk);
         }
         if (watched[0].revents != 0) {
-            ssize_t got = read(process->out_fd, into + got_bytes, want_bytes - got_bytes);
-            if (got == 0) {
-                return PROCESS_CLOSED;
-            }
-            if (got < 0 && errno != EAGAIN && errno != EINTR) {
-                return PROCESS_FAULT;
-            }
-            got_bytes += got > 0 ? (size_t)got : 0;
+            result = receive_some(process, talk);
         }
     }
-    return PROCESS_OK;
+    return result;
 }
 
 /* ---- end ---- */

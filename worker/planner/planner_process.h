@@ -58,12 +58,20 @@ enum status process_start(struct planner_process *process, const struct planner_
 
 enum process_result { PROCESS_OK = 0, PROCESS_TIMEOUT, PROCESS_CLOSED, PROCESS_FAULT };
 
-/* One exchange: sends `bytes` of `data` and receives exactly `want_bytes` into `into`, stderr being
- * drained all the while, so neither side can deadlock. *sent is advanced (start with 0; an exchange
- * may need several calls). PROCESS_CLOSED: the child closed stdout. */
-enum process_result process_exchange(struct planner_process *process, const uint8_t *data,
-                                     size_t bytes, size_t *sent, uint8_t *into, size_t want_bytes,
-                                     int64_t deadline_ns);
+/* A question and what has come of its answer; calls of process_exchange go on where the last one
+ * ended. */
+struct process_talk {
+    const uint8_t *question;
+    size_t question_bytes, sent_bytes;
+    uint8_t *answer;
+    size_t room_bytes, got_bytes; /* of the answer: at most, so far */
+};
+
+/* Sends the question and receives until at least `want_bytes` of the answer are there, stderr being
+ * drained all the while, so neither side can deadlock. More of the answer is taken where it is
+ * there already. PROCESS_CLOSED: the child closed stdout. */
+enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
+                                     size_t want_bytes, int64_t deadline_ns);
 
 /* Reads what is there of stderr, without waiting. */
 void process_drain(struct planner_process *process);

@@ -122,9 +122,10 @@ static size_t compose(struct world_exec *exec, enum wire_type type, const void *
     return sizeof header + bytes;
 }
 
-/* Fault of an answer's header; "": nothing. */
+/* Fault of an answer's header, of which `got_bytes` of payload are there; "": nothing. */
 static void check_header(const struct world_exec *exec, const struct wire_header *header,
-                         enum wire_type want, size_t want_bytes, char *text, size_t bytes)
+                         enum wire_type want, size_t want_bytes, size_t got_bytes, char *text,
+                         size_t bytes)
 {
     bool error = header->type == WIRE_ERROR && header->payload_bytes <= WIRE_ERROR_BYTES_MAX;
     text[0] = '\0';
@@ -136,6 +137,9 @@ static void check_header(const struct world_exec *exec, const struct wire_header
     } else if (!error && (header->type != (uint32_t)want || header->payload_bytes != want_bytes)) {
         snprintf(text, bytes, "its answer has type %u and %u bytes, expected %u and %zu",
                  header->type, header->payload_bytes, (unsigned)want, want_bytes);
+    } else if (got_bytes > header->payload_bytes) {
+        snprintf(text, bytes, "it wrote %zu bytes beyond an answer of %u",
+                 got_bytes - header->payload_bytes, header->payload_bytes);
     }
 }
 
@@ -145,22 +149,24 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
 {
     char text[160];
     struct wire_header header;
-    size_t sent = 0;
+    struct process_talk talk = {
+        exec->question, question_bytes, 0, exec->answer, sizeof header + want_bytes, 0};
     int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
     if (!exec->alive) {
         return report(exec->death, error_text, error_bytes);
     }
-    enum process_result result = process_exchange(&exec->process, exec->question, question_bytes,
-                                                  &sent, exec->answer, sizeof header, deadline_ns);
+    enum process_result result =
+        process_exchange(&exec->process, &talk, sizeof header, deadline_ns);
     if (result == PROCESS_OK) {
         memcpy(&header, exec->answer, sizeof header);
-        check_header(exec, &header, want, want_bytes, text, sizeof text);
+        check_header(exec, &header, want, want_bytes, talk.got_bytes - sizeof header, text,
+                     sizeof text);
         if (text[0] != '\0') {
             die(exec, text, false);
             return report(exec->death, error_text, error_bytes);
         }
-        result = process_exchange(&exec->process, exec->question, question_bytes, &sent,
-                                  exec->answer + sizeof header, header.payload_bytes, deadline_ns);
+        talk.room_bytes = sizeof header + header.payload_bytes;
+        result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
     if (result == PROCESS_TIMEOUT) {
         snprintf(text, sizeof text, "no answer within %lld ms", (long long)deadline_ms);
@@ -186,14 +192,13 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
 static void tell(struct world_exec *exec, enum wire_type type, const void *payload, size_t bytes,
                  int64_t deadline_ms)
 {
-    size_t sent = 0;
-    size_t question_bytes = compose(exec, type, payload, bytes);
-    uint8_t nothing;
+    struct process_talk talk = {.question = exec->question};
+    talk.question_bytes = compose(exec, type, payload, bytes);
     if (!exec->alive) {
         return;
     }
-    if (process_exchange(&exec->process, exec->question, question_bytes, &sent, &nothing, 0,
-                         process_now_ns() + deadline_ms * NS_PER_MS) != PROCESS_OK) {
+    if (process_exchange(&exec->process, &talk, 0, process_now_ns() + deadline_ms * NS_PER_MS) !=
+        PROCESS_OK) {
         die(exec, "it does not read what it is told", false);
     }
     exec->sequence++;

@@ -64,6 +64,20 @@ class Raises(swerve_world.World):
         return states, [no_such_grid for g in batch], None
 swerve_world.run(Raises())
 """
+CHATTERS = """
+import os, swerve_world
+class Chatters(swerve_world.World):
+    name = "chatters"
+    def step(self, states, batch):
+        raise ValueError
+def answer(server, kind, sequence, payload=b""):
+    if kind == swerve_world.ERROR:
+        payload = b"bad"
+    header = swerve_world.HEADER.pack(swerve_world.MAGIC, kind, len(payload), sequence)
+    os.write(server.sink, header + payload + (b"more" if kind == swerve_world.ERROR else b""))
+swerve_world._Server.answer = answer
+swerve_world.run(Chatters())
+"""
 
 
 SHRINKS = """
@@ -151,6 +165,8 @@ def processes_that_hang_or_die_are_named():
     result = check(f"exec:{sys.executable} raises.py", 1)
     text = result["checks"][0]["text"]
     assert "world raises 1" in text and "tick 1: raises.py:6: NameError: name 'no_such_grid'" in text, result
+    result = check(f"exec:{sys.executable} chatters.py", 1)
+    assert "it wrote 4 bytes beyond an answer of 3" in result["checks"][0]["text"], result
 
 
 def flagged_rollouts_are_no_progress():
@@ -345,7 +361,7 @@ with tempfile.TemporaryDirectory() as directory:
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
     for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES),
-                       ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES)):
+                       ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES), ("chatters.py", CHATTERS)):
         pathlib.Path(name).write_text(text)
     failed = tap.run(TESTS)
     os.chdir("/")
