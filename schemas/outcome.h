@@ -87,8 +87,11 @@ struct metrics {
     double lataccel_cost; /* of a log of the controls challenge (docs/controls.md) */
     double jerk_cost;
     double total_cost;
-    double lane_keeping;         /* 1 or 0; NAN, as below: driven before it was measured */
-    double traffic_light;        /* 0: passed on red; else 1 */
+    double lane_keeping;     /* 1 or 0; NAN, as below: driven before it was measured */
+    double traffic_light;    /* 0: passed on red; else 1 */
+    double extended_comfort; /* share of successive plans that agree; NAN: there are none */
+    double stage_distance_m; /* of a branch that is a follow-up scene (worker/METRICS.md), ..  */
+    double stage_epdms;      /* .. else NAN, both */
     uint32_t intervention_count; /* ticks' runs in which the guardian would have overridden */
     uint32_t collision_count;    /* distinct agents touched */
     uint32_t collision_tick;     /* of the first contact; UINT32_MAX: none */

@@ -20,6 +20,11 @@
 enum lane_kind { LANE_DRIVING = 0, LANE_SHOULDER, LANE_CYCLE, LANE_SIDEWALK, LANE_KIND_COUNT };
 enum marking { MARKING_NONE = 0, MARKING_DASHED, MARKING_SOLID, MARKING_COUNT };
 
+/* Accelerations that drivers take in bends where the surface gives more, and how they slow down for
+ * them: traffic does, and importers start ego no faster where a file gives no speed. */
+#define BEND_LAT_ACCEL_MPS2 3.0
+#define BEND_DECEL_MPS2 2.0
+
 struct lane {
     char id[LIMIT_ID_BYTES];
     enum lane_kind kind;      /* "driving" (default), "shoulder", "cycle", "sidewalk" */

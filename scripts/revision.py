@@ -29,7 +29,7 @@ PATTERNS = [
     "worker/run/actuation.[ch]",
     "worker/run/rollout.[ch]",
     "worker/run/runner*.[ch]",
-    "worker/score/*.[ch]",
+    "worker/score/**/*.[ch]",
     "worker/tracker/*.[ch]",
     "worker/onnx/*.[ch]",
     "worker/world/world_exec.[ch]",

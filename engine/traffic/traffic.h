@@ -37,8 +37,7 @@ struct driver {
     bool sees_ego;
 };
 
-#define BEND_LAT_ACCEL_MPS2 3.0 /* what drivers take in bends where the surface gives more */
-#define LOG_STANDING_MPS 0.5    /* slower than this is a stop */
+#define LOG_STANDING_MPS 0.5 /* slower than this is a stop */
 
 /* The speed a log had along its path, by track sample: cell k lies between samples k and k + 1. */
 struct log_cell {

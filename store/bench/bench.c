@@ -168,9 +168,12 @@ static enum status bare_outcome(struct db *db, int64_t job_id, const struct outc
     for (int i = 0; i < 3; i++) { /* of the controls challenge */
         query_null(&query);
     }
-    query_real(&query, 1.0); /* lane keeping */
-    query_real(&query, 1.0); /* traffic light */
-    query_null(&query);      /* when */
+    query_real(&query, 1.0);      /* lane keeping */
+    query_real(&query, 1.0);      /* traffic light */
+    for (int i = 0; i < 3; i++) { /* of planners with plans */
+        query_null(&query);
+    }
+    query_null(&query); /* when */
     query_int(&query, 0);
     return query_run(&query, error);
 }

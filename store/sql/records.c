@@ -345,6 +345,9 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_real(&query, outcome->metrics.total_cost);
     query_real(&query, outcome->metrics.lane_keeping);
     query_real(&query, outcome->metrics.traffic_light);
+    query_real(&query, outcome->metrics.extended_comfort);
+    query_real(&query, outcome->metrics.stage_distance_m);
+    query_real(&query, outcome->metrics.stage_epdms);
     query_int_or_null(&query, place->at_ms);
     query_int(&query, outcome->pages_used_percent);
     TRY(query_run(&query, error));

@@ -52,7 +52,7 @@ int record_read(struct query *query, int column, const struct json_field_list *l
 void record_job_read(struct query *query, struct store_job *job);
 void record_outcome_read(struct query *query, struct outcome *outcome);
 /* Columns that record_outcome_read reads. */
-enum { RECORD_OUTCOME_COLUMNS = 75 };
+enum { RECORD_OUTCOME_COLUMNS = 78 };
 
 /* Place that an outcome's row belongs to; its own ids are not looked at. */
 struct record_outcome_place {

@@ -51,7 +51,7 @@
     " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s,"    \
     " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"       \
     " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"           \
-    " o.lane_keeping, o.traffic_light,"                                                         \
+    " o.lane_keeping, o.traffic_light, o.extended_comfort, o.stage_distance_m, o.stage_epdms,"  \
     " o.intervention_count, o.collision_count,"                                                 \
     " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"       \
     " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
@@ -354,12 +354,13 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
         " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
         " health_tick, health_value, health_threshold, evidence_hash, digest, given,"
-        " lataccel_cost, jerk_cost, total_cost, lane_keeping, traffic_light, at_ms, pages_used_percent)"
+        " lataccel_cost, jerk_cost, total_cost, lane_keeping, traffic_light, extended_comfort,"
+        " stage_distance_m, stage_epdms, at_ms, pages_used_percent)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
         " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
         " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
-        " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61,"
-        " COALESCE((SELECT p.at_ms FROM partial_outcomes p WHERE p.job = ?1 AND p.branch_id = ?8), ?62), ?63)",
+        " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64,"
+        " COALESCE((SELECT p.at_ms FROM partial_outcomes p WHERE p.job = ?1 AND p.branch_id = ?8), ?65), ?66)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",

@@ -4,6 +4,7 @@
  * was drawn; a table of mistakes and of hostile files, each with what its message must say; every
  * public file beside the checkout comes in.
  */
+#include "base/units.h"
 #include "tests/scenarios/files.h"
 #include "tests/scenarios/opendrive_fixture.h"
 
@@ -238,6 +239,60 @@ static void drives_end_before_their_lanes(void)
         EXPECT(driven_m < ahead_m && driven_m > goal_m);
         scenario_destroy(document);
     }
+}
+
+/* Ego's speed on a straight of 100 m with a quarter turn behind it, limit 25 m/s. */
+static double start_mps(const char *direction, double curvature_pm, int lane, double s_m)
+{
+    char xml[2048];
+    char *text = NULL;
+    struct error error;
+    struct scenario_document *document = NULL;
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    double bend_m = PI_RAD / 2 / curvature_pm;
+    double sign = strcmp(direction, "left") == 0 ? 1 : -1;
+    snprintf(
+        xml, sizeof xml,
+        "<OpenDRIVE><header/><road id=\"1\" length=\"%.9f\" junction=\"-1\">"
+        "<type s=\"0\" type=\"rural\"><speed max=\"25\" unit=\"m/s\"/></type><planView>"
+        "<geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" length=\"100\"><line/></geometry>"
+        "<geometry s=\"100\" x=\"100\" y=\"0\" hdg=\"0\" length=\"%.9f\"><arc curvature=\"%.9f\"/>"
+        "</geometry><geometry s=\"%.9f\" x=\"%.9f\" y=\"%.9f\" hdg=\"%.9f\" "
+        "length=\"100\"><line/>" ROAD_LANES ROAD_TAIL,
+        200 + bend_m, bend_m, sign * curvature_pm, 100 + bend_m, 100 + 1 / curvature_pm,
+        sign / curvature_pm, sign * PI_RAD / 2);
+    options.from = (struct opendrive_address){"1", lane, lane < 0 ? s_m : 200 + bend_m - s_m};
+    EXPECT_OK(import_opendrive("f.xodr", xml, strlen(xml), &options, &text, &error), error);
+    EXPECT_OK(scenario_load_text("f", text, strlen(text), &document, &error), error);
+    double speed_mps = document->scenario.ego.speed_mps;
+    scenario_destroy(document);
+    free(text);
+    return speed_mps;
+}
+
+/* Ego starts as fast as traffic would be there: slow enough to come down to 3 m/s2 across in the
+ * bend with 2 m/s2; on either side, in either direction, and with no bend near at the limit. */
+static void ego_starts_no_faster_than_the_bends_ahead_allow(void)
+{
+    static const char *const directions[] = {"left", "right"};
+    for (int i = 0; i < 4; i++) {
+        const char *direction = directions[i % 2];
+        int lane = i < 2 ? -1 : 1;
+        for (double s_m = 5; s_m < 110; s_m += 15) {
+            double ahead_m = fmax(100 - s_m, 0);
+            double allowed = sqrt(BEND_LAT_ACCEL_MPS2 * 10 + 2 * BEND_DECEL_MPS2 * ahead_m);
+            double found = start_mps(direction, 0.1, lane, s_m);
+            EXPECT(found <= allowed + 0.01 && found > allowed - 2.5);
+        }
+        EXPECT(start_mps(direction, 0.1, lane, 105) < 5.6); /* within it: radius 10 m */
+        EXPECT(start_mps(direction, 0.002, lane, 5) == 25);
+        EXPECT(start_mps(direction, 0.1, lane, 140) == 25); /* behind it */
+    }
+    struct opendrive_options options = OPENDRIVE_OPTIONS;
+    options.speed_mps = 20; /* who asks for it gets it */
+    struct scenario_document *document = import_own("shapes", &options);
+    EXPECT(document->scenario.ego.speed_mps == 20);
+    scenario_destroy(document);
 }
 
 /* Centre lines stay within 1 cm of the lanes, and widths too. */
@@ -547,11 +602,12 @@ static void addresses_that_are_not_there_are_told(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(a_crossing_has_lanes_links_and_lights),
-                    TEST(right_of_way_comes_from_signs_and_records),
-                    TEST(drives_end_before_their_lanes), TEST(lines_are_as_fine_as_they_must_be),
-                    TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),
-                    TEST(names_of_files_may_be_anything), TEST(public_files_come_in),
-                    TEST(mistakes_are_told_with_their_place), TEST(hostile_files_come_to_an_end),
-                    TEST(addresses_that_are_not_there_are_told));
+    return TEST_RUN(
+        TEST(a_crossing_has_lanes_links_and_lights),
+        TEST(right_of_way_comes_from_signs_and_records), TEST(drives_end_before_their_lanes),
+        TEST(ego_starts_no_faster_than_the_bends_ahead_allow),
+        TEST(lines_are_as_fine_as_they_must_be), TEST(a_closed_circle_is_cut),
+        TEST(a_long_winding_lane_is_cut), TEST(names_of_files_may_be_anything),
+        TEST(public_files_come_in), TEST(mistakes_are_told_with_their_place),
+        TEST(hostile_files_come_to_an_end), TEST(addresses_that_are_not_there_are_told));
 }

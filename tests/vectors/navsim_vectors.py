@@ -5,14 +5,15 @@ usage: PYTHONPATH=NAVSIM:NUPLAN_DEVKIT navsim_vectors.py > navsim.txt      (chec
 
 Called are: PDMScorer._aggregate_pdm_scores, _calculate_lane_keeping and _calculate_driving_direction_compliance on objects
 that hold their arrays alone, ego_is_comfortable, calculate_rms over extract_features, ego_is_two_frame_extended_comfort,
-compute_final_scores, calculate_pseudo_closed_loop_weights, calculate_individual_mapping_scores. Needs numpy, scipy, pandas,
+PDMSimulator.simulate_proposals, SceneAggregator._compute_two_frame_comfort, compute_final_scores, calculate_pseudo_closed_loop_weights, calculate_individual_mapping_scores. Needs numpy, scipy, pandas,
 shapely and what nuplan-devkit imports; other modules are replaced by empty ones, for no function that is called needs them.
 Run again only when the cases change; the test needs the text alone.
 
 Lines: `pdm N` and N lines of PROGRESS_M NC DAC DDC TLC TTC LK HC EC | NORMALISED PDM_SCORE SCORE; `comfort N STEP`, N lines
 of ALONG ACROSS LENGTH HEADING, six flags; `extended N STEP`, twice N lines of LENGTH HEADING, four differences and a
 flag; `lane N STEP SCORE` and `direction N STEP SCORE`, N lines each; `stage N X Y`, N lines of X Y SCORE WEIGHT, then
-FIRST TOTAL.
+FIRST TOTAL; `plan N WHEELBASE`, twice (the plan of 0.5 s before, the plan) X Y HEADING SPEED ACCEL YAW_RATE STEER of the rear axle, N
+lines of X Y HEADING every 0.1 s from 0.1 s on and N + 1 lines of LENGTH HEADING as simulated, then a flag.
 """
 import importlib.abc
 import importlib.machinery
@@ -48,9 +49,13 @@ sys.meta_path.insert(0, Absent())
 from navsim.planning.simulation.planner.pdm_planner.scoring import pdm_comfort_metrics as comfort  # noqa: E402
 from navsim.planning.simulation.planner.pdm_planner.scoring.pdm_scorer import PDMScorer, PDMScorerConfig  # noqa: E402
 from navsim.planning.simulation.planner.pdm_planner.scoring.scene_aggregator import SceneAggregator  # noqa: E402
+from navsim.planning.simulation.planner.pdm_planner.simulation.pdm_simulator import PDMSimulator  # noqa: E402
 from navsim.planning.simulation.planner.pdm_planner.utils.pdm_enums import (  # noqa: E402
     BBCoordsIndex, EgoAreaIndex, MultiMetricIndex, StateIndex, WeightedMetricIndex)
 from navsim.planning.script import run_pdm_score  # noqa: E402
+from nuplan.common.actor_state.ego_state import EgoState  # noqa: E402
+from nuplan.common.actor_state.state_representation import StateSE2, StateVector2D, TimePoint  # noqa: E402
+from nuplan.planning.simulation.trajectory.trajectory_sampling import TrajectorySampling  # noqa: E402
 
 RNG = np.random.default_rng(1)
 STEP = 0.1
@@ -185,6 +190,47 @@ def stage(count, spread):
     show(first, total)
 
 
+def plan_of(start, accel, turn, rough):
+    """Rear-axle poses of 4 s from {x, y, heading, speed} on, at an acceleration and a curvature, and noise."""
+    x, y, heading, speed = start
+    poses = [(x, y, heading)]
+    for _ in range(40):
+        step = max(speed, 0.0) * STEP
+        x, y, heading = x + step * np.cos(heading), y + step * np.sin(heading), heading + step * turn
+        speed += accel * STEP
+        poses.append((x + rough * RNG.normal(0, 0.02), y + rough * RNG.normal(0, 0.02), heading))
+    return np.array(poses)
+
+
+def plans(speed, accels, turns, rough):
+    """A plan and that of 0.5 s before, each from where ego is then, as both are simulated."""
+    simulator = PDMSimulator(TrajectorySampling(num_poses=40, interval_length=STEP))
+    vehicle = comfort.get_pacifica_parameters()
+    x, y, heading = RNG.uniform(-80, 80), RNG.uniform(-80, 80), RNG.uniform(-3.1, 3.1)
+    simulated = []
+    print("plan", 40, format(vehicle.wheel_base, ".17g"))
+    for k, (accel, turn) in enumerate(zip(accels, turns)):
+        poses = plan_of((x, y, heading, speed), accel, turn, rough)
+        steer, yaw_rate = np.arctan(turn * vehicle.wheel_base), speed * turn
+        ego = EgoState.build_from_rear_axle(StateSE2(*poses[0]), StateVector2D(speed, 0.0),
+                                            StateVector2D(accel, speed * yaw_rate), steer, TimePoint(int(5e5 * k)), vehicle,
+                                            angular_vel=yaw_rate)
+        states = np.zeros((1, 41, StateIndex.size()))
+        states[0, :, StateIndex.STATE_SE2] = poses
+        made = simulator.simulate_proposals(states, ego)[0]
+        print(*(format(float(v), ".17g") for v in (*poses[0], speed, accel, yaw_rate, steer)))
+        for row in poses[1:]:
+            print(*(format(float(v), ".17g") for v in row))
+        for row in made:
+            show(np.hypot(row[StateIndex.ACCELERATION_X], row[StateIndex.ACCELERATION_Y]), row[StateIndex.HEADING])
+        simulated.append(made)
+        x, y, heading = made[5, StateIndex.STATE_SE2]
+        speed = made[5, StateIndex.VELOCITY_X]
+    table = pd.DataFrame({"ego_simulated_states": simulated, "start_time": [0.0, 0.5]}, index=["before", "now"])
+    aggregator = SceneAggregator("now", "before", table, TrajectorySampling(num_poses=40, interval_length=STEP))
+    show(aggregator._compute_two_frame_comfort("now", "before"))
+
+
 for _ in range(6):
     pdm(8)
 for count in (9, 15, 41, 60):
@@ -199,3 +245,7 @@ for count in (41, 80):
         direction(count)
 for spread in (0.1, 0.3, 1.0, 30.0):
     stage(5, spread)
+for case in ((10.0, (0.5, 0.5), (0.01, 0.01), 0), (12.0, (1.0, -1.5), (0.0, 0.0), 0), (7.0, (0.0, 0.1), (0.02, 0.06), 0),
+             (6.0, (-2.0, -2.0), (0.03, 0.03), 0), (0.0, (1.0, 1.0), (0.0, 0.0), 0), (0.0, (0.0, 0.0), (0.0, 0.0), 0),
+             (15.0, (0.2, 0.3), (-0.01, -0.012), 1), (9.0, (-0.4, -0.4), (0.05, 0.05), 1)):
+    plans(*case)

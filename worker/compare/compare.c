@@ -12,8 +12,8 @@
 #include <string.h>
 
 const char *const compare_measure_names[COMPARE_MEASURE_COUNT] = {
-    "score", "progress", "comfort",       "min_distance_m", "min_ttc_s",  "jerk_max_mps3",
-    "pdms",  "epdms",    "lataccel_cost", "jerk_cost",      "total_cost",
+    "score", "progress", "comfort",         "min_distance_m", "min_ttc_s", "jerk_max_mps3",
+    "pdms",  "epdms",    "epdms_two_stage", "lataccel_cost",  "jerk_cost", "total_cost",
 };
 
 enum { ROWS_MAX = 2000 };
@@ -309,6 +309,7 @@ static double difference_most(enum compare_measure measure)
     case COMPARE_COMFORT:
     case COMPARE_PDMS:
     case COMPARE_EPDMS:
+    case COMPARE_TWO_STAGE:
         return 1.0;
     case COMPARE_MIN_TTC:
         return COMPARE_TTC_MOST_S;

@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "worker/score/field/field.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
                     [COMPARE_JERK] = metrics->jerk_max_mps3,
                     [COMPARE_PDMS] = field[FIELD_PDMS],
                     [COMPARE_EPDMS] = field[FIELD_EPDMS],
+                    [COMPARE_TWO_STAGE] = NAN, /* end_job */
                     [COMPARE_LATACCEL_COST] = metrics->lataccel_cost,
                     [COMPARE_JERK_COST] = metrics->jerk_cost,
                     [COMPARE_TOTAL_COST] = metrics->total_cost},
@@ -70,6 +72,12 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
 struct reading {
     struct compare_side *side;
     const char *planner; /* wanted; NULL: the first that is found */
+    /* Job that is being read; a job's outcomes follow one another. */
+    int64_t job_id;
+    bool has_main;
+    uint32_t main_index;
+    struct outcome main_line;
+    struct field_stages stages;
     uint32_t planner_count;
     char planners[PLANNERS_NAMED][LIMIT_SPEC_BYTES];
 };
@@ -86,6 +94,30 @@ static void note_planner(struct reading *reading, const char *planner)
     }
 }
 
+static void end_job(struct reading *reading)
+{
+    if (reading->has_main) {
+        reading->side->rollouts[reading->main_index].measure[COMPARE_TWO_STAGE] =
+            field_stages_score(&reading->stages, &reading->main_line);
+    }
+    reading->has_main = false;
+    reading->stages.count = 0;
+}
+
+static void add_to_job(struct reading *reading, const struct outcome *outcome, uint32_t index)
+{
+    if (outcome->job_id != reading->job_id) {
+        end_job(reading);
+        reading->job_id = outcome->job_id;
+    }
+    if (outcome->branch_id[0] == '\0') {
+        reading->has_main = true;
+        reading->main_index = index;
+        reading->main_line = *outcome;
+    }
+    field_stages_add(&reading->stages, outcome);
+}
+
 static enum status add_outcome(void *context, const struct outcome *outcome, struct error *error)
 {
     struct reading *reading = context;
@@ -98,7 +130,8 @@ static enum status add_outcome(void *context, const struct outcome *outcome, str
         return STATUS_OK;
     }
     TRY(array_room(&side->rollouts, side->count, sizeof *side->rollouts, error));
-    take(&side->rollouts[side->count++], outcome);
+    take(&side->rollouts[side->count], outcome);
+    add_to_job(reading, outcome, side->count++);
     memcpy(side->planner, outcome->planner, sizeof side->planner);
     memcpy(side->planner_hash, outcome->planner_hash, sizeof side->planner_hash);
     memcpy(side->model_hash, outcome->model_hash, sizeof side->model_hash);
@@ -148,6 +181,7 @@ enum status compare_side_load(struct compare_side *side, const char *planner, st
     *reading = (struct reading){.side = side, .planner = planner};
     enum status status =
         store_outcomes_each(side->store, side->suite_id, add_outcome, reading, error);
+    end_job(reading);
     if (status == STATUS_OK && planner == NULL && reading->planner_count > 1) {
         status = several_planners(reading, error);
     }

@@ -447,6 +447,12 @@ enum status planner_plan(struct planner *planner, uint32_t count,
     return STATUS_OK;
 }
 
+const struct swerve_answer *planner_answer(const struct planner *planner, uint32_t i)
+{
+    CHECK(i < planner->session_count);
+    return planner->answers != NULL ? &planner->answers[i] : NULL;
+}
+
 enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error)
 {
     CHECK(from < planner->session_count && to < planner->session_count && from != to);

@@ -122,6 +122,10 @@ enum status planner_plan(struct planner *planner, uint32_t count,
                          struct swerve_surroundings *around, struct swerve_action *actions,
                          uint8_t *failed, struct error *error);
 
+/* Answer to observations[i] of the last planner_plan, until the next one; a trajectory
+ * where the planner gave one. NULL: it is of a version that knows none. */
+const struct swerve_answer *planner_answer(const struct planner *planner, uint32_t i);
+
 enum status planner_fork(struct planner *planner, uint32_t from, uint32_t to, struct error *error);
 void planner_end(struct planner *planner, uint32_t session);
 

@@ -193,6 +193,10 @@ static void field_scores(struct report *report)
             report_metric(html, "PDMS", "PDMS");
             html_raw(html, "</th><th class=\"n\">");
             report_metric(html, "EPDMS", "EPDMS");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "extended comfort", "extended comfort");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "two stages", "EPDMS in two stages");
             html_raw(html, "</th><th class=\"n\">collisions</th><th class=\"n\">km</th></tr>"
                            "</thead><tbody>");
         }
@@ -202,6 +206,8 @@ static void field_scores(struct report *report)
         field_cell(html, row->nuplan);
         field_cell(html, row->pdms);
         field_cell(html, row->epdms);
+        field_cell(html, row->extended_comfort);
+        field_cell(html, row->two_stage);
         html_format(html, "<td class=\"n\">%lld</td><td class=\"n\">%.1f</td></tr>",
                     (long long)row->collisions, row->metres / 1e3);
     }

@@ -30,7 +30,13 @@ static const struct definition {
     {"EPDMS",
      "NAVSIM's extended score over the whole drive, 0 to 1: no at-fault collision x drivable "
      "area x direction x no red light passed x (5 progress + 5 TTC + 2 lane keeping + 2 "
-     "comfort) / 14."},
+     "comfort + 2 extended comfort) / 16; without plans the last term is left out, / 14."},
+    {"extended comfort", "Share of plans that agree with the plan of 0.5 s before about "
+                         "acceleration, jerk, yaw rate and yaw acceleration. Of planners that "
+                         "answer with trajectories of 4 s or more."},
+    {"two stages",
+     "EPDMS of the main line times the weighted mean of EPDMS of its branches that take ego over "
+     "and give it back, from there on; weights by how near to its planned place that was."},
     {"lane keeping", "1 unless ego was more than 0.5 m off the centre of its route for 2 s on end, "
                      "outside junctions."},
     {"closest", "Smallest distance between ego's box and any agent's box, in metres; 0 on "

@@ -168,6 +168,10 @@ struct summary_field {
     double nuplan; /* means; NAN: of none */
     double pdms;
     double epdms;
+    double extended_comfort;
+    double two_stage;
+    int64_t planned;  /* drives with extended comfort */
+    int64_t staged;   /* drives with EPDMS in two stages */
     int64_t scored;   /* drives with nuPlan's score and PDMS */
     int64_t extended; /* .. with EPDMS: of older ones lane keeping is not known */
     int64_t logs;     /* of the controls challenge, which have costs in place of scores */

@@ -16,7 +16,22 @@
 /* A rate per 1,000 km of less than this is one contact more or less, and nothing else. */
 #define RATE_DISTANCE_M 1e4
 
-static void add(struct summary_field *row, const struct outcome *outcome)
+/* EPDMS in two stages of a main line; outcomes of a job stand together. */
+static double two_stage(const struct summary *summary, uint32_t i)
+{
+    const struct outcome *outcomes = summary->outcomes;
+    struct field_stages stages = {.count = 0};
+    uint32_t at = i;
+    while (at > 0 && outcomes[at - 1].job_id == outcomes[i].job_id) {
+        at--;
+    }
+    while (at < summary->outcome_count && outcomes[at].job_id == outcomes[i].job_id) {
+        field_stages_add(&stages, &outcomes[at++]);
+    }
+    return field_stages_score(&stages, &outcomes[i]);
+}
+
+static void add(struct summary_field *row, const struct outcome *outcome, double staged)
 {
     const struct metrics *metrics = &outcome->metrics;
     double field[FIELD_SCORE_COUNT];
@@ -40,6 +55,14 @@ static void add(struct summary_field *row, const struct outcome *outcome)
     if (isfinite(field[FIELD_EPDMS])) {
         row->epdms += field[FIELD_EPDMS];
         row->extended++;
+        if (isfinite(metrics->extended_comfort)) {
+            row->extended_comfort += metrics->extended_comfort;
+            row->planned++;
+        }
+        if (isfinite(staged)) {
+            row->two_stage += staged;
+            row->staged++;
+        }
     }
 }
 
@@ -51,7 +74,7 @@ void summary_field(const struct summary *summary, struct summary_field rows[TIER
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct outcome *outcome = &summary->outcomes[i];
         if (summary_is_sample(outcome) && outcome->verdict != VERDICT_PLANNER_ERROR) {
-            add(&rows[outcome->tier], outcome);
+            add(&rows[outcome->tier], outcome, two_stage(summary, i));
         }
     }
     for (int t = 0; t < TIER_COUNT; t++) {
@@ -59,6 +82,9 @@ void summary_field(const struct summary *summary, struct summary_field rows[TIER
         row->nuplan = row->scored > 0 ? row->nuplan / (double)row->scored : NAN;
         row->pdms = row->scored > 0 ? row->pdms / (double)row->scored : NAN;
         row->epdms = row->extended > 0 ? row->epdms / (double)row->extended : NAN;
+        row->extended_comfort =
+            row->planned > 0 ? row->extended_comfort / (double)row->planned : NAN;
+        row->two_stage = row->staged > 0 ? row->two_stage / (double)row->staged : NAN;
     }
 }
 
@@ -88,13 +114,17 @@ json_t *summary_field_json(const struct summary *summary)
         if (row->drives > 0) {
             json_object_set_new(
                 json, tier_names[t],
-                json_pack("{s:I, s:f, s:o, s:o, s:o, s:o, s:o}", "drives", (json_int_t)row->drives,
-                          "km", row->metres / 1e3, "collisions_per_1000_km",
-                          json_finite_new(per_1000_km(row->collisions, row->metres)),
-                          "at_fault_drives_per_1000_km",
-                          json_finite_new(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
-                          json_finite_new(row->nuplan), "pdms", json_finite_new(row->pdms), "epdms",
-                          json_finite_new(row->epdms)));
+                json_pack(
+                    "{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I}", "drives",
+                    (json_int_t)row->drives, "km", row->metres / 1e3, "collisions_per_1000_km",
+                    json_finite_new(per_1000_km(row->collisions, row->metres)),
+                    "at_fault_drives_per_1000_km",
+                    json_finite_new(per_1000_km(row->at_fault, row->metres)), "nuplan_score",
+                    json_finite_new(row->nuplan), "pdms", json_finite_new(row->pdms), "epdms",
+                    json_finite_new(row->epdms), "extended_comfort",
+                    json_finite_new(row->extended_comfort), "extended_comfort_drives",
+                    (json_int_t)row->planned, "epdms_two_stage", json_finite_new(row->two_stage),
+                    "epdms_two_stage_drives", (json_int_t)row->staged));
             put_costs(json_object_get(json, tier_names[t]), row);
         }
     }
@@ -127,6 +157,14 @@ void summary_print_field(const struct summary *summary, FILE *stream)
                    row->pdms);
         if (row->extended > 0) {
             text_print(stream, "EPDMS %.3f, ", row->epdms);
+        }
+        if (row->planned > 0) {
+            text_print(stream, "extended comfort %.3f (%lld drive%s), ", row->extended_comfort,
+                       (long long)row->planned, summary_plural(row->planned));
+        }
+        if (row->staged > 0) {
+            text_print(stream, "EPDMS in two stages %.3f (%lld drive%s), ", row->two_stage,
+                       (long long)row->staged, summary_plural(row->staged));
         }
         text_print(stream, "%lld collision%s in %.3g km", (long long)row->collisions,
                    summary_plural(row->collisions), row->metres / 1e3);

@@ -173,6 +173,17 @@ static enum status give_controls(struct job_run *job, struct error *error)
     return STATUS_OK;
 }
 
+/* Before the branch's takeover, so that there is nothing yet to be copied. */
+static enum status make_stage(struct rollout *rollout, struct error *error)
+{
+    const struct branch *branch = rollout_branch(rollout);
+    if (branch == NULL || !stage_is(rollout->job->scenario, branch)) {
+        return STATUS_OK;
+    }
+    rollout->stage = stage_create(rollout->job->prepared, branch);
+    return memory_check(rollout->stage, error, "rollout: out of memory");
+}
+
 enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint32_t wants,
                            struct rollout **out, struct error *error)
 {
@@ -202,6 +213,10 @@ enum status rollout_create(struct job_run *job, int32_t branch, bool solo, uint3
     }
     actuation_init(&rollout->actuation, job->lease.spec.seed);
     trace_init(&rollout->trace, job->scenario->agent_count);
+    if (make_stage(rollout, error) != STATUS_OK) {
+        rollout_destroy(rollout);
+        return STATUS_NO_MEMORY;
+    }
     rollout->trace.keyframes.period_ticks = job->keyframes_period_ticks;
     rollout->trace.reel.on = job->filmed;
     *out = rollout;
@@ -222,6 +237,11 @@ enum status rollout_fork(const struct rollout *parent, int32_t branch, uint32_t 
     rollout->score = score_init(rollout->score, parent->job->prepared);
     score_copy(rollout->score, parent->score);
     trace_fork(&rollout->trace, &parent->trace, tick);
+    if (make_stage(rollout, error) != STATUS_OK) {
+        rollout_destroy(rollout);
+        return STATUS_NO_MEMORY;
+    }
+    rollout->plans = parent->plans;
     rollout->bev_time_ns = parent->bev_time_ns;
     memcpy(rollout->camera_time_ns, parent->camera_time_ns, sizeof rollout->camera_time_ns);
     if (parent->given != NULL) {
@@ -244,6 +264,7 @@ void rollout_destroy(struct rollout *rollout)
     }
     trace_finish(&rollout->trace);
     free(rollout->score);
+    stage_destroy(rollout->stage);
     free(rollout->given);
     free(rollout->bev);
     free(rollout->cameras);
@@ -496,13 +517,38 @@ static struct rollout_result *own_result(struct rollout *rollout, uint32_t ticks
     return result;
 }
 
+void rollout_plan(struct rollout *rollout, const struct swerve_observation *observation,
+                  const struct swerve_answer *answer)
+{
+    const double wheelbase_m = rollout->job->scenario->ego.wheelbase_m;
+    if (rollout->actuation.override != NULL) {
+        plans_break(&rollout->plans);
+    } else {
+        plans_add(&rollout->plans, observation->tick, observation, wheelbase_m, answer);
+    }
+    if (rollout->stage != NULL) {
+        stage_plan(rollout->stage, observation->tick, observation, answer);
+    }
+}
+
+/* All that is measured of a drive. */
+static void measure(const struct rollout *rollout, struct rollout_result *result)
+{
+    score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
+    result->metrics.extended_comfort = plans_comfort(&rollout->plans);
+    if (rollout->stage != NULL) {
+        stage_finish(rollout->stage, &result->metrics.stage_distance_m,
+                     &result->metrics.stage_epdms);
+    }
+}
+
 void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
 {
     struct rollout_result *result = own_result(rollout, ticks);
     if (result == NULL) {
         return;
     }
-    score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
+    measure(rollout, result);
     if (error[0] != '\0') {
         result->verdict = VERDICT_PLANNER_ERROR;
         result->reasons = 0;
@@ -534,7 +580,7 @@ void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_v
         free(snapshot);
         return;
     }
-    score_finish(rollout->score, &result->metrics, &result->verdict, &result->reasons);
+    measure(rollout, result);
     result->verdict = VERDICT_FLAGGED;
     result->reasons = 0;
     result->health = *health;

@@ -15,6 +15,7 @@
 #include "worker/given/given.h"
 #include "worker/models/health.h"
 #include "worker/run/actuation.h"
+#include "worker/score/field/stage.h"
 #include "worker/score/score.h"
 #include "worker/score/validity.h"
 #include "worker/trace/trace.h"
@@ -96,6 +97,8 @@ struct rollout {
     struct validity validity;
     struct trace trace;
     struct score *score; /* own memory */
+    struct plans plans;
+    struct stage *stage; /* of a branch that is a follow-up scene, else NULL */
     int64_t device_ns;
     double distance_m; /* driven by this rollout itself */
     double flop;
@@ -151,6 +154,10 @@ void rollout_episode(const struct rollout *rollout, struct swerve_episode *out);
  * the observation's then. */
 void rollout_observe(struct rollout *rollout, const struct world *world, const struct scene *scene,
                      struct swerve_observation *out, struct world_view *view);
+
+/* Notes the planner's answer of this tick, for what compares plans. */
+void rollout_plan(struct rollout *rollout, const struct swerve_observation *observation,
+                  const struct swerve_answer *answer);
 
 /* Of all that was shown in this tick, as traces keep it. */
 uint64_t rollout_shown_digest(const struct rollout *rollout);

@@ -428,6 +428,9 @@ static bool look(struct runner *runner, struct rollout *rollout)
         score_guardian_act(rollout->score);
     }
     score_update(rollout->score, scene);
+    if (rollout->stage != NULL) {
+        stage_update(rollout->stage, scene);
+    }
     check_validity(runner, rollout, scene);
     if (scene->tick >= rollout->job->scenario->horizon_ticks || score_ended(rollout->score)) {
         record(runner, rollout, scene, (struct action){0}, true);
@@ -536,6 +539,10 @@ static void drive(struct runner *runner, uint32_t count)
             record(runner, rollout, scene, (struct action){0}, true);
             end_rollout(runner, rollout, scene->tick, text);
             continue;
+        }
+        const struct swerve_answer *said = planner_answer(runner->planner, q);
+        if (said != NULL) {
+            rollout_plan(rollout, &runner->observations[q], said);
         }
         const struct action answer = {runner->answers[q].accel_mps2, runner->answers[q].steer_rad};
         rollout->action = actuation_drive(

@@ -143,6 +143,14 @@ struct score *score_init(void *memory, const struct prepared *prepared)
     return score;
 }
 
+struct score *score_init_rest(void *memory, const struct prepared *prepared, uint32_t tick)
+{
+    struct score *score = score_init(memory, prepared);
+    CHECK(tick < score->scenario->horizon_ticks);
+    score->expected_progress_m *= 1.0 - (double)tick / score->scenario->horizon_ticks;
+    return score;
+}
+
 void score_copy(struct score *to, const struct score *from)
 {
     CHECK(to->prepared == from->prepared);
@@ -511,6 +519,9 @@ void score_finish(const struct score *score, struct metrics *metrics, enum verdi
         .min_ttc_s = score->min_ttc_s,
         .min_distance_m = score->min_distance_m,
         .impact_speed_mps = score->impact_speed_mps,
+        .extended_comfort = NAN, /* of plans, which are not seen here */
+        .stage_distance_m = NAN,
+        .stage_epdms = NAN,
         .distance_m = score->distance_m,
         .speed_max_mps = score->speed_max_mps,
         .intervention_count = score->intervention_count,

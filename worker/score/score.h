@@ -23,6 +23,10 @@ size_t score_bytes(uint32_t horizon_ticks, uint32_t agent_count);
  * borrowed and must outlive the score. */
 struct score *score_init(void *memory, const struct prepared *prepared);
 
+/* The same of the rest of a drive, from this tick on: of what is expected of a whole drive the
+ * share of the horizon that is left. */
+struct score *score_init_rest(void *memory, const struct prepared *prepared, uint32_t tick);
+
 /* Copies a score (a fork); both were made for the same prepared scenario. */
 void score_copy(struct score *to, const struct score *from);
 

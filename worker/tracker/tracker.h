@@ -55,4 +55,24 @@ struct tracker_command {
 struct tracker_command tracker_lqr(const struct tracker_ego *ego,
                                    const struct swerve_trajectory_point *points, uint32_t count);
 
+/* 4 s, a sample every 0.1 s. */
+enum { TRACKER_DRIVE_SAMPLES = 41 };
+
+/* A plan as it would be driven if nothing else were planned. */
+struct tracker_drive {
+    double accel_mps2[TRACKER_DRIVE_SAMPLES]; /* length of the rear axle's acceleration */
+    double heading_rad[TRACKER_DRIVE_SAMPLES];
+};
+
+/*
+ * navsim 2.1.2's PDMSimulator: the regulator above on the plan's first 4 s, its commands through a
+ * kinematic bicycle on the rear axle with a lag of 0.2 s in acceleration and 0.05 s in steering
+ * (batch_lqr.py, batch_kinematic_bicycle.py), whatever ego's own model is. It fits the plan's
+ * speeds otherwise than nuPlan does, and so does this. False, and nothing
+ * written: the plan ends before 4 s. The trajectory was checked.
+ */
+bool tracker_simulate(const struct tracker_ego *ego, double accel_mps2, double yaw_rate_rps,
+                      const struct swerve_trajectory_point *points, uint32_t count,
+                      struct tracker_drive *out);
+
 #endif

@@ -7,11 +7,14 @@
  * here in the values themselves, where the normal equations are banded and take a few operations a
  * pose. Then one acceleration and one steering rate are chosen that, held for 1 s, bring the errors
  * there to their least weighted squares.
+ *
+ * The same regulator, asked every 0.1 s with the reference fitted once, drives a plan to its end.
  */
 #include "worker/tracker/tracker.h"
 
 #include "base/check.h"
 #include "base/dmath.h"
+#include "base/units.h"
 
 #include <math.h>
 
@@ -32,8 +35,14 @@
 enum {
     HORIZON = 10,   /* steps ahead */
     STEPS_MAX = 80, /* between poses: 8 s */
+    STEPS_DRIVEN = TRACKER_DRIVE_SAMPLES - 1,
     BAND = 2,
 };
+
+/* batch_kinematic_bicycle.py */
+#define ACCEL_LAG_S 0.2
+#define STEER_LAG_S 0.05
+#define STEER_MOST_RAD (PI_RAD / 3.0)
 
 struct reference {
     uint32_t steps; /* poses less one; 3 at least */
@@ -78,12 +87,12 @@ static uint32_t make_knots(const struct tracker_ego *ego,
     return n;
 }
 
-/* Poses every STEP_S from the beginning on, linear between knots. */
-static void resample(double knots[][4], uint32_t count, struct reference *out)
+/* Poses every STEP_S from the beginning on, linear between knots; at most `most` steps. */
+static void resample(double knots[][4], uint32_t count, uint32_t most, struct reference *out)
 {
     uint32_t at = 0;
     uint32_t poses = 0;
-    for (uint32_t k = 0; k <= STEPS_MAX; k++) {
+    for (uint32_t k = 0; k <= most; k++) {
         double t_s = knots[0][0] + STEP_S * k;
         if (t_s > knots[count - 1][0] + 1e-9) {
             break;
@@ -135,11 +144,16 @@ static void add_square(double band[][BAND + 1], uint32_t i, const double *c, uin
     }
 }
 
-/* Speeds whose displacements along the headings are nearest to those of the poses, with little
- * change of acceleration. */
-static void fit_speed(struct reference *reference)
+/* nuPlan's penalty is on changes of acceleration; navsim's matrix of differences
+ * (batch_lqr_utils.py) holds one change alone, the last, and else accelerations. */
+enum smoothing { SMOOTHING_NUPLAN, SMOOTHING_NAVSIM };
+
+/* Speeds whose displacements along the headings are nearest to those of the poses, with little of
+ * what is penalised. */
+static void fit_speed(struct reference *reference, enum smoothing smoothing)
 {
     static const double difference[] = {1.0, -2.0, 1.0};
+    static const double step[] = {-1.0, 1.0};
     double band[STEPS_MAX][BAND + 1] = {{0}};
     uint32_t n = reference->steps;
     for (uint32_t k = 0; k < n; k++) {
@@ -152,7 +166,9 @@ static void fit_speed(struct reference *reference)
         reference->speed_mps[k] = STEP_S * along_m;
     }
     for (uint32_t k = 0; k + 2 < n; k++) {
-        add_square(band, k, difference, 3, JERK_PENALTY / (STEP_S * STEP_S));
+        bool change = smoothing == SMOOTHING_NUPLAN || k + 3 == n;
+        add_square(band, k, change ? difference : step, change ? 3 : 2,
+                   JERK_PENALTY / (STEP_S * STEP_S));
     }
     solve_band(n, band, reference->speed_mps);
 }
@@ -183,19 +199,28 @@ static double nth(const double *profile, const struct reference *reference, uint
     return profile[k < reference->steps ? k : reference->steps - 1];
 }
 
-/* Steering rate for errors {lateral, heading, steering} of now, at the speeds that accel gives. */
-static double steer_rate(const struct reference *reference, const double errors[3],
-                         double speed_mps, double accel_mps2, double wheelbase_m)
+/* Car as the regulator sees it: its rear axle. */
+struct axle {
+    double x_m, y_m, heading_rad;
+    double speed_mps;
+    double steer_rad;
+    double wheelbase_m;
+};
+
+/* Steering rate for errors {lateral, heading, steering} of step `from`, at the speeds that accel
+ * gives. */
+static double steer_rate(const struct reference *reference, uint32_t from, const double errors[3],
+                         const struct axle *axle, double accel_mps2)
 {
     double error[3] = {errors[0], errors[1], errors[2]}; /* with no input */
     double input[3] = {0.0, 0.0, 0.0};                   /* what one unit of it adds */
     for (uint32_t k = 0; k < HORIZON; k++) {
-        double step_m = (speed_mps + accel_mps2 * STEP_S * k) * STEP_S;
-        double curvature_pm = nth(reference->curvature_pm, reference, k);
+        double step_m = (axle->speed_mps + accel_mps2 * STEP_S * k) * STEP_S;
+        double curvature_pm = nth(reference->curvature_pm, reference, from + k);
         error[0] += step_m * error[1];
-        error[1] += step_m * error[2] / wheelbase_m - step_m * curvature_pm;
+        error[1] += step_m * error[2] / axle->wheelbase_m - step_m * curvature_pm;
         input[0] += step_m * input[1];
-        input[1] += step_m * input[2] / wheelbase_m;
+        input[1] += step_m * input[2] / axle->wheelbase_m;
         input[2] += STEP_S;
     }
     error[1] = dmath_wrap_angle(error[1]);
@@ -207,32 +232,92 @@ static double steer_rate(const struct reference *reference, const double errors[
            square;
 }
 
+/* Command of a step of the reference. */
+static struct tracker_command command_at(const struct reference *reference, uint32_t from,
+                                         const struct axle *axle)
+{
+    double wanted_mps = nth(reference->speed_mps, reference, from + HORIZON);
+    if (wanted_mps <= STOPPING_MPS && axle->speed_mps <= STOPPING_MPS) {
+        return (struct tracker_command){-STOPPING_GAIN * (axle->speed_mps - wanted_mps), 0.0};
+    }
+    double reach_s = HORIZON * STEP_S;
+    double accel_mps2 = -Q_SPEED * reach_s * (axle->speed_mps - wanted_mps) /
+                        (Q_SPEED * reach_s * reach_s + R_ACCEL);
+    double sine;
+    double cosine;
+    dmath_sincos(reference->heading_rad[from], &sine, &cosine);
+    const double errors[3] = {
+        -(axle->x_m - reference->x_m[from]) * sine + (axle->y_m - reference->y_m[from]) * cosine,
+        dmath_wrap_angle(axle->heading_rad - reference->heading_rad[from]), axle->steer_rad};
+    return (struct tracker_command){accel_mps2,
+                                    steer_rate(reference, from, errors, axle, accel_mps2)};
+}
+
+static struct axle axle_of(const struct tracker_ego *ego)
+{
+    double at[2];
+    add_axle(ego->x_m, ego->y_m, ego->heading_rad, ego->wheelbase_m, at);
+    return (struct axle){at[0],          at[1],          ego->heading_rad,
+                         ego->speed_mps, ego->steer_rad, ego->wheelbase_m};
+}
+
+static void fit(const struct tracker_ego *ego, const struct swerve_trajectory_point *points,
+                uint32_t count, enum smoothing smoothing, struct reference *out)
+{
+    double knots[SWERVE_TRAJECTORY_POINTS + 1][4];
+    CHECK(count >= 1 && count <= SWERVE_TRAJECTORY_POINTS);
+    uint32_t knot_count = make_knots(ego, points, count, knots);
+    resample(knots, knot_count, smoothing == SMOOTHING_NAVSIM ? STEPS_DRIVEN : STEPS_MAX, out);
+    CHECK(out->steps >= 2);
+    fit_speed(out, smoothing);
+    fit_curvature(out);
+}
+
 struct tracker_command tracker_lqr(const struct tracker_ego *ego,
                                    const struct swerve_trajectory_point *points, uint32_t count)
 {
-    double knots[SWERVE_TRAJECTORY_POINTS + 1][4];
     struct reference reference;
-    CHECK(count >= 1 && count <= SWERVE_TRAJECTORY_POINTS);
-    uint32_t knot_count = make_knots(ego, points, count, knots);
-    resample(knots, knot_count, &reference);
-    CHECK(reference.steps >= 2);
-    fit_speed(&reference);
-    fit_curvature(&reference);
-    double wanted_mps = nth(reference.speed_mps, &reference, HORIZON);
-    if (wanted_mps <= STOPPING_MPS && ego->speed_mps <= STOPPING_MPS) {
-        return (struct tracker_command){-STOPPING_GAIN * (ego->speed_mps - wanted_mps), 0.0};
-    }
-    double reach_s = HORIZON * STEP_S;
-    double accel_mps2 = -Q_SPEED * reach_s * (ego->speed_mps - wanted_mps) /
-                        (Q_SPEED * reach_s * reach_s + R_ACCEL);
-    double axle[2];
+    const struct axle axle = axle_of(ego);
+    fit(ego, points, count, SMOOTHING_NUPLAN, &reference);
+    return command_at(&reference, 0, &axle);
+}
+
+/* ---- a plan to its end ---- */
+
+/* One step of the bicycle; *accel_mps2 becomes what is realised. */
+static void roll(struct axle *axle, double *accel_mps2, struct tracker_command command)
+{
     double sine;
     double cosine;
-    add_axle(ego->x_m, ego->y_m, ego->heading_rad, ego->wheelbase_m, axle);
-    dmath_sincos(reference.heading_rad[0], &sine, &cosine);
-    const double errors[3] = {
-        -(axle[0] - reference.x_m[0]) * sine + (axle[1] - reference.y_m[0]) * cosine,
-        dmath_wrap_angle(ego->heading_rad - reference.heading_rad[0]), ego->steer_rad};
-    return (struct tracker_command){
-        accel_mps2, steer_rate(&reference, errors, ego->speed_mps, accel_mps2, ego->wheelbase_m)};
+    dmath_sincos(axle->heading_rad, &sine, &cosine);
+    double step_m = axle->speed_mps * STEP_S;
+    double steer_rad = STEP_S / (STEP_S + STEER_LAG_S) * (STEP_S * command.steer_rate_rps);
+    *accel_mps2 += STEP_S / (STEP_S + ACCEL_LAG_S) * (command.accel_mps2 - *accel_mps2);
+    axle->x_m += step_m * cosine;
+    axle->y_m += step_m * sine;
+    axle->heading_rad = dmath_wrap_angle(axle->heading_rad +
+                                         step_m * dmath_tan(axle->steer_rad) / axle->wheelbase_m);
+    axle->speed_mps += STEP_S * *accel_mps2;
+    axle->steer_rad = dmath_clamp(axle->steer_rad + steer_rad, -STEER_MOST_RAD, STEER_MOST_RAD);
+}
+
+bool tracker_simulate(const struct tracker_ego *ego, double accel_mps2, double yaw_rate_rps,
+                      const struct swerve_trajectory_point *points, uint32_t count,
+                      struct tracker_drive *out)
+{
+    struct reference reference;
+    struct axle axle = axle_of(ego);
+    double across_mps2 = ego->speed_mps * yaw_rate_rps;
+    if (points[count - 1].t_s < STEPS_DRIVEN * STEP_S - 1e-9) {
+        return false;
+    }
+    fit(ego, points, count, SMOOTHING_NAVSIM, &reference);
+    out->accel_mps2[0] = sqrt(accel_mps2 * accel_mps2 + across_mps2 * across_mps2);
+    out->heading_rad[0] = axle.heading_rad;
+    for (uint32_t k = 1; k < TRACKER_DRIVE_SAMPLES; k++) {
+        roll(&axle, &accel_mps2, command_at(&reference, k - 1, &axle));
+        out->accel_mps2[k] = fabs(accel_mps2);
+        out->heading_rad[k] = axle.heading_rad;
+    }
+    return true;
 }

@@ -33,6 +33,7 @@ static const double WIDTH_MIN_M = 1.5;   /* of a lane that ego is put on */
 static const double WAY_MIN_M = 2.0;
 static const double WAY_STEP_M = 5.0;
 static const double RETURN_M = 30.0;     /* nearer to its start a way is closed */
+static const double BEND_MIN_M = 1.0;    /* places nearer to each other say nothing of a bend */
 static const double AVERAGE_SHARE = 0.6; /* of the speed, for the horizon */
 static const double SETTLE_S = 10.0;
 
@@ -42,9 +43,12 @@ struct way {
     double from_s_m;
     uint32_t to_lane;
     double to_s_m;
-    double length_m;  /* to the goal */
-    double ahead_m;   /* to where the lanes end, or further than ego comes */
-    double limit_mps; /* the highest on it */
+    double length_m;    /* to the goal */
+    double ahead_m;     /* to where the lanes end, or further than ego comes */
+    double limit_mps;   /* the highest on it */
+    double bend2_m2ps2; /* square of the speed at which its bends can still be slowed down for */
+    double bend_m;      /* how far along it the last place is that bends were looked at .. */
+    double bend_rad;    /* .. and its heading */
     bool junction;
     struct vec2 low;
     struct vec2 high;
@@ -145,7 +149,31 @@ static enum status choose_start(struct importer *importer)
 
 /* ---- the way ---- */
 
-static void pass(struct importer *importer, uint32_t lane, double s_m)
+/* Notes the bend from the last place to this one, at_m along the way: there ego must be as slow as
+ * traffic would be. */
+static void note_bend(struct way *way, double heading_rad, double at_m)
+{
+    double step_m = at_m - way->bend_m;
+    if (step_m < BEND_MIN_M) {
+        return;
+    }
+    double curvature = fabs(dmath_wrap_angle(heading_rad - way->bend_rad)) / step_m;
+    if (curvature > 1e-6) {
+        way->bend2_m2ps2 = dmath_min(way->bend2_m2ps2, BEND_LAT_ACCEL_MPS2 / curvature +
+                                                           2 * BEND_DECEL_MPS2 * way->bend_m);
+    }
+    way->bend_m = at_m;
+    way->bend_rad = heading_rad;
+}
+
+static double travel_heading_rad(const struct opendrive_network *network, uint32_t lane,
+                                 double heading_rad)
+{
+    return dmath_wrap_angle(heading_rad + (network->lanes[lane].against ? PI_RAD : 0));
+}
+
+/* Takes a place that is at_m along the way; in the order of the way. */
+static void pass(struct importer *importer, uint32_t lane, double s_m, double at_m)
 {
     struct way *way = &importer->way;
     const struct opendrive_network *network = importer->network;
@@ -156,6 +184,9 @@ static void pass(struct importer *importer, uint32_t lane, double s_m)
     way->high.y_m = dmath_max(way->high.y_m, pose.y_m);
     way->junction =
         way->junction || network->roads[network->lanes[lane].road].junction != OPENDRIVE_NONE;
+    note_bend(way, travel_heading_rad(network, lane, pose.heading_rad), at_m);
+    double limit_mps = opendrive_speed_limit_mps(network, lane, s_m);
+    way->limit_mps = dmath_max(way->limit_mps, limit_mps > 0 ? limit_mps : SPEED_MPS);
 }
 
 /* Whether one lane goes on where the other ends, as a map's lanes must. */
@@ -170,9 +201,10 @@ static bool goes_on(const struct opendrive_network *network, uint32_t lane, uint
            (a.x_m - b.x_m) * (a.x_m - b.x_m) + (a.y_m - b.y_m) * (a.y_m - b.y_m) < 1;
 }
 
-/* Straight on for at most max_m, until there are no lanes or ego comes back to where it began. The
- * place is changed; returns the metres. */
-static double follow(struct importer *importer, uint32_t *lane, double *s_m, double max_m)
+/* Straight on for at most max_m from a place at_m along the way, until there are no lanes or ego
+ * comes back to where it began. The place is changed; returns the metres. */
+static double follow(struct importer *importer, uint32_t *lane, double *s_m, double at_m,
+                     double max_m)
 {
     const struct way *way = &importer->way;
     const struct opendrive_network *network = importer->network;
@@ -192,7 +224,7 @@ static double follow(struct importer *importer, uint32_t *lane, double *s_m, dou
         length_m += WAY_STEP_M - rest_m;
         *lane = next;
         *s_m = next_s_m;
-        pass(importer, next, next_s_m);
+        pass(importer, next, next_s_m, at_m + length_m);
     }
     return length_m;
 }
@@ -203,7 +235,7 @@ static enum status go_straight(struct importer *importer)
     struct way *way = &importer->way;
     uint32_t lane = way->from_lane;
     double s_m = way->from_s_m;
-    way->ahead_m = follow(importer, &lane, &s_m, AHEAD_M);
+    way->ahead_m = follow(importer, &lane, &s_m, 0, AHEAD_M);
     way->length_m = GOAL_SHARE * way->ahead_m;
     way->to_lane = way->from_lane;
     way->to_s_m = way->from_s_m;
@@ -226,22 +258,27 @@ static enum status go_there(struct importer *importer)
         return refuse(importer, "to", &importer->options->to,
                       "a place that driving lanes lead to from where ego starts");
     }
+    double s_m = way->from_s_m;
     for (uint32_t i = 0; i < count; i++) {
-        const struct opendrive_section *section =
-            &network->sections[network->lanes[lanes[i]].section];
-        double low_m = i == 0 || i + 1 == count ? dmath_min(way->from_s_m, way->to_s_m) : 0;
-        double length_m =
-            count == 1 ? fabs(way->to_s_m - way->from_s_m) : section->end_m - section->s_m;
+        const struct opendrive_lane *lane = &network->lanes[lanes[i]];
+        const struct opendrive_section *section = &network->sections[lane->section];
+        double end_m = lane->against ? section->s_m : section->end_m;
+        if (i + 1 < count && network->lanes[lanes[i + 1]].section == lane->section) {
+            continue; /* a change of lane, at once */
+        }
+        end_m = i + 1 == count ? way->to_s_m : end_m;
+        double length_m = dmath_max(lane->against ? s_m - end_m : end_m - s_m, 0);
         uint32_t steps = (uint32_t)(length_m / WAY_STEP_M) + 1;
-        low_m = count == 1 ? low_m : section->s_m;
         for (uint32_t k = 0; k <= steps; k++) {
-            pass(importer, lanes[i], low_m + length_m * k / steps);
+            pass(importer, lanes[i], s_m + (end_m - s_m) * k / steps,
+                 way->length_m + length_m * k / steps);
         }
         way->length_m += length_m;
+        s_m = i + 1 < count ? entry_s_m(network, lanes[i + 1], &way_on) : end_m;
     }
     uint32_t lane = way->to_lane;
-    double s_m = way->to_s_m;
-    way->ahead_m = way->length_m + follow(importer, &lane, &s_m, BEYOND_M);
+    s_m = way->to_s_m;
+    way->ahead_m = way->length_m + follow(importer, &lane, &s_m, way->length_m, BEYOND_M);
     return STATUS_OK;
 }
 
@@ -257,7 +294,10 @@ static enum status find_way(struct importer *importer)
     } else {
         TRY(choose_start(importer));
     }
-    pass(importer, way->from_lane, way->from_s_m);
+    struct pose start = opendrive_lane_pose(importer->network, way->from_lane, way->from_s_m, 0);
+    way->bend2_m2ps2 = INFINITY;
+    way->bend_rad = travel_heading_rad(importer->network, way->from_lane, start.heading_rad);
+    pass(importer, way->from_lane, way->from_s_m, 0);
     if (options->to.road == NULL) {
         return go_straight(importer);
     }
@@ -272,9 +312,8 @@ static struct pose travel_pose(const struct importer *importer, uint32_t lane, d
                                struct vec2 origin)
 {
     struct pose pose = opendrive_lane_pose(importer->network, lane, s_m, 0);
-    double turn = importer->network->lanes[lane].against ? PI_RAD : 0;
     return (struct pose){pose.x_m - origin.x_m, pose.y_m - origin.y_m,
-                         dmath_wrap_angle(pose.heading_rad + turn)};
+                         travel_heading_rad(importer->network, lane, pose.heading_rad)};
 }
 
 static void name_scenario(const struct importer *importer, struct scenario *scenario)
@@ -364,6 +403,7 @@ static void set_ego(const struct importer *importer, struct vec2 origin, struct 
     const struct opendrive_options *options = importer->options;
     double limit_mps = opendrive_speed_limit_mps(importer->network, way->from_lane, way->from_s_m);
     double speed_mps = limit_mps > 0 ? dmath_min(limit_mps, 36) : SPEED_MPS;
+    speed_mps = dmath_min(speed_mps, sqrt(way->bend2_m2ps2));
     speed_mps = isnan(options->speed_mps) ? speed_mps : options->speed_mps;
     struct pose goal = travel_pose(importer, way->to_lane, way->to_s_m, origin);
     scenario->ego = (struct ego){

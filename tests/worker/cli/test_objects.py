@@ -79,6 +79,17 @@ sp.run(Mine)
 """
 
 
+PLANS = """
+import swerve_planner as sp
+class Mine(sp.Planner):
+    def act(self, o):
+        pull = WOBBLE if o.tick // 5 % 2 else -WOBBLE
+        return [(0.5 * i, o.x_m + 0.5 * i * o.speed_mps + pull * (0.5 * i) ** 2 / 2, o.y_m, 0.0, o.speed_mps + pull * 0.5 * i)
+                for i in range(1, 9)]
+sp.run(Mine)
+"""
+
+
 def swerve(*words, codes=(0,)):
     done = subprocess.run([SWERVE, *words], capture_output=True, text=True, env=ENVIRONMENT)
     if done.returncode not in codes:
@@ -117,6 +128,42 @@ def examples_agree():
             assert row["trace_hash"] == stores["apart"][branch]["trace_hash"]
 
 
+def plans_are_compared():
+    """A planner that keeps to its plans has extended comfort, one that changes its mind each time none; a branch that ends where the
+    main line was to be is a second stage of full weight, and driven alone it has the same figures."""
+    branches = [{"id": name, "at_tick": 10, "interventions": [{**what, "tick": 10}, {"kind": "ego_planner", "tick": 40}]}
+                for name, what in [("on", {"kind": "ego_maintain"}), ("slow", {"kind": "ego_brake", "decel_mps2": 2})]]
+    branches += [{"id": "never", "at_tick": 10, "interventions": [{"kind": "ego_maintain"}]},
+                 {"id": "other", "at_tick": 10, "interventions": [{"kind": "stack_latency", "latency_ms": 100, "jitter_ms": 0}]}]
+    plain = {**json.loads(SCENARIO), "id": "plain", "agents": [], "branches": branches}
+    pathlib.Path("plain.json").write_text(json.dumps(plain))
+    pathlib.Path("plans.json").write_text(json.dumps({"id": "plans", "scenarios": [{"file": "plain.json"}]}))
+    for name, wobble, comfort in [("steady", 0.0, 1.0), ("moody", 3.0, 0.0)]:
+        pathlib.Path(f"{name}.py").write_text(PLANS.replace("WOBBLE", str(wobble)))
+        swerve("run", "plans.json", "--world", "object", "--planner", f"exec:python3 {name}.py", "--store", f"{name}.db")
+        rows = {row["branch_id"]: row for row in map(json.loads, swerve("show", "--all", "--store", f"{name}.db").splitlines())}
+        metrics = {branch: row["metrics"] for branch, row in rows.items()}
+        assert metrics[""]["extended_comfort"] == comfort, metrics[""]
+        assert all(metrics[b]["stage_distance_m"] is None and metrics[b]["stage_epdms"] is None for b in ("", "never", "other"))
+        far = {b: metrics[b]["stage_distance_m"] for b in ("on", "slow")}
+        if name == "steady":
+            assert far["on"] < 0.3 and 8 < far["slow"] < 10, far
+        assert metrics["never"]["extended_comfort"] == comfort and rows["on"]["ticks"] == 60
+        field = json.loads(swerve("report", "--store", f"{name}.db", "--json"))["field"]["object"]
+        parts = {b: metrics[b]["stage_epdms"] for b in ("on", "slow")}
+        first = field["epdms"]
+        assert field["extended_comfort"] == comfort and field["extended_comfort_drives"] == field["epdms_two_stage_drives"] == 1
+        # The other one is 9 m away; of the moody planner's both are far off, so they count alike.
+        second = parts["on"] if name == "steady" else (parts["on"] + parts["slow"]) / 2
+        assert min(far.values()) > 2 or name == "steady"
+        assert abs(field["epdms_two_stage"] - first * second) < 1e-6, (field, parts)
+        assert "EPDMS in two stages" in swerve("report", "--store", f"{name}.db")
+        swerve("replay", "--all", "--store", f"{name}.db")
+        swerve("check", "--store", f"{name}.db")
+    compared = json.loads(swerve("compare", "steady.db", "moody.db", "--json"))
+    assert "epdms_two_stage" in compared["measures"], compared["measures"]
+
+
 def outcomes_say_what_was_given():
     for spec, given in [("builtin:reference", "bev"), ("builtin:maintain", "route"),
                         (f"guarded+seen+plugin:{PLUGIN}", "objects:seen,map")]:
@@ -153,7 +200,7 @@ def bad_trajectories_end_their_rollout():
 program = pathlib.Path(SWERVE).read_bytes()
 INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 ENVIRONMENT = dict(os.environ, PYTHONPATH=str(ROOT / "scripts"))
-TESTS = [examples_agree, outcomes_say_what_was_given, python_planners_see_lists, bad_trajectories_end_their_rollout]
+TESTS = [examples_agree, plans_are_compared, outcomes_say_what_was_given, python_planners_see_lists, bad_trajectories_end_their_rollout]
 sys.argv[3] = os.path.realpath(sys.argv[3])
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)

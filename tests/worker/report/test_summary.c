@@ -805,6 +805,8 @@ static void extended_scores_are_means_of_those_that_have_one(void)
                                              .comfort = 1,
                                              .distance_m = 1000,
                                              .lane_keeping = keeping[i],
+                                             .extended_comfort = NAN,
+                                             .stage_distance_m = NAN,
                                              .traffic_light = 1,
                                              .total_cost = NAN};
     }

@@ -6,9 +6,12 @@
  */
 #include "tests/harness.h"
 #include "worker/score/field/field.h"
+#include "worker/score/field/plans.h"
 
 #include "base/rng.h"
+#include "base/units.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,6 +19,7 @@
 enum { WORD_BYTES = 32 };
 
 static FILE *vectors;
+static int plans_agreed[2]; /* pairs that do not, and that do */
 
 static double number(void)
 {
@@ -125,6 +129,56 @@ static void check_direction(uint32_t count)
     EXPECT(field_driving_direction(oncoming, count, step_s) == score);
 }
 
+/* Reads a plan and what it becomes when it is driven; true: extended comfort has such plans. */
+static void check_drive(uint32_t count, double wheelbase_m, struct swerve_observation *ego,
+                        struct swerve_answer *answer)
+{
+    struct tracker_drive drive;
+    double row[7];
+    for (int i = 0; i < 7; i++) {
+        row[i] = number();
+    }
+    *ego = (struct swerve_observation){.x_m = row[0] + wheelbase_m / 2 * cos(row[2]),
+                                       .y_m = row[1] + wheelbase_m / 2 * sin(row[2]),
+                                       .heading_rad = row[2],
+                                       .speed_mps = row[3],
+                                       .accel_mps2 = row[4],
+                                       .yaw_rate_rps = row[5],
+                                       .steer_rad = row[6]};
+    answer->point_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        double x_m = number();
+        double y_m = number();
+        double heading_rad = number();
+        answer->points[i] = (struct swerve_trajectory_point){
+            0.1 * (i + 1), x_m + wheelbase_m / 2 * cos(heading_rad),
+            y_m + wheelbase_m / 2 * sin(heading_rad), heading_rad, 0.0};
+    }
+    const struct tracker_ego now = {ego->x_m,       ego->y_m,       ego->heading_rad,
+                                    ego->speed_mps, ego->steer_rad, wheelbase_m};
+    EXPECT(!tracker_simulate(&now, row[4], row[5], answer->points, count - 1, &drive));
+    EXPECT(tracker_simulate(&now, row[4], row[5], answer->points, count, &drive));
+    for (int i = 0; i < TRACKER_DRIVE_SAMPLES; i++) {
+        EXPECT(is_close(drive.accel_mps2[i], number()));
+        EXPECT(fabs(remainder(drive.heading_rad[i] - number(), 2 * PI_RAD)) < TOLERANCE);
+    }
+}
+
+static void check_plan(uint32_t count)
+{
+    struct plans plans = {0};
+    struct swerve_observation ego[2];
+    struct swerve_answer answers[2];
+    double wheelbase_m = number();
+    for (uint32_t i = 0; i < 2; i++) {
+        check_drive(count, wheelbase_m, &ego[i], &answers[i]);
+        plans_add(&plans, i * PLANS_APART_TICKS, &ego[i], wheelbase_m, &answers[i]);
+    }
+    double agreed = number();
+    plans_agreed[agreed == 1]++;
+    EXPECT(plans_comfort(&plans) == agreed);
+}
+
 static void check_stage(uint32_t count)
 {
     double x[FIELD_SAMPLES_MAX];
@@ -155,7 +209,8 @@ static void the_original_answers_the_same(void)
         void (*check)(uint32_t count);
     } checks[] = {
         {"pdm", check_pdm},   {"comfort", check_comfort},     {"extended", check_extended},
-        {"lane", check_lane}, {"direction", check_direction}, {"stage", check_stage}};
+        {"lane", check_lane}, {"direction", check_direction}, {"stage", check_stage},
+        {"plan", check_plan}};
     int seen[sizeof checks / sizeof *checks] = {0};
     char name[WORD_BYTES];
     unsigned count;
@@ -175,6 +230,7 @@ static void the_original_answers_the_same(void)
     for (size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         EXPECT(seen[i] >= 4);
     }
+    EXPECT(plans_agreed[0] > 1 && plans_agreed[1] > 1);
 }
 
 static uint64_t state;
@@ -230,9 +286,14 @@ static void an_outcome_has_scores_of_the_field(void)
                                 .progress = 0.5,
                                 .ttc = 1,
                                 .lane_keeping = 1,
+                                .extended_comfort = NAN,
                                 .total_cost = NAN};
     field_scores_of(&outcome, scores);
     EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 9.5 / 14));
+    metrics->extended_comfort = 0.25;
+    field_scores_of(&outcome, scores);
+    EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 10.0 / 16));
+    metrics->extended_comfort = NAN;
     metrics->driving_direction = 0.5;
     metrics->lane_keeping = 0;
     field_scores_of(&outcome, scores);
@@ -255,6 +316,67 @@ static void an_outcome_has_scores_of_the_field(void)
     metrics->total_cost = 80; /* a log of the controls challenge */
     field_scores_of(&outcome, scores);
     EXPECT(isnan(scores[FIELD_PDMS]) && isnan(scores[FIELD_EPDMS]));
+}
+
+/* Only pairs 0.5 s apart count, of plans of 4 s between which nothing else drove. */
+static void plans_are_compared_half_a_second_apart(void)
+{
+    const struct swerve_observation ego = {.speed_mps = 10};
+    struct swerve_answer answer = {.point_count = 2};
+    struct plans plans = {0};
+    EXPECT(isnan(plans_comfort(&plans)));
+    for (uint32_t tick = 0; tick < 40; tick++) {
+        double far_m = tick == 25 ? 60 : 40; /* one plan speeds up */
+        answer.points[0] = (struct swerve_trajectory_point){2, far_m / 2, 0, 0, 10};
+        answer.points[1] = (struct swerve_trajectory_point){tick == 35 ? 3.9 : 4, far_m, 0, 0, 10};
+        if (tick == 12) {
+            plans_break(&plans); /* 10 and 15 are no pair */
+        }
+        plans_add(&plans, tick, &ego, 3, &answer);
+    }
+    EXPECT_INT(plans.pairs, 5); /* 0-5, 5-10, 15-20, 20-25, 25-30 */
+    EXPECT_INT(plans.agreed, 3);
+    answer.point_count = 0;
+    plans_add(&plans, 40, &ego, 3, &answer);
+    EXPECT(!plans.has_last && plans_comfort(&plans) == 0.6);
+}
+
+/* The main line's score times the mean of its follow-up scenes' by their distance. */
+static void branches_are_a_second_stage(void)
+{
+    struct field_stages stages = {0};
+    struct outcome outcomes[4];
+    for (int i = 0; i < 4; i++) {
+        outcomes[i] = (struct outcome){.verdict = VERDICT_PASS};
+        outcomes[i].metrics = (struct metrics){.no_at_fault_collision = 1,
+                                               .drivable_area = 1,
+                                               .driving_direction = 1,
+                                               .progress = 1,
+                                               .ttc = 1,
+                                               .comfort = 1,
+                                               .lane_keeping = 1,
+                                               .traffic_light = 1,
+                                               .total_cost = NAN,
+                                               .extended_comfort = 0.5, /* EPDMS 15 / 16 */
+                                               .stage_distance_m = NAN,
+                                               .stage_epdms = NAN};
+    }
+    EXPECT(isnan(field_stages_score(&stages, &outcomes[0])));
+    outcomes[1].metrics.stage_distance_m = 0;
+    outcomes[1].metrics.stage_epdms = 0.8;
+    outcomes[2].metrics.stage_distance_m = sqrt(0.2); /* weighs exp(-1) of it */
+    outcomes[2].metrics.stage_epdms = 0.4;
+    outcomes[3].metrics.stage_distance_m = 0;
+    outcomes[3].metrics.stage_epdms = 0;
+    outcomes[3].verdict = VERDICT_FLAGGED; /* has no result */
+    for (int i = 0; i < 4; i++) {
+        field_stages_add(&stages, &outcomes[i]);
+    }
+    EXPECT_INT(stages.count, 2);
+    double expected = 15.0 / 16 * (0.8 + 0.4 * exp(-1)) / (1 + exp(-1));
+    EXPECT(is_close(field_stages_score(&stages, &outcomes[0]), expected));
+    outcomes[0].verdict = VERDICT_INVALID;
+    EXPECT(isnan(field_stages_score(&stages, &outcomes[0])));
 }
 
 static void scenes_count_by_their_distance(void)
@@ -285,5 +407,7 @@ int main(void)
 {
     return TEST_RUN(TEST(the_original_answers_the_same), TEST(scores_rise_with_every_part),
                     TEST(what_the_human_fails_is_forgiven),
-                    TEST(an_outcome_has_scores_of_the_field), TEST(scenes_count_by_their_distance));
+                    TEST(an_outcome_has_scores_of_the_field), TEST(scenes_count_by_their_distance),
+                    TEST(plans_are_compared_half_a_second_apart),
+                    TEST(branches_are_a_second_stage));
 }

@@ -31,10 +31,9 @@ double field_epdms(const struct field_parts *parts)
 
 const char *const field_score_names[FIELD_SCORE_COUNT] = {"pdms", "epdms"};
 
-void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT])
+struct field_parts field_parts_of(const struct metrics *metrics)
 {
-    const struct metrics *metrics = &outcome->metrics;
-    const struct field_parts parts = {
+    return (struct field_parts){
         .no_at_fault_collision = metrics->no_at_fault_collision,
         .drivable_area = metrics->drivable_area,
         .driving_direction = metrics->driving_direction,
@@ -43,10 +42,20 @@ void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_CO
         .ttc = metrics->ttc,
         .lane_keeping = metrics->lane_keeping,
         .history_comfort = metrics->comfort,
-        .extended_comfort = NAN,
+        .extended_comfort = metrics->extended_comfort,
     };
-    bool scored = (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
-                  !isfinite(metrics->total_cost);
+}
+
+static bool is_scored(const struct outcome *outcome)
+{
+    return (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
+           !isfinite(outcome->metrics.total_cost);
+}
+
+void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT])
+{
+    const struct field_parts parts = field_parts_of(&outcome->metrics);
+    bool scored = is_scored(outcome);
     scores[FIELD_PDMS] = scored ? field_pdms(&parts) : NAN;
     scores[FIELD_EPDMS] = scored ? field_epdms(&parts) : NAN;
 }
@@ -110,4 +119,27 @@ double field_two_stage(double first, const double *second, const double *weights
         total += weights[i];
     }
     return total > 0.0 ? first * sum / total : NAN;
+}
+
+void field_stages_add(struct field_stages *stages, const struct outcome *outcome)
+{
+    const struct metrics *metrics = &outcome->metrics;
+    if (stages->count < LIMIT_BRANCHES && is_scored(outcome) &&
+        isfinite(metrics->stage_distance_m) && isfinite(metrics->stage_epdms)) {
+        stages->distance_m[stages->count] = metrics->stage_distance_m;
+        stages->epdms[stages->count++] = metrics->stage_epdms;
+    }
+}
+
+double field_stages_score(const struct field_stages *stages, const struct outcome *main_line)
+{
+    static const double nowhere[LIMIT_BRANCHES] = {0}; /* along the other axis */
+    double weights[LIMIT_BRANCHES];
+    double first[FIELD_SCORE_COUNT];
+    field_scores_of(main_line, first);
+    if (stages->count == 0) {
+        return NAN;
+    }
+    field_stage_weights(0.0, 0.0, stages->distance_m, nowhere, stages->count, weights);
+    return field_two_stage(first[FIELD_EPDMS], stages->epdms, weights, stages->count);
 }

@@ -36,10 +36,12 @@ double field_pdms(const struct field_parts *parts);
  * comfort + 2 extended comfort) / 16; without the last term / 14 where it is NAN. */
 double field_epdms(const struct field_parts *parts);
 
-/* Both of an outcome of ours: subscores stand for the whole drive instead of 4 s, progress is
- * measured against what was expected of it, and no plans are kept that extended comfort would
- * compare. NAN where a subscore is, where the verdict is no result or a planner's error, and of
- * logs of the controls challenge. */
+/* Parts of metrics of ours: they stand for the whole drive instead of 4 s, and progress is measured
+ * against what was expected of it. */
+struct field_parts field_parts_of(const struct metrics *metrics);
+
+/* Both scores of an outcome of ours. NAN where a subscore is, where the verdict is no result or a
+ * planner's error, and of logs of the controls challenge. */
 enum field_score { FIELD_PDMS = 0, FIELD_EPDMS, FIELD_SCORE_COUNT };
 extern const char *const field_score_names[FIELD_SCORE_COUNT];
 void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT]);
@@ -97,5 +99,18 @@ void field_stage_weights(double end_x_m, double end_y_m, const double *x_m, cons
 
 /* [E]: the first stage's score times the weighted mean of the second's. */
 double field_two_stage(double first, const double *second, const double *weights, uint32_t count);
+
+/* Second stages of one main line. */
+struct field_stages {
+    uint32_t count;
+    double distance_m[LIMIT_BRANCHES];
+    double epdms[LIMIT_BRANCHES];
+};
+
+/* Takes an outcome of the main line's job where it is a follow-up scene (stage.h) with a result. */
+void field_stages_add(struct field_stages *stages, const struct outcome *outcome);
+
+/* EPDMS of the main line in two stages. NAN: it has none, or there is no follow-up scene. */
+double field_stages_score(const struct field_stages *stages, const struct outcome *main_line);
 
 #endif
