@@ -160,6 +160,8 @@ static void right_of_way_comes_from_signs_and_records(void)
     static const char *const road[] = {NO_SIGNS, RECORDS("<priority high=\"w\" low=\"n\"/>"), NULL};
     static const char *const nothing[] = {NO_SIGNS, RECORDS("<priority high=\"w\" low=\"x\"/>"),
                                           NULL};
+    static const char *const beyond[] = {"id=\"se\" s=\"3.0\"", "id=\"se\" s=\"-300\"",
+                                         "id=\"lw2\" s=\"98.0\"", "id=\"lw2\" s=\"100.05\"", NULL};
     struct opendrive_options options = OPENDRIVE_OPTIONS;
     struct scenario_document *document = import_changed(signs, &options);
     EXPECT_INT(document->scenario.map.signal_count, 4);
@@ -187,6 +189,12 @@ static void right_of_way_comes_from_signs_and_records(void)
     document = import_changed(nothing, &options);
     EXPECT_INT(document->scenario.map.signal_count, 1);
     EXPECT_CONTAINS(document->scenario.source, "links to nothing");
+    scenario_destroy(document);
+
+    document = import_changed(beyond, &options);
+    EXPECT_TEXT(lane_of(&document->scenario, 2, TRAFFIC_SIGN_STOP), "e:0:1");
+    EXPECT_NEAR(document->scenario.map.signals[2].stop_m, 1.0, 1e-9);
+    EXPECT_CONTAINS(document->scenario.source, "signals beyond their road put at its end (1)");
     scenario_destroy(document);
 
     document = import_changed(none, &options);

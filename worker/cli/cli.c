@@ -69,9 +69,17 @@ static bool parse_number(const char *text, int64_t *out)
 static int usage_error(const struct cli_command *command, const char *what, const char *which)
 {
     text_print(stderr, "swerve %s: %s%s\n", command->name, what, which);
-    text_print(stderr, "usage: swerve %s %s   (swerve %s --help for more)\n", command->name,
-               command->usage, command->name);
+    text_print_lines(stderr, "usage: swerve %s %s   (swerve %s --help for more)\n", command->name,
+                     command->usage, command->name);
     return 2;
+}
+
+static int number_error(const struct cli_command *command, const char *option, const char *found)
+{
+    char what[256];
+    snprintf(what, sizeof what, "%s: expected a whole number from 0 to 10^12, found \"%.64s\"",
+             option, found);
+    return usage_error(command, what, "");
 }
 
 enum { OPTIONS_MAX = 64 };
@@ -152,7 +160,7 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     }
     CHECK(option->number != NULL);
     if (!parse_number(value, option->number)) {
-        return usage_error(command, "needs a whole number from 0 to 10^12: ", option->name);
+        return number_error(command, option->name, value);
     }
     return 0;
 }

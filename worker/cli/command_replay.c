@@ -393,6 +393,12 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
                          (long long)outcome_id);
     }
+    if (status == STATUS_OK && replay->same + replay->different + replay->missing == 0) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "replay --all: expected outcomes to drive again, found none%s%s",
+                         suite != NULL ? " in suite " : " in the store",
+                         suite != NULL ? suite : "");
+    }
     return status;
 }
 
@@ -459,6 +465,24 @@ static int replay_store(struct replay *replay, const char *models, const char *s
     return finish(replay, status, &error);
 }
 
+static enum status check_choice(uint32_t outcomes, bool all, int64_t slots, int64_t threads,
+                                struct error *error)
+{
+    if ((outcomes == 1) == all) {
+        return error_set(error, STATUS_USAGE, "replay: expected one OUTCOME or --all, found %s",
+                         all ? "both" : "neither");
+    }
+    if (slots < 1 || slots > LIMIT_SLOTS) {
+        return error_set(error, STATUS_USAGE, "replay: --slots: expected 1 to %d, found %lld",
+                         LIMIT_SLOTS, (long long)slots);
+    }
+    if (threads < 1 || threads > THREADS_MAX) {
+        return error_set(error, STATUS_USAGE, "replay: --threads: expected 1 to %d, found %lld",
+                         THREADS_MAX, (long long)threads);
+    }
+    return STATUS_OK;
+}
+
 int command_replay(int argc, char **argv)
 {
     const char *url = NULL;
@@ -499,11 +523,7 @@ int command_replay(int argc, char **argv)
     struct error error;
     int64_t id = 0;
     CLI_PARSE(&command, argc, argv, &argument, &count);
-    if ((count == 1) == all || slots < 1 || slots > LIMIT_SLOTS || threads < 1 ||
-        threads > THREADS_MAX) {
-        error_set(&error, STATUS_USAGE,
-                  "expected one OUTCOME or --all, --slots 1 to %d and --threads 1 to %d",
-                  LIMIT_SLOTS, THREADS_MAX);
+    if (check_choice(count, all, slots, threads, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {

@@ -62,6 +62,25 @@ static void begin_rows(struct html *html)
                    "class=\"n\">p</th></tr></thead><tbody>");
 }
 
+/* The measure's name, with its definition as in reports where these have one. */
+static void write_measure(struct html *html, enum compare_measure measure)
+{
+    static const char *const defined[COMPARE_MEASURE_COUNT] = {
+        [COMPARE_SCORE] = "score",     [COMPARE_PROGRESS] = "progress",
+        [COMPARE_COMFORT] = "comfort", [COMPARE_MIN_DISTANCE] = "closest",
+        [COMPARE_MIN_TTC] = "TTC",     [COMPARE_PDMS] = "PDMS",
+        [COMPARE_EPDMS] = "EPDMS",
+    };
+    const char *name = compare_measure_names[measure];
+    html_raw(html, "<tr><td>");
+    if (defined[measure] != NULL) {
+        report_metric(html, defined[measure], name);
+    } else {
+        html_text(html, name);
+    }
+    html_raw(html, "</td>");
+}
+
 static void write_tables(struct html *html, const struct compare *compare)
 {
     html_raw(html, "<div class=\"card\">");
@@ -73,11 +92,12 @@ static void write_tables(struct html *html, const struct compare *compare)
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
         char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {
+            write_measure(html, (enum compare_measure)m);
             html_format(html,
-                        "<tr><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%.4g</td><td "
+                        "<td class=\"n\">%lld</td><td class=\"n\">%.4g</td><td "
                         "class=\"n\">%.4g</td><td class=\"n\">%s</td></tr>",
-                        compare_measure_names[m], (long long)compare->measures[m].cases,
-                        compare->measures[m].a, compare->measures[m].b,
+                        (long long)compare->measures[m].cases, compare->measures[m].a,
+                        compare->measures[m].b,
                         paired_mean_text(&compare->measures[m].difference, difference));
         }
     }

@@ -158,18 +158,38 @@ static void drop_superseded(struct compare_side *side)
     side->count = kept;
 }
 
-static enum status several_planners(const struct reading *reading, struct error *error)
+static void name_planners(const struct reading *reading, char *out, size_t capacity)
 {
-    char names[512] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < reading->planner_count && used < sizeof names; i++) {
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i > 0 ? ", " : "",
+    out[0] = '\0';
+    for (uint32_t i = 0; i < reading->planner_count && used < capacity; i++) {
+        used += (size_t)snprintf(out + used, capacity - used, "%s%s", i > 0 ? ", " : "",
                                  reading->planners[i]);
     }
+}
+
+static enum status several_planners(const struct reading *reading, struct error *error)
+{
+    char names[512];
+    name_planners(reading, names, sizeof names);
     return error_set(error, STATUS_USAGE,
                      "suite %s in %s: expected one planner, found %s; name one of them as A or B, "
                      "with --store and --suite",
                      reading->side->suite_id, reading->side->store_url, names);
+}
+
+static enum status nothing_to_compare(const struct reading *reading, struct error *error)
+{
+    const struct compare_side *side = reading->side;
+    char names[512];
+    name_planners(reading, names, sizeof names);
+    if (reading->planner == NULL || names[0] == '\0') {
+        return error_set(error, STATUS_NOT_FOUND, "suite %s in %s: no results", side->suite_id,
+                         side->store_url);
+    }
+    return error_set(error, STATUS_NOT_FOUND,
+                     "suite %s in %s: no results of planner %s; expected one of %s", side->suite_id,
+                     side->store_url, reading->planner, names);
 }
 
 enum status compare_side_load(struct compare_side *side, const char *planner, struct error *error)
@@ -186,9 +206,7 @@ enum status compare_side_load(struct compare_side *side, const char *planner, st
         status = several_planners(reading, error);
     }
     if (status == STATUS_OK && side->count == 0) {
-        status = error_set(error, STATUS_NOT_FOUND, "suite %s in %s: no results%s%s",
-                           side->suite_id, side->store_url, planner != NULL ? " of planner " : "",
-                           planner != NULL ? planner : "");
+        status = nothing_to_compare(reading, error);
     }
     drop_superseded(side);
     free(reading);

@@ -46,4 +46,7 @@ enum { HTML_PNG_SIDE_MAX = 2048 };
 bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
               const char *alt);
 
+/* `text` with the metric's definition as its tooltip; text is ours, not the user's. */
+void report_metric(struct html *html, const char *metric, const char *text);
+
 #endif

@@ -98,8 +98,6 @@ void report_key_figures(struct html *html, const struct outcome *outcome);
 void report_criteria(struct html *html, const struct scenario *scenario,
                      const struct outcome *outcome);
 
-/* `text` with the metric's definition as its tooltip; text is ours, not the user's. */
-void report_metric(struct html *html, const char *metric, const char *text);
 void report_definitions(struct html *html);
 
 /* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */

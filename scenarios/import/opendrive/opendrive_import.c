@@ -499,6 +499,7 @@ void opendrive_notes_write(const struct opendrive_network *network, char *out, s
         [OPENDRIVE_NOTE_LINK_FOUND] = "links added where lanes touch",
         [OPENDRIVE_NOTE_WIDTH] = "lanes without a width",
         [OPENDRIVE_NOTE_LANE_TYPE] = "lanes of unknown type left out",
+        [OPENDRIVE_NOTE_SIGNAL] = "signals beyond their road put at its end",
     };
     size_t at = 0;
     out[0] = '\0';

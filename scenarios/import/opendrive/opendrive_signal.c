@@ -12,6 +12,7 @@
 #include <string.h>
 
 enum { CORNERS_MAX = 256 };
+#define SIGNAL_BEYOND_M 0.1 /* that a road's length may be rounded by */
 
 /* ---- signals ---- */
 
@@ -57,6 +58,14 @@ static enum status find_lanes(struct od_reader *reader, const struct xml_element
     return STATUS_OK;
 }
 
+/* The road's place for a signal that the file has before its beginning or behind its end. */
+static void keep_on_road(struct opendrive_network *network, struct opendrive_signal *signal)
+{
+    double given_m = signal->s_m;
+    signal->s_m = dmath_clamp(given_m, 0, network->roads[signal->road].length_m);
+    network->notes[OPENDRIVE_NOTE_SIGNAL] += fabs(given_m - signal->s_m) > SIGNAL_BEYOND_M;
+}
+
 static enum status read_signal(struct od_reader *reader, const struct xml_element *element,
                                uint32_t road, struct opendrive_signal *out)
 {
@@ -69,6 +78,7 @@ static enum status read_signal(struct od_reader *reader, const struct xml_elemen
     TRY(od_text(reader, element, "id", &id));
     TRY(od_number(reader, element, "s", -OD_LENGTH_MAX_M, OD_LENGTH_MAX_M, &out->s_m));
     TRY(od_number(reader, element, "t", -OD_LENGTH_MAX_M, OD_LENGTH_MAX_M, &out->t_m));
+    keep_on_road(reader->network, out);
     out->reference = element->tag == OD_SIGNAL_REFERENCE;
     out->id = od_copy(reader, id);
     out->name = od_copy(reader, xml_attribute(element, "name"));

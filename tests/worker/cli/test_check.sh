@@ -106,6 +106,9 @@ replay_misses_deleted_outcomes() {
     code 1 "$swerve" replay --all --store x.db --suite "$(python3 -c 'import sqlite3
 print(sqlite3.connect("x.db").execute("SELECT name FROM suites").fetchone()[0])')"
     says out "0 identical, 0 different, 4 missing"
+    code 0 "$swerve" submit drive.json --store waits.db
+    code 3 "$swerve" replay --all --store waits.db
+    says err "expected outcomes to drive again, found none in the store"
 }
 replay_opens_artifacts() {
     fresh

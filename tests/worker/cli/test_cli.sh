@@ -162,6 +162,16 @@ exit_2_usage() {
     code 2 "$swerve" fly
     code 2 "$swerve" run
     code 2 "$swerve" run drive.json --seeds many
+    says err '--seeds: expected a whole number from 0 to 10^12, found "many"'
+    code 2 "$swerve" import opendrive -o x.json
+    says err "an argument is missing"
+    grep -q 'u000a' err && fail "the usage of two lines is one"
+    code 2 "$swerve" replay --all --threads 65 --store a.db
+    says err "replay: --threads: expected 1 to 64, found 65"
+    code 2 "$swerve" replay 1 --all --store a.db
+    says err "expected one OUTCOME or --all, found both"
+    code 2 "$swerve" store gc --older-than 0 --store a.db
+    says err "--older-than: expected 1 to 876000 hours, found 0"
     code 2 "$swerve" run drive.json --colour red
     code 2 "$swerve" run drive.json --workers 0
     code 2 "$swerve" run drive.json --store

@@ -89,6 +89,8 @@ gates() {
 a_page_has_both_strips() {
     code 0 "$swerve" compare a.db b.db --report page.html
     [ "$(grep -o 'class="strip"' page.html | wc -l)" -ge 6 ] || fail "strips"
+    grep -q "<td><abbr title=\"NAVSIM&#39;s extended score[^<]*>epdms</abbr></td>" page.html ||
+        fail "epdms is not explained"
     grep -q '<script src\|http://\|https://' page.html && fail "the page needs other files"
 }
 wrong_uses_are_named() {
@@ -99,7 +101,7 @@ wrong_uses_are_named() {
     code 2 "$swerve" compare a.db b.db --margin 0.1
     code 2 "$swerve" compare a.db b.db --fail-on-regression --margin 2
     code 3 "$swerve" compare builtin:reference nobody --store ab.db
-    says err "no results of planner nobody"
+    says err "no results of planner nobody; expected one of builtin:"
 }
 
 t runs

@@ -151,7 +151,8 @@ static enum status run_gc(const struct store_command *command, struct error *err
                                       .wait_ms = command->wait_s * 1000};
 
     if (command->older_than_h < 1 || command->older_than_h > OLDER_MAX_H) {
-        return error_set(error, STATUS_USAGE, "expected --older-than 1 to %d hours", OLDER_MAX_H);
+        return error_set(error, STATUS_USAGE, "--older-than: expected 1 to %d hours, found %lld",
+                         OLDER_MAX_H, (long long)command->older_than_h);
     }
     if (command->policy != NULL) {
         TRY(retention_policy_load(command->policy, &policy, error));
