@@ -38,7 +38,7 @@ enum {
     JOBS = 240,
     BATCH = 4,
     KILL_EVERY = 40, /* completed jobs */
-    PARAMETERS_MAX = 64,
+    PARAMETERS_MAX = 96,
     TTL_MS = 15000,
 };
 
