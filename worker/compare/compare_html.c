@@ -69,7 +69,7 @@ static void write_measure(struct html *html, enum compare_measure measure)
         [COMPARE_SCORE] = "score",     [COMPARE_PROGRESS] = "progress",
         [COMPARE_COMFORT] = "comfort", [COMPARE_MIN_DISTANCE] = "closest",
         [COMPARE_MIN_TTC] = "TTC",     [COMPARE_PDMS] = "PDMS",
-        [COMPARE_EPDMS] = "EPDMS",
+        [COMPARE_EPDMS] = "EPDMS",     [COMPARE_TWO_STAGE] = "two stages",
     };
     const char *name = compare_measure_names[measure];
     html_raw(html, "<tr><td>");
