@@ -285,6 +285,7 @@ static const struct {
      " OR o.collision_tick NOT BETWEEN 0 AND 4294967294"
      " OR o.collision_agent NOT BETWEEN -1 AND 2147483647"
      " OR o.health_tick NOT BETWEEN 0 AND 4294967295"
+     " OR o.pages_used_percent NOT BETWEEN 0 AND 100"
      " OR (o.health_check IS NULL AND (o.health_tick IS NOT NULL OR o.health_value IS NOT NULL"
      "  OR o.health_threshold IS NOT NULL OR o.evidence_hash IS NOT NULL))"},
 
