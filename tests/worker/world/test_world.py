@@ -286,7 +286,8 @@ def onnx_files_are_worlds():
         assert words in result["checks"][0]["text"], (word, result)
     wrong = [("dream", {"inputs": {"x": "raster"}}, 'unknown member "x"'), ("dream", {"form": "round"}, "expected form"),
              ("dream", {"states": [{"input": "h", "output": "g", "shape": [0]}]}, "states[0]"),
-             ("dream", {"version": "a b"}, "expected a name and a version"), ("other", {}, "no such model")]
+             ("dream", {"version": "a b"}, "expected a name and a version"),
+             ("dream", {"version": "7" * 32}, "expected a name and a version of 1 to 31"), ("other", {}, "no such model")]
     for word, manifest, words in wrong:
         model(word, **manifest)
         done = subprocess.run([SWERVE, "world", "check", "onnx:model.onnx", "--suite", "suite.json"], capture_output=True, text=True,
