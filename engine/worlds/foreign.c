@@ -398,6 +398,10 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     CHECK(index < world->slot_count && self->slots[index].drive.prepared == NULL);
     struct foreign_slot *slot = &self->slots[index];
     TRY(world_object_ops.accepts(prepared->scenario, error));
+    if (self->instance != NULL && self->foreign->ended != NULL &&
+        self->foreign->ended(self->instance)) {
+        foreign_die(self); /* while it began or forked a rollout: no step has told of it */
+    }
     if (self->instance == NULL) { /* it died; whoever was in it is lost, the next may go on */
         TRY(open_instance(self, error));
     }

@@ -339,6 +339,11 @@ static void exec_restore(void *world, uint32_t state)
     tell_state(world, WIRE_RESTORE, state);
 }
 
+bool world_exec_ended(const void *world)
+{
+    return !((const struct world_exec *)world)->alive;
+}
+
 const struct swerve_world_ops world_exec_ops = {
     .abi_version = SWERVE_WORLD_ABI_VERSION,
     .open = exec_open,
