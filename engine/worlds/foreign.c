@@ -286,16 +286,16 @@ enum status foreign_ask(const struct foreign *foreign, struct swerve_world_decla
 void foreign_lose(const struct foreign_world *self, struct foreign_slot *slot, const char *format,
                   ...)
 {
-    char text[FRAME_FAULT_BYTES];
+    struct error said; /* printable */
     va_list args;
     if (slot->frame_stats.fault[0] != '\0') {
         return;
     }
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    error_setv(&said, STATUS_DEVICE, format, args);
     va_end(args);
-    snprintf(slot->frame_stats.fault, sizeof slot->frame_stats.fault, "world %s %s: %.100s",
-             self->declared.name, self->declared.version, text);
+    snprintf(slot->frame_stats.fault, sizeof slot->frame_stats.fault, "world %s %s: %.300s",
+             self->declared.name, self->declared.version, said.text);
     slot->frame_stats.tick = slot->drive.scene.tick;
 }
 
