@@ -18,7 +18,7 @@ struct agent_stats {
     double offset_m;      /* between the middles of both, NAN where there is too little of one */
 };
 
-enum { FRAME_FAULT_BYTES = 192 };
+enum { FRAME_FAULT_BYTES = 384 };
 
 /* Measures by a learned world of the frame it just committed; the worker judges it. */
 struct frame_stats {

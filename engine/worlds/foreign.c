@@ -286,16 +286,16 @@ enum status foreign_ask(const struct foreign *foreign, struct swerve_world_decla
 void foreign_lose(const struct foreign_world *self, struct foreign_slot *slot, const char *format,
                   ...)
 {
-    char text[FRAME_FAULT_BYTES];
+    struct error said; /* printable */
     va_list args;
     if (slot->frame_stats.fault[0] != '\0') {
         return;
     }
     va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
+    error_setv(&said, STATUS_DEVICE, format, args);
     va_end(args);
-    snprintf(slot->frame_stats.fault, sizeof slot->frame_stats.fault, "world %s %s: %.100s",
-             self->declared.name, self->declared.version, text);
+    snprintf(slot->frame_stats.fault, sizeof slot->frame_stats.fault, "world %s %s: %.300s",
+             self->declared.name, self->declared.version, said.text);
     slot->frame_stats.tick = slot->drive.scene.tick;
 }
 
@@ -398,6 +398,10 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     CHECK(index < world->slot_count && self->slots[index].drive.prepared == NULL);
     struct foreign_slot *slot = &self->slots[index];
     TRY(world_object_ops.accepts(prepared->scenario, error));
+    if (self->instance != NULL && self->foreign->ended != NULL &&
+        self->foreign->ended(self->instance)) {
+        foreign_die(self); /* while it began or forked a rollout: no step has told of it */
+    }
     if (self->instance == NULL) { /* it died; whoever was in it is lost, the next may go on */
         TRY(open_instance(self, error));
     }

@@ -26,6 +26,8 @@ struct foreign {
     const struct world_ops *native; /* a world of ours that the user's file is for; NULL: none */
     const char *config;             /* of swerve_world_setup */
     const void *host;               /* of a native world its model */
+    /* Whether an instance has ended and answers nothing any more; NULL: it never does by itself. */
+    bool (*ended)(const void *instance);
     struct swerve_world_declared declared;
 };
 

@@ -3,6 +3,7 @@
  */
 #include "store/keep/backup.h"
 
+#include "base/check.h"
 #include "base/file.h"
 #include "store/api/store_path.h"
 #include "store/artifacts/artifacts_internal.h"
@@ -171,10 +172,26 @@ static enum status take_part(struct backup *backup, struct error *error)
     TRY(keep_lock(backup->part, true, "another backup is being made there", &backup->part_lock,
                   error));
     step(backup);
+    TRY(keep_drop_rests(backup->part, error));
     TRY(write_marker(backup, false, error));
     step(backup);
     TRY(keep_directory(backup->artifacts, error));
     return keep_directory(backup->unfinished, error);
+}
+
+/* Removes what an earlier attempt copied, and what SQLite keeps beside it. */
+static enum status drop_database(const struct backup *backup, struct error *error)
+{
+    static const char *const ends[] = {"", "-wal", "-shm", "-journal"};
+    char path[KEEP_PATH_BYTES + 16];
+
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        snprintf(path, sizeof path, "%s%s", backup->database, ends[i]);
+        if (unlink(path) != 0 && errno != ENOENT) {
+            return error_set(error, STATUS_IO, "%s: cannot remove: %s", path, strerror(errno));
+        }
+    }
+    return STATUS_OK;
 }
 
 /* One moment of the store: its database here, and what it refers to. */
@@ -186,10 +203,7 @@ static enum status copy_database(struct backup *backup, struct check_references 
     struct check check = {.options = &quiet, .summary = &unused, .path = backup->store};
     struct stat info;
 
-    if (unlink(backup->database) != 0 && errno != ENOENT) {
-        return error_set(error, STATUS_IO, "%s: cannot remove: %s", backup->database,
-                         strerror(errno));
-    }
+    TRY(drop_database(backup, error));
     enum status status = check_begin(&check, error);
     THEN(status, check_references_read(&check, references, error));
     THEN(status, sqlite_db_copy(check.db, backup->database, error));

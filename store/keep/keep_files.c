@@ -26,16 +26,29 @@ static enum status cannot(struct error *error, const char *what, const char *pat
                      path, what, strerror(cause));
 }
 
-static enum status is_empty(const char *path, bool *empty, struct error *error)
+/* Whether it is what writing a marker leaves when the process ends before it has its name. */
+static bool is_marker_rest(int directory, const char *name)
+{
+    enum { BYTES = sizeof KEEP_MARKER "." - 1, DIGITS = 6 }; /* as file_replace names it */
+    struct stat info;
+    return strncmp(name, KEEP_MARKER ".", BYTES) == 0 && strlen(name) == BYTES + DIGITS &&
+           fstatat(directory, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode);
+}
+
+/* A directory without a marker: nothing in it, what a marker leaves, or something else. */
+static enum status look_unmarked(const char *path, enum keep_place *out, struct error *error)
 {
     DIR *directory = opendir(path);
 
     if (directory == NULL) {
         return cannot(error, "read the directory", path);
     }
-    *empty = true;
+    *out = KEEP_EMPTY;
     for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
-        *empty &= strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 &&
+            *out != KEEP_FOREIGN) {
+            *out = is_marker_rest(dirfd(directory), entry->d_name) ? KEEP_PARTIAL : KEEP_FOREIGN;
+        }
     }
     closedir(directory);
     return STATUS_OK;
@@ -60,7 +73,6 @@ enum status keep_look(const char *directory, enum keep_place *out, struct error 
     struct error why;
     char *data = NULL;
     size_t bytes = 0;
-    bool empty = false;
 
     *out = KEEP_FOREIGN;
     if (lstat(directory, &info) != 0) {
@@ -73,9 +85,7 @@ enum status keep_look(const char *directory, enum keep_place *out, struct error 
     snprintf(path, sizeof path, "%s/" KEEP_MARKER, directory);
     enum status status = file_read(path, MARKER_BYTES_MAX, &data, &bytes, &why);
     if (status == STATUS_NOT_FOUND) {
-        TRY(is_empty(directory, &empty, error));
-        *out = empty ? KEEP_EMPTY : KEEP_FOREIGN;
-        return STATUS_OK;
+        return look_unmarked(directory, out, error);
     }
     if (status == STATUS_NO_MEMORY || status == STATUS_IO) {
         *error = why;
@@ -86,6 +96,24 @@ enum status keep_look(const char *directory, enum keep_place *out, struct error 
         free(data);
     }
     return STATUS_OK;
+}
+
+enum status keep_drop_rests(const char *directory, struct error *error)
+{
+    DIR *opened = NULL;
+    TRY(keep_directory_read(directory, &opened, error));
+    enum status status = STATUS_OK;
+    for (struct dirent *entry = opened != NULL ? readdir(opened) : NULL; entry != NULL;
+         entry = readdir(opened)) {
+        if (is_marker_rest(dirfd(opened), entry->d_name) &&
+            unlinkat(dirfd(opened), entry->d_name, 0) != 0) {
+            status = cannot(error, "remove an unfinished " KEEP_MARKER " of", directory);
+        }
+    }
+    if (opened != NULL) {
+        closedir(opened);
+    }
+    return status;
 }
 
 void keep_artifact_path(const char *artifacts, const char *hash, char out[KEEP_PATH_BYTES])
@@ -306,11 +334,21 @@ enum status keep_lock(const char *directory, bool exclusive, const char *who, in
     return STATUS_OK;
 }
 
+/* The marker goes last: until then it says that the rest may go. */
 static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *at)
 {
+    char marker[KEEP_PATH_BYTES];
+
     (void)info;
     (void)kind;
-    (void)at;
+    if (at->level == 1 && strcmp(path + at->base, KEEP_MARKER) == 0) {
+        return 0;
+    }
+    if (at->level == 0 &&
+        (size_t)snprintf(marker, sizeof marker, "%s/" KEEP_MARKER, path) < sizeof marker &&
+        remove(marker) != 0 && errno != ENOENT && errno != ENOTDIR) {
+        return -1;
+    }
     return remove(path);
 }
 

@@ -1,8 +1,8 @@
 /*
  * Files of backups: what has to be copied, locked, synced and removed around a store.
  *
- * A directory that backups write is recognised by its marker, backup.json; nothing is ever removed
- * or replaced that does not hold one.
+ * A directory that backups write is recognised by its marker, backup.json, which comes first and
+ * goes last; nothing is ever removed or replaced that does not hold one, or the beginning of one.
  */
 #ifndef SWERVE_STORE_KEEP_KEEP_FILES_H
 #define SWERVE_STORE_KEEP_KEEP_FILES_H
@@ -24,10 +24,13 @@ enum keep_place {
     KEEP_ABSENT,
     KEEP_EMPTY,   /* a directory without anything in it */
     KEEP_BACKUP,  /* a whole one */
-    KEEP_PARTIAL, /* one that was not finished */
+    KEEP_PARTIAL, /* one that was not finished, if only its marker */
     KEEP_FOREIGN, /* anything else */
 };
 enum status keep_look(const char *directory, enum keep_place *out, struct error *error);
+
+/* Removes what markers left that were never finished. */
+enum status keep_drop_rests(const char *directory, struct error *error);
 
 /* The file of artifact `hash` below a store's PATH.artifacts. */
 void keep_artifact_path(const char *artifacts, const char *hash, char out[KEEP_PATH_BYTES]);

@@ -110,6 +110,8 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     /* Nor is a file that may not grow any more (RLIMIT_FSIZE). */
     signal(SIGXFSZ, SIG_IGN);
+    /* Ignored, as it is inherited from who ignores it, it hides how children end. */
+    signal(SIGCHLD, SIG_DFL);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (strcmp(argv[1], commands[i].name) == 0) {
             return commands[i].run(argc - 1, argv + 1);

@@ -53,30 +53,6 @@ struct planner_exec {
 
 /* ---- death ---- */
 
-/* The last line of a text that says something, for the error sentence. Of a long one the end is
- * kept: it is what says why. */
-static void last_line(const char *text, char *line, size_t bytes)
-{
-    size_t end = strlen(text);
-    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' ')) {
-        end--;
-    }
-    size_t start = end;
-    while (start > 0 && text[start - 1] != '\n') {
-        start--;
-    }
-    if (end - start >= bytes) {
-        start = end - (bytes - 1) + 2;
-        while (start < end && ((unsigned char)text[start] & 0xC0) == 0x80) {
-            start++; /* not into the middle of a UTF-8 character */
-        }
-        memcpy(line, "..", 2);
-        line += 2;
-        bytes -= 2;
-    }
-    wire_error_text((const uint8_t *)text + start, end - start, line, bytes);
-}
-
 /* A sentence about the limit of ours that the last line of stderr complains about; "" for none. */
 static void limit_text(const struct planner_exec *exec, const char *line, char *text, size_t bytes)
 {
@@ -142,7 +118,7 @@ static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bo
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
     planner_output_tail(exec->output, exec->tail_text);
-    last_line(exec->tail_text, line, sizeof line);
+    planner_output_last_line(exec->tail_text, line, sizeof line);
     if (exec->process.killed_at_bytes > 0) {
         snprintf(over, sizeof over,
                  "its processes used %lld MiB of memory together, of %lld MiB that this worker "
@@ -578,7 +554,7 @@ void planner_exec_limit(struct planner_exec *exec, uint32_t session, char *text,
     char line[240] = "";
     process_drain(&exec->process);
     if (planner_output_session(exec->output, session, exec->session_text) > 0) {
-        last_line(exec->session_text, line, sizeof line);
+        planner_output_last_line(exec->session_text, line, sizeof line);
     }
     limit_text(exec, line, text, bytes);
 }

@@ -48,6 +48,10 @@ void planner_output_tail(const struct planner_output *output, char *text);
  * PLANNER_OUTPUT_BYTES + 1 bytes. Returns its length, 0 for nothing. */
 size_t planner_output_session(const struct planner_output *output, uint32_t session, char *text);
 
+/* The last line of a text that says something, control characters as blanks. Of a long one the end
+ * is kept, behind "..": it is what says why. */
+void planner_output_last_line(const char *text, char *line, size_t bytes);
+
 /* A new rollout begins in the session, or one that goes on from `from`'s present. */
 void planner_output_clear(struct planner_output *output, uint32_t session);
 

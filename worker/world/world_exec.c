@@ -32,7 +32,7 @@ enum {
     WIRE_MAGIC = 0x4C575753, /* the bytes SWWL */
     WIRE_ERROR_BYTES_MAX = 4096,
     FILES_MAX = 1024,
-    DEATH_BYTES = 360,
+    DEATH_BYTES = 448,
     SESSION = 0, /* what is written to stderr is nobody's in particular */
 };
 #define EXIT_GRACE_NS (1 * NS_PER_S)
@@ -77,33 +77,28 @@ static int report(const char *sentence, char *error_text, uint32_t error_bytes)
     return 1;
 }
 
-/* The last line of its stderr that says something. */
-static void last_line(struct world_exec *exec, char *line, size_t bytes)
-{
-    char tail[PLANNER_OUTPUT_TAIL_BYTES + 1];
-    planner_output_tail(exec->output, tail);
-    size_t end = strlen(tail);
-    while (end > 0 && (tail[end - 1] == '\n' || tail[end - 1] == ' ')) {
-        end--;
-    }
-    size_t start = end;
-    while (start > 0 && tail[start - 1] != '\n') {
-        start--;
-    }
-    snprintf(line, bytes, "%.*s", (int)(end - start), tail + start);
-}
-
 static void die(struct world_exec *exec, const char *what, bool tell_exit)
 {
+    char tail[PLANNER_OUTPUT_TAIL_BYTES + 1];
     char line[160];
+    char over[96];
     char exit_text[96] = "";
     process_end(&exec->process, tell_exit ? EXIT_GRACE_NS : 0);
-    if (tell_exit) {
+    if (exec->process.killed_at_bytes > 0) {
+        snprintf(over, sizeof over, "it used %lld MiB of memory, of %lld MiB, and was ended",
+                 (long long)(exec->process.killed_at_bytes >> 20),
+                 (long long)(exec->host->memory_bytes >> 20));
+        what = over;
+    } else if (tell_exit && exec->process.exit_code == 0) {
+        snprintf(exit_text, sizeof exit_text, "closed descriptor 1 and had to be killed");
+    } else if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
-    last_line(exec, line, sizeof line);
-    snprintf(exec->death, sizeof exec->death, "%.99s%s%s%s%s", what, tell_exit ? " " : "",
-             exit_text, line[0] != '\0' ? "; its last words: " : "", line);
+    planner_output_tail(exec->output, tail);
+    planner_output_last_line(tail, line, sizeof line);
+    snprintf(exec->death, sizeof exec->death, "%.159s%s%s%s%s", what,
+             exit_text[0] != '\0' ? " " : "", exit_text,
+             line[0] != '\0' ? "; its last words: " : "", line);
     exec->alive = false;
 }
 
@@ -337,6 +332,11 @@ static void exec_park(void *world, uint32_t state)
 static void exec_restore(void *world, uint32_t state)
 {
     tell_state(world, WIRE_RESTORE, state);
+}
+
+bool world_exec_ended(const void *world)
+{
+    return !((const struct world_exec *)world)->alive;
 }
 
 const struct swerve_world_ops world_exec_ops = {

@@ -12,6 +12,8 @@
 #include "schemas/world/world.h"
 #include "worker/planner/planner.h"
 
+#include <stdbool.h>
+
 enum {
     WORLD_START_MS = 60000, /* to start, reset and fork: models load slowly */
     WORLD_STEP_MS = 10000,
@@ -27,5 +29,8 @@ struct world_exec_host {
 };
 
 extern const struct swerve_world_ops world_exec_ops;
+
+/* Whether the process of an instance is gone; every question to it fails then. */
+bool world_exec_ended(const void *world);
 
 #endif

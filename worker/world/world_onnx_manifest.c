@@ -166,6 +166,22 @@ static void declare(struct world_onnx_manifest *out, bool exact)
     }
 }
 
+/* Two versions of which one is cut would be one model. */
+static enum status set_names(const char *path, const char *name, const char *version,
+                             struct swerve_world_declared *out, struct error *error)
+{
+    if (!foreign_is_name(name) || !foreign_is_name(version)) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "%s: expected a name and a version of 1 to %d printable characters without "
+            "blanks and slashes, found \"%.60s\" and \"%.60s\"",
+            path, SWERVE_WORLD_NAME_BYTES - 1, name, version);
+    }
+    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(out->version, sizeof out->version, "%s", version);
+    return STATUS_OK;
+}
+
 static enum status read_manifest(const char *path, json_t *root, struct world_onnx_manifest *out,
                                  struct error *error)
 {
@@ -198,8 +214,7 @@ static enum status read_manifest(const char *path, json_t *root, struct world_on
         strcmp(form, "ego") == 0 ? SWERVE_WORLD_FORM_EGO : SWERVE_WORLD_FORM_WINDOW;
     out->declared.horizon_ticks = (uint32_t)(horizon_s * 10.0 + 0.5);
     out->declared.tick_s = 0.1;
-    snprintf(out->declared.name, sizeof out->declared.name, "%s", name);
-    snprintf(out->declared.version, sizeof out->declared.version, "%s", version);
+    TRY(set_names(path, name, version, &out->declared, error));
     TRY(read_tensors(path, root, out, error));
     TRY(read_states(path, json_object_get(root, "states"), out, error));
     declare(out, exact != 0);
@@ -237,20 +252,12 @@ static enum status read_controls(const char *path, json_t *root, struct world_on
                          "%s: expected names for inputs.states, inputs.tokens and outputs.logits",
                          path);
     }
-    if (!foreign_is_name(name) || !foreign_is_name(version)) {
-        return error_set(
-            error, STATUS_BAD_INPUT,
-            "%s: expected a name and a version of 1 to %d printable characters without "
-            "blanks and slashes, found \"%.31s\" and \"%.31s\"",
-            path, SWERVE_WORLD_NAME_BYTES - 1, name, version);
-    }
+    TRY(set_names(path, name, version, declared, error));
     out->controls = true;
     declared->flags = exact != 0 ? SWERVE_WORLD_DETERMINISTIC : 0;
     declared->form = SWERVE_WORLD_FORM_EGO; /* of pictures, which are empty */
     declared->horizon_ticks = CONTROLS_COST_END - CONTROLS_CONTEXT;
     declared->tick_s = 0.1;
-    snprintf(declared->name, sizeof declared->name, "%s", name);
-    snprintf(declared->version, sizeof declared->version, "%s", version);
     return STATUS_OK;
 }
 

@@ -297,6 +297,7 @@ static enum status open_source(struct world_source *source, const char *spec,
             .memory_bytes = mib << 20,
         };
         source->foreign.ops = &world_exec_ops;
+        source->foreign.ended = world_exec_ended;
         source->foreign.host = &source->host;
     }
     if (source->foreign.native == NULL) {

@@ -14,6 +14,7 @@
 #include "tests/harness.h"
 #include "tests/store/keep/keep_support.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -126,6 +127,15 @@ static void backups_of_a_store_in_use_are_whole(void)
 
 /* ---- ends ---- */
 
+static void write_file(const char *name)
+{
+    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    EXPECT(fd >= 0);
+    ssize_t put = write(fd, "mine", 4);
+    close(fd);
+    EXPECT_INT(put, 4);
+}
+
 static void end_at(void *context)
 {
     int *left = context;
@@ -180,6 +190,58 @@ static void a_backup_that_ends_leaves_the_old_or_the_new(void)
     EXPECT(access(named("backup.part"), F_OK) != 0);
 }
 
+static int beside_marker = -1; /* entries that were there when the marker was removed */
+
+/* In place of the C library's. */
+int remove(const char *name)
+{
+    if (strcmp(name, named("backup/" KEEP_MARKER)) == 0) {
+        DIR *directory = opendir(dest);
+        EXPECT(directory != NULL);
+        for (beside_marker = -3; readdir(directory) != NULL; beside_marker++) { /* . and .. */
+        }
+        closedir(directory);
+    }
+    return unlink(name) == 0 || rmdir(name) == 0 ? 0 : -1;
+}
+
+static void the_marker_goes_last(void)
+{
+    fresh();
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    for (int i = 0; i < 200; i++) { /* the file system gives them in its own order */
+        char other[32];
+        snprintf(other, sizeof other, "backup/%d", i);
+        write_file(named(other));
+    }
+    EXPECT_OK(keep_remove_tree(dest, &error), error);
+    EXPECT_INT(beside_marker, 0);
+    EXPECT(access(dest, F_OK) != 0);
+}
+
+static void a_marker_may_be_unfinished(void)
+{
+    fresh();
+    make_store(path, 0, 1);
+    EXPECT_OK(keep_directory(named("backup.part"), &error), error);
+    write_file(named("backup.part/" KEEP_MARKER ".Xy12Zw"));
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    EXPECT(access(named("backup/" KEEP_MARKER ".Xy12Zw"), F_OK) != 0);
+    /* Beside a marker, and with what SQLite had beside an unfinished copy. */
+    EXPECT_INT(rename(dest, named("backup.part")), 0);
+    write_file(named("backup.part/" KEEP_MARKER ".Xy12Zw"));
+    write_file(named("backup.part/" KEEP_DATABASE "-wal"));
+    EXPECT_OK(keep_backup(path, dest, &usual, &summary, &error), error);
+    EXPECT(access(named("backup/" KEEP_MARKER ".Xy12Zw"), F_OK) != 0);
+    EXPECT(access(named("backup/" KEEP_DATABASE "-wal"), F_OK) != 0);
+    /* Others' files are no such thing. */
+    EXPECT_OK(keep_directory(named("b.part"), &error), error);
+    write_file(named("b.part/" KEEP_MARKER ".Xy12Zwq"));
+    EXPECT_INT(keep_backup(path, named("b"), &usual, &summary, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(access(named("b.part/" KEEP_MARKER ".Xy12Zwq"), F_OK), 0);
+}
+
 static void a_restore_that_ends_leaves_the_old_or_the_new(void)
 {
     int at = 1;
@@ -203,15 +265,6 @@ static void a_restore_that_ends_leaves_the_old_or_the_new(void)
 }
 
 /* ---- refusals ---- */
-
-static void write_file(const char *name)
-{
-    int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    EXPECT(fd >= 0);
-    ssize_t put = write(fd, "mine", 4);
-    close(fd);
-    EXPECT_INT(put, 4);
-}
 
 static void a_damaged_store_does_not_replace_a_backup(void)
 {
@@ -422,12 +475,12 @@ static void nothing_is_collected_during_a_restore(void)
 int main(void)
 {
     snprintf(root, sizeof root, "%s", keep_directory_new());
-    return TEST_RUN(TEST(backups_of_a_store_in_use_are_whole),
-                    TEST(a_backup_that_ends_leaves_the_old_or_the_new),
-                    TEST(a_restore_that_ends_leaves_the_old_or_the_new),
-                    TEST(a_damaged_store_does_not_replace_a_backup),
-                    TEST(nothing_foreign_is_touched), TEST(a_store_is_not_replaced_by_a_backup),
-                    TEST(links_are_not_followed), TEST(damaged_artifacts_are_brought_back),
-                    TEST(damage_of_a_backup_ends_with_it),
-                    TEST(nothing_is_collected_during_a_restore));
+    return TEST_RUN(
+        TEST(backups_of_a_store_in_use_are_whole),
+        TEST(a_backup_that_ends_leaves_the_old_or_the_new), TEST(the_marker_goes_last),
+        TEST(a_marker_may_be_unfinished), TEST(a_restore_that_ends_leaves_the_old_or_the_new),
+        TEST(a_damaged_store_does_not_replace_a_backup), TEST(nothing_foreign_is_touched),
+        TEST(a_store_is_not_replaced_by_a_backup), TEST(links_are_not_followed),
+        TEST(damaged_artifacts_are_brought_back), TEST(damage_of_a_backup_ends_with_it),
+        TEST(nothing_is_collected_during_a_restore));
 }

@@ -135,6 +135,9 @@ def plans_are_compared():
                 for name, what in [("on", {"kind": "ego_maintain"}), ("slow", {"kind": "ego_brake", "decel_mps2": 2})]]
     branches += [{"id": "never", "at_tick": 10, "interventions": [{"kind": "ego_maintain"}]},
                  {"id": "other", "at_tick": 10, "interventions": [{"kind": "stack_latency", "latency_ms": 100, "jitter_ms": 0}]}]
+    again = [{"kind": "ego_maintain"}, {"kind": "ego_planner", "tick": 30}, {"kind": "ego_brake", "tick": 40, "decel_mps2": 2}]
+    branches += [{"id": "again", "at_tick": 10, "interventions": again},  # taken over once more: the rest is not the planner's
+                 {"id": "back", "at_tick": 10, "interventions": [*again, {"kind": "ego_planner", "tick": 50}]}]
     plain = {**json.loads(SCENARIO), "id": "plain", "agents": [], "branches": branches}
     pathlib.Path("plain.json").write_text(json.dumps(plain))
     pathlib.Path("plans.json").write_text(json.dumps({"id": "plans", "scenarios": [{"file": "plain.json"}]}))
@@ -144,7 +147,7 @@ def plans_are_compared():
         rows = {row["branch_id"]: row for row in map(json.loads, swerve("show", "--all", "--store", f"{name}.db").splitlines())}
         metrics = {branch: row["metrics"] for branch, row in rows.items()}
         assert metrics[""]["extended_comfort"] == comfort, metrics[""]
-        assert all(metrics[b]["stage_distance_m"] is None and metrics[b]["stage_epdms"] is None for b in ("", "never", "other"))
+        assert all(metrics[b]["stage_distance_m"] is None and metrics[b]["stage_epdms"] is None for b in ("", "never", "other", "again", "back"))
         far = {b: metrics[b]["stage_distance_m"] for b in ("on", "slow")}
         if name == "steady":
             assert far["on"] < 0.3 and 8 < far["slow"] < 10, far

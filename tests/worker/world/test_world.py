@@ -56,6 +56,27 @@ class Dies(swerve_world.World):
         return states, [g.raster.bev for g in batch], [g.raster.cameras for g in batch]
 swerve_world.run(Dies())
 """
+TROUBLE = """
+import os, sys, swerve_world
+class Trouble(swerve_world.World):
+    name, begun = "trouble", 0
+    def reset(self, given):
+        self.begun += 1
+        if self.begun == 2:
+            self.fail("reset")
+    def fork(self, state):
+        self.fail("fork")
+    def drop(self, state):
+        self.fail("drop")
+    def fail(self, where):
+        if where == sys.argv[1] and not os.path.exists(where):
+            open(where, "w").close()
+            print("a long story: " + 300 * "x" + " so it ends", file=sys.stderr, flush=True)
+            os._exit(3)
+    def step(self, states, batch):
+        return states, [g.raster.bev for g in batch], [g.raster.cameras for g in batch]
+swerve_world.run(Trouble())
+"""
 RAISES = """
 import swerve_world
 class Raises(swerve_world.World):
@@ -234,6 +255,16 @@ def liars_leave_evidence_and_no_results():
     swerve("replay", str(rows[0]["id"]), "--world", mute, "--world-deadline-ms", "300", "--models", "models", "--store", "mute.db")
 
 
+def a_process_that_ends_between_ticks_is_started_again():
+    """Once, in the second rollout's reset, in the first fork, or when the first rollout is over."""
+    for where, lost in (("reset", 2), ("fork", 2), ("drop", 2)):
+        world = f"exec:{sys.executable} trouble.py {where}"
+        result, rows = drive(f"{where}.db", world, 6, "--seeds", "3", "--slots", "1")
+        texts = [row["error"] for row in rows if row["verdict"] == "flagged"]
+        assert result["rollouts"] == 6 and 1 <= result["flagged"] <= lost and result["passed"] >= 4, (where, result, texts)
+        assert any("exited with status 3; its last words: .." in text and "so it ends" in text for text in texts), texts
+
+
 def what_varies_replays_by_verdict():
     result, rows = drive("varies.db", "plugin:./liar.so?lie=varies")
     assert result["flagged"] == 0 and {row["sampler"] for row in rows} == {"agents/example/varies"}, rows
@@ -286,7 +317,8 @@ def onnx_files_are_worlds():
         assert words in result["checks"][0]["text"], (word, result)
     wrong = [("dream", {"inputs": {"x": "raster"}}, 'unknown member "x"'), ("dream", {"form": "round"}, "expected form"),
              ("dream", {"states": [{"input": "h", "output": "g", "shape": [0]}]}, "states[0]"),
-             ("dream", {"version": "a b"}, "expected a name and a version"), ("other", {}, "no such model")]
+             ("dream", {"version": "a b"}, "expected a name and a version"),
+             ("dream", {"version": "7" * 32}, "expected a name and a version of 1 to 31"), ("other", {}, "no such model")]
     for word, manifest, words in wrong:
         model(word, **manifest)
         done = subprocess.run([SWERVE, "world", "check", "onnx:model.onnx", "--suite", "suite.json"], capture_output=True, text=True,
@@ -354,8 +386,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
 TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, flagged_rollouts_are_no_progress,
          shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
-         liars_leave_evidence_and_no_results, what_varies_replays_by_verdict, one_world_audits_another,
-         onnx_files_are_worlds, a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
+         liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again, what_varies_replays_by_verdict,
+         one_world_audits_another, onnx_files_are_worlds, a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
 with tempfile.TemporaryDirectory() as directory:
     os.chdir(directory)
     os.mkdir("models")
@@ -363,7 +395,7 @@ with tempfile.TemporaryDirectory() as directory:
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
     for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES),
-                       ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES), ("chatters.py", CHATTERS)):
+                       ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES), ("trouble.py", TROUBLE), ("chatters.py", CHATTERS)):
         pathlib.Path(name).write_text(text)
     failed = tap.run(TESTS)
     os.chdir("/")

@@ -52,7 +52,9 @@ bool stage_is(const struct scenario *scenario, const struct branch *branch)
     const struct intervention *handback =
         takeover != NULL ? find(branch, true, takeover->tick + 1) : NULL;
     for (uint32_t i = 0; i < branch->intervention_count; i++) {
-        if (!of_ego(branch->interventions[i].kind)) {
+        const struct intervention *what = &branch->interventions[i];
+        bool again = handback != NULL && what > handback && what->kind != INTERVENE_EGO_PLANNER;
+        if (!of_ego(what->kind) || again) {
             return false;
         }
     }

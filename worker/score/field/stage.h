@@ -25,7 +25,7 @@
 struct stage; /* of a branch that is one */
 
 /* Whether a branch is a follow-up scene: all its interventions are ego's, and one of them gives ego
- * back to the planner before the horizon. */
+ * back to the planner before the horizon, for good. */
 bool stage_is(const struct scenario *scenario, const struct branch *branch);
 
 /* NULL: out of memory. Prepared is borrowed. */
