@@ -94,8 +94,11 @@ a_page_has_both_strips() {
     grep -q '<script src\|http://\|https://' page.html && fail "the page needs other files"
 }
 wrong_uses_are_named() {
-    code 2 "$swerve" compare a.db nowhere.db
-    says err 'nowhere.db'
+    code 4 "$swerve" compare a.db nowhere.db
+    says err 'store nowhere.db: expected a database, found no such file'
+    [ -e nowhere.db ] && fail "a store was made"
+    code 2 "$swerve" compare a.db builtin:reference
+    says err '"builtin:reference": expected a store'
     code 2 "$swerve" compare ab.db a.db
     says err "builtin:reference, builtin:maintain"
     code 2 "$swerve" compare a.db b.db --margin 0.1
