@@ -274,6 +274,13 @@ prices_are_set_by_administrators() {
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set bulk cpu 0.25 --store "$url" --json
     says out '"usd_per_hour": 0.25'
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set mine tpu 3 --store "$url"
+    # Who may not work submits nothing for workers of its own.
+    SWERVE_TOKEN_FILE="$secrets/carol" code 4 "$swerve" run suite.json --seeds 7 --store "$url"
+    says err "nothing was submitted"
+    says err "has the role submit, which may not POST"
+    SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" status --store "$url"
+    ! grep -q "[1-9][0-9]* queued" out || fail "jobs were left queued: $(cat out)"
+    SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" run suite.json --seeds 7 --store "$url" --json
     SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price show mine tpu --store "$url"
     says out "\$3.000000 per device-hour"
     stop TERM 0
