@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static void print_usage(const struct cli_command *command, FILE *stream)
@@ -213,9 +214,11 @@ int cli_fail(const struct error *error)
     return status_exit_code(error->status);
 }
 
-bool cli_put_json(const json_t *json, size_t flags)
+bool cli_put_json(const json_t *json, bool one_line)
 {
-    char *text = json != NULL ? json_dumps(json, flags) : NULL;
+    char *text = json == NULL ? NULL
+                 : one_line   ? json_compact_text(json)
+                              : json_indented_text(json);
     bool good = text != NULL && text_put(stdout, text) >= 0 && fputc('\n', stdout) != EOF;
     free(text);
     return good;
@@ -224,7 +227,7 @@ bool cli_put_json(const json_t *json, size_t flags)
 enum status cli_write_json(json_t *json, struct error *error)
 {
     errno = 0;
-    bool failed = !cli_put_json(json, JSON_INDENT(1)) || fflush(stdout) != 0;
+    bool failed = !cli_put_json(json, false) || fflush(stdout) != 0;
     bool reader_left = errno == EPIPE;
     json_decref(json);
     return !failed || reader_left ? STATUS_OK
@@ -245,6 +248,17 @@ enum status cli_put_text(const char *path, const char *text, size_t bytes, struc
     return text_put(stdout, text) >= 0 && fflush(stdout) == 0
                ? STATUS_OK
                : error_set(error, STATUS_IO, "stdout: cannot write: %s", strerror(errno));
+}
+
+const char *cli_date(int64_t seconds, char out[CLI_DATE_BYTES])
+{
+    time_t at = (time_t)seconds;
+    struct tm parts;
+    snprintf(out, CLI_DATE_BYTES, "-");
+    if (seconds > 0 && gmtime_r(&at, &parts) != NULL) {
+        strftime(out, CLI_DATE_BYTES, "%Y-%m-%d %H:%M UTC", &parts);
+    }
+    return out;
 }
 
 const char *cli_store_url(const char *given)

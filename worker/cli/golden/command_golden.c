@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SETS_PAGE = 100, THREADS_MAX = 64 };
@@ -206,8 +205,8 @@ static enum status each_set(struct golden_command *golden,
 static void begin_table(struct golden_command *golden)
 {
     if (!golden->headed && !golden->json) {
-        text_print(stdout, "%-24s %10s %9s  %-16s  %-12s  %s\n", "name", "recordings", "MiB",
-                   "made (UTC)", "model", "sampler");
+        text_print(stdout, "%-24s %10s %9s  %-20s  %-12s  %s\n", "name", "recordings", "MiB",
+                   "made", "model", "sampler");
     }
     golden->headed = true;
 }
@@ -221,14 +220,10 @@ static enum status list_set(struct golden_command *golden, const struct golden_s
         json_array_append_new(list, json_record_encode(&golden_set_fields, set, NULL));
         return STATUS_OK;
     }
-    char made[32] = "";
-    time_t at_s = (time_t)set->made_s;
-    struct tm utc;
-    if (gmtime_r(&at_s, &utc) != NULL) {
-        strftime(made, sizeof made, "%Y-%m-%d %H:%M", &utc);
-    }
-    text_print(stdout, "%-24s %10lld %9.1f  %-16s  %.12s  %s\n", set->name,
-               (long long)set->recordings, mib(set->bytes), made, set->model_hash, set->sampler);
+    char made[CLI_DATE_BYTES];
+    text_print(stdout, "%-24s %10lld %9.1f  %-20s  %.12s  %s\n", set->name,
+               (long long)set->recordings, mib(set->bytes), cli_date(set->made_s, made),
+               set->model_hash, set->sampler);
     return STATUS_OK;
 }
 

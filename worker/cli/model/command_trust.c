@@ -112,11 +112,20 @@ static enum status find_model(struct store *store, const char *name, enum tier t
 
 /* ---- telling ---- */
 
+/* The floor that holds, as submissions obey it; null: none does. */
+static json_t *floor_json(const struct trust_event *floor)
+{
+    return floor == NULL ? json_null()
+                         : json_pack("{s:I, s:f, s:f}", "event", (json_int_t)floor->id,
+                                     "audit_rate", floor->audit_rate, "audit_rate_safety_critical",
+                                     trust_floor_rate(floor, true));
+}
+
 static void print_event(const struct trust_event *event, bool holds)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
-    char at[MODEL_DATE_BYTES];
-    text_print(stdout, "%4lld  %s  ", (long long)event->id, model_store_date(event->at_s, at));
+    char at[CLI_DATE_BYTES];
+    text_print(stdout, "%4lld  %s  ", (long long)event->id, cli_date(event->at_s, at));
     if (event->kind == TRUST_FLOOR) {
         text_print(stdout, "floor   %g of jobs audited, %g of safety-critical ones%s",
                    event->audit_rate, trust_floor_rate(event, true), holds ? ": HOLDS" : "");
@@ -155,7 +164,8 @@ static enum status list(struct trust_command *trust, struct error *error)
     if (trust->json && json_array_size(events) != decisions.count) {
         status = memory_check(NULL, error, "trust: out of memory");
     } else if (trust->json) {
-        status = cli_write_json(json_pack("{s:O}", "events", events), error);
+        status = cli_write_json(
+            json_pack("{s:O, s:o}", "events", events, "floor", floor_json(floor)), error);
     } else if (decisions.count == 0) {
         text_print(stdout, "nothing is frozen, and no floor of audits is set\n");
     }
