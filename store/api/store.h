@@ -258,6 +258,9 @@ struct store_ops {
     /* Content-addressed scenario body (canonical JSON); repeating is free. */
     enum status (*scenario_put)(struct store *store, const char *hash, const char *body,
                                 size_t bytes, struct error *error);
+    /* The same for a tenant, whose bytes those of a new body are: LIMIT. */
+    enum status (*scenario_put_as)(struct store *store, const char *tenant, const char *hash,
+                                   const char *body, size_t bytes, struct error *error);
     /* *body is malloc'ed and terminated, owned by the caller. NOT_FOUND. */
     enum status (*scenario_get)(struct store *store, const char *hash, char **body, size_t *bytes,
                                 struct error *error);

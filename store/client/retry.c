@@ -182,6 +182,12 @@ static enum status retry_scenario_put(struct store *store, const char *hash, con
     REPEAT(scenario_put, hash, body, bytes);
 }
 
+static enum status retry_scenario_put_as(struct store *store, const char *tenant, const char *hash,
+                                         const char *body, size_t bytes, struct error *error)
+{
+    REPEAT(scenario_put_as, tenant, hash, body, bytes);
+}
+
 static enum status retry_scenario_get(struct store *store, const char *hash, char **body,
                                       size_t *bytes, struct error *error)
 {
@@ -387,6 +393,7 @@ static const struct store_ops retry_ops = {
     .name = "shared",
     .close = retry_close,
     .scenario_put = retry_scenario_put,
+    .scenario_put_as = retry_scenario_put_as,
     .scenario_get = retry_scenario_get,
     .submit = retry_submit,
     .submit_as = retry_submit_as,

@@ -326,6 +326,8 @@ static enum status add_tenants(struct store *store, struct text *text, struct er
         add_tenant_gauge(text, "swerve_tenant_units_leased",
                          "Device time of these, in rollouts of the object world.", tenants, count,
                          offsetof(struct tenant, units_leased), 1.0);
+        add_tenant_gauge(text, "swerve_tenant_scenario_bytes", "Of scenarios that it has brought.",
+                         tenants, count, offsetof(struct tenant, scenario_bytes), 1.0);
         add_tenant_gauge(text, "swerve_tenant_day_usd", "Booked on this day (UTC).", tenants, count,
                          offsetof(struct tenant, uusd_day), 1e-6);
         add_tenant_gauge(text, "swerve_tenant_month_usd", "Booked in this month (UTC).", tenants,

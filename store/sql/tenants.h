@@ -24,6 +24,10 @@ struct tenants_suite {
 enum status tenants_suite(struct db *db, const struct clock *clock, struct tenants_suite *suite,
                           int64_t *id, struct error *error);
 
+/* The number of the tenant that brings a scenario of so many bytes, which are counted: LIMIT. */
+enum status tenants_bring(struct db *db, const struct clock *clock, const char *name, size_t bytes,
+                          int64_t *id, struct error *error);
+
 /* The tenant's quotas allow `jobs_new` jobs that were queued in this transaction: LIMIT. */
 enum status tenants_allow(struct db *db, const struct clock *clock,
                           const struct tenants_suite *suite, int64_t jobs_new, struct error *error);

@@ -257,6 +257,20 @@ tenants_keep_to_themselves() {
     says err "1000 of the suite's"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url"
     says out "beta                     weight 3, queued"
+    # What is in the store already was ann's to bring; another text is bob's, and beyond his quota.
+    says out "scenarios 0 of any bytes"
+    sed 's/"horizon_s": [0-9.]*/"horizon_s": 3/' drive.json >brief.json
+    sed 's/drive.json/brief.json/; s/"id": "[a-z]*"/"id": "brief"/' suite.json >briefs.json
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 0 --scenario-bytes 100 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit briefs.json --store "$url"
+    says err "may have 100 bytes of scenarios stored and has 0"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 3 "$swerve" submit briefs.json --tenant beta --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" submit briefs.json --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 0 "$swerve" submit briefs.json --store "$url"
+    says out "-2: 4 jobs"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url" --json
+    python3 -c 'import json; print([t["scenario_bytes"] > 100 for t in json.load(open("out"))["tenants"]])' |
+        grep -qF "[True, False, False]" || fail "scenarios are counted otherwise: $(cat out)"
     stop TERM 0
 }
 
