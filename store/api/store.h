@@ -180,6 +180,7 @@ struct store_stats {
     int64_t workers_alive; /* with a live lease */
     int64_t groups;        /* transactions that carried operations */
     int64_t operations;
+    int64_t waiting;                             /* operations that no group has taken up yet */
     int64_t group_buckets[STORE_STATS_BUCKETS];  /* groups by number of operations */
     int64_t commit_buckets[STORE_STATS_BUCKETS]; /* commits by how long they took, fsync and all */
     int64_t commits;

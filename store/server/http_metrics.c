@@ -218,6 +218,9 @@ static void add_commits(struct text *text, const struct store_stats *stats)
     }
     add(text, "swerve_store_group_operations_sum %lld\nswerve_store_group_operations_count %lld\n",
         (long long)stats->operations, sum);
+    family(text, "swerve_store_operations_waiting", "gauge",
+           "Operations that no commit has taken up yet.");
+    add(text, "swerve_store_operations_waiting %lld\n", (long long)stats->waiting);
     sum = 0;
     family(text, "swerve_store_commit_seconds", "histogram",
            "COMMIT of the writer, which waits for the disk (fsync).");

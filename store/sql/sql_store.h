@@ -15,9 +15,9 @@
 #include "store/sql/freezes.h"
 #include "store/sql/group_commit.h"
 #include "store/sql/lease.h"
-#include "store/sql/ledger.h"
 #include "store/sql/models.h"
 #include "store/sql/ownership.h"
+#include "store/sql/tally.h"
 #include "store/turns/turns.h"
 
 #include <pthread.h>

@@ -6,7 +6,7 @@
 
 #include "store/api/store.h"
 #include "store/sql/db.h"
-#include "store/sql/ledger.h"
+#include "store/sql/tally.h"
 
 /* Today (UTC), in days since 1970. */
 int64_t tenants_day(const struct clock *clock);
