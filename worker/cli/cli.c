@@ -90,7 +90,6 @@ static const char *nearest_option(const struct cli_command *command, const char 
 {
     const char *names[OPTIONS_MAX + 1];
     char name[64];
-    CHECK(command->option_count <= OPTIONS_MAX);
     for (uint32_t i = 0; i < command->option_count; i++) {
         names[i] = command->options[i].name;
     }
@@ -120,8 +119,22 @@ static bool is_address(const char *word)
            strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
-/* Handles argv[*index], which starts with '-'; may consume the next word. */
-static int take_option(const struct cli_command *command, int argc, char **argv, int *index)
+/* Whether an option goes with what the command was asked to do. */
+static bool goes_with(const struct cli_option *option, const char *verb)
+{
+    size_t bytes = strlen(verb);
+    for (const char *at = option->verbs; at != NULL; at = strchr(at, ' ')) {
+        at += at[0] == ' ';
+        if (strcspn(at, " ") == bytes && strncmp(at, verb, bytes) == 0) {
+            return true;
+        }
+    }
+    return option->verbs == NULL;
+}
+
+/* Handles argv[*index], which starts with '-'; may consume the next word. Its bit in *given. */
+static int take_option(const struct cli_command *command, int argc, char **argv, int *index,
+                       uint64_t *given)
 {
     const char *word = argv[*index];
     const char *equals = strchr(word, '=');
@@ -130,6 +143,7 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     if (option == NULL) {
         return unknown_option(command, word, bytes);
     }
+    *given |= UINT64_C(1) << (option - command->options);
     if (option->flag != NULL) {
         if (equals != NULL) {
             return usage_error(command, "takes no value: ", option->name);
@@ -171,6 +185,8 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
 {
     uint32_t count = 0;
     bool options = true;
+    uint64_t given = 0;
+    CHECK(command->option_count <= OPTIONS_MAX);
     *help = false;
     for (int i = 1; i < argc; i++) {
         if (options && strcmp(argv[i], "--") == 0) {
@@ -180,7 +196,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
             *help = true;
             return 0;
         } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            int code = take_option(command, argc, argv, &i);
+            int code = take_option(command, argc, argv, &i, &given);
             if (code != 0) {
                 return code;
             }
@@ -192,6 +208,14 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     }
     if (count < command->argument_min) {
         return usage_error(command, "an argument is missing", "");
+    }
+    for (uint32_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        if ((given >> i & 1) != 0 && !goes_with(option, count > 0 ? arguments[0] : "")) {
+            char what[96];
+            snprintf(what, sizeof what, "%.32s goes with %.40s alone", option->name, option->verbs);
+            return usage_error(command, what, "");
+        }
     }
     if (argument_count != NULL) {
         *argument_count = count;

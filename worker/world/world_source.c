@@ -325,7 +325,8 @@ static enum status load_controls(struct world_source *source, const char *spec, 
 static enum status open_source(struct world_source *source, const char *spec,
                                const struct world_source_options *options, struct error *error)
 {
-    if (!world_spec_is(spec)) {
+    const char *colon = strchr(spec, ':');
+    if (!world_spec_is(spec) || (colon != NULL && colon[1] == '\0')) {
         return error_set(error, STATUS_USAGE,
                          "world: expected plugin:FILE.so, exec:COMMAND, onnx:MODEL.onnx or "
                          "tinyphysics:MODEL.onnx, found \"%s\"",

@@ -20,6 +20,8 @@
 
 enum { SETS_PAGE = 100, THREADS_MAX = 64 };
 
+#define EVERY_VERB "make ls verify expire"
+
 struct golden_command {
     struct suite_options suite;
     struct confinement_options confinement_options;
@@ -368,6 +370,19 @@ static int act(struct golden_command *golden, const struct cli_command *command,
     return cli_fail(&error);
 }
 
+/* Of the options that no other verb has, `make` has all, and `verify` what it needs to drive. */
+static void bind_options(struct cli_option *rows, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = rows[i].name;
+        bool verify = strcmp(name, "--device") == 0 || strcmp(name, "--models") == 0 ||
+                      strncmp(name, "--planner-", strlen("--planner-")) == 0;
+        if (rows[i].verbs == NULL) {
+            rows[i].verbs = verify ? "make verify" : "make";
+        }
+    }
+}
+
 int command_golden(int argc, char **argv)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -380,18 +395,21 @@ int command_golden(int argc, char **argv)
                                          : cores,
         .planner_deadline_ms = 1000,
     };
-    const struct cli_option rows[] = {
-        {"--name", "NAME", "of the set that is made", .text = &golden.name},
+    struct cli_option rows[] = {
+        {"--name", "NAME", "make: of the set", .text = &golden.name},
         {"--model", "HASH", "expire: all sets of that model, or as many digits as tell it",
-         .text = &golden.model},
-        SUITE_OPTION_ROWS(golden.suite),
-        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &golden.store_url},
-        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &golden.slots},
-        {"--threads", "N", "of the world model, 1 to 64 (one per core)", .number = &golden.threads},
+         .text = &golden.model, .verbs = "expire"},
+        SUITE_OPTION_ROWS_DRIVE(golden.suite),
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &golden.store_url,
+         .verbs = EVERY_VERB},
+        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &golden.slots,
+         .verbs = "make verify"},
+        {"--threads", "N", "of the world model, 1 to 64 (one per core)", .number = &golden.threads,
+         .verbs = "make verify"},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &golden.planner_deadline_ms},
         CONFINEMENT_OPTION_ROWS(golden.confinement_options),
-        {"--json", NULL, "print one JSON object", .flag = &golden.json},
+        {"--json", NULL, "print one JSON object", .flag = &golden.json, .verbs = EVERY_VERB},
     };
     const struct cli_command command = {
         "golden",
@@ -404,6 +422,7 @@ int command_golden(int argc, char **argv)
     const char *arguments[2] = {NULL, NULL};
     struct error error;
     int code = 0;
+    bind_options(rows, COUNT_OF(rows));
     CLI_PARSE(&command, argc, argv, arguments, NULL);
     enum status status = check_numbers(&golden, &error);
     THEN(status,
