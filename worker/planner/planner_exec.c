@@ -53,30 +53,6 @@ struct planner_exec {
 
 /* ---- death ---- */
 
-/* The last line of a text that says something, for the error sentence. Of a long one the end is
- * kept: it is what says why. */
-static void last_line(const char *text, char *line, size_t bytes)
-{
-    size_t end = strlen(text);
-    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' ')) {
-        end--;
-    }
-    size_t start = end;
-    while (start > 0 && text[start - 1] != '\n') {
-        start--;
-    }
-    if (end - start >= bytes) {
-        start = end - (bytes - 1) + 2;
-        while (start < end && ((unsigned char)text[start] & 0xC0) == 0x80) {
-            start++; /* not into the middle of a UTF-8 character */
-        }
-        memcpy(line, "..", 2);
-        line += 2;
-        bytes -= 2;
-    }
-    wire_error_text((const uint8_t *)text + start, end - start, line, bytes);
-}
-
 /* A sentence about the limit of ours that the last line of stderr complains about; "" for none. */
 static void limit_text(const struct planner_exec *exec, const char *line, char *text, size_t bytes)
 {
@@ -142,7 +118,7 @@ static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bo
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
     planner_output_tail(exec->output, exec->tail_text);
-    last_line(exec->tail_text, line, sizeof line);
+    planner_output_last_line(exec->tail_text, line, sizeof line);
     if (exec->process.killed_at_bytes > 0) {
         snprintf(over, sizeof over,
                  "its processes used %lld MiB of memory together, of %lld MiB that this worker "
@@ -189,21 +165,13 @@ static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_
         talk.room_bytes += header->payload_bytes;
         result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
-    switch (result) {
-    case PROCESS_OK:
-        break;
-    case PROCESS_TIMEOUT:
-        snprintf(text, sizeof text, "no answer within %lld ms (%s raises this limit of ours)",
-                 (long long)deadline_ms,
-                 type == WIRE_ACTIONS ? "--planner-deadline-ms" : "--planner-start-ms");
-        die(exec, text, 0, false);
-        return report(exec->death, error_text, error_bytes);
-    case PROCESS_CLOSED:
-        die(exec, "the process", EXIT_GRACE_NS, true);
-        return report(exec->death, error_text, error_bytes);
-    case PROCESS_FAULT:
-        snprintf(text, sizeof text, "%s", strerror(errno));
-        die(exec, text, 0, false);
+    if (result != PROCESS_OK) {
+        bool exits = process_failure(result, deadline_ms,
+                                     type == WIRE_ACTIONS
+                                         ? " (--planner-deadline-ms raises this limit of ours)"
+                                         : " (--planner-start-ms raises this limit of ours)",
+                                     text, sizeof text);
+        die(exec, text, exits ? EXIT_GRACE_NS : 0, exits);
         return report(exec->death, error_text, error_bytes);
     }
     exec->sequence++;
@@ -578,7 +546,7 @@ void planner_exec_limit(struct planner_exec *exec, uint32_t session, char *text,
     char line[240] = "";
     process_drain(&exec->process);
     if (planner_output_session(exec->output, session, exec->session_text) > 0) {
-        last_line(exec->session_text, line, sizeof line);
+        planner_output_last_line(exec->session_text, line, sizeof line);
     }
     limit_text(exec, line, text, bytes);
 }

@@ -7,6 +7,7 @@
 #include "worker/planner/planner_output.h"
 
 #include "base/check.h"
+#include "worker/wire/planner_wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -212,4 +213,26 @@ void planner_output_clear(struct planner_output *output, uint32_t session)
         text->total_bytes = 0;
         text->line_bytes = 0;
     }
+}
+
+void planner_output_last_line(const char *text, char *line, size_t bytes)
+{
+    size_t end = strlen(text);
+    while (end > 0 && (text[end - 1] == '\n' || text[end - 1] == ' ')) {
+        end--;
+    }
+    size_t start = end;
+    while (start > 0 && text[start - 1] != '\n') {
+        start--;
+    }
+    if (end - start >= bytes) {
+        start = end - (bytes - 1) + 2;
+        while (start < end && ((unsigned char)text[start] & 0xC0) == 0x80) {
+            start++; /* not into the middle of a UTF-8 character */
+        }
+        memcpy(line, "..", 2);
+        line += 2;
+        bytes -= 2;
+    }
+    wire_error_text((const uint8_t *)text + start, end - start, line, bytes);
 }

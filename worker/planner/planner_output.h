@@ -51,4 +51,8 @@ size_t planner_output_session(const struct planner_output *output, uint32_t sess
 /* A new rollout begins in the session, or one that goes on from `from`'s present. */
 void planner_output_clear(struct planner_output *output, uint32_t session);
 
+/* The last line of a text that says something, for the error sentence. Of a long one the end is
+ * kept: it is what says why. */
+void planner_output_last_line(const char *text, char *line, size_t bytes);
+
 #endif

@@ -7,7 +7,6 @@
 #include "worker/planner/planner_output.h"
 #include "worker/planner/planner_process.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,31 +76,17 @@ static int report(const char *sentence, char *error_text, uint32_t error_bytes)
     return 1;
 }
 
-/* The last line of its stderr that says something. */
-static void last_line(struct world_exec *exec, char *line, size_t bytes)
-{
-    char tail[PLANNER_OUTPUT_TAIL_BYTES + 1];
-    planner_output_tail(exec->output, tail);
-    size_t end = strlen(tail);
-    while (end > 0 && (tail[end - 1] == '\n' || tail[end - 1] == ' ')) {
-        end--;
-    }
-    size_t start = end;
-    while (start > 0 && tail[start - 1] != '\n') {
-        start--;
-    }
-    snprintf(line, bytes, "%.*s", (int)(end - start), tail + start);
-}
-
 static void die(struct world_exec *exec, const char *what, bool tell_exit)
 {
     char line[160];
+    char tail[PLANNER_OUTPUT_TAIL_BYTES + 1];
     char exit_text[96] = "";
     process_end(&exec->process, tell_exit ? EXIT_GRACE_NS : 0);
     if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }
-    last_line(exec, line, sizeof line);
+    planner_output_tail(exec->output, tail);
+    planner_output_last_line(tail, line, sizeof line);
     snprintf(exec->death, sizeof exec->death, "%.99s%s%s%s%s", what, tell_exit ? " " : "",
              exit_text, line[0] != '\0' ? "; its last words: " : "", line);
     exec->alive = false;
@@ -168,15 +153,9 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
         talk.room_bytes = sizeof header + header.payload_bytes;
         result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
-    if (result == PROCESS_TIMEOUT) {
-        snprintf(text, sizeof text, "no answer within %lld ms", (long long)deadline_ms);
-        die(exec, text, false);
-    } else if (result == PROCESS_CLOSED) {
-        die(exec, "the process", true);
-    } else if (result == PROCESS_FAULT) {
-        die(exec, strerror(errno), false);
-    }
     if (result != PROCESS_OK) {
+        bool exits = process_failure(result, deadline_ms, "", text, sizeof text);
+        die(exec, text, exits);
         return report(exec->death, error_text, error_bytes);
     }
     exec->sequence++;

@@ -264,7 +264,8 @@ for plugin, name in zip(PLUGINS, ("example.so", "liar.so")):
     shutil.copy(plugin, name)
 failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_answered_while_it_is_near,
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
-                  a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused, what_is_interrupted_verifies_nothing,
+                  a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused,
+                  what_is_interrupted_verifies_nothing,
                   damage_is_found, nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
 folder.cleanup()
 sys.exit(failed > 0)
