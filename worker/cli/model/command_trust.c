@@ -5,6 +5,7 @@
 #include "worker/cli/cli.h"
 #include "worker/cli/model/model_store.h"
 #include "worker/trust/decisions.h"
+#include "worker/versions/versions.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MODELS_PAGE = 64 };
 
 struct trust_command {
     const char *store_url;
@@ -84,30 +83,18 @@ static enum status find_model(struct store *store, const char *name, enum tier t
         strcpy(sampler, colon + 1);
         return STATUS_OK;
     }
-    struct model_version *page = calloc(MODELS_PAGE, sizeof *page);
-    TRY(memory_check(page, error, "trust: out of memory"));
-    char after[LIMIT_ID_BYTES] = "";
-    uint32_t count = MODELS_PAGE;
-    bool found = false;
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && count > 0 && !found) {
-        status = store->ops->models(store, after, page, MODELS_PAGE, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            memcpy(after, page[i].name, sizeof after);
-            if (strcmp(page[i].name, name) == 0 && page[i].tier == tier) {
-                memcpy(hash, page[i].hash, SHA256_HEX_BYTES);
-                memcpy(sampler, page[i].sampler, LIMIT_ID_BYTES);
-                found = true;
-            }
-        }
+    struct model_version version;
+    enum status status = versions_named(store, name, &version, error);
+    if (status == STATUS_NOT_FOUND || (status == STATUS_OK && version.tier != tier)) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "the store has no %s \"%s\": expected a version's name, or HASH:SAMPLER "
+                         "like 0123..:euler2/bf16",
+                         tier_names[tier], name);
     }
-    free(page);
     TRY(status);
-    return found ? STATUS_OK
-                 : error_set(error, STATUS_NOT_FOUND,
-                             "the store has no %s \"%s\": expected a version's name, or "
-                             "HASH:SAMPLER like 0123..:euler2/bf16",
-                             tier_names[tier], name);
+    memcpy(hash, version.hash, SHA256_HEX_BYTES);
+    memcpy(sampler, version.sampler, LIMIT_ID_BYTES);
+    return STATUS_OK;
 }
 
 /* ---- telling ---- */
