@@ -258,7 +258,8 @@ static void canonical_text_depends_on_the_value_alone(void)
     json_decref(again);
 }
 
-/* What is sent and shown has no digit too many, and is the same number for whoever reads it. */
+/* Text that is sent and shown has no digit too many, and is the same number for whoever reads it.
+ */
 static void shown_text_has_the_fewest_digits(void)
 {
     const double numbers[] = {0.1,  0.05,    1.0 / 3, 0.30000000000000004, 1e22,

@@ -497,7 +497,7 @@ static void close_store(const struct run_options *options, struct run_store *ope
     serving_stop(&opened->dashboard);
 }
 
-/* What was submitted does not go away with the command that gave up. */
+/* Jobs do not go away with the command that gave up. */
 static void tell_left(const struct run_options *options, struct store *store, const char *suite_id)
 {
     const char *url = cli_store_url(options->store_url);

@@ -111,7 +111,7 @@ static enum status load_plugin(struct world_source *source, struct error *error)
     return check_table(file, source->foreign.ops, error);
 }
 
-/* What a spec names is there, before anything else is asked for. NOT_FOUND names the file. */
+/* A file that a spec names is there, before anything else is asked for. NOT_FOUND names it. */
 static enum status expect_file(const char *path, struct error *error)
 {
     int fd = -1;

@@ -93,7 +93,7 @@ a_page_has_both_strips() {
         fail "epdms is not explained"
     grep -q '<script src\|http://\|https://' page.html && fail "the page needs other files"
 }
-# What was simulated by another revision is said where nobody overlooks it.
+# Another revision of the simulation is told where nobody overlooks it.
 another_revision_is_a_notice() {
     cp -r b.db c.db
     cp -r b.db.artifacts c.db.artifacts

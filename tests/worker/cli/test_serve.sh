@@ -257,7 +257,7 @@ tenants_keep_to_themselves() {
     says err "1000 of the suite's"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url"
     says out "beta                     weight 3, queued"
-    # What is in the store already was ann's to bring; another text is bob's, and beyond his quota.
+    # Scenarios that are in the store already were ann's to bring; another text is bob's, and beyond his quota.
     says out "scenarios 0 of any bytes"
     sed 's/"horizon_s": [0-9.]*/"horizon_s": 3/' drive.json >brief.json
     sed 's/drive.json/brief.json/; s/"id": "[a-z]*"/"id": "brief"/' suite.json >briefs.json
