@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "schemas/limits.h"
 
@@ -19,6 +20,7 @@ enum {
     KEYS_LISTED_MAX = 24,
     TYPO_EDITS_MAX = 2,
     SHORT_KEY_BYTES = 3,
+    DIGITS_SHORT = 15, /* a number of so many bytes has no digit too many */
 };
 
 /* Nesting and the number of containers are checked on the raw text first: jansson's own limit of
@@ -570,6 +572,35 @@ enum status json_member_choice(const struct json_cursor *object, const char *key
     return json_value_choice(&member, names, count, out, error);
 }
 
+/* Reals in the fewest digits that read back, where they stand: they get no longer by it. Integers
+ * stay, and so does what text_real would write as one. */
+static void shorten_reals(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != '\0';) {
+        size_t bytes = strspn(from, "+-.0123456789eE");
+        char digits[TEXT_REAL_BYTES];
+        if (*from == '"') { /* to its end, over what is escaped */
+            for (bytes = 1; from[bytes] != '"'; bytes += from[bytes] == '\\' ? 2 : 1) {
+            }
+            bytes++;
+        } else if (bytes > DIGITS_SHORT && memchr(from, '.', bytes) != NULL) {
+            size_t shorter = text_real(strtod(from, NULL), digits);
+            if (shorter < bytes && strpbrk(digits, ".e") != NULL) {
+                memcpy(to, digits, shorter);
+                to += shorter;
+                from += bytes;
+                continue;
+            }
+        }
+        bytes = bytes > 0 ? bytes : 1;
+        memmove(to, from, bytes);
+        to += bytes;
+        from += bytes;
+    }
+    *to = '\0';
+}
+
 static char *dump(const json_t *value, size_t flags)
 {
     struct watch writing = {.reserve = NULL}; /* here it does without */
@@ -589,12 +620,21 @@ char *json_canonical_text(const json_t *value)
     return dump(value, JSON_SORT_KEYS | JSON_ENCODE_ANY | JSON_COMPACT);
 }
 
+static char *dump_short(const json_t *value, size_t flags)
+{
+    char *text = dump(value, flags);
+    if (text != NULL) {
+        shorten_reals(text);
+    }
+    return text;
+}
+
 char *json_compact_text(const json_t *value)
 {
-    return dump(value, JSON_COMPACT);
+    return dump_short(value, JSON_COMPACT);
 }
 
 char *json_indented_text(const json_t *value)
 {
-    return dump(value, JSON_INDENT(1));
+    return dump_short(value, JSON_INDENT(1));
 }

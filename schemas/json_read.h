@@ -108,7 +108,8 @@ enum status json_member_choice(const struct json_cursor *object, const char *key
 /* Canonical text of a value: sorted keys, no spaces, 17 significant digits; malloc'ed, owned by the
  * caller; NULL when memory runs out. Equal values give equal text, so it can be hashed. */
 char *json_canonical_text(const json_t *value);
-/* The same with members in their own order: what is sent; what people may look at. */
+/* Members in their own order, numbers in the fewest digits that read back as the same ones: what is
+ * sent; what people may look at. */
 char *json_compact_text(const json_t *value);
 char *json_indented_text(const json_t *value);
 

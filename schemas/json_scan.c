@@ -6,6 +6,7 @@
 #include "schemas/json_scan.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +14,7 @@
 #include <string.h>
 
 enum {
-    NAME_BYTES_MAX = 64,   /* of an enumeration's name */
-    NUMBER_BYTES_MAX = 40, /* of a double with 17 digits, and more */
+    NAME_BYTES_MAX = 64, /* of an enumeration's name */
     TEXT_BYTES_MIN = 4096,
 };
 
@@ -243,14 +243,13 @@ static void write_u64(struct json_text *text, uint64_t value)
 
 static void write_f64(struct json_text *text, double value)
 {
-    char digits[NUMBER_BYTES_MAX];
+    char digits[TEXT_REAL_BYTES];
     if (isnan(value)) {
         json_write_literal(text, "null");
     } else if (isinf(value)) {
         json_write_literal(text, value > 0 ? "\"inf\"" : "\"-inf\"");
     } else {
-        int bytes = snprintf(digits, sizeof digits, "%.17g", value);
-        write_bytes(text, digits, (size_t)bytes);
+        write_bytes(text, digits, text_real(value, digits));
         if (strpbrk(digits, ".e") == NULL) {
             write_bytes(text, ".0", 2); /* -0 would be read as the integer 0 */
         }

@@ -180,6 +180,7 @@ struct store_stats {
     int64_t workers_alive; /* with a live lease */
     int64_t groups;        /* transactions that carried operations */
     int64_t operations;
+    int64_t waiting;                             /* operations that no group has taken up yet */
     int64_t group_buckets[STORE_STATS_BUCKETS];  /* groups by number of operations */
     int64_t commit_buckets[STORE_STATS_BUCKETS]; /* commits by how long they took, fsync and all */
     int64_t commits;
@@ -258,6 +259,9 @@ struct store_ops {
     /* Content-addressed scenario body (canonical JSON); repeating is free. */
     enum status (*scenario_put)(struct store *store, const char *hash, const char *body,
                                 size_t bytes, struct error *error);
+    /* The same for a tenant, whose bytes those of a new body are: LIMIT. */
+    enum status (*scenario_put_as)(struct store *store, const char *tenant, const char *hash,
+                                   const char *body, size_t bytes, struct error *error);
     /* *body is malloc'ed and terminated, owned by the caller. NOT_FOUND. */
     enum status (*scenario_get)(struct store *store, const char *hash, char **body, size_t *bytes,
                                 struct error *error);

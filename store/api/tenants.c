@@ -20,14 +20,16 @@ static const struct json_field fields[] = {
     FIELD(uusd_day_max, JSON_FIELD_I64),
     FIELD(uusd_month_max, JSON_FIELD_I64),
     LATER(units_leased_max),
+    LATER(scenario_bytes_max),
     FIELD(jobs_queued, JSON_FIELD_I64),
     FIELD(jobs_leased, JSON_FIELD_I64),
     FIELD(uusd_day, JSON_FIELD_I64),
     FIELD(uusd_month, JSON_FIELD_I64),
     LATER(units_leased),
+    LATER(scenario_bytes),
 };
 
-enum { FIELDS_SET = 6 };
+enum { FIELDS_SET = 7 };
 
 const struct json_field_list tenant_set_fields = {fields, FIELDS_SET};
 const struct json_field_list tenant_fields = JSON_FIELD_LIST(fields);
@@ -44,7 +46,7 @@ enum status tenant_check(const struct tenant *tenant, struct error *error)
                          tenant->name, TENANT_WEIGHT_MAX, tenant->weight);
     }
     if (tenant->jobs_queued_max < 0 || tenant->uusd_day_max < 0 || tenant->uusd_month_max < 0 ||
-        tenant->units_leased_max < 0) {
+        tenant->units_leased_max < 0 || tenant->scenario_bytes_max < 0) {
         return error_set(error, STATUS_BAD_INPUT,
                          "tenant \"%s\": expected limits of 0 (none) or more", tenant->name);
     }
@@ -78,4 +80,15 @@ enum status tenant_quota_check(const struct tenant *after, int64_t jobs_new, str
     }
     TRY(check_money(after, after->uusd_day, after->uusd_day_max, "in a day (UTC)", error));
     return check_money(after, after->uusd_month, after->uusd_month_max, "in a month (UTC)", error);
+}
+
+enum status tenant_scenario_check(const struct tenant *after, int64_t bytes, struct error *error)
+{
+    if (after->scenario_bytes_max == 0 || after->scenario_bytes <= after->scenario_bytes_max) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_LIMIT,
+                     "tenant \"%s\" may have %" PRId64 " bytes of scenarios stored and has %" PRId64
+                     "; with the %" PRId64 " of this one there were too many, and it was not taken",
+                     after->name, after->scenario_bytes_max, after->scenario_bytes - bytes, bytes);
 }

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "store/api/store.h"
 #include "store/bench/bench_parts.h"
+#include "store/sql/digest.h"
 #include "store/sql/ledger.h"
 #include "store/sql/sqlite_db.h"
 

@@ -60,6 +60,12 @@ static const struct {
      " COALESCE(n.units, 0) FROM tenants t LEFT JOIN n ON n.tenant = t.id LEFT JOIN c ON c.tenant = t.id"
      " WHERE COALESCE(c.units, 0) <> COALESCE(n.units, 0)"},
 
+    {"counter", "scenarios of tenants",
+     "SELECT 'tenant ' || t.name, 'counts ' || t.counted || ' bytes of scenarios, it has brought ' || t.brought"
+     " FROM (SELECT name, COALESCE((SELECT b.bytes FROM tenant_scenarios b WHERE b.tenant = t.id), 0) AS counted,"
+     " COALESCE((SELECT SUM(length(x.body)) FROM scenarios x WHERE x.tenant = t.id), 0) AS brought FROM tenants t) t"
+     " WHERE t.counted <> t.brought"},
+
     {"spec", "specs of jobs",
      "SELECT " JOB ", CASE WHEN s.job IS NULL THEN 'has no spec'"
      " WHEN s.suite <> j.suite THEN 'is of suite ' || j.suite || ', its spec of suite ' || s.suite"

@@ -21,13 +21,24 @@
 
 /* ---- submitting ---- */
 
-static enum status client_scenario_put(struct store *store, const char *hash, const char *body,
-                                       size_t bytes, struct error *error)
+/* tenant NULL: whoever the token speaks for. */
+static enum status client_scenario_put_as(struct store *store, const char *tenant, const char *hash,
+                                          const char *body, size_t bytes, struct error *error)
 {
     struct http_path path;
     TRY(http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error));
     http_path_make(&path, "/v1/scenarios/%s", hash);
+    if (tenant != NULL) {
+        TRY(tenant[0] != '\0' ? http_id_check("tenant", tenant, LIMIT_ID_BYTES, error) : STATUS_OK);
+        http_path_add(&path, "?tenant=%s", tenant);
+    }
     return http_put_bytes(http_client_of(store)->transport, &path, body, bytes, error);
+}
+
+static enum status client_scenario_put(struct store *store, const char *hash, const char *body,
+                                       size_t bytes, struct error *error)
+{
+    return client_scenario_put_as(store, NULL, hash, body, bytes, error);
 }
 
 static enum status client_scenario_get(struct store *store, const char *hash, char **body,
@@ -420,6 +431,7 @@ static const struct store_ops client_ops = {
     .name = "http",
     .close = client_close,
     .scenario_put = client_scenario_put,
+    .scenario_put_as = client_scenario_put_as,
     .scenario_get = client_scenario_get,
     .submit = client_submit,
     .submit_as = client_submit_as,

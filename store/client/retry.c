@@ -140,6 +140,16 @@ static enum status call_end(const struct retry_call *call, struct error *error)
     }                                                                                  \
     return call_end(&call, error)
 
+/* A call of the table that is repeated and nothing else: its parameters between store and error,
+ * and their names. */
+#define UNWRAPPED(...) __VA_ARGS__
+#define RETRIED(function, parameters, ...)                                         \
+    static enum status retry_##function(struct store *store, UNWRAPPED parameters, \
+                                        struct error *error)                       \
+    {                                                                              \
+        REPEAT(function, __VA_ARGS__);                                             \
+    }
+
 /* ---- the calls ---- */
 
 /* Waits no longer in all than the first try would have, and not at all once told to stop. */
@@ -163,211 +173,70 @@ static enum status retry_claim(struct store *store, const struct store_worker *w
            ttl_ms);
 }
 
-static enum status retry_complete(struct store *store, const struct job_completion *completions,
-                                  uint32_t count, struct store_completion_result *results,
-                                  struct error *error)
-{
-    REPEAT(complete, completions, count, results);
-}
-
-static enum status retry_worker_gone(struct store *store, const char *worker_id,
-                                     struct error *error)
-{
-    REPEAT(worker_gone, worker_id);
-}
-
-static enum status retry_scenario_put(struct store *store, const char *hash, const char *body,
-                                      size_t bytes, struct error *error)
-{
-    REPEAT(scenario_put, hash, body, bytes);
-}
-
-static enum status retry_scenario_get(struct store *store, const char *hash, char **body,
-                                      size_t *bytes, struct error *error)
-{
-    REPEAT(scenario_get, hash, body, bytes);
-}
-
-static enum status retry_submit(struct store *store, const char *suite_id, uint32_t weight,
-                                const struct job_spec *specs, uint32_t count,
-                                struct store_submit_result *results, struct error *error)
-{
-    REPEAT(submit, suite_id, weight, specs, count, results);
-}
-
-static enum status retry_submit_as(struct store *store, const char *tenant, const char *suite_id,
-                                   uint32_t weight, const struct job_spec *specs, uint32_t count,
-                                   struct store_submit_result *results, struct error *error)
-{
-    REPEAT(submit_as, tenant, suite_id, weight, specs, count, results);
-}
-
-static enum status retry_tenants(struct store *store, const char *after, struct tenant *out,
-                                 uint32_t max, uint32_t *count, struct error *error)
-{
-    REPEAT(tenants, after, out, max, count);
-}
-
-static enum status retry_tenant_set(struct store *store, const struct tenant *tenant,
-                                    struct error *error)
-{
-    REPEAT(tenant_set, tenant);
-}
-
-static enum status retry_heartbeat(struct store *store, const struct store_worker *worker,
-                                   const struct store_progress *progress, uint32_t count,
-                                   int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
-                                   struct error *error)
-{
-    REPEAT(heartbeat, worker, progress, count, cancelled, cancelled_count, ttl_ms);
-}
-
-static enum status retry_partials(struct store *store, int64_t job_id, struct outcome *out,
-                                  uint32_t max, uint32_t *count, struct error *error)
-{
-    REPEAT(partials, job_id, out, max, count);
-}
-
-static enum status retry_suite_status(struct store *store, const char *suite_id,
-                                      struct store_suite_status *out, struct error *error)
-{
-    REPEAT(suite_status, suite_id, out);
-}
-
-static enum status retry_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
-                                uint32_t *count, struct error *error)
-{
-    REPEAT(suites, ids, max, count);
-}
-
-static enum status retry_outcomes(struct store *store, const struct store_outcome_filter *filter,
-                                  struct outcome *out, uint32_t *count, struct error *error)
-{
-    REPEAT(outcomes, filter, out, count);
-}
-
-static enum status retry_job(struct store *store, int64_t job_id, struct store_job *out,
-                             struct error *error)
-{
-    REPEAT(job, job_id, out);
-}
-
-static enum status retry_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
-                                   struct store_job *out, uint32_t max, uint32_t *count,
-                                   struct error *error)
-{
-    REPEAT(dead_jobs, suite_id, after_id, out, max, count);
-}
-
-static enum status retry_ledger(struct store *store, const char *suite_id,
-                                struct store_ledger_row *rows, uint32_t max, uint32_t *count,
-                                struct error *error)
-{
-    REPEAT(ledger, suite_id, rows, max, count);
-}
-
-static enum status retry_price_set(struct store *store, const char *pool, const char *device,
-                                   int64_t price_uusd_per_hour, struct error *error)
-{
-    REPEAT(price_set, pool, device, price_uusd_per_hour);
-}
-
-static enum status retry_price_get(struct store *store, const char *pool, const char *device,
-                                   int64_t *price_uusd_per_hour, struct error *error)
-{
-    REPEAT(price_get, pool, device, price_uusd_per_hour);
-}
-
-static enum status retry_commits_lost(struct store *store, int64_t *count, struct error *error)
-{
-    REPEAT(commits_lost, count);
-}
-
-static enum status retry_scenarios_page(struct store *store, const char *suite_id, int64_t *after,
-                                        store_scenario_visit *visit, void *context,
-                                        struct error *error)
-{
-    REPEAT(scenarios_page, suite_id, after, visit, context);
-}
-
-static enum status retry_demand(struct store *store, struct store_demand *rows, uint32_t max,
-                                uint32_t *count, struct error *error)
-{
-    REPEAT(demand, rows, max, count);
-}
-
-static enum status retry_cancel(struct store *store, const char *suite_id, int64_t *count,
-                                struct error *error)
-{
-    REPEAT(cancel, suite_id, count);
-}
-
-static enum status retry_model_add(struct store *store, const struct model_version *version,
-                                   struct error *error)
-{
-    REPEAT(model_add, version);
-}
-
-static enum status retry_models(struct store *store, const char *after, struct model_version *out,
-                                uint32_t max, uint32_t *count, struct error *error)
-{
-    REPEAT(models, after, out, max, count);
-}
-
-static enum status retry_model_event(struct store *store, const struct model_event *event,
-                                     struct model_event *done, struct error *error)
-{
-    REPEAT(model_event, event, done);
-}
-
-static enum status retry_model_events(struct store *store, int64_t after_id,
-                                      struct model_event *out, uint32_t max, uint32_t *count,
-                                      struct error *error)
-{
-    REPEAT(model_events, after_id, out, max, count);
-}
-
-static enum status retry_trust_event(struct store *store, const struct trust_event *event,
-                                     struct trust_event *done, struct error *error)
-{
-    REPEAT(trust_event, event, done);
-}
-
-static enum status retry_trust_events(struct store *store, int64_t after_id,
-                                      struct trust_event *out, uint32_t max, uint32_t *count,
-                                      struct error *error)
-{
-    REPEAT(trust_events, after_id, out, max, count);
-}
-
-static enum status retry_golden_add(struct store *store, const struct golden_set *set,
-                                    struct error *error)
-{
-    REPEAT(golden_add, set);
-}
-
-static enum status retry_goldens(struct store *store, const char *after, struct golden_set *out,
-                                 uint32_t max, uint32_t *count, struct error *error)
-{
-    REPEAT(goldens, after, out, max, count);
-}
-
-static enum status retry_golden_drop(struct store *store, const char *name, struct error *error)
-{
-    REPEAT(golden_drop, name);
-}
-
-static enum status retry_artifact_put(struct store *store, const void *data, size_t bytes,
-                                      char hash[SHA256_HEX_BYTES], struct error *error)
-{
-    REPEAT(artifact_put, data, bytes, hash);
-}
-
-static enum status retry_artifact_get(struct store *store, const char *hash, void **data,
-                                      size_t *bytes, struct error *error)
-{
-    REPEAT(artifact_get, hash, data, bytes);
-}
+RETRIED(complete,
+        (const struct job_completion *completions, uint32_t count,
+         struct store_completion_result *results),
+        completions, count, results)
+RETRIED(worker_gone, (const char *worker_id), worker_id)
+RETRIED(scenario_put, (const char *hash, const char *body, size_t bytes), hash, body, bytes)
+RETRIED(scenario_put_as, (const char *tenant, const char *hash, const char *body, size_t bytes),
+        tenant, hash, body, bytes)
+RETRIED(scenario_get, (const char *hash, char **body, size_t *bytes), hash, body, bytes)
+RETRIED(submit,
+        (const char *suite_id, uint32_t weight, const struct job_spec *specs, uint32_t count,
+         struct store_submit_result *results),
+        suite_id, weight, specs, count, results)
+RETRIED(submit_as,
+        (const char *tenant, const char *suite_id, uint32_t weight, const struct job_spec *specs,
+         uint32_t count, struct store_submit_result *results),
+        tenant, suite_id, weight, specs, count, results)
+RETRIED(tenants, (const char *after, struct tenant *out, uint32_t max, uint32_t *count), after, out,
+        max, count)
+RETRIED(tenant_set, (const struct tenant *tenant), tenant)
+RETRIED(heartbeat,
+        (const struct store_worker *worker, const struct store_progress *progress, uint32_t count,
+         int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms),
+        worker, progress, count, cancelled, cancelled_count, ttl_ms)
+RETRIED(partials, (int64_t job_id, struct outcome *out, uint32_t max, uint32_t *count), job_id, out,
+        max, count)
+RETRIED(suite_status, (const char *suite_id, struct store_suite_status *out), suite_id, out)
+RETRIED(suites, (char (*ids)[LIMIT_ID_BYTES], uint32_t max, uint32_t *count), ids, max, count)
+RETRIED(outcomes, (const struct store_outcome_filter *filter, struct outcome *out, uint32_t *count),
+        filter, out, count)
+RETRIED(job, (int64_t job_id, struct store_job *out), job_id, out)
+RETRIED(dead_jobs,
+        (const char *suite_id, int64_t after_id, struct store_job *out, uint32_t max,
+         uint32_t *count),
+        suite_id, after_id, out, max, count)
+RETRIED(ledger,
+        (const char *suite_id, struct store_ledger_row *rows, uint32_t max, uint32_t *count),
+        suite_id, rows, max, count)
+RETRIED(price_set, (const char *pool, const char *device, int64_t price_uusd_per_hour), pool,
+        device, price_uusd_per_hour)
+RETRIED(price_get, (const char *pool, const char *device, int64_t *price_uusd_per_hour), pool,
+        device, price_uusd_per_hour)
+RETRIED(commits_lost, (int64_t * count), count)
+RETRIED(scenarios_page,
+        (const char *suite_id, int64_t *after, store_scenario_visit *visit, void *context),
+        suite_id, after, visit, context)
+RETRIED(demand, (struct store_demand * rows, uint32_t max, uint32_t *count), rows, max, count)
+RETRIED(cancel, (const char *suite_id, int64_t *count), suite_id, count)
+RETRIED(model_add, (const struct model_version *version), version)
+RETRIED(models, (const char *after, struct model_version *out, uint32_t max, uint32_t *count),
+        after, out, max, count)
+RETRIED(model_event, (const struct model_event *event, struct model_event *done), event, done)
+RETRIED(model_events, (int64_t after_id, struct model_event *out, uint32_t max, uint32_t *count),
+        after_id, out, max, count)
+RETRIED(trust_event, (const struct trust_event *event, struct trust_event *done), event, done)
+RETRIED(trust_events, (int64_t after_id, struct trust_event *out, uint32_t max, uint32_t *count),
+        after_id, out, max, count)
+RETRIED(golden_add, (const struct golden_set *set), set)
+RETRIED(goldens, (const char *after, struct golden_set *out, uint32_t max, uint32_t *count), after,
+        out, max, count)
+RETRIED(golden_drop, (const char *name), name)
+RETRIED(artifact_put, (const void *data, size_t bytes, char hash[SHA256_HEX_BYTES]), data, bytes,
+        hash)
+RETRIED(artifact_get, (const char *hash, void **data, size_t *bytes), hash, data, bytes)
 
 #undef REPEAT
 
@@ -387,6 +256,7 @@ static const struct store_ops retry_ops = {
     .name = "shared",
     .close = retry_close,
     .scenario_put = retry_scenario_put,
+    .scenario_put_as = retry_scenario_put_as,
     .scenario_get = retry_scenario_get,
     .submit = retry_submit,
     .submit_as = retry_submit_as,

@@ -189,8 +189,8 @@ static const char *own_text(enum statement statement)
     case STATEMENT_READ_BEGIN:
         return "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
     case STATEMENT_SCENARIO_INSERT:
-        return "INSERT INTO scenarios (hash, body, ticks)"
-               " VALUES ($1, $2, swerve_scenario_ticks($2)) RETURNING id";
+        return "INSERT INTO scenarios (hash, body, tenant, ticks)"
+               " VALUES ($1, $2, $3, swerve_scenario_ticks($2)) RETURNING id";
     case STATEMENT_MEMO_LINK:
         return "INSERT INTO memo_outcomes (suite, outcome, job)"
                " SELECT CAST($2 AS BIGINT), id, CAST($3 AS BIGINT) FROM outcomes WHERE job = $1";

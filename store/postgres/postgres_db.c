@@ -372,6 +372,13 @@ static struct query driver_begin_sql(struct db *base, const char *sql)
     return query_of(postgres_of(base), STATEMENT_COUNT, sql);
 }
 
+/* Room for the text of the next parameter, where it is a number. */
+static char *number_place(struct postgres_query *use)
+{
+    CHECK(use->parameters < PARAMETERS_MAX);
+    return use->numbers[use->parameters];
+}
+
 static void bind(struct query *query, const char *value, size_t bytes, int format)
 {
     struct postgres_query *use = postgres_use_of(query);
@@ -387,7 +394,7 @@ static void bind(struct query *query, const char *value, size_t bytes, int forma
 static void driver_bind_int(struct query *query, int64_t value)
 {
     struct postgres_query *use = postgres_use_of(query);
-    char *number = use->numbers[use->parameters];
+    char *number = number_place(use);
 
     snprintf(number, sizeof use->numbers[0], "%" PRId64, value);
     bind(query, number, 0, 0);
@@ -401,12 +408,12 @@ static void driver_bind_null(struct query *query)
 static void driver_bind_real(struct query *query, double value)
 {
     struct postgres_query *use = postgres_use_of(query);
-    char *number = use->numbers[use->parameters];
 
     if (isnan(value)) {
         driver_bind_null(query);
         return;
     }
+    char *number = number_place(use);
     snprintf(number, sizeof use->numbers[0], "%.17g", value == 0.0 ? 0.0 : value);
     bind(query, number, 0, 0);
 }

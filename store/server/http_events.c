@@ -278,11 +278,3 @@ size_t http_events_read(struct http_follower *follower, char *out, size_t capaci
     pthread_mutex_unlock(&events->mutex);
     return bytes;
 }
-
-uint32_t http_events_followers(struct http_events *events)
-{
-    pthread_mutex_lock(&events->mutex);
-    uint32_t followers = events->followers;
-    pthread_mutex_unlock(&events->mutex);
-    return followers;
-}

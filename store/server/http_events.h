@@ -74,6 +74,4 @@ bool http_events_ready(struct http_follower *follower);
 /* Up to `capacity` bytes of the stream; waits for them. 0: the stream is over. */
 size_t http_events_read(struct http_follower *follower, char *out, size_t capacity);
 
-uint32_t http_events_followers(struct http_events *events);
-
 #endif

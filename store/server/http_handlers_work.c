@@ -22,13 +22,38 @@ enum status http_handle_health(struct http_exchange *exchange, struct error *err
     return STATUS_OK;
 }
 
+/* For whom a call is that says `asked` (NULL: nothing); NULL: whoever the suite belongs to. A token
+ * speaks for its own tenant alone, an administrator for any. */
+static enum status find_tenant(struct http_exchange *exchange, const char *asked, const char **out,
+                               struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    bool any = grant == NULL || grant->role == TOKEN_ROLE_ADMIN;
+    if (!any && asked != NULL && strcmp(asked, grant->tenant) != 0) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STORE,
+                         "the token of \"%s\" submits for %s%s, not for tenant \"%s\"", grant->name,
+                         grant->tenant[0] != '\0' ? "tenant " : "nobody", grant->tenant, asked);
+    }
+    *out = any ? asked : grant->tenant;
+    return STATUS_OK;
+}
+
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
-    TRY(http_id_check("scenario hash", exchange->ids[0], SHA256_HEX_BYTES, error));
-    const char *body = exchange->request->body;
-    TRY(store->ops->scenario_put(store, exchange->ids[0], body != NULL ? body : "",
-                                 exchange->request->body_bytes, error));
+    const char *hash = exchange->ids[0];
+    const char *tenant = http_query_find(exchange, "tenant");
+    const char *body = exchange->request->body != NULL ? exchange->request->body : "";
+    size_t bytes = exchange->request->body_bytes;
+    TRY(http_id_check("scenario hash", hash, SHA256_HEX_BYTES, error));
+    TRY(find_tenant(exchange, tenant, &tenant, error));
+    enum status status = tenant == NULL || tenant[0] == '\0'
+                             ? store->ops->scenario_put(store, hash, body, bytes, error)
+                             : store->ops->scenario_put_as(store, tenant, hash, body, bytes, error);
+    exchange->code =
+        status == STATUS_LIMIT ? 403 : 0; /* a quota's: no body is longer than may be */
+    TRY(status);
     return http_reply_nothing(exchange, error);
 }
 
@@ -56,29 +81,6 @@ static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *
         struct json_cursor job = json_cursor_element(&jobs, i);
         TRY(job_spec_decode(&job, has_common ? &common : NULL, &specs[i], error));
     }
-    return STATUS_OK;
-}
-
-/* For whom a submission is; NULL: whoever the suite belongs to. A token speaks for its own tenant
- * alone, an administrator for any. */
-static enum status find_tenant(struct http_exchange *exchange, char tenant[LIMIT_ID_BYTES],
-                               const char **out, struct error *error)
-{
-    const struct token_grant *grant = exchange->request->grant;
-    bool any = grant == NULL || grant->role == TOKEN_ROLE_ADMIN;
-    struct json_cursor named = json_cursor_member(&exchange->body, "tenant");
-    TRY(json_member_text(&exchange->body, "tenant", false, tenant, LIMIT_ID_BYTES, error));
-    if (any || !json_cursor_present(&named)) {
-        *out = !any ? grant->tenant : json_cursor_present(&named) ? tenant : NULL;
-        return STATUS_OK;
-    }
-    if (strcmp(tenant, grant->tenant) != 0) {
-        exchange->code = 403;
-        return error_set(error, STATUS_STORE,
-                         "the token of \"%s\" submits for %s%s, not for tenant \"%s\"", grant->name,
-                         grant->tenant[0] != '\0' ? "tenant " : "nobody", grant->tenant, tenant);
-    }
-    *out = grant->tenant;
     return STATUS_OK;
 }
 
@@ -119,12 +121,14 @@ enum status http_handle_submit(struct http_exchange *exchange, struct error *err
     char named[LIMIT_ID_BYTES] = "";
     const char *tenant = NULL;
     struct json_cursor jobs = json_cursor_member(&exchange->body, "jobs");
+    struct json_cursor asked = json_cursor_member(&exchange->body, "tenant");
     int64_t weight = 1;
     size_t count = 0;
     TRY(json_object_begin(&exchange->body, keys, error));
     TRY(json_member_integer(&exchange->body, "weight", false, 0, UINT32_MAX, &weight, error));
     TRY(json_array_begin(&jobs, 0, HTTP_SUBMIT_JOBS_MAX, &count, error));
-    TRY(find_tenant(exchange, named, &tenant, error));
+    TRY(json_member_text(&exchange->body, "tenant", false, named, LIMIT_ID_BYTES, error));
+    TRY(find_tenant(exchange, json_cursor_present(&asked) ? named : NULL, &tenant, error));
     TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
     struct job_spec *specs = malloc((count + 1) * sizeof *specs);
     struct store_submit_result *results = calloc(count + 1, sizeof *results);

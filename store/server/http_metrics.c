@@ -218,6 +218,9 @@ static void add_commits(struct text *text, const struct store_stats *stats)
     }
     add(text, "swerve_store_group_operations_sum %lld\nswerve_store_group_operations_count %lld\n",
         (long long)stats->operations, sum);
+    family(text, "swerve_store_operations_waiting", "gauge",
+           "Operations that no commit has taken up yet.");
+    add(text, "swerve_store_operations_waiting %lld\n", (long long)stats->waiting);
     sum = 0;
     family(text, "swerve_store_commit_seconds", "histogram",
            "COMMIT of the writer, which waits for the disk (fsync).");
@@ -326,6 +329,8 @@ static enum status add_tenants(struct store *store, struct text *text, struct er
         add_tenant_gauge(text, "swerve_tenant_units_leased",
                          "Device time of these, in rollouts of the object world.", tenants, count,
                          offsetof(struct tenant, units_leased), 1.0);
+        add_tenant_gauge(text, "swerve_tenant_scenario_bytes", "Of scenarios that it has brought.",
+                         tenants, count, offsetof(struct tenant, scenario_bytes), 1.0);
         add_tenant_gauge(text, "swerve_tenant_day_usd", "Booked on this day (UTC).", tenants, count,
                          offsetof(struct tenant, uusd_day), 1e-6);
         add_tenant_gauge(text, "swerve_tenant_month_usd", "Booked in this month (UTC).", tenants,

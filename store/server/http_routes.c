@@ -76,7 +76,7 @@ static const struct route routes[] = {
      WORK,
      BODY_SCENARIO,
      http_handle_scenario_put,
-     {NULL}},
+     {"tenant", NULL}},
     {"GET", "/v1/scenarios/*", ALL, MIXED, BODY_NONE, http_handle_scenario_get, {NULL}},
     {"GET", "/v1/suites", READERS, READS, BODY_NONE, http_handle_suites, {"max", NULL}},
     {"GET", "/v1/suites/*", READERS, READS, BODY_NONE, http_handle_suite_status, {NULL}},

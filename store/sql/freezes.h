@@ -7,7 +7,7 @@
 #define SWERVE_STORE_SQLITE_FREEZES_H
 
 #include "store/api/store.h"
-#include "store/sql/ledger.h"
+#include "store/sql/tally.h"
 
 struct sql_store;
 

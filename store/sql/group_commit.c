@@ -136,19 +136,11 @@ void group_commit_stats(struct group_commit *group, struct store_stats *out)
     out->commit_ns = group->stats.commit_ns;
     memcpy(out->group_buckets, group->stats.group_buckets, sizeof out->group_buckets);
     memcpy(out->commit_buckets, group->stats.commit_buckets, sizeof out->commit_buckets);
-    pthread_mutex_unlock(&group->mutex);
-}
-
-size_t group_commit_waiting(struct group_commit *group)
-{
-    size_t count = 0;
-
-    pthread_mutex_lock(&group->mutex);
+    out->waiting = 0;
     for (const struct operation *at = group->head; at != NULL; at = at->next) {
-        count++;
+        out->waiting++;
     }
     pthread_mutex_unlock(&group->mutex);
-    return count;
 }
 
 static enum status writer_commit(struct group_commit *group, struct error *error)

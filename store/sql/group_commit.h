@@ -87,11 +87,8 @@ enum status group_commit_run_beside(struct group_commit *group, group_operation 
 bool group_commit_nested(struct db *db, group_operation run, void *context, enum status *status,
                          struct error *error);
 
-/* Fills the members of *out that count groups and commits; any thread. */
+/* Fills the members of *out that count groups, commits and what waits; any thread. */
 void group_commit_stats(struct group_commit *group, struct store_stats *out);
-
-/* Operations that are queued and not yet taken up; any thread. */
-size_t group_commit_waiting(struct group_commit *group);
 
 /* The sweep must look again at `due_ns` at the latest. Writer thread only (operations, hooks). */
 void group_commit_sweep_by(struct group_commit *group, int64_t due_ns);

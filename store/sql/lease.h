@@ -15,8 +15,8 @@
 
 #include "base/status.h"
 #include "schemas/limits.h"
-#include "store/sql/ledger.h"
 #include "store/sql/sqlite_db.h"
+#include "store/sql/tally.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -379,10 +379,17 @@ static void close_store(struct store *base)
     finish(store);
 }
 
+static enum status scenario_put(struct store *base, const char *hash, const char *body,
+                                size_t bytes, struct error *error)
+{
+    return lifecycle_scenario_put_as(base, "", hash, body, bytes, error);
+}
+
 static const struct store_ops store_sql_ops = {
     .name = "sqlite",
     .close = close_store,
-    .scenario_put = lifecycle_scenario_put,
+    .scenario_put = scenario_put,
+    .scenario_put_as = lifecycle_scenario_put_as,
     .scenario_get = sql_read_scenario,
     .submit = lifecycle_submit,
     .heartbeat = lease_heartbeat,

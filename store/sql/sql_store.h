@@ -15,9 +15,9 @@
 #include "store/sql/freezes.h"
 #include "store/sql/group_commit.h"
 #include "store/sql/lease.h"
-#include "store/sql/ledger.h"
 #include "store/sql/models.h"
 #include "store/sql/ownership.h"
+#include "store/sql/tally.h"
 #include "store/turns/turns.h"
 
 #include <pthread.h>
@@ -153,11 +153,11 @@ enum status submit_shadows_end(struct sql_store *store, struct tally *tally, int
                                struct error *error);
 
 /* The calls of store_ops, by file. submit.c: */
-enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
-                                   size_t bytes, struct error *error);
 enum status lifecycle_submit(struct store *base, const char *suite_id, uint32_t weight,
                              const struct job_spec *specs, uint32_t count,
                              struct store_submit_result *results, struct error *error);
+enum status lifecycle_scenario_put_as(struct store *base, const char *tenant, const char *hash,
+                                      const char *body, size_t bytes, struct error *error);
 enum status lifecycle_submit_as(struct store *base, const char *tenant, const char *suite_id,
                                 uint32_t weight, const struct job_spec *specs, uint32_t count,
                                 struct store_submit_result *results, struct error *error);

@@ -122,11 +122,13 @@
 /* Tenants as they stand on day ?2 of the month that began on day ?3: the order of tenant_fields. */
 #define TENANT_COLUMNS                                                                          \
     "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max, t.units_leased_max," \
+    " t.scenario_bytes_max,"                                                                     \
     " COALESCE((SELECT SUM(u.jobs_queued) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(u.jobs_leased) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day = ?2), 0)," \
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day >= ?3"      \
-    " AND d.day <= ?2), 0), " TENANT_UNITS " FROM tenants t"
+    " AND d.day <= ?2), 0), " TENANT_UNITS ","                                                     \
+    " COALESCE((SELECT b.bytes FROM tenant_scenarios b WHERE b.tenant = t.id), 0) FROM tenants t"
 
 /* A tenant's limit, and what it has leased where there is one. */
 #define LIMIT_COLUMNS                                                                            \
@@ -206,7 +208,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
     [STATEMENT_SCENARIO_INSERT] =
-        "INSERT INTO scenarios (hash, body, ticks) VALUES (?1, ?2, " SCENARIO_TICKS("?2") ")",
+        "INSERT INTO scenarios (hash, body, tenant, ticks) VALUES (?1, ?2, ?3, " SCENARIO_TICKS("?2") ")",
     [STATEMENT_SCENARIO_TICKS] = "SELECT ticks FROM scenarios WHERE id = ?1",
     [STATEMENT_PROGRESS_COUNT] =
         "INSERT INTO suite_progress (suite, pool, tier, jobs_open, ticks, ticks_open, wall_ns)"
@@ -459,13 +461,20 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_TENANT_FIND] = "SELECT id FROM tenants WHERE name = ?1",
     [STATEMENT_TENANT_SET] =
         "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max,"
-        " units_leased_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (name) DO UPDATE SET weight = ?2,"
-        " jobs_queued_max = ?3, uusd_day_max = ?4, uusd_month_max = ?5, units_leased_max = ?6",
+        " units_leased_max, scenario_bytes_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+        " ON CONFLICT (name) DO UPDATE SET weight = ?2, jobs_queued_max = ?3, uusd_day_max = ?4,"
+        " uusd_month_max = ?5, units_leased_max = ?6, scenario_bytes_max = ?7",
     /* Those that have a limit, by whoever claims: see tenants.h. */
     [STATEMENT_TENANT_LIMITED] = "SELECT id FROM tenants WHERE units_leased_max > 0 ORDER BY id",
     [STATEMENT_TENANT_UNITS] =
         "INSERT INTO tenant_units (tenant, ended, units) VALUES (?1, ?2, ?3)"
         " ON CONFLICT (tenant, ended) DO UPDATE SET units = tenant_units.units + ?3",
+    [STATEMENT_TENANT_BRING] =
+        "INSERT INTO tenant_scenarios (tenant, bytes) VALUES (?1, ?2)"
+        " ON CONFLICT (tenant) DO UPDATE SET bytes = tenant_scenarios.bytes + ?2",
+    [STATEMENT_TENANT_BROUGHT] =
+        "SELECT t.scenario_bytes_max, b.bytes FROM tenants t CROSS JOIN tenant_scenarios b ON b.tenant = t.id"
+        " WHERE t.id = ?1",
     [STATEMENT_TENANT_PAGE] = "SELECT " TENANT_COLUMNS " WHERE t.name > ?1 ORDER BY t.name LIMIT ?4",
     [STATEMENT_TENANT_ONE] = "SELECT " TENANT_COLUMNS " WHERE t.name = ?1",
     [STATEMENT_LEDGER_SUITE] =

@@ -49,6 +49,8 @@ struct spec_ids {
 /* ---- scenarios ---- */
 
 struct scenario_call {
+    const struct clock *clock;
+    const char *tenant; /* "": nobody's */
     const char *hash;
     const char *body;
     size_t bytes;
@@ -58,22 +60,26 @@ static enum status scenario_put_op(struct db *db, void *context, struct error *e
 {
     const struct scenario_call *call = context;
     int64_t id = 0;
-    enum status status = record_find(db, STATEMENT_SCENARIO_FIND, call->hash, &id, error);
-
-    if (status != STATUS_OK || id != 0) {
-        return status;
+    int64_t tenant = 0;
+    TRY(record_find(db, STATEMENT_SCENARIO_FIND, call->hash, &id, error));
+    if (id != 0) {
+        return STATUS_OK;
     }
+    TRY(call->tenant[0] != '\0'
+            ? tenants_bring(db, call->clock, call->tenant, call->bytes, &tenant, error)
+            : STATUS_OK);
     struct query query = query_begin(db, STATEMENT_SCENARIO_INSERT);
     query_text(&query, call->hash);
     query_blob(&query, call->body, call->bytes);
+    query_int_or_null(&query, tenant);
     return query_run(&query, error);
 }
 
-enum status lifecycle_scenario_put(struct store *base, const char *hash, const char *body,
-                                   size_t bytes, struct error *error)
+enum status lifecycle_scenario_put_as(struct store *base, const char *tenant, const char *hash,
+                                      const char *body, size_t bytes, struct error *error)
 {
     char found[SHA256_HEX_BYTES];
-    struct scenario_call call = {.hash = hash, .body = body, .bytes = bytes};
+    struct scenario_call call = {sql_store_of(base)->clock, tenant, hash, body, bytes};
 
     if (bytes > LIMIT_DOCUMENT_BYTES) {
         return error_set(error, STATUS_LIMIT, "a scenario has at most %d bytes, this one has %zu",

@@ -1,9 +1,9 @@
 /*
  * Tallies: what one operation adds to counters, ledger sums and accounts, collected and then
- * written row by row. See ledger.h. What a tally holds is bounded: one that is full is written
+ * written row by row. See tally.h. What a tally holds is bounded: one that is full is written
  * early.
  */
-#include "store/sql/ledger.h"
+#include "store/sql/tally.h"
 
 #include "base/units.h"
 #include "store/sql/sql_store.h"

@@ -37,6 +37,7 @@ static void bind_settings(struct query *query, const struct tenant *tenant)
     query_int(query, tenant->uusd_day_max);
     query_int(query, tenant->uusd_month_max);
     query_int(query, tenant->units_leased_max);
+    query_int(query, tenant->scenario_bytes_max);
 }
 
 static enum status set_op(struct db *db, void *context, struct error *error)
@@ -251,6 +252,29 @@ enum status tenants_allow(struct db *db, const struct clock *clock,
     }
     TRY(query_end(&query, error));
     return tenant_quota_check(&tenant, jobs_new, error);
+}
+
+enum status tenants_bring(struct db *db, const struct clock *clock, const char *name, size_t bytes,
+                          int64_t *id, struct error *error)
+{
+    struct tenant tenant = {.weight = 0};
+    struct tally tally;
+    TRY(find_tenant(db, name, id, error));
+    tally_init(&tally, db, clock);
+    TRY(tally_books(&tally, error));
+    struct query add = query_begin(db, STATEMENT_TENANT_BRING);
+    query_int(&add, *id);
+    query_int(&add, (int64_t)bytes);
+    TRY(query_run(&add, error));
+    struct query query = query_begin(db, STATEMENT_TENANT_BROUGHT);
+    query_int(&query, *id);
+    if (query_row(&query)) {
+        tenant.scenario_bytes_max = query_column_int(&query, 0);
+        tenant.scenario_bytes = query_column_int(&query, 1);
+    }
+    TRY(query_end(&query, error));
+    snprintf(tenant.name, sizeof tenant.name, "%s", name);
+    return tenant_scenario_check(&tenant, (int64_t)bytes, error);
 }
 
 enum status tenants_of_suite(struct store *base, const char *suite_id, char name[LIMIT_ID_BYTES],

@@ -6,7 +6,7 @@
 
 #include "store/api/store.h"
 #include "store/sql/db.h"
-#include "store/sql/ledger.h"
+#include "store/sql/tally.h"
 
 /* Today (UTC), in days since 1970. */
 int64_t tenants_day(const struct clock *clock);
@@ -22,6 +22,10 @@ struct tenants_suite {
 /* The suite, made if it is new, with the weight that it has from now on. MISMATCH: another
  * tenant's. A tenant that is new has weight 1 and no limits. */
 enum status tenants_suite(struct db *db, const struct clock *clock, struct tenants_suite *suite,
+                          int64_t *id, struct error *error);
+
+/* The number of the tenant that brings a scenario of so many bytes, which are counted: LIMIT. */
+enum status tenants_bring(struct db *db, const struct clock *clock, const char *name, size_t bytes,
                           int64_t *id, struct error *error);
 
 /* The tenant's quotas allow `jobs_new` jobs that were queued in this transaction: LIMIT. */

@@ -258,6 +258,36 @@ static void canonical_text_depends_on_the_value_alone(void)
     json_decref(again);
 }
 
+/* Text that is sent and shown has no digit too many, and is the same number for whoever reads it.
+ */
+static void shown_text_has_the_fewest_digits(void)
+{
+    const double numbers[] = {0.1,  0.05,    1.0 / 3, 0.30000000000000004, 1e22,
+                              -0.0, 3.3e-06, 5e-324,  1234567890.12345,    1.7976931348623157e308};
+    json_t *list = json_array();
+    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
+        json_array_append_new(list, json_real(numbers[i]));
+    }
+    json_t *value = json_pack("{s:o, s:I, s:s}", "list", list, "n", (json_int_t)1234567890123456789,
+                              "t", "0.10000000000000001 \\\" 0.10000000000000001");
+    char *text = json_compact_text(value);
+    EXPECT_TEXT(
+        text,
+        "{\"list\":[0.1,0.05,0.3333333333333333,0.30000000000000004,1e22,-0.0,3.3e-06,"
+        "4.94065645841247e-324,1234567890.12345,1.7976931348623157e308],\"n\":1234567890123456789,"
+        "\"t\":\"0.10000000000000001 \\\\\\\" 0.10000000000000001\"}");
+    json_t *again = parse(text);
+    EXPECT(json_equal(again, value));
+    free(text);
+    json_decref(again);
+    text = json_indented_text(value);
+    again = parse(text);
+    EXPECT(json_equal(again, value));
+    free(text);
+    json_decref(again);
+    json_decref(value);
+}
+
 static void files_are_read_within_their_limit(void)
 {
     char path[] = "/tmp/swerve_json_XXXXXX";
@@ -308,11 +338,11 @@ static void odd_files_are_refused(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(broken_text_is_refused_with_its_place), TEST(truncations_never_parse),
-                    TEST(depth_is_limited), TEST(containers_are_limited),
-                    TEST(numbers_have_bounds_and_paths), TEST(integers_do_not_take_fractions),
-                    TEST(bools_texts_and_choices_are_strict),
-                    TEST(unknown_members_and_array_counts_are_errors),
-                    TEST(canonical_text_depends_on_the_value_alone),
-                    TEST(files_are_read_within_their_limit), TEST(odd_files_are_refused));
+    return TEST_RUN(
+        TEST(broken_text_is_refused_with_its_place), TEST(truncations_never_parse),
+        TEST(depth_is_limited), TEST(containers_are_limited), TEST(numbers_have_bounds_and_paths),
+        TEST(integers_do_not_take_fractions), TEST(bools_texts_and_choices_are_strict),
+        TEST(unknown_members_and_array_counts_are_errors),
+        TEST(canonical_text_depends_on_the_value_alone), TEST(shown_text_has_the_fewest_digits),
+        TEST(files_are_read_within_their_limit), TEST(odd_files_are_refused));
 }

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 static void print_usage(const struct cli_command *command, FILE *stream)
@@ -89,7 +90,6 @@ static const char *nearest_option(const struct cli_command *command, const char 
 {
     const char *names[OPTIONS_MAX + 1];
     char name[64];
-    CHECK(command->option_count <= OPTIONS_MAX);
     for (uint32_t i = 0; i < command->option_count; i++) {
         names[i] = command->options[i].name;
     }
@@ -119,8 +119,22 @@ static bool is_address(const char *word)
            strspn(colon + 1, "0123456789") == strlen(colon + 1);
 }
 
-/* Handles argv[*index], which starts with '-'; may consume the next word. */
-static int take_option(const struct cli_command *command, int argc, char **argv, int *index)
+/* Whether an option goes with what the command was asked to do. */
+static bool goes_with(const struct cli_option *option, const char *verb)
+{
+    size_t bytes = strlen(verb);
+    for (const char *at = option->verbs; at != NULL; at = strchr(at, ' ')) {
+        at += at[0] == ' ';
+        if (strcspn(at, " ") == bytes && strncmp(at, verb, bytes) == 0) {
+            return true;
+        }
+    }
+    return option->verbs == NULL;
+}
+
+/* Handles argv[*index], which starts with '-'; may consume the next word. Its bit in *given. */
+static int take_option(const struct cli_command *command, int argc, char **argv, int *index,
+                       uint64_t *given)
 {
     const char *word = argv[*index];
     const char *equals = strchr(word, '=');
@@ -129,6 +143,7 @@ static int take_option(const struct cli_command *command, int argc, char **argv,
     if (option == NULL) {
         return unknown_option(command, word, bytes);
     }
+    *given |= UINT64_C(1) << (option - command->options);
     if (option->flag != NULL) {
         if (equals != NULL) {
             return usage_error(command, "takes no value: ", option->name);
@@ -170,6 +185,8 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
 {
     uint32_t count = 0;
     bool options = true;
+    uint64_t given = 0;
+    CHECK(command->option_count <= OPTIONS_MAX);
     *help = false;
     for (int i = 1; i < argc; i++) {
         if (options && strcmp(argv[i], "--") == 0) {
@@ -179,7 +196,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
             *help = true;
             return 0;
         } else if (options && argv[i][0] == '-' && argv[i][1] != '\0') {
-            int code = take_option(command, argc, argv, &i);
+            int code = take_option(command, argc, argv, &i, &given);
             if (code != 0) {
                 return code;
             }
@@ -191,6 +208,14 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     }
     if (count < command->argument_min) {
         return usage_error(command, "an argument is missing", "");
+    }
+    for (uint32_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        if ((given >> i & 1) != 0 && !goes_with(option, count > 0 ? arguments[0] : "")) {
+            char what[96];
+            snprintf(what, sizeof what, "%.32s goes with %.40s alone", option->name, option->verbs);
+            return usage_error(command, what, "");
+        }
     }
     if (argument_count != NULL) {
         *argument_count = count;
@@ -213,9 +238,11 @@ int cli_fail(const struct error *error)
     return status_exit_code(error->status);
 }
 
-bool cli_put_json(const json_t *json, size_t flags)
+bool cli_put_json(const json_t *json, bool one_line)
 {
-    char *text = json != NULL ? json_dumps(json, flags) : NULL;
+    char *text = json == NULL ? NULL
+                 : one_line   ? json_compact_text(json)
+                              : json_indented_text(json);
     bool good = text != NULL && text_put(stdout, text) >= 0 && fputc('\n', stdout) != EOF;
     free(text);
     return good;
@@ -224,7 +251,7 @@ bool cli_put_json(const json_t *json, size_t flags)
 enum status cli_write_json(json_t *json, struct error *error)
 {
     errno = 0;
-    bool failed = !cli_put_json(json, JSON_INDENT(1)) || fflush(stdout) != 0;
+    bool failed = !cli_put_json(json, false) || fflush(stdout) != 0;
     bool reader_left = errno == EPIPE;
     json_decref(json);
     return !failed || reader_left ? STATUS_OK
@@ -245,6 +272,17 @@ enum status cli_put_text(const char *path, const char *text, size_t bytes, struc
     return text_put(stdout, text) >= 0 && fflush(stdout) == 0
                ? STATUS_OK
                : error_set(error, STATUS_IO, "stdout: cannot write: %s", strerror(errno));
+}
+
+const char *cli_date(int64_t seconds, char out[CLI_DATE_BYTES])
+{
+    time_t at = (time_t)seconds;
+    struct tm parts;
+    snprintf(out, CLI_DATE_BYTES, "-");
+    if (seconds > 0 && gmtime_r(&at, &parts) != NULL) {
+        strftime(out, CLI_DATE_BYTES, "%Y-%m-%d %H:%M UTC", &parts);
+    }
+    return out;
 }
 
 const char *cli_store_url(const char *given)

@@ -38,6 +38,7 @@ struct cli_option {
     /* Of a text whose value may be left out: what it is then. The next word is the value only where
      * it ends in ":PORT". */
     const char *implied;
+    const char *verbs; /* first arguments that it goes with, a blank between; NULL: any */
 };
 
 struct cli_command {
@@ -78,10 +79,9 @@ bool cli_signal_insists(void);
 /* "swerve: <text>" on stderr; returns the exit code of the error's status. */
 int cli_fail(const struct error *error);
 
-/* One line of JSON or, by jansson's flags, several, on stdout. Strings may hold what a terminal
- * would obey: it is escaped (base/text.h), as JSON allows. False: errno says why, or json is NULL.
- */
-bool cli_put_json(const json_t *json, size_t flags);
+/* JSON in one line or in several on stdout. Strings may hold what a terminal would obey: it is
+ * escaped (base/text.h), as JSON allows. False: errno says why, or json is NULL. */
+bool cli_put_json(const json_t *json, bool one_line);
 
 /* One JSON object on stdout; consumes the reference. Good too where the reader has left. IO. */
 enum status cli_write_json(json_t *json, struct error *error);
@@ -91,6 +91,10 @@ int cli_print_json(json_t *json);
 
 /* Text that is whole, so that a file (NULL: stdout) is replaced by all of it or by nothing. */
 enum status cli_put_text(const char *path, const char *text, size_t bytes, struct error *error);
+
+/* "2026-11-28 08:40 UTC" of seconds since 1970; "-" of none. Returns `out`. */
+enum { CLI_DATE_BYTES = 32 };
+const char *cli_date(int64_t seconds, char out[CLI_DATE_BYTES]);
 
 /* The store URL given, or SWERVE_STORE, or "swerve.db". */
 const char *cli_store_url(const char *given);

@@ -33,9 +33,22 @@ struct named_side {
     struct store *opened;           /* to be closed here */
 };
 
-static bool is_store(const char *name)
+/* The store of a name that --store does not explain. */
+static enum status expect_store(const char *name, struct error *error)
 {
-    return strstr(name, "://") != NULL || access(name, F_OK) == 0;
+    if (strstr(name, "://") != NULL || access(name, F_OK) == 0) {
+        return STATUS_OK;
+    }
+    if (strchr(name, ':') != NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "\"%s\": expected a store's path or URL; planners and suites of a store "
+                         "are compared with --store URL",
+                         name);
+    }
+    return error_set(error, STATUS_STORE,
+                     "store %s: expected a database, found no such file; suites and planners of a "
+                     "store are compared with --store URL",
+                     name);
 }
 
 static bool has_suite(struct store *store, const char *name)
@@ -74,13 +87,7 @@ static enum status find_side(const struct compare_options *options, struct store
 {
     struct compare_side *side = &named->side;
     if (shared == NULL) {
-        if (!is_store(named->name)) {
-            return error_set(
-                error, STATUS_USAGE,
-                "\"%s\": expected a store's path or URL; with --store URL also a suite "
-                "of it or a planner of --suite",
-                named->name);
-        }
+        TRY(expect_store(named->name, error));
         TRY(cli_store_open(named->name, &named->opened, error));
         side->store = named->opened;
         side->store_url = named->name;

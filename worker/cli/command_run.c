@@ -497,6 +497,22 @@ static void close_store(const struct run_options *options, struct run_store *ope
     serving_stop(&opened->dashboard);
 }
 
+/* Jobs do not go away with the command that gave up. */
+static void tell_left(const struct run_options *options, struct store *store, const char *suite_id)
+{
+    const char *url = cli_store_url(options->store_url);
+    struct store_suite_status now;
+    struct error unneeded;
+    if (store->ops->suite_status(store, suite_id, &now, &unneeded) == STATUS_OK &&
+        now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0) {
+        text_print(stderr,
+                   "swerve: %lld jobs of suite %s stay queued in %s: the same command goes on with "
+                   "them, \"swerve cancel %s --store %s\" lets them go\n",
+                   (long long)(now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED]), suite_id, url,
+                   suite_id, url);
+    }
+}
+
 static int run(const struct run_options *options, const char *path)
 {
     const struct clock *clock = clock_system();
@@ -524,7 +540,9 @@ static int run(const struct run_options *options, const char *path)
     THEN(status, try_planners(&submission, options->confinement, &error));
     THEN(status, open_store(options, &store_config, &opened, &error));
     struct store *store = opened.store;
+    THEN(status, pool_check_rights(store, &error));
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
+    bool sent = status == STATUS_OK;
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
@@ -535,10 +553,12 @@ static int run(const struct run_options *options, const char *path)
                                                                      : submission.job_count;
         code = present(options, store, &submission, known, wall_s);
     } else {
-        code = cli_fail(&error);
-        if (status == STATUS_CANCELLED && atomic_load(interrupted) != 0) {
-            code = 128 + atomic_load(interrupted); /* as shells report it */
+        bool stopped = status == STATUS_CANCELLED && atomic_load(interrupted) != 0;
+        if (sent && !stopped) {
+            tell_left(options, store, submission.suite_id);
         }
+        code = cli_fail(&error);
+        code = stopped ? 128 + atomic_load(interrupted) : code; /* as shells report it */
     }
     close_store(options, &opened);
     submission_finish(&submission);

@@ -226,7 +226,7 @@ static json_t *tick_json(const struct trace_tick *tick, const struct trace_agent
 static enum status print_line(struct show *show, json_t *json, struct error *error)
 {
     errno = 0;
-    bool bad = !cli_put_json(json, JSON_COMPACT);
+    bool bad = !cli_put_json(json, true);
     show->reader_left = bad && errno == EPIPE;
     json_decref(json);
     return bad ? error_set(error, STATUS_IO, "cannot write to stdout") : STATUS_OK;

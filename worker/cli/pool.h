@@ -59,6 +59,10 @@ struct pool {
     int64_t deaths_total;
 };
 
+/* Before jobs are queued for workers of ours: whether the store lets this process's user work. What
+ * a server refuses is told with what to do instead; nothing changes in the store. */
+enum status pool_check_rights(struct store *store, struct error *error);
+
 enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error);
 
 /* Reaps and replaces dead children. `progressed` tells that jobs were finished since the last call,

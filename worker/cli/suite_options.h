@@ -44,39 +44,45 @@ enum { SEEDS_NOT_GIVEN = -1 };
         .seeds = SEEDS_NOT_GIVEN                                                                   \
     }
 
-/* Rows for a command's option table. */
+/* Rows for a command's option table: what is driven, and in what. */
+#define SUITE_OPTION_ROWS_DRIVE(options)                                                          \
+    {"--planner", "SPEC", "builtin:NAME, plugin:FILE.so or exec:COMMAND (builtin:reference)",     \
+     .text = &(options).planner},                                                                 \
+        {"--guardian", "monitor|act", "whether the guardian brakes for the planner (monitor)",    \
+         .text = &(options).guardian},                                                            \
+        {"--world", "NAME|SPEC",                                                                  \
+         "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so, "          \
+         "exec:COMMAND, onnx:MODEL.onnx (auto; docs/worlds.md); golden:NAME (docs/goldens.md)",   \
+         .text = &(options).world},                                                               \
+        {"--audit-world", "SPEC", "a world of yours that audits and judges flags as the teacher", \
+         .text = &(options).audit_world},                                                         \
+        {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},            \
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",               \
+         .text = &(options).models},                                                              \
+        {"--layout", "CONDITIONING", "what a world model is given: agents, map or none (agents)", \
+         .text = &(options).layout},                                                              \
+        {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                    \
+         .text = &(options).precision},                                                           \
+        {"--allow-degraded", NULL, "without world models the object world answers for them",      \
+         .flag = &(options).allow_degraded},                                                      \
+        {"--horizon", "refuse|clip|route",                                                        \
+         "scenarios longer than the model is trusted: the trusted part, or another world "        \
+         "(refuse)",                                                                              \
+         .text = &(options).horizon},                                                             \
+        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},      \
+    {                                                                                             \
+        "--nominal", NULL, "seed 0, which varies nothing, instead of the suite's seeds",          \
+            .flag = &(options).nominal                                                            \
+    }
+
+/* Those and what becomes of the jobs in a store. */
 #define SUITE_OPTION_ROWS(options)                                                                 \
-    {"--planner", "SPEC", "builtin:NAME, plugin:FILE.so or exec:COMMAND (builtin:reference)",      \
-     .text = &(options).planner},                                                                  \
-        {"--guardian", "monitor|act", "whether the guardian brakes for the planner (monitor)",     \
-         .text = &(options).guardian},                                                             \
-        {"--world", "NAME|SPEC",                                                                   \
-         "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so, "           \
-         "exec:COMMAND, onnx:MODEL.onnx (auto; docs/worlds.md); golden:NAME (docs/goldens.md)",    \
-         .text = &(options).world},                                                                \
-        {"--audit-world", "SPEC", "a world of yours that audits and judges flags as the teacher",  \
-         .text = &(options).audit_world},                                                          \
-        {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},             \
-        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",                \
-         .text = &(options).models},                                                               \
-        {"--layout", "CONDITIONING", "what a world model is given: agents, map or none (agents)",  \
-         .text = &(options).layout},                                                               \
-        {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                     \
-         .text = &(options).precision},                                                            \
-        {"--allow-degraded", NULL, "without world models the object world answers for them",       \
-         .flag = &(options).allow_degraded},                                                       \
+    SUITE_OPTION_ROWS_DRIVE(options),                                                              \
         {"--trust", "FILE",                                                                        \
          "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \
          .text = &(options).trust},                                                                \
-        {"--horizon", "refuse|clip|route",                                                         \
-         "scenarios longer than the model is trusted: the trusted part, or another world "         \
-         "(refuse)",                                                                               \
-         .text = &(options).horizon},                                                              \
         {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
          .text = &(options).audit},                                                                \
-        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},       \
-        {"--nominal", NULL, "seed 0, which varies nothing, instead of the suite's seeds",          \
-         .flag = &(options).nominal},                                                              \
         {"--fresh", NULL, "drive again what has results already", .flag = &(options).fresh},       \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
     {                                                                                              \

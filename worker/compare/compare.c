@@ -445,3 +445,16 @@ const char *compare_regression(const struct compare *compare, double margin,
     }
     return out;
 }
+
+const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES])
+{
+    out[0] = '\0';
+    if (strcmp(compare->a->revision, compare->b->revision) != 0) {
+        snprintf(
+            out, COMPARE_REVISIONS_BYTES,
+            "A and B were simulated by different revisions (%.12s, %.12s): what differs may be "
+            "the simulation's doing and not the planner's; drive both sides with one revision",
+            compare->a->revision, compare->b->revision);
+    }
+    return out;
+}

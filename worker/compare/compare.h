@@ -142,6 +142,10 @@ enum { COMPARE_REGRESSION_BYTES = 256 };
 const char *compare_regression(const struct compare *compare, double margin,
                                char out[COMPARE_REGRESSION_BYTES]);
 
+/* Revisions of the simulation, as a sentence where the sides have different ones; "": the same. */
+enum { COMPARE_REVISIONS_BYTES = 256 };
+const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES]);
+
 /* ---- showing it: compare_print.c, compare_html.c ---- */
 
 void compare_print(const struct compare *compare, FILE *stream);

@@ -254,10 +254,14 @@ enum status compare_html(const struct compare *compare, const char *path, struct
 {
     struct html html = {0};
     const struct compare_row *all = &compare->all;
+    char revisions[COMPARE_REVISIONS_BYTES];
     html_begin(&html, "Swerve: comparison");
     html_raw(&html, "<header><h1>Comparison</h1>");
     write_side(&html, "A", compare->a);
     write_side(&html, "B", compare->b);
+    if (compare_revisions(compare, revisions)[0] != '\0') {
+        html_format(&html, "<p class=\"notice\">%s.</p>", revisions);
+    }
     html_format(&html,
                 "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and "
                 "breaks <b class=\"bad\">%lld</b>; of %lld branches %lld and %lld.</p><p "

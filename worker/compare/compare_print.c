@@ -129,8 +129,12 @@ static void print_flips(const struct compare *compare, bool broken, FILE *out)
 
 void compare_print(const struct compare *compare, FILE *out)
 {
+    char revisions[COMPARE_REVISIONS_BYTES];
     print_side("A", compare->a, out);
     print_side("B", compare->b, out);
+    if (compare_revisions(compare, revisions)[0] != '\0') {
+        text_print(out, "NOTE: %s\n", revisions);
+    }
     text_print(out, "%u rollouts compared, of these %lld main lines and %lld branches\n",
                compare->pair_count, (long long)compare->all.mains,
                (long long)compare->branch_pairs);
@@ -202,6 +206,7 @@ static json_t *measure_json(const struct compare *compare, int m)
 
 json_t *compare_json(const struct compare *compare)
 {
+    char revisions[COMPARE_REVISIONS_BYTES];
     json_t *slices = json_array();
     json_t *flips = json_array();
     json_t *measures = json_object();
@@ -215,9 +220,10 @@ json_t *compare_json(const struct compare *compare)
         json_object_set_new(measures, compare_measure_names[m], measure_json(compare, m));
     }
     return json_pack(
-        "{s:o, s:o, s:i, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "a",
-        side_json(compare->a), "b", side_json(compare->b), "compared", (int)compare->pair_count,
-        "only_a", (json_int_t)compare->only_a, "only_b", (json_int_t)compare->only_b, "changed",
+        "{s:o, s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "a",
+        side_json(compare->a), "b", side_json(compare->b), "revisions",
+        compare_revisions(compare, revisions), "compared", (int)compare->pair_count, "only_a",
+        (json_int_t)compare->only_a, "only_b", (json_int_t)compare->only_b, "changed",
         (json_int_t)compare->changed, "no_result", (json_int_t)compare->no_result, "cluster",
         compare->by_case ? "scenario" : "logical_scenario", "all", row_json(&compare->all),
         "slices", slices, "measures", measures, "flips", flips, "branches", "compared",

@@ -165,21 +165,13 @@ static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_
         talk.room_bytes += header->payload_bytes;
         result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
-    switch (result) {
-    case PROCESS_OK:
-        break;
-    case PROCESS_TIMEOUT:
-        snprintf(text, sizeof text, "no answer within %lld ms (%s raises this limit of ours)",
-                 (long long)deadline_ms,
-                 type == WIRE_ACTIONS ? "--planner-deadline-ms" : "--planner-start-ms");
-        die(exec, text, 0, false);
-        return report(exec->death, error_text, error_bytes);
-    case PROCESS_CLOSED:
-        die(exec, "the process", EXIT_GRACE_NS, true);
-        return report(exec->death, error_text, error_bytes);
-    case PROCESS_FAULT:
-        snprintf(text, sizeof text, "%s", strerror(errno));
-        die(exec, text, 0, false);
+    if (result != PROCESS_OK) {
+        bool exits = process_failure(result, deadline_ms,
+                                     type == WIRE_ACTIONS
+                                         ? " (--planner-deadline-ms raises this limit of ours)"
+                                         : " (--planner-start-ms raises this limit of ours)",
+                                     text, sizeof text);
+        die(exec, text, exits ? EXIT_GRACE_NS : 0, exits);
         return report(exec->death, error_text, error_bytes);
     }
     exec->sequence++;

@@ -512,3 +512,14 @@ void process_exit_text(const struct planner_process *process, char *text, size_t
         snprintf(text, bytes, "had to be killed");
     }
 }
+
+bool process_failure(enum process_result result, int64_t deadline_ms, const char *limit, char *text,
+                     size_t bytes)
+{
+    if (result == PROCESS_TIMEOUT) {
+        snprintf(text, bytes, "no answer within %lld ms%s", (long long)deadline_ms, limit);
+    } else {
+        snprintf(text, bytes, "%s", result == PROCESS_CLOSED ? "the process" : strerror(errno));
+    }
+    return result == PROCESS_CLOSED;
+}

@@ -73,6 +73,11 @@ struct process_talk {
 enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
                                      size_t want_bytes, int64_t deadline_ns);
 
+/* The sentence of an exchange that failed: no answer, with `limit` behind it; the process, of which
+ * is to be said how it exited (true); or what the system says. */
+bool process_failure(enum process_result result, int64_t deadline_ms, const char *limit, char *text,
+                     size_t bytes);
+
 /* Reads what is there of stderr, without waiting. */
 void process_drain(struct planner_process *process);
 

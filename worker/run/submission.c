@@ -476,8 +476,12 @@ static enum status put_scenarios(const struct submission *submission, struct sto
     for (uint32_t i = 0; status == STATUS_OK && i < submission->job_count; i++) {
         const struct scenario_document *document = submission->documents[i];
         if (document != last) {
-            status = store->ops->scenario_put(store, document->hash, document->canonical,
-                                              document->canonical_bytes, error);
+            const char *body = document->canonical;
+            size_t bytes = document->canonical_bytes;
+            status = submission->tenant == NULL
+                         ? store->ops->scenario_put(store, document->hash, body, bytes, error)
+                         : store->ops->scenario_put_as(store, submission->tenant, document->hash,
+                                                       body, bytes, error);
             last = document;
         }
     }

@@ -7,7 +7,6 @@
 #include "worker/planner/planner_output.h"
 #include "worker/planner/planner_process.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -163,15 +162,9 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
         talk.room_bytes = sizeof header + header.payload_bytes;
         result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
-    if (result == PROCESS_TIMEOUT) {
-        snprintf(text, sizeof text, "no answer within %lld ms", (long long)deadline_ms);
-        die(exec, text, false);
-    } else if (result == PROCESS_CLOSED) {
-        die(exec, "the process", true);
-    } else if (result == PROCESS_FAULT) {
-        die(exec, strerror(errno), false);
-    }
     if (result != PROCESS_OK) {
+        bool exits = process_failure(result, deadline_ms, "", text, sizeof text);
+        die(exec, text, exits);
         return report(exec->death, error_text, error_bytes);
     }
     exec->sequence++;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { ONNX_BYTES_MAX = INT32_MAX }; /* of one protocol buffer */
 
@@ -110,6 +111,55 @@ static enum status load_plugin(struct world_source *source, struct error *error)
     return check_table(file, source->foreign.ops, error);
 }
 
+/* A file that a spec names is there, before anything else is asked for. NOT_FOUND names it. */
+static enum status expect_file(const char *path, struct error *error)
+{
+    int fd = -1;
+    size_t bytes = 0;
+    TRY(file_open(path, &fd, &bytes, error));
+    close(fd);
+    return STATUS_OK;
+}
+
+/* The script that an interpreter was given, where there is none; NULL: nothing like that. */
+static const char *missing_script(const struct planner_argv *words)
+{
+    for (uint32_t i = 1; i < words->count; i++) {
+        const char *word = words->argv[i];
+        size_t bytes = strlen(word);
+        if (word[0] != '-') {
+            bool file =
+                strchr(word, '/') != NULL || (bytes > 3 && strcmp(word + bytes - 3, ".py") == 0);
+            return file && access(word, F_OK) != 0 ? word : NULL;
+        }
+    }
+    return NULL;
+}
+
+/* Asks the world what it declares. One whose program or script is not there is no liar. */
+static enum status ask_declared(struct world_source *source, struct error *error)
+{
+    struct swerve_world_declared declared;
+    struct planner_argv words;
+    char program[LIMIT_PATH_BYTES];
+    struct error unneeded;
+    if (foreign_ask(&source->foreign, &declared, error) == STATUS_OK) {
+        source->foreign.declared = declared;
+        return STATUS_OK;
+    }
+    if (source->host.command != NULL) {
+        enum status status = planner_argv_parse(source->host.command, &words, &unneeded);
+        THEN(status, planner_program_find(words.argv[0], program, &unneeded));
+        const char *script = status == STATUS_OK ? missing_script(&words) : NULL;
+        if (status != STATUS_OK) {
+            error->status = status; /* the text says the same */
+        } else if (script != NULL) {
+            error_set(error, STATUS_NOT_FOUND, "%s: expected the world's file, found none", script);
+        }
+    }
+    return error->status;
+}
+
 /* "onnx:MODEL.onnx[?manifest=FILE.json]"; without one it is MODEL.json. */
 static enum status load_onnx(struct world_source *source, const char *spec, struct error *error)
 {
@@ -130,6 +180,8 @@ static enum status load_onnx(struct world_source *source, const char *spec, stru
         snprintf(source->manifest_path, sizeof source->manifest_path, "%.*s.json", (int)bytes - 5,
                  file);
     }
+    TRY(expect_file(source->model, error));
+    TRY(expect_file(source->manifest_path, error));
     TRY(ort_open(&source->ort, error));
     TRY(world_onnx_manifest_load(source->manifest_path, &source->manifest, error));
     source->onnx_host = (struct world_onnx_host){source->ort, source->model, &source->manifest};
@@ -273,7 +325,8 @@ static enum status load_controls(struct world_source *source, const char *spec, 
 static enum status open_source(struct world_source *source, const char *spec,
                                const struct world_source_options *options, struct error *error)
 {
-    if (!world_spec_is(spec)) {
+    const char *colon = strchr(spec, ':');
+    if (!world_spec_is(spec) || (colon != NULL && colon[1] == '\0')) {
         return error_set(error, STATUS_USAGE,
                          "world: expected plugin:FILE.so, exec:COMMAND, onnx:MODEL.onnx or "
                          "tinyphysics:MODEL.onnx, found \"%s\"",
@@ -301,9 +354,7 @@ static enum status open_source(struct world_source *source, const char *spec,
         source->foreign.host = &source->host;
     }
     if (source->foreign.native == NULL) {
-        struct swerve_world_declared declared;
-        TRY(foreign_ask(&source->foreign, &declared, error));
-        source->foreign.declared = declared;
+        TRY(ask_declared(source, error));
     }
     return make_hash(source, spec, error);
 }

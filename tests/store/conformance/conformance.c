@@ -513,6 +513,46 @@ static void quotas_refuse_what_is_new(void)
     close_store();
 }
 
+/* A scenario of so many bytes, other ones for another number. */
+static enum status bring(const char *tenant, int number, size_t bytes)
+{
+    char body[320];
+    char hash[SHA256_HEX_BYTES];
+    snprintf(body, sizeof body, "{\"n\":%d}%250s", number, "");
+    sha256_hex(body, bytes, hash);
+    return tenant == NULL ? store->ops->scenario_put(store, hash, body, bytes, &error)
+                          : store->ops->scenario_put_as(store, tenant, hash, body, bytes, &error);
+}
+
+/* Goal: the bytes of scenarios that a tenant brings stay under its quota; what is there already
+ * costs nothing, whoever brought it, and nobody's scenarios are nobody's. */
+static void scenario_bytes_stay_under_a_quota(void)
+{
+    open_store(true);
+    set_tenant((struct tenant){.name = "acme", .weight = 1, .scenario_bytes_max = 250});
+    EXPECT_OK(bring(NULL, 0, 200), error);
+    EXPECT_OK(bring("acme", 0, 200), error);
+    EXPECT_INT(tenant_now("acme").scenario_bytes, 0);
+    EXPECT_OK(bring("acme", 1, 150), error);
+    EXPECT_INT(bring("acme", 2, 101), STATUS_LIMIT);
+    EXPECT_CONTAINS(error.text, "may have 250 bytes of scenarios stored and has 150");
+    EXPECT_INT(tenant_now("acme").scenario_bytes, 150);
+    EXPECT_OK(bring("acme", 2, 100), error);
+    EXPECT_INT(tenant_now("acme").scenario_bytes, 250);
+    EXPECT_OK(bring("acme", 2, 100), error);
+    EXPECT_INT(bring("acme", 3, 20), STATUS_LIMIT);
+    EXPECT_OK(bring("beta", 3, 20), error); /* refused bodies are not there */
+    EXPECT_INT(tenant_now("beta").scenario_bytes, 20);
+    EXPECT_OK(bring("acme", 3, 20), error);
+    set_tenant((struct tenant){.name = "acme", .weight = 1});
+    EXPECT_OK(bring("acme", 4, 200), error);
+    EXPECT_INT(tenant_now("acme").scenario_bytes, 450);
+    EXPECT_INT(tenant_now("acme").scenario_bytes_max, 0);
+    struct tenant wrong = {.name = "acme", .weight = 1, .scenario_bytes_max = -1};
+    EXPECT_INT(store->ops->tenant_set(store, &wrong, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
 /* Submits jobs `first` .. of a student's, whose rollouts cost 128 units each. */
 static void submit_students(const char *tenant, const char *suite, uint32_t count)
 {
@@ -1031,9 +1071,9 @@ int conformance_queue(const struct conformance_backend *tested)
         TEST(parents_are_of_the_suite), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
-        TEST(quotas_refuse_what_is_new), TEST(leases_stay_under_a_limit),
-        TEST(leases_that_end_make_room), TEST(quick_jobs_pass_slow_ones),
-        TEST(claims_wait_for_work), TEST(workers_are_checked),
+        TEST(quotas_refuse_what_is_new), TEST(scenario_bytes_stay_under_a_quota),
+        TEST(leases_stay_under_a_limit), TEST(leases_that_end_make_room),
+        TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work), TEST(workers_are_checked),
         TEST(a_repeated_claim_gets_its_leases), TEST(a_repeated_claim_finds_what_has_not_ended),
         TEST(an_id_without_leases_is_used_again), TEST(leases_end_and_are_charged),
         TEST(lost_jobs_are_not_tried_for_ever), TEST(cancelled_jobs_stay_cancelled),

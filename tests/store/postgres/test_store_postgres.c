@@ -38,7 +38,6 @@ enum {
     JOBS = 240,
     BATCH = 4,
     KILL_EVERY = 40, /* completed jobs */
-    PARAMETERS_MAX = 96,
     TTL_MS = 15000,
 };
 
@@ -753,17 +752,20 @@ static void crowd(struct crowded *crowded, struct db *holder, int64_t waiting)
 {
     static void *(*const calls[3])(void *) = {crowd_heartbeat, crowd_claim, crowd_complete};
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
-    struct group_commit *group = sql_store_of(crowded->store)->group;
+    struct store_stats *stats = calloc(1, sizeof *stats);
 
-    for (size_t i = 0; i < 3; i++) {
+    EXPECT(stats != NULL);
+    for (int64_t i = 0; i < 3; i++) {
         EXPECT_INT(pthread_create(&crowded->threads[i], NULL, calls[i], crowded), 0);
         if (i == 0) {
             await_locks(holder, "advisory", waiting);
         }
-        while (group_commit_waiting(group) != i) {
+        do {
             nanosleep(&pause, NULL);
-        }
+            group_commit_stats(sql_store_of(crowded->store)->group, stats);
+        } while (stats->waiting != i);
     }
+    free(stats);
 }
 
 static void expect_silence(FILE *log)

@@ -365,6 +365,8 @@ a_store_that_fails_every_worker_is_given_up() {
     tail -1 err >last
     says last "swerve: 5 workers in a row ended because the store failed them; the last said: $work/full.db.artifacts/"
     says last "Not a directory"
+    says err "jobs of suite"
+    says err "stay queued in full.db: the same command goes on"
     rm -r full.db.artifacts
     code 0 "$swerve" run many.json --store full.db --workers 2 --json
     holds 'd["rollouts"] == 24' out

@@ -93,9 +93,31 @@ a_page_has_both_strips() {
         fail "epdms is not explained"
     grep -q '<script src\|http://\|https://' page.html && fail "the page needs other files"
 }
+# Another revision of the simulation is told where nobody overlooks it.
+another_revision_is_a_notice() {
+    cp -r b.db c.db
+    cp -r b.db.artifacts c.db.artifacts
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import sqlite3
+store = sqlite3.connect("c.db")
+assert store.execute("UPDATE contexts SET revision = ?", ("f" * 64,)).rowcount > 0
+store.commit()
+PY
+    code 0 "$swerve" compare a.db b.db --report page.html
+    grep -q 'NOTE' out && fail "the same revision has a notice"
+    grep -q 'class="notice"' page.html && fail "the same revision has a notice on the page"
+    code 0 "$swerve" compare a.db c.db --report page.html
+    grep -q '^NOTE: A and B were simulated by different revisions (.*, ffffffffffff)' out || fail "no notice: $(head -3 out)"
+    grep -q '<p class="notice">A and B were simulated by different revisions (.*, ffffffffffff)' page.html || fail "no notice"
+    code 0 "$swerve" compare a.db c.db --json
+    says out '"revisions": "A and B were simulated by different revisions'
+}
 wrong_uses_are_named() {
-    code 2 "$swerve" compare a.db nowhere.db
-    says err 'nowhere.db'
+    code 4 "$swerve" compare a.db nowhere.db
+    says err 'store nowhere.db: expected a database, found no such file'
+    [ -e nowhere.db ] && fail "a store was made"
+    code 2 "$swerve" compare a.db builtin:reference
+    says err '"builtin:reference": expected a store'
     code 2 "$swerve" compare ab.db a.db
     says err "builtin:reference, builtin:maintain"
     code 2 "$swerve" compare a.db b.db --margin 0.1
@@ -111,6 +133,7 @@ t planners_find_their_suites
 t equal_sides_have_no_flips
 t gates
 t a_page_has_both_strips
+t another_revision_is_a_notice
 t wrong_uses_are_named
 echo "1..$count" >&3
 [ "$failed" = 0 ]

@@ -257,6 +257,20 @@ tenants_keep_to_themselves() {
     says err "1000 of the suite's"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url"
     says out "beta                     weight 3, queued"
+    # Scenarios that are in the store already were ann's to bring; another text is bob's, and beyond his quota.
+    says out "scenarios 0 of any bytes"
+    sed 's/"horizon_s": [0-9.]*/"horizon_s": 3/' drive.json >brief.json
+    sed 's/drive.json/brief.json/; s/"id": "[a-z]*"/"id": "brief"/' suite.json >briefs.json
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 0 "$swerve" tenant set beta --jobs-queued 0 --scenario-bytes 100 --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 3 "$swerve" submit briefs.json --store "$url"
+    says err "may have 100 bytes of scenarios stored and has 0"
+    SWERVE_TOKEN_FILE="$secrets/tenants-boss" code 3 "$swerve" submit briefs.json --tenant beta --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" submit briefs.json --store "$url"
+    SWERVE_TOKEN_FILE="$secrets/bob" code 0 "$swerve" submit briefs.json --store "$url"
+    says out "-2: 4 jobs"
+    SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" tenant ls --store "$url" --json
+    python3 -c 'import json; print([t["scenario_bytes"] > 100 for t in json.load(open("out"))["tenants"]])' |
+        grep -qF "[True, False, False]" || fail "scenarios are counted otherwise: $(cat out)"
     stop TERM 0
 }
 
@@ -274,6 +288,13 @@ prices_are_set_by_administrators() {
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set bulk cpu 0.25 --store "$url" --json
     says out '"usd_per_hour": 0.25'
     SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" price set mine tpu 3 --store "$url"
+    # Who may not work submits nothing for workers of its own.
+    SWERVE_TOKEN_FILE="$secrets/carol" code 4 "$swerve" run suite.json --seeds 7 --store "$url"
+    says err "nothing was submitted"
+    says err "has the role submit, which may not POST"
+    SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" status --store "$url"
+    ! grep -q "[1-9][0-9]* queued" out || fail "jobs were left queued: $(cat out)"
+    SWERVE_TOKEN_FILE="$secrets/boss" code 0 "$swerve" run suite.json --seeds 7 --store "$url" --json
     SWERVE_TOKEN_FILE="$secrets/carol" code 0 "$swerve" price show mine tpu --store "$url"
     says out "\$3.000000 per device-hour"
     stop TERM 0

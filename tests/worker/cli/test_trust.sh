@@ -216,7 +216,7 @@ a_frozen_slice_goes_to_the_teacher() {
 # A freeze by --trust stands in the store, with its evidence: whoever submits obeys, until an event thaws it.
 a_freeze_is_a_fact_of_the_store() {
     code 0 "$swerve" trust ls --store slice.db --json
-    holds '[e["kind"] for e in d["events"]] == ["freeze"]' out
+    holds '[e["kind"] for e in d["events"]] == ["freeze"] and d["floor"] is None' out
     holds 'd["events"][0]["slice"] == {"weather": "clear"} and d["events"][0]["disagreed"] == 12' out
     holds 'd["events"][0]["sounded_at"] > 0 and len(d["events"][0]["policy_hash"]) == 64' out
     cp slice.db held.db
@@ -368,9 +368,15 @@ the_store_holds_a_floor() {
     says err "expected --rate"
     code 0 "$swerve" trust floor --store high.db --rate 0.05
     says out "floor   0.05 of jobs audited, 0.1 of safety-critical ones: HOLDS"
+    grep -q "^ *1  20[0-9-]* [0-9:]* UTC  floor" out || fail "no time with a zone: $(cat out)"
+    code 0 "$swerve" trust ls --store high.db --json
+    says out '"audit_rate": 0.05,' # and no digit more
+    holds 'd["floor"] == {"event": 1, "audit_rate": 0.05, "audit_rate_safety_critical": 0.1}' out
     code 0 "$swerve" submit tiny.json --store high.db --seeds 200 --audit off --json
     holds '2 <= d["audits"] <= 30' out
-    code 0 "$swerve" trust floor --store high.db --rate 0
+    code 0 "$swerve" trust floor --store high.db --rate 0 --safety-critical-rate 0
+    code 0 "$swerve" trust ls --store high.db --json
+    holds 'd["floor"]["event"] == 2 and d["floor"]["audit_rate"] == 0 and len(d["events"]) == 2' out
     code 0 "$swerve" submit tiny.json --store high.db --seeds 190 --audit off --json
     holds 'd["audits"] == 0' out
     code 2 "$swerve" trust floor --store high.db --rate 5

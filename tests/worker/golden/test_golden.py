@@ -198,6 +198,19 @@ def a_name_that_is_none_is_refused_before_anything_is_driven():
         assert "expected a name of at most 63" in said and not os.path.exists("driven"), said
 
 
+def options_that_would_do_nothing_are_refused():
+    for words, said in (((*MAKE, "--name", "x", "--audit", "off"), "unknown option --audit"),
+                        ((*MAKE, "--name", "x", "--weight", "3"), "unknown option --weight"),
+                        ((*MAKE, "--name", "x", "--model", "ab"), "--model goes with expire alone"),
+                        (("golden", "verify", "set", "--planner", EXAMPLE), "--planner goes with make alone"),
+                        (("golden", "verify", "set", "--seeds", "3"), "--seeds goes with make alone"),
+                        (("golden", "ls", "--threads", "2"), "--threads goes with make verify alone"),
+                        (("golden", "expire", "set", "--name", "x"), "--name goes with make alone")):
+        found = swerve(*words, code=2)
+        assert said in found, (words, found)
+    swerve("golden", "verify", "set", "--store", "g.db", "--threads", "2", "--slots", "3", "--planner-deadline-ms", "900")
+
+
 def what_is_interrupted_verifies_nothing():
     planner = f"exec:python3 -S stop.py {ROOT}"
     pathlib.Path("stop.py").write_text(STOP)
@@ -251,7 +264,8 @@ for plugin, name in zip(PLUGINS, ("example.so", "liar.so")):
     shutil.copy(plugin, name)
 failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_answered_while_it_is_near,
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
-                  a_name_that_is_none_is_refused_before_anything_is_driven, what_is_interrupted_verifies_nothing,
+                  a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused,
+                  what_is_interrupted_verifies_nothing,
                   damage_is_found, nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
 folder.cleanup()
 sys.exit(failed > 0)

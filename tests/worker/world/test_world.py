@@ -190,6 +190,26 @@ def processes_that_hang_or_die_are_named():
     assert "it wrote 4 bytes beyond an answer of 3" in result["checks"][0]["text"], result
 
 
+def missing_worlds_are_bad_input():
+    """However the spec names what is not there, the code is 3; nothing is printed as a finding."""
+    pathlib.Path("there.onnx").write_text("dream")
+    for spec, words in (("plugin:./nope.so", "./nope.so"), ("exec:./nope", "./nope: no such file"),
+                        ("exec:no-such-program-at-all", "not found in PATH"), ("exec:'open", "never closed"),
+                        (f"exec:{sys.executable} -u nope.py --fast", "nope.py: expected the world's file"),
+                        ("onnx:nope.onnx", "nope.onnx"), ("onnx:there.onnx", "there.json"),
+                        ("tinyphysics:nope.onnx", "nope.onnx")):
+        for command in (["world", "check", spec, "--suite", "suite.json"],
+                        ["run", "suite.json", "--world", spec, "--models", "models", "--store", "missing.db"]):
+            done = subprocess.run([SWERVE, *command], capture_output=True, text=True, check=False)
+            assert done.returncode == 3 and done.stdout == "" and words in done.stderr, (command, done)
+
+
+def specs_of_nothing_are_refused():
+    for spec in ("exec:", "plugin:", "onnx:", "tinyphysics:"):
+        done = subprocess.run([SWERVE, "world", "check", spec], capture_output=True, text=True, check=False)
+        assert done.returncode == 2 and f'found "{spec}"' in done.stderr and "::" not in done.stderr, done
+
+
 def flagged_rollouts_are_no_progress():
     """Read from a terminal, which is shown a last line however short the run is."""
     master, slave = os.openpty()
@@ -384,7 +404,8 @@ program = pathlib.Path(SWERVE).read_bytes()
 INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
-TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, flagged_rollouts_are_no_progress,
+TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, missing_worlds_are_bad_input,
+         specs_of_nothing_are_refused, flagged_rollouts_are_no_progress,
          shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
          liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again, what_varies_replays_by_verdict,
          one_world_audits_another, onnx_files_are_worlds, a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]

@@ -25,6 +25,7 @@ struct tenant_options {
     int64_t weight; /* -1: as it is; so -1 below and NULL above */
     int64_t jobs_queued;
     int64_t units_leased; /* likewise */
+    int64_t scenario_bytes;
     bool json;
 };
 
@@ -66,35 +67,40 @@ static void print_tenant(void *context, const struct tenant *tenant)
 {
     char jobs[32];
     char units[32];
+    char bytes[32];
     char money[4][SUMMARY_MONEY_BYTES];
     (void)context;
     snprintf(jobs, sizeof jobs, "%" PRId64, tenant->jobs_queued_max);
     snprintf(units, sizeof units, "%" PRId64, tenant->units_leased_max);
-    text_print(stdout,
-               "%-24s weight %" PRId64 ", queued %" PRId64 " of %s, leased %" PRId64
-               " (units %" PRId64 " of %s), today %s of %s, this month %s of %s\n",
-               tenant->name, tenant->weight, tenant->jobs_queued,
-               tenant->jobs_queued_max == 0 ? "any" : jobs, tenant->jobs_leased,
-               tenant->units_leased, tenant->units_leased_max == 0 ? "any" : units,
-               money_text(tenant->uusd_day, money[0]), limit_text(tenant->uusd_day_max, money[1]),
-               money_text(tenant->uusd_month, money[2]),
-               limit_text(tenant->uusd_month_max, money[3]));
+    snprintf(bytes, sizeof bytes, "%" PRId64, tenant->scenario_bytes_max);
+    text_print(
+        stdout,
+        "%-24s weight %" PRId64 ", queued %" PRId64 " of %s, leased %" PRId64 " (units %" PRId64
+        " of %s), scenarios %" PRId64 " of %s bytes, today %s of %s, this month %s of %s\n",
+        tenant->name, tenant->weight, tenant->jobs_queued,
+        tenant->jobs_queued_max == 0 ? "any" : jobs, tenant->jobs_leased, tenant->units_leased,
+        tenant->units_leased_max == 0 ? "any" : units, tenant->scenario_bytes,
+        tenant->scenario_bytes_max == 0 ? "any" : bytes, money_text(tenant->uusd_day, money[0]),
+        limit_text(tenant->uusd_day_max, money[1]), money_text(tenant->uusd_month, money[2]),
+        limit_text(tenant->uusd_month_max, money[3]));
 }
 
 static void list_tenant(void *context, const struct tenant *tenant)
 {
-    json_array_append_new(context,
-                          json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I}",
-                                    "name", tenant->name, "weight", (json_int_t)tenant->weight,
-                                    "jobs_queued_max", (json_int_t)tenant->jobs_queued_max,
-                                    "usd_day_max", (double)tenant->uusd_day_max / UUSD_PER_USD,
-                                    "usd_month_max", (double)tenant->uusd_month_max / UUSD_PER_USD,
-                                    "units_leased_max", (json_int_t)tenant->units_leased_max,
-                                    "jobs_queued", (json_int_t)tenant->jobs_queued, "jobs_leased",
-                                    (json_int_t)tenant->jobs_leased, "usd_day",
-                                    (double)tenant->uusd_day / UUSD_PER_USD, "usd_month",
-                                    (double)tenant->uusd_month / UUSD_PER_USD, "units_leased",
-                                    (json_int_t)tenant->units_leased));
+    json_array_append_new(
+        context,
+        json_pack("{s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:f, s:f, s:I, s:I, s:I}", "name",
+                  tenant->name, "weight", (json_int_t)tenant->weight, "jobs_queued_max",
+                  (json_int_t)tenant->jobs_queued_max, "usd_day_max",
+                  (double)tenant->uusd_day_max / UUSD_PER_USD, "usd_month_max",
+                  (double)tenant->uusd_month_max / UUSD_PER_USD, "units_leased_max",
+                  (json_int_t)tenant->units_leased_max, "jobs_queued",
+                  (json_int_t)tenant->jobs_queued, "jobs_leased", (json_int_t)tenant->jobs_leased,
+                  "usd_day", (double)tenant->uusd_day / UUSD_PER_USD, "usd_month",
+                  (double)tenant->uusd_month / UUSD_PER_USD, "units_leased",
+                  (json_int_t)tenant->units_leased, "scenario_bytes_max",
+                  (json_int_t)tenant->scenario_bytes_max, "scenario_bytes",
+                  (json_int_t)tenant->scenario_bytes));
 }
 
 static enum status list(struct store *store, bool json, struct error *error)
@@ -160,6 +166,8 @@ static enum status set(struct store *store, const struct tenant_options *options
         options->jobs_queued >= 0 ? options->jobs_queued : tenant.jobs_queued_max;
     tenant.units_leased_max =
         options->units_leased >= 0 ? options->units_leased : tenant.units_leased_max;
+    tenant.scenario_bytes_max =
+        options->scenario_bytes >= 0 ? options->scenario_bytes : tenant.scenario_bytes_max;
     TRY(parse_usd("--usd-day", options->usd_day, &tenant.uusd_day_max, error));
     TRY(parse_usd("--usd-month", options->usd_month, &tenant.uusd_month_max, error));
     TRY(store->ops->tenant_set(store, &tenant, error));
@@ -169,7 +177,8 @@ static enum status set(struct store *store, const struct tenant_options *options
 
 int command_tenant(int argc, char **argv)
 {
-    struct tenant_options options = {.weight = -1, .jobs_queued = -1, .units_leased = -1};
+    struct tenant_options options = {
+        .weight = -1, .jobs_queued = -1, .units_leased = -1, .scenario_bytes = -1};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url},
         {"--weight", "N", "set: share beside other tenants with work, 1 to 100",
@@ -179,6 +188,8 @@ int command_tenant(int argc, char **argv)
         {"--units-leased", "N",
          "set: most device time that is leased at once, in rollouts of the object world; 0: any",
          .number = &options.units_leased},
+        {"--scenario-bytes", "N", "set: most bytes of scenarios that it brings; 0: any number",
+         .number = &options.scenario_bytes},
         {"--usd-day", "USD", "set: most that is booked on a day (UTC); 0: any sum",
          .text = &options.usd_day},
         {"--usd-month", "USD", "set: the same in a month", .text = &options.usd_month},

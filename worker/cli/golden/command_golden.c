@@ -16,10 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SETS_PAGE = 100, THREADS_MAX = 64 };
+
+#define EVERY_VERB "make ls verify expire"
 
 struct golden_command {
     struct suite_options suite;
@@ -206,8 +207,8 @@ static enum status each_set(struct golden_command *golden,
 static void begin_table(struct golden_command *golden)
 {
     if (!golden->headed && !golden->json) {
-        text_print(stdout, "%-24s %10s %9s  %-16s  %-12s  %s\n", "name", "recordings", "MiB",
-                   "made (UTC)", "model", "sampler");
+        text_print(stdout, "%-24s %10s %9s  %-20s  %-12s  %s\n", "name", "recordings", "MiB",
+                   "made", "model", "sampler");
     }
     golden->headed = true;
 }
@@ -221,14 +222,10 @@ static enum status list_set(struct golden_command *golden, const struct golden_s
         json_array_append_new(list, json_record_encode(&golden_set_fields, set, NULL));
         return STATUS_OK;
     }
-    char made[32] = "";
-    time_t at_s = (time_t)set->made_s;
-    struct tm utc;
-    if (gmtime_r(&at_s, &utc) != NULL) {
-        strftime(made, sizeof made, "%Y-%m-%d %H:%M", &utc);
-    }
-    text_print(stdout, "%-24s %10lld %9.1f  %-16s  %.12s  %s\n", set->name,
-               (long long)set->recordings, mib(set->bytes), made, set->model_hash, set->sampler);
+    char made[CLI_DATE_BYTES];
+    text_print(stdout, "%-24s %10lld %9.1f  %-20s  %.12s  %s\n", set->name,
+               (long long)set->recordings, mib(set->bytes), cli_date(set->made_s, made),
+               set->model_hash, set->sampler);
     return STATUS_OK;
 }
 
@@ -373,6 +370,19 @@ static int act(struct golden_command *golden, const struct cli_command *command,
     return cli_fail(&error);
 }
 
+/* Of the options that no other verb has, `make` has all, and `verify` what it needs to drive. */
+static void bind_options(struct cli_option *rows, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const char *name = rows[i].name;
+        bool verify = strcmp(name, "--device") == 0 || strcmp(name, "--models") == 0 ||
+                      strncmp(name, "--planner-", strlen("--planner-")) == 0;
+        if (rows[i].verbs == NULL) {
+            rows[i].verbs = verify ? "make verify" : "make";
+        }
+    }
+}
+
 int command_golden(int argc, char **argv)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -385,18 +395,21 @@ int command_golden(int argc, char **argv)
                                          : cores,
         .planner_deadline_ms = 1000,
     };
-    const struct cli_option rows[] = {
-        {"--name", "NAME", "of the set that is made", .text = &golden.name},
+    struct cli_option rows[] = {
+        {"--name", "NAME", "make: of the set", .text = &golden.name},
         {"--model", "HASH", "expire: all sets of that model, or as many digits as tell it",
-         .text = &golden.model},
-        SUITE_OPTION_ROWS(golden.suite),
-        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &golden.store_url},
-        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &golden.slots},
-        {"--threads", "N", "of the world model, 1 to 64 (one per core)", .number = &golden.threads},
+         .text = &golden.model, .verbs = "expire"},
+        SUITE_OPTION_ROWS_DRIVE(golden.suite),
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &golden.store_url,
+         .verbs = EVERY_VERB},
+        {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &golden.slots,
+         .verbs = "make verify"},
+        {"--threads", "N", "of the world model, 1 to 64 (one per core)", .number = &golden.threads,
+         .verbs = "make verify"},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &golden.planner_deadline_ms},
         CONFINEMENT_OPTION_ROWS(golden.confinement_options),
-        {"--json", NULL, "print one JSON object", .flag = &golden.json},
+        {"--json", NULL, "print one JSON object", .flag = &golden.json, .verbs = EVERY_VERB},
     };
     const struct cli_command command = {
         "golden",
@@ -409,6 +422,7 @@ int command_golden(int argc, char **argv)
     const char *arguments[2] = {NULL, NULL};
     struct error error;
     int code = 0;
+    bind_options(rows, COUNT_OF(rows));
     CLI_PARSE(&command, argc, argv, arguments, NULL);
     enum status status = check_numbers(&golden, &error);
     THEN(status,

@@ -203,12 +203,12 @@ static enum status print_entry(void *context, const struct store_audit *entry, s
             json_text_new(entry->role, sizeof entry->role), "action",
             json_text_new(entry->action, sizeof entry->action), "subject",
             json_text_new(entry->subject, sizeof entry->subject), "code", (json_int_t)entry->code);
-        bool put = cli_put_json(json, JSON_COMPACT);
+        bool put = cli_put_json(json, true);
         json_decref(json);
         return put ? STATUS_OK : error_set(error, STATUS_IO, "cannot print the log");
     }
     if (gmtime_r(&at, &utc) != NULL) { /* NULL: a year that no calendar has, of an edited store */
-        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%S", &utc);
+        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%SZ", &utc);
     }
     text_print(stdout, "%8" PRId64 "  %s  %-16s %-6s  %3" PRId64 "  %s  %s\n", entry->id, date,
                entry->name, entry->role, entry->code, entry->action, entry->subject);

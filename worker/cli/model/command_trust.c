@@ -5,6 +5,7 @@
 #include "worker/cli/cli.h"
 #include "worker/cli/model/model_store.h"
 #include "worker/trust/decisions.h"
+#include "worker/versions/versions.h"
 
 #include "base/check.h"
 #include "base/text.h"
@@ -13,8 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { MODELS_PAGE = 64 };
 
 struct trust_command {
     const char *store_url;
@@ -84,39 +83,36 @@ static enum status find_model(struct store *store, const char *name, enum tier t
         strcpy(sampler, colon + 1);
         return STATUS_OK;
     }
-    struct model_version *page = calloc(MODELS_PAGE, sizeof *page);
-    TRY(memory_check(page, error, "trust: out of memory"));
-    char after[LIMIT_ID_BYTES] = "";
-    uint32_t count = MODELS_PAGE;
-    bool found = false;
-    enum status status = STATUS_OK;
-    while (status == STATUS_OK && count > 0 && !found) {
-        status = store->ops->models(store, after, page, MODELS_PAGE, &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            memcpy(after, page[i].name, sizeof after);
-            if (strcmp(page[i].name, name) == 0 && page[i].tier == tier) {
-                memcpy(hash, page[i].hash, SHA256_HEX_BYTES);
-                memcpy(sampler, page[i].sampler, LIMIT_ID_BYTES);
-                found = true;
-            }
-        }
+    struct model_version version;
+    enum status status = versions_named(store, name, &version, error);
+    if (status == STATUS_NOT_FOUND || (status == STATUS_OK && version.tier != tier)) {
+        return error_set(error, STATUS_NOT_FOUND,
+                         "the store has no %s \"%s\": expected a version's name, or HASH:SAMPLER "
+                         "like 0123..:euler2/bf16",
+                         tier_names[tier], name);
     }
-    free(page);
     TRY(status);
-    return found ? STATUS_OK
-                 : error_set(error, STATUS_NOT_FOUND,
-                             "the store has no %s \"%s\": expected a version's name, or "
-                             "HASH:SAMPLER like 0123..:euler2/bf16",
-                             tier_names[tier], name);
+    memcpy(hash, version.hash, SHA256_HEX_BYTES);
+    memcpy(sampler, version.sampler, LIMIT_ID_BYTES);
+    return STATUS_OK;
 }
 
 /* ---- telling ---- */
 
+/* The floor that holds, as submissions obey it; null: none does. */
+static json_t *floor_json(const struct trust_event *floor)
+{
+    return floor == NULL ? json_null()
+                         : json_pack("{s:I, s:f, s:f}", "event", (json_int_t)floor->id,
+                                     "audit_rate", floor->audit_rate, "audit_rate_safety_critical",
+                                     trust_floor_rate(floor, true));
+}
+
 static void print_event(const struct trust_event *event, bool holds)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
-    char at[MODEL_DATE_BYTES];
-    text_print(stdout, "%4lld  %s  ", (long long)event->id, model_store_date(event->at_s, at));
+    char at[CLI_DATE_BYTES];
+    text_print(stdout, "%4lld  %s  ", (long long)event->id, cli_date(event->at_s, at));
     if (event->kind == TRUST_FLOOR) {
         text_print(stdout, "floor   %g of jobs audited, %g of safety-critical ones%s",
                    event->audit_rate, trust_floor_rate(event, true), holds ? ": HOLDS" : "");
@@ -155,7 +151,8 @@ static enum status list(struct trust_command *trust, struct error *error)
     if (trust->json && json_array_size(events) != decisions.count) {
         status = memory_check(NULL, error, "trust: out of memory");
     } else if (trust->json) {
-        status = cli_write_json(json_pack("{s:O}", "events", events), error);
+        status = cli_write_json(
+            json_pack("{s:O, s:o}", "events", events, "floor", floor_json(floor)), error);
     } else if (decisions.count == 0) {
         text_print(stdout, "nothing is frozen, and no floor of audits is set\n");
     }

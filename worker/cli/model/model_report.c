@@ -293,16 +293,15 @@ static void write_jobs(const struct sheet *sheet, const json_t *report)
 static void write_decision(const struct sheet *sheet, const struct findings *findings)
 {
     const struct model_event *event = &findings->decided;
-    char date[MODEL_DATE_BYTES];
+    char date[CLI_DATE_BYTES];
     if (event->id == 0) {
         sheet_fact(sheet, "since then", "the version is where it was: %s",
                    model_state_names[findings->version.state]);
     } else {
-        sheet_fact(sheet, "since then", "%s -> %s%s by %s, %s UTC, event %lld%s%s",
+        sheet_fact(sheet, "since then", "%s -> %s%s by %s, %s, event %lld%s%s",
                    model_state_names[event->from_state], model_state_names[event->to_state],
-                   event->forced ? ", FORCED," : "", event->actor,
-                   model_store_date(event->at_s, date), (long long)event->id,
-                   event->evidence[0] != '\0' ? ": " : "", event->evidence);
+                   event->forced ? ", FORCED," : "", event->actor, cli_date(event->at_s, date),
+                   (long long)event->id, event->evidence[0] != '\0' ? ": " : "", event->evidence);
     }
 }
 
@@ -383,8 +382,8 @@ static void write_facts(const struct sheet *sheet, const struct findings *findin
     const struct model_version *version = &findings->version;
     const struct model_event *event = &findings->evaluated;
     const json_t *report = findings->report;
-    char at[MODEL_DATE_BYTES];
-    char until[MODEL_DATE_BYTES];
+    char at[CLI_DATE_BYTES];
+    char until[CLI_DATE_BYTES];
     sheet_begin(sheet);
     sheet_fact(sheet, "result", "%s: %s", event->passed ? "passed" : "NOT PASSED", event->evidence);
     write_mismatch(sheet, findings);
@@ -403,11 +402,11 @@ static void write_facts(const struct sheet *sheet, const struct findings *findin
                text_of(report, "policy_hash")[0] != '\0' ? "sha256 " : "the built-in bands",
                text_of(report, "policy_hash"));
     write_bands(sheet, report);
-    sheet_fact(sheet, "evaluated", "%s UTC by the store's clock, after outcome %lld, by %s",
-               model_store_date(event->at_s, at), (long long)event->after_outcome, event->actor);
+    sheet_fact(sheet, "evaluated", "%s by the store's clock, after outcome %lld, by %s",
+               cli_date(event->at_s, at), (long long)event->after_outcome, event->actor);
     if (event->passed) { /* one that did not pass counts for nothing */
         bool past = event->expires_s <= clock_wall_ns(clock_system()) / NS_PER_S;
-        sheet_fact(sheet, "counts until", "%s UTC%s", model_store_date(event->expires_s, until),
+        sheet_fact(sheet, "counts until", "%s%s", cli_date(event->expires_s, until),
                    past ? ", which is past" : "");
     }
     write_ground(sheet, report);

@@ -21,25 +21,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PAGE = 100, DAYS_MAX = 3650 };
 
-const char *model_store_date(int64_t seconds, char out[MODEL_DATE_BYTES])
-{
-    time_t at = (time_t)seconds;
-    struct tm parts;
-    snprintf(out, MODEL_DATE_BYTES, "-");
-    if (seconds > 0 && gmtime_r(&at, &parts) != NULL) {
-        strftime(out, MODEL_DATE_BYTES, "%Y-%m-%d %H:%M", &parts);
-    }
-    return out;
-}
-
 static void print_version(const struct model_version *version)
 {
-    char date[MODEL_DATE_BYTES];
+    char date[CLI_DATE_BYTES];
     char state[LIMIT_ID_BYTES];
     snprintf(state, sizeof state, "%s", model_state_names[version->state]);
     if (version->canary_percent > 0) {
@@ -49,14 +37,14 @@ static void print_version(const struct model_version *version)
     text_print(stdout, "%-24s %-8s %-11s %.12s  %-5s %-12s trusted %g s  added %s\n", version->name,
                tier_names[version->tier], state, version->hash, version->precision,
                version->sampler, (double)version->agents_ticks / 10.0,
-               model_store_date(version->added_s, date));
+               cli_date(version->added_s, date));
 }
 
 static void print_event(const struct model_event *event)
 {
-    char date[MODEL_DATE_BYTES];
-    text_print(stdout, "%5lld  %s  %-24s ", (long long)event->id,
-               model_store_date(event->at_s, date), event->model);
+    char date[CLI_DATE_BYTES];
+    text_print(stdout, "%5lld  %s  %-24s ", (long long)event->id, cli_date(event->at_s, date),
+               event->model);
     if (event->kind == MODEL_EVALUATED) {
         text_print(stdout, "evaluated against %s: %s",
                    event->against[0] != '\0' ? event->against : "nothing",

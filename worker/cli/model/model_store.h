@@ -42,10 +42,6 @@ enum status model_store_tier(const char *name, enum tier *out, struct error *err
  * lack, else the name that the system has for the process's user, else its number. */
 void model_store_user(char out[LIMIT_ID_BYTES]);
 
-/* "2026-11-23 17:05", "-" for 0; returns `out`. */
-enum { MODEL_DATE_BYTES = 32 };
-const char *model_store_date(int64_t seconds, char out[MODEL_DATE_BYTES]);
-
 /* Events of one version (NULL: of all), oldest first. */
 enum status model_store_each_event(struct store *store, const char *name,
                                    void (*visit)(void *context, const struct model_event *event),

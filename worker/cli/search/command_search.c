@@ -80,6 +80,7 @@ static enum status search(struct search_run *run, const char *given, struct erro
     TRY(range_set_load(cli_suite_path(given, path), &run->set, error));
     TRY(begin(run, error));
     TRY(store_open(cli_store_url(run->options->store_url), &config, &run->store, error));
+    TRY(pool_check_rights(run->store, error));
     enum status status = search_plan(run, error);
     search_drive_stop(run);
     return status;
