@@ -61,10 +61,11 @@ static const struct {
      " WHERE COALESCE(c.units, 0) <> COALESCE(n.units, 0)"},
 
     {"counter", "scenarios of tenants",
-     "SELECT 'tenant ' || t.name, 'counts ' || t.counted || ' bytes of scenarios, it has brought ' || t.brought"
-     " FROM (SELECT name, COALESCE((SELECT b.bytes FROM tenant_scenarios b WHERE b.tenant = t.id), 0) AS counted,"
-     " COALESCE((SELECT SUM(length(x.body)) FROM scenarios x WHERE x.tenant = t.id), 0) AS brought FROM tenants t) t"
-     " WHERE t.counted <> t.brought"},
+     "WITH n AS MATERIALIZED (SELECT tenant, SUM(length(body)) AS bytes FROM scenarios WHERE tenant IS NOT NULL"
+     " GROUP BY tenant)"
+     " SELECT 'tenant ' || t.name, 'counts ' || COALESCE(b.bytes, 0) || ' bytes of scenarios, it has brought ' ||"
+     " COALESCE(n.bytes, 0) FROM tenants t LEFT JOIN n ON n.tenant = t.id LEFT JOIN tenant_scenarios b ON b.tenant = t.id"
+     " WHERE COALESCE(b.bytes, 0) <> COALESCE(n.bytes, 0)"},
 
     {"spec", "specs of jobs",
      "SELECT " JOB ", CASE WHEN s.job IS NULL THEN 'has no spec'"

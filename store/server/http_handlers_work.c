@@ -36,7 +36,7 @@ static enum status find_tenant(struct http_exchange *exchange, const char *asked
                          grant->tenant[0] != '\0' ? "tenant " : "nobody", grant->tenant, asked);
     }
     *out = any ? asked : grant->tenant;
-    return STATUS_OK;
+    return *out != NULL ? http_id_check("tenant", *out, LIMIT_ID_BYTES, error) : STATUS_OK;
 }
 
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error)

@@ -57,6 +57,11 @@ enum status tenants_set(struct store *base, const struct tenant *tenant, struct 
 static enum status find_tenant(struct db *db, const char *name, int64_t *id, struct error *error)
 {
     struct tenant tenant = {.weight = 1};
+    if (strlen(name) >= sizeof tenant.name) { /* cut, it would be another one's */
+        return error_set(error, STATUS_LIMIT,
+                         "tenant \"%.80s..\": expected a name of at most %zu bytes, found %zu",
+                         name, sizeof tenant.name - 1, strlen(name));
+    }
     TRY(record_find(db, STATEMENT_TENANT_FIND, name, id, error));
     if (*id != 0) {
         return STATUS_OK;

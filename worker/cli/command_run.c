@@ -554,7 +554,7 @@ static int run(const struct run_options *options, const char *path)
         code = present(options, store, &submission, known, wall_s);
     } else {
         bool stopped = status == STATUS_CANCELLED && atomic_load(interrupted) != 0;
-        if (sent && !stopped) {
+        if (sent && !stopped && status != STATUS_TIMEOUT) { /* a silent store says no more */
             tell_left(options, store, submission.suite_id);
         }
         code = cli_fail(&error);

@@ -169,10 +169,14 @@ enum status pool_check_rights(struct store *store, struct error *error)
     char nobody[LIMIT_ID_BYTES]; /* no worker has that id, so none is gone */
     snprintf(nobody, sizeof nobody, "rights-%d-%lld", (int)getpid(),
              (long long)clock_wall_ns(clock_system()));
-    return store->ops->worker_gone(store, nobody, error) == STATUS_OK
-               ? STATUS_OK
-               : error_prefix(error, "nothing was submitted, since workers of this command could "
-                                     "not work there (swerve submit leaves jobs to others)");
+    enum status status = store->ops->worker_gone(store, nobody, error);
+    if (status == STATUS_OK) {
+        return STATUS_OK;
+    }
+    return error_prefix(error, status == STATUS_STORE
+                                   ? "nothing was submitted, since workers of this command could "
+                                     "not work there (swerve submit leaves jobs to others)"
+                                   : "nothing was submitted");
 }
 
 enum status pool_start(struct pool *pool, const struct pool_config *config, struct error *error)

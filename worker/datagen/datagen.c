@@ -248,15 +248,16 @@ static enum health_check judge(struct generator *self, const struct world *world
                                const struct scene *scene)
 {
     const struct datagen_world *learned = self->options->world;
+    const struct frame_stats *frame_stats =
+        world->ops->slot_frame_stats != NULL ? world->ops->slot_frame_stats(world, 0) : NULL;
     struct health_verdict verdict = {.check = HEALTH_OK};
     double statistic[MEASURE_COUNT];
-    if (!health_update(&self->health, prepared_scenario(self->prepared), scene, false, &verdict) ||
-        world->ops->slot_frame_stats == NULL) {
-        return verdict.check;
-    }
-    const struct frame_stats *frame_stats = world->ops->slot_frame_stats(world, 0);
-    if (self->broken[0] == '\0') {
+    if (frame_stats != NULL && self->broken[0] == '\0') {
         memcpy(self->broken, frame_stats->fault, sizeof self->broken);
+    }
+    if (!health_update(&self->health, prepared_scenario(self->prepared), scene, false, &verdict) ||
+        frame_stats == NULL) {
+        return verdict.check;
     }
     health_world_measure(&self->health.world, frame_stats, statistic);
     health_world_judge(&self->health.world, frame_stats, statistic, learned->bounds,

@@ -121,19 +121,23 @@ static enum status expect_file(const char *path, struct error *error)
     return STATUS_OK;
 }
 
-/* The script that an interpreter was given, where there is none; NULL: nothing like that. */
+/* The script that Python was given, where there is none; NULL: nothing like that. */
 static const char *missing_script(const struct planner_argv *words)
 {
-    for (uint32_t i = 1; i < words->count; i++) {
-        const char *word = words->argv[i];
-        size_t bytes = strlen(word);
-        if (word[0] != '-') {
-            bool file =
-                strchr(word, '/') != NULL || (bytes > 3 && strcmp(word + bytes - 3, ".py") == 0);
-            return file && access(word, F_OK) != 0 ? word : NULL;
-        }
+    const char *slash = strrchr(words->argv[0], '/');
+    const char *program = slash != NULL ? slash + 1 : words->argv[0];
+    uint32_t i = 1;
+    if (strncmp(program, "python", 6) != 0) {
+        return NULL;
     }
-    return NULL;
+    while (i < words->count && words->argv[i][0] == '-') {
+        const char *option = words->argv[i];
+        if (strcmp(option, "-c") == 0 || strcmp(option, "-m") == 0) {
+            return NULL;
+        }
+        i += strcmp(option, "-W") == 0 || strcmp(option, "-X") == 0 ? 2 : 1;
+    }
+    return i < words->count && access(words->argv[i], F_OK) != 0 ? words->argv[i] : NULL;
 }
 
 /* Asks the world what it declares. One whose program or script is not there is no liar. */

@@ -548,6 +548,12 @@ static void scenario_bytes_stay_under_a_quota(void)
     EXPECT_OK(bring("acme", 4, 200), error);
     EXPECT_INT(tenant_now("acme").scenario_bytes, 450);
     EXPECT_INT(tenant_now("acme").scenario_bytes_max, 0);
+    char longest[LIMIT_ID_BYTES + 1]; /* one byte longer than a name may be, so not another one's */
+    memset(longest, 'a', LIMIT_ID_BYTES);
+    longest[LIMIT_ID_BYTES] = '\0';
+    EXPECT_INT(bring(longest, 5, 30), STATUS_LIMIT);
+    make_specs("longest", "longest", 1);
+    EXPECT_INT(submit_as(longest, "longest", 1), STATUS_LIMIT);
     struct tenant wrong = {.name = "acme", .weight = 1, .scenario_bytes_max = -1};
     EXPECT_INT(store->ops->tenant_set(store, &wrong, &error), STATUS_BAD_INPUT);
     close_store();

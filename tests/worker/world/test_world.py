@@ -204,6 +204,16 @@ def missing_worlds_are_bad_input():
             assert done.returncode == 3 and done.stdout == "" and words in done.stderr, (command, done)
 
 
+def a_world_that_fails_says_why():
+    """And is not taken for one that is not there because a word of its command looks like a file."""
+    for command in (f"env NOTHING=/no/such/place {sys.executable} raises.py", f"{sys.executable} -c 'import no.such.place'",
+                    f"{sys.executable} -W ignore raises.py no/such/place"):
+        done = subprocess.run([SWERVE, "world", "check", f"exec:{command}", "--suite", "suite.json"], capture_output=True, text=True,
+                              check=False)
+        assert done.returncode == 1 and "expected the world's file" not in done.stdout + done.stderr, (command, done)
+        assert "NameError" in done.stdout or "No module named" in done.stdout, (command, done)
+
+
 def specs_of_nothing_are_refused():
     for spec in ("exec:", "plugin:", "onnx:", "tinyphysics:"):
         done = subprocess.run([SWERVE, "world", "check", spec], capture_output=True, text=True, check=False)
@@ -416,7 +426,7 @@ INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
 TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, missing_worlds_are_bad_input,
-         specs_of_nothing_are_refused, flagged_rollouts_are_no_progress,
+         a_world_that_fails_says_why, specs_of_nothing_are_refused, flagged_rollouts_are_no_progress,
          shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
          liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again, what_varies_replays_by_verdict,
          one_world_audits_another, datagen_ends_where_a_world_breaks_its_word, onnx_files_are_worlds, a_damaged_student_is_caught_in_its_slice, the_student_in_numpy_drives_as_the_engines]
