@@ -91,8 +91,6 @@ struct generator {
     uint8_t *seen;        /* [DRIVE_TICKS_MAX][REEL_FRAME_BYTES] */
     uint8_t *unwell;      /* [DRIVE_TICKS_MAX] */
     struct health health; /* of the present drive */
-    /* Sentence of how a user's world broke its word in the present drive; "": it kept it. */
-    char broken[FRAME_FAULT_BYTES];
 };
 
 /* ---- choices ---- */
@@ -248,17 +246,13 @@ static enum health_check judge(struct generator *self, const struct world *world
                                const struct scene *scene)
 {
     const struct datagen_world *learned = self->options->world;
-    const struct frame_stats *frame_stats =
-        world->ops->slot_frame_stats != NULL ? world->ops->slot_frame_stats(world, 0) : NULL;
     struct health_verdict verdict = {.check = HEALTH_OK};
     double statistic[MEASURE_COUNT];
-    if (frame_stats != NULL && self->broken[0] == '\0') {
-        memcpy(self->broken, frame_stats->fault, sizeof self->broken);
-    }
     if (!health_update(&self->health, prepared_scenario(self->prepared), scene, false, &verdict) ||
-        frame_stats == NULL) {
+        world->ops->slot_frame_stats == NULL) {
         return verdict.check;
     }
+    const struct frame_stats *frame_stats = world->ops->slot_frame_stats(world, 0);
     health_world_measure(&self->health.world, frame_stats, statistic);
     health_world_judge(&self->health.world, frame_stats, statistic, learned->bounds,
                        CONDITIONING_AGENTS, &verdict);
@@ -324,13 +318,9 @@ static enum status take_make(struct generator *self, uint64_t part_key, uint64_t
         prepared_unref(self->prepared);
         self->prepared = NULL;
         memset(&self->health, 0, sizeof self->health);
-        self->broken[0] = '\0';
         enum status status = prepared_create(&document->scenario, &self->prepared, error);
         THEN(status, drive_record(self->world, self->prepared, &take.plan, self->scenes,
                                   &take.ticks, error));
-        if (status == STATUS_OK && self->broken[0] != '\0') {
-            status = error_set(error, STATUS_DEVICE, "%s", self->broken);
-        }
         if (status != STATUS_OK) {
             return error_prefix(error, "%s: %s", self->suite->entries[scenario].place,
                                 document->scenario.id);
