@@ -747,25 +747,44 @@ static void await_locks(struct db *db, const char *sort, int64_t expected)
     }
 }
 
-/* Queues the three up, in this order, while the process waits for its turn to write. */
+/* Operations that wait at a store, once they have been as many for `still_ms`, and as many as
+ * `expected` unless that is negative. */
+static int64_t await_waiting(struct crowded *crowded, int64_t expected, int still_ms)
+{
+    enum { TRIES_MAX = 60000 };
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    struct store_stats *stats = calloc(1, sizeof *stats);
+    int64_t waiting = -1;
+    int still = 0;
+
+    EXPECT(stats != NULL);
+    for (int tries = 0; still < still_ms || (expected >= 0 && waiting != expected); tries++) {
+        EXPECT(tries < TRIES_MAX);
+        nanosleep(&pause, NULL);
+        group_commit_stats(sql_store_of(crowded->store)->group, stats);
+        still = stats->waiting == waiting ? still + 1 : 0;
+        waiting = stats->waiting;
+    }
+    free(stats);
+    return waiting;
+}
+
+/* Queues the three up, in this order. The writer waits for its turn with the heartbeat, which then
+ * waits no more, or with a sweep that was due, behind which the heartbeat does. */
 static void crowd(struct crowded *crowded, struct db *holder, int64_t waiting)
 {
     static void *(*const calls[3])(void *) = {crowd_heartbeat, crowd_claim, crowd_complete};
-    const struct timespec pause = {.tv_nsec = NS_PER_MS};
-    struct store_stats *stats = calloc(1, sizeof *stats);
+    int64_t before = 0;
 
-    EXPECT(stats != NULL);
     for (int64_t i = 0; i < 3; i++) {
         EXPECT_INT(pthread_create(&crowded->threads[i], NULL, calls[i], crowded), 0);
         if (i == 0) {
             await_locks(holder, "advisory", waiting);
+            before = await_waiting(crowded, -1, 200);
+        } else {
+            await_waiting(crowded, before + i, 1);
         }
-        do {
-            nanosleep(&pause, NULL);
-            group_commit_stats(sql_store_of(crowded->store)->group, stats);
-        } while (stats->waiting != i);
     }
-    free(stats);
 }
 
 static void expect_silence(FILE *log)
