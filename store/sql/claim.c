@@ -52,6 +52,46 @@ static void claim_without(const struct claim_call *call, struct query *query)
     }
 }
 
+/* Where the suite's free jobs begin, as far as this transaction has seen; NULL: not known. */
+static struct claim_place *place_of(const struct claim_call *call, int64_t suite)
+{
+    struct claim_places *places = &call->store->claim_places;
+
+    if (places->transaction != group_commit_transaction(call->store->group)) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < places->count; i++) {
+        if (places->rows[i].pool == call->pool && places->rows[i].suite == suite) {
+            return &places->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* They begin there. A claim that leaves planners alone sees too little to say so. */
+static void place_set(const struct claim_call *call, int64_t suite, int64_t priority, int64_t id,
+                      bool end)
+{
+    struct claim_places *places = &call->store->claim_places;
+    struct claim_place *place = place_of(call, suite);
+    int64_t transaction = group_commit_transaction(call->store->group);
+
+    if (call->without != NULL || !db_shares(call->tally.db)) {
+        return;
+    }
+    if (places->transaction != transaction) {
+        places->transaction = transaction;
+        places->count = 0;
+    }
+    if (place == NULL && places->count < CLAIM_PLACES) {
+        place = &places->rows[places->count++];
+    }
+    if (place != NULL) {
+        *place = (struct claim_place){
+            .pool = call->pool, .suite = suite, .priority = priority, .id = id, .end = end};
+    }
+}
+
 /* Takes over the limit of the suite's tenant from LIMIT_COLUMNS of a row. *again: the row has to be
  * read once more, since another process may be leasing under the limit. */
 static enum status take_limit(struct claim_call *call, const struct turns_account *suite,
@@ -99,25 +139,59 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
     return again ? next_suite(call, prefix, after, out, error) : STATUS_OK;
 }
 
-/* Cost of the suite's next job; 0: none. */
-static enum status head_cost(struct claim_call *call, struct turns_account *suite,
-                             struct error *error)
+/* Cost of the suite's next job and its tenant's limit, 0: none; of those of one priority behind a
+ * place, or of all (NULL). */
+static enum status read_head(struct claim_call *call, struct turns_account *suite,
+                             const struct claim_place *from, int64_t limit[2], struct error *error)
 {
-    int64_t limit[2] = {0, 0};
-    bool again = false;
-    struct query query = claim_query(call, STATEMENT_READY_HEAD, STATEMENT_READY_HEAD_WITHOUT);
+    int64_t priority = 0;
+    int64_t id = 0;
+    struct query query =
+        from != NULL ? query_begin(call->tally.db, STATEMENT_READY_HEAD_FROM)
+                     : claim_query(call, STATEMENT_READY_HEAD, STATEMENT_READY_HEAD_WITHOUT);
 
     query_int(&query, call->pool);
     query_int(&query, suite->id);
-    claim_without(call, &query);
+    if (from != NULL) {
+        query_int(&query, from->priority);
+        query_int(&query, from->id);
+    } else {
+        claim_without(call, &query);
+    }
     suite->head_cost = 0;
     if (query_row(&query)) {
         suite->head_cost =
             turns_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0));
         limit[0] = query_column_int(&query, 2);
         limit[1] = query_column_int(&query, 3);
+        priority = query_column_int(&query, 4);
+        id = query_column_int(&query, 5);
     }
     TRY(query_end(&query, error));
+    if (suite->head_cost > 0 || from == NULL) {
+        place_set(call, suite->id, priority, id, suite->head_cost == 0);
+    }
+    return STATUS_OK;
+}
+
+/* Cost of the suite's next job; 0: none. */
+static enum status head_cost(struct claim_call *call, struct turns_account *suite,
+                             struct error *error)
+{
+    int64_t limit[2] = {0, 0};
+    bool again = false;
+    const struct claim_place *place = place_of(call, suite->id);
+
+    suite->head_cost = 0;
+    if (place != NULL && place->end) {
+        return STATUS_OK;
+    }
+    if (place != NULL && call->without == NULL) {
+        TRY(read_head(call, suite, place, limit, error));
+    }
+    if (suite->head_cost == 0) {
+        TRY(read_head(call, suite, NULL, limit, error));
+    }
     TRY(suite->head_cost > 0 ? take_limit(call, suite, limit, &again, error) : STATUS_OK);
     return again ? head_cost(call, suite, error) : STATUS_OK;
 }
@@ -234,15 +308,23 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
                             bool affine, struct error *error)
 {
     uint32_t first = call->count;
-    struct query query = affine
-                             ? claim_query(call, STATEMENT_AFFINE_RUN, STATEMENT_AFFINE_RUN_WITHOUT)
-                             : claim_query(call, STATEMENT_READY_RUN, STATEMENT_READY_RUN_WITHOUT);
+    const struct claim_place *from =
+        affine || call->without != NULL ? NULL : place_of(call, row->id);
+    const struct claim_place place = from != NULL ? *from : (struct claim_place){.id = 0};
+    struct query query =
+        affine         ? claim_query(call, STATEMENT_AFFINE_RUN, STATEMENT_AFFINE_RUN_WITHOUT)
+        : from != NULL ? query_begin(call->tally.db, STATEMENT_READY_RUN_FROM)
+                       : claim_query(call, STATEMENT_READY_RUN, STATEMENT_READY_RUN_WITHOUT);
 
     query_int(&query, call->pool);
     query_int(&query, row->id);
     query_int(&query, call->max - call->count);
     if (affine) {
         query_int(&query, *prefix);
+    }
+    if (from != NULL) {
+        query_int(&query, place.priority);
+        query_int(&query, place.id);
     }
     claim_without(call, &query);
     while (call->count < call->max && query_row(&query)) {
@@ -260,6 +342,9 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         turns_take(&call->store->turns, row, cost);
         *prefix = own_prefix;
         call->count++;
+        if (from != NULL) {
+            place_set(call, row->id, place.priority, lease->job_id + 1, false);
+        }
     }
     int64_t suite = row->id;
     int64_t units = 0;
@@ -487,7 +572,11 @@ static enum status claim_op(struct db *db, void *context, struct error *error)
     }
     TRY(lease_renew(store, db, call->worker, until_ns, &lease, error));
     group_commit_sweep_by(store->group, until_ns);
-    return again ? STATUS_OK : take_new(call, &lease->prefix, error);
+    enum status status = again ? STATUS_OK : take_new(call, &lease->prefix, error);
+    if (status != STATUS_OK) { /* what it took is free again */
+        store->claim_places.transaction = 0;
+    }
+    return status;
 }
 
 static enum status claim_finish(struct db *db, void *context, struct error *error)

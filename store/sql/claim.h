@@ -30,6 +30,26 @@ struct claim_times {
     uint64_t capped;         /* bills that were cut down */
 };
 
+/* A suite's jobs in front of this one are no longer free, or were held by another process. */
+struct claim_place {
+    int64_t pool;
+    int64_t suite;
+    int64_t priority;
+    int64_t id;
+    bool end; /* nor are those behind it */
+};
+
+enum { CLAIM_PLACES = 32 };
+
+/* How far the claims of one transaction have come, where processes claim side by side: what others
+ * hold is stepped over once, not by each claim. What has become free since then is the next
+ * transaction's. Writer thread. */
+struct claim_places {
+    int64_t transaction; /* group_commit_transaction */
+    uint32_t count;
+    struct claim_place rows[CLAIM_PLACES]; /* further suites are looked through by each claim */
+};
+
 /* Of the device time that an attempt asks to be charged, what can be: no more than has passed since
  * its claim by the store's clock, as far as clocks of different machines agree. A worker drives
  * what it holds in one thread or on one device, so honest ones never ask for more. Writer thread.

@@ -58,6 +58,7 @@ struct group_commit {
     struct store_stats stats; /* groups and commits so far */
 
     /* writer thread only */
+    int64_t transaction; /* their number */
     int64_t sweep_ns;
     int checkpoint_pages; /* of the log, at which the next one is due */
     struct operation *group[GROUP_MAX];
@@ -96,6 +97,7 @@ static enum status writer_begin(struct group_commit *group, bool beside, struct 
     if (db_in_transaction(group->db)) {
         TRY(query_simple(group->db, STATEMENT_ROLLBACK, error));
     }
+    group->transaction++;
     return query_simple(group->db, beside ? STATEMENT_BEGIN_BESIDE : STATEMENT_BEGIN, error);
 }
 
@@ -125,6 +127,11 @@ static void count_group(struct group_commit *group, size_t operations)
     group->stats.groups++;
     group->stats.operations += (int64_t)operations;
     pthread_mutex_unlock(&group->mutex);
+}
+
+int64_t group_commit_transaction(const struct group_commit *group)
+{
+    return group->transaction;
 }
 
 void group_commit_stats(struct group_commit *group, struct store_stats *out)

@@ -87,6 +87,9 @@ enum status group_commit_run_beside(struct group_commit *group, group_operation 
 bool group_commit_nested(struct db *db, group_operation run, void *context, enum status *status,
                          struct error *error);
 
+/* Number of the transaction that the writer is in or had last. Writer thread only. */
+int64_t group_commit_transaction(const struct group_commit *group);
+
 /* Fills the members of *out that count groups, commits and what waits; any thread. */
 void group_commit_stats(struct group_commit *group, struct store_stats *out);
 

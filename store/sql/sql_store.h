@@ -72,13 +72,14 @@ struct sql_store {
 
     struct db *db; /* writer */
     struct group_commit *group;
-    struct leases leases;           /* writer */
-    struct turns turns;             /* writer */
-    struct claim_times claim_times; /* writer */
-    struct freezes freezes;         /* writer */
-    struct paces paces;             /* writer */
-    bool made_ready;                /* writer: this group made jobs claimable */
-    bool held;                      /* writer: claims left jobs to a tenant's limit */
+    struct leases leases;             /* writer */
+    struct turns turns;               /* writer */
+    struct claim_times claim_times;   /* writer */
+    struct claim_places claim_places; /* writer */
+    struct freezes freezes;           /* writer */
+    struct paces paces;               /* writer */
+    bool made_ready;                  /* writer: this group made jobs claimable */
+    bool held;                        /* writer: claims left jobs to a tenant's limit */
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;

@@ -143,7 +143,7 @@
 
 /* The next job of a suite. */
 #define READY_HEAD                                                                               \
-    "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS " FROM jobs j" LIMIT_JOINS                       \
+    "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS ", j.priority, j.id FROM jobs j" LIMIT_JOINS      \
     " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
 
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
@@ -281,6 +281,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         READY_HEAD
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?3") " ORDER BY j.priority DESC, j.id LIMIT 1",
+    [STATEMENT_READY_HEAD_FROM] =
+        READY_HEAD
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND j.priority = ?3 AND j.id >= ?4 ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
@@ -289,6 +293,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
+    [STATEMENT_READY_RUN_FROM] =
+        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
+        " AND j.priority = ?4 AND j.id >= ?5 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
         SUITE_NEXT
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"

@@ -887,6 +887,58 @@ static void claims_do_not_hold_what_others_complete(void)
     expect_silence(log);
 }
 
+/* Goal: claims of one transaction step over what another process holds, take the others in order of
+ * priority and age, and say that none is left; the next transaction sees what is free again.
+ * Method: four claims queue up behind a heartbeat that waits for its turn, beside a connection that
+ * keeps the two oldest of five jobs locked; the youngest has the highest priority. */
+static void claims_step_over_what_others_hold(void)
+{
+    enum { CLAIMS = 4, JOBS_HERE = 5 };
+    static struct crowded crowds[CLAIMS];
+    static const int64_t expected[CLAIMS] = {5, 3, 4, 0};
+    struct job_lease held[2] = {{.job_id = 1}, {.job_id = 2}};
+    pthread_t heartbeat;
+    char url[512];
+
+    fresh_url(url, sizeof url);
+    struct store *store = open_at(url, &(struct store_config){.lease_ttl_ms = 3600000});
+    jobs_submit(store, JOBS_HERE);
+    struct db *holder = hold_jobs(url, held);
+    EXPECT_OK(postgres_db_script(holder,
+                                 "UPDATE jobs SET priority = 7 WHERE id = 5;"
+                                 " COMMIT; BEGIN;"
+                                 " SELECT 1 FROM jobs WHERE id <= 2 FOR UPDATE",
+                                 &error),
+              error);
+    crowds[0].store = store;
+    EXPECT_INT(pthread_create(&heartbeat, NULL, crowd_heartbeat, &crowds[0]), 0);
+    await_locks(holder, "advisory", 1);
+    int64_t before = await_waiting(&crowds[0], -1, 200);
+    for (int i = 0; i < CLAIMS; i++) {
+        crowds[i].store = store;
+        snprintf(crowds[i].taker, sizeof crowds[i].taker, "taker-%d", i);
+        EXPECT_INT(pthread_create(&crowds[i].threads[1], NULL, crowd_claim, &crowds[i]), 0);
+        await_waiting(&crowds[0], before + i + 1, 1);
+    }
+    give_turn(holder);
+    for (int i = 0; i < CLAIMS; i++) {
+        pthread_join(crowds[i].threads[1], NULL);
+        EXPECT_OK(crowds[i].status[1], crowds[i].errors[1]);
+        EXPECT_INT(crowds[i].count, expected[i] != 0 ? 1 : 0);
+        EXPECT_INT(crowds[i].count == 0 ? 0 : crowds[i].lease.job_id, expected[i]);
+    }
+    pthread_join(heartbeat, NULL);
+    EXPECT_OK(crowds[0].status[0], crowds[0].errors[0]);
+    EXPECT_OK(postgres_db_script(holder, "ROLLBACK", &error), error);
+    for (int64_t id = 1; id <= 2; id++) {
+        struct job_lease lease;
+        EXPECT_INT(claim_at(store, "late", &(int64_t){id}, &lease, 1), 1);
+        EXPECT_INT(lease.job_id, id);
+    }
+    db_close(holder);
+    store->ops->close(store);
+}
+
 /* A worker that claims of a tenant with a limit and finishes what it got, over and over. */
 struct limited_worker {
     struct store *store;
@@ -1243,6 +1295,7 @@ int main(void)
                        TEST(artifacts_are_collected), TEST(processes_share_leases),
                        TEST(limits_hold_between_processes), TEST(processes_wake_each_other),
                        TEST(one_claim_is_one_at_any_process),
+                       TEST(claims_step_over_what_others_hold),
                        TEST(claims_do_not_hold_what_others_complete),
                        TEST(rows_made_twice_for_ever_are_an_error),
                        TEST(a_pipeline_without_memory_fails_one_transaction),
