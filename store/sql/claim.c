@@ -52,7 +52,8 @@ static void claim_without(const struct claim_call *call, struct query *query)
     }
 }
 
-/* Where the suite's free jobs begin, as far as this transaction has seen; NULL: not known. */
+/* Returns where the suite's free jobs begin, as far as this transaction has seen; NULL: not known.
+ */
 static struct claim_place *place_of(const struct claim_call *call, int64_t suite)
 {
     struct claim_places *places = &call->store->claim_places;

@@ -41,7 +41,7 @@ struct claim_place {
 
 enum { CLAIM_PLACES = 32 };
 
-/* How far the claims of one transaction have come, where processes claim side by side: what others
+/* Progress of one transaction's claims, where processes claim side by side: what others
  * hold is stepped over once, not by each claim. What has become free since then is the next
  * transaction's. Writer thread. */
 struct claim_places {
