@@ -242,7 +242,7 @@ GPU_FN void attend(struct scratch *s, uint32_t head, uint32_t query)
     s->inverse[head][query] = weigh(s->weights[head][query], query);
 }
 
-/* What the queries find takes the place of their norms. */
+/* Attention of all tokens; what they find takes the place of their norms. */
 GPU_FN void attention(struct scratch *s)
 {
     const uint32_t head = threadIdx.x / HEAD;
