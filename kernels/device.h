@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 enum {
-    DEVICE_ABI = 6, /* raised with every change of this file */
+    DEVICE_ABI = 7, /* raised with every change of this file */
     DEVICE_TEXT_BYTES = 512,
     DEVICE_PAGES_MAX = 16,
     DEVICE_LAYERS_MAX = 32,
@@ -240,8 +240,9 @@ enum { DEVICE_ROLLOUT_ROWS = 500, DEVICE_ROLLOUT_NUMBERS = 5 };
 
 struct device_rollouts {
     const struct tinyphysics_weights *weights;
-    uint32_t count;         /* at least 1 */
-    uint32_t controlled;    /* 1: by the PID, 0: not steered */
+    const struct tinyphysics_entry *entry; /* of these */
+    uint32_t count;                        /* at least 1 */
+    uint32_t controlled;                   /* 1: by the PID, 0: not steered */
     const double *rows;     /* [count][rows][DEVICE_ROLLOUT_NUMBERS]: target, roll, v, a, steer */
     const double *uniforms; /* [count][rows] */
     const uint32_t *ends;   /* [count]: row after the last, at most DEVICE_ROLLOUT_ROWS */

@@ -17,6 +17,7 @@ enum {
     TINYPHYSICS_WIDTH = 128,
     TINYPHYSICS_HALF = TINYPHYSICS_WIDTH / 2, /* of a token: its state, its bin */
     TINYPHYSICS_HEADS = 4,
+    TINYPHYSICS_COLUMNS = 3 * TINYPHYSICS_WIDTH, /* of queries, keys and values */
     TINYPHYSICS_MLP = 512,
     TINYPHYSICS_BLOCKS = 4,
 };
@@ -33,7 +34,7 @@ struct tinyphysics_norm {
 /* Matrices are [inputs][outputs]. */
 struct tinyphysics_block {
     struct tinyphysics_norm attention_norm, mlp_norm;
-    float qkv[TINYPHYSICS_WIDTH][3 * TINYPHYSICS_WIDTH]; /* queries, keys, values */
+    float qkv[TINYPHYSICS_WIDTH][TINYPHYSICS_COLUMNS]; /* queries, keys, values */
     float attention_out[TINYPHYSICS_WIDTH][TINYPHYSICS_WIDTH];
     float up[TINYPHYSICS_WIDTH][TINYPHYSICS_MLP];
     float down[TINYPHYSICS_MLP][TINYPHYSICS_WIDTH];
@@ -47,6 +48,15 @@ struct tinyphysics_weights {
     struct tinyphysics_block blocks[TINYPHYSICS_BLOCKS];
     struct tinyphysics_norm last_norm;
     float head[TINYPHYSICS_WIDTH][TINYPHYSICS_BINS];
+};
+
+/* Images in block 0's queries, keys and values: these are (state's + bin's + position's) / the
+ * deviation of the token's row + shift (struct nn_causal_entry). */
+struct tinyphysics_entry {
+    float state[TINYPHYSICS_INPUTS][TINYPHYSICS_COLUMNS];
+    float bins[TINYPHYSICS_BINS][TINYPHYSICS_COLUMNS];
+    float positions[TINYPHYSICS_CONTEXT][TINYPHYSICS_COLUMNS]; /* and that of the state's bias */
+    float shift[TINYPHYSICS_COLUMNS];
 };
 
 /* numpy.linspace(-5, 5, 1024): a product and a sum, each rounded. */

@@ -3,6 +3,8 @@
  */
 #include "engine/tinyphysics/tinyphysics_device.h"
 
+#include "engine/tinyphysics/tinyphysics_entry.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,17 +13,20 @@ enum { ROWS = DEVICE_ROLLOUT_ROWS };
 _Static_assert((int)ROWS == (int)TINYPHYSICS_COST_END, "the device has room for what costs");
 
 struct drive_memory {
+    struct tinyphysics_entry *entry;
     double *rows, *uniforms, *actions, *lataccel;
     uint32_t *ends;
 };
 
 static enum status make_memory(struct drive_memory *memory, size_t count, struct error *error)
 {
+    memory->entry = malloc(sizeof *memory->entry);
     memory->rows = calloc(count, ROWS * DEVICE_ROLLOUT_NUMBERS * sizeof *memory->rows);
     memory->uniforms = calloc(count, ROWS * sizeof *memory->uniforms);
     memory->actions = calloc(count, ROWS * sizeof *memory->actions);
     memory->lataccel = calloc(count, ROWS * sizeof *memory->lataccel);
     memory->ends = calloc(count, sizeof *memory->ends);
+    TRY(memory_check(memory->entry, error, "no memory for tinyphysics"));
     TRY(memory_check(memory->rows, error, "no memory for %zu drives", count));
     TRY(memory_check(memory->uniforms, error, "no memory for %zu drives", count));
     TRY(memory_check(memory->actions, error, "no memory for %zu drives", count));
@@ -31,6 +36,7 @@ static enum status make_memory(struct drive_memory *memory, size_t count, struct
 
 static void free_memory(struct drive_memory *memory)
 {
+    free(memory->entry);
     free(memory->rows);
     free(memory->uniforms);
     free(memory->actions);
@@ -68,9 +74,13 @@ enum status tinyphysics_device_run(const struct device *device,
     struct device_rollouts job = {
         .weights = weights, .count = count, .controlled = controller == TINYPHYSICS_PID};
     enum status status = make_memory(&memory, count, error);
+    if (status == STATUS_OK) {
+        tinyphysics_entry_make(weights, memory.entry);
+    }
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         fill(&memory, i, &drives[i]);
     }
+    job.entry = memory.entry;
     job.rows = memory.rows;
     job.uniforms = memory.uniforms;
     job.ends = memory.ends;

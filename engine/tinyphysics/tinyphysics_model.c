@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "engine/tinyphysics/onnx_file.h"
+#include "engine/tinyphysics/tinyphysics_entry.h"
 #include "kernels/nn.h"
 #include "kernels/nn_causal.h"
 
@@ -20,6 +21,8 @@ enum {
     WIDTH = TINYPHYSICS_WIDTH,
     HALF = TINYPHYSICS_HALF,
     HEADS = TINYPHYSICS_HEADS,
+    HEAD = WIDTH / HEADS,
+    COLUMNS = TINYPHYSICS_COLUMNS,
     MLP = TINYPHYSICS_MLP,
     BLOCKS = TINYPHYSICS_BLOCKS,
     CONTEXT = TINYPHYSICS_CONTEXT,
@@ -36,11 +39,15 @@ struct norm {
     _Alignas(64) float shift[WIDTH];
 };
 
-/* Weights as nn_kernels.pack left them; those of the last block's attention in two parts. */
+/* Weights as nn_kernels.pack left them. Block 0 has no qkv: its rows are made of images. The last
+ * one has that of its queries alone, and two matrices for each head: a query becomes what all
+ * tokens' norms are multiplied by, and the mean of the norms the mean of the values. */
 struct block {
     struct norm attention_norm, mlp_norm;
-    void *qkv; /* [384][128]: queries, keys, values */
-    void *q, *kv;
+    void *qkv;           /* [384][128]: queries, keys, values */
+    void *q;             /* [128][128] */
+    void *keys[HEADS];   /* [128][32], turned */
+    void *values[HEADS]; /* [32][128] */
     void *attention_out; /* [128][128] */
     void *up;            /* [512][128] */
     void *down;          /* [128][512] */
@@ -54,27 +61,33 @@ struct tinyphysics_model {
     float state[TINYPHYSICS_INPUTS][HALF];
     float bins[BINS][HALF];
     float positions[CONTEXT][WIDTH];
+    struct tinyphysics_entry *entry;
     struct block blocks[BLOCKS];
     struct norm last_norm;
-    void *head; /* [1024][128] */
-    uint8_t *memory;
+    void *head;      /* [1024][128] */
+    uint8_t *memory; /* of the entry and of all packed weights */
 };
 
 struct tinyphysics_workspace {
     _Alignas(64) float x[TINYPHYSICS_BATCH * CONTEXT * WIDTH];
     /* Of one chunk. */
     _Alignas(64) float normed[ROWS * WIDTH];
-    _Alignas(64) float qkv[ROWS * 3 * WIDTH];
+    _Alignas(64) float qkv[ROWS * COLUMNS];
     _Alignas(64) float attended[ROWS * WIDTH];
     _Alignas(64) float hidden[ROWS * MLP];
     _Alignas(64) uint16_t act[ROWS * MLP]; /* what a product takes, where that is not float */
     /* Of the last tokens. */
-    _Alignas(64) float q[TINYPHYSICS_BATCH * WIDTH];
+    _Alignas(64) float q[CHUNK * WIDTH];
+    _Alignas(64) float pool_q[CHUNK * HEADS * WIDTH];
+    _Alignas(64) float pooled[TINYPHYSICS_BATCH * HEADS * WIDTH];
     _Alignas(64) float last_attended[TINYPHYSICS_BATCH * WIDTH];
     _Alignas(64) float logits[TINYPHYSICS_BATCH * BINS];
 };
-_Static_assert((int)TINYPHYSICS_BATCH <= (int)ROWS,
+_Static_assert((int)TINYPHYSICS_BATCH *HEADS <= (int)ROWS,
                "the last tokens go through a block as one chunk");
+_Static_assert((int)HEADS == (int)NN_CAUSAL_HEADS && (int)HEAD == (int)NN_CAUSAL_HEAD &&
+                   (int)TINYPHYSICS_INPUTS == (int)NN_CAUSAL_NUMBERS,
+               "the kernels are made for this network");
 
 /* ---- the file ---- */
 
@@ -172,26 +185,49 @@ static size_t packed_bytes(const struct nn_kernels *nn, uint32_t n, uint32_t k)
 
 static size_t model_bytes(const struct nn_kernels *nn)
 {
-    const size_t block = packed_bytes(nn, 3 * WIDTH, WIDTH) + packed_bytes(nn, WIDTH, WIDTH) +
-                         packed_bytes(nn, MLP, WIDTH) + packed_bytes(nn, WIDTH, MLP);
-    return BLOCKS * block + packed_bytes(nn, WIDTH, WIDTH) + packed_bytes(nn, 2 * WIDTH, WIDTH) +
-           packed_bytes(nn, BINS, WIDTH);
+    const size_t block = packed_bytes(nn, WIDTH, WIDTH) + packed_bytes(nn, MLP, WIDTH) +
+                         packed_bytes(nn, WIDTH, MLP);
+    const size_t heads = HEADS * (packed_bytes(nn, WIDTH, HEAD) + packed_bytes(nn, HEAD, WIDTH));
+    return sizeof(struct tinyphysics_entry) + BLOCKS * block +
+           (BLOCKS - 2) * packed_bytes(nn, COLUMNS, WIDTH) + packed_bytes(nn, WIDTH, WIDTH) +
+           heads + packed_bytes(nn, BINS, WIDTH);
+}
+
+/* Packs w[n][k]. */
+static void *pack_turned(struct packer *packer, const float *w, uint32_t n, uint32_t k)
+{
+    const struct nn_kernels *nn = &packer->model->nn;
+    void *packed = packer->next;
+    nn->pack(w, n, k, packed);
+    packer->next += packed_bytes(nn, n, k);
+    return packed;
 }
 
 /* Packs columns first .. first + n - 1 of w [k][columns]. */
 static void *pack(struct packer *packer, const float *w, uint32_t first, uint32_t n, uint32_t k,
                   uint32_t columns)
 {
-    const struct nn_kernels *nn = &packer->model->nn;
-    void *packed = packer->next;
     for (uint32_t i = 0; i < n; i++) {
         for (uint32_t j = 0; j < k; j++) {
             packer->turned[(size_t)i * k + j] = w[(size_t)j * columns + first + i];
         }
     }
-    nn->pack(packer->turned, n, k, packed);
-    packer->next += packed_bytes(nn, n, k);
-    return packed;
+    return pack_turned(packer, packer->turned, n, k);
+}
+
+/* The last block's attention: queries, and each head's keys and values. */
+static void pack_last(struct packer *packer, const struct tinyphysics_block *from,
+                      struct block *block)
+{
+    block->q = pack(packer, from->qkv[0], 0, WIDTH, WIDTH, COLUMNS);
+    for (uint32_t h = 0; h < HEADS; h++) {
+        for (uint32_t i = 0; i < WIDTH; i++) {
+            memcpy(packer->turned + (size_t)i * HEAD, from->qkv[i] + WIDTH + h * HEAD,
+                   HEAD * sizeof(float));
+        }
+        block->keys[h] = pack_turned(packer, packer->turned, WIDTH, HEAD);
+        block->values[h] = pack(packer, from->qkv[0], 2 * WIDTH + h * HEAD, HEAD, WIDTH, COLUMNS);
+    }
 }
 
 static void copy_norm(struct norm *to, const struct tinyphysics_norm *from)
@@ -203,6 +239,9 @@ static void copy_norm(struct norm *to, const struct tinyphysics_norm *from)
 static void pack_all(struct packer *packer, const struct tinyphysics_weights *w)
 {
     struct tinyphysics_model *model = packer->model;
+    model->entry = (void *)packer->next;
+    packer->next += sizeof *model->entry;
+    tinyphysics_entry_make(w, model->entry);
     memcpy(model->state_bias, w->state_bias, sizeof model->state_bias);
     memcpy(model->state, w->state, sizeof model->state);
     memcpy(model->bins, w->bins, sizeof model->bins);
@@ -213,10 +252,9 @@ static void pack_all(struct packer *packer, const struct tinyphysics_weights *w)
         copy_norm(&block->attention_norm, &from->attention_norm);
         copy_norm(&block->mlp_norm, &from->mlp_norm);
         if (i == BLOCKS - 1) {
-            block->q = pack(packer, from->qkv[0], 0, WIDTH, WIDTH, 3 * WIDTH);
-            block->kv = pack(packer, from->qkv[0], WIDTH, 2 * WIDTH, WIDTH, 3 * WIDTH);
-        } else {
-            block->qkv = pack(packer, from->qkv[0], 0, 3 * WIDTH, WIDTH, 3 * WIDTH);
+            pack_last(packer, from, block);
+        } else if (i > 0) {
+            block->qkv = pack(packer, from->qkv[0], 0, COLUMNS, WIDTH, COLUMNS);
         }
         block->attention_out = pack(packer, from->attention_out[0], 0, WIDTH, WIDTH, WIDTH);
         block->up = pack(packer, from->up[0], 0, MLP, WIDTH, MLP);
@@ -296,20 +334,32 @@ void tinyphysics_workspace_free(struct tinyphysics_workspace *workspace)
 
 /* ---- one step ---- */
 
-static void embed(const struct tinyphysics_model *model, const struct tinyphysics_window *window,
-                  float *restrict x)
+/* Rows and block 0's queries, keys and values of `count` windows. */
+static void enter(const struct tinyphysics_model *model, const struct tinyphysics_window *windows,
+                  uint32_t count, float *x, float *qkv)
 {
-    for (uint32_t t = 0; t < CONTEXT; t++, x += WIDTH) {
-        const float *in = window->inputs[t];
-        const float *bin = model->bins[window->tokens[t]];
-        const float *position = model->positions[t];
-        for (uint32_t i = 0; i < HALF; i++) {
-            float y = in[0] * model->state[0][i] + in[1] * model->state[1][i] +
-                      in[2] * model->state[2][i] + in[3] * model->state[3][i];
-            x[i] = y + model->state_bias[i] + position[i];
-            x[HALF + i] = bin[i] + position[HALF + i];
-        }
+    const struct tinyphysics_entry *entry = model->entry;
+    const struct nn_causal_entry e = {
+        .half = HALF,
+        .columns = COLUMNS,
+        .rows = {model->state_bias, model->state[0], model->bins[0], model->positions[0]},
+        .images = {entry->state[0], entry->bins[0], entry->positions[0], entry->shift},
+    };
+    for (size_t i = 0; i < count; i++) {
+        model->causal.enter(&e, windows[i].inputs, windows[i].tokens, CONTEXT,
+                            x + i * CONTEXT * WIDTH, qkv + i * CONTEXT * COLUMNS);
     }
+}
+
+/* The rows of `a` as products take them. */
+static const void *act_rows(const struct tinyphysics_model *model, struct tinyphysics_workspace *w,
+                            const float *a, size_t count)
+{
+    if (model->nn.precision == NN_FP32) {
+        return a;
+    }
+    model->nn.to_act(a, w->act, count);
+    return w->act;
 }
 
 /* c = a b, or c += a b; rows of k floats, and of n. */
@@ -317,20 +367,37 @@ static void product(const struct tinyphysics_model *model, struct tinyphysics_wo
                     const float *a, const void *b, uint32_t rows, uint32_t n, uint32_t k,
                     enum nn_epilogue epilogue, float *c)
 {
-    const bool rounded = model->nn.precision != NN_FP32;
-    if (rounded) {
-        model->nn.to_act(a, w->act, (size_t)rows * k);
-    }
     const struct nn_gemm g = {.m = rows,
                               .n = n,
                               .k = k,
-                              .a = rounded ? (const void *)w->act : a,
+                              .a = act_rows(model, w, a, (size_t)rows * k),
                               .lda = k,
                               .b = b,
                               .epilogue = epilogue,
                               .c = c,
                               .ldc = n};
     model->nn.gemm(&g, 0, rows);
+}
+
+/* c[row][head] = a[row][head] b[head]; k floats of a head, and n. */
+static void head_products(const struct tinyphysics_model *model, struct tinyphysics_workspace *w,
+                          const float *a, void *const b[HEADS], uint32_t rows, uint32_t n,
+                          uint32_t k, float *c)
+{
+    const size_t bytes = nn_act_bytes(model->nn.precision);
+    const uint8_t *act = act_rows(model, w, a, (size_t)rows * HEADS * k);
+    for (uint32_t h = 0; h < HEADS; h++) {
+        const struct nn_gemm g = {.m = rows,
+                                  .n = n,
+                                  .k = k,
+                                  .a = act + h * k * bytes,
+                                  .lda = (size_t)HEADS * k,
+                                  .b = b[h],
+                                  .epilogue = NN_STORE,
+                                  .c = c + (size_t)h * n,
+                                  .ldc = (size_t)HEADS * n};
+        model->nn.gemm(&g, 0, rows);
+    }
 }
 
 static void normalise(const struct tinyphysics_model *model, const struct norm *norm,
@@ -351,53 +418,50 @@ static void finish_block(const struct tinyphysics_model *model, const struct blo
     product(model, w, w->hidden, block->down, rows, WIDTH, MLP, NN_ADD_GATED, x);
 }
 
-/* A block on the `count` windows of a chunk. */
-static void run_block(const struct tinyphysics_model *model, const struct block *block,
-                      struct tinyphysics_workspace *w, float *x, uint32_t count)
+/* Attention and MLP of the `count` windows of a chunk, whose queries, keys and values are there. */
+static void attend_block(const struct tinyphysics_model *model, const struct block *block,
+                         struct tinyphysics_workspace *w, float *x, uint32_t count)
 {
-    const uint32_t rows = count * CONTEXT;
     const struct nn_causal attention = {
         .tokens = CONTEXT,
         .heads = HEADS,
         .q = w->qkv,
-        .q_stride = 3 * WIDTH,
+        .q_stride = COLUMNS,
         .k = w->qkv + WIDTH,
         .v = w->qkv + 2 * WIDTH,
-        .kv_stride = 3 * WIDTH,
+        .kv_stride = COLUMNS,
         .out = w->attended,
     };
-    normalise(model, &block->attention_norm, x, w->normed, rows);
-    product(model, w, w->normed, block->qkv, rows, 3 * WIDTH, WIDTH, NN_STORE, w->qkv);
     model->causal.attention(&attention, 0, count);
-    finish_block(model, block, w, w->attended, x, rows);
+    finish_block(model, block, w, w->attended, x, count * CONTEXT);
 }
 
-/* The attention of the last block on a chunk, for the last tokens: their heads' outputs to
- * `attended`, they themselves to `last`, which may be rows of x that were read before. */
+static void run_block(const struct tinyphysics_model *model, const struct block *block,
+                      struct tinyphysics_workspace *w, float *x, uint32_t count)
+{
+    const uint32_t rows = count * CONTEXT;
+    normalise(model, &block->attention_norm, x, w->normed, rows);
+    product(model, w, w->normed, block->qkv, rows, COLUMNS, WIDTH, NN_STORE, w->qkv);
+    attend_block(model, block, w, x, count);
+}
+
+/* The attention of the last block on a chunk, for the last tokens: what each head makes of the
+ * norms to `pooled`, they themselves to `last`, which may be rows of x that were read before. */
 static void attend_last(const struct tinyphysics_model *model, const struct block *block,
                         struct tinyphysics_workspace *w, const float *x, uint32_t count,
-                        float *attended, float *last)
+                        float *pooled, float *last)
 {
-    const struct nn_causal attention = {
-        .tokens = CONTEXT,
-        .first = CONTEXT - 1,
-        .heads = HEADS,
-        .q = w->q,
-        .q_stride = WIDTH,
-        .k = w->qkv,
-        .v = w->qkv + WIDTH,
-        .kv_stride = 2 * WIDTH,
-        .out = attended,
-    };
+    const struct nn_causal_pool pool = {
+        .tokens = CONTEXT, .width = WIDTH, .q = w->pool_q, .x = w->normed, .out = pooled};
     normalise(model, &block->attention_norm, x, w->normed, count * CONTEXT);
-    product(model, w, w->normed, block->kv, count * CONTEXT, 2 * WIDTH, WIDTH, NN_STORE, w->qkv);
     for (uint32_t i = 0; i < count; i++) {
         const size_t from = ((size_t)i * CONTEXT + CONTEXT - 1) * WIDTH;
-        memmove(w->normed + (size_t)i * WIDTH, w->normed + from, WIDTH * sizeof(float));
+        memcpy(w->attended + (size_t)i * WIDTH, w->normed + from, WIDTH * sizeof(float));
         memmove(last + (size_t)i * WIDTH, x + from, WIDTH * sizeof(float));
     }
-    product(model, w, w->normed, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
-    model->causal.attention(&attention, 0, count);
+    product(model, w, w->attended, block->q, count, WIDTH, WIDTH, NN_STORE, w->q);
+    head_products(model, w, w->q, block->keys, count, WIDTH, HEAD, w->pool_q);
+    model->causal.pool(&pool, 0, count);
 }
 
 /* The last block: of every window one row is left in x. */
@@ -408,8 +472,9 @@ static void run_last_block(const struct tinyphysics_model *model, const struct b
     for (uint32_t i = 0; i < count; i += part) {
         const uint32_t left = count - i < part ? count - i : part;
         attend_last(model, block, w, w->x + (size_t)i * CONTEXT * WIDTH, left,
-                    w->last_attended + (size_t)i * WIDTH, w->x + (size_t)i * WIDTH);
+                    w->pooled + (size_t)i * HEADS * WIDTH, w->x + (size_t)i * WIDTH);
     }
+    head_products(model, w, w->pooled, block->values, count, HEAD, WIDTH, w->last_attended);
     finish_block(model, block, w, w->last_attended, w->x, count);
 }
 
@@ -418,14 +483,16 @@ static void run_network(const struct tinyphysics_model *model,
                         const struct tinyphysics_window *windows, uint32_t count)
 {
     const uint32_t part = tinyphysics_part(count, CHUNK);
-    for (uint32_t i = 0; i < count; i++) {
-        embed(model, &windows[i], workspace->x + (size_t)i * CONTEXT * WIDTH);
-    }
     for (uint32_t b = 0; b < BLOCKS - 1; b++) {
         for (uint32_t i = 0; i < count; i += part) {
-            run_block(model, &model->blocks[b], workspace,
-                      workspace->x + (size_t)i * CONTEXT * WIDTH,
-                      count - i < part ? count - i : part);
+            const uint32_t left = count - i < part ? count - i : part;
+            float *x = workspace->x + (size_t)i * CONTEXT * WIDTH;
+            if (b == 0) {
+                enter(model, windows + i, left, x, workspace->qkv);
+                attend_block(model, &model->blocks[b], workspace, x, left);
+            } else {
+                run_block(model, &model->blocks[b], workspace, x, left);
+            }
         }
     }
     run_last_block(model, &model->blocks[BLOCKS - 1], workspace, count);
@@ -473,9 +540,12 @@ void tinyphysics_model_weights(const struct tinyphysics_model *model, const floa
 
 double tinyphysics_model_flop(void)
 {
-    const double token = 3.0 * WIDTH * WIDTH + WIDTH * WIDTH + 2.0 * WIDTH * MLP;
-    const double last = 2.0 * WIDTH * WIDTH * CONTEXT + 2.0 * WIDTH * WIDTH + 2.0 * WIDTH * MLP;
-    const double pairs = CONTEXT * (CONTEXT + 1) / 2.0 * (BLOCKS - 1) + CONTEXT;
-    return 2.0 * (token * CONTEXT * (BLOCKS - 1) + last + 2.0 * WIDTH * pairs +
-                  (double)WIDTH * BINS + (double)HALF * TINYPHYSICS_INPUTS * CONTEXT);
+    const double mlp = 2.0 * WIDTH * MLP;
+    const double rest = (double)WIDTH * WIDTH + mlp; /* of a token in a block, without qkv */
+    const double qkv = (double)COLUMNS * WIDTH;
+    const double pairs = CONTEXT * (CONTEXT + 1) / 2.0;
+    const double entry = (TINYPHYSICS_INPUTS + 1.0) * (COLUMNS + HALF);
+    const double last = 3.0 * WIDTH * WIDTH + rest + 2.0 * HEADS * WIDTH * CONTEXT;
+    return 2.0 * ((entry + rest) * CONTEXT + (BLOCKS - 2) * (rest + qkv) * CONTEXT +
+                  (BLOCKS - 1) * 2.0 * WIDTH * pairs + last + (double)WIDTH * BINS);
 }

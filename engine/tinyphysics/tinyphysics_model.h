@@ -7,11 +7,14 @@
  * Network: tokens of 20 steps (state [4] times a matrix + bias, beside the embedding of the last
  * lateral acceleration's bin: 64 + 64; + learned position), 4 pre-norm blocks (causal attention, 4
  * heads of 32; MLP 512, tanh-GELU; no biases), final norm, logits of 1,024 bins of the last token.
- * Only what the last token's logits depend on is computed: in the last block keys and values of all
- * tokens, the rest of one.
+ * Only what the last token's logits depend on is computed, and nothing twice that follows from the
+ * weights: block 0's queries, keys and values are sums of what state, bin and position bring
+ * (tinyphysics_entry.h); in the last block q . (K n) is (q K) . n, so keys and values of 20 tokens
+ * give way to one product with each matrix and means of the norms n.
  *
  * In NN_BF16 products take both sides rounded to bfloat16 and sum in single precision; the rest
- * (embedding, norms, attention, tanh-GELU) stays in single precision.
+ * (embedding, block 0's queries, keys and values, norms, attention, tanh-GELU) stays in single
+ * precision.
  *
  * Bits depend on file and precision alone: not on the machine, nor on what else is in a batch.
  */

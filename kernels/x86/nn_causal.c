@@ -9,13 +9,12 @@
 
 enum { NORM_ROWS = 4 };
 
-/* `rows` (a constant) rows in step: sums of one are chains that wait for themselves. */
-NN_INLINE void norm_many(const float *x, uint32_t width, const float *scale, const float *shift,
-                         float *out, const int rows)
+/* Means and 1 / deviations of `rows` (a constant) rows in step: sums of one are chains that wait
+ * for themselves. */
+NN_INLINE void deviations(const float *x, uint32_t width, v16 mean[NORM_ROWS],
+                          v16 inverse[NORM_ROWS], const int rows)
 {
     v16 sum[NORM_ROWS];
-    v16 mean[NORM_ROWS];
-    v16 inverse[NORM_ROWS];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; r++) {
         sum[r] = v16_zero();
@@ -44,6 +43,14 @@ NN_INLINE void norm_many(const float *x, uint32_t width, const float *scale, con
         const __m128 root = _mm_sqrt_ss(_mm_set_ss(variance + NN_CAUSAL_EPSILON));
         inverse[r] = v16_set1(1.0f / _mm_cvtss_f32(root));
     }
+}
+
+NN_INLINE void norm_many(const float *x, uint32_t width, const float *scale, const float *shift,
+                         float *out, const int rows)
+{
+    v16 mean[NORM_ROWS];
+    v16 inverse[NORM_ROWS];
+    deviations(x, width, mean, inverse, rows);
     for (uint32_t i = 0; i < width; i += NN_LANES) {
         const v16 by = v16_load(scale + i);
         const v16 to = v16_load(shift + i);
@@ -277,6 +284,185 @@ static void attention(const struct nn_causal *a, uint32_t first_sequence, uint32
     }
 }
 
+/* sum[r] += numbers[r] * their matrix, of 16 columns of `rows` rows. */
+NN_INLINE void add_numbers(v16 *sum, const float (*numbers)[NN_CAUSAL_NUMBERS], const float *matrix,
+                           uint32_t columns, const int rows)
+{
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < NN_CAUSAL_NUMBERS; k++) {
+        const v16 w = v16_load(matrix + (size_t)k * columns);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            sum[r] = v16_fma(v16_set1(numbers[r][k]), w, sum[r]);
+        }
+    }
+}
+
+/* Rows of `rows` (a constant) tokens; `position` is that of the first. */
+NN_INLINE void enter_rows(const struct nn_causal_entry *e,
+                          const float (*numbers)[NN_CAUSAL_NUMBERS], const uint16_t *words,
+                          const float *position, float *x, const int rows)
+{
+    const size_t width = 2 * (size_t)e->half;
+    for (size_t i = 0; i < e->half; i += NN_LANES) {
+        v16 y[NORM_ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            y[r] = v16_load(e->rows.bias + i);
+        }
+        add_numbers(y, numbers, e->rows.numbers + i, e->half, rows);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            const size_t at = (size_t)r * width + i;
+            const v16 word = v16_load(e->rows.words + words[r] * (size_t)e->half + i);
+            v16_store(x + at, v16_add(y[r], v16_load(position + at)));
+            v16_store(x + at + e->half, v16_add(word, v16_load(position + at + e->half)));
+        }
+    }
+}
+
+/* Their images. The words of the next rows are fetched meanwhile: the table is larger than the
+ * second-level cache has room for. */
+NN_INLINE void enter_images(const struct nn_causal_entry *e,
+                            const float (*numbers)[NN_CAUSAL_NUMBERS], const uint16_t *words,
+                            const uint16_t *next, const float *position, const v16 *inverse,
+                            float *images, const int rows)
+{
+    const size_t columns = e->columns;
+    for (size_t i = 0; i < columns; i += NN_LANES) {
+        const v16 shift = v16_load(e->images.shift + i);
+        v16 y[NORM_ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            y[r] = v16_load(e->images.words + words[r] * columns + i);
+            _mm_prefetch((const char *)(e->images.words + next[r] * columns + i), _MM_HINT_T0);
+        }
+        add_numbers(y, numbers, e->images.numbers + i, e->columns, rows);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; r++) {
+            const size_t at = (size_t)r * columns + i;
+            y[r] = v16_add(y[r], v16_load(position + at));
+            v16_store(images + at, v16_fma(y[r], inverse[r], shift));
+        }
+    }
+}
+
+NN_INLINE void enter_many(const struct nn_causal_entry *e,
+                          const float (*numbers)[NN_CAUSAL_NUMBERS], const uint16_t *words,
+                          const uint16_t *next, size_t t, float *x, float *images, const int rows)
+{
+    const size_t width = 2 * (size_t)e->half;
+    v16 mean[NORM_ROWS];
+    v16 inverse[NORM_ROWS];
+    enter_rows(e, numbers + t, words + t, e->rows.positions + t * width, x + t * width, rows);
+    deviations(x + t * width, (uint32_t)width, mean, inverse, rows);
+    enter_images(e, numbers + t, words + t, next, e->images.positions + t * e->columns, inverse,
+                 images + t * e->columns, rows);
+}
+
+static void enter(const struct nn_causal_entry *e, const float (*numbers)[NN_CAUSAL_NUMBERS],
+                  const uint16_t *words, uint32_t tokens, float *x, float *images)
+{
+    uint32_t t = 0;
+    for (; t + NORM_ROWS <= tokens; t += NORM_ROWS) {
+        const uint32_t next = t + 2 * NORM_ROWS <= tokens ? t + NORM_ROWS : t;
+        enter_many(e, numbers, words, words + next, t, x, images, NORM_ROWS);
+    }
+    for (; t < tokens; t++) {
+        enter_many(e, numbers, words, words + t, t, x, images, 1);
+    }
+}
+
+enum { POOL_HEADS = NN_CAUSAL_HEADS, POOL_TOKENS = NN_LANES / POOL_HEADS };
+/* Vectors of all heads' outputs that registers hold. */
+#if defined(__AVX512F__)
+enum { POOL_VECTORS = 4 };
+#else
+enum { POOL_VECTORS = 1 };
+#endif
+
+/* products[h][j] = q[h] . x[j], four tokens in step; what lies beyond the last token is no number
+ * that counts. */
+NN_INLINE void pool_products(const float *q, const float *x, uint32_t width, uint32_t tokens,
+                             float products[POOL_HEADS][TOKENS])
+{
+    for (uint32_t j = 0; j < tokens; j += POOL_TOKENS) {
+        const float *row[POOL_TOKENS];
+        v16 sums[NN_LANES];
+        float all[NN_LANES];
+#pragma GCC unroll 16
+        for (uint32_t i = 0; i < NN_LANES; i++) {
+            sums[i] = v16_zero();
+        }
+        for (uint32_t i = 0; i < POOL_TOKENS; i++) {
+            row[i] = x + (size_t)(j + i < tokens ? j + i : tokens - 1) * width;
+        }
+        for (uint32_t c = 0; c < width; c += NN_LANES) {
+#pragma GCC unroll 4
+            for (uint32_t i = 0; i < POOL_TOKENS; i++) {
+                const v16 y = v16_load(row[i] + c);
+#pragma GCC unroll 4
+                for (uint32_t h = 0; h < POOL_HEADS; h++) {
+                    v16 *sum = &sums[h * POOL_TOKENS + i];
+                    *sum = v16_fma(v16_load(q + (size_t)h * width + c), y, *sum);
+                }
+            }
+        }
+        v16_store(all, v16_sum_rows(sums));
+        for (uint32_t h = 0; h < POOL_HEADS; h++) {
+            memcpy(&products[h][j], all + (size_t)h * POOL_TOKENS, POOL_TOKENS * sizeof *all);
+        }
+    }
+}
+
+/* out[h] = sum of weights[h][j] * x[j], times inverse[h]. */
+NN_INLINE void pool_rows(const float weights[POOL_HEADS][TOKENS], const float *inverse,
+                         const float *x, uint32_t width, uint32_t tokens, float *out)
+{
+    enum { SUMS = POOL_HEADS * POOL_VECTORS };
+    for (uint32_t c = 0; c < width; c += POOL_VECTORS * NN_LANES) {
+        v16 sums[SUMS];
+#pragma GCC unroll 16
+        for (uint32_t i = 0; i < SUMS; i++) {
+            sums[i] = v16_zero();
+        }
+        for (uint32_t j = 0; j < tokens; j++) {
+            v16 y[POOL_VECTORS];
+#pragma GCC unroll 4
+            for (uint32_t i = 0; i < POOL_VECTORS; i++) {
+                y[i] = v16_load(x + (size_t)j * width + c + (size_t)i * NN_LANES);
+            }
+#pragma GCC unroll 16
+            for (uint32_t i = 0; i < SUMS; i++) {
+                const v16 weight = v16_set1(weights[i / POOL_VECTORS][j]);
+                sums[i] = v16_fma(weight, y[i % POOL_VECTORS], sums[i]);
+            }
+        }
+#pragma GCC unroll 16
+        for (uint32_t i = 0; i < SUMS; i++) {
+            const size_t at = (size_t)(i / POOL_VECTORS) * width + c + i % POOL_VECTORS * NN_LANES;
+            v16_store(out + at, v16_mul(sums[i], v16_set1(inverse[i / POOL_VECTORS])));
+        }
+    }
+}
+
+static void pool(const struct nn_causal_pool *p, uint32_t first_sequence, uint32_t end_sequence)
+{
+    float products[POOL_HEADS][TOKENS] = {{0}};
+    for (size_t s = first_sequence; s < end_sequence; s++) {
+        const float *x = p->x + s * p->tokens * p->width;
+        const size_t at = s * POOL_HEADS * p->width;
+        float weights[POOL_HEADS][TOKENS];
+        float inverse[POOL_HEADS];
+        pool_products(p->q + at, x, p->width, p->tokens, products);
+        for (uint32_t h = 0; h < POOL_HEADS; h++) {
+            const v16 both[] = {v16_load(products[h]), v16_load(products[h] + NN_LANES)};
+            inverse[h] = softmax(both, p->tokens, weights[h], 2);
+        }
+        pool_rows(weights, inverse, x, p->width, p->tokens, p->out + at);
+    }
+}
+
 void NN_NAME(causal_table)(struct nn_causal_kernels *kernels)
 {
 #if defined(__AVX512F__)
@@ -288,4 +474,6 @@ void NN_NAME(causal_table)(struct nn_causal_kernels *kernels)
     kernels->gelu = gelu;
     kernels->weights = weights;
     kernels->attention = attention;
+    kernels->enter = enter;
+    kernels->pool = pool;
 }

@@ -5,6 +5,7 @@
  * schedules.
  */
 #include "base/check.h"
+#include "engine/tinyphysics/tinyphysics_entry.h"
 #include "engine/tinyphysics/tinyphysics_episode.h"
 #include "kernels/cuda/tinyphysics/rollout.h"
 #include "tests/cuda/rig.h"
@@ -16,6 +17,7 @@
 enum { DRIVES = 3, ROWS = ROLLOUT_ROWS };
 
 static struct tinyphysics_weights weights;
+static struct tinyphysics_entry entry;
 static struct controls_row rows[DRIVES][ROWS];
 static struct error error;
 
@@ -48,6 +50,7 @@ static void make_up(void)
         make_up_norm(&weights.blocks[i].mlp_norm, 2 * i + 2);
     }
     make_up_norm(&weights.last_norm, 2 * TINYPHYSICS_BLOCKS + 1);
+    tinyphysics_entry_make(&weights, &entry);
     for (uint32_t i = 0; i < DRIVES * ROWS; i++) {
         rows[i / ROWS][i % ROWS] = (struct controls_row){
             .target_mps2 = 3.0 * (double)made_up(i / 7 + 0x10000000),
@@ -107,6 +110,7 @@ static void compare(unsigned schedule, const uint32_t *ends, uint32_t count, boo
         .count = count,
         .controlled = controlled,
         .weights = rig_upload(&weights, sizeof weights),
+        .entry = rig_upload(&entry, sizeof entry),
         .rows = rig_upload(rows, count * sizeof rows[0]),
         .uniforms = rig_upload(uniforms, bytes),
         .ends = rig_upload(ends, count * sizeof *ends),

@@ -100,6 +100,92 @@ static void compare_attention(const struct nn_causal_kernels *found)
     }
 }
 
+enum { HALF = 32, COLUMNS = 48, WORDS = 5 };
+
+static const float *take(const float **at, size_t count)
+{
+    const float *taken = *at;
+    *at += count;
+    return taken;
+}
+
+enum {
+    ENTRY_ROWS = 1 + NN_CAUSAL_NUMBERS + WORDS + 2 * NN_CAUSAL_TOKENS,
+    ENTRY_IMAGES = NN_CAUSAL_NUMBERS + WORDS + NN_CAUSAL_TOKENS + 1,
+    ENTRY_FLOATS = ENTRY_ROWS * HALF + ENTRY_IMAGES * COLUMNS,
+};
+
+/* Its parts one after the other in ENTRY_FLOATS floats. */
+static struct nn_causal_entry entry_of(const float *at)
+{
+    struct nn_causal_entry e = {.half = HALF, .columns = COLUMNS};
+    e.rows.bias = take(&at, HALF);
+    e.rows.numbers = take(&at, NN_CAUSAL_NUMBERS * HALF);
+    e.rows.words = take(&at, WORDS * HALF);
+    e.rows.positions = take(&at, NN_CAUSAL_TOKENS * 2 * HALF);
+    e.images.numbers = take(&at, NN_CAUSAL_NUMBERS * COLUMNS);
+    e.images.words = take(&at, WORDS * COLUMNS);
+    e.images.positions = take(&at, NN_CAUSAL_TOKENS * COLUMNS);
+    e.images.shift = take(&at, COLUMNS);
+    return e;
+}
+
+static void compare_entry(const struct nn_causal_kernels *found)
+{
+    static const enum input_kind kinds[] = {INPUT_TAME, INPUT_WIDE, INPUT_TINY};
+    uint32_t element = 0;
+    for (uint32_t i = 0; i < 3 * NN_CAUSAL_TOKENS; i++) {
+        const uint32_t tokens = i % NN_CAUSAL_TOKENS + 1;
+        const size_t count = (size_t)tokens * (2 * HALF + COLUMNS);
+        float numbers[NN_CAUSAL_TOKENS][NN_CAUSAL_NUMBERS];
+        uint16_t words[NN_CAUSAL_TOKENS];
+        struct buffer parts = buffer_make(ENTRY_FLOATS * sizeof(float));
+        struct buffer a = buffer_make(count * sizeof(float));
+        struct buffer b = buffer_make(count * sizeof(float));
+        fill_floats(parts.data, ENTRY_FLOATS, kinds[i / NN_CAUSAL_TOKENS], &element);
+        fill_floats(numbers[0], tokens * NN_CAUSAL_NUMBERS, INPUT_TAME, &element);
+        for (uint32_t t = 0; t < tokens; t++) {
+            words[t] = (uint16_t)((t * 7 + i) % WORDS);
+        }
+        const struct nn_causal_entry e = entry_of(parts.data);
+        const size_t images = (size_t)tokens * 2 * HALF;
+        found->enter(&e, numbers, words, tokens, a.data, (float *)a.data + images);
+        reference.enter(&e, numbers, words, tokens, b.data, (float *)b.data + images);
+        expect_same("enter", found->name, a.data, b.data, count);
+        buffer_end(&parts);
+        buffer_end(&a);
+        buffer_end(&b);
+    }
+}
+
+static void compare_pool(const struct nn_causal_kernels *found)
+{
+    static const uint32_t widths[] = {64, 128};
+    uint32_t element = 0;
+    for (uint32_t i = 0; i < 2 * NN_CAUSAL_TOKENS; i++) {
+        const uint32_t width = widths[i / NN_CAUSAL_TOKENS];
+        const uint32_t tokens = i % NN_CAUSAL_TOKENS + 1;
+        const size_t count = (size_t)SEQUENCES * NN_CAUSAL_HEADS * width;
+        const size_t inputs = (size_t)SEQUENCES * tokens * width;
+        struct buffer q = buffer_make(count * sizeof(float));
+        struct buffer x = buffer_make(inputs * sizeof(float));
+        struct buffer a = buffer_make(count * sizeof(float));
+        struct buffer b = buffer_make(count * sizeof(float));
+        fill_floats(q.data, count, INPUT_TAME, &element);
+        fill_floats(x.data, inputs, i % 2 == 0 ? INPUT_TAME : INPUT_WIDE, &element);
+        struct nn_causal_pool call = {tokens, width, q.data, x.data, a.data};
+        found->pool(&call, 0, 1);
+        found->pool(&call, 1, SEQUENCES);
+        call.out = b.data;
+        reference.pool(&call, 0, SEQUENCES);
+        expect_same("pool", found->name, a.data, b.data, count);
+        buffer_end(&q);
+        buffer_end(&x);
+        buffer_end(&a);
+        buffer_end(&b);
+    }
+}
+
 /* Quotients by whole numbers are made without a division in the vector variants. */
 static void compare_weights(const struct nn_causal_kernels *found)
 {
@@ -133,6 +219,8 @@ static void variants_give_the_same_bits(void)
         compare_rows(&found);
         compare_weights(&found);
         compare_attention(&found);
+        compare_entry(&found);
+        compare_pool(&found);
     }
 }
 
@@ -203,8 +291,85 @@ static void attention_follows_its_formula(void)
     }
 }
 
+static double weighted(const float *numbers, const float *matrix, uint32_t columns, uint32_t column)
+{
+    double sum = 0.0;
+    for (uint32_t k = 0; k < NN_CAUSAL_NUMBERS; k++) {
+        sum += (double)numbers[k] * (double)matrix[k * columns + column];
+    }
+    return sum;
+}
+
+/* One token, the third. */
+static void entry_follows_its_formula(void)
+{
+    enum { TOKENS = 3, AT = TOKENS - 1, WORD = 4 };
+    static _Alignas(64) float parts[ENTRY_FLOATS], x[TOKENS][2 * HALF], images[TOKENS][COLUMNS];
+    const uint16_t words[TOKENS] = {0, 1, WORD};
+    float numbers[TOKENS][NN_CAUSAL_NUMBERS];
+    uint32_t element = 0;
+    double mean = 0.0;
+    double variance = 0.0;
+    nn_causal_kernels_init(&reference, 0);
+    fill_floats(parts, ENTRY_FLOATS, INPUT_TAME, &element);
+    fill_floats(numbers[0], TOKENS * NN_CAUSAL_NUMBERS, INPUT_TAME, &element);
+    const struct nn_causal_entry e = entry_of(parts);
+    reference.enter(&e, numbers, words, TOKENS, x[0], images[0]);
+    for (uint32_t i = 0; i < HALF; i++) {
+        const float *position = e.rows.positions + AT * 2 * HALF + i;
+        const double state = (double)e.rows.bias[i] +
+                             weighted(numbers[AT], e.rows.numbers, HALF, i) + (double)position[0];
+        const double word = (double)e.rows.words[WORD * HALF + i] + (double)position[HALF];
+        EXPECT(fabs((double)x[AT][i] - state) < 1e-6);
+        EXPECT(fabs((double)x[AT][HALF + i] - word) < 1e-6);
+        mean += (state + word) / (2 * HALF);
+    }
+    for (uint32_t i = 0; i < 2 * HALF; i++) {
+        const double d = (double)x[AT][i] - mean;
+        variance += d * d / (2 * HALF);
+    }
+    for (uint32_t i = 0; i < COLUMNS; i++) {
+        const double sum = weighted(numbers[AT], e.images.numbers, COLUMNS, i) +
+                           (double)e.images.words[WORD * COLUMNS + i] +
+                           (double)e.images.positions[AT * COLUMNS + i];
+        EXPECT(fabs((double)images[AT][i] - sum / sqrt(variance + 1e-5) -
+                    (double)e.images.shift[i]) < 1e-5);
+    }
+}
+
+static void pool_follows_its_formula(void)
+{
+    enum { TOKENS = 20, POOL_WIDTH = 64 };
+    static _Alignas(64) float q[NN_CAUSAL_HEADS][POOL_WIDTH], x[TOKENS][POOL_WIDTH];
+    static _Alignas(64) float out[NN_CAUSAL_HEADS][POOL_WIDTH];
+    const struct nn_causal_pool p = {TOKENS, POOL_WIDTH, q[0], x[0], out[0]};
+    uint32_t element = 0;
+    nn_causal_kernels_init(&reference, 0);
+    fill_floats(q[0], sizeof q / sizeof(float), INPUT_TAME, &element);
+    fill_floats(x[0], sizeof x / sizeof(float), INPUT_TAME, &element);
+    reference.pool(&p, 0, 1);
+    for (uint32_t h = 0; h < NN_CAUSAL_HEADS; h++) {
+        double totals[POOL_WIDTH] = {0};
+        double weights = 0.0;
+        for (uint32_t j = 0; j < TOKENS; j++) {
+            double dot = 0.0;
+            for (uint32_t c = 0; c < POOL_WIDTH; c++) {
+                dot += (double)q[h][c] * (double)x[j][c];
+            }
+            weights += exp(dot / sqrt(32.0));
+            for (uint32_t c = 0; c < POOL_WIDTH; c++) {
+                totals[c] += exp(dot / sqrt(32.0)) * (double)x[j][c];
+            }
+        }
+        for (uint32_t c = 0; c < POOL_WIDTH; c++) {
+            EXPECT(fabs((double)out[h][c] - totals[c] / weights) < 1e-6);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(variants_give_the_same_bits), TEST(rows_follow_their_formulas),
-                    TEST(attention_follows_its_formula));
+                    TEST(attention_follows_its_formula), TEST(entry_follows_its_formula),
+                    TEST(pool_follows_its_formula));
 }

@@ -53,6 +53,7 @@ static bool run_all(struct rollouts_run *run, struct device_rollouts *job)
     const size_t row_bytes = rows * sizeof(double);
     size_t bytes = 0;
     const size_t weights = place(&bytes, sizeof *job->weights);
+    const size_t entry = place(&bytes, sizeof *job->entry);
     const size_t states = place(&bytes, row_bytes * ROLLOUT_ROW_NUMBERS);
     const size_t uniforms = place(&bytes, row_bytes);
     const size_t ends = place(&bytes, job->count * sizeof *job->ends);
@@ -68,6 +69,7 @@ static bool run_all(struct rollouts_run *run, struct device_rollouts *job)
     r.count = job->count;
     r.controlled = job->controlled;
     r.weights = (const struct tinyphysics_weights *)(run->memory + weights);
+    r.entry = (const struct tinyphysics_entry *)(run->memory + entry);
     r.rows = (const double *)(run->memory + states);
     r.uniforms = (const double *)(run->memory + uniforms);
     r.ends = (const uint32_t *)(run->memory + ends);
@@ -79,6 +81,7 @@ static bool run_all(struct rollouts_run *run, struct device_rollouts *job)
         size_t bytes;
     } up[] = {
         {weights, job->weights, sizeof *job->weights},
+        {entry, job->entry, sizeof *job->entry},
         {states, job->rows, row_bytes * ROLLOUT_ROW_NUMBERS},
         {uniforms, job->uniforms, row_bytes},
         {ends, job->ends, job->count * sizeof *job->ends},

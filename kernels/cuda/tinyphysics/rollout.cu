@@ -21,6 +21,7 @@ enum {
     MLP = TINYPHYSICS_MLP,
     HEADS = TINYPHYSICS_HEADS,
     HEAD = WIDTH / HEADS,
+    COLUMNS = TINYPHYSICS_COLUMNS,
     BINS = TINYPHYSICS_BINS,
     LANES = NN_LANES,
     SUMS = 64, /* partial sums of the draw: eight of each eighth of the bins */
@@ -32,17 +33,23 @@ static_assert((int)HEAD == (int)NN_CAUSAL_HEAD, "of a head");
 struct scratch {
     float x[CONTEXT][WIDTH];
     float normed[CONTEXT][WIDTH]; /* or what attention found */
+    float means[CONTEXT];
+    float inverses[CONTEXT]; /* of deviations */
     union {
         float hidden[CONTEXT][MLP];
         struct {
-            float qkv[CONTEXT][3 * WIDTH];
+            float qkv[CONTEXT][COLUMNS];
             float weights[HEADS][CONTEXT][CONTEXT]; /* of attention */
             float inverse[HEADS][CONTEXT];
         };
-        struct {
-            float lanes[CONTEXT][LANES];
-            float means[CONTEXT];
-            float inverses[CONTEXT];
+        float lanes[CONTEXT][LANES];
+        struct { /* of the last token; the names end in what they are of */
+            float q_last[WIDTH];
+            float q_pool[HEADS][WIDTH];
+            float lanes_pool[HEADS * CONTEXT][LANES];
+            float weights_pool[HEADS][CONTEXT];
+            float inverse_pool[HEADS];
+            float pooled[HEADS][WIDTH];
         };
         struct {
             float logits[BINS];
@@ -57,20 +64,6 @@ struct scratch {
 
 /* ---- the network ---- */
 
-GPU_FN void embed(const struct tinyphysics_weights *w, struct scratch *s)
-{
-    for (uint32_t at = threadIdx.x; at < CONTEXT * HALF; at += THREADS) {
-        const uint32_t t = at / HALF;
-        const uint32_t i = at % HALF;
-        const float *in = s->inputs[t];
-        const float y = in[0] * w->state[0][i] + in[1] * w->state[1][i] + in[2] * w->state[2][i] +
-                        in[3] * w->state[3][i];
-        s->x[t][i] = y + w->state_bias[i] + w->positions[t][i];
-        s->x[t][HALF + i] = w->bins[s->tokens[t]][i] + w->positions[t][HALF + i];
-    }
-    __syncthreads();
-}
-
 /* Halves upon halves, as nn_lanes_sum. */
 GPU_FN float lanes_sum(float *lanes)
 {
@@ -82,7 +75,8 @@ GPU_FN float lanes_sum(float *lanes)
     return lanes[0];
 }
 
-GPU_FN void norm(const struct tinyphysics_norm *n, struct scratch *s, uint32_t rows)
+/* Means and 1 / deviations of the rows of x. */
+GPU_FN void deviations(struct scratch *s, uint32_t rows)
 {
     const uint32_t t = threadIdx.x;
 #pragma unroll 1
@@ -113,10 +107,52 @@ GPU_FN void norm(const struct tinyphysics_norm *n, struct scratch *s, uint32_t r
         s->inverses[t] = 1.0f / sqrtf(variance + NN_CAUSAL_EPSILON);
     }
     __syncthreads();
+}
+
+GPU_FN void norm(const struct tinyphysics_norm *n, struct scratch *s, uint32_t rows)
+{
+    const uint32_t t = threadIdx.x;
+    deviations(s, rows);
 #pragma unroll 1
     for (uint32_t r = 0; r < rows; r++) {
         s->normed[r][t] =
             __fmaf_rn((s->x[r][t] - s->means[r]) * s->inverses[r], n->scale[t], n->shift[t]);
+    }
+    __syncthreads();
+}
+
+/* from + a token's state * column `i` of a matrix [TINYPHYSICS_INPUTS][columns]. */
+GPU_FN float add_state(float from, const float *state, const float *matrix, uint32_t columns,
+                       uint32_t i)
+{
+#pragma unroll
+    for (uint32_t k = 0; k < TINYPHYSICS_INPUTS; k++) {
+        from = __fmaf_rn(state[k], matrix[(size_t)k * columns + i], from);
+    }
+    return from;
+}
+
+/* Rows, and block 0's queries, keys and values. */
+GPU_FN void enter(const struct tinyphysics_weights *w, const struct tinyphysics_entry *e,
+                  struct scratch *s)
+{
+    for (uint32_t at = threadIdx.x; at < CONTEXT * HALF; at += THREADS) {
+        const uint32_t t = at / HALF;
+        const uint32_t i = at % HALF;
+        const float y = add_state(w->state_bias[i], s->inputs[t], w->state[0], HALF, i);
+        s->x[t][i] = y + w->positions[t][i];
+        s->x[t][HALF + i] = w->bins[s->tokens[t]][i] + w->positions[t][HALF + i];
+    }
+    __syncthreads();
+    deviations(s, CONTEXT);
+    for (uint32_t i = threadIdx.x; i < COLUMNS; i += THREADS) {
+#pragma unroll 4
+        for (uint32_t t = 0; t < CONTEXT; t++) {
+            const float bin = e->bins[s->tokens[t]][i];
+            const float y =
+                add_state(bin, s->inputs[t], e->state[0], COLUMNS, i) + e->positions[t][i];
+            s->qkv[t][i] = __fmaf_rn(y, s->inverses[t], e->shift[i]);
+        }
     }
     __syncthreads();
 }
@@ -159,21 +195,14 @@ GPU_FN float exponential(float x)
     return p * __uint_as_float((__float_as_uint(shifted) + 127) << 23);
 }
 
-/* Weights of one query of one head, and 1 / their sum. */
-GPU_FN void attend(struct scratch *s, uint32_t head, uint32_t query)
+/* weights[0 .. query] = those of the products that are there. Returns 1 / their sum. */
+GPU_FN float weigh(float *weights, uint32_t query)
 {
-    float *weights = s->weights[head][query];
-    const float *q = s->qkv[query] + head * HEAD;
     float largest = -INFINITY;
     float lanes[LANES];
 #pragma unroll 1
     for (uint32_t j = 0; j <= query; j++) {
-        const float *k = s->qkv[j] + WIDTH + head * HEAD;
-        float sum = 0.0f;
-        for (uint32_t c = 0; c < HEAD; c++) {
-            sum = __fmaf_rn(q[c], k[c], sum);
-        }
-        weights[j] = sum * NN_LOGIT_SCALE;
+        weights[j] *= NN_LOGIT_SCALE;
         largest = weights[j] > largest ? weights[j] : largest;
     }
 #pragma unroll
@@ -194,25 +223,96 @@ GPU_FN void attend(struct scratch *s, uint32_t head, uint32_t query)
             lanes[i] += lanes[i + half];
         }
     }
-    s->inverse[head][query] = 1.0f / lanes[0];
+    return 1.0f / lanes[0];
 }
 
-/* Of the queries `first` to the last; what they find becomes rows 0 .. of `normed`. */
-GPU_FN void attention(struct scratch *s, uint32_t first)
+/* Weights of one query of one head, and 1 / their sum. */
+GPU_FN void attend(struct scratch *s, uint32_t head, uint32_t query)
 {
-    const uint32_t queries = CONTEXT - first;
+    const float *q = s->qkv[query] + head * HEAD;
+#pragma unroll 1
+    for (uint32_t j = 0; j <= query; j++) {
+        const float *k = s->qkv[j] + WIDTH + head * HEAD;
+        float sum = 0.0f;
+        for (uint32_t c = 0; c < HEAD; c++) {
+            sum = __fmaf_rn(q[c], k[c], sum);
+        }
+        s->weights[head][query][j] = sum;
+    }
+    s->inverse[head][query] = weigh(s->weights[head][query], query);
+}
+
+/* Attention of all tokens; what they find takes the place of their norms. */
+GPU_FN void attention(struct scratch *s)
+{
     const uint32_t head = threadIdx.x / HEAD;
-    if (threadIdx.x < HEADS * queries) {
-        attend(s, threadIdx.x / queries, first + threadIdx.x % queries);
+    if (threadIdx.x < HEADS * CONTEXT) {
+        attend(s, threadIdx.x / CONTEXT, threadIdx.x % CONTEXT);
     }
     __syncthreads();
-    for (uint32_t query = first; query < CONTEXT; query++) {
+    for (uint32_t query = 0; query < CONTEXT; query++) {
         float sum = 0.0f;
         for (uint32_t j = 0; j <= query; j++) {
             sum = __fmaf_rn(s->weights[head][query][j], s->qkv[j][2 * WIDTH + threadIdx.x], sum);
         }
-        s->normed[query - first][threadIdx.x] = sum * s->inverse[head][query];
+        s->normed[query][threadIdx.x] = sum * s->inverse[head][query];
     }
+    __syncthreads();
+}
+
+/* Weights of the last token's queries, each multiplied by its head's keys, over all norms (struct
+ * nn_causal_pool). */
+GPU_FN void pool_weights(struct scratch *s)
+{
+    const uint32_t t = threadIdx.x;
+#pragma unroll 1
+    for (uint32_t at = t; at < HEADS * CONTEXT * LANES; at += THREADS) {
+        const uint32_t pair = at / LANES;
+        float sum = 0.0f;
+        for (uint32_t i = at % LANES; i < WIDTH; i += LANES) {
+            sum = __fmaf_rn(s->q_pool[pair / CONTEXT][i], s->normed[pair % CONTEXT][i], sum);
+        }
+        s->lanes_pool[pair][at % LANES] = sum;
+    }
+    __syncthreads();
+    if (t < HEADS * CONTEXT) {
+        s->weights_pool[t / CONTEXT][t % CONTEXT] = lanes_sum(s->lanes_pool[t]);
+    }
+    __syncthreads();
+    if (t < HEADS) {
+        s->inverse_pool[t] = weigh(s->weights_pool[t], CONTEXT - 1);
+    }
+    __syncthreads();
+}
+
+/* Attention of the last token over all norms; what it finds takes the place of the first norm. */
+GPU_FN void attention_last(const struct tinyphysics_block *block, struct scratch *s)
+{
+    const uint32_t t = threadIdx.x;
+    float sum[1];
+    product<1>(s->normed[CONTEXT - 1], block->qkv[0], COLUMNS, WIDTH, t, sum);
+    s->q_last[t] = sum[0];
+    __syncthreads();
+    for (uint32_t head = 0; head < HEADS; head++) {
+        const float *keys = block->qkv[t] + WIDTH + head * HEAD;
+        sum[0] = 0.0f;
+        for (uint32_t i = 0; i < HEAD; i++) {
+            sum[0] = __fmaf_rn(s->q_last[head * HEAD + i], keys[i], sum[0]);
+        }
+        s->q_pool[head][t] = sum[0];
+    }
+    __syncthreads();
+    pool_weights(s);
+    for (uint32_t head = 0; head < HEADS; head++) {
+        sum[0] = 0.0f;
+        for (uint32_t j = 0; j < CONTEXT; j++) {
+            sum[0] = __fmaf_rn(s->weights_pool[head][j], s->normed[j][t], sum[0]);
+        }
+        s->pooled[head][t] = sum[0] * s->inverse_pool[head];
+    }
+    __syncthreads();
+    product<1>(s->pooled[t / HEAD], block->qkv[0], COLUMNS, WIDTH, 2 * WIDTH + t, sum);
+    s->normed[0][t] = sum[0];
     __syncthreads();
 }
 
@@ -247,38 +347,46 @@ GPU_FN void finish_block(const struct tinyphysics_block *block, struct scratch *
     __syncthreads();
 }
 
-/* The logits of the last token of the window in `inputs` and `tokens`. */
-GPU_FN void forward(const struct tinyphysics_weights *w, struct scratch *s)
+/* Queries, keys and values of all rows. */
+GPU_FN void project(const struct tinyphysics_block *block, struct scratch *s)
 {
-    const uint32_t t = threadIdx.x;
-    float last[1];
-    embed(w, s);
-#pragma unroll 1
-    for (uint32_t i = 0; i < TINYPHYSICS_BLOCKS; i++) {
-        const struct tinyphysics_block *block = &w->blocks[i];
-        norm(&block->attention_norm, s, CONTEXT);
-        for (uint32_t column = t; column < 3 * WIDTH; column += THREADS) {
-            float sum[CONTEXT];
-            product<CONTEXT>(s->normed[0], block->qkv[0], 3 * WIDTH, WIDTH, column, sum);
+    for (uint32_t column = threadIdx.x; column < COLUMNS; column += THREADS) {
+        float sum[CONTEXT];
+        product<CONTEXT>(s->normed[0], block->qkv[0], COLUMNS, WIDTH, column, sum);
 #pragma unroll
-            for (int r = 0; r < CONTEXT; r++) {
-                s->qkv[r][column] = sum[r];
-            }
-        }
-        __syncthreads();
-        if (i < TINYPHYSICS_BLOCKS - 1) {
-            attention(s, 0);
-            finish_block<CONTEXT>(block, s);
+        for (int r = 0; r < CONTEXT; r++) {
+            s->qkv[r][column] = sum[r];
         }
     }
-    attention(s, CONTEXT - 1); /* nothing but the last token counts from here on */
-    s->x[0][t] = s->x[CONTEXT - 1][t];
     __syncthreads();
-    finish_block<1>(&w->blocks[TINYPHYSICS_BLOCKS - 1], s);
+}
+
+/* The logits of the last token of the window in `inputs` and `tokens`. */
+GPU_FN void forward(const struct tinyphysics_weights *w, const struct tinyphysics_entry *e,
+                    struct scratch *s)
+{
+    const struct tinyphysics_block *last = &w->blocks[TINYPHYSICS_BLOCKS - 1];
+    const uint32_t t = threadIdx.x;
+    float logit[1];
+    enter(w, e, s);
+#pragma unroll 1
+    for (const struct tinyphysics_block *block = w->blocks; block < last; block++) {
+        if (block > w->blocks) {
+            norm(&block->attention_norm, s, CONTEXT);
+            project(block, s);
+        }
+        attention(s);
+        finish_block<CONTEXT>(block, s);
+    }
+    norm(&last->attention_norm, s, CONTEXT);
+    attention_last(last, s);
+    s->x[0][t] = s->x[CONTEXT - 1][t]; /* nothing but the last token counts from here on */
+    __syncthreads();
+    finish_block<1>(last, s);
     norm(&w->last_norm, s, 1);
     for (uint32_t column = t; column < BINS; column += THREADS) {
-        product<1>(s->normed[0], w->head[0], BINS, WIDTH, column, last);
-        s->logits[column] = last[0];
+        product<1>(s->normed[0], w->head[0], BINS, WIDTH, column, logit);
+        s->logits[column] = logit[0];
     }
     __syncthreads();
 }
@@ -388,7 +496,7 @@ __global__ void __launch_bounds__(THREADS, 3) rollout_kernel(struct rollout r)
         __syncthreads();
         if (step >= ROLLOUT_CONTROL) {
             fill_window(&r, first, step, s);
-            forward(r.weights, s);
+            forward(r.weights, r.entry, s);
             const uint32_t token = draw(s, r.uniforms[row]);
             if (threadIdx.x == 0) {
                 r.lataccel[row] = tinyphysics_drawn(token, r.lataccel[row - 1]);

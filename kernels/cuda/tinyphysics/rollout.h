@@ -23,6 +23,7 @@ struct rollout {
     uint32_t count;      /* of episodes */
     uint32_t controlled; /* 1: by the PID, 0: not steered */
     const struct tinyphysics_weights *weights;
+    const struct tinyphysics_entry *entry;
     const double *rows;     /* [count][ROLLOUT_ROWS][ROLLOUT_ROW_NUMBERS] */
     const double *uniforms; /* [count][ROLLOUT_ROWS], read from ROLLOUT_CONTROL on */
     const uint32_t *ends;   /* [count]: row after the last */
