@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -344,6 +345,15 @@ static void leave_cell(struct foreign_world *self, struct foreign_slot *slot)
     slot->cell = FOREIGN_NO_CELL;
 }
 
+/* The slot is free, and zeros but for what nobody reads. */
+static void leave_slot(struct foreign_world *self, struct foreign_slot *slot)
+{
+    const size_t first = offsetof(struct foreign_slot, cell);
+    leave_cell(self, slot);
+    drive_release(&slot->drive);
+    memset((char *)slot + first, 0, offsetof(struct foreign_slot, tracks) - first);
+}
+
 void foreign_own(struct foreign_world *self, struct foreign_slot *slot)
 {
     char text[CALL_TEXT_BYTES] = "";
@@ -405,7 +415,6 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     if (self->instance == NULL) { /* it died; whoever was in it is lost, the next may go on */
         TRY(open_instance(self, error));
     }
-    memset(slot, 0, sizeof *slot);
     drive_reset(&slot->drive, prepared, seed, false);
     slot->anchor = anchor_make(prepared->scenario->ego.pose);
     slot->generation = self->generation;
@@ -426,9 +435,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
 
 static void slot_release(struct world *world, uint32_t index)
 {
-    struct foreign_slot *slot = foreign_occupied(world, index);
-    leave_cell(foreign_of(world), slot);
-    drive_release(&slot->drive);
+    leave_slot(foreign_of(world), foreign_occupied(world, index));
 }
 
 /* ---- looking ---- */
@@ -494,7 +501,6 @@ static enum status slot_intervene(struct world *world, uint32_t index,
 static void share_slot(struct foreign_world *self, struct foreign_slot *to,
                        const struct foreign_slot *from)
 {
-    memset(to, 0, sizeof *to);
     drive_copy(&to->drive, &from->drive);
     to->cell = from->cell;
     to->generation = from->generation;
@@ -521,6 +527,7 @@ static void slot_save(const struct world *world, uint32_t index, void *state)
 {
     struct foreign_world *self = foreign_of(world);
     const struct foreign_slot *slot = foreign_occupied(world, index);
+    memset(state, 0, sizeof *slot);
     share_slot(self, state, slot);
     if (self->foreign->ops->park != NULL && self->instance != NULL &&
         slot->generation == self->generation) {
@@ -545,9 +552,7 @@ static void slot_restore(struct world *world, uint32_t index, void *state)
 
 static void slot_state_drop(struct world *world, void *state)
 {
-    struct foreign_slot *parked = state;
-    leave_cell(foreign_of(world), parked);
-    drive_release(&parked->drive);
+    leave_slot(foreign_of(world), state);
 }
 
 static enum status accepts(const struct scenario *scenario, struct error *error)
