@@ -22,6 +22,7 @@
 enum {
     PARKED_MAX = 64 + 16, /* beside a main line for each slot: what the worker and learners park */
     CALL_TEXT_BYTES = 400,
+    DIFFERENCE_BYTES = 128,
     GUARD = 0xA5,
 };
 
@@ -93,6 +94,34 @@ static void set_guards(struct foreign_world *self)
     }
 }
 
+void foreign_difference(const struct swerve_world_declared *was,
+                        const struct swerve_world_declared *now, char *text, size_t bytes)
+{
+    const struct {
+        const char *name;
+        uint32_t was, now;
+    } numbers[] = {
+        {"form", was->form, now->form},
+        {"flags", was->flags, now->flags},
+        {"bytes of the grid", was->bev_bytes, now->bev_bytes},
+        {"bytes of the cameras", was->cameras_bytes, now->cameras_bytes},
+        {"horizon in ticks", was->horizon_ticks, now->horizon_ticks},
+    };
+    size_t i = 0;
+    while (i < sizeof numbers / sizeof numbers[0] && numbers[i].was == numbers[i].now) {
+        i++;
+    }
+    if (strncmp(was->name, now->name, sizeof was->name) != 0) {
+        snprintf(text, bytes, "name \"%.31s\" and \"%.31s\"", was->name, now->name);
+    } else if (strncmp(was->version, now->version, sizeof was->version) != 0) {
+        snprintf(text, bytes, "version \"%.31s\" and \"%.31s\"", was->version, now->version);
+    } else if (i < sizeof numbers / sizeof numbers[0]) {
+        snprintf(text, bytes, "%s %u and %u", numbers[i].name, numbers[i].was, numbers[i].now);
+    } else {
+        snprintf(text, bytes, "%s", memcmp(was, now, sizeof *was) == 0 ? "nothing" : "its rest");
+    }
+}
+
 /* Opens the instance; what it declares must be what it declared before, where it did. */
 static enum status open_instance(struct foreign_world *self, struct error *error)
 {
@@ -123,9 +152,11 @@ static enum status open_instance(struct foreign_world *self, struct error *error
     bool known = foreign->declared.name[0] != '\0';
     if (status == STATUS_OK && known &&
         memcmp(&declared, &foreign->declared, sizeof declared) != 0) {
+        char differs[DIFFERENCE_BYTES];
+        foreign_difference(&foreign->declared, &declared, differs, sizeof differs);
         status = error_set(error, STATUS_DEVICE,
-                           "world %s %s: declares something else than when it was asked first",
-                           foreign->declared.name, foreign->declared.version);
+                           "world %s %s: declares something else than when it was asked first: %s",
+                           foreign->declared.name, foreign->declared.version, differs);
     }
     if (status != STATUS_OK) {
         foreign->ops->close(instance);
