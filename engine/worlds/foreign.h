@@ -55,7 +55,7 @@ uint32_t foreign_cameras_bytes(enum swerve_world_form form);
 enum status foreign_ask(const struct foreign *foreign, struct swerve_world_declared *declared,
                         struct error *error);
 
-/* What differs first between two declarations, as "version \"1\" and \"2\""; "nothing": they are
+/* First difference between two declarations, as "version \"1\" and \"2\""; "nothing": they are
  * the same. */
 void foreign_difference(const struct swerve_world_declared *was,
                         const struct swerve_world_declared *now, char *text, size_t bytes);
