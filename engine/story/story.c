@@ -223,6 +223,15 @@ void story_reset(const struct scenario *scenario, struct scene *scene, struct st
     }
 }
 
+void story_copy(const struct storyboard *board, struct story_state *to,
+                const struct story_state *from)
+{
+    memcpy(to->actors, from->actors, board->actor_count * sizeof to->actors[0]);
+    memcpy(to->events, from->events, board->event_count * sizeof to->events[0]);
+    memcpy(to->conditions, from->conditions, board->condition_count * sizeof to->conditions[0]);
+    memcpy(to->actions, from->actions, board->action_count * sizeof to->actions[0]);
+}
+
 void story_step(const struct scenario *scenario, struct scene *scene, struct story_state *state)
 {
     struct story_run run = {scenario, scenario->storyboard, state, 0.0};

@@ -86,6 +86,10 @@ struct story_state {
 /* Tick 0: places the actors and their agents in the scene. */
 void story_reset(const struct scenario *scenario, struct scene *scene, struct story_state *state);
 
+/* Copies what the storyboard uses; the rest is never read. */
+void story_copy(const struct storyboard *board, struct story_state *to,
+                const struct story_state *from);
+
 /* One tick: moves actors and their agents from scene->tick to the next; ego in the scene is as at
  * scene->tick and is not changed. */
 void story_step(const struct scenario *scenario, struct scene *scene, struct story_state *state);

@@ -81,21 +81,28 @@ enum status drive_intervene(struct drive *drive, const struct intervention *inte
                              error);
 }
 
+/* Bytes from the beginning to the last agent of the scene. */
+static size_t bytes_to_agents(uint32_t agents)
+{
+    return offsetof(struct drive, scene) + offsetof(struct scene, agents) +
+           agents * sizeof(struct agent_state);
+}
+
 void drive_copy(struct drive *to, const struct drive *from)
 {
     uint32_t agents = from->scene.agent_count;
-    memcpy(to, from,
-           offsetof(struct drive, scene) + offsetof(struct scene, agents) +
-               agents * sizeof from->scene.agents[0]);
+    const struct storyboard *storyboard = from->prepared->scenario->storyboard;
+    memcpy(to, from, bytes_to_agents(agents));
     memcpy(to->motion, from->motion, agents * sizeof from->motion[0]);
-    if (from->prepared->scenario->storyboard != NULL) {
-        to->story = from->story;
+    if (storyboard != NULL) {
+        story_copy(storyboard, &to->story, &from->story);
     }
     prepared_ref(to->prepared);
 }
 
 void drive_release(struct drive *drive)
 {
-    prepared_unref(drive->prepared);
-    drive->prepared = NULL;
+    struct prepared *prepared = drive->prepared;
+    memset(drive, 0, bytes_to_agents(drive->scene.agent_count));
+    prepared_unref(prepared);
 }

@@ -24,9 +24,12 @@ struct drive {
     struct story_state story;                 /* in use where the scenario has a storyboard */
 };
 
-/* The scenario's start, on a zeroed drive: what lies beyond agent_count is never read, but a saved
- * slot is compared as bytes. Takes a reference on the prepared scenario. follow_logs: see
- * traffic_reset. */
+/* A free drive is zeros up to `motion`, from its allocation on, and drive_release makes it zeros
+ * again: so neither a reset nor a copy has to clear the agents that a scenario does not have, whom
+ * whoever looks at the scene sees. Of what follows nothing is read that is not in use. */
+
+/* The scenario's start, on a free drive. Takes a reference on the prepared scenario. follow_logs:
+ * see traffic_reset. */
 void drive_reset(struct drive *drive, struct prepared *prepared, uint64_t seed, bool follow_logs);
 
 /* One tick: agents (if `traffic`) act on what was, then ego moves. */
@@ -35,10 +38,10 @@ void drive_step(struct drive *drive, const struct action *action, bool traffic);
 enum status drive_intervene(struct drive *drive, const struct intervention *intervention,
                             struct error *error);
 
-/* Copies what is in use onto a zeroed drive, and takes a reference on the prepared scenario. */
+/* Copies what is in use onto a free drive, and takes a reference on the prepared scenario. */
 void drive_copy(struct drive *to, const struct drive *from);
 
-/* Gives the reference back; the slot is free. */
+/* Gives the reference back; the drive is free. */
 void drive_release(struct drive *drive);
 
 #endif

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@
 enum {
     PARKED_MAX = 64 + 16, /* beside a main line for each slot: what the worker and learners park */
     CALL_TEXT_BYTES = 400,
+    DIFFERENCE_BYTES = 128,
     GUARD = 0xA5,
 };
 
@@ -92,6 +94,34 @@ static void set_guards(struct foreign_world *self)
     }
 }
 
+void foreign_difference(const struct swerve_world_declared *was,
+                        const struct swerve_world_declared *now, char *text, size_t bytes)
+{
+    const struct {
+        const char *name;
+        uint32_t was, now;
+    } numbers[] = {
+        {"form", was->form, now->form},
+        {"flags", was->flags, now->flags},
+        {"bytes of the grid", was->bev_bytes, now->bev_bytes},
+        {"bytes of the cameras", was->cameras_bytes, now->cameras_bytes},
+        {"horizon in ticks", was->horizon_ticks, now->horizon_ticks},
+    };
+    size_t i = 0;
+    while (i < sizeof numbers / sizeof numbers[0] && numbers[i].was == numbers[i].now) {
+        i++;
+    }
+    if (strncmp(was->name, now->name, sizeof was->name) != 0) {
+        snprintf(text, bytes, "name \"%.31s\" and \"%.31s\"", was->name, now->name);
+    } else if (strncmp(was->version, now->version, sizeof was->version) != 0) {
+        snprintf(text, bytes, "version \"%.31s\" and \"%.31s\"", was->version, now->version);
+    } else if (i < sizeof numbers / sizeof numbers[0]) {
+        snprintf(text, bytes, "%s %u and %u", numbers[i].name, numbers[i].was, numbers[i].now);
+    } else {
+        snprintf(text, bytes, "%s", memcmp(was, now, sizeof *was) == 0 ? "nothing" : "its rest");
+    }
+}
+
 /* Opens the instance; what it declares must be what it declared before, where it did. */
 static enum status open_instance(struct foreign_world *self, struct error *error)
 {
@@ -122,9 +152,11 @@ static enum status open_instance(struct foreign_world *self, struct error *error
     bool known = foreign->declared.name[0] != '\0';
     if (status == STATUS_OK && known &&
         memcmp(&declared, &foreign->declared, sizeof declared) != 0) {
+        char differs[DIFFERENCE_BYTES];
+        foreign_difference(&foreign->declared, &declared, differs, sizeof differs);
         status = error_set(error, STATUS_DEVICE,
-                           "world %s %s: declares something else than when it was asked first",
-                           foreign->declared.name, foreign->declared.version);
+                           "world %s %s: declares something else than when it was asked first: %s",
+                           foreign->declared.name, foreign->declared.version, differs);
     }
     if (status != STATUS_OK) {
         foreign->ops->close(instance);
@@ -344,6 +376,15 @@ static void leave_cell(struct foreign_world *self, struct foreign_slot *slot)
     slot->cell = FOREIGN_NO_CELL;
 }
 
+/* The slot is free, and zeros but for what nobody reads. */
+static void leave_slot(struct foreign_world *self, struct foreign_slot *slot)
+{
+    const size_t first = offsetof(struct foreign_slot, cell);
+    leave_cell(self, slot);
+    drive_release(&slot->drive);
+    memset((char *)slot + first, 0, offsetof(struct foreign_slot, tracks) - first);
+}
+
 void foreign_own(struct foreign_world *self, struct foreign_slot *slot)
 {
     char text[CALL_TEXT_BYTES] = "";
@@ -405,7 +446,6 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     if (self->instance == NULL) { /* it died; whoever was in it is lost, the next may go on */
         TRY(open_instance(self, error));
     }
-    memset(slot, 0, sizeof *slot);
     drive_reset(&slot->drive, prepared, seed, false);
     slot->anchor = anchor_make(prepared->scenario->ego.pose);
     slot->generation = self->generation;
@@ -426,9 +466,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
 
 static void slot_release(struct world *world, uint32_t index)
 {
-    struct foreign_slot *slot = foreign_occupied(world, index);
-    leave_cell(foreign_of(world), slot);
-    drive_release(&slot->drive);
+    leave_slot(foreign_of(world), foreign_occupied(world, index));
 }
 
 /* ---- looking ---- */
@@ -494,7 +532,6 @@ static enum status slot_intervene(struct world *world, uint32_t index,
 static void share_slot(struct foreign_world *self, struct foreign_slot *to,
                        const struct foreign_slot *from)
 {
-    memset(to, 0, sizeof *to);
     drive_copy(&to->drive, &from->drive);
     to->cell = from->cell;
     to->generation = from->generation;
@@ -521,6 +558,7 @@ static void slot_save(const struct world *world, uint32_t index, void *state)
 {
     struct foreign_world *self = foreign_of(world);
     const struct foreign_slot *slot = foreign_occupied(world, index);
+    memset(state, 0, sizeof *slot);
     share_slot(self, state, slot);
     if (self->foreign->ops->park != NULL && self->instance != NULL &&
         slot->generation == self->generation) {
@@ -545,9 +583,7 @@ static void slot_restore(struct world *world, uint32_t index, void *state)
 
 static void slot_state_drop(struct world *world, void *state)
 {
-    struct foreign_slot *parked = state;
-    leave_cell(foreign_of(world), parked);
-    drive_release(&parked->drive);
+    leave_slot(foreign_of(world), state);
 }
 
 static enum status accepts(const struct scenario *scenario, struct error *error)

@@ -28,6 +28,9 @@ struct foreign {
     const void *host;               /* of a native world its model */
     /* Whether an instance has ended and answers nothing any more; NULL: it never does by itself. */
     bool (*ended)(const void *instance);
+    /* Tells an instance which step comes next, before all rasters are drawn; NULL: there is nothing
+     * to gain by it. The step follows, with the same arrays. Any thread. */
+    void (*announce)(void *instance, uint32_t count, const struct swerve_world_given *given);
     struct swerve_world_declared declared;
 };
 
@@ -51,6 +54,11 @@ uint32_t foreign_cameras_bytes(enum swerve_world_form form);
  */
 enum status foreign_ask(const struct foreign *foreign, struct swerve_world_declared *declared,
                         struct error *error);
+
+/* First difference between two declarations, as "version \"1\" and \"2\""; "nothing": they are
+ * the same. */
+void foreign_difference(const struct swerve_world_declared *was,
+                        const struct swerve_world_declared *now, char *text, size_t bytes);
 
 /* Whether a name or version is 1 to 31 printable characters without blanks and slashes. */
 bool foreign_is_name(const char *name);

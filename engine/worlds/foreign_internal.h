@@ -67,6 +67,7 @@ struct foreign_world {
     uint8_t *frames; /* of all cells */
     struct foreign_slot *slots;
     struct foreign_step *steps;       /* [slot_count] */
+    uint32_t step_count;              /* of this tick */
     struct swerve_world_given *given; /* [slot_count] */
     struct swerve_world_made *made;   /* [slot_count] */
     uint8_t *layouts;                 /* [slot_count][FRAME_BYTES] */

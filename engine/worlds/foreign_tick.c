@@ -81,12 +81,24 @@ void foreign_give(const struct foreign_world *self, const struct foreign_slot *s
                       self->conditioning, given->conditions);
 }
 
+/* Tells the world of the step while the last raster is drawn, so that what it has to take apart is
+ * still warm when it goes on. */
+static void announce(struct foreign_world *self)
+{
+    int64_t start_ns = clock_now_ns(clock_system());
+    self->foreign->announce(self->instance, self->step_count, self->given);
+    self->step_ns += clock_now_ns(clock_system()) - start_ns;
+}
+
 /* Layouts of some slots of the tick, in the world's form where it reads them; any thread. */
 static void draw(void *context, uint32_t first, uint32_t end)
 {
     struct foreign_world *self = context;
     for (uint32_t i = first; i < end; i++) {
         const struct foreign_step *step = &self->steps[i];
+        if (i + 1 == self->step_count && self->foreign->announce != NULL) {
+            announce(self);
+        }
         const struct foreign_slot *slot = step->slot;
         uint8_t *raster = foreign_memory(self, slot->cell) + self->layout.raster;
         layout_bev(slot->drive.prepared, &slot->drive.scene, &slot->anchor, step->window,
@@ -333,6 +345,7 @@ void foreign_step_world(struct world *world, const struct action *actions, const
     if (count == 0) {
         return;
     }
+    self->step_count = count;
     threads_run(self->threads, count, 1, draw, self);
     int64_t start_ns = clock_now_ns(clock_system());
     int failed =

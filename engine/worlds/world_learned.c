@@ -23,6 +23,7 @@
 #include "engine/worlds/world_learned.h"
 #include "engine/learned/frame_measure.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -241,11 +242,14 @@ static enum status first_page(struct learned_world *self, const struct learned_s
     return STATUS_OK;
 }
 
-/* The slot is free; the prepared scenario may go, and with it the map on the device. */
-static void leave_prepared(const struct learned_world *self, struct learned_slot *slot)
+/* The slot is free, and zeros but for what nobody reads; the prepared scenario may go, and with it
+ * the map on the device. */
+static void leave_slot(const struct learned_world *self, struct learned_slot *slot)
 {
+    const size_t first = offsetof(struct learned_slot, lost);
     backend_map_release(self->backend, slot->map);
     drive_release(&slot->drive);
+    memset((char *)slot + first, 0, offsetof(struct learned_slot, tracks) - first);
 }
 
 static enum status slot_reset(struct world *world, uint32_t index, struct prepared *prepared,
@@ -261,7 +265,6 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     if (status != STATUS_OK) {
         return status;
     }
-    memset(slot, 0, sizeof *slot);
     drive_reset(&slot->drive, prepared, seed, false);
     slot->anchor = anchor_make(prepared->scenario->ego.pose);
     slot->map = self->conditioning != CONDITIONING_NONE
@@ -270,7 +273,7 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     uint32_t page;
     status = first_page(self, slot, &page);
     if (status != STATUS_OK) {
-        leave_prepared(self, slot);
+        leave_slot(self, slot);
         return error_set(error, status, "world %s: %s", world->ops->name, self->fault.text);
     }
     learned_push(self, slot, page);
@@ -292,7 +295,7 @@ static void slot_release(struct world *world, uint32_t index)
 {
     struct learned_slot *slot = learned_occupied(world, index);
     page_table_release(learned_of(world)->pool, &slot->pages);
-    leave_prepared(learned_of(world), slot);
+    leave_slot(learned_of(world), slot);
 }
 
 static const struct scene *slot_scene(const struct world *world, uint32_t index)
@@ -350,11 +353,10 @@ static enum status slot_intervene(struct world *world, uint32_t index,
     return drive_intervene(&slot->drive, intervention, error);
 }
 
-/* All but the pages. Copies what is in use; what `to` held before does not matter. */
+/* All but the pages. Copies what is in use onto a free slot. */
 static void copy_slot(const struct learned_world *self, struct learned_slot *to,
                       const struct learned_slot *from)
 {
-    memset(to, 0, sizeof *to);
     drive_copy(&to->drive, &from->drive);
     backend_map_share(self->backend, from->map);
     to->map = from->map;
@@ -384,6 +386,7 @@ static void slot_save(const struct world *world, uint32_t index, void *state)
 {
     const struct learned_slot *slot = learned_occupied(world, index);
     struct learned_slot *parked = state;
+    memset(parked, 0, sizeof *parked);
     copy_slot(learned_of(world), parked, slot);
     if (!page_table_park(learned_of(world)->pool, &slot->pages, &parked->pages)) {
         learned_lose(parked);
@@ -406,7 +409,7 @@ static void slot_state_drop(struct world *world, void *state)
 {
     struct learned_slot *parked = state;
     page_table_drop(learned_of(world)->pool, &parked->pages);
-    leave_prepared(learned_of(world), parked);
+    leave_slot(learned_of(world), parked);
 }
 
 static bool slot_state_prefetch(struct world *world, const void *state)

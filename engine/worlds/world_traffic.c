@@ -135,7 +135,6 @@ static enum status slot_reset(struct world *world, uint32_t index, struct prepar
     const struct traffic_world *self = (const struct traffic_world *)world;
     struct drive *slot = vacant(world, index);
     TRY(world->ops->accepts(prepared->scenario, error));
-    memset(slot, 0, sizeof *slot);
     drive_reset(slot, prepared, seed, self->follow_logs);
     return STATUS_OK;
 }
@@ -167,15 +166,9 @@ static enum status slot_intervene(struct world *world, uint32_t index,
     return drive_intervene(occupied(world, index), intervention, error);
 }
 
-static void copy_slot(struct drive *to, const struct drive *from)
-{
-    memset(to, 0, sizeof *to);
-    drive_copy(to, from);
-}
-
 static void slot_fork(struct world *world, uint32_t from, uint32_t to)
 {
-    copy_slot(vacant(world, to), occupied(world, from));
+    drive_copy(vacant(world, to), occupied(world, from));
 }
 
 static size_t slot_state_bytes(const struct world *world)
@@ -186,7 +179,8 @@ static size_t slot_state_bytes(const struct world *world)
 
 static void slot_save(const struct world *world, uint32_t index, void *state)
 {
-    copy_slot(state, occupied(world, index));
+    memset(state, 0, sizeof(struct drive));
+    drive_copy(state, occupied(world, index));
 }
 
 static void slot_restore(struct world *world, uint32_t index, void *state)

@@ -27,6 +27,8 @@ and ends that rollout alone.
 stdout carries the protocol: what print() writes goes to stderr.
 """
 
+import functools
+import gc
 import itertools
 import math
 import mmap
@@ -74,7 +76,14 @@ def _layout():
 GIVEN, GIVEN_BYTES = _layout()
 PLACES = struct.Struct("<I420x5Q")  # of a record, what every tick needs: the state and where its memory is
 assert GIVEN_BYTES == PLACES.size == 464
+PAIR = struct.Struct("<II")
 READ_BYTES = 1 << 16
+
+
+@functools.lru_cache(64)
+def _places(count, record_bytes):
+    """PLACES of a whole batch, one after the other."""
+    return struct.Struct("<" + f"I420x5Q{record_bytes - PLACES.size}x" * count)
 
 
 class Setup:
@@ -99,7 +108,7 @@ class Given(tuple):
     `frame` is where the new frame goes, for who writes it there; `index` is the place in the batch."""
 
     __slots__ = ()
-    index, raster, _record, _at, _where, _server = (property(operator.itemgetter(i)) for i in range(6))
+    index, raster, _record, _at, _server = (property(operator.itemgetter(i)) for i in range(5))
 
     def __getattr__(self, name):
         try:
@@ -111,7 +120,7 @@ class Given(tuple):
 
     @property
     def frame(self):
-        return self._server.pictures(self._where[3], self._where[4])
+        return self._server.pictures(*PLACES.unpack_from(self._record, self._at)[3:5])
 
 
 class World:
@@ -177,7 +186,10 @@ class _Server:
     def __init__(self, world, source, sink, memory_fd):
         self.world, self.source, self.sink, self.memory_fd = world, source, sink, memory_fd
         self.states = {}
-        self.pending, self.start, self.end = bytearray(READ_BYTES), 0, 0  # what was read and not yet looked at
+        self.pending, self.at = b"", 0  # what was read, and how far it was looked at
+        self.ahead = None  # of a step that is there but for its last byte: its payload, and it taken apart
+        self.batch = None  # places of the last step, and what follows from them alone
+        self.numbers, self.rasters, self.grids, self.cameras, self.kept_made = (), (), (), (), {}
         self.seen = {0: Pictures(None, None)}  # pictures by where cameras are, for the memory stays there; at 0: not drawn
         self.shapes = SHAPES[world.form]
         self.sizes = [math.prod(shape) for shape in self.shapes]
@@ -191,20 +203,23 @@ class _Server:
             self.seen[cameras] = Pictures(*parts)
         return self.seen[cameras]
 
-    def read(self, count):
-        """The next bytes of the worker's, of which as many are taken from the system at once as are there."""
-        while self.end - self.start < count:
-            left = self.pending[self.start : self.end]
-            if len(left) + count > len(self.pending):
-                self.pending = bytearray(len(left) + count)
-            self.pending[: len(left)] = left
-            self.start, self.end = 0, len(left)
-            got = os.readv(self.source, [memoryview(self.pending)[self.end :]])
-            if got == 0:
+    def read(self):
+        """The next frame: its type, sequence and payload as bytes and where in them. As many are taken from the system at
+        once as are there, ordinarily one frame, which is then not copied."""
+        while True:
+            left = len(self.pending) - self.at
+            if left >= HEADER.size:
+                _, kind, count, sequence = HEADER.unpack_from(self.pending, self.at)
+                if left >= HEADER.size + count:
+                    start = self.at + HEADER.size
+                    self.at = start + count
+                    return kind, sequence, self.pending, start, count
+                if kind == STEP and left == HEADER.size + count - 1:
+                    self.take_apart(self.pending + b"\0", self.at + HEADER.size)  # while the worker draws rasters
+            got = os.read(self.source, READ_BYTES)
+            if not got:
                 raise EOFError
-            self.end += got
-        self.start += count
-        return bytes(memoryview(self.pending)[self.start - count : self.start])
+            self.pending, self.at = self.pending[self.at :] + got if left else got, 0
 
     def answer(self, kind, sequence, payload=b""):
         data = memoryview(HEADER.pack(MAGIC, kind, len(payload), sequence) + payload)
@@ -223,17 +238,23 @@ class _Server:
         return struct.pack("<32s32s6Id", world.name.encode(), world.version.encode(), world.form, world.flags,
                            *sizes, round(world.horizon_s * 10), 0, 0.1)
 
-    def kept(self, frames, rasters):
+    def kept(self, bevs, cameras):
         """Bits of `places` where every rollout's frames are its raster, or are not to be put anywhere; else None."""
-        places = 0
-        for i, (part, (flag, of)) in enumerate(zip(frames, PARTS)):
-            if part is None or not self.world.flags & flag:
+        places, flags = 0, self.world.flags
+        for bit, flag, part, own in (1, BEV, bevs, self.grids), (2, CAMERAS, cameras, self.cameras):
+            if part is None or not flags & flag:
                 continue
-            reads = self.world.flags & READS_RASTER and len(part) == len(rasters)
-            if not reads or not all(map(operator.is_, part, map(of, rasters))):
+            if not flags & READS_RASTER or len(part) != len(own) or not all(map(operator.is_, part, own)):
                 return None
-            places |= 1 << i
+            places |= bit
         return places
+
+    def look(self, batch):
+        """Numbers and rasters of a batch whose places are not those of the one before."""
+        self.batch, self.kept_made = batch, {}
+        self.numbers = batch[::6]
+        self.rasters = list(map(self.pictures, batch[1::6], batch[2::6]))
+        self.grids, self.cameras = ([of(raster) for raster in self.rasters] for _, of in PARTS)
 
     def put(self, where, frames, rasters):
         """Copies a rollout's frames to where they belong; what to say of it, and which of them are the raster itself, so
@@ -262,57 +283,69 @@ class _Server:
             AGENT.pack_into(self.memory, where[5] + i * AGENT.size, index, 1, *pose)
         return len(agents)
 
-    def step(self, payload):
-        _, record_bytes = struct.unpack_from("<II", payload)
-        wheres = list(struct.iter_unpack(f"{PLACES.format}{record_bytes - PLACES.size}x", memoryview(payload)[8:]))
-        numbers = [where[0] for where in wheres]
-        rasters = [self.pictures(where[1], where[2]) for where in wheres]
-        batch = list(map(Given, zip(range(len(wheres)), rasters, itertools.repeat(payload),
-                                    itertools.count(8, record_bytes), wheres, itertools.repeat(self))))
-        states, bevs, cameras, *agents = self.world.step([self.states[number] for number in numbers], batch)
+    def take_apart(self, data, start):
+        """Keeps in `ahead` what the world is called with."""
+        count, record_bytes = PAIR.unpack_from(data, start)
+        start += PAIR.size
+        places = _places(count, record_bytes).unpack_from(data, start)
+        if places != self.batch:
+            self.look(places)
+        batch = list(map(Given, zip(range(count), self.rasters, itertools.repeat(data),
+                                    itertools.count(start, record_bytes), itertools.repeat(self))))
+        self.ahead = data, list(map(self.states.__getitem__, self.numbers)), batch
+
+    def step(self, data, start):
+        if self.ahead is None or data[-1] != 0:
+            self.take_apart(data, start)
+        _, states, batch = self.ahead
+        self.ahead = None
+        numbers, rasters, places = self.numbers, self.rasters, self.batch
+        states, bevs, cameras, *agents = self.world.step(states, batch)
         self.states.update(zip(numbers, states))
-        places = None if agents else self.kept((bevs, cameras), rasters)
-        if places is not None:
-            return b"".join([MADE_RECORD.pack(number, OK, 0, places) for number in numbers])
+        kept = None if agents else self.kept(bevs, cameras)
+        if kept is not None:
+            if kept not in self.kept_made:
+                self.kept_made[kept] = b"".join([MADE_RECORD.pack(number, OK, 0, kept) for number in numbers])
+            return self.kept_made[kept]
         made = []
-        for i, (number, where) in enumerate(zip(numbers, wheres)):
-            agent_count = 0
-            result, places = self.put(where, [None if part is None else part[i] for part in (bevs, cameras)], rasters[i])
+        for i, number in enumerate(numbers):
+            agent_count, where = 0, places[6 * i : 6 * i + 6]
+            result, kept = self.put(where, [None if part is None else part[i] for part in (bevs, cameras)], rasters[i])
             if agents and result == OK:
                 agent_count = self.put_agents(where, agents[0][i])
-            made.append(MADE_RECORD.pack(number, result, agent_count, places))
+            made.append(MADE_RECORD.pack(number, result, agent_count, kept))
         return b"".join(made)
 
-    def handle(self, kind, payload):
+    def handle(self, kind, data, start, count):
         """The answer's type and payload; None: there is none."""
-        if kind == HELLO:
-            return WELCOME, self.hello(payload)
         if kind == STEP:
-            return MADE, self.step(payload)
+            return MADE, self.step(data, start)
+        if kind == HELLO:
+            welcome = self.hello(data[start : start + count])
+            gc.freeze()  # what is there now stays, so that no collection in a tick goes through it
+            return WELCOME, welcome
         if kind == RESET:
-            where = PLACES.unpack(payload)
-            self.states[where[0]] = self.world.reset(
-                Given((0, self.pictures(where[1], where[2]), payload, 0, where, self)))
+            number, bev, cameras, *_ = PLACES.unpack_from(data, start)
+            self.states[number] = self.world.reset(Given((0, self.pictures(bev, cameras), data, start, self)))
             return DONE, b""
         if kind == FORK:
-            source, target = struct.unpack("<II", payload)
+            source, target = PAIR.unpack_from(data, start)
             self.states[target] = self.world.fork(self.states[source])
             return DONE, b""
         if kind == DROP:
-            self.world.drop(self.states.pop(struct.unpack("<I", payload)[0], None))
+            self.world.drop(self.states.pop(struct.unpack_from("<I", data, start)[0], None))
         return None
 
     def serve(self):
         while True:
             try:
-                magic, kind, count, sequence = HEADER.unpack(self.read(HEADER.size))
-                payload = self.read(count)
+                kind, sequence, *payload = self.read()
             except EOFError:
                 return
             if kind == BYE:
                 return
             try:
-                answer = self.handle(kind, payload)
+                answer = self.handle(kind, *payload)
             except _Refused as fault:
                 answer = ERROR, str(fault).encode()[:4096]
             except Exception as fault:  # pylint: disable=broad-except

@@ -49,6 +49,7 @@ struct meddler {
     struct store_worker worker;
     bool leave_unstarted;
     int full_from; /* from this artifact on there is no space for one; 0: never */
+    int vanishes;  /* this artifact is gone again at once; 0: none */
     int puts;
 };
 
@@ -181,8 +182,13 @@ static enum status meddle_artifact_put(struct store *store, const void *data, si
     if (falls_silent(m, error)) {
         return STATUS_TIMEOUT;
     }
-    if (m->full_from > 0 && ++m->puts >= m->full_from) {
+    m->puts++;
+    if (m->full_from > 0 && m->puts >= m->full_from) {
         return error_set(error, STATUS_IO, "No space left on device");
+    }
+    if (m->puts == m->vanishes) {
+        sha256_hex(data, bytes, hash);
+        return STATUS_OK;
     }
     return m->inner->ops->artifact_put(m->inner, data, bytes, hash, error);
 }
@@ -871,6 +877,35 @@ static void a_full_disk_charges_no_attempt(void)
     }
 }
 
+/* Goal: an artifact that vanishes before its outcomes are reported costs its job an attempt, and
+ * nothing else: those reported with it are done, and the worker goes on. */
+static void a_vanished_artifact_costs_one_attempt(void)
+{
+    for (int at = 1; at <= 4; at++) {
+        struct shop shop;
+        struct order order;
+        struct meddler m;
+        uint32_t attempts = 0;
+        struct error error;
+        shop_open(&shop, 0);
+        send(&shop, &order, smoke, order_options("builtin:maintain", 0));
+        meddler_init(&m, shop.store, TRICK_NONE);
+        m.vanishes = at;
+        struct claim_loop_stats stats = drain(&m, 3);
+        EXPECT_INT(stats.jobs, order.submission.job_count);
+        struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+        EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+        for (uint32_t id = 1; id <= order.submission.job_count; id++) {
+            struct store_job job;
+            EXPECT_OK(shop.store->ops->job(shop.store, id, &job, &error), error);
+            attempts += job.attempts;
+        }
+        EXPECT_INT(attempts, order.submission.job_count + 1);
+        order_finish(&order);
+        shop_close(&shop);
+    }
+}
+
 /* Goal: whichever call it is at which a store falls silent, no job fails, no result is lost and
  * none is charged as an attempt. Method: all of the first calls in turn. */
 static void a_silent_store_costs_nothing(void)
@@ -1083,8 +1118,8 @@ int main(void)
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
         TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),
         TEST(a_stop_releases_what_runs), TEST(what_ends_within_the_grace_is_reported),
-        TEST(a_full_disk_charges_no_attempt), TEST(a_silent_store_costs_nothing),
-        TEST(a_silence_that_lasts_ends_the_worker),
+        TEST(a_full_disk_charges_no_attempt), TEST(a_vanished_artifact_costs_one_attempt),
+        TEST(a_silent_store_costs_nothing), TEST(a_silence_that_lasts_ends_the_worker),
         TEST(cancelling_in_the_store_stops_the_rollouts), TEST(a_slow_world_is_no_hanging_plugin),
         TEST(a_hanging_plugin_costs_one_job));
 }

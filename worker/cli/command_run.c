@@ -282,6 +282,22 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     return status;
 }
 
+/* A world of the user's that workers did not find, so that the error names it, may be another one
+ * at each start. */
+static void explain_world(const struct run_options *options, const struct job_spec *spec,
+                          struct error *error)
+{
+    const struct world_source_options how = {.confinement = options->confinement};
+    struct error why;
+    char named[16];
+    snprintf(named, sizeof named, "%.12s", spec->model_hash);
+    if (world_spec_is(options->suite.world) && strstr(error->text, named) != NULL &&
+        world_source_varies(options->suite.world, &how, spec->model_hash, &why)) {
+        why.status = error->status;
+        *error = why;
+    }
+}
+
 /* Whoever runs a suite again must not take old results for new ones. */
 static void tell_known(const struct submission *submission, const struct summary *summary,
                        int64_t known)
@@ -546,6 +562,9 @@ static int run(const struct run_options *options, const char *path)
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
+    if (status != STATUS_OK && submission.job_count > 0) {
+        explain_world(options, &submission.specs[0], &error);
+    }
     if (status == STATUS_OK) {
         double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;
         /* Teachers that answered for flagged jobs are no jobs of the submission. */

@@ -94,15 +94,13 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
 static void progress_line(const struct store_suite_status *status)
 {
     char text[PROGRESS_TEXT_BYTES];
-    struct tm parts;
-    time_t submitted = (time_t)status->submitted_s;
+    char date[CLI_DATE_BYTES];
     text_print(stdout, "  %s", status->planner_count > 0 ? status->planner : "no planner yet");
     if (status->planner_count > 1) {
         text_print(stdout, " and %lld more", (long long)status->planner_count - 1);
     }
-    if (submitted > 0 && localtime_r(&submitted, &parts) != NULL) {
-        strftime(text, sizeof text, "%Y-%m-%d %H:%M", &parts);
-        text_print(stdout, "  since %s", text);
+    if (status->submitted_s > 0) {
+        text_print(stdout, "  since %s", cli_date(status->submitted_s, date));
     }
     if (judged(status) > 0) {
         text_print(stdout, "  pass %.1f%% of %lld judged",

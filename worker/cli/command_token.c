@@ -123,17 +123,6 @@ static enum status add_token(const char *path, const struct token_options *optio
     return write_secret(options->output, fd, text, error);
 }
 
-static void date_text(int64_t time_s, char out[32])
-{
-    time_t time = (time_t)time_s;
-    struct tm utc;
-    if (time_s == 0 || gmtime_r(&time, &utc) == NULL) {
-        strcpy(out, "never");
-        return;
-    }
-    strftime(out, 32, "%Y-%m-%d %H:%M:%SZ", &utc);
-}
-
 static json_t *list_json(const struct token_list *list)
 {
     json_t *array = json_array();
@@ -154,14 +143,14 @@ static void print_list(const struct token_list *list)
                "pool", "tenant", "created", "expires");
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
-        char created[32];
-        char expires[32];
-        date_text(token->created_s, created);
-        date_text(token->expires_s, expires);
+        char created[CLI_DATE_BYTES];
+        char expires[CLI_DATE_BYTES];
         bool over = token->expires_s != 0 && token->expires_s <= now_s();
         text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-20s  %s%s\n", token->id,
-                   token->name, token_role_names[token->role], token->pool, token->tenant, created,
-                   expires, over ? " (expired)" : "");
+                   token->name, token_role_names[token->role], token->pool, token->tenant,
+                   cli_date(token->created_s, created),
+                   token->expires_s == 0 ? "never" : cli_date(token->expires_s, expires),
+                   over ? " (expired)" : "");
     }
 }
 

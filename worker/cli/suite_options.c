@@ -468,6 +468,15 @@ static enum status check_evaluation(const struct suite_options *options,
     if (!options->evaluation || (jobs > 0 && jobs == submission->audit_count)) {
         return STATUS_OK;
     }
+    if (jobs == 0) {
+        error_set(error, STATUS_USAGE,
+                  "--evaluation: expected jobs of a student, whom it is to evaluate: --world "
+                  "student, or a world of yours with --audit-world; found --world %.200s, with "
+                  "which no job is a student's",
+                  options->world);
+        submission_finish(submission);
+        return error->status;
+    }
     error_set(
         error, STATUS_USAGE,
         "--evaluation: expected jobs of a student, each with a teacher that is trusted for as "

@@ -381,6 +381,22 @@ static enum process_result receive_some(struct planner_process *process, struct 
     return PROCESS_OK;
 }
 
+/* Takes what a process whose leader has exited had written. Others that hold its descriptors answer
+ * nothing that can be relied on, and may keep them open for ever. */
+static enum process_result receive_rest(struct planner_process *process, struct process_talk *talk,
+                                        size_t want_bytes)
+{
+    enum process_result result = PROCESS_OK;
+    size_t before_bytes;
+    do {
+        before_bytes = talk->got_bytes;
+        if (talk->got_bytes < want_bytes) {
+            result = receive_some(process, talk);
+        }
+    } while (result == PROCESS_OK && talk->got_bytes > before_bytes);
+    return result == PROCESS_OK && talk->got_bytes < want_bytes ? PROCESS_CLOSED : result;
+}
+
 enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
                                      size_t want_bytes, int64_t deadline_ns)
 {
@@ -395,19 +411,24 @@ enum process_result process_exchange(struct planner_process *process, struct pro
         if (left_ns <= 0) {
             return PROCESS_TIMEOUT;
         }
-        struct pollfd watched[3] = {
+        struct pollfd watched[4] = {
             {.fd = talk->got_bytes < want_bytes ? process->out_fd : -1, .events = POLLIN},
             {.fd = process->err_fd, .events = POLLIN},
             {.fd = talk->sent_bytes < talk->question_bytes ? process->in_fd : -1,
              .events = POLLOUT},
+            {.fd = process->pid_fd, .events = POLLIN},
         };
         struct timespec wait = {left_ns / NS_PER_S, left_ns % NS_PER_S};
-        int ready = ppoll(watched, 3, &wait, NULL);
+        int ready = ppoll(watched, 4, &wait, NULL);
         if (ready < 0 && errno != EINTR) {
             return PROCESS_FAULT;
         }
         if (ready <= 0) {
             continue;
+        }
+        if (watched[3].revents != 0) {
+            process_drain(process);
+            return receive_rest(process, talk, want_bytes);
         }
         if (watched[1].revents != 0) {
             process_drain(process);

@@ -69,7 +69,8 @@ struct process_talk {
 
 /* Sends the question and receives until at least `want_bytes` of the answer are there, stderr being
  * drained all the while, so neither side can deadlock. More of the answer is taken where it is
- * there already. PROCESS_CLOSED: the child closed stdout. */
+ * there already. PROCESS_CLOSED: the child closed stdout, or its leader exited before the answer
+ * was there, whoever else holds stdout open. */
 enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
                                      size_t want_bytes, int64_t deadline_ns);
 

@@ -51,6 +51,41 @@ static void note_unstarted(struct claim_loop *loop, uint32_t index, bool excused
     }
 }
 
+/* The attempt failed; the job is tried again where it has attempts left. */
+static void end_failed(struct claim_loop *loop, struct job_completion *completion, bool again,
+                       const char *text)
+{
+    completion->kind = COMPLETION_FAILED;
+    completion->outcome_count = 0;
+    completion->artifact_hash[0] = '\0';
+    snprintf(completion->error, sizeof completion->error, "%s", text);
+    if (again && loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
+        loop->retries[loop->retry_count++] = completion->job_id;
+    }
+    tell_failure(loop, completion->job_id, text);
+}
+
+/* Completes one by one what the store did not take at once, because one of them contradicts it: an
+ * artifact that has vanished since it was put there. That attempt has failed, and no other. */
+static enum status complete_each(struct claim_loop *loop, struct store_completion_result *results,
+                                 struct error *error)
+{
+    struct store *store = loop->config->store;
+    for (uint32_t i = 0; i < loop->pending_count; i++) {
+        struct job_completion *completion = &loop->pending[i];
+        enum status status = store->ops->complete(store, completion, 1, &results[i], error);
+        if (status == STATUS_CONFLICT && completion->outcome_count > 0) {
+            loop->stats.jobs--;
+            end_failed(loop, completion, true, error->text);
+            status = store->ops->complete(store, completion, 1, &results[i], error);
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status claim_loop_flush(struct claim_loop *loop, struct error *error)
 {
     if (loop->pending_count == 0) {
@@ -60,6 +95,9 @@ enum status claim_loop_flush(struct claim_loop *loop, struct error *error)
     struct store_completion_result results[CLAIM_LOOP_COMPLETION_BATCH];
     enum status status =
         store->ops->complete(store, loop->pending, loop->pending_count, results, error);
+    if (status == STATUS_CONFLICT) {
+        status = complete_each(loop, results, error);
+    }
     if (status == STATUS_TIMEOUT) {
         return status; /* they wait: see note_offline */
     }
@@ -110,14 +148,7 @@ void claim_loop_add_costs(struct job_completion *completion, const struct job_ru
 void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
                                 const struct job_lease *lease, const char *text)
 {
-    completion->kind = COMPLETION_FAILED;
-    completion->outcome_count = 0;
-    completion->artifact_hash[0] = '\0';
-    snprintf(completion->error, sizeof completion->error, "%s", text);
-    if (lease->attempt < lease->spec.attempts_max && loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
-        loop->retries[loop->retry_count++] = lease->job_id;
-    }
-    tell_failure(loop, lease->job_id, text);
+    end_failed(loop, completion, lease->attempt < lease->spec.attempts_max, text);
 }
 
 static const char *first_flag(const struct job_run *job)

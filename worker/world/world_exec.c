@@ -65,6 +65,7 @@ struct world_exec {
     bool alive;
     uint32_t sequence;
     uint8_t *question; /* header, wire_step, records */
+    size_t sent_bytes; /* of the question, by an announcement */
     uint8_t *answer;   /* header, payload */
     size_t answer_bytes_max;
     char death[DEATH_BYTES];
@@ -143,9 +144,14 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
 {
     char text[160];
     struct wire_header header;
-    struct process_talk talk = {
-        exec->question, question_bytes, 0, exec->answer, sizeof header + want_bytes, 0};
+    struct process_talk talk = {exec->question,
+                                question_bytes,
+                                exec->sent_bytes,
+                                exec->answer,
+                                sizeof header + want_bytes,
+                                0};
     int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
+    exec->sent_bytes = 0;
     if (!exec->alive) {
         return report(exec->death, error_text, error_bytes);
     }
@@ -163,7 +169,11 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
         result = process_exchange(&exec->process, &talk, talk.room_bytes, deadline_ns);
     }
     if (result != PROCESS_OK) {
-        bool exits = process_failure(result, deadline_ms, "", text, sizeof text);
+        bool exits = process_failure(result, deadline_ms,
+                                     want == WIRE_MADE ? " (--world-deadline-ms, of world check "
+                                                         "--deadline-ms, raises this limit of ours)"
+                                                       : "",
+                                     text, sizeof text);
         die(exec, text, exits);
         return report(exec->death, error_text, error_bytes);
     }
@@ -280,21 +290,41 @@ static int exec_reset(void *world, const struct swerve_world_given *given, char 
                exec->host->start_ms, error_text, error_bytes);
 }
 
-static int exec_step(void *world, uint32_t count, const struct swerve_world_given *given,
-                     struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
+/* Puts the question of a step together; its bytes. */
+static size_t compose_step(struct world_exec *exec, uint32_t count,
+                           const struct swerve_world_given *given)
 {
-    struct world_exec *exec = world;
     const struct wire_step step = {count, sizeof *given};
     size_t at = sizeof(struct wire_header);
     struct wire_header header = header_of(exec, WIRE_STEP, sizeof step + count * sizeof *given);
     memcpy(exec->question, &header, at);
     memcpy(exec->question + at, &step, sizeof step);
     memcpy(exec->question + at + sizeof step, given, count * sizeof *given);
-    if (ask(exec, at + header.payload_bytes, WIRE_MADE, count * sizeof *made, exec->host->step_ms,
-            error_text, error_bytes) != 0) {
+    return at + header.payload_bytes;
+}
+
+void world_exec_announce(void *world, uint32_t count, const struct swerve_world_given *given)
+{
+    struct world_exec *exec = world;
+    size_t bytes = compose_step(exec, count, given) - 1;
+    struct process_talk talk = {.question = exec->question, .question_bytes = bytes};
+    if (!exec->alive) {
+        return;
+    }
+    /* Without a wait: what does not fit is sent with the step, which also tells of a failure. */
+    (void)process_exchange(&exec->process, &talk, 0, 0);
+    exec->sent_bytes = talk.sent_bytes;
+}
+
+static int exec_step(void *world, uint32_t count, const struct swerve_world_given *given,
+                     struct swerve_world_made *made, char *error_text, uint32_t error_bytes)
+{
+    struct world_exec *exec = world;
+    if (ask(exec, compose_step(exec, count, given), WIRE_MADE, count * sizeof *made,
+            exec->host->step_ms, error_text, error_bytes) != 0) {
         return 1;
     }
-    memcpy(made, exec->answer + at, count * sizeof *made);
+    memcpy(made, exec->answer + sizeof(struct wire_header), count * sizeof *made);
     return 0;
 }
 

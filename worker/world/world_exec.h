@@ -33,4 +33,8 @@ extern const struct swerve_world_ops world_exec_ops;
 /* Whether the process of an instance is gone; every question to it fails then. */
 bool world_exec_ended(const void *world);
 
+/* Sends the step but for its last byte, so that the process takes the records apart while rasters
+ * are drawn. A client that waits for the whole frame sees no difference. */
+void world_exec_announce(void *world, uint32_t count, const struct swerve_world_given *given);
+
 #endif

@@ -355,6 +355,7 @@ static enum status open_source(struct world_source *source, const char *spec,
         };
         source->foreign.ops = &world_exec_ops;
         source->foreign.ended = world_exec_ended;
+        source->foreign.announce = world_exec_announce;
         source->foreign.host = &source->host;
     }
     if (source->foreign.native == NULL) {
@@ -398,6 +399,35 @@ const struct foreign *world_source_foreign(const struct world_source *source)
 const char *world_source_hash(const struct world_source *source)
 {
     return source->hash;
+}
+
+bool world_source_varies(const char *spec, const struct world_source_options *options,
+                         const char *hash, struct error *error)
+{
+    struct world_source *one = NULL;
+    struct world_source *two = NULL;
+    struct error ignored;
+    bool varies = false;
+    if (world_source_open(spec, options, &one, &ignored) == STATUS_OK &&
+        world_source_open(spec, options, &two, &ignored) == STATUS_OK) {
+        char differs[128];
+        varies = strcmp(one->hash, two->hash) != 0 || strcmp(two->hash, hash) != 0;
+        foreign_difference(&one->foreign.declared, &two->foreign.declared, differs, sizeof differs);
+        if (strcmp(one->hash, two->hash) != 0) {
+            error_set(error, STATUS_DEVICE,
+                      "%.300s: it is another world at each start, so no worker has the one that "
+                      "its jobs name: between two starts differs %s",
+                      spec, differs);
+        } else if (varies) {
+            error_set(error, STATUS_DEVICE,
+                      "%.300s: its hash is %.12s now, and was %.12s at the start: its files have "
+                      "changed, or what it declares",
+                      spec, two->hash, hash);
+        }
+    }
+    world_source_close(one);
+    world_source_close(two);
+    return varies;
 }
 
 static void close_lent(void *owner)

@@ -40,6 +40,12 @@ void world_source_close(struct world_source *source); /* accepts NULL */
 const struct foreign *world_source_foreign(const struct world_source *source);
 const char *world_source_hash(const struct world_source *source);
 
+/* Whether a world of the user's is another one whenever it is asked, or than it was when it had
+ * `hash`; *error says what differs. It is started twice for that: for who found its jobs stranded.
+ * False: it is that one, or does not start. */
+bool world_source_varies(const char *spec, const struct world_source_options *options,
+                         const char *hash, struct error *error);
+
 /* Opens what is given (NULL: nothing) and has it answer as the student, or as the teacher where it
  * audits, in `models`, which closes it. */
 enum status world_source_lend(const char *world, const char *audit_world,

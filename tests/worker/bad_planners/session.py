@@ -32,6 +32,10 @@ def misbehave():
         os._exit(0)
     elif MODE == "exit3":
         os._exit(3)
+    elif MODE == "orphan":
+        if os.fork() == 0:
+            time.sleep(60)  # and holds every descriptor
+        os._exit(3)
     elif MODE == "flood":
         block = b"x" * 4095 + b"\n"
         for _ in range(256):

@@ -255,7 +255,7 @@ what_is_frozen_is_evaluated_where_it_is() {
     code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 2 --json
     holds 'd["frozen"] == 1 and list(d["pass_rates"]) == ["teacher"]' out
     code 2 "$swerve" run tiny.json --store judged.db --world object --evaluation
-    says err "--evaluation: expected jobs of a student"
+    says err "--evaluation: expected jobs of a student, whom it is to evaluate: --world student, or a world of yours with --audit-world; found --world object"
     code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 2 --audit off --evaluation --json
     holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"] and d["audit_rollouts"] == 2 and d["memoised_jobs"] == 0' out
     code 0 "$swerve" run tiny.json --store judged.db --workers 1 --seeds 2 --evaluation --json # which asks nothing twice

@@ -323,6 +323,7 @@ static void instance_failures(void)
         {"session.py abort 1", "about to abort", 5000},
         {"session.py exit 1", "exited with status 0", 5000},
         {"session.py exit3 1", "exited with status 3", 5000},
+        {"session.py orphan 1", "exited with status 3", 5000},
         {"session.py confused", "gave 3 answers to 4 observations", 5000},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {

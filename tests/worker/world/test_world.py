@@ -46,12 +46,14 @@ class Mute(swerve_world.World):
 swerve_world.run(Mute())
 """
 DIES = """
-import os, sys, swerve_world
+import os, sys, time, swerve_world
 class Dies(swerve_world.World):
     name = "dies"
     def step(self, states, batch):
         if batch[0].tick == 4:
             print("the network is broken", flush=True)
+            if sys.argv[1:] == ["orphan"] and os.fork() == 0:
+                time.sleep(60)
             os._exit(3)
         return states, [g.raster.bev for g in batch], [g.raster.cameras for g in batch]
 swerve_world.run(Dies())
@@ -101,6 +103,14 @@ swerve_world.run(Chatters())
 """
 
 
+VARIES = """
+import time, swerve_world
+class Varies(swerve_world.World):
+    name, version = "varies", str(time.time_ns())
+    def step(self, states, batch):
+        return states, [given.raster.bev for given in batch], [given.raster.cameras for given in batch]
+swerve_world.run(Varies())
+"""
 SHRINKS = """
 import os, sys, swerve_world
 class Shrinks(swerve_world.World):
@@ -179,15 +189,27 @@ def liars_are_named():
 
 def processes_that_hang_or_die_are_named():
     result = check(f"exec:{sys.executable} mute.py", 1, "--deadline-ms", "300")
-    assert "no answer within 300 ms" in result["checks"][0]["text"], result
-    result = check(f"exec:{sys.executable} dies.py", 1)
-    text = result["checks"][0]["text"]
-    assert "exited with status 3" in text and "the network is broken" in text and "world dies 1" in text, result
+    assert "no answer within 300 ms (--world-deadline-ms, of world check" in result["checks"][0]["text"], result
+    for orphan in "", " orphan":
+        result = check(f"exec:{sys.executable} dies.py{orphan}", 1)
+        text = result["checks"][0]["text"]
+        assert "exited with status 3" in text and "the network is broken" in text and "world dies 1" in text, result
     result = check(f"exec:{sys.executable} raises.py", 1)
     text = result["checks"][0]["text"]
     assert "world raises 1" in text and "tick 1: raises.py:6: NameError: name 'no_such_grid'" in text, result
     result = check(f"exec:{sys.executable} chatters.py", 1)
     assert "it wrote 4 bytes beyond an answer of 3" in result["checks"][0]["text"], result
+
+
+def a_world_that_is_another_at_each_start_is_told_so():
+    spec = f"exec:{sys.executable} varies.py"
+    differs = re.compile('version "[0-9]+" and "[0-9]+"')
+    row = check(spec, 1)["checks"][0]
+    assert "declares something else than when it was asked first" in row["text"] and differs.search(row["text"]), row
+    done = subprocess.run([SWERVE, "run", "suite.json", "--world", spec, "--audit", "off", "--workers", "1", "--models", "models",
+                           "--store", "varies.db"], capture_output=True, text=True, check=False)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 6 and "it is another world at each start" in last and differs.search(last), done
 
 
 def missing_worlds_are_bad_input():
@@ -322,6 +344,7 @@ def onnx_files_are_worlds():
         pathlib.Path("model.onnx").write_text(word)
         pathlib.Path("model.json").write_text(json.dumps({**MANIFEST, **manifest}))
     model("dream")
+    swerve("world", "check", "onnx:model.onnx", "--suite", "suite.json", code=5)
     text = swerve("run", "suite.json", "--world", "onnx:model.onnx", "--models", "models", "--store", "none.db", code=5)
     assert text == "", text  # there is no runtime
     os.environ["SWERVE_ONNXRUNTIME"] = os.path.realpath("runtime.so")
@@ -414,7 +437,8 @@ program = pathlib.Path(SWERVE).read_bytes()
 INSTRUMENTED = b"__asan_init" in program or b"__tsan_init" in program
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 os.environ["PYTHONPATH"] = str(ROOT / "scripts/world")
-TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named, missing_worlds_are_bad_input,
+TESTS = [honest_worlds_pass, liars_are_named, processes_that_hang_or_die_are_named,
+         a_world_that_is_another_at_each_start_is_told_so, missing_worlds_are_bad_input,
          a_world_that_fails_says_why, specs_of_nothing_are_refused, flagged_rollouts_are_no_progress,
          shared_memory_keeps_its_size, agents_are_somewhere, outcomes_are_as_of_any_model,
          liars_leave_evidence_and_no_results, a_process_that_ends_between_ticks_is_started_again, what_varies_replays_by_verdict,
@@ -425,7 +449,7 @@ with tempfile.TemporaryDirectory() as directory:
     for source, name in zip(PLUGINS, ("example.so", "liar.so", "runtime.so", "damaged.so")):
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
-    for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES),
+    for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES), ("varies.py", VARIES),
                        ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES), ("trouble.py", TROUBLE), ("chatters.py", CHATTERS)):
         pathlib.Path(name).write_text(text)
     failed = tap.run(TESTS)

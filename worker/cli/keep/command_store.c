@@ -20,7 +20,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { WAIT_MAX_S = 86400, OLDER_MAX_H = 24 * 36500, S_PER_H = 3600 };
 
@@ -191,9 +190,7 @@ static enum status run_gc(const struct store_command *command, struct error *err
 static enum status print_entry(void *context, const struct store_audit *entry, struct error *error)
 {
     struct store_command *command = context;
-    char date[32] = "-";
-    struct tm utc;
-    time_t at = (time_t)entry->at_s;
+    char date[CLI_DATE_BYTES];
 
     command->printed++;
     if (command->json) {
@@ -207,11 +204,9 @@ static enum status print_entry(void *context, const struct store_audit *entry, s
         json_decref(json);
         return put ? STATUS_OK : error_set(error, STATUS_IO, "cannot print the log");
     }
-    if (gmtime_r(&at, &utc) != NULL) { /* NULL: a year that no calendar has, of an edited store */
-        strftime(date, sizeof date, "%Y-%m-%d %H:%M:%SZ", &utc);
-    }
-    text_print(stdout, "%8" PRId64 "  %s  %-16s %-6s  %3" PRId64 "  %s  %s\n", entry->id, date,
-               entry->name, entry->role, entry->code, entry->action, entry->subject);
+    text_print(stdout, "%8" PRId64 "  %s  %-16s %-6s  %3" PRId64 "  %s  %s\n", entry->id,
+               cli_date(entry->at_s, date), entry->name, entry->role, entry->code, entry->action,
+               entry->subject);
     return STATUS_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "schemas/json_record.h"
 #include "worker/cli/cli.h"
 #include "worker/cli/confinement_options.h"
+#include "worker/onnx/ort.h"
 #include "worker/world/world_check.h"
 #include "worker/world/world_source.h"
 
@@ -75,6 +76,15 @@ static enum status take_world(struct world_command *command, struct world_check_
     options->config.foreign = foreign;
     options->exact = (foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
     return STATUS_OK;
+}
+
+/* Whether the host has no ONNX Runtime for an ONNX file: no finding about the world. */
+static bool lacks_runtime(const struct world_command *command, struct error *error)
+{
+    struct ort *ort = NULL;
+    bool lacks = strncmp(command->spec, "onnx:", 5) == 0 && ort_open(&ort, error) != STATUS_OK;
+    ort_close(ort);
+    return lacks;
 }
 
 static json_t *declared_json(const struct world_command *command)
@@ -148,7 +158,7 @@ static enum status run(struct world_command *command, struct world_check *check,
     THEN(status, prepared_create(scenario, &options.prepared, error));
     if (status == STATUS_OK) {
         status = take_world(command, &options, error);
-        if (status == STATUS_DEVICE) {
+        if (status == STATUS_DEVICE && !lacks_runtime(command, error)) {
             check->rows[0] =
                 (struct world_check_row){.name = "declares", .verdict = WORLD_CHECK_BAD};
             snprintf(check->rows[0].text, sizeof check->rows[0].text, "%.290s", error->text);
