@@ -280,7 +280,7 @@ const char *cli_date(int64_t seconds, char out[CLI_DATE_BYTES])
     struct tm parts;
     snprintf(out, CLI_DATE_BYTES, "-");
     if (seconds > 0 && gmtime_r(&at, &parts) != NULL) {
-        strftime(out, CLI_DATE_BYTES, "%Y-%m-%d %H:%M UTC", &parts);
+        strftime(out, CLI_DATE_BYTES, "%Y-%m-%d %H:%M:%S UTC", &parts);
     }
     return out;
 }

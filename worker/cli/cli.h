@@ -92,7 +92,7 @@ int cli_print_json(json_t *json);
 /* Text that is whole, so that a file (NULL: stdout) is replaced by all of it or by nothing. */
 enum status cli_put_text(const char *path, const char *text, size_t bytes, struct error *error);
 
-/* "2026-11-28 08:40 UTC" of seconds since 1970; "-" of none. Returns `out`. */
+/* "2026-11-28 08:40:12 UTC" of seconds since 1970; "-" of none. Returns `out`. */
 enum { CLI_DATE_BYTES = 32 };
 const char *cli_date(int64_t seconds, char out[CLI_DATE_BYTES]);
 

@@ -307,7 +307,7 @@ assert all("which is past" not in page and "NOT ITS" not in page for page in pag
 PY
     says_of_edited_record "UPDATE models SET name = 'other'" 'NOT ITS REPORT it is of "one"'
     says_of_edited_record "UPDATE model_events SET passed = 0" "NOT ITS RESULT the report says passed"
-    says_of_edited_record "UPDATE model_events SET expires_s = 1000" "counts until   1970-01-01 00:16 UTC, which is past"
+    says_of_edited_record "UPDATE model_events SET expires_s = 1000" "counts until   1970-01-01 00:16:40 UTC, which is past"
 }
 # Usage: says_of_edited_record SQL TEXT. A copy of the store in which somebody wrote, the version's report.
 says_of_edited_record() {
