@@ -207,7 +207,7 @@ token_command_says_what_is_wrong() {
     code 0 "$swerve" token add bob --role read --tokens b.tokens
     grep -qx 'swt_[0-9a-f]\{64\}' out || fail "expected a token on stdout, found $(cat out)"
     code 0 "$swerve" token ls --tokens b.tokens
-    grep -q '^[^ ]* *bob .* [0-9-]\{10\} [0-9]\{2\}:[0-9]\{2\} UTC ' out || fail "expected a date in UTC, found $(cat out)"
+    grep -q '^[^ ]* *bob .* [0-9-]\{10\} [0-9]\{2\}:[0-9]\{2\}:[0-9]\{2\} UTC ' out || fail "expected a date in UTC, found $(cat out)"
     ! grep -q swt_ out || fail "a secret is listed"
     code 0 "$swerve" token ls --tokens b.tokens --json
     says out '"role": "read"'
