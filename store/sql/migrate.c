@@ -29,37 +29,41 @@ enum status migrate_check(struct db *db, const char *path, struct error *error)
     return tables > 0 ? schema_check(db, path, version, error) : STATUS_OK;
 }
 
-static enum status apply_one(struct db *db, size_t index, struct error *error)
+/* Applies a text in a transaction of its own, whereby the file comes to a version. */
+static enum status apply(struct db *db, const struct embedded_text *text, size_t version,
+                         struct error *error)
 {
     char stamp[128];
     struct error ignored;
     TRY(sqlite_db_script(db, "BEGIN IMMEDIATE", error));
-    enum status status = sqlite_db_script(db, store_migrations[index].text, error);
+    enum status status = sqlite_db_script(db, text->text, error);
     if (status == STATUS_OK) {
         snprintf(stamp, sizeof stamp, "PRAGMA application_id = %d; PRAGMA user_version = %zu",
-                 APPLICATION_ID, index + 1);
+                 APPLICATION_ID, version);
         status = sqlite_db_script(db, stamp, error);
     }
     THEN(status, sqlite_db_script(db, "COMMIT", error));
     if (status != STATUS_OK && db_in_transaction(db)) {
         sqlite_db_script(db, "ROLLBACK", &ignored); /* the first error is the one to report */
     }
-    return status;
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "%s", text->name);
 }
 
 enum status migrate_apply(struct db *db, const char *path, const struct logger *logger,
                           struct error *error)
 {
     int64_t version = 0;
-    enum status status = sqlite_db_scalar(db, "PRAGMA user_version", &version, error);
+    TRY(sqlite_db_scalar(db, "PRAGMA user_version", &version, error));
 
-    for (size_t i = (size_t)version; status == STATUS_OK && i < store_migrations_count; i++) {
-        status = apply_one(db, i, error);
-        if (status == STATUS_OK) {
-            log_event(logger, LOG_INFO, "%s: applied %s", path, store_migrations[i].name);
-        } else {
-            error_prefix(error, "%s", store_migrations[i].name);
-        }
+    if (version == 0) {
+        TRY(apply(db, &store_whole_schema[0], store_migrations_count, error));
+        log_event(logger, LOG_INFO, "%s: made with schema version %zu", path,
+                  store_migrations_count);
+        return STATUS_OK;
     }
-    return status;
+    for (size_t i = (size_t)version; i < store_migrations_count; i++) {
+        TRY(apply(db, &store_migrations[i], i + 1, error));
+        log_event(logger, LOG_INFO, "%s: applied %s", path, store_migrations[i].name);
+    }
+    return STATUS_OK;
 }

@@ -3,7 +3,8 @@
  *
  * The file's version is PRAGMA user_version: how many of schemas/sql/NNNN_*.sql it has seen. A
  * newer file is refused and left alone; an older one is brought forward step by step, each step in
- * its own transaction.
+ * its own transaction. An empty one is made whole in one transaction, with the schema that all
+ * steps make together (scripts/whole_schema.py).
  */
 #ifndef SWERVE_STORE_SQLITE_MIGRATE_H
 #define SWERVE_STORE_SQLITE_MIGRATE_H
@@ -19,6 +20,9 @@
 /* schemas/sql in order, built in. */
 extern const struct embedded_text store_migrations[];
 extern const size_t store_migrations_count;
+
+/* One text: what all of them make together. */
+extern const struct embedded_text store_whole_schema[];
 
 /* May the file be used: it is empty, or a job store no newer than this program, with the schema of
  * its version and nothing else in it. Writes nothing. */

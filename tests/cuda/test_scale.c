@@ -1015,8 +1015,14 @@ static void the_cost_of_windows_is_that_of_their_shapes(void)
            joint.launches);
 }
 
-int main(void)
+/* Usage: test_cuda_scale [quick]: one step of the toy model, and what is refused or only counted */
+int main(int argc, char **argv)
 {
+    if (argc > 1 && strcmp(argv[1], "quick") == 0) {
+        return TEST_RUN(TEST(toy_is_the_formulas), TEST(what_does_not_fit_is_refused),
+                        TEST(the_cost_of_student_3b_is_that_of_its_shapes),
+                        TEST(the_cost_of_windows_is_that_of_their_shapes));
+    }
     return TEST_RUN(
         TEST(toy_is_the_formulas), TEST(toy_of_wide_heads_is_the_formulas),
         TEST(a_kernel_that_differs_is_not_chosen), TEST(toy_in_bf16_is_the_formulas),

@@ -128,6 +128,67 @@ static void changed_schemas_are_diagnosed(void)
     EXPECT_CONTAINS(error.text, "is missing");
 }
 
+/* The answers of two databases to a question for texts are the same; how many rows. */
+static int64_t expect_same_answer(struct db *a, struct db *b, const char *sql)
+{
+    char text[2][8192];
+    int64_t rows = 0;
+    struct query one = query_begin_sql(a, sql);
+    struct query other = query_begin_sql(b, sql);
+    while (query_row(&one)) {
+        EXPECT(query_row(&other));
+        query_column_text(&one, 0, text[0], sizeof text[0]);
+        query_column_text(&other, 0, text[1], sizeof text[1]);
+        EXPECT_TEXT(text[0], text[1]);
+        rows++;
+    }
+    EXPECT(!query_row(&other));
+    EXPECT_OK(query_end(&one, &error), error);
+    EXPECT_OK(query_end(&other, &error), error);
+    return rows;
+}
+
+/* Goal: a new store, which is made whole, is the store that all migrations make. Method: both, side
+ * by side: texts of tables and indexes, how many rows each table has, and the rows that are in. */
+static void a_new_store_is_what_the_migrations_make(void)
+{
+    char sql[160];
+    char table[64];
+    int64_t tables = 0;
+    struct db *stepped = NULL;
+    struct db *made = NULL;
+
+    set_path("stepped.db");
+    unlink(path);
+    for (size_t i = 0; i < store_migrations_count; i++) {
+        script(store_migrations[i].text);
+    }
+    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &stepped, &error), error);
+    set_path("made.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &made, &error), error);
+    EXPECT(expect_same_answer(stepped, made,
+                              "SELECT type || ' ' || name || ' of ' || tbl_name || ': ' ||"
+                              " COALESCE(sql, '') FROM sqlite_schema ORDER BY type, name") > 40);
+    struct query query = query_begin_sql(stepped, "SELECT name FROM sqlite_schema WHERE type ="
+                                                  " 'table' AND name NOT LIKE 'sqlite%'");
+    while (query_row(&query)) {
+        query_column_text(&query, 0, table, sizeof table);
+        snprintf(sql, sizeof sql, "SELECT CAST(COUNT(*) AS TEXT) FROM %s", table);
+        expect_same_answer(stepped, made, sql);
+        tables++;
+    }
+    EXPECT_OK(query_end(&query, &error), error);
+    EXPECT(tables > 20);
+    EXPECT_INT(expect_same_answer(stepped, made,
+                                  "SELECT pool || ' ' || device || ' ' || price_uusd_per_hour FROM"
+                                  " prices ORDER BY pool, device"),
+               6);
+    db_close(stepped);
+    db_close(made);
+}
+
 /* Goal: a store of the first version is brought forward with what it holds. Method: a database made
  * by the first migration alone, with a finished job in it. */
 static void older_schemas_are_brought_forward(void)
@@ -595,12 +656,13 @@ int main(void)
     }
     int failed = TEST_RUN(
         TEST(newer_schemas_are_refused), TEST(changed_schemas_are_diagnosed),
-        TEST(older_schemas_are_brought_forward), TEST(damaged_partials_are_brought_forward),
-        TEST(foreign_files_are_refused), TEST(damaged_databases_are_refused),
-        TEST(paths_are_only_paths), TEST(damaged_artifacts_are_reported),
-        TEST(unfinished_artifacts_are_removed), TEST(first_reads_come_together),
-        TEST(the_dead_do_not_live_by_restarts), TEST(the_living_are_not_taken_for_dead),
-        TEST(a_full_ledger_ends_leases), TEST(the_benchmark_keeps_up_with_the_statements));
+        TEST(a_new_store_is_what_the_migrations_make), TEST(older_schemas_are_brought_forward),
+        TEST(damaged_partials_are_brought_forward), TEST(foreign_files_are_refused),
+        TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
+        TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
+        TEST(first_reads_come_together), TEST(the_dead_do_not_live_by_restarts),
+        TEST(the_living_are_not_taken_for_dead), TEST(a_full_ledger_ends_leases),
+        TEST(the_benchmark_keeps_up_with_the_statements));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }
