@@ -294,7 +294,7 @@ import hashlib, html, json, re, sys, time
 found = json.load(open(sys.argv[1]))
 pages = [open(sys.argv[2]).read(), html.unescape(re.sub("<[^>]*>", " ", open(sys.argv[3]).read().split("<main>")[1]))]
 digest = lambda path: hashlib.sha256(open(path, "rb").read()).hexdigest()
-at = time.strftime("%Y-%m-%d %H:%M", time.gmtime(found["evaluated"]["at_s"]))
+at = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(found["evaluated"]["at_s"]))
 for page in pages:
     flat = " ".join(page.split())
     for text in (digest(sys.argv[4]), digest(sys.argv[5]), at + " UTC by the store's clock", "by tester", "passed:", "counts until",
