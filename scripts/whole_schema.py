@@ -15,6 +15,8 @@ import sys
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
+    if sqlite3.sqlite_version_info < (3, 37):
+        sys.exit(f"whole_schema.py: Python's SQLite is {sqlite3.sqlite_version}, expected 3.37 or later (strict tables)")
     out_path, paths = sys.argv[1], sorted(sys.argv[2:], key=os.path.basename)
     database = sqlite3.connect(":memory:", isolation_level=None)
     for path in paths:

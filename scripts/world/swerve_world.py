@@ -215,7 +215,10 @@ class _Server:
                     self.at = start + count
                     return kind, sequence, self.pending, start, count
                 if kind == STEP and left == HEADER.size + count - 1:
-                    self.take_apart(self.pending + b"\0", self.at + HEADER.size)  # while the worker draws rasters
+                    try:
+                        self.take_apart(self.pending + b"\0", self.at + HEADER.size)  # while the worker draws rasters
+                    except (KeyError, struct.error):  # `step` meets it again, and answers with the error
+                        self.ahead = None
             got = os.read(self.source, READ_BYTES)
             if not got:
                 raise EOFError

@@ -26,6 +26,7 @@ struct claim_call {
     struct job_lease *leases;
     uint32_t count;
     bool holds;     /* tenants_hold */
+    bool contended; /* a suite has jobs, but others hold them all at this moment */
     uint32_t moved; /* jobs of frozen slices that went to the teacher instead, and their audits */
     int64_t claim_id;
     int64_t last_id; /* of the worker's last claim that leased jobs */
@@ -405,6 +406,7 @@ static enum status choose_suite(struct claim_call *call, struct turns_account **
     TRY(next_suite(call, 0, 0, &row, error));
     while (row != NULL) {
         TRY(head_cost(call, row, error));
+        call->contended |= row->head_cost == 0;
         TRY(next_suite(call, 0, row->id, &row, error));
     }
     /* Others may find what this claim does not see, where it leaves planners alone. */
@@ -562,7 +564,7 @@ static enum status claim_op(struct db *db, void *context, struct error *error)
     struct lease *lease = NULL;
 
     call->count = call->moved = 0;
-    call->holds = false;
+    call->holds = call->contended = false;
     freezes_begin(store);
     tally_init(&call->tally, db, store->clock);
     TRY(record_pool_id(db, call->worker->pool, &call->pool, error));
@@ -606,6 +608,9 @@ static char *without_text(const struct store_worker *worker)
     json_decref(list);
     return text;
 }
+
+/* What others lock while they claim, and leave, is free when that ends; nobody is told. */
+#define CONTENDED_WAIT_NS (50 * NS_PER_MS)
 
 static int64_t monotonic_ns(void)
 {
@@ -670,15 +675,17 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
     }
     uint64_t generation = 0;
     wait_ready(store, &generation, 0);
-    for (;;) {
+    for (int tries = 0;; tries++) {
         status = sql_store_run_beside(store, claim_op, claim_finish, true, &call, error);
         int64_t now_ns = monotonic_ns();
-        if (status != STATUS_OK || call.last_id >= call.claim_id || now_ns >= deadline_ns) {
+        bool late = now_ns >= deadline_ns && (tries > 0 || !call.contended);
+        if (status != STATUS_OK || call.last_id >= call.claim_id || late) {
             break;
         }
         /* Short of the deadline, a third of the lease: then the next try renews it. */
-        int64_t until_ns = now_ns + store->lease_ttl_ns / 3;
-        if (!wait_ready(store, &generation, until_ns < deadline_ns ? until_ns : deadline_ns)) {
+        int64_t until_ns = now_ns + (call.contended ? CONTENDED_WAIT_NS : store->lease_ttl_ns / 3);
+        until_ns = now_ns < deadline_ns && deadline_ns < until_ns ? deadline_ns : until_ns;
+        if (!wait_ready(store, &generation, until_ns)) {
             break;
         }
     }

@@ -139,14 +139,14 @@ static json_t *list_json(const struct token_list *list)
 
 static void print_list(const struct token_list *list)
 {
-    text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-20s  %s\n", "id", "name", "role",
+    text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-23s  %s\n", "id", "name", "role",
                "pool", "tenant", "created", "expires");
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
         char created[CLI_DATE_BYTES];
         char expires[CLI_DATE_BYTES];
         bool over = token->expires_s != 0 && token->expires_s <= now_s();
-        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-20s  %s%s\n", token->id,
+        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-23s  %s%s\n", token->id,
                    token->name, token_role_names[token->role], token->pool, token->tenant,
                    cli_date(token->created_s, created),
                    token->expires_s == 0 ? "never" : cli_date(token->expires_s, expires),
