@@ -609,7 +609,7 @@ static char *without_text(const struct store_worker *worker)
     return text;
 }
 
-/* What others lock while they claim, and leave, is free when that ends; nobody is told. */
+/* Jobs that others lock while they claim, and leave, are free when that ends; nobody is told. */
 #define CONTENDED_WAIT_NS (50 * NS_PER_MS)
 
 static int64_t monotonic_ns(void)
