@@ -200,6 +200,14 @@ static enum status meddle_job(struct store *store, int64_t job_id, struct store_
     return m->inner->ops->job(m->inner, job_id, out, error);
 }
 
+static enum status meddle_artifact_get(struct store *store, const char *hash, void **data,
+                                       size_t *bytes, struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    return falls_silent(m, error) ? STATUS_TIMEOUT
+                                  : m->inner->ops->artifact_get(m->inner, hash, data, bytes, error);
+}
+
 static enum status meddle_partials(struct store *store, int64_t job_id, struct outcome *out,
                                    uint32_t max, uint32_t *count, struct error *error)
 {
@@ -223,6 +231,7 @@ static void meddler_init(struct meddler *m, struct store *inner, enum trick tric
                                 .complete = meddle_complete,
                                 .scenario_get = meddle_scenario_get,
                                 .artifact_put = meddle_artifact_put,
+                                .artifact_get = meddle_artifact_get,
                                 .partials = meddle_partials,
                                 .job = meddle_job};
     m->base.ops = &m->ops;

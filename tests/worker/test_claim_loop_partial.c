@@ -112,6 +112,14 @@ static enum status mortal_artifact_put(struct store *store, const void *data, si
                                  : inner->ops->artifact_put(inner, data, bytes, hash, error);
 }
 
+static enum status mortal_artifact_get(struct store *store, const char *hash, void **data,
+                                       size_t *bytes, struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->artifact_get(inner, hash, data, bytes, error);
+}
+
 static enum status mortal_job(struct store *store, int64_t job_id, struct store_job *out,
                               struct error *error)
 {
@@ -130,6 +138,7 @@ static void mortal_init(struct mortal *m, struct store *inner)
                                 .partials = mortal_partials,
                                 .scenario_get = mortal_scenario_get,
                                 .artifact_put = mortal_artifact_put,
+                                .artifact_get = mortal_artifact_get,
                                 .job = mortal_job};
     m->base.ops = &m->ops;
 }
@@ -329,7 +338,51 @@ static void so_do_branches_that_run_alone(void)
     play_all("builtin:reference", true, DIES_AFTER, DIES_AFTER);
 }
 
+/* Goal: a finished rollout whose artifact has vanished with its worker is driven again by the next,
+ * and the job is done in that attempt. Method: the artifacts of all partial outcomes are removed.
+ */
+static void what_has_vanished_is_driven_again(void)
+{
+    static struct outcome found[OUTCOMES_MAX];
+    struct shop shop;
+    struct order order;
+    struct mortal m;
+    struct error error;
+    uint32_t vanished = 0;
+    send_suite(&shop, &order, "builtin:reference");
+    mortal_init(&m, shop.store);
+    m.way = DIES_AFTER;
+    m.at = 2;
+    EXPECT_INT(work(&m, "first", false), STATUS_STORE);
+    EXPECT_OK(shop.store->ops->worker_gone(shop.store, "first", &error), error);
+    for (uint32_t job = 1; job <= order.submission.job_count; job++) {
+        uint32_t count = 0;
+        EXPECT_OK(shop.store->ops->partials(shop.store, job, found, OUTCOMES_MAX, &count, &error),
+                  error);
+        for (uint32_t i = 0; i < count; i++, vanished++) {
+            char command[256];
+            snprintf(command, sizeof command, "find '%s' -name '%s*' -delete", shop.directory,
+                     found[i].artifact_hash);
+            EXPECT_INT(system(command), 0);
+        }
+    }
+    EXPECT(vanished > 0);
+    mortal_init(&m, shop.store);
+    EXPECT_INT(work(&m, "second", false), STATUS_OK);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], order.submission.job_count);
+    for (uint32_t job = 1; job <= order.submission.job_count; job++) {
+        struct store_job row;
+        EXPECT_OK(shop.store->ops->job(shop.store, job, &row, &error), error);
+        EXPECT(row.attempts <= 2);
+    }
+    EXPECT_INT(outcomes_of(&shop, found), order.submission.rollout_count);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone));
+    return TEST_RUN(TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone),
+                    TEST(what_has_vanished_is_driven_again));
 }

@@ -5,7 +5,8 @@
  *
  * A branch that is left forks from the main line's past. If the main line itself is finished, it is
  * driven again up to the last fork: that is billed to the attempt that does it, and to no outcome.
- * Of a job with a flagged rollout nothing more is handed over: its results will be discarded.
+ * Of a job with a flagged rollout nothing more is handed over: its results will be discarded. A
+ * rollout whose artifact has vanished meanwhile is driven again.
  */
 #include "worker/run/claim_loop_internal.h"
 
@@ -76,12 +77,20 @@ static enum status hand_over(struct claim_loop *loop, const struct runner *runne
 }
 
 /* An outcome that cannot be handed over is lost with this worker, no more: whatever is wrong is met
- * again when the job is completed. */
-static enum status note_refusal(struct claim_loop *loop, enum status status,
+ * again when the job is completed. What contradicts the store, as an artifact that has vanished
+ * does, is the job's affair alone (NULL: there is none). */
+static enum status note_refusal(struct claim_loop *loop, struct job_run *job, enum status status,
                                 const struct error *error)
 {
     if (status == STATUS_OK || status == STATUS_TIMEOUT) {
         return status;
+    }
+    if (status == STATUS_CONFLICT && job != NULL) {
+        job->partial_refused = true;
+        log_event(loop->config->logger, LOG_WARNING,
+                  "job %" PRId64 ": finished rollouts are kept with their job alone: %s",
+                  job->lease.job_id, error->text);
+        return STATUS_OK;
     }
     loop->keeps_nothing = true;
     log_event(loop->config->logger, LOG_WARNING,
@@ -97,11 +106,40 @@ enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error
         struct job_run *job = runner != NULL ? runner_jobs(runner) : NULL;
         for (; job != NULL && status == STATUS_OK && !loop->keeps_nothing; job = job->next) {
             if (is_due(loop, job, all)) {
-                status = note_refusal(loop, hand_over(loop, runner, job, error), error);
+                status = note_refusal(loop, job, hand_over(loop, runner, job, error), error);
             }
         }
     }
     return status;
+}
+
+/* Takes out the outcomes whose artifact the store has no more. */
+static enum status drop_vanished(struct claim_loop *loop, const struct job_run *job,
+                                 struct outcome *outcomes, uint32_t *count, struct error *error)
+{
+    struct store *store = loop->config->store;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        const char *hash = outcomes[i].artifact_hash;
+        void *data = NULL;
+        size_t bytes = 0;
+        bool known = kept > 0 && strcmp(hash, outcomes[kept - 1].artifact_hash) == 0;
+        enum status status =
+            known ? STATUS_OK : store->ops->artifact_get(store, hash, &data, &bytes, error);
+        free(data);
+        if (status == STATUS_NOT_FOUND) {
+            log_event(loop->config->logger, LOG_WARNING,
+                      "job %" PRId64 ": branch \"%s\" was finished before and is driven again: %s",
+                      job->lease.job_id, outcomes[i].branch_id, error->text);
+            continue;
+        }
+        if (status != STATUS_OK) {
+            return status;
+        }
+        outcomes[kept++] = outcomes[i];
+    }
+    *count = kept;
+    return STATUS_OK;
 }
 
 enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, struct error *error)
@@ -118,9 +156,10 @@ enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, str
     enum status status =
         store->ops->partials(store, job->lease.job_id, outcomes, job->rollout_count, &count, error);
     if (status == STATUS_USAGE) { /* a server of an earlier version */
-        status = note_refusal(loop, status, error);
+        status = note_refusal(loop, NULL, status, error);
         count = 0;
     }
+    THEN(status, drop_vanished(loop, job, outcomes, &count, error));
     THEN(status, job_run_restore(job, outcomes, count, error));
     if (status == STATUS_OK && count > 0) {
         log_event(loop->config->logger, LOG_INFO,
