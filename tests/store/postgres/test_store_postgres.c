@@ -929,7 +929,7 @@ static void claims_step_over_what_others_hold(void)
     }
     pthread_join(heartbeat, NULL);
     EXPECT_OK(crowds[0].status[0], crowds[0].errors[0]);
-    /* What the last one has seen is kept for those that would come in its transaction. */
+    /* Knowledge of the last one is kept for those that would come in its transaction. */
     EXPECT_INT(sql_store_of(store)->claim_places.count, 1);
     EXPECT(sql_store_of(store)->claim_places.rows[0].end);
     EXPECT_OK(postgres_db_script(holder, "ROLLBACK", &error), error);
