@@ -3,6 +3,8 @@
  */
 #include "base/utf8.h"
 
+#include <string.h>
+
 size_t utf8_sequence_bytes(const unsigned char *text, size_t bytes)
 {
     unsigned char first = text[0];
@@ -34,4 +36,19 @@ size_t utf8_sequence_bytes(const unsigned char *text, size_t bytes)
         }
     }
     return length;
+}
+
+bool utf8_valid(const char *text)
+{
+    size_t left = strlen(text);
+
+    while (left > 0) {
+        size_t bytes = utf8_sequence_bytes((const unsigned char *)text, left);
+        if (bytes == 0) {
+            return false;
+        }
+        text += bytes;
+        left -= bytes;
+    }
+    return true;
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -39,6 +40,10 @@ enum status tenant_check(const struct tenant *tenant, struct error *error)
     if (tenant->name[0] == '\0' || memchr(tenant->name, '\0', sizeof tenant->name) == NULL) {
         return error_set(error, STATUS_BAD_INPUT, "a tenant's name has 1 to %d bytes",
                          LIMIT_ID_BYTES - 1);
+    }
+    if (!utf8_valid(tenant->name)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "a tenant's name: expected UTF-8, found other bytes");
     }
     if (tenant->weight < 1 || tenant->weight > TENANT_WEIGHT_MAX) {
         return error_set(error, STATUS_BAD_INPUT,

@@ -277,6 +277,10 @@ enum status artifacts_create_unfinished(const struct artifacts *artifacts, int *
     snprintf(temporary, ARTIFACT_TEMPORARY_BYTES, "%s/%ld.%" PRIuFAST64 ".%016" PRIx64, unfinished,
              (long)getpid(), atomic_fetch_add(&serial, 1), machine);
     int created = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (created < 0 && errno == ENOENT) { /* somebody tidied up */
+        TRY(make_directory(unfinished, artifacts->path, error));
+        created = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    }
     if (created < 0) {
         return artifacts_io_error(error, "create the artifact", temporary);
     }

@@ -7,6 +7,7 @@
 #include "store/sql/ownership.h"
 
 #include "schemas/limits.h"
+#include "store/sql/sqlite_db.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +209,7 @@ static enum status take(struct ownership *ownership, struct error *error)
     if (stat(path, &info) == 0 && find(&info) != NULL) {
         return owned_by(path, getpid(), error);
     }
+    TRY(sqlite_db_log_check(path, error));
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0644);
     if (fd < 0) {
         return cannot(path, "open", errno, error);

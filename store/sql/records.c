@@ -7,6 +7,7 @@
 #include "store/sql/records.h"
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "schemas/job_json.h"
 #include "schemas/json_read.h"
 #include "schemas/outcome_json.h"
@@ -568,6 +569,19 @@ enum status completion_check(const struct sql_store *store, const struct job_com
 }
 
 /* ---- jobs and workers ---- */
+
+enum status record_suite_check(const char *suite_id, struct error *error)
+{
+    if (suite_id[0] == '\0' || strnlen(suite_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_BAD_INPUT, "a suite's id has 1 to %d bytes",
+                         LIMIT_ID_BYTES - 1);
+    }
+    if (!utf8_valid(suite_id)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "a suite's id: expected UTF-8, found other bytes");
+    }
+    return STATUS_OK;
+}
 
 enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
                               struct error *error)

@@ -168,6 +168,8 @@ enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *
 /* records.c: a completion may be queued: it fits, is in range, and its artifacts are there. */
 enum status completion_check(const struct sql_store *store, const struct job_completion *completion,
                              struct error *error);
+/* .. a suite may have this id. */
+enum status record_suite_check(const char *suite_id, struct error *error);
 /* .. and a job may be submitted as number `index` of a call. */
 enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
                               struct error *error);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 enum {
@@ -220,6 +221,25 @@ static void driver_close(struct db *base)
     free(db);
 }
 
+enum status sqlite_db_log_check(const char *path, struct error *error)
+{
+    char log[LIMIT_PATH_BYTES + 8];
+    struct stat info;
+
+    snprintf(log, sizeof log, "%s-wal", path);
+    if (stat(log, &info) != 0 || info.st_size == 0) {
+        return STATUS_OK;
+    }
+    bool there = stat(path, &info) == 0;
+    if (there && info.st_size > 0) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_STORE,
+                     "%s is there: its database %s. It holds work that was acknowledged, and was "
+                     "left as it is; put its database beside it, or move it away",
+                     log, there ? "is empty" : "is not");
+}
+
 enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct db **out,
                            struct error *error)
 {
@@ -239,6 +259,11 @@ enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct db
         free(db);
         return error_set(error, STATUS_LIMIT, "the store's path must have 1 to %d bytes",
                          LIMIT_PATH_BYTES - 17);
+    }
+    enum status log = sqlite_db_log_check(path, error);
+    if (log != STATUS_OK) {
+        free(db);
+        return log;
     }
     int code = open_handle(db, mode);
     if (code == SQLITE_OK && mode == SQLITE_DB_ALONE) {

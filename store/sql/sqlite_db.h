@@ -30,6 +30,11 @@ enum sqlite_db_mode {
 enum status sqlite_db_open(const char *path, enum sqlite_db_mode mode, struct db **out,
                            struct error *error);
 
+/* STORE: beside `path`, where no database is or an empty one, lies a log. It holds what was
+ * acknowledged, and SQLite would remove it. The log is looked at first: whoever makes a store at
+ * this moment wrote the database before the log. sqlite_db_open asks this too. */
+enum status sqlite_db_log_check(const char *path, struct error *error);
+
 /* Tests look into a connection, and plant errors in it, through one pointer. */
 struct sqlite_db_probe {
     /* The text to prepare for a kept statement, usually `sql`; it outlives the connection. */

@@ -531,10 +531,7 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
         .results = results,
     };
 
-    if (suite_id[0] == '\0' || strnlen(suite_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_BAD_INPUT, "a suite's id has 1 to %d bytes",
-                         LIMIT_ID_BYTES - 1);
-    }
+    TRY(record_suite_check(suite_id, error));
     if (weight < 1 || weight > 100) {
         return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": weight %" PRIu32 " is not 1..100",
                          suite_id, weight);

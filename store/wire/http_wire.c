@@ -4,6 +4,7 @@
 #include "store/wire/http_wire.h"
 
 #include "base/check.h"
+#include "base/utf8.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
 
@@ -85,6 +86,9 @@ enum status http_id_check(const char *what, const char *id, size_t capacity, str
 {
     if (strnlen(id, capacity) == capacity) {
         return error_set(error, STATUS_LIMIT, "%s: expected at most %zu bytes", what, capacity - 1);
+    }
+    if (!utf8_valid(id)) {
+        return error_set(error, STATUS_BAD_INPUT, "%s: expected UTF-8, found other bytes", what);
     }
     return STATUS_OK;
 }

@@ -433,14 +433,19 @@ static void a_new_database_is_left_alone_by_the_old_owner(void)
 {
     char path[160];
     char lock[176];
+    char log[176];
     char suite[32];
 
     new_path(path);
     snprintf(lock, sizeof lock, "%s.lock", path);
+    snprintf(log, sizeof log, "%s-wal", path);
     struct store *old = open_store(path);
     EXPECT(old != NULL);
     EXPECT_OK(submit(old), error);
     EXPECT(unlink(path) == 0 && unlink(lock) == 0);
+    EXPECT(open_store(path) == NULL); /* its log holds what was acknowledged */
+    EXPECT_CONTAINS(error.text, "its database is not");
+    EXPECT_INT(unlink(log), 0);
     struct store *new = open_store(path);
     EXPECT(new != NULL);
     snprintf(suite, sizeof suite, "suite-%d", suites);

@@ -433,6 +433,72 @@ static void unfinished_artifacts_are_removed(void)
     EXPECT(access(name, F_OK) != 0);
 }
 
+/* Goal: an artifact is kept where somebody has tidied the folder of unfinished ones away. */
+static void a_folder_that_was_tidied_away_is_made_again(void)
+{
+    char name[256];
+    char hash[SHA256_HEX_BYTES];
+
+    set_path("tidied.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    snprintf(name, sizeof name, "%s.artifacts/unfinished", path);
+    EXPECT_INT(rmdir(name), 0);
+    EXPECT_OK(store->ops->artifact_put(store, "x", 1, hash, &error), error);
+    store->ops->close(store);
+}
+
+/* Goal: a log whose database is missing or empty is no reason for a new store: SQLite would remove
+ * it. Both are left as they are, and with its database the log counts again. */
+static void a_log_without_its_database_is_kept(void)
+{
+    char log[160];
+    char aside[160];
+    struct stat info;
+
+    set_path("torn.db");
+    snprintf(log, sizeof log, "%s-wal", path);
+    snprintf(aside, sizeof aside, "%s.aside", path);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+    EXPECT_INT(rename(path, aside), 0);
+    write_bytes(log, "log", 3);
+    for (int empty = 0; empty <= 1; empty++) {
+        if (empty) {
+            write_bytes(path, "", 0);
+        }
+        EXPECT_INT(store_sqlite_open(path, NULL, &store, &error), STATUS_STORE);
+        EXPECT_CONTAINS(error.text, log);
+        EXPECT_CONTAINS(error.text, empty ? "its database is empty" : "its database is not");
+        EXPECT(stat(log, &info) == 0 && info.st_size == 3);
+        EXPECT(empty || access(path, F_OK) != 0);
+    }
+    EXPECT_INT(unlink(log), 0);
+    EXPECT_INT(rename(aside, path), 0);
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    store->ops->close(store);
+}
+
+/* Goal: names that no JSON can carry are refused, lest nobody can ask for them. */
+static void names_are_utf8(void)
+{
+    static const char *const names[] = {"\xff", "a\xc3", "\xed\xa0\x80"};
+
+    set_path("names.db");
+    EXPECT_OK(store_sqlite_open(path, NULL, &store, &error), error);
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct tenant tenant = {.weight = 1};
+        snprintf(tenant.name, sizeof tenant.name, "%s", names[i]);
+        EXPECT_INT(store->ops->tenant_set(store, &tenant, &error), STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, "UTF-8");
+        EXPECT_INT(store->ops->submit(store, names[i], 1, NULL, 0, NULL, &error), STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, "UTF-8");
+        EXPECT_INT(store->ops->submit_as(store, names[i], "suite", 1, NULL, 0, NULL, &error),
+                   STATUS_BAD_INPUT);
+    }
+    EXPECT_OK(store->ops->submit(store, "s\xc3\xa4tze", 1, NULL, 0, NULL, &error), error);
+    store->ops->close(store);
+}
+
 enum { READERS = 6, READS = 20 };
 
 static pthread_barrier_t barrier;
@@ -660,9 +726,10 @@ int main(void)
         TEST(damaged_partials_are_brought_forward), TEST(foreign_files_are_refused),
         TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
         TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
-        TEST(first_reads_come_together), TEST(the_dead_do_not_live_by_restarts),
-        TEST(the_living_are_not_taken_for_dead), TEST(a_full_ledger_ends_leases),
-        TEST(the_benchmark_keeps_up_with_the_statements));
+        TEST(a_folder_that_was_tidied_away_is_made_again), TEST(a_log_without_its_database_is_kept),
+        TEST(names_are_utf8), TEST(first_reads_come_together),
+        TEST(the_dead_do_not_live_by_restarts), TEST(the_living_are_not_taken_for_dead),
+        TEST(a_full_ledger_ends_leases), TEST(the_benchmark_keeps_up_with_the_statements));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "store/server/tokens.h"
 
 #include <errno.h>
@@ -85,6 +86,9 @@ static enum status fill_token(const struct token_options *options, const char *n
         return error_set(error, STATUS_LIMIT,
                          "name, pool and tenant: expected at most %zu bytes each",
                          sizeof token->name - 1);
+    }
+    if (!utf8_valid(name) || !utf8_valid(pool) || !utf8_valid(tenant)) {
+        return error_set(error, STATUS_USAGE, "name, pool and tenant: expected UTF-8");
     }
     if (options->days > DAYS_MAX) {
         return error_set(error, STATUS_USAGE, "--days: expected 0 (never) to %d", DAYS_MAX);

@@ -340,6 +340,9 @@ static void bad_requests_get_sentences(void)
         {"POST", "/v1/suites/s/cancel", "[]", 400, "expected an object"},
         {"POST", "/v1/workers/w/gone", "{\"really\":true}", 400, "really"},
         {"POST", "/v1/suites/s/jobs", "{\"common\":{},\"jobs\":[]}", 400, "$.jobs"},
+        {"POST", "/v1/suites/%ff/jobs", "{\"jobs\":[]}", 400, "UTF-8"},
+        {"POST", "/v1/suites/%ed%a0%80/jobs", "{\"jobs\":[]}", 400, "UTF-8"},
+        {"PUT", "/v1/scenarios/0000?tenant=%ff%fe", "{}", 400, "UTF-8"},
     };
     memset(deep, '[', 200);
     stack_start(&stack);
