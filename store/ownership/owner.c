@@ -75,6 +75,16 @@ static long owner_pid(const struct store_owner *owner)
     return bytes > 0 ? strtol(text, NULL, 10) : 0;
 }
 
+enum { OWNER_NAME_BYTES = 48 };
+
+/* "process 123"; a process that owns the store since a moment has not said its id yet. */
+static const char *owner_name(const struct store_owner *owner, char out[OWNER_NAME_BYTES])
+{
+    long pid = owner_pid(owner);
+    snprintf(out, OWNER_NAME_BYTES, pid > 0 ? "process %ld" : "another process", pid);
+    return out;
+}
+
 static void write_pid(int fd)
 {
     char text[32];
@@ -284,6 +294,7 @@ static void owner_close(void *context)
 static enum status settle(struct store_owner *owner, int64_t deadline_ms, struct error *error)
 {
     struct error last = {.status = STATUS_OK, .text = ""};
+    char name[OWNER_NAME_BYTES];
     int64_t start_ns = clock_now_ns(clock_system());
     int64_t end_ns = start_ns + deadline_ms * NS_PER_MS;
     struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
@@ -306,9 +317,9 @@ static enum status settle(struct store_owner *owner, int64_t deadline_ms, struct
         }
         if (clock_now_ns(clock_system()) >= end_ns) {
             return error_set(error, STATUS_TIMEOUT,
-                             "%.400s: process %ld owns the store and did not answer for %lld s: "
+                             "%.400s: %s owns the store and did not answer for %lld s: "
                              "%.400s",
-                             owner->path, owner_pid(owner), (long long)(deadline_ms / 1000),
+                             owner->path, owner_name(owner, name), (long long)(deadline_ms / 1000),
                              last.text);
         }
         nanosleep(&pause, NULL);
@@ -408,6 +419,7 @@ enum status store_owner_open(const char *path, const struct store_config *config
 {
     struct store *embedded = NULL;
     struct store_owner *owner = NULL;
+    char name[OWNER_NAME_BYTES];
     if (postgres_store_is_url(path)) {
         return peer_open(path, config, out, error);
     }
@@ -417,9 +429,9 @@ enum status store_owner_open(const char *path, const struct store_config *config
         status = error_set(error, STATUS_CONFLICT, "%s", owner->elsewhere.text);
     } else if (status == STATUS_OK && embedded == NULL) {
         status = error_set(error, STATUS_CONFLICT,
-                           "%.600s: process %ld owns the store (it holds %.200s.lock); stop it, or "
+                           "%.600s: %s owns the store (it holds %.200s.lock); stop it, or "
                            "name another store",
-                           path, owner_pid(owner), path);
+                           path, owner_name(owner, name), path);
     }
     if (status != STATUS_OK) {
         owner_close(owner);
