@@ -75,7 +75,6 @@ static void place_set(const struct claim_call *call, int64_t suite, int64_t prio
                       bool end)
 {
     struct claim_places *places = &call->store->claim_places;
-    struct claim_place *place = place_of(call, suite);
     int64_t transaction = group_commit_transaction(call->store->group);
 
     if (call->without != NULL || !db_shares(call->tally.db)) {
@@ -85,6 +84,7 @@ static void place_set(const struct claim_call *call, int64_t suite, int64_t prio
         places->transaction = transaction;
         places->count = 0;
     }
+    struct claim_place *place = place_of(call, suite);
     if (place == NULL && places->count < CLAIM_PLACES) {
         place = &places->rows[places->count++];
     }
@@ -310,9 +310,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
                             bool affine, struct error *error)
 {
     uint32_t first = call->count;
-    const struct claim_place *from =
-        affine || call->without != NULL ? NULL : place_of(call, row->id);
-    const struct claim_place place = from != NULL ? *from : (struct claim_place){.id = 0};
+    struct claim_place *from = affine || call->without != NULL ? NULL : place_of(call, row->id);
     struct query query =
         affine         ? claim_query(call, STATEMENT_AFFINE_RUN, STATEMENT_AFFINE_RUN_WITHOUT)
         : from != NULL ? query_begin(call->tally.db, STATEMENT_READY_RUN_FROM)
@@ -325,8 +323,8 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         query_int(&query, *prefix);
     }
     if (from != NULL) {
-        query_int(&query, place.priority);
-        query_int(&query, place.id);
+        query_int(&query, from->priority);
+        query_int(&query, from->id);
     }
     claim_without(call, &query);
     while (call->count < call->max && query_row(&query)) {
@@ -345,7 +343,7 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
         *prefix = own_prefix;
         call->count++;
         if (from != NULL) {
-            place_set(call, row->id, place.priority, lease->job_id + 1, false);
+            from->id = lease->job_id + 1;
         }
     }
     int64_t suite = row->id;
