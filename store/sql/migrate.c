@@ -5,8 +5,17 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 
 enum { APPLICATION_ID = 0x53575256 }; /* "SWRV": PRAGMA application_id, read by file(1) */
+enum { SQLITE_PAGE_BYTES_MIN = 512 };
+
+/* SQLite takes a file of less than its smallest page for an empty one, and writes over it. */
+static bool foreign_bytes(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && info.st_size > 0 && info.st_size < SQLITE_PAGE_BYTES_MIN;
+}
 
 enum status migrate_check(struct db *db, const char *path, struct error *error)
 {
@@ -16,9 +25,11 @@ enum status migrate_check(struct db *db, const char *path, struct error *error)
     TRY(sqlite_db_scalar(db, "PRAGMA user_version", &version, error));
     TRY(sqlite_db_scalar(db, "PRAGMA application_id", &application, error));
     TRY(sqlite_db_scalar(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, error));
-    if (tables > 0 && application != APPLICATION_ID) {
-        return error_set(error, STATUS_STORE,
-                         "%s: this SQLite file is not a job store; name another path", path);
+    /* Ours gets its tables, version and number in one transaction. */
+    bool empty = tables == 0 && application == 0 && version == 0 && !foreign_bytes(path);
+    if (!empty && application != APPLICATION_ID) {
+        return error_set(error, STATUS_STORE, "%s: this file is not a job store; name another path",
+                         path);
     }
     if (version < 0 || version > (int64_t)store_migrations_count) {
         return error_set(error, STATUS_STORE,

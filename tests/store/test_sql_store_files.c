@@ -290,6 +290,15 @@ static void foreign_files_are_refused(void)
     memset(text, 'x', sizeof text);
     write_bytes(path, text, sizeof text);
     expect_refused("not a job store");
+    set_path("byte.db"); /* SQLite itself takes it for an empty file */
+    write_bytes(path, text, 1);
+    expect_refused("not a job store");
+    set_path("numbered.db");
+    script("PRAGMA application_id = 7");
+    expect_refused("not a job store");
+    set_path("versioned.db");
+    script("PRAGMA user_version = 3");
+    expect_refused("not a job store");
     set_path("missing/store.db");
     EXPECT(store_sqlite_open(path, NULL, &store, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, path);

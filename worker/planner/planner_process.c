@@ -25,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { EXITING_MS = 100 }; /* most between a process's closed descriptors and its exit */
+
 int64_t process_now_ns(void)
 {
     struct timespec now;
@@ -355,8 +357,8 @@ void process_drain(struct planner_process *process)
     }
 }
 
-/* Sends what fits. A child that no longer reads is found out by its silence. */
-static void send_some(struct planner_process *process, struct process_talk *talk)
+/* Sends what fits. False: the child has closed its stdin, and what is left is taken for sent. */
+static bool send_some(struct planner_process *process, struct process_talk *talk)
 {
     ssize_t wrote = send(process->in_fd, talk->question + talk->sent_bytes,
                          talk->question_bytes - talk->sent_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -364,7 +366,9 @@ static void send_some(struct planner_process *process, struct process_talk *talk
         talk->sent_bytes += (size_t)wrote;
     } else if (errno != EAGAIN && errno != EINTR) {
         talk->sent_bytes = talk->question_bytes;
+        return false;
     }
+    return true;
 }
 
 static enum process_result receive_some(struct planner_process *process, struct process_talk *talk)
@@ -381,8 +385,8 @@ static enum process_result receive_some(struct planner_process *process, struct 
     return PROCESS_OK;
 }
 
-/* Takes what a process whose leader has exited had written. Others that hold its descriptors answer
- * nothing that can be relied on, and may keep them open for ever. */
+/* Takes what a process had written whose leader has exited, or which reads no more. Others that
+ * hold its descriptors answer nothing that can be relied on, and may keep them open for ever. */
 static enum process_result receive_rest(struct planner_process *process, struct process_talk *talk,
                                         size_t want_bytes)
 {
@@ -397,13 +401,25 @@ static enum process_result receive_rest(struct planner_process *process, struct 
     return result == PROCESS_OK && talk->got_bytes < want_bytes ? PROCESS_CLOSED : result;
 }
 
+/* One that exits closes its descriptors a moment before it is seen to have exited. */
+static enum process_result receive_of_deaf(struct planner_process *process,
+                                           struct process_talk *talk, size_t want_bytes)
+{
+    struct pollfd exited = {.fd = process->pid_fd, .events = POLLIN};
+    enum process_result result = receive_rest(process, talk, want_bytes);
+    if (result == PROCESS_CLOSED && poll(&exited, 1, EXITING_MS) == 0) {
+        result = PROCESS_DEAF;
+    }
+    return result;
+}
+
 enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
                                      size_t want_bytes, int64_t deadline_ns)
 {
     enum process_result result = PROCESS_OK;
     CHECK(want_bytes <= talk->room_bytes);
-    if (talk->sent_bytes < talk->question_bytes) {
-        send_some(process, talk);
+    if (talk->sent_bytes < talk->question_bytes && !send_some(process, talk)) {
+        return receive_of_deaf(process, talk, want_bytes);
     }
     while (result == PROCESS_OK &&
            (talk->got_bytes < want_bytes || talk->sent_bytes < talk->question_bytes)) {
@@ -433,8 +449,8 @@ enum process_result process_exchange(struct planner_process *process, struct pro
         if (watched[1].revents != 0) {
             process_drain(process);
         }
-        if (watched[2].revents != 0) {
-            send_some(process, talk);
+        if (watched[2].revents != 0 && !send_some(process, talk)) {
+            return receive_of_deaf(process, talk, want_bytes);
         }
         if (watched[0].revents != 0) {
             result = receive_some(process, talk);
@@ -539,8 +555,11 @@ bool process_failure(enum process_result result, int64_t deadline_ms, const char
 {
     if (result == PROCESS_TIMEOUT) {
         snprintf(text, bytes, "no answer within %lld ms%s", (long long)deadline_ms, limit);
+    } else if (result == PROCESS_FAULT) {
+        snprintf(text, bytes, "%s", strerror(errno));
     } else {
-        snprintf(text, bytes, "%s", result == PROCESS_CLOSED ? "the process" : strerror(errno));
+        snprintf(text, bytes, "the process%s",
+                 result == PROCESS_DEAF ? " no longer reads its stdin and" : "");
     }
-    return result == PROCESS_CLOSED;
+    return result == PROCESS_CLOSED || result == PROCESS_DEAF;
 }

@@ -6,6 +6,7 @@
 import os
 import struct
 import sys
+import time
 
 MODE = sys.argv[1]
 MAGIC = 0x4C505753
@@ -43,6 +44,7 @@ def broken(sequence, session):
         "error": frame(9, sequence, b"the model\nis on fire"),
         "bytewise": good,
         "early": good,
+        "deaf": good,
     }[MODE]
 
 
@@ -60,6 +62,8 @@ while True:
     elif kind == 5:
         session = struct.unpack_from("<I", payload, 8)[0]
         data = broken(sequence, session)
+        if MODE == "deaf":
+            os.close(0)
         if MODE == "bytewise":
             for i in range(len(data)):
                 os.write(1, data[i : i + 1])
@@ -67,6 +71,8 @@ while True:
             os.write(1, data)
         if MODE == "truncated":
             sys.exit(0)
+        if MODE == "deaf":
+            time.sleep(60)
         if MODE == "early":
             os.write(1, frame(6, sequence + 1, b"an answer nobody asked for"))
     elif kind == 10:

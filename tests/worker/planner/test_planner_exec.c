@@ -414,6 +414,24 @@ static void broken_frames(void)
     }
 }
 
+/* Goal: a planner that closed its stdin is told of at the next tick, not at the end of its time. */
+static void closed_stdin(void)
+{
+    struct planner *planner = open_script("frames.py deaf", 3600000, 0);
+    struct swerve_episode episode = make_episode(2);
+    struct swerve_observation seen = make_observation(2, 0);
+    struct swerve_action action;
+    uint8_t failed = 0;
+    struct error error = {0};
+    EXPECT_OK(planner_reset(planner, &episode, &error), error);
+    EXPECT_OK(planner_act(planner, 1, &seen, &action, &failed, &error), error);
+    seen.tick = 1;
+    EXPECT_INT(planner_act(planner, 1, &seen, &action, &failed, &error), STATUS_PLANNER);
+    EXPECT_CONTAINS(error.text, "no longer reads its stdin and had to be killed");
+    planner_close(planner);
+    EXPECT(!has_children());
+}
+
 static void answer_nobody_asked_for(void)
 {
     struct planner *planner = open_script("frames.py early", 5000, 0);
@@ -520,7 +538,7 @@ int main(void)
                     TEST(session_failures), TEST(raising_fails_its_sessions),
                     TEST(refused_reset_keeps_the_instance), TEST(instance_failures),
                     TEST(memory_is_limited), TEST(shared_memory_is_read_only), TEST(broken_frames),
-                    TEST(answer_nobody_asked_for), TEST(opening_fails),
+                    TEST(closed_stdin), TEST(answer_nobody_asked_for), TEST(opening_fails),
                     TEST(grandchildren_are_ended), TEST(stubborn_children_are_ended),
                     TEST(nothing_leaks));
 }
