@@ -213,6 +213,7 @@ struct bug_swap {
 struct bug {
     const char *name;
     const char *what;
+    uint64_t seed; /* one that finds it, tried before the others; 0: the first does */
     struct bug_swap swaps[BUG_SWAPS_MAX];
     /* A call is done wrongly. */
     enum status (*complete)(struct fleet *fleet, const struct job_completion *completions,

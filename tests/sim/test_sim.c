@@ -150,7 +150,8 @@ static int run_tap(struct run *run)
             continue;
         }
         run->options.bug = bug;
-        uint64_t seed = play_seeds(run, 1, BUG_SEEDS_MAX);
+        uint64_t seed = bug->seed > 0 ? play_seeds(run, bug->seed, 1) : 0;
+        seed = seed > 0 ? seed : play_seeds(run, 1, BUG_SEEDS_MAX);
         if (seed > 0) {
             printf("# seed %" PRIu64 ": %s\n", seed, run->result.why);
         }
