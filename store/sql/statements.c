@@ -237,13 +237,14 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
         " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.asked_key = ?1 AND s.suite = ?2"
         " LIMIT 1",
+    /* Found by its key: with a bare scenario_id, SQLite walks all jobs of the scenario instead. */
     [STATEMENT_MEMO_FIND] =
         "SELECT COALESCE(j.memo_of, j.id), " ARTIFACT_COLUMN
         " FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
         " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
-        " AND s.scenario_id = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11",
+        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"

@@ -84,6 +84,35 @@ static void every_statement_has_an_index(void)
     db_close(db);
 }
 
+/* Goal: a submission's cost does not grow with the jobs that its scenario or planner has already.
+ */
+static void known_jobs_are_found_by_their_key(void)
+{
+    static const enum statement statements[] = {STATEMENT_SPEC_FIND, STATEMENT_MEMO_FIND,
+                                                STATEMENT_AUDITED_FIND, STATEMENT_FREEZE_MOOT};
+    static char text[16384];
+    struct db *db = NULL;
+    open_store();
+    store->ops->close(store);
+    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
+    for (size_t i = 0; i < COUNT_OF(statements); i++) {
+        int found = 0;
+        snprintf(text, sizeof text, "EXPLAIN QUERY PLAN %s", statement_text(statements[i]));
+        struct query query = query_begin_sql(db, text);
+        while (query_row(&query)) {
+            char detail[256];
+            query_column_text(&query, 3, detail, sizeof detail);
+            if (strstr(detail, "SEARCH s ") != NULL) {
+                EXPECT(strstr(detail, "key=?") != NULL);
+                found++;
+            }
+        }
+        EXPECT_OK(query_end(&query, &error), error);
+        EXPECT(found > 0);
+    }
+    db_close(db);
+}
+
 /* ---- pages ---- */
 
 enum { JOBS = 6000, BRANCHES = 4 };
@@ -570,8 +599,9 @@ static void a_cancel_leaves_room_for_others(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(every_statement_has_an_index), TEST(pages_are_bounded),
-                    TEST(outcomes_of_no_job_hide_no_others), TEST(long_queries_are_given_up),
-                    TEST(turns_are_fair), TEST(workers_do_not_wait_for_readers),
-                    TEST(clients_read_on), TEST(a_cancel_leaves_room_for_others));
+    return TEST_RUN(TEST(every_statement_has_an_index), TEST(known_jobs_are_found_by_their_key),
+                    TEST(pages_are_bounded), TEST(outcomes_of_no_job_hide_no_others),
+                    TEST(long_queries_are_given_up), TEST(turns_are_fair),
+                    TEST(workers_do_not_wait_for_readers), TEST(clients_read_on),
+                    TEST(a_cancel_leaves_room_for_others));
 }
