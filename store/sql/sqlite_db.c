@@ -11,6 +11,7 @@
 #include "schemas/limits.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -188,8 +189,17 @@ static int on_commit(void *context, sqlite3 *handle, const char *name, int pages
     return SQLITE_OK;
 }
 
+/* Nobody asks how much memory SQLite has; to count it, every allocation would take a lock that all
+ * connections share. Too late where the process uses the library already, which costs that time. */
+static void configure_library(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 static int open_handle(struct sqlite_db *db, enum sqlite_db_mode mode)
 {
+    static pthread_once_t configured = PTHREAD_ONCE_INIT;
+    pthread_once(&configured, configure_library);
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
                 (mode == SQLITE_DB_READER   ? SQLITE_OPEN_READONLY
                  : mode == SQLITE_DB_WRITER ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
