@@ -93,11 +93,24 @@ static jmp_buf test_failure;
         }                                                    \
     } while (0)
 
+/* The sanitizers that the file is compiled with, by gcc's names and by clang's. */
+#if defined(__SANITIZE_THREAD__)
+#define TEST_WITH_TSAN 1
+#elif defined(__SANITIZE_ADDRESS__)
+#define TEST_WITH_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_WITH_TSAN 1
+#elif __has_feature(address_sanitizer)
+#define TEST_WITH_ASAN 1
+#endif
+#endif
+
 /* Rounds of a loop that plays many seeds or failures: all of them, and few under sanitizers, which
  * look at the code that runs and not at the figures that come out. */
 static inline int64_t test_rounds(int64_t all, int64_t few)
 {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(TEST_WITH_ASAN) || defined(TEST_WITH_TSAN)
     (void)all;
     return few;
 #else

@@ -8,13 +8,12 @@
 #include <sys/stat.h>
 
 enum { APPLICATION_ID = 0x53575256 }; /* "SWRV": PRAGMA application_id, read by file(1) */
-enum { SQLITE_PAGE_BYTES_MIN = 512 };
 
-/* SQLite takes a file of less than its smallest page for an empty one, and writes over it. */
-static bool foreign_bytes(const char *path)
+/* SQLite takes a file of one byte for an empty one, and writes over it. */
+static bool single_byte(const char *path)
 {
     struct stat info;
-    return stat(path, &info) == 0 && info.st_size > 0 && info.st_size < SQLITE_PAGE_BYTES_MIN;
+    return stat(path, &info) == 0 && info.st_size == 1;
 }
 
 enum status migrate_check(struct db *db, const char *path, struct error *error)
@@ -26,7 +25,7 @@ enum status migrate_check(struct db *db, const char *path, struct error *error)
     TRY(sqlite_db_scalar(db, "PRAGMA application_id", &application, error));
     TRY(sqlite_db_scalar(db, "SELECT COUNT(*) FROM sqlite_schema", &tables, error));
     /* Ours gets its tables, version and number in one transaction. */
-    bool empty = tables == 0 && application == 0 && version == 0 && !foreign_bytes(path);
+    bool empty = tables == 0 && application == 0 && version == 0 && !single_byte(path);
     if (!empty && application != APPLICATION_ID) {
         return error_set(error, STATUS_STORE, "%s: this file is not a job store; name another path",
                          path);

@@ -378,7 +378,7 @@ static void run_case(uint32_t way, enum nn_precision precision)
  */
 static bool is_run(uint32_t way, enum nn_precision precision)
 {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(TEST_WITH_ASAN)
     return precision == NN_BF16 || way == 1 || way == 7 || way == 10;
 #else
     (void)way;

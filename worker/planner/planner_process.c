@@ -25,8 +25,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { EXITING_MS = 100 }; /* most between a process's closed descriptors and its exit */
-
 int64_t process_now_ns(void)
 {
     struct timespec now;
@@ -274,6 +272,7 @@ enum status process_start(struct planner_process *process, const struct planner_
 {
     memset(process, 0, sizeof *process);
     process->pid_fd = process->in_fd = process->out_fd = process->err_fd = -1;
+    process->closed_fd = -1;
     const struct planner_confinement *confinement = limits->confinement;
     char path[LIMIT_PATH_BYTES];
     char **environment = NULL;
@@ -357,18 +356,21 @@ void process_drain(struct planner_process *process)
     }
 }
 
-/* Sends what fits. False: the child has closed its stdin, and what is left is taken for sent. */
-static bool send_some(struct planner_process *process, struct process_talk *talk)
+/* Sends what fits. */
+static enum process_result send_some(struct planner_process *process, struct process_talk *talk)
 {
     ssize_t wrote = send(process->in_fd, talk->question + talk->sent_bytes,
                          talk->question_bytes - talk->sent_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (wrote >= 0) {
-        talk->sent_bytes += (size_t)wrote;
-    } else if (errno != EAGAIN && errno != EINTR) {
-        talk->sent_bytes = talk->question_bytes;
-        return false;
+    if (wrote < 0 && (errno == EPIPE || errno == ECONNRESET)) {
+        talk->sent_bytes = talk->question_bytes; /* what is left of it, nobody reads */
+        process->closed_fd = STDIN_FILENO;
+        return PROCESS_CLOSED;
     }
-    return true;
+    if (wrote < 0 && errno != EAGAIN && errno != EINTR) {
+        return PROCESS_FAULT;
+    }
+    talk->sent_bytes += wrote > 0 ? (size_t)wrote : 0;
+    return PROCESS_OK;
 }
 
 static enum process_result receive_some(struct planner_process *process, struct process_talk *talk)
@@ -376,6 +378,7 @@ static enum process_result receive_some(struct planner_process *process, struct 
     ssize_t got =
         read(process->out_fd, talk->answer + talk->got_bytes, talk->room_bytes - talk->got_bytes);
     if (got == 0) {
+        process->closed_fd = STDOUT_FILENO;
         return PROCESS_CLOSED;
     }
     if (got < 0 && errno != EAGAIN && errno != EINTR) {
@@ -385,8 +388,9 @@ static enum process_result receive_some(struct planner_process *process, struct 
     return PROCESS_OK;
 }
 
-/* Takes what a process had written whose leader has exited, or which reads no more. Others that
- * hold its descriptors answer nothing that can be relied on, and may keep them open for ever. */
+/* Takes what a process had written whose leader has exited, or which has closed its stdin. Others
+ * that hold its descriptors answer nothing that can be relied on, and may keep them open for ever.
+ */
 static enum process_result receive_rest(struct planner_process *process, struct process_talk *talk,
                                         size_t want_bytes)
 {
@@ -401,25 +405,13 @@ static enum process_result receive_rest(struct planner_process *process, struct 
     return result == PROCESS_OK && talk->got_bytes < want_bytes ? PROCESS_CLOSED : result;
 }
 
-/* One that exits closes its descriptors a moment before it is seen to have exited. */
-static enum process_result receive_of_deaf(struct planner_process *process,
-                                           struct process_talk *talk, size_t want_bytes)
-{
-    struct pollfd exited = {.fd = process->pid_fd, .events = POLLIN};
-    enum process_result result = receive_rest(process, talk, want_bytes);
-    if (result == PROCESS_CLOSED && poll(&exited, 1, EXITING_MS) == 0) {
-        result = PROCESS_DEAF;
-    }
-    return result;
-}
-
 enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
                                      size_t want_bytes, int64_t deadline_ns)
 {
     enum process_result result = PROCESS_OK;
     CHECK(want_bytes <= talk->room_bytes);
-    if (talk->sent_bytes < talk->question_bytes && !send_some(process, talk)) {
-        return receive_of_deaf(process, talk, want_bytes);
+    if (talk->sent_bytes < talk->question_bytes) {
+        result = send_some(process, talk);
     }
     while (result == PROCESS_OK &&
            (talk->got_bytes < want_bytes || talk->sent_bytes < talk->question_bytes)) {
@@ -449,14 +441,15 @@ enum process_result process_exchange(struct planner_process *process, struct pro
         if (watched[1].revents != 0) {
             process_drain(process);
         }
-        if (watched[2].revents != 0 && !send_some(process, talk)) {
-            return receive_of_deaf(process, talk, want_bytes);
+        if (watched[2].revents != 0) {
+            result = send_some(process, talk);
         }
-        if (watched[0].revents != 0) {
+        if (result == PROCESS_OK && watched[0].revents != 0) {
             result = receive_some(process, talk);
         }
     }
-    return result;
+    /* Of an answer that was there before, the question need not have been read to its end. */
+    return result == PROCESS_CLOSED ? receive_rest(process, talk, want_bytes) : result;
 }
 
 /* ---- end ---- */
@@ -545,6 +538,8 @@ void process_exit_text(const struct planner_process *process, char *text, size_t
         const char *name = sigdescr_np(process->exit_value);
         snprintf(text, bytes, "was killed by signal %d (%s)", process->exit_value,
                  name != NULL ? name : "unknown");
+    } else if (process->closed_fd >= 0) {
+        snprintf(text, bytes, "closed descriptor %d and had to be killed", process->closed_fd);
     } else {
         snprintf(text, bytes, "had to be killed");
     }
@@ -555,11 +550,8 @@ bool process_failure(enum process_result result, int64_t deadline_ms, const char
 {
     if (result == PROCESS_TIMEOUT) {
         snprintf(text, bytes, "no answer within %lld ms%s", (long long)deadline_ms, limit);
-    } else if (result == PROCESS_FAULT) {
-        snprintf(text, bytes, "%s", strerror(errno));
     } else {
-        snprintf(text, bytes, "the process%s",
-                 result == PROCESS_DEAF ? " no longer reads its stdin and" : "");
+        snprintf(text, bytes, "%s", result == PROCESS_CLOSED ? "the process" : strerror(errno));
     }
-    return result == PROCESS_CLOSED || result == PROCESS_DEAF;
+    return result == PROCESS_CLOSED;
 }

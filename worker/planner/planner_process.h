@@ -28,6 +28,7 @@ struct planner_process {
     int in_fd;  /* our end of the child's stdin; -1: closed */
     int out_fd;
     int err_fd;
+    int closed_fd;              /* 0 or 1: the child closed it before it exited; -1: neither */
     bool debug;                 /* as in its limits */
     int exit_code;              /* of waitid: CLD_EXITED, CLD_KILLED ..; 0: it had to be killed */
     int exit_value;             /* status or signal */
@@ -56,13 +57,7 @@ enum status process_start(struct planner_process *process, const struct planner_
                           int shm_fd, size_t shm_bytes, const struct process_limits *limits,
                           struct error *error);
 
-enum process_result {
-    PROCESS_OK = 0,
-    PROCESS_TIMEOUT,
-    PROCESS_CLOSED,
-    PROCESS_DEAF,
-    PROCESS_FAULT
-};
+enum process_result { PROCESS_OK = 0, PROCESS_TIMEOUT, PROCESS_CLOSED, PROCESS_FAULT };
 
 /* A question and what has come of its answer; calls of process_exchange go on where the last one
  * ended. */
@@ -75,9 +70,8 @@ struct process_talk {
 
 /* Sends the question and receives until at least `want_bytes` of the answer are there, stderr being
  * drained all the while, so neither side can deadlock. More of the answer is taken where it is
- * there already. PROCESS_CLOSED: the child closed stdout, or its leader exited before the answer
- * was there, whoever else holds stdout open. PROCESS_DEAF: it closed stdin with a part of the
- * question unread, and had written no answer. */
+ * there already. PROCESS_CLOSED: the child closed stdout, or stdin with a part of the question
+ * unsent, or its leader exited before the answer was there, whoever else holds stdout open. */
 enum process_result process_exchange(struct planner_process *process, struct process_talk *talk,
                                      size_t want_bytes, int64_t deadline_ns);
 

@@ -89,8 +89,6 @@ static void die(struct world_exec *exec, const char *what, bool tell_exit)
                  (long long)(exec->process.killed_at_bytes >> 20),
                  (long long)(exec->host->memory_bytes >> 20));
         what = over;
-    } else if (tell_exit && exec->process.exit_code == 0) {
-        snprintf(exit_text, sizeof exit_text, "closed descriptor 1 and had to be killed");
     } else if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
     }

@@ -427,7 +427,7 @@ static void closed_stdin(void)
     EXPECT_OK(planner_act(planner, 1, &seen, &action, &failed, &error), error);
     seen.tick = 1;
     EXPECT_INT(planner_act(planner, 1, &seen, &action, &failed, &error), STATUS_PLANNER);
-    EXPECT_CONTAINS(error.text, "no longer reads its stdin and had to be killed");
+    EXPECT_CONTAINS(error.text, "the process closed descriptor 0 and had to be killed");
     planner_close(planner);
     EXPECT(!has_children());
 }

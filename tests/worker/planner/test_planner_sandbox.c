@@ -543,7 +543,7 @@ static enum status drive_plugin(struct planner *planner, struct swerve_action *a
 /* The thread sanitizer needs addresses and calls that the sandbox does not give. */
 static bool host_can_run(void)
 {
-#ifdef __SANITIZE_THREAD__
+#ifdef TEST_WITH_TSAN
     printf("# not tested: a program with the thread sanitizer does not start in the sandbox\n");
     return false;
 #else

@@ -60,6 +60,16 @@ class Dies(swerve_world.World):
         return states, [g.raster.bev for g in batch], [g.raster.cameras for g in batch]
 swerve_world.run(Dies())
 """
+DEAF = """
+import os, swerve_world
+class Deaf(swerve_world.World):
+    name = "deaf"
+    def step(self, states, batch):
+        if batch[0].tick == 4:
+            os.dup2(os.pipe()[0], 0)
+        return states, [g.raster.bev for g in batch], [g.raster.cameras for g in batch]
+swerve_world.run(Deaf())
+"""
 TROUBLE = """
 import os, sys, swerve_world
 class Trouble(swerve_world.World):
@@ -196,6 +206,8 @@ def processes_that_hang_or_die_are_named():
         result = check(f"exec:{sys.executable} dies.py{orphan}", 1)
         text = result["checks"][0]["text"]
         assert "exited with status 3" in text and "the network is broken" in text and "world dies 1" in text, result
+    result = check(f"exec:{sys.executable} deaf.py", 1, "--deadline-ms", "600000")
+    assert "the process closed descriptor 0 and had to be killed" in result["checks"][0]["text"], result
     result = check(f"exec:{sys.executable} raises.py", 1)
     text = result["checks"][0]["text"]
     assert "world raises 1" in text and "tick 1: raises.py:6: NameError: name 'no_such_grid'" in text, result
@@ -444,7 +456,7 @@ with tempfile.TemporaryDirectory() as directory:
     for source, name in zip(PLUGINS, ("example.so", "liar.so", "runtime.so", "damaged.so")):
         shutil.copy(source, name)
     shutil.copy(ROOT / "scripts/world/echo.py", "echo.py")
-    for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES), ("varies.py", VARIES),
+    for name, text in (("suite.json", SUITE), ("road.json", SCENARIO), ("mute.py", MUTE), ("dies.py", DIES), ("deaf.py", DEAF), ("varies.py", VARIES),
                        ("shrinks.py", SHRINKS), ("far.py", FAR), ("raises.py", RAISES), ("trouble.py", TROUBLE), ("chatters.py", CHATTERS)):
         pathlib.Path(name).write_text(text)
     failed = tap.run({"contract": CONTRACT, "student": STUDENT}[PART])
