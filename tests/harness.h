@@ -9,6 +9,8 @@
 #ifndef SWERVE_TESTS_HARNESS_H
 #define SWERVE_TESTS_HARNESS_H
 
+#include "tests/sanitizers.h"
+
 #include <math.h>
 #include <setjmp.h>
 #include <stdbool.h>
@@ -92,19 +94,6 @@ static jmp_buf test_failure;
             TEST_FAIL("%s failed: %s", #call, (error).text); \
         }                                                    \
     } while (0)
-
-/* The sanitizers that the file is compiled with, by gcc's names and by clang's. */
-#if defined(__SANITIZE_THREAD__)
-#define TEST_WITH_TSAN 1
-#elif defined(__SANITIZE_ADDRESS__)
-#define TEST_WITH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TEST_WITH_TSAN 1
-#elif __has_feature(address_sanitizer)
-#define TEST_WITH_ASAN 1
-#endif
-#endif
 
 /* Rounds of a loop that plays many seeds or failures: all of them, and few under sanitizers, which
  * look at the code that runs and not at the figures that come out. */

@@ -4,6 +4,7 @@
 #include "tests/sim/fiber.h"
 
 #include "base/check.h"
+#include "tests/sanitizers.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,14 +13,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define WITH_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define WITH_ASAN 1
-#endif
-#endif
-#ifdef WITH_ASAN
+#ifdef TEST_WITH_ASAN
 #include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
@@ -47,7 +41,7 @@ struct fiber_pool {
     struct fiber *all;
 };
 
-#ifdef WITH_ASAN
+#ifdef TEST_WITH_ASAN
 static void leave_caller(struct fiber *fiber)
 {
     __sanitizer_start_switch_fiber(&fiber->caller_fake, fiber->stack, STACK_BYTES);
