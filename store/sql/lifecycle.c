@@ -61,6 +61,7 @@ struct job_end {
     int64_t lost;
     int64_t delay_ns;
     int64_t escalated_job;
+    const char *why; /* a flagged job has no successor; NULL: as the completion says */
 };
 
 /* A completion that was accepted, or counts as a cost alone, and is not in the books yet. */
@@ -157,29 +158,112 @@ static struct job_end end_of(const struct sql_store *store, const struct held_jo
     return end;
 }
 
-/* The teacher's job for a flagged one: the same question to another pool, tier and model. Without a
- * key of its own it gets one derived from the flagged job's, so that it exists once. */
-static enum status escalate(struct complete_call *call, const struct held_job *job,
-                            const struct job_completion *completion, int64_t *job_id,
-                            struct error *error)
+/* Who is asked the same question in place of a flagged job, as its row says, and where that says
+ * nothing the promoted teacher; *found: there is somebody. Else *why it ends, or NULL. */
+static enum status find_successor(struct complete_call *call, const struct held_job *job,
+                                  struct job_spec *out, bool *found, const char **why,
+                                  struct error *error)
 {
-    char text[SHA256_HEX_BYTES + LIMIT_ID_BYTES + 64];
-    struct job_spec spec = job->spec;
-
-    if (completion->escalate_key[0] != '\0') {
-        memcpy(spec.key, completion->escalate_key, sizeof spec.key);
-    } else {
-        int bytes = snprintf(text, sizeof text, "escalation %s %s %s", job->spec.key,
-                             completion->escalate_pool, tier_names[completion->escalate_tier]);
-        sha256_hex(text, (size_t)bytes, spec.key);
+    struct model_version teacher;
+    *found = false;
+    *why = NULL;
+    if (job->shadow || job->spec.audit_key[0] != '\0') {
+        return STATUS_OK;
     }
-    memcpy(spec.pool, completion->escalate_pool, sizeof spec.pool);
-    spec.tier = completion->escalate_tier;
-    memcpy(spec.model_hash, completion->escalate_model_hash, sizeof spec.model_hash);
-    memcpy(spec.sampler, completion->escalate_sampler, sizeof spec.sampler);
-    spec.parent_job_id = completion->job_id;
-    spec.evaluates = false;
-    return submit_successor(call->store, &call->tally, job->suite, &spec, job_id, error);
+    if (job->spec.tier == TIER_TEACHER) {
+        *why = "a teacher's job escalates no further";
+        return STATUS_OK;
+    }
+    if (job->spec.escalate_pool[0] != '\0') {
+        *found = true;
+        job_escalation_take(&job->spec, out);
+        job_key_make(out, job_key_fresh(&job->spec));
+        return STATUS_OK;
+    }
+    TRY(job->spec.tier == TIER_STUDENT
+            ? freezes_teacher(call->store, &job->spec, &teacher, found, error)
+            : STATUS_OK);
+    if (*found) {
+        *out = job->spec;
+        trust_job_move(&teacher, out);
+    } else if (job->spec.tier == TIER_STUDENT || job->spec.tier == TIER_GOLDEN) {
+        *why = "nobody is named who answers instead; submit the suite again";
+    }
+    return STATUS_OK;
+}
+
+/* What a flag says of the successor is a copy. Of a job of which nothing is known it is not looked
+ * at: earlier versions left it to the worker, which then gets no successor. */
+static enum status check_copy(const struct held_job *job, const struct job_completion *completion,
+                              bool found, const struct job_spec *successor, struct error *error)
+{
+    const struct {
+        const char *name;
+        const char *copy;
+        const char *of_row;
+    } members[] = {
+        {"pool", completion->escalate_pool, successor->pool},
+        {"model", completion->escalate_model_hash, successor->model_hash},
+        {"sampler", completion->escalate_sampler, successor->sampler},
+        {"key", completion->escalate_key, successor->key},
+        {"tier", completion->escalate_pool[0] != '\0' ? tier_names[completion->escalate_tier] : "",
+         tier_names[successor->tier]},
+    };
+    bool unknown = !job->shadow && job->spec.audit_key[0] == '\0' &&
+                   (job->spec.tier == TIER_STUDENT || job->spec.tier == TIER_GOLDEN);
+    for (size_t i = 0; i < COUNT_OF(members) && (found || !unknown); i++) {
+        if (members[i].copy[0] != '\0' &&
+            (!found || strcmp(members[i].copy, members[i].of_row) != 0)) {
+            return error_set(error, STATUS_CONFLICT,
+                             "job %" PRId64 ": its flag names %s \"%s\" for the job that answers "
+                             "instead, the job's row %s%s%s",
+                             completion->job_id, members[i].name, members[i].copy,
+                             found ? "\"" : "nobody", found ? members[i].of_row : "",
+                             found ? "\"" : "");
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Members that a job must have alike to be the successor: one that follows has moved with its tier,
+ * and a student's of a frozen slice has become the teacher's. */
+static uint32_t answered_alike(const struct job_spec *found, const struct job_spec *successor)
+{
+    bool moved = found->follows ||
+                 (successor->tier == TIER_STUDENT && found->tier == TIER_TEACHER);
+    return moved ? JOB_CONTEXT_QUESTION : JOB_CONTEXT_ALL & ~(uint32_t)JOB_CONTEXT_BACKEND;
+}
+
+/* Queues the successor of a flagged job, and notes in its row who that is. What has its key and asks
+ * something else is left alone. */
+static enum status escalate(struct complete_call *call, const struct held_job *job, int64_t flagged,
+                            struct job_spec *successor, int64_t *job_id, struct error *error)
+{
+    struct job_context asked = job_context_of_spec(successor);
+    int64_t context = 0;
+    bool other = true;
+    if (job->spec.escalate_pool[0] == '\0') {
+        TRY(record_context_id(call->tally.db, &asked, &context, error));
+        struct query query = query_begin(call->tally.db, STATEMENT_ESCALATION_SET);
+        query_int(&query, flagged);
+        query_int(&query, context);
+        TRY(query_run(&query, error));
+    }
+    job_escalation_clear(successor);
+    successor->parent_job_id = flagged;
+    successor->evaluates = false;
+    while (other) {
+        struct held_job found;
+        TRY(submit_successor(call->store, &call->tally, job->suite, successor, job_id, error));
+        TRY(read_held(call->tally.db, *job_id, &found, error));
+        struct job_context answers = job_context_of_spec(&found.spec);
+        other = *job_id == flagged || found.spec.audit_key[0] != '\0' ||
+                job_context_differs(&answers, &asked, answered_alike(&found.spec, successor)) != 0;
+        if (other) {
+            job_key_apart(successor);
+        }
+    }
+    return STATUS_OK;
 }
 
 /* 0: the clock was never set. */
@@ -397,9 +481,16 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     enum status status = completion->kind == COMPLETION_UNSTARTED
                              ? note_unstarted(call, job, completion, &blamed, error)
                              : STATUS_OK;
+    struct job_spec successor;
+    const char *why = NULL;
+    bool escalates = false;
+    if (status == STATUS_OK && completion->kind == COMPLETION_FLAGGED) {
+        status = find_successor(call, job, &successor, &escalates, &why, error);
+        THEN(status, check_copy(job, completion, escalates, &successor, error));
+    }
     struct job_end end = end_of(call->store, job, blamed ? COMPLETION_FAILED : completion->kind,
-                                completion->escalate_pool[0] != '\0' && !job->shadow,
-                                job->lost - (before->found ? 1 : 0));
+                                escalates, job->lost - (before->found ? 1 : 0));
+    end.why = why;
 
     if (status == STATUS_OK && (end.state == JOB_DONE || end.state == JOB_FLAGGED)) {
         status = note_driven(call, job, completion, error);
@@ -408,7 +499,8 @@ static enum status accept(struct complete_call *call, const struct held_job *job
         }
     }
     if (status == STATUS_OK && end.state == JOB_FLAGGED) {
-        status = escalate(call, job, completion, &end.escalated_job, error);
+        status =
+            escalate(call, job, completion->job_id, &successor, &end.escalated_job, error);
     }
     THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {
@@ -427,11 +519,18 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
 {
     const struct job_completion *completion = booking->completion;
     const struct job_end *end = &booking->end;
+    char why[OUTCOME_ERROR_BYTES];
     struct ledger_attempt attempt =
         attempt_of(call->store, &booking->job, completion, end->end, end->escalated_job);
 
-    if (end->end == ATTEMPT_FLAGGED && end->state == JOB_DEAD && completion->error[0] == '\0') {
-        attempt.error = "flagged by a health check, and there is no pool to escalate to";
+    if (end->end == ATTEMPT_FLAGGED && end->state == JOB_DEAD) {
+        const char *flag = completion->error[0] != '\0' ? completion->error
+                           : end->why != NULL
+                               ? "flagged by a health check"
+                               : "flagged by a health check, and there is no pool to escalate to";
+        snprintf(why, sizeof why, "%.1900s%s%s", flag, end->why != NULL ? "; " : "",
+                 end->why != NULL ? end->why : "");
+        attempt.error = why;
     }
     TRY(booking->before.found ? ledger_recharge(&call->tally, &attempt, &booking->before, error)
                               : ledger_charge(&call->tally, &attempt, error));
@@ -525,6 +624,23 @@ static enum status answer_recorded(struct complete_call *call, const struct held
     return STATUS_OK;
 }
 
+/* Outcomes answer the question of the job's row: what they repeat of it is a copy. */
+static enum status check_question(const struct job_completion *completion,
+                                  const struct job_spec *spec, struct error *error)
+{
+    char text[JOB_CONTEXT_TEXT_BYTES];
+    struct job_context job = job_context_of_spec(spec);
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        struct job_context found = job_context_of_outcome(&completion->outcomes[i]);
+        uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_OF_OUTCOME);
+        if (member != 0) {
+            return error_set(error, STATUS_CONFLICT, "job %" PRId64 ", outcome %" PRIu32 ": %s",
+                             completion->job_id, i, job_context_text(&found, &job, member, text));
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
                                 struct store_completion_result *result, struct error *error)
 {
@@ -568,12 +684,7 @@ static enum status complete_one(struct complete_call *call, const struct job_com
                          " outcomes",
                          completion->job_id, job.spec.rollout_count, completion->outcome_count);
     }
-    if (completion->kind == COMPLETION_FLAGGED &&
-        strcmp(completion->escalate_key, job.spec.key) == 0) {
-        return error_set(error, STATUS_CONFLICT,
-                         "job %" PRId64 ": its successor cannot have its own key",
-                         completion->job_id);
-    }
+    TRY(check_question(completion, &job.spec, error));
     result->status = STATUS_OK;
     return partial ? keep_partial(call, &job, completion, error)
                    : accept(call, &job, completion, &before, result, error);
