@@ -66,8 +66,8 @@ struct job_spec {
                        store has one (store/api/models.h); else by the model that it names */
     bool evaluates; /* a student's, in evidence of what it is worth: no freeze concerns it, and it
                        is audited whatever the rates say */
-    /* Who is asked the same question when the job is flagged, as its submitter fixed it; a teacher's
-     * or an audit job escalates no further. */
+    /* Who is asked the same question when the job is flagged, as its submitter fixed it; a
+     * teacher's or an audit job escalates no further. */
     char escalate_pool[LIMIT_ID_BYTES]; /* "": the store's promoted teacher, or nobody */
     enum tier escalate_tier;
     char escalate_model_hash[SHA256_HEX_BYTES];

@@ -10,8 +10,8 @@
 
 enum kind { KIND_TEXT = 0, KIND_U64, KIND_U32, KIND_TIER };
 
-#define MEMBER(member, member_kind)                                                     \
-    {                                                                                   \
+#define MEMBER(member, member_kind)                                                            \
+    {                                                                                          \
         .name = #member, .offset = offsetof(struct job_context, member), .kind = (member_kind) \
     }
 
@@ -20,12 +20,10 @@ static const struct {
     size_t offset;
     enum kind kind;
 } members[] = {
-    MEMBER(scenario_id, KIND_TEXT), MEMBER(scenario_hash, KIND_TEXT),
-    MEMBER(seed, KIND_U64),         MEMBER(planner, KIND_TEXT),
-    MEMBER(planner_hash, KIND_TEXT), MEMBER(revision, KIND_TEXT),
-    MEMBER(rollout_count, KIND_U32), MEMBER(pool, KIND_TEXT),
-    MEMBER(tier, KIND_TIER),        MEMBER(model_hash, KIND_TEXT),
-    MEMBER(sampler, KIND_TEXT),     MEMBER(backend, KIND_TEXT),
+    MEMBER(scenario_id, KIND_TEXT),  MEMBER(scenario_hash, KIND_TEXT), MEMBER(seed, KIND_U64),
+    MEMBER(planner, KIND_TEXT),      MEMBER(planner_hash, KIND_TEXT),  MEMBER(revision, KIND_TEXT),
+    MEMBER(rollout_count, KIND_U32), MEMBER(pool, KIND_TEXT),          MEMBER(tier, KIND_TIER),
+    MEMBER(model_hash, KIND_TEXT),   MEMBER(sampler, KIND_TEXT),       MEMBER(backend, KIND_TEXT),
 };
 
 _Static_assert(sizeof members / sizeof *members == JOB_CONTEXT_MEMBER_COUNT,

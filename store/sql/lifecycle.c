@@ -158,114 +158,6 @@ static struct job_end end_of(const struct sql_store *store, const struct held_jo
     return end;
 }
 
-/* Who is asked the same question in place of a flagged job, as its row says, and where that says
- * nothing the promoted teacher; *found: there is somebody. Else *why it ends, or NULL. */
-static enum status find_successor(struct complete_call *call, const struct held_job *job,
-                                  struct job_spec *out, bool *found, const char **why,
-                                  struct error *error)
-{
-    struct model_version teacher;
-    *found = false;
-    *why = NULL;
-    if (job->shadow || job->spec.audit_key[0] != '\0') {
-        return STATUS_OK;
-    }
-    if (job->spec.tier == TIER_TEACHER) {
-        *why = "a teacher's job escalates no further";
-        return STATUS_OK;
-    }
-    if (job->spec.escalate_pool[0] != '\0') {
-        *found = true;
-        job_escalation_take(&job->spec, out);
-        job_key_make(out, job_key_fresh(&job->spec));
-        return STATUS_OK;
-    }
-    TRY(job->spec.tier == TIER_STUDENT
-            ? freezes_teacher(call->store, &job->spec, &teacher, found, error)
-            : STATUS_OK);
-    if (*found) {
-        *out = job->spec;
-        trust_job_move(&teacher, out);
-    } else if (job->spec.tier == TIER_STUDENT || job->spec.tier == TIER_GOLDEN) {
-        *why = "nobody is named who answers instead; submit the suite again";
-    }
-    return STATUS_OK;
-}
-
-/* What a flag says of the successor is a copy. Of a job of which nothing is known it is not looked
- * at: earlier versions left it to the worker, which then gets no successor. */
-static enum status check_copy(const struct held_job *job, const struct job_completion *completion,
-                              bool found, const struct job_spec *successor, struct error *error)
-{
-    const struct {
-        const char *name;
-        const char *copy;
-        const char *of_row;
-    } members[] = {
-        {"pool", completion->escalate_pool, successor->pool},
-        {"model", completion->escalate_model_hash, successor->model_hash},
-        {"sampler", completion->escalate_sampler, successor->sampler},
-        {"key", completion->escalate_key, successor->key},
-        {"tier", completion->escalate_pool[0] != '\0' ? tier_names[completion->escalate_tier] : "",
-         tier_names[successor->tier]},
-    };
-    bool unknown = !job->shadow && job->spec.audit_key[0] == '\0' &&
-                   (job->spec.tier == TIER_STUDENT || job->spec.tier == TIER_GOLDEN);
-    for (size_t i = 0; i < COUNT_OF(members) && (found || !unknown); i++) {
-        if (members[i].copy[0] != '\0' &&
-            (!found || strcmp(members[i].copy, members[i].of_row) != 0)) {
-            return error_set(error, STATUS_CONFLICT,
-                             "job %" PRId64 ": its flag names %s \"%s\" for the job that answers "
-                             "instead, the job's row %s%s%s",
-                             completion->job_id, members[i].name, members[i].copy,
-                             found ? "\"" : "nobody", found ? members[i].of_row : "",
-                             found ? "\"" : "");
-        }
-    }
-    return STATUS_OK;
-}
-
-/* Members that a job must have alike to be the successor: one that follows has moved with its tier,
- * and a student's of a frozen slice has become the teacher's. */
-static uint32_t answered_alike(const struct job_spec *found, const struct job_spec *successor)
-{
-    bool moved = found->follows ||
-                 (successor->tier == TIER_STUDENT && found->tier == TIER_TEACHER);
-    return moved ? JOB_CONTEXT_QUESTION : JOB_CONTEXT_ALL & ~(uint32_t)JOB_CONTEXT_BACKEND;
-}
-
-/* Queues the successor of a flagged job, and notes in its row who that is. What has its key and asks
- * something else is left alone. */
-static enum status escalate(struct complete_call *call, const struct held_job *job, int64_t flagged,
-                            struct job_spec *successor, int64_t *job_id, struct error *error)
-{
-    struct job_context asked = job_context_of_spec(successor);
-    int64_t context = 0;
-    bool other = true;
-    if (job->spec.escalate_pool[0] == '\0') {
-        TRY(record_context_id(call->tally.db, &asked, &context, error));
-        struct query query = query_begin(call->tally.db, STATEMENT_ESCALATION_SET);
-        query_int(&query, flagged);
-        query_int(&query, context);
-        TRY(query_run(&query, error));
-    }
-    job_escalation_clear(successor);
-    successor->parent_job_id = flagged;
-    successor->evaluates = false;
-    while (other) {
-        struct held_job found;
-        TRY(submit_successor(call->store, &call->tally, job->suite, successor, job_id, error));
-        TRY(read_held(call->tally.db, *job_id, &found, error));
-        struct job_context answers = job_context_of_spec(&found.spec);
-        other = *job_id == flagged || found.spec.audit_key[0] != '\0' ||
-                job_context_differs(&answers, &asked, answered_alike(&found.spec, successor)) != 0;
-        if (other) {
-            job_key_apart(successor);
-        }
-    }
-    return STATUS_OK;
-}
-
 /* 0: the clock was never set. */
 static int64_t wall_ms(const struct sql_store *store)
 {
@@ -485,8 +377,8 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     const char *why = NULL;
     bool escalates = false;
     if (status == STATUS_OK && completion->kind == COMPLETION_FLAGGED) {
-        status = find_successor(call, job, &successor, &escalates, &why, error);
-        THEN(status, check_copy(job, completion, escalates, &successor, error));
+        status = question_successor(call->store, &job->spec, completion, &successor, &escalates,
+                                    &why, error);
     }
     struct job_end end = end_of(call->store, job, blamed ? COMPLETION_FAILED : completion->kind,
                                 escalates, job->lost - (before->found ? 1 : 0));
@@ -499,8 +391,8 @@ static enum status accept(struct complete_call *call, const struct held_job *job
         }
     }
     if (status == STATUS_OK && end.state == JOB_FLAGGED) {
-        status =
-            escalate(call, job, completion->job_id, &successor, &end.escalated_job, error);
+        status = question_escalate(call->store, &call->tally, job->suite, &job->spec,
+                                   completion->job_id, &successor, &end.escalated_job, error);
     }
     THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {
@@ -624,23 +516,6 @@ static enum status answer_recorded(struct complete_call *call, const struct held
     return STATUS_OK;
 }
 
-/* Outcomes answer the question of the job's row: what they repeat of it is a copy. */
-static enum status check_question(const struct job_completion *completion,
-                                  const struct job_spec *spec, struct error *error)
-{
-    char text[JOB_CONTEXT_TEXT_BYTES];
-    struct job_context job = job_context_of_spec(spec);
-    for (uint32_t i = 0; i < completion->outcome_count; i++) {
-        struct job_context found = job_context_of_outcome(&completion->outcomes[i]);
-        uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_OF_OUTCOME);
-        if (member != 0) {
-            return error_set(error, STATUS_CONFLICT, "job %" PRId64 ", outcome %" PRIu32 ": %s",
-                             completion->job_id, i, job_context_text(&found, &job, member, text));
-        }
-    }
-    return STATUS_OK;
-}
-
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
                                 struct store_completion_result *result, struct error *error)
 {
@@ -684,7 +559,7 @@ static enum status complete_one(struct complete_call *call, const struct job_com
                          " outcomes",
                          completion->job_id, job.spec.rollout_count, completion->outcome_count);
     }
-    TRY(check_question(completion, &job.spec, error));
+    TRY(question_check_outcomes(completion, &job.spec, error));
     result->status = STATUS_OK;
     return partial ? keep_partial(call, &job, completion, error)
                    : accept(call, &job, completion, &before, result, error);

@@ -284,8 +284,8 @@ static bool names(const struct job_spec *spec, const struct found_version *found
            strcmp(slash + 1, version->sampler) == 0;
 }
 
-enum status models_points_to(struct db *db, const struct job_spec *spec, struct model_version *promoted,
-                         bool *named, struct error *error)
+enum status models_points_to(struct db *db, const struct job_spec *spec,
+                             struct model_version *promoted, bool *named, struct error *error)
 {
     struct pointers pointers;
     TRY(read_pointers(db, spec->tier, &pointers, error));

@@ -2,8 +2,8 @@
  * Records to and from rows. See records.h.
  *
  * An outcome repeats the question of its job (scenario, seed, planner ..), which complete_one() has
- * compared. That is not stored again: it is NULL, or the same context number, and comes back when the
- * outcome is read. Outcomes of earlier versions may have a question of their own.
+ * compared. That is not stored again: it is NULL, or the same context number, and comes back when
+ * the outcome is read. Outcomes of earlier versions may have a question of their own.
  */
 #include "store/sql/records.h"
 
@@ -261,7 +261,8 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_int(&query, place->epoch);
     query_int(&query, place->suite);
     query_int(&query, place->context);
-    for (int i = 0; i < 3; i++) { /* scenario, its hash and seed: its job's, as all of the question */
+    for (int i = 0; i < 3;
+         i++) { /* scenario, its hash and seed: its job's, as all of the question */
         query_null(&query);
     }
     query_text(&query, outcome->branch_id);
@@ -548,13 +549,12 @@ static enum status check_escalation(const struct job_spec *spec, uint32_t index,
     }
     if (spec->escalate_tier != TIER_TEACHER &&
         (spec->tier != TIER_GOLDEN || spec->escalate_tier != TIER_STUDENT)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 " escalates from tier %s: expected to teacher%s, found %s",
-                         index, tier_names[spec->tier],
-                         spec->tier == TIER_GOLDEN ? " or student" : "",
-                         (unsigned)spec->escalate_tier < TIER_COUNT
-                             ? tier_names[spec->escalate_tier]
-                             : "none that there is");
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "job %" PRIu32 " escalates from tier %s: expected to teacher%s, found %s", index,
+            tier_names[spec->tier], spec->tier == TIER_GOLDEN ? " or student" : "",
+            (unsigned)spec->escalate_tier < TIER_COUNT ? tier_names[spec->escalate_tier]
+                                                       : "none that there is");
     }
     return STATUS_OK;
 }

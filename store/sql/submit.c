@@ -9,7 +9,6 @@
  */
 #include "base/check.h"
 #include "base/units.h"
-#include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
@@ -29,10 +28,9 @@ struct submit_call {
     struct tally *tally;
     int64_t suite;
     struct tenants_suite owner;
-    char audited[SHA256_HEX_BYTES]; /* of an audit job: the key that what it repeats has now */
-    int64_t answered;               /* .. and its job, where the teacher answers it already; 0 */
-    int64_t freeze;                 /* by which a job is submitted as the teacher's; 0: none */
-    const char *asked;              /* .. and the key that it was asked by; "": its own */
+    struct question_audited audited; /* of an audit job */
+    int64_t freeze;                  /* by which a job is submitted as the teacher's; 0: none */
+    const char *asked;               /* .. and the key that it was asked by; "": its own */
     struct models_shadow shadow;
     int64_t shadow_of; /* what is submitted now is a job of this version's; 0: a client's */
 };
@@ -136,40 +134,6 @@ static enum status add_planner(struct submit_call *call, const char *planner, st
     return query_run(&query, error);
 }
 
-/* Where the store has a promoted teacher, nobody else speaks for it. `what` that a teacher answers. */
-static enum status check_teacher(struct submit_call *call, const struct job_spec *spec,
-                                 const char *what, struct error *error)
-{
-    struct model_version promoted;
-    bool named = true;
-    TRY(models_points_to(call->db, spec, &promoted, &named, error));
-    return named ? STATUS_OK
-                 : error_set(error, STATUS_CONFLICT,
-                             "scenario \"%s\": %s asks the store's promoted teacher, %s (%.12s, "
-                             "%s); this one names %.12s, %s",
-                             spec->scenario_id, what, promoted.name, promoted.hash,
-                             promoted.sampler, spec->model_hash, spec->sampler);
-}
-
-/* Who answers if the job is flagged. Where the store has a promoted teacher, a job that follows its
- * tier's pointer escalates to that one; one that names its models by itself names its teacher, too.
- */
-static enum status find_escalation(struct submit_call *call, const struct job_spec *spec,
-                                   int64_t *id, struct error *error)
-{
-    struct job_spec successor;
-    *id = 0;
-    if (spec->escalate_pool[0] == '\0') {
-        return STATUS_OK;
-    }
-    job_escalation_take(spec, &successor);
-    TRY(spec->follows && successor.tier == TIER_TEACHER
-            ? check_teacher(call, &successor, "a job that escalates", error)
-            : STATUS_OK);
-    struct job_context context = job_context_of_spec(&successor);
-    return record_context_id(call->db, &context, id, error);
-}
-
 static bool same_escalation(const struct job_spec *a, const struct job_spec *b)
 {
     return strcmp(a->escalate_pool, b->escalate_pool) == 0 &&
@@ -201,7 +165,7 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
         TRY(add_planner(call, spec->planner, error));
     }
     if (apart || !same_escalation(last, spec)) {
-        TRY(find_escalation(call, spec, &ids->escalation, error));
+        TRY(question_escalation(call->db, spec, &ids->escalation, error));
     }
     if (last == NULL || strcmp(last->scenario_hash, spec->scenario_hash) != 0) {
         TRY(find_scenario(call, spec, &ids->scenario, error));
@@ -224,18 +188,6 @@ static enum status artifact_lost(const struct submit_call *call, struct query *q
                              : artifacts_exists(&call->store->artifacts, hash, &exists, error);
     *lost = !exists;
     return status;
-}
-
-/* A job of an earlier version, or whose submitter named nobody, gets who answers if it is flagged. */
-static enum status fill_escalation(struct submit_call *call, const struct job_spec *spec,
-                                   int64_t job_id, struct error *error)
-{
-    int64_t context = 0;
-    TRY(find_escalation(call, spec, &context, error));
-    struct query query = query_begin(call->db, STATEMENT_ESCALATION_SET);
-    query_int(&query, job_id);
-    query_int(&query, context);
-    return query_run(&query, error);
 }
 
 /* The question that a result answers. A key is what its submitter says, so that the rest is
@@ -283,8 +235,9 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
     enum status status = query_end(&own, looked == STATUS_OK ? error : NULL);
     status = looked == STATUS_OK ? status : looked;
     if (status != STATUS_OK || result->existed) {
-        return status == STATUS_OK && unnamed ? fill_escalation(call, spec, result->job_id, error)
-                                              : status;
+        return status == STATUS_OK && unnamed
+                   ? question_fill_escalation(call->db, spec, result->job_id, error)
+                   : status;
     }
     struct query other = query_begin(call->db, STATEMENT_MEMO_FIND);
     bind_question(&other, spec);
@@ -295,84 +248,6 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
     }
     status = query_end(&other, looked == STATUS_OK ? error : NULL);
     return looked == STATUS_OK ? status : looked;
-}
-
-/* A job answers in place of one of its own suite: others' are not its submitter's to answer. */
-static enum status check_parent(struct submit_call *call, const struct job_spec *spec,
-                                struct error *error)
-{
-    struct query query = query_begin(call->db, STATEMENT_JOB_PROGRESS_GET);
-
-    query_int(&query, spec->parent_job_id);
-    bool found = query_row(&query) && query_column_int(&query, 6) == call->suite;
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK && !found) {
-        return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": the suite has no job %" PRId64
-                         " that this one could answer for",
-                         spec->scenario_id, spec->parent_job_id);
-    }
-    return status;
-}
-
-/* An audit asks the teacher, the promoted one where there is one, what the job that it repeats asks;
- * a shadow's job asks its model. */
-static enum status check_repeats(struct submit_call *call, const struct job_spec *spec,
-                                 int64_t audited, struct error *error)
-{
-    char text[JOB_CONTEXT_TEXT_BYTES];
-    struct job_spec asked = {.rollout_count = 0};
-    struct query query = query_begin(call->db, STATEMENT_CHECK_SPEC);
-    query_int(&query, audited);
-    if (query_row(&query)) {
-        record_spec_read(&query, 0, &asked);
-    }
-    TRY(query_end(&query, error));
-    struct job_context job = job_context_of_spec(&asked);
-    struct job_context found = job_context_of_spec(spec);
-    uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_QUESTION);
-    if (member != 0) {
-        return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": an audit asks what the job asks that it repeats, job "
-                         "%" PRId64 ": %s",
-                         spec->scenario_id, audited, job_context_text(&found, &job, member, text));
-    }
-    if (call->shadow_of != 0) {
-        return STATUS_OK;
-    }
-    if (spec->tier != TIER_TEACHER) {
-        return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": an audit is answered by the teacher, this one is of "
-                         "tier %s",
-                         spec->scenario_id, tier_names[spec->tier]);
-    }
-    return check_teacher(call, spec, "an audit", error);
-}
-
-/* An audit job repeats a job of its own suite that is none itself; it may have moved since its
- * submitter knew it. */
-static enum status check_audited(struct submit_call *call, const struct job_spec *spec,
-                                 struct error *error)
-{
-    struct query query = query_begin(call->db, STATEMENT_AUDITED_FIND);
-
-    int64_t audited = 0;
-    call->audited[0] = '\0';
-    query_text(&query, spec->audit_key);
-    query_int(&query, call->suite);
-    if (query_row(&query)) {
-        query_column_text(&query, 0, call->audited, sizeof call->audited);
-        audited = query_column_int(&query, 1);
-        call->answered = query_column_int(&query, 2) != 0 ? audited : 0;
-    }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK && call->audited[0] == '\0') {
-        return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": the suite has no job %s that this one could audit",
-                         spec->scenario_id, spec->audit_key);
-    }
-    THEN(status, check_repeats(call, spec, audited, error));
-    return status;
 }
 
 static enum status insert_rows(struct submit_call *call, const struct job_spec *spec,
@@ -406,7 +281,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&insert, (int64_t)spec->seed);
     query_int(&insert, spec->attempts_max);
     query_int_or_null(&insert, spec->parent_job_id);
-    query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited : "");
+    query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited.key : "");
     query_text_or_null(&insert, call->freeze != 0 ? call->asked : "");
     query_int_or_null(&insert, ids->escalation);
     return query_run(&insert, error);
@@ -477,13 +352,13 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     }
     status = find_ids(call, spec, ids, error);
     if (status == STATUS_OK && spec->parent_job_id != 0) {
-        status = check_parent(call, spec, error);
+        status = question_check_parent(call->db, call->suite, spec, error);
     }
     if (status == STATUS_OK && spec->audit_key[0] != '\0') {
-        call->answered = 0;
-        status = check_audited(call, spec, error);
-        if (status == STATUS_OK && call->answered != 0) { /* nobody repeats the teacher */
-            result->job_id = call->answered;
+        status = question_check_audit(call->db, call->suite, spec, call->shadow_of != 0,
+                                      &call->audited, error);
+        if (status == STATUS_OK && call->audited.answered != 0) { /* nobody repeats the teacher */
+            result->job_id = call->audited.answered;
             result->existed = true;
             return STATUS_OK;
         }
