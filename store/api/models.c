@@ -254,7 +254,7 @@ uint64_t job_key_fresh(const struct job_spec *spec)
         return 0;
     }
     uint64_t number = 0;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 16 && spec->key[i] != '\0'; i++) {
         number = number * 31 + (uint8_t)spec->key[i];
     }
     return number;
