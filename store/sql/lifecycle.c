@@ -584,8 +584,11 @@ static enum status complete_op(struct db *db, void *context, struct error *error
     freezes_begin(call->store);
     call->booked = 0;
     for (uint32_t i = 0; i < call->count; i++) {
-        TRY(is_booked(call, call->completions[i].job_id) ? book_all(call, error) : STATUS_OK);
-        TRY(complete_one(call, &call->completions[i], &call->results[i], error));
+        const struct job_completion *completion = &call->completions[i];
+        /* A successor may take over a result of this call. */
+        bool first = completion->kind == COMPLETION_FLAGGED || is_booked(call, completion->job_id);
+        TRY(first ? book_all(call, error) : STATUS_OK);
+        TRY(complete_one(call, completion, &call->results[i], error));
     }
     return STATUS_OK;
 }
