@@ -62,7 +62,7 @@ struct trust_policy {
 
 struct trust_policy trust_policy_default(void);
 
-/* A document of schemas/trust.schema.json. BAD_INPUT names file and member. */
+/* A document of schemas/fleet/trust.schema.json. BAD_INPUT names file and member. */
 enum status trust_policy_load(const char *path, struct trust_policy *out, struct error *error);
 
 enum trust_alarm { TRUST_QUIET = 0, TRUST_TREND, TRUST_BAND, TRUST_ALARM_COUNT };

@@ -66,6 +66,12 @@ struct job_spec {
                        store has one (store/api/models.h); else by the model that it names */
     bool evaluates; /* a student's, in evidence of what it is worth: no freeze concerns it, and it
                        is audited whatever the rates say */
+    /* Who is asked the same question when the job is flagged, as its submitter fixed it; a
+     * teacher's or an audit job escalates no further. */
+    char escalate_pool[LIMIT_ID_BYTES]; /* "": the store's promoted teacher, or nobody */
+    enum tier escalate_tier;
+    char escalate_model_hash[SHA256_HEX_BYTES];
+    char escalate_sampler[LIMIT_ID_BYTES];
 };
 
 /* Answer to a claim. */
@@ -83,7 +89,7 @@ enum { JOB_LOST_POISON = 2 };
 
 enum completion_kind {
     COMPLETION_DONE = 0,  /* outcomes attached, one per rollout */
-    COMPLETION_FLAGGED,   /* discard; outcomes carry the evidence; `escalate_pool` or dead */
+    COMPLETION_FLAGGED,   /* discard; outcomes carry the evidence; escalated, or dead */
     COMPLETION_FAILED,    /* this attempt broke: retry with backoff, else dead */
     COMPLETION_RELEASED,  /* handed back unharmed (drain): queued at once, attempt not counted */
     COMPLETION_UNSTARTED, /* the planner cannot be started on this host: as released, unless other
@@ -104,12 +110,13 @@ struct job_completion {
     int64_t metres_mm;
     int64_t mflop;                        /* millions of operations of a learned world */
     char artifact_hash[SHA256_HEX_BYTES]; /* "" or an artifact already in the store */
-    /* FLAGGED only: what the new job differs in from this one. */
-    char escalate_pool[LIMIT_ID_BYTES]; /* "": none exists */
+    /* FLAGGED only: a copy of what the job's row says of its successor, and that one's key, by
+     * workers that send it; empty or equal. */
+    char escalate_pool[LIMIT_ID_BYTES];
     enum tier escalate_tier;
     char escalate_model_hash[SHA256_HEX_BYTES];
     char escalate_sampler[LIMIT_ID_BYTES];
-    char escalate_key[SHA256_HEX_BYTES]; /* its result identity; "": derived from this job's */
+    char escalate_key[SHA256_HEX_BYTES];
     char error[OUTCOME_ERROR_BYTES];
     uint32_t outcome_count;
     const struct outcome *outcomes; /* borrowed */

@@ -38,6 +38,16 @@ static const struct json_field spec_fields[] = {
     SPEC(audit_key, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, follows, JSON_FIELD_BOOL),
     JSON_FIELD_OPTIONAL(struct job_spec, evaluates, JSON_FIELD_BOOL),
+    JSON_FIELD_OPTIONAL(struct job_spec, escalate_pool, JSON_FIELD_TEXT),
+    {.name = "escalate_tier",
+     .kind = JSON_FIELD_NAME,
+     .offset = offsetof(struct job_spec, escalate_tier),
+     .bytes = sizeof((struct job_spec *)0)->escalate_tier,
+     .names = tier_names,
+     .name_count = TIER_COUNT,
+     .optional = true},
+    JSON_FIELD_OPTIONAL(struct job_spec, escalate_model_hash, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct job_spec, escalate_sampler, JSON_FIELD_TEXT),
 };
 
 const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);

@@ -3,6 +3,7 @@
  */
 #include "store/api/models.h"
 
+#include "schemas/job_context.h"
 #include "schemas/scenario.h"
 
 #include <stdio.h>
@@ -253,7 +254,7 @@ uint64_t job_key_fresh(const struct job_spec *spec)
         return 0;
     }
     uint64_t number = 0;
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 16 && spec->key[i] != '\0'; i++) {
         number = number * 31 + (uint8_t)spec->key[i];
     }
     return number;
@@ -341,6 +342,7 @@ bool model_job_shadow(const struct model_version *shadow, const struct job_spec 
     memcpy(made.audit_key, spec->key, sizeof made.audit_key);
     made.follows = false;
     made.parent_job_id = 0;
+    job_escalation_clear(&made);
     *out = made;
     return true;
 }

@@ -3,6 +3,7 @@
  */
 #include "store/api/trust.h"
 
+#include "schemas/job_context.h"
 #include "schemas/scenario_json.h"
 #include "store/api/models.h"
 
@@ -241,6 +242,7 @@ void trust_job_move(const struct model_version *teacher, struct job_spec *spec)
     uint64_t fresh = job_key_fresh(spec);
     spec->tier = TIER_TEACHER;
     snprintf(spec->pool, sizeof spec->pool, "teacher");
+    job_escalation_clear(spec);
     if (!model_job_move(teacher, spec)) { /* a sampler without a conditioning */
         memcpy(spec->model_hash, teacher->hash, sizeof spec->model_hash);
         memcpy(spec->sampler, teacher->sampler, sizeof spec->sampler);

@@ -8,6 +8,7 @@
 #include "store/sql/digest.h"
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "schemas/job_json.h"
 #include "schemas/outcome_json.h"
 
@@ -140,6 +141,7 @@ void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, 
 {
     struct job_spec kept = *spec;
 
+    job_escalation_clear(&kept);
     if (kept.audit_key[0] != '\0') {
         snprintf(kept.audit_key, sizeof kept.audit_key, "audit");
     }

@@ -33,7 +33,7 @@ struct digest {
 /* The outcome as it is read back under its own job, whose spec is `spec`. Its id, and what the
  * store derives from other rows (parent_job_id, audit_of, shadow) or its clock says, are not part
  * of it; nor is the key of the job that an audit job repeats, which changes when that one moves to
- * another model. */
+ * another model, nor who answers if the job is flagged, which may be filled in later. */
 void digest_outcome(const struct outcome *outcome, const struct job_spec *spec, struct digest *out);
 /* Whether said[bytes] is its digest: as *found, or as earlier versions made it, with that key; then
  * *found is that one. */

@@ -75,6 +75,7 @@ static enum status read_facts(struct freezes *freezes, const char *name, const c
     json_t *root = NULL;
     freezes->slices = (struct slices){.safety_critical = true};
     freezes->horizon_ticks = 0;
+    freezes->controls = false;
     struct scenario *scenario = malloc(sizeof *scenario);
     TRY(memory_check(scenario, error, "out of memory for a scenario"));
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
@@ -83,6 +84,7 @@ static enum status read_facts(struct freezes *freezes, const char *name, const c
     if (status == STATUS_OK) {
         freezes->slices = scenario->slices;
         freezes->horizon_ticks = scenario->horizon_ticks;
+        freezes->controls = scenario->controls.log.count > 0;
     }
     json_decref(root);
     arena_finish(&arena);
@@ -303,6 +305,19 @@ static int64_t trusted_ticks(const struct model_version *version, const char *sa
     return strncmp(sampler, "map/", 4) == 0    ? version->map_ticks
            : strncmp(sampler, "none/", 5) == 0 ? version->none_ticks
                                                : version->agents_ticks;
+}
+
+enum status freezes_teacher(struct sql_store *store, const struct job_spec *spec,
+                            struct model_version *teacher, bool *found, struct error *error)
+{
+    const struct freezes *freezes = &store->freezes;
+    TRY(models_answering(store->db, TIER_TEACHER, spec, teacher, found, error));
+    if (*found) {
+        TRY(know_scenario(store, spec, error));
+        *found = !freezes->controls &&
+                 (int64_t)freezes->horizon_ticks <= trusted_ticks(teacher, spec->sampler);
+    }
+    return STATUS_OK;
 }
 
 enum status freezes_audit(struct sql_store *store, int64_t suite, const struct job_spec *spec,

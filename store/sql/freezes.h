@@ -20,6 +20,7 @@ struct freezes {
     char scenario[SHA256_HEX_BYTES]; /* whose facts follow; "": nobody's */
     struct slices slices;
     uint32_t horizon_ticks;
+    bool controls; /* a log of the controls challenge: nobody else answers it */
 };
 void freezes_finish(struct freezes *freezes);
 
@@ -48,6 +49,11 @@ enum status freezes_mark(struct sql_store *store, int64_t job_id, const struct j
  * MISMATCH where no teacher is promoted. */
 enum status freezes_audit(struct sql_store *store, int64_t suite, const struct job_spec *spec,
                           struct job_spec *out, bool *wanted, struct error *error);
+
+/* The promoted teacher who may answer in place of a flagged student's job: *found, there is one and
+ * it is trusted for as long as the scenario lasts. */
+enum status freezes_teacher(struct sql_store *store, const struct job_spec *spec,
+                            struct model_version *teacher, bool *found, struct error *error);
 
 enum status freezes_event(struct store *base, const struct trust_event *event,
                           struct trust_event *done, struct error *error);

@@ -61,6 +61,7 @@ struct job_end {
     int64_t lost;
     int64_t delay_ns;
     int64_t escalated_job;
+    const char *why; /* a flagged job has no successor; NULL: as the completion says */
 };
 
 /* A completion that was accepted, or counts as a cost alone, and is not in the books yet. */
@@ -155,31 +156,6 @@ static struct job_end end_of(const struct sql_store *store, const struct held_jo
         break;
     }
     return end;
-}
-
-/* The teacher's job for a flagged one: the same question to another pool, tier and model. Without a
- * key of its own it gets one derived from the flagged job's, so that it exists once. */
-static enum status escalate(struct complete_call *call, const struct held_job *job,
-                            const struct job_completion *completion, int64_t *job_id,
-                            struct error *error)
-{
-    char text[SHA256_HEX_BYTES + LIMIT_ID_BYTES + 64];
-    struct job_spec spec = job->spec;
-
-    if (completion->escalate_key[0] != '\0') {
-        memcpy(spec.key, completion->escalate_key, sizeof spec.key);
-    } else {
-        int bytes = snprintf(text, sizeof text, "escalation %s %s %s", job->spec.key,
-                             completion->escalate_pool, tier_names[completion->escalate_tier]);
-        sha256_hex(text, (size_t)bytes, spec.key);
-    }
-    memcpy(spec.pool, completion->escalate_pool, sizeof spec.pool);
-    spec.tier = completion->escalate_tier;
-    memcpy(spec.model_hash, completion->escalate_model_hash, sizeof spec.model_hash);
-    memcpy(spec.sampler, completion->escalate_sampler, sizeof spec.sampler);
-    spec.parent_job_id = completion->job_id;
-    spec.evaluates = false;
-    return submit_successor(call->store, &call->tally, job->suite, &spec, job_id, error);
 }
 
 /* 0: the clock was never set. */
@@ -397,9 +373,16 @@ static enum status accept(struct complete_call *call, const struct held_job *job
     enum status status = completion->kind == COMPLETION_UNSTARTED
                              ? note_unstarted(call, job, completion, &blamed, error)
                              : STATUS_OK;
+    struct job_spec successor;
+    const char *why = NULL;
+    bool escalates = false;
+    if (status == STATUS_OK && completion->kind == COMPLETION_FLAGGED) {
+        status = question_successor(call->store, &job->spec, completion, &successor, &escalates,
+                                    &why, error);
+    }
     struct job_end end = end_of(call->store, job, blamed ? COMPLETION_FAILED : completion->kind,
-                                completion->escalate_pool[0] != '\0' && !job->shadow,
-                                job->lost - (before->found ? 1 : 0));
+                                escalates, job->lost - (before->found ? 1 : 0));
+    end.why = why;
 
     if (status == STATUS_OK && (end.state == JOB_DONE || end.state == JOB_FLAGGED)) {
         status = note_driven(call, job, completion, error);
@@ -408,7 +391,8 @@ static enum status accept(struct complete_call *call, const struct held_job *job
         }
     }
     if (status == STATUS_OK && end.state == JOB_FLAGGED) {
-        status = escalate(call, job, completion, &end.escalated_job, error);
+        status = question_escalate(call->store, &call->tally, job->suite, &job->spec,
+                                   completion->job_id, &successor, &end.escalated_job, error);
     }
     THEN(status, end_job(call, job, completion, &end, error));
     if (status == STATUS_OK) {
@@ -427,11 +411,18 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
 {
     const struct job_completion *completion = booking->completion;
     const struct job_end *end = &booking->end;
+    char why[OUTCOME_ERROR_BYTES];
     struct ledger_attempt attempt =
         attempt_of(call->store, &booking->job, completion, end->end, end->escalated_job);
 
-    if (end->end == ATTEMPT_FLAGGED && end->state == JOB_DEAD && completion->error[0] == '\0') {
-        attempt.error = "flagged by a health check, and there is no pool to escalate to";
+    if (end->end == ATTEMPT_FLAGGED && end->state == JOB_DEAD) {
+        const char *flag = completion->error[0] != '\0' ? completion->error
+                           : end->why != NULL
+                               ? "flagged by a health check"
+                               : "flagged by a health check, and there is no pool to escalate to";
+        snprintf(why, sizeof why, "%.1900s%s%s", flag, end->why != NULL ? "; " : "",
+                 end->why != NULL ? end->why : "");
+        attempt.error = why;
     }
     TRY(booking->before.found ? ledger_recharge(&call->tally, &attempt, &booking->before, error)
                               : ledger_charge(&call->tally, &attempt, error));
@@ -568,12 +559,7 @@ static enum status complete_one(struct complete_call *call, const struct job_com
                          " outcomes",
                          completion->job_id, job.spec.rollout_count, completion->outcome_count);
     }
-    if (completion->kind == COMPLETION_FLAGGED &&
-        strcmp(completion->escalate_key, job.spec.key) == 0) {
-        return error_set(error, STATUS_CONFLICT,
-                         "job %" PRId64 ": its successor cannot have its own key",
-                         completion->job_id);
-    }
+    TRY(question_check_outcomes(completion, &job.spec, error));
     result->status = STATUS_OK;
     return partial ? keep_partial(call, &job, completion, error)
                    : accept(call, &job, completion, &before, result, error);
@@ -598,8 +584,11 @@ static enum status complete_op(struct db *db, void *context, struct error *error
     freezes_begin(call->store);
     call->booked = 0;
     for (uint32_t i = 0; i < call->count; i++) {
-        TRY(is_booked(call, call->completions[i].job_id) ? book_all(call, error) : STATUS_OK);
-        TRY(complete_one(call, &call->completions[i], &call->results[i], error));
+        const struct job_completion *completion = &call->completions[i];
+        /* A successor may take over a result of this call. */
+        bool first = completion->kind == COMPLETION_FLAGGED || is_booked(call, completion->job_id);
+        TRY(first ? book_all(call, error) : STATUS_OK);
+        TRY(complete_one(call, completion, &call->results[i], error));
     }
     return STATUS_OK;
 }

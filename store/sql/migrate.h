@@ -28,12 +28,6 @@ extern const struct embedded_text store_whole_schema[];
  * its version and nothing else in it. Writes nothing. */
 enum status migrate_check(struct db *db, const char *path, struct error *error);
 
-/* The file holds what the first `version` migrations make, by name, and nothing else: a trigger
- * that another program added would run inside our transactions, and a version that was lowered by
- * hand would have a migration applied twice. STATUS_STORE names what is missing, too many or of a
- * later version, and what to do. Writes nothing. In schema_check.c. */
-enum status schema_check(struct db *db, const char *path, int64_t version, struct error *error);
-
 /* Applies what is missing. After migrate_check. */
 enum status migrate_apply(struct db *db, const char *path, const struct logger *logger,
                           struct error *error);

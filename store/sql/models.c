@@ -206,7 +206,7 @@ static enum status read_pointers(struct db *db, enum tier tier, struct pointers 
 static enum status write_follower(struct db *db, int64_t job_id, struct job_spec *spec,
                                   struct error *error)
 {
-    struct record_context context = record_context_of_spec(spec);
+    struct job_context context = job_context_of_spec(spec);
     int64_t context_id = 0;
     TRY(record_context_id(db, &context, &context_id, error));
 
@@ -273,6 +273,25 @@ enum status models_answering(struct db *db, enum tier tier, const struct job_spe
         *out = *model_assigned(spec, &pointers.promoted.version,
                                pointers.canary.id != 0 ? &pointers.canary.version : NULL);
     }
+    return STATUS_OK;
+}
+
+static bool names(const struct job_spec *spec, const struct found_version *found)
+{
+    const struct model_version *version = &found->version;
+    const char *slash = strchr(spec->sampler, '/'); /* behind the conditioning */
+    return found->id != 0 && slash != NULL && strcmp(spec->model_hash, version->hash) == 0 &&
+           strcmp(slash + 1, version->sampler) == 0;
+}
+
+enum status models_points_to(struct db *db, const struct job_spec *spec,
+                             struct model_version *promoted, bool *named, struct error *error)
+{
+    struct pointers pointers;
+    TRY(read_pointers(db, spec->tier, &pointers, error));
+    *promoted = pointers.promoted.version;
+    *named = pointers.promoted.id == 0 || names(spec, &pointers.promoted) ||
+             names(spec, &pointers.canary);
     return STATUS_OK;
 }
 

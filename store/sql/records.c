@@ -1,8 +1,9 @@
 /*
  * Records to and from rows. See records.h.
  *
- * An outcome repeats most of what its job says (scenario, seed, planner ..). Equal values are not
- * stored again: they are NULL, or the same context number, and come back when it is read.
+ * An outcome repeats the question of its job (scenario, seed, planner ..), which complete_one() has
+ * compared. That is not stored again: it is NULL, or the same context number, and comes back when
+ * the outcome is read. Outcomes of earlier versions may have a question of their own.
  */
 #include "store/sql/records.h"
 
@@ -75,43 +76,7 @@ enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct
     return find_or_insert(db, STATEMENT_PREFIX_FIND, STATEMENT_PREFIX_INSERT, key, id, error);
 }
 
-struct record_context record_context_of_spec(const struct job_spec *spec)
-{
-    return (struct record_context){
-        .planner = spec->planner,
-        .planner_hash = spec->planner_hash,
-        .pool = spec->pool,
-        .tier = spec->tier,
-        .model_hash = spec->model_hash,
-        .sampler = spec->sampler,
-        .backend = spec->backend,
-        .revision = spec->revision,
-    };
-}
-
-struct record_context record_context_of_outcome(const struct outcome *outcome)
-{
-    return (struct record_context){
-        .planner = outcome->planner,
-        .planner_hash = outcome->planner_hash,
-        .pool = outcome->pool,
-        .tier = outcome->tier,
-        .model_hash = outcome->model_hash,
-        .sampler = outcome->sampler,
-        .backend = outcome->backend,
-        .revision = outcome->revision,
-    };
-}
-
-bool record_context_equal(const struct record_context *a, const struct record_context *b)
-{
-    return a->tier == b->tier && strcmp(a->planner, b->planner) == 0 &&
-           strcmp(a->planner_hash, b->planner_hash) == 0 && strcmp(a->pool, b->pool) == 0 &&
-           strcmp(a->model_hash, b->model_hash) == 0 && strcmp(a->sampler, b->sampler) == 0 &&
-           strcmp(a->backend, b->backend) == 0 && strcmp(a->revision, b->revision) == 0;
-}
-
-static void bind_context(struct query *query, const struct record_context *context)
+static void bind_context(struct query *query, const struct job_context *context)
 {
     query_text(query, context->planner);
     query_text(query, context->planner_hash);
@@ -123,7 +88,7 @@ static void bind_context(struct query *query, const struct record_context *conte
     query_text(query, context->revision);
 }
 
-enum status record_context_id(struct db *db, const struct record_context *context, int64_t *id,
+enum status record_context_id(struct db *db, const struct job_context *context, int64_t *id,
                               struct error *error)
 {
     int64_t found = 0;
@@ -267,16 +232,6 @@ static void bind_health(struct query *query, const struct outcome *outcome)
     query_text_or_null(query, outcome->evidence_hash);
 }
 
-/* A text that is NULL in the row when it equals the job's. */
-static void bind_unless_equal(struct query *query, const char *text, const char *of_job)
-{
-    if (strcmp(text, of_job) == 0) {
-        query_null(query);
-    } else {
-        query_text(query, text);
-    }
-}
-
 /* The outcome as it will be read back. */
 static struct outcome as_stored(const struct record_outcome_place *place,
                                 const struct outcome *outcome)
@@ -301,24 +256,14 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
                                   struct error *error)
 {
     struct digest digest;
-    int64_t context_id = place->context;
-    struct record_context of_job = record_context_of_spec(place->spec);
-    struct record_context own = record_context_of_outcome(outcome);
-
-    if (!record_context_equal(&of_job, &own)) {
-        TRY(record_context_id(db, &own, &context_id, error));
-    }
     struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
     query_int(&query, place->job_id);
     query_int(&query, place->epoch);
     query_int(&query, place->suite);
-    query_int(&query, context_id);
-    bind_unless_equal(&query, outcome->scenario_id, place->spec->scenario_id);
-    bind_unless_equal(&query, outcome->scenario_hash, place->spec->scenario_hash);
-    if (outcome->seed == place->spec->seed) {
+    query_int(&query, place->context);
+    for (int i = 0; i < 3;
+         i++) { /* scenario, its hash and seed: its job's, as all of the question */
         query_null(&query);
-    } else {
-        query_int(&query, (int64_t)outcome->seed);
     }
     query_text(&query, outcome->branch_id);
     query_int(&query, place->evidence ? VERDICT_FLAGGED : (int64_t)outcome->verdict);
@@ -583,6 +528,37 @@ enum status record_suite_check(const char *suite_id, struct error *error)
     return STATUS_OK;
 }
 
+/* Goldens go to the world that generated them, all others to a teacher, who is the last. */
+static enum status check_escalation(const struct job_spec *spec, uint32_t index,
+                                    struct error *error)
+{
+    if (spec->escalate_pool[0] == '\0') {
+        return spec->escalate_tier == TIER_REPLAY && spec->escalate_model_hash[0] == '\0' &&
+                       spec->escalate_sampler[0] == '\0'
+                   ? STATUS_OK
+                   : error_set(error, STATUS_BAD_INPUT,
+                               "job %" PRIu32 " says who answers if it is flagged, but not in "
+                               "which pool",
+                               index);
+    }
+    if (spec->tier == TIER_TEACHER || spec->audit_key[0] != '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " is %s, which escalates no further; it names pool \"%s\"",
+                         index, spec->tier == TIER_TEACHER ? "a teacher's" : "an audit",
+                         spec->escalate_pool);
+    }
+    if (spec->escalate_tier != TIER_TEACHER &&
+        (spec->tier != TIER_GOLDEN || spec->escalate_tier != TIER_STUDENT)) {
+        return error_set(
+            error, STATUS_BAD_INPUT,
+            "job %" PRIu32 " escalates from tier %s: expected to teacher%s, found %s", index,
+            tier_names[spec->tier], spec->tier == TIER_GOLDEN ? " or student" : "",
+            (unsigned)spec->escalate_tier < TIER_COUNT ? tier_names[spec->escalate_tier]
+                                                       : "none that there is");
+    }
+    return STATUS_OK;
+}
+
 enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
                               struct error *error)
 {
@@ -590,7 +566,8 @@ enum status record_spec_check(const struct job_spec *spec, const char *suite_id,
         !FITS(spec->scenario_hash) || !FITS(spec->planner) || !FITS(spec->planner_hash) ||
         !FITS(spec->pool) || !FITS(spec->model_hash) || !FITS(spec->sampler) ||
         !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key) ||
-        !FITS(spec->audit_key)) {
+        !FITS(spec->audit_key) || !FITS(spec->escalate_pool) || !FITS(spec->escalate_model_hash) ||
+        !FITS(spec->escalate_sampler)) {
         return error_set(error, STATUS_LIMIT, "job %" PRIu32 ": a text is not terminated", index);
     }
     if (spec->key[0] == '\0' || spec->pool[0] == '\0' || spec->scenario_id[0] == '\0') {
@@ -617,6 +594,7 @@ enum status record_spec_check(const struct job_spec *spec, const char *suite_id,
                          spec->audit_key[0] != '\0' ? ", an audit" : "",
                          spec->follows ? ", one that follows" : "");
     }
+    TRY(check_escalation(spec, index, error));
     if (spec->rollout_count < 1 || spec->rollout_count > 1 + LIMIT_BRANCHES) {
         return error_set(error, STATUS_LIMIT,
                          "job %" PRIu32 " has %" PRIu32 " rollouts; 1 to %d are allowed", index,

@@ -7,7 +7,7 @@
 #define SWERVE_STORE_SQLITE_RECORDS_H
 
 #include "base/status.h"
-#include "schemas/job.h"
+#include "schemas/job_context.h"
 #include "schemas/json_record.h"
 #include "schemas/outcome.h"
 #include "store/api/store.h"
@@ -16,26 +16,11 @@
 
 #include <stdint.h>
 
-/* Context that a result is computed with; contexts.id stands for all of it. */
-struct record_context {
-    const char *planner;
-    const char *planner_hash;
-    const char *pool;
-    enum tier tier;
-    const char *model_hash;
-    const char *sampler;
-    const char *backend;
-    const char *revision;
-};
-
-struct record_context record_context_of_spec(const struct job_spec *spec);
-struct record_context record_context_of_outcome(const struct outcome *outcome);
-bool record_context_equal(const struct record_context *a, const struct record_context *b);
-
 /* Ids of names, inserted where they are new. An empty prefix is 0. */
 enum status record_pool_id(struct db *db, const char *name, int64_t *id, struct error *error);
 enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct error *error);
-enum status record_context_id(struct db *db, const struct record_context *context, int64_t *id,
+/* Of what jobs have alike (JOB_CONTEXT_SHARED): contexts.id stands for all of it. */
+enum status record_context_id(struct db *db, const struct job_context *context, int64_t *id,
                               struct error *error);
 /* The id that a statement with one text parameter finds; 0: none. */
 enum status record_find(struct db *db, enum statement statement, const char *text, int64_t *id,
@@ -45,7 +30,7 @@ enum status record_find_suite(struct db *db, const char *suite_id, int64_t *id,
                               struct error *error);
 
 /* Reads SPEC_COLUMNS from column `first` on: so many. */
-enum { RECORD_SPEC_COLUMNS = 21 };
+enum { RECORD_SPEC_COLUMNS = 25 };
 void record_spec_read(struct query *query, int first, struct job_spec *spec);
 /* One column per member of the table, in its order, from `column` on; the column after them. */
 int record_read(struct query *query, int column, const struct json_field_list *list, void *record);
@@ -59,7 +44,7 @@ struct record_outcome_place {
     int64_t job_id;
     int64_t epoch;
     int64_t suite;
-    int64_t context;             /* of the job, used when the outcome's is equal */
+    int64_t context;             /* of the job */
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
     bool evidence;               /* stored as flagged, whatever its verdict says */

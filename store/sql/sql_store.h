@@ -138,6 +138,41 @@ enum status sql_read_end(struct store *base, struct query *query, struct error *
 enum status sql_read_rows_end(struct store *base, struct query *query, uint32_t found,
                               uint32_t *count, struct error *error);
 
+/* question.c, inside a writer's transaction. Outcomes of a completion answer what its job asks:
+ * what they repeat of its spec is equal. CONFLICT. */
+enum status question_check_outcomes(const struct job_completion *completion,
+                                    const struct job_spec *spec, struct error *error);
+/* A job that answers for another one of its suite asks the same. */
+enum status question_check_parent(struct db *db, int64_t suite, const struct job_spec *spec,
+                                  struct error *error);
+/* What an audit or a shadow's job repeats. */
+struct question_audited {
+    char key[SHA256_HEX_BYTES]; /* that it has now */
+    int64_t answered;           /* the job, where the teacher answers it already; else 0 */
+};
+/* An audit job repeats a job of its own suite that is none itself (it may have moved since its
+ * submitter knew it), asks the same, and asks a teacher: the promoted one, where there is one. */
+enum status question_check_audit(struct db *db, int64_t suite, const struct job_spec *spec,
+                                 bool shadow, struct question_audited *out, struct error *error);
+/* Context of who answers if the job is flagged, as its spec says; *id 0: that names nobody. Where
+ * the store has a promoted teacher, a job that follows its tier's pointer escalates to that one,
+ * whoever is named; one that names its models by itself names its teacher, too. */
+enum status question_escalation(struct db *db, const struct job_spec *spec, int64_t *id,
+                                struct error *error);
+/* Fills it in for a job that is open and of which none is known. */
+enum status question_fill_escalation(struct db *db, const struct job_spec *spec, int64_t job_id,
+                                     struct error *error);
+/* The job that answers in place of a flagged one, by its row; *found false: there is none, *why
+ * says so, or is NULL. CONFLICT: what the flag says of it is not equal. */
+enum status question_successor(struct sql_store *store, const struct job_spec *job,
+                               const struct job_completion *completion, struct job_spec *out,
+                               bool *found, const char **why, struct error *error);
+/* Queues it, and notes in the flagged job's row who it is, where that says nothing. */
+enum status question_escalate(struct sql_store *store, struct tally *tally, int64_t suite,
+                              const struct job_spec *job, int64_t job_id,
+                              struct job_spec *successor, int64_t *successor_id,
+                              struct error *error);
+
 /* submit.c: inside a completion's transaction, the job that takes over from one of the suite (its
  * spec's parent_job_id): the suite's own with that key, one that takes over another suite's result,
  * or a new one. */

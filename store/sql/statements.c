@@ -232,9 +232,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        ", j.state <= 1 AND s.escalation IS NULL"
         " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.key = ?1 AND s.suite = ?2"
         " UNION ALL"
         " SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
+        ", j.state <= 1 AND s.escalation IS NULL"
         " FROM job_specs s JOIN jobs j ON j.id = s.job WHERE s.asked_key = ?1 AND s.suite = ?2"
         " LIMIT 1",
     /* Found by its key: with a bare scenario_id, SQLite walks all jobs of the scenario instead. */
@@ -258,8 +260,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key, asked_key)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        " attempts_max, parent_job, audit_key, asked_key, escalation)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    [STATEMENT_ESCALATION_SET] = "UPDATE job_specs SET escalation = ?2 WHERE job = ?1 AND escalation IS NULL",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =
         "INSERT INTO memo_outcomes (suite, outcome, job)"

@@ -55,6 +55,7 @@ enum statement {
     STATEMENT_AUDITED_FIND,
     STATEMENT_JOB_INSERT,
     STATEMENT_SPEC_INSERT,
+    STATEMENT_ESCALATION_SET,
     STATEMENT_MEMO_SOURCE,
     STATEMENT_MEMO_LINK,
     /* claiming */
@@ -239,13 +240,15 @@ enum statement {
 #define STATEMENT_SPEC_COLUMNS                                                         \
     "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
     " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
-    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows, j.evaluates"
+    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows, j.evaluates,"       \
+    " e.pool, e.tier, e.model_hash, e.sampler"
 #define STATEMENT_SPEC_JOINS                      \
     " CROSS JOIN job_specs s ON s.job = j.id"     \
     " CROSS JOIN suites u ON u.id = j.suite"      \
     " CROSS JOIN contexts c ON c.id = s.context"  \
     " LEFT JOIN scenarios x ON x.id = s.scenario" \
-    " LEFT JOIN prefixes p ON p.id = j.prefix"
+    " LEFT JOIN prefixes p ON p.id = j.prefix"    \
+    " LEFT JOIN contexts e ON e.id = s.escalation AND c.tier <> 3" /* a teacher has none */
 
 /* Each text is in one of two files; NULL in the other's list. */
 extern const char *const statement_models_sql[STATEMENT_COUNT];

@@ -28,10 +28,9 @@ struct submit_call {
     struct tally *tally;
     int64_t suite;
     struct tenants_suite owner;
-    char audited[SHA256_HEX_BYTES]; /* of an audit job: the key that what it repeats has now */
-    int64_t answered;               /* .. and its job, where the teacher answers it already; 0 */
-    int64_t freeze;                 /* by which a job is submitted as the teacher's; 0: none */
-    const char *asked;              /* .. and the key that it was asked by; "": its own */
+    struct question_audited audited; /* of an audit job */
+    int64_t freeze;                  /* by which a job is submitted as the teacher's; 0: none */
+    const char *asked;               /* .. and the key that it was asked by; "": its own */
     struct models_shadow shadow;
     int64_t shadow_of; /* what is submitted now is a job of this version's; 0: a client's */
 };
@@ -43,7 +42,8 @@ struct spec_ids {
     int64_t prefix;
     int64_t context;
     int64_t scenario;
-    int64_t ticks; /* planned, of the scenario */
+    int64_t ticks;      /* planned, of the scenario */
+    int64_t escalation; /* context of who answers if the job is flagged; 0: nobody is named */
 };
 
 /* ---- scenarios ---- */
@@ -134,15 +134,24 @@ static enum status add_planner(struct submit_call *call, const char *planner, st
     return query_run(&query, error);
 }
 
+static bool same_escalation(const struct job_spec *a, const struct job_spec *b)
+{
+    return strcmp(a->escalate_pool, b->escalate_pool) == 0 &&
+           a->escalate_tier == b->escalate_tier &&
+           strcmp(a->escalate_model_hash, b->escalate_model_hash) == 0 &&
+           strcmp(a->escalate_sampler, b->escalate_sampler) == 0 && a->follows == b->follows;
+}
+
 static enum status find_ids(struct submit_call *call, const struct job_spec *spec,
                             struct spec_ids *ids, struct error *error)
 {
     const struct job_spec *last = ids->spec;
-    struct record_context context = record_context_of_spec(spec);
-    struct record_context last_context;
+    struct job_context context = job_context_of_spec(spec);
+    bool apart = true;
 
     if (last != NULL) {
-        last_context = record_context_of_spec(last);
+        struct job_context of_last = job_context_of_spec(last);
+        apart = job_context_differs(&of_last, &context, JOB_CONTEXT_SHARED) != 0;
     }
     ids->spec = NULL;
     if (last == NULL || strcmp(last->pool, spec->pool) != 0) {
@@ -151,9 +160,12 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
     if (last == NULL || strcmp(last->prefix_key, spec->prefix_key) != 0) {
         TRY(record_prefix_id(call->db, spec->prefix_key, &ids->prefix, error));
     }
-    if (last == NULL || !record_context_equal(&last_context, &context)) {
+    if (apart) {
         TRY(record_context_id(call->db, &context, &ids->context, error));
         TRY(add_planner(call, spec->planner, error));
+    }
+    if (apart || !same_escalation(last, spec)) {
+        TRY(question_escalation(call->db, spec, &ids->escalation, error));
     }
     if (last == NULL || strcmp(last->scenario_hash, spec->scenario_hash) != 0) {
         TRY(find_scenario(call, spec, &ids->scenario, error));
@@ -205,6 +217,7 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
 {
     struct query own = query_begin(call->db, STATEMENT_SPEC_FIND);
 
+    bool unnamed = false;
     memset(result, 0, sizeof *result);
     *memo_of = 0;
     query_text(&own, spec->key);
@@ -217,11 +230,14 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
         if (query_column_int(&own, 2) != 0) {
             looked = artifact_lost(call, &own, 3, &result->lost, error);
         }
+        unnamed = query_column_int(&own, 4) != 0 && spec->escalate_pool[0] != '\0';
     }
     enum status status = query_end(&own, looked == STATUS_OK ? error : NULL);
     status = looked == STATUS_OK ? status : looked;
     if (status != STATUS_OK || result->existed) {
-        return status;
+        return status == STATUS_OK && unnamed
+                   ? question_fill_escalation(call->db, spec, result->job_id, error)
+                   : status;
     }
     struct query other = query_begin(call->db, STATEMENT_MEMO_FIND);
     bind_question(&other, spec);
@@ -232,47 +248,6 @@ static enum status find_known(struct submit_call *call, const struct job_spec *s
     }
     status = query_end(&other, looked == STATUS_OK ? error : NULL);
     return looked == STATUS_OK ? status : looked;
-}
-
-/* A job answers in place of one of its own suite: others' are not its submitter's to answer. */
-static enum status check_parent(struct submit_call *call, const struct job_spec *spec,
-                                struct error *error)
-{
-    struct query query = query_begin(call->db, STATEMENT_JOB_PROGRESS_GET);
-
-    query_int(&query, spec->parent_job_id);
-    bool found = query_row(&query) && query_column_int(&query, 6) == call->suite;
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK && !found) {
-        return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": the suite has no job %" PRId64
-                         " that this one could answer for",
-                         spec->scenario_id, spec->parent_job_id);
-    }
-    return status;
-}
-
-/* An audit job repeats a job of its own suite that is none itself; it may have moved since its
- * submitter knew it. */
-static enum status check_audited(struct submit_call *call, const struct job_spec *spec,
-                                 struct error *error)
-{
-    struct query query = query_begin(call->db, STATEMENT_AUDITED_FIND);
-
-    call->audited[0] = '\0';
-    query_text(&query, spec->audit_key);
-    query_int(&query, call->suite);
-    if (query_row(&query)) {
-        query_column_text(&query, 0, call->audited, sizeof call->audited);
-        call->answered = query_column_int(&query, 2) != 0 ? query_column_int(&query, 1) : 0;
-    }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK && call->audited[0] == '\0') {
-        return error_set(error, STATUS_CONFLICT,
-                         "scenario \"%s\": the suite has no job %s that this one could audit",
-                         spec->scenario_id, spec->audit_key);
-    }
-    return status;
 }
 
 static enum status insert_rows(struct submit_call *call, const struct job_spec *spec,
@@ -306,8 +281,9 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_int(&insert, (int64_t)spec->seed);
     query_int(&insert, spec->attempts_max);
     query_int_or_null(&insert, spec->parent_job_id);
-    query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited : "");
+    query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited.key : "");
     query_text_or_null(&insert, call->freeze != 0 ? call->asked : "");
+    query_int_or_null(&insert, ids->escalation);
     return query_run(&insert, error);
 }
 
@@ -376,13 +352,13 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     }
     status = find_ids(call, spec, ids, error);
     if (status == STATUS_OK && spec->parent_job_id != 0) {
-        status = check_parent(call, spec, error);
+        status = question_check_parent(call->db, call->suite, spec, error);
     }
     if (status == STATUS_OK && spec->audit_key[0] != '\0') {
-        call->answered = 0;
-        status = check_audited(call, spec, error);
-        if (status == STATUS_OK && call->answered != 0) { /* nobody repeats the teacher */
-            result->job_id = call->answered;
+        status = question_check_audit(call->db, call->suite, spec, call->shadow_of != 0,
+                                      &call->audited, error);
+        if (status == STATUS_OK && call->audited.answered != 0) { /* nobody repeats the teacher */
+            result->job_id = call->audited.answered;
             result->existed = true;
             return STATUS_OK;
         }

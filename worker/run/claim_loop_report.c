@@ -12,7 +12,6 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "worker/run/outcome_build.h"
-#include "worker/run/submission.h"
 #include "worker/trace/snapshot.h"
 
 #include <stdio.h>
@@ -183,51 +182,6 @@ static enum status put_snapshot(struct store *store, const struct job_run *job, 
     return status;
 }
 
-/* The same question to the world whose goldens a drive has left. False: nobody asks for that, or it
- * is not here. */
-static bool ask_origin(struct claim_loop *loop, const struct job_spec *spec, struct job_spec *out)
-{
-    const struct models_origin *origin = models_origin(loop->config->models, spec->model_hash);
-    if (origin == NULL) {
-        return false;
-    }
-    *out = *spec;
-    out->tier = origin->tier;
-    memcpy(out->model_hash, origin->hash, sizeof out->model_hash);
-    memcpy(out->sampler, origin->sampler, sizeof out->sampler);
-    snprintf(out->pool, sizeof out->pool, "%s", origin->tier == TIER_TEACHER ? "teacher" : "bulk");
-    job_key_make(out, job_key_fresh(spec));
-    return true;
-}
-
-/* Names the job that is to answer in place of a flagged student one: the same question to the
- * promoted teacher, where that is trusted for as long; in place of goldens, to the world that
- * generated them. A teacher's own flag, an audit job's, or that of a log of the controls challenge
- * goes nowhere. */
-static void escalate(struct claim_loop *loop, struct job_completion *completion,
-                     const struct job_spec *spec, const struct scenario *scenario)
-{
-    struct error error;
-    struct job_spec teacher;
-    bool golden = spec->tier == TIER_GOLDEN;
-    if ((spec->tier != TIER_STUDENT && !golden) || spec->audit_key[0] != '\0' ||
-        scenario->controls.log.count > 0 || (golden && !ask_origin(loop, spec, &teacher))) {
-        return;
-    }
-    if (!golden && submission_teacher_spec(loop->config->models, spec, scenario->horizon_ticks,
-                                           &teacher, &error) != STATUS_OK) {
-        log_event(loop->config->logger, LOG_WARNING, "job %lld: flagged, and no teacher: %s",
-                  (long long)completion->job_id, error.text);
-        return;
-    }
-    memcpy(completion->escalate_pool, teacher.pool, sizeof completion->escalate_pool);
-    completion->escalate_tier = teacher.tier;
-    memcpy(completion->escalate_model_hash, teacher.model_hash,
-           sizeof completion->escalate_model_hash);
-    memcpy(completion->escalate_sampler, teacher.sampler, sizeof completion->escalate_sampler);
-    memcpy(completion->escalate_key, teacher.key, sizeof completion->escalate_key);
-}
-
 /* A full or broken disk of the store's: no fault of the job, and the next one will meet it too. */
 static bool store_refuses(enum status status)
 {
@@ -286,7 +240,6 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
     if (outcome_any_flagged(job)) {
         completion->kind = COMPLETION_FLAGGED;
         snprintf(completion->error, sizeof completion->error, "%s", first_flag(job));
-        escalate(loop, completion, &job->lease.spec, job->scenario);
     }
     completion->outcomes = outcomes;
     completion->outcome_count = job->rollout_count;

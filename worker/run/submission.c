@@ -4,6 +4,7 @@
 #include "worker/run/submission.h"
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "worker/planner/planner.h"
 #include "worker/run/revision.h"
 #include "worker/trace/trace.h"
@@ -62,6 +63,7 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
     spec.tier = TIER_TEACHER;
     spec.parent_job_id = 0;
     spec.audit_key[0] = '\0';
+    job_escalation_clear(&spec);
     snprintf(spec.pool, sizeof spec.pool, "teacher");
     THEN(status, set_model(models, conditioning, precision, &spec, error));
     uint32_t trusted_ticks = 0;
@@ -77,6 +79,45 @@ enum status submission_teacher_spec(struct models *models, const struct job_spec
         *out = spec;
     }
     return status;
+}
+
+/* The world whose goldens answer the job, which is asked what they do not answer. False: nobody
+ * asks for that, or it is not here. */
+static bool name_origin(struct models *models, struct job_spec *spec)
+{
+    const struct models_origin *origin = models_origin(models, spec->model_hash);
+    if (origin == NULL) {
+        return false;
+    }
+    snprintf(spec->escalate_pool, sizeof spec->escalate_pool, "%s",
+             origin->tier == TIER_TEACHER ? "teacher" : "bulk");
+    spec->escalate_tier = origin->tier;
+    memcpy(spec->escalate_model_hash, origin->hash, sizeof spec->escalate_model_hash);
+    memcpy(spec->escalate_sampler, origin->sampler, sizeof spec->escalate_sampler);
+    return true;
+}
+
+/* Names who is asked the same question if the job is flagged: in place of the student the promoted
+ * teacher, where that is trusted for as long; in place of goldens the world that generated them. A
+ * teacher's job, or one of a log of the controls challenge, goes nowhere. */
+static void name_escalation(const struct submission_options *options,
+                            const struct scenario *scenario, struct job_spec *spec)
+{
+    struct error why;
+    struct job_spec teacher;
+    if (scenario->controls.log.count > 0 ||
+        (spec->tier == TIER_GOLDEN && name_origin(options->models, spec))) {
+        return;
+    }
+    if (spec->tier != TIER_STUDENT || !options->policy.teacher_available ||
+        submission_teacher_spec(options->models, spec, scenario->horizon_ticks, &teacher, &why) !=
+            STATUS_OK) {
+        return;
+    }
+    memcpy(spec->escalate_pool, teacher.pool, sizeof spec->escalate_pool);
+    spec->escalate_tier = teacher.tier;
+    memcpy(spec->escalate_model_hash, teacher.model_hash, sizeof spec->escalate_model_hash);
+    memcpy(spec->escalate_sampler, teacher.sampler, sizeof spec->escalate_sampler);
 }
 
 static uint32_t entry_seed_count(const struct suite_entry *entry,
@@ -306,6 +347,7 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
             spec.evaluates = options->evaluation && spec.tier == TIER_STUDENT;
             spec.follows &= !spec.evaluates; /* of this version it is to be the evidence */
             out->evaluation_count += spec.evaluates;
+            name_escalation(options, &question.document->scenario, &spec);
             job_key_make(&spec, options->fresh);
             TRY(add_audited(out, &question, options, &horizons, &spec, error));
         }

@@ -112,6 +112,15 @@ static inline void make_specs(const char *suite, const char *tag, uint32_t count
     }
 }
 
+/* Who answers if the job is flagged. */
+static inline void name_teacher(struct job_spec *spec)
+{
+    strcpy(spec->escalate_pool, "teacher");
+    spec->escalate_tier = TIER_TEACHER;
+    strcpy(spec->escalate_model_hash, "teacher-model");
+    strcpy(spec->escalate_sampler, "agents/euler30/fp32");
+}
+
 static inline void submit_made(const char *suite, uint32_t weight, uint32_t count)
 {
     EXPECT_OK(store->ops->submit(store, suite, weight, specs, count, submitted, &error), error);
@@ -155,6 +164,8 @@ static inline void fill_outcome(struct outcome *outcome, const struct job_spec *
     memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
     memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
     memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
+    memcpy(outcome->model_hash, spec->model_hash, sizeof outcome->model_hash);
+    memcpy(outcome->sampler, spec->sampler, sizeof outcome->sampler);
     memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
     memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
     outcome->tier = spec->tier;

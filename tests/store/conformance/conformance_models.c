@@ -780,9 +780,7 @@ static void shadows_drive_again(void)
     struct store_suite_status before = status_of("a");
     EXPECT_INT(before.jobs[JOB_DONE], 75);
     EXPECT_INT(before.ticks_ended, before.ticks_planned);
-    struct job_completion *flagged = make_completion(0, "w", COMPLETION_FLAGGED);
-    strcpy(flagged->escalate_pool, "bulk"); /* it goes nowhere all the same */
-    flagged->escalate_tier = TIER_TEACHER;
+    make_completion(0, "w", COMPLETION_FLAGGED); /* it goes nowhere */
     make_completion(1, "w", COMPLETION_FAILED);
     make_completion(2, "w", COMPLETION_RELEASED);
     complete(3);

@@ -100,6 +100,10 @@ static void make_spec(struct play *play, int suite, int key, struct job_spec *sp
     spec->priority = key % 4;
     spec->rollout_count = 1 + (uint32_t)key % 3;
     spec->attempts_max = 1 + (uint32_t)key % 3;
+    if (key % 2 == 0) {
+        snprintf(spec->escalate_pool, sizeof spec->escalate_pool, "%s", model_pools[1]);
+        spec->escalate_tier = TIER_TEACHER;
+    }
     if (key % 5 != 0) {
         snprintf(spec->prefix_key, sizeof spec->prefix_key, "prefix-%d", key % 5);
     }
@@ -313,12 +317,11 @@ static void make_completion(struct play *play, uint32_t index)
         completion->outcome_count = lease->spec.rollout_count;
     } else if (completion->kind == COMPLETION_FLAGGED) {
         completion->outcome_count = (uint32_t)draw(play, lease->spec.rollout_count + 1);
-        if (draw(play, 2) == 0) {
-            strcpy(completion->escalate_pool, model_pools[1]);
-            snprintf(completion->escalate_key, sizeof completion->escalate_key,
-                     "teacher of %" PRId64, lease->job_id);
+        if (draw(play, 2) == 0) { /* earlier versions send a copy of what the job says */
+            memcpy(completion->escalate_pool, lease->spec.escalate_pool,
+                   sizeof completion->escalate_pool);
+            completion->escalate_tier = lease->spec.escalate_tier;
         }
-        completion->escalate_tier = TIER_TEACHER;
     }
     fill_outcomes(play->outcomes[index], completion->outcome_count, lease,
                   completion->kind == COMPLETION_FLAGGED);

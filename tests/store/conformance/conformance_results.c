@@ -3,6 +3,7 @@
  * conformance.c for the method.
  */
 #include "base/rng.h"
+#include "schemas/job_context.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
@@ -24,6 +25,12 @@ static void outcomes_come_back(void)
     open_store(true);
     make_specs("a", "k", 1);
     specs[0].rollout_count = 2;
+    memset(specs[0].planner, 'q', sizeof specs[0].planner - 1);
+    strcpy(specs[0].backend, "cuda:sm_90");
+    memset(specs[0].scenario_id, 'v', sizeof specs[0].scenario_id - 1);
+    strcpy(specs[0].model_hash, "m");
+    specs[0].tier = TIER_STUDENT;
+    specs[0].seed = UINT64_MAX;
     submit_made("a", 1, 1);
     EXPECT_INT(claim("w", 1), 1);
     EXPECT_OK(store->ops->artifact_put(store, "trace", 5, hash, &error), error);
@@ -55,13 +62,6 @@ static void outcomes_come_back(void)
         metrics->lane_keeping = i == 0 ? (double)NAN : 1.0;
         metrics->traffic_light = metrics->lane_keeping;
     }
-    /* The second differs from its job in everything that may differ. */
-    memset(sent[1].planner, 'q', sizeof sent[1].planner - 1);
-    strcpy(sent[1].backend, "cuda:sm_90");
-    memset(sent[1].scenario_id, 'v', sizeof sent[1].scenario_id - 1);
-    strcpy(sent[1].model_hash, "m");
-    sent[1].tier = TIER_STUDENT;
-    sent[1].seed = UINT64_MAX;
     memset(sent[1].error, 'e', sizeof sent[1].error - 1);
     sent[1].mflop = INT64_C(123456789012345);
     sent[1].pages_used_percent = 97;
@@ -312,7 +312,13 @@ static void ended_jobs_keep_no_partial_outcomes(void)
 
     for (int way = 0; way < 5; way++) {
         open_store(true);
-        claim_four();
+        make_specs("a", "k", 1);
+        specs[0].rollout_count = 4;
+        if (way == 1) {
+            name_teacher(&specs[0]);
+        }
+        submit_made("a", 1, 1);
+        EXPECT_INT(claim("w", 1), 1);
         int64_t id = leases[0].job_id;
         make_partial("w", 1, 2);
         complete(1);
@@ -323,10 +329,9 @@ static void ended_jobs_keep_no_partial_outcomes(void)
             complete_one("w", COMPLETION_FLAGGED);
             break;
         case 1:
-            make_completion(0, "w", COMPLETION_FLAGGED);
-            strcpy(completions[0].escalate_pool, "teacher");
-            completions[0].escalate_tier = TIER_TEACHER;
-            complete(1);
+            EXPECT(completed[0].escalated_job_id == 0);
+            complete_one("w", COMPLETION_FLAGGED);
+            EXPECT(completed[0].escalated_job_id > 0);
             break;
         case 2: /* attempts_max is 3 */
             for (int i = 0; i < 3; i++) {
@@ -708,12 +713,12 @@ static void flagged_jobs_are_escalated(void)
     int64_t ttl_ms = 0;
 
     open_store(true);
-    submit_plain("a", "k", 2);
+    make_specs("a", "k", 2);
+    name_teacher(&specs[0]);
+    submit_made("a", 1, 2);
     EXPECT_INT(claim("w", 1), 1);
     int64_t flagged = leases[0].job_id;
     make_completion(0, "w", COMPLETION_FLAGGED);
-    strcpy(completions[0].escalate_pool, "teacher");
-    completions[0].escalate_tier = TIER_TEACHER;
     fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
     completions[0].outcomes = outcomes;
     completions[0].outcome_count = 1;
@@ -758,29 +763,42 @@ static void flagged_jobs_are_escalated(void)
     close_store();
 }
 
-/* Goal: the successor of a flagged job is what the completion says it is, and a result that exists
- * is not computed again: neither the suite's own nor another suite's. */
+/* A student's job as a submission makes it, which the teacher answers if it is flagged. */
+static void make_student(const char *suite, const char *model)
+{
+    make_specs(suite, "-", 1);
+    specs[0].tier = TIER_STUDENT;
+    strcpy(specs[0].model_hash, model);
+    strcpy(specs[0].sampler, "agents/euler2/fp32");
+    name_teacher(&specs[0]);
+    job_key_make(&specs[0], 0);
+}
+
+/* Goal: the successor of a flagged job is what the job's row says, and a result that exists is not
+ * computed again: neither the suite's own nor another suite's. */
 static void successors_keep_their_identity(void)
 {
     struct store_worker teacher = worker_of("t", "teacher");
+    struct job_spec expected;
     uint32_t count = 0;
     int64_t ttl_ms = 0;
 
     open_store(true);
     for (int round = 0; round < 3; round++) {
         const char *suite = round == 1 ? "b" : "a";
-        const char *tags[] = {"k", "l", "m"};
-        submit_plain(suite, tags[round], 1);
+        make_student(suite, round == 2 ? "another" : "student");
+        job_escalation_take(&specs[0], &expected);
+        job_key_make(&expected, 0);
+        submit_made(suite, 1, 1);
         EXPECT_INT(claim("w", 1), 1);
         int64_t flagged = leases[0].job_id;
         make_completion(0, "w", COMPLETION_FLAGGED);
-        strcpy(completions[0].escalate_pool, "teacher");
-        completions[0].escalate_tier = TIER_TEACHER;
-        strcpy(completions[0].escalate_key, leases[0].spec.key);
-        EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
-        strcpy(completions[0].escalate_key, "teacher-key");
-        strcpy(completions[0].escalate_model_hash, "teacher-model");
-        strcpy(completions[0].escalate_sampler, "agents/euler30/fp32");
+        if (round == 1) { /* as workers of earlier versions do */
+            memcpy(completions[0].escalate_key, expected.key, sizeof expected.key);
+            strcpy(completions[0].escalate_pool, "teacher");
+            completions[0].escalate_tier = TIER_TEACHER;
+            strcpy(completions[0].escalate_model_hash, "teacher-model");
+        }
         complete(1);
         EXPECT_INT(completed[0].status, STATUS_OK);
         int64_t successor = completed[0].escalated_job_id;
@@ -788,10 +806,13 @@ static void successors_keep_their_identity(void)
         EXPECT_INT(job.state, round == 0 ? JOB_QUEUED : JOB_DONE);
         EXPECT_INT(job.spec.parent_job_id, round == 2 ? 1 : flagged);
         EXPECT_INT(successor, round == 2 ? 2 : flagged + 1);
-        EXPECT_TEXT(job.spec.key, "teacher-key");
+        EXPECT_TEXT(job.spec.key, expected.key);
+        EXPECT_INT(job.spec.tier, TIER_TEACHER);
+        EXPECT_TEXT(job.spec.pool, "teacher");
         EXPECT_TEXT(job.spec.model_hash, "teacher-model");
         EXPECT_TEXT(job.spec.sampler, "agents/euler30/fp32");
         EXPECT_TEXT(job.spec.revision, "r");
+        EXPECT_TEXT(job.spec.escalate_pool, "");
         EXPECT_INT(status_of(suite).memoised_jobs, round == 1);
         if (round == 0) {
             EXPECT_OK(store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count,
@@ -808,6 +829,240 @@ static void successors_keep_their_identity(void)
     }
     EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 1);
     EXPECT_INT(status_of("b").rollouts[VERDICT_PASS], 1);
+    close_store();
+}
+
+/* Refused, and nothing of it is there. */
+static void expect_refused(const char *what)
+{
+    struct store_outcome_filter filter = {.limit = 10};
+    static struct outcome found[10];
+    uint32_t count = 0;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, what);
+    EXPECT_OK(store->ops->outcomes(store, &filter, found, &count, &error), error);
+    EXPECT_INT(count, 0);
+    EXPECT_INT(status_of("a").jobs[JOB_LEASED], 1);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 0);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 0);
+}
+
+/* Goal: no worker says who answers instead of a flagged job. */
+static void flags_name_no_job_of_their_own(void)
+{
+    static const char *const forged[] = {"pool", "model", "sampler", "key", "tier"};
+    open_store(true);
+    make_student("a", "student");
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    for (int way = 0; way < 5; way++) {
+        struct job_completion *flag = make_completion(0, "w", COMPLETION_FLAGGED);
+        strcpy(flag->escalate_pool, way == 0 ? "bulk" : "teacher");
+        flag->escalate_tier = way == 4 ? TIER_STUDENT : TIER_TEACHER;
+        strcpy(flag->escalate_model_hash, way == 1 ? "rival" : "teacher-model");
+        strcpy(flag->escalate_sampler, way == 2 ? "agents/euler1/fp32" : "agents/euler30/fp32");
+        strcpy(flag->escalate_key, way == 3 ? leases[0].spec.key : "");
+        fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_FLAGGED);
+        flag->outcomes = outcomes;
+        flag->outcome_count = 1;
+        char said[64];
+        snprintf(said, sizeof said, "its flag names %s", forged[way]);
+        expect_refused(said);
+    }
+    complete_one("w", COMPLETION_FLAGGED);
+    EXPECT_INT(status_of("a").jobs[JOB_FLAGGED], 1);
+    /* The teacher's own job is the last. */
+    struct store_worker teacher = worker_of("t", "teacher");
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    EXPECT_OK(
+        store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count, &ttl_ms, &error),
+        error);
+    EXPECT_INT(count, 1);
+    make_completion(0, "t", COMPLETION_FLAGGED);
+    strcpy(completions[0].escalate_pool, "teacher");
+    completions[0].escalate_tier = TIER_TEACHER;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    complete_one("t", COMPLETION_FLAGGED);
+    EXPECT_INT(completed[0].escalated_job_id, 0);
+    get_job(leases[0].job_id);
+    EXPECT_INT(job.state, JOB_DEAD);
+    EXPECT_CONTAINS(job.error, "a teacher's job escalates no further");
+    /* Nor does a submission give it a successor, or an object job to another world than a teacher.
+     */
+    make_student("a", "student");
+    specs[0].tier = TIER_TEACHER;
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    specs[0].tier = TIER_OBJECT;
+    specs[0].escalate_tier = TIER_STUDENT;
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    specs[0].escalate_pool[0] = '\0';
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
+/* Goal: of a job of which nobody said who answers instead, as those of earlier versions, a worker
+ * does not say it either: it dies; or the same suite, submitted again, says it. */
+static void jobs_that_name_nobody_can_be_named_later(void)
+{
+    open_store(true);
+    for (int way = 0; way < 2; way++) {
+        make_student("a", way == 0 ? "student" : "another");
+        struct job_spec named = specs[0];
+        job_escalation_clear(&specs[0]);
+        submit_made("a", 1, 1);
+        EXPECT_INT(claim("w", 1), 1);
+        EXPECT_TEXT(leases[0].spec.escalate_pool, "");
+        if (way == 1) {
+            specs[0] = named;
+            submit_made("a", 1, 1);
+            EXPECT(submitted[0].existed);
+            get_job(leases[0].job_id);
+            EXPECT_TEXT(job.spec.escalate_model_hash, "teacher-model");
+            strcpy(specs[0].escalate_model_hash, "rival"); /* it stays */
+            submit_made("a", 1, 1);
+            get_job(leases[0].job_id);
+            EXPECT_TEXT(job.spec.escalate_model_hash, "teacher-model");
+        }
+        make_completion(0, "w", COMPLETION_FLAGGED);
+        strcpy(completions[0].escalate_pool, "teacher");
+        completions[0].escalate_tier = TIER_TEACHER;
+        complete(1);
+        EXPECT((completed[0].escalated_job_id != 0) == (way == 1));
+        get_job(leases[0].job_id);
+        EXPECT_INT(job.state, way == 1 ? JOB_FLAGGED : JOB_DEAD);
+        if (way == 0) {
+            EXPECT_CONTAINS(job.error, "submit the suite again");
+        }
+    }
+    close_store();
+}
+
+/* Goal: an outcome, partial or not, answers the question of its job and no other: whatever it says
+ * otherwise is refused with a sentence. */
+static void outcomes_answer_their_job(void)
+{
+    static const char *const members[] = {"scenario_id",  "scenario_hash", "seed",   "planner",
+                                          "planner_hash", "revision",      "pool",   "tier",
+                                          "model_hash",   "sampler",       "backend"};
+    static const enum completion_kind kinds[] = {COMPLETION_DONE, COMPLETION_FLAGGED,
+                                                 COMPLETION_PARTIAL};
+    open_store(true);
+    make_student("a", "student");
+    specs[0].rollout_count = 2;
+    strcpy(specs[0].planner, "exec:ours");
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    for (size_t kind = 0; kind < 3; kind++) {
+        for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+            make_completion(0, "w", kinds[kind]);
+            uint32_t last = kinds[kind] == COMPLETION_PARTIAL ? 0 : 1;
+            for (uint32_t k = 0; k < 2; k++) {
+                fill_outcome(&outcomes[k], &leases[0].spec,
+                             kinds[kind] == COMPLETION_FLAGGED ? VERDICT_FLAGGED : VERDICT_PASS);
+                strcpy(outcomes[k].branch_id, k == 0 ? "" : "swerve");
+            }
+            completions[0].outcomes = outcomes;
+            completions[0].outcome_count = 1 + last;
+            struct outcome *lie = &outcomes[last];
+            char *texts[] = {lie->scenario_id,  lie->scenario_hash, NULL,        lie->planner,
+                             lie->planner_hash, lie->revision,      lie->pool,   NULL,
+                             lie->model_hash,   lie->sampler,       lie->backend};
+            if (texts[i] != NULL) {
+                strcpy(texts[i], i == 3 ? "exec:rival" : "");
+            }
+            lie->seed += i == 2;
+            lie->tier = i == 7 ? TIER_TEACHER : lie->tier;
+            expect_refused(members[i]);
+            char place[64];
+            snprintf(place, sizeof place, "outcome %" PRIu32 ": %s is ", last, members[i]);
+            EXPECT_CONTAINS(error.text, place);
+            if (i == 3) {
+                EXPECT_CONTAINS(error.text,
+                                "planner is \"exec:rival\", the job asks for \"exec:ours\"");
+            }
+            uint32_t own = 0;
+            EXPECT_INT(partials_of(leases[0].job_id, "w", &own), 0);
+        }
+    }
+    /* Beside another's, neither is kept; and the truth is. */
+    fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
+    fill_outcome(&outcomes[1], &leases[0].spec, VERDICT_PASS);
+    strcpy(outcomes[1].branch_id, "swerve");
+    make_completion(0, "w", COMPLETION_DONE);
+    completions[0].outcomes = outcomes;
+    fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 2);
+    close_store();
+}
+
+/* A job that says otherwise than `specs[0]` in member `i` of the question. */
+static void ask_otherwise(struct job_spec *spec, int i)
+{
+    char hash[SHA256_HEX_BYTES];
+    static const char body[] = "{\"id\":\"b\"}";
+    sha256_hex(body, sizeof body - 1, hash);
+    EXPECT_OK(store->ops->scenario_put(store, hash, body, sizeof body - 1, &error), error);
+    switch (i) {
+    case 0:
+        strcpy(spec->scenario_id, "another");
+        break;
+    case 1:
+        memcpy(spec->scenario_hash, hash, sizeof hash);
+        break;
+    case 2:
+        spec->seed++;
+        break;
+    case 3:
+        strcpy(spec->planner, "exec:rival");
+        break;
+    case 4:
+        strcpy(spec->planner_hash, "x");
+        break;
+    case 5:
+        strcpy(spec->revision, "x");
+        break;
+    default:
+        spec->rollout_count++;
+        break;
+    }
+}
+
+/* Goal: an audit, and a job that answers for another, ask what that one asks. */
+static void audits_ask_what_they_repeat(void)
+{
+    open_store(true);
+    make_student("a", "student");
+    submit_made("a", 1, 1);
+    int64_t audited = submitted[0].job_id;
+    for (int as_parent = 0; as_parent < 2; as_parent++) {
+        for (int i = 0; i < 8; i++) {
+            make_student("a", "student");
+            struct job_spec *spec = &specs[0];
+            char key[SHA256_HEX_BYTES];
+            memcpy(key, spec->key, sizeof key);
+            job_escalation_clear(spec);
+            spec->tier = i == 7 ? TIER_STUDENT : TIER_TEACHER;
+            ask_otherwise(spec, i);
+            spec->rollout_count = i == 7 ? 1 : spec->rollout_count;
+            snprintf(spec->key, sizeof spec->key, "forged-%d-%d", as_parent, i);
+            if (as_parent) {
+                spec->parent_job_id = audited;
+            } else {
+                memcpy(spec->audit_key, key, sizeof key);
+            }
+            enum status status = store->ops->submit(store, "a", 1, specs, 1, submitted, &error);
+            EXPECT_INT(status, as_parent && i == 7 ? STATUS_OK : STATUS_CONFLICT);
+            if (i < 7) {
+                EXPECT_CONTAINS(error.text, "but asks something else");
+            } else if (!as_parent) {
+                EXPECT_CONTAINS(error.text, "an audit is answered by a teacher");
+            }
+        }
+    }
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 2);
     close_store();
 }
 
@@ -929,6 +1184,7 @@ static void audits_are_second_opinions(void)
     EXPECT(submitted[2].memoised);
     make_specs("c", "y", 1);
     strcpy(specs[0].pool, "teacher");
+    specs[0].tier = TIER_TEACHER;
     strcpy(specs[0].audit_key, "k-0");
     submit_made("c", 1, 1);
     EXPECT_OK(
@@ -1166,17 +1422,19 @@ static void demand_is_what_waits(void)
 int conformance_results(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(
-        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-                 TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-                 TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
-                 TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
-                 TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
-                 TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
-                 TEST(one_host_is_excused), TEST(one_world_is_left_alone),
-                 TEST(two_hosts_blame_the_planner), TEST(a_driven_planner_is_not_blamed),
-                 TEST(flagged_jobs_are_escalated), TEST(successors_keep_their_identity),
-                 TEST(evidence_comes_back), TEST(audits_are_second_opinions),
-                 TEST(wrong_completions_are_refused), TEST(the_ledger_adds_up),
-                 TEST(outcomes_are_filtered_and_paged), TEST(demand_is_what_waits)));
+    return finish_half(TEST_RUN(
+        TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+        TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
+        TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
+        TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
+        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
+        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
+        TEST(one_host_is_excused), TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
+        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
+        TEST(successors_keep_their_identity), TEST(flags_name_no_job_of_their_own),
+        TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
+        TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
+        TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
+        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged),
+        TEST(demand_is_what_waits)));
 }

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "store/sql/lease.h"
 #include "store/turns/turns.h"
 
@@ -765,6 +766,11 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
         trust_job_move(&teacher, &moved);
         memcpy(job->teacher, moved.key, sizeof job->teacher);
     }
+    job->escalates = spec->escalate_pool[0] != '\0';
+    job_escalation_take(spec, &job->successor);
+    job_key_make(&job->successor, job_key_fresh(spec));
+    job->successor.parent_job_id = id;
+    job->successor.evaluates = false;
     if (source != NULL) {
         job->state = JOB_DONE;
         job->memoised = true; /* of which of several, the first look shows */
@@ -1247,27 +1253,16 @@ bool model_time_fits(const struct model_time *time, const struct outcome *outcom
     return outcome->at_ms >= time->first_ms && outcome->at_ms <= time->last_ms;
 }
 
-static bool escalate(struct model *model, const struct model_job *job,
-                     const struct job_completion *completion, int64_t escalated)
+/* By the flagged job's row, whatever the flag says. */
+static bool escalate(struct model *model, const struct model_job *job, int64_t escalated)
 {
-    struct model_job *known = job_of_key(model, job->suite, completion->escalate_key);
-    struct job_spec spec = {.tier = completion->escalate_tier,
-                            .seed = job->seed,
-                            .rollout_count = job->rollouts,
-                            .attempts_max = job->attempts_max,
-                            .parent_job_id = job->id};
+    struct job_spec spec = job->successor;
+    struct model_job *known = job_of_key(model, job->suite, spec.key);
 
     if (known != NULL || escalated <= 0 || model_job(model, escalated) != NULL) {
         return (known != NULL && known->id == escalated) ||
                model_differ(model, "job %" PRId64 " was flagged; its successor cannot be %" PRId64,
                             job->id, escalated);
-    }
-    memcpy(spec.key, completion->escalate_key, sizeof spec.key);
-    memcpy(spec.pool, completion->escalate_pool, sizeof spec.pool);
-    memcpy(spec.scenario_id, job->scenario_id, sizeof spec.scenario_id);
-    memcpy(spec.planner, job->planner, sizeof job->planner);
-    if (job->audit) {
-        spec.audit_key[0] = '1';
     }
     job_add(model, job->suite, &spec, escalated);
     return true;
@@ -1376,8 +1371,7 @@ static bool accept(struct model *model, struct model_job *job,
         take_outcomes(model, job, completion);
         break;
     case COMPLETION_FLAGGED:
-        job->state =
-            completion->escalate_pool[0] != '\0' && job->repeats < 0 ? JOB_FLAGGED : JOB_DEAD;
+        job->state = job->escalates && job->tier != TIER_TEACHER ? JOB_FLAGGED : JOB_DEAD;
         take_outcomes(model, job, completion);
         break;
     case COMPLETION_FAILED:
@@ -1400,7 +1394,7 @@ static bool accept(struct model *model, struct model_job *job,
         forget_unstarted(model, job->planner, model->workers[job->worker].host);
     }
     attempt->escalated = job->state == JOB_FLAGGED ? result->escalated_job_id : 0;
-    return job->state != JOB_FLAGGED || escalate(model, job, completion, attempt->escalated);
+    return job->state != JOB_FLAGGED || escalate(model, job, attempt->escalated);
 }
 
 /* ---- partial outcomes ---- */

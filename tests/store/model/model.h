@@ -107,6 +107,8 @@ struct model_job {
     bool in_flight;                 /* it was the student's, on its way, when a freeze came */
     char asked[SHA256_HEX_BYTES];   /* the key that it was submitted under */
     char teacher[SHA256_HEX_BYTES]; /* .. and the one that it has as the teacher's */
+    bool escalates;                 /* its submitter named who answers if it is flagged .. */
+    struct job_spec successor;      /* .. which is this job */
     bool moved;          /* its key is another than the one that it was submitted under */
     int version;         /* that it names; -1: another model */
     uint32_t percentile; /* of its tier's jobs */

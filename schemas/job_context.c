@@ -1,0 +1,149 @@
+/*
+ * Job contexts: one table of members, by which they are compared and named.
+ */
+#include "schemas/job_context.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+enum kind { KIND_TEXT = 0, KIND_U64, KIND_U32, KIND_TIER };
+
+#define MEMBER(member, member_kind)                                                            \
+    {                                                                                          \
+        .name = #member, .offset = offsetof(struct job_context, member), .kind = (member_kind) \
+    }
+
+static const struct {
+    const char *name;
+    size_t offset;
+    enum kind kind;
+} members[] = {
+    MEMBER(scenario_id, KIND_TEXT),  MEMBER(scenario_hash, KIND_TEXT), MEMBER(seed, KIND_U64),
+    MEMBER(planner, KIND_TEXT),      MEMBER(planner_hash, KIND_TEXT),  MEMBER(revision, KIND_TEXT),
+    MEMBER(rollout_count, KIND_U32), MEMBER(pool, KIND_TEXT),          MEMBER(tier, KIND_TIER),
+    MEMBER(model_hash, KIND_TEXT),   MEMBER(sampler, KIND_TEXT),       MEMBER(backend, KIND_TEXT),
+};
+
+_Static_assert(sizeof members / sizeof *members == JOB_CONTEXT_MEMBER_COUNT,
+               "one bit for each member");
+
+void job_escalation_clear(struct job_spec *spec)
+{
+    spec->escalate_pool[0] = '\0';
+    spec->escalate_tier = TIER_REPLAY;
+    spec->escalate_model_hash[0] = '\0';
+    spec->escalate_sampler[0] = '\0';
+}
+
+void job_escalation_take(const struct job_spec *flagged, struct job_spec *out)
+{
+    *out = *flagged;
+    memcpy(out->pool, flagged->escalate_pool, sizeof out->pool);
+    out->tier = flagged->escalate_tier;
+    memcpy(out->model_hash, flagged->escalate_model_hash, sizeof out->model_hash);
+    memcpy(out->sampler, flagged->escalate_sampler, sizeof out->sampler);
+    job_escalation_clear(out);
+}
+
+struct job_context job_context_of_spec(const struct job_spec *spec)
+{
+    return (struct job_context){
+        .scenario_id = spec->scenario_id,
+        .scenario_hash = spec->scenario_hash,
+        .seed = spec->seed,
+        .planner = spec->planner,
+        .planner_hash = spec->planner_hash,
+        .revision = spec->revision,
+        .rollout_count = spec->rollout_count,
+        .pool = spec->pool,
+        .tier = spec->tier,
+        .model_hash = spec->model_hash,
+        .sampler = spec->sampler,
+        .backend = spec->backend,
+    };
+}
+
+struct job_context job_context_of_outcome(const struct outcome *outcome)
+{
+    return (struct job_context){
+        .scenario_id = outcome->scenario_id,
+        .scenario_hash = outcome->scenario_hash,
+        .seed = outcome->seed,
+        .planner = outcome->planner,
+        .planner_hash = outcome->planner_hash,
+        .revision = outcome->revision,
+        .pool = outcome->pool,
+        .tier = outcome->tier,
+        .model_hash = outcome->model_hash,
+        .sampler = outcome->sampler,
+        .backend = outcome->backend,
+    };
+}
+
+static const char *text_at(const struct job_context *context, size_t index)
+{
+    const char *text;
+    memcpy(&text, (const char *)context + members[index].offset, sizeof text);
+    return text;
+}
+
+/* A number's value; of a tier its number. */
+static uint64_t number_at(const struct job_context *context, size_t index)
+{
+    const char *at = (const char *)context + members[index].offset;
+    uint32_t narrow;
+    uint64_t wide;
+    if (members[index].kind == KIND_U64) {
+        memcpy(&wide, at, sizeof wide);
+        return wide;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return narrow;
+}
+
+static bool same(const struct job_context *a, const struct job_context *b, size_t index)
+{
+    return members[index].kind == KIND_TEXT ? strcmp(text_at(a, index), text_at(b, index)) == 0
+                                            : number_at(a, index) == number_at(b, index);
+}
+
+uint32_t job_context_differs(const struct job_context *a, const struct job_context *b,
+                             uint32_t asked)
+{
+    for (size_t i = 0; i < JOB_CONTEXT_MEMBER_COUNT; i++) {
+        if ((asked >> i & 1) != 0 && !same(a, b, i)) {
+            return UINT32_C(1) << i;
+        }
+    }
+    return 0;
+}
+
+/* The value for people, cut so that two fit into a sentence. */
+static const char *value_text(const struct job_context *context, size_t index, char out[200])
+{
+    uint64_t number = members[index].kind == KIND_TEXT ? 0 : number_at(context, index);
+    if (members[index].kind == KIND_TEXT) {
+        snprintf(out, 200, "\"%.190s\"", text_at(context, index));
+    } else if (members[index].kind == KIND_TIER && number < TIER_COUNT) {
+        snprintf(out, 200, "%s", tier_names[number]);
+    } else {
+        snprintf(out, 200, "%" PRIu64, number);
+    }
+    return out;
+}
+
+const char *job_context_text(const struct job_context *found, const struct job_context *job,
+                             uint32_t member, char out[JOB_CONTEXT_TEXT_BYTES])
+{
+    char is[200];
+    char asked[200];
+    size_t index = 0;
+    while (index + 1 < JOB_CONTEXT_MEMBER_COUNT && (member >> index & 1) == 0) {
+        index++;
+    }
+    snprintf(out, JOB_CONTEXT_TEXT_BYTES, "%s is %s, the job asks for %s", members[index].name,
+             value_text(found, index, is), value_text(job, index, asked));
+    return out;
+}

@@ -1,0 +1,77 @@
+/*
+ * Job context: the question that a job asks and what it is to be answered with. Whoever sends an
+ * outcome, a flag or an audit says it too, but that is a copy: the job's row decides, and a copy
+ * that differs is refused.
+ *
+ * Texts are borrowed from the record that the context was made of.
+ */
+#ifndef SWERVE_SCHEMAS_JOB_CONTEXT_H
+#define SWERVE_SCHEMAS_JOB_CONTEXT_H
+
+#include "schemas/job.h"
+
+struct job_context {
+    const char *scenario_id;
+    const char *scenario_hash;
+    uint64_t seed;
+    const char *planner;
+    const char *planner_hash;
+    const char *revision;
+    uint32_t rollout_count; /* an outcome does not say it */
+    const char *pool;
+    enum tier tier;
+    const char *model_hash;
+    const char *sampler;
+    const char *backend;
+};
+
+/* A bit each, in the order of the record. */
+enum job_context_member {
+    JOB_CONTEXT_SCENARIO_ID = 1 << 0,
+    JOB_CONTEXT_SCENARIO_HASH = 1 << 1,
+    JOB_CONTEXT_SEED = 1 << 2,
+    JOB_CONTEXT_PLANNER = 1 << 3,
+    JOB_CONTEXT_PLANNER_HASH = 1 << 4,
+    JOB_CONTEXT_REVISION = 1 << 5,
+    JOB_CONTEXT_ROLLOUT_COUNT = 1 << 6,
+    JOB_CONTEXT_POOL = 1 << 7,
+    JOB_CONTEXT_TIER = 1 << 8,
+    JOB_CONTEXT_MODEL_HASH = 1 << 9,
+    JOB_CONTEXT_SAMPLER = 1 << 10,
+    JOB_CONTEXT_BACKEND = 1 << 11,
+    JOB_CONTEXT_MEMBER_COUNT = 12
+};
+
+enum {
+    JOB_CONTEXT_ALL = (1 << JOB_CONTEXT_MEMBER_COUNT) - 1,
+    /* What is asked, whoever answers: of an audit and what it repeats. */
+    JOB_CONTEXT_QUESTION = JOB_CONTEXT_SCENARIO_ID | JOB_CONTEXT_SCENARIO_HASH | JOB_CONTEXT_SEED |
+                           JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
+                           JOB_CONTEXT_ROLLOUT_COUNT,
+    /* What an outcome repeats of its job. */
+    JOB_CONTEXT_OF_OUTCOME = JOB_CONTEXT_ALL & ~JOB_CONTEXT_ROLLOUT_COUNT,
+    /* What many jobs have alike, so that the store keeps it once. */
+    JOB_CONTEXT_SHARED = JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
+                         JOB_CONTEXT_POOL | JOB_CONTEXT_TIER | JOB_CONTEXT_MODEL_HASH |
+                         JOB_CONTEXT_SAMPLER | JOB_CONTEXT_BACKEND
+};
+
+/* Names nobody to answer in its place, as of a teacher's and an audit job. */
+void job_escalation_clear(struct job_spec *spec);
+/* The job that answers in place of a flagged one by its row: all but its key. */
+void job_escalation_take(const struct job_spec *flagged, struct job_spec *out);
+
+struct job_context job_context_of_spec(const struct job_spec *spec);
+struct job_context job_context_of_outcome(const struct outcome *outcome);
+
+/* The first of `members` in which two differ, a bit; 0: none. */
+uint32_t job_context_differs(const struct job_context *a, const struct job_context *b,
+                             uint32_t members);
+
+/* "planner is \"exec:rival\", the job asks for \"exec:ours\"" of the member (a bit) in which
+ * `found` differs from the job that it is to answer; returns `out`. */
+enum { JOB_CONTEXT_TEXT_BYTES = 512 };
+const char *job_context_text(const struct job_context *found, const struct job_context *job,
+                             uint32_t member, char out[JOB_CONTEXT_TEXT_BYTES]);
+
+#endif

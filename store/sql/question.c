@@ -1,0 +1,271 @@
+/*
+ * What a job asks, and who answers it: that its row says. Outcomes, flags, successors and audits
+ * that clients send say it too, which is a copy and must be equal; else nothing of the call counts.
+ * See schemas/job_context.h.
+ */
+#include "base/check.h"
+#include "schemas/job_context.h"
+#include "store/sql/models.h"
+#include "store/sql/records.h"
+#include "store/sql/sql_store.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- outcomes ---- */
+
+enum status question_check_outcomes(const struct job_completion *completion,
+                                    const struct job_spec *spec, struct error *error)
+{
+    char text[JOB_CONTEXT_TEXT_BYTES];
+    struct job_context job = job_context_of_spec(spec);
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        struct job_context found = job_context_of_outcome(&completion->outcomes[i]);
+        uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_OF_OUTCOME);
+        if (member != 0) {
+            return error_set(error, STATUS_CONFLICT, "job %" PRId64 ", outcome %" PRIu32 ": %s",
+                             completion->job_id, i, job_context_text(&found, &job, member, text));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- jobs that answer for others ---- */
+
+static enum status read_spec(struct db *db, int64_t job_id, struct job_spec *out,
+                             struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
+    memset(out, 0, sizeof *out);
+    query_int(&query, job_id);
+    if (query_row(&query)) {
+        record_spec_read(&query, 0, out);
+    }
+    return query_end(&query, error);
+}
+
+/* `spec` asks what job `id` asks. `what`: "an audit repeats". */
+static enum status check_same(struct db *db, const struct job_spec *spec, int64_t id,
+                              const char *what, struct error *error)
+{
+    char text[JOB_CONTEXT_TEXT_BYTES];
+    struct job_spec asked;
+    TRY(read_spec(db, id, &asked, error));
+    struct job_context job = job_context_of_spec(&asked);
+    struct job_context found = job_context_of_spec(spec);
+    uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_QUESTION);
+    return member == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT,
+                           "scenario \"%s\": %s job %" PRId64 ", but asks something else: %s",
+                           spec->scenario_id, what, id,
+                           job_context_text(&found, &job, member, text));
+}
+
+/* A job answers in place of one of its own suite: others' are not its submitter's to answer. */
+enum status question_check_parent(struct db *db, int64_t suite, const struct job_spec *spec,
+                                  struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
+    query_int(&query, spec->parent_job_id);
+    bool found = query_row(&query) && query_column_int(&query, 6) == suite;
+    TRY(query_end(&query, error));
+    return found ? check_same(db, spec, spec->parent_job_id, "it answers for", error)
+                 : error_set(error, STATUS_CONFLICT,
+                             "scenario \"%s\": the suite has no job %" PRId64
+                             " that this one could answer for",
+                             spec->scenario_id, spec->parent_job_id);
+}
+
+/* Where the store has a promoted teacher, nobody else's audits count. */
+static enum status check_teacher(struct db *db, const struct job_spec *spec, struct error *error)
+{
+    struct model_version promoted;
+    bool named = true;
+    if (spec->tier != TIER_TEACHER) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": an audit is answered by a teacher, this one is of tier "
+                         "%s",
+                         spec->scenario_id, tier_names[spec->tier]);
+    }
+    TRY(models_points_to(db, spec, &promoted, &named, error));
+    return named ? STATUS_OK
+                 : error_set(error, STATUS_CONFLICT,
+                             "scenario \"%s\": an audit asks the store's promoted teacher, %s "
+                             "(%.12s, %s); this one names %.12s, %s",
+                             spec->scenario_id, promoted.name, promoted.hash, promoted.sampler,
+                             spec->model_hash, spec->sampler);
+}
+
+enum status question_check_audit(struct db *db, int64_t suite, const struct job_spec *spec,
+                                 bool shadow, struct question_audited *out, struct error *error)
+{
+    int64_t audited = 0;
+    struct query query = query_begin(db, STATEMENT_AUDITED_FIND);
+    query_text(&query, spec->audit_key);
+    query_int(&query, suite);
+    out->answered = 0;
+    if (query_row(&query)) {
+        query_column_text(&query, 0, out->key, sizeof out->key);
+        audited = query_column_int(&query, 1);
+        out->answered = query_column_int(&query, 2) != 0 ? audited : 0;
+    }
+    TRY(query_end(&query, error));
+    if (audited == 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": the suite has no job %s that this one could audit",
+                         spec->scenario_id, spec->audit_key);
+    }
+    TRY(check_same(db, spec, audited, shadow ? "it repeats" : "it audits", error));
+    return shadow ? STATUS_OK : check_teacher(db, spec, error);
+}
+
+/* ---- who answers if a job is flagged ---- */
+
+enum status question_escalation(struct db *db, const struct job_spec *spec, int64_t *id,
+                                struct error *error)
+{
+    struct job_spec successor;
+    struct model_version teacher;
+    bool pointed = true;
+    *id = 0;
+    if (spec->escalate_pool[0] == '\0') {
+        return STATUS_OK;
+    }
+    job_escalation_take(spec, &successor);
+    if (spec->follows && successor.tier == TIER_TEACHER) {
+        TRY(models_points_to(db, &successor, &teacher, &pointed, error));
+    }
+    if (!pointed) {
+        trust_job_move(&teacher, &successor);
+    }
+    struct job_context context = job_context_of_spec(&successor);
+    return record_context_id(db, &context, id, error);
+}
+
+enum status question_fill_escalation(struct db *db, const struct job_spec *spec, int64_t job_id,
+                                     struct error *error)
+{
+    int64_t context = 0;
+    TRY(question_escalation(db, spec, &context, error));
+    struct query query = query_begin(db, STATEMENT_ESCALATION_SET);
+    query_int(&query, job_id);
+    query_int(&query, context);
+    return query_run(&query, error);
+}
+
+/* Who is asked the same question in place of a flagged job, as its row says, and where that says
+ * nothing the promoted teacher; *found: there is somebody. Else *why it ends, or NULL. */
+static enum status find_successor(struct sql_store *store, const struct job_spec *job,
+                                  struct job_spec *out, bool *found, const char **why,
+                                  struct error *error)
+{
+    struct model_version teacher;
+    *out = *job;
+    *found = false;
+    *why = NULL;
+    if (job->audit_key[0] != '\0') { /* a shadow's job, too */
+        return STATUS_OK;
+    }
+    if (job->tier == TIER_TEACHER) {
+        *why = "a teacher's job escalates no further";
+        return STATUS_OK;
+    }
+    if (job->escalate_pool[0] != '\0') {
+        *found = true;
+        job_escalation_take(job, out);
+        job_key_make(out, job_key_fresh(job));
+        return STATUS_OK;
+    }
+    TRY(job->tier == TIER_STUDENT ? freezes_teacher(store, job, &teacher, found, error)
+                                  : STATUS_OK);
+    if (*found) {
+        trust_job_move(&teacher, out);
+    } else if (job->tier == TIER_STUDENT || job->tier == TIER_GOLDEN) {
+        *why = "nobody is named who answers instead; submit the suite again";
+    }
+    return STATUS_OK;
+}
+
+/* What a flag says of the successor is a copy. Of a job of which nothing is known it is not looked
+ * at: earlier versions left it to the worker. */
+static enum status check_copy(const struct job_spec *job, const struct job_completion *completion,
+                              bool found, const struct job_spec *successor, struct error *error)
+{
+    const struct {
+        const char *name;
+        const char *copy;
+        const char *of_row;
+    } members[] = {
+        {"pool", completion->escalate_pool, successor->pool},
+        {"model", completion->escalate_model_hash, successor->model_hash},
+        {"sampler", completion->escalate_sampler, successor->sampler},
+        {"key", completion->escalate_key, successor->key},
+        {"tier", completion->escalate_pool[0] != '\0' ? tier_names[completion->escalate_tier] : "",
+         tier_names[successor->tier]},
+    };
+    bool unknown = !found && job->audit_key[0] == '\0' &&
+                   (job->tier == TIER_STUDENT || job->tier == TIER_GOLDEN);
+    for (size_t i = 0; i < COUNT_OF(members) && !unknown; i++) {
+        if (members[i].copy[0] != '\0' &&
+            (!found || strcmp(members[i].copy, members[i].of_row) != 0)) {
+            return error_set(error, STATUS_CONFLICT,
+                             "job %" PRId64 ": its flag names %s \"%s\" for the job that answers "
+                             "instead, the job's row %s%s%s",
+                             completion->job_id, members[i].name, members[i].copy,
+                             found ? "\"" : "nobody", found ? members[i].of_row : "",
+                             found ? "\"" : "");
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status question_successor(struct sql_store *store, const struct job_spec *job,
+                               const struct job_completion *completion, struct job_spec *out,
+                               bool *found, const char **why, struct error *error)
+{
+    TRY(find_successor(store, job, out, found, why, error));
+    return check_copy(job, completion, *found, out, error);
+}
+
+/* Whether a job of the successor's key is the successor: one that follows has moved with its tier,
+ * and a student's of a frozen slice has become the teacher's. */
+static bool answers(const struct job_spec *found, const struct job_spec *successor)
+{
+    struct job_context has = job_context_of_spec(found);
+    struct job_context asked = job_context_of_spec(successor);
+    bool moved = found->follows || (successor->tier == TIER_STUDENT && found->tier == TIER_TEACHER);
+    uint32_t members =
+        moved ? JOB_CONTEXT_QUESTION : JOB_CONTEXT_ALL & ~(uint32_t)JOB_CONTEXT_BACKEND;
+    return found->audit_key[0] == '\0' && job_context_differs(&has, &asked, members) == 0;
+}
+
+enum status question_escalate(struct sql_store *store, struct tally *tally, int64_t suite,
+                              const struct job_spec *job, int64_t job_id,
+                              struct job_spec *successor, int64_t *successor_id,
+                              struct error *error)
+{
+    bool other = true;
+    if (job->escalate_pool[0] == '\0') {
+        int64_t context_id = 0;
+        struct job_context context = job_context_of_spec(successor);
+        TRY(record_context_id(tally->db, &context, &context_id, error));
+        struct query query = query_begin(tally->db, STATEMENT_ESCALATION_SET);
+        query_int(&query, job_id);
+        query_int(&query, context_id);
+        TRY(query_run(&query, error));
+    }
+    job_escalation_clear(successor);
+    successor->parent_job_id = job_id;
+    successor->evaluates = false;
+    while (other) {
+        struct job_spec found;
+        TRY(submit_successor(store, tally, suite, successor, successor_id, error));
+        TRY(read_spec(tally->db, *successor_id, &found, error));
+        other = *successor_id == job_id || !answers(&found, successor);
+        if (other) { /* what has its key and asks something else is left alone */
+            job_key_apart(successor);
+        }
+    }
+    return STATUS_OK;
+}
