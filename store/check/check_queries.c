@@ -36,6 +36,7 @@ static const struct {
     const char *kind;
     const char *what;
     const char *sql;
+    bool note; /* what it finds is no fault */
 } queries[] = {
     {"counter", "counters of jobs",
      "WITH n AS MATERIALIZED (SELECT j.suite, SUM(j.state = 0) AS jobs_queued,"
@@ -314,6 +315,15 @@ static const struct {
      " FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch WHERE j.state <> 1 AND"
      " (a.worker <> j.worker OR (j.state = 2) <> (a.ending = 0)"
      "  OR (a.ending = 1) <> (j.state = 3 OR (j.state = 4 AND a.ending = 1)))"},
+    {"attempt", "claim times",
+     "SELECT " JOB ", 'was claimed at nanosecond ' || COALESCE(j.claimed_ns, 0) || ', its attempt at ' ||"
+     " COALESCE(a.claimed_ns, j.claimed_ns, 0) FROM jobs j LEFT JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
+     " WHERE j.claimed_ns < 1 OR (j.epoch = 0 AND j.claimed_ns IS NOT NULL)"
+     " OR (a.job IS NOT NULL AND COALESCE(a.claimed_ns, 0) <> COALESCE(j.claimed_ns, 0))"
+     " UNION ALL SELECT " ATTEMPT ", 'was claimed at nanosecond ' || a.claimed_ns FROM attempts a WHERE a.claimed_ns < 1"},
+    {"unsaid", "leases without a claim time",
+     "SELECT 'leases', 'of ' || n || ' jobs were made before their times were kept: they bill nothing' FROM"
+     " (SELECT COUNT(*) AS n FROM jobs WHERE state = 1 AND claimed_ns IS NULL) WHERE n > 0", .note = true},
     {"attempt", "attempts beside their jobs",
      "SELECT " ATTEMPT ", CASE WHEN j.id IS NULL THEN 'its job is not there'"
      " WHEN a.ending NOT BETWEEN 0 AND 5 THEN 'ended as number ' || a.ending || ', which there is not'"
@@ -516,7 +526,7 @@ enum status check_queries(struct check *check, struct error *error)
             char text[512];
             query_column_text(&query, 0, place, sizeof place);
             query_column_text(&query, 1, text, sizeof text);
-            check_fault(check, queries[i].kind, place, "%s", text);
+            (queries[i].note ? check_note : check_fault)(check, queries[i].kind, place, "%s", text);
         }
         enum status status = query_end(&query, &why);
         status = check_statement(check, queries[i].what, status, &why, error);

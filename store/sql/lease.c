@@ -214,6 +214,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     int64_t device_ns = 0;
     int64_t metres_mm = 0;
     int64_t mflop = 0;
+    int64_t claimed_ns = 0;
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, progress->job_id);
@@ -224,6 +225,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
         device_ns = query_column_int(&query, 3);
         metres_mm = query_column_int(&query, 4);
         mflop = query_column_int(&query, 5);
+        claimed_ns = query_column_int(&query, 7);
     }
     TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
@@ -232,7 +234,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
         return STATUS_OK;
     }
     int64_t billed_ns =
-        claim_billable_ns(call->store, progress->job_id, progress->epoch, progress->device_ns);
+        claim_billable_ns(call->store, progress->job_id, claimed_ns, progress->device_ns);
     if (billed_ns <= device_ns && progress->metres_mm <= metres_mm && progress->mflop <= mflop) {
         return STATUS_OK;
     }

@@ -323,7 +323,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 AND " NOT_WITHOUT("?3")
         " ORDER BY j.id LIMIT ?2",
     [STATEMENT_JOB_LEASE] =
-        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, due_ns = 0,"
+        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, claimed_ns = ?6, due_ns = 0,"
         " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
     [STATEMENT_CLAIM_LEASES] =
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
@@ -333,25 +333,25 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
         " " STATEMENT_SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
-        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite)"
+        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
         " WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
-        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite"
-        " FROM jobs j"
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite,"
+        " j.claimed_ns FROM jobs j"
         " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] =
         "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
         "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
-        " a.escalated_job, a.pool, a.device, a.tier, a.mflop FROM attempts a"
+        " a.escalated_job, a.pool, a.device, a.tier, a.mflop, a.claimed_ns FROM attempts a"
         " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
     [STATEMENT_ATTEMPT_INSERT] =
         "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
-        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error,"
+        " claimed_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     [STATEMENT_ATTEMPT_UPDATE] =
         "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, mflop = ?6,"
         " cost_uusd = ?7, escalated_job = ?8, artifact_hash = ?9, error = ?10 WHERE job = ?1 AND epoch = ?2",
