@@ -54,20 +54,28 @@ struct store_worker {
     char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
     char pool[LIMIT_ID_BYTES];
     char device[LIMIT_ID_BYTES]; /* price table key: "cpu", "cuda" */
-    /* Set by a server, never by its clients: name of the worker's token that the call came with;
-     * "": whoever calls may speak for every worker. */
+    /* Set by a server, never by its clients: the party of the worker's token that the call came
+     * with (an id: store/server/tokens.h), and that token's name; "": whoever calls may speak for
+     * every worker. */
     char holder[LIMIT_ID_BYTES];
+    char holder_name[LIMIT_ID_BYTES];
     char host[LIMIT_ID_BYTES]; /* the machine; "": one of its own. Looked at by the first claim */
     /* Jobs that a claim does not take, borrowed: planners and worlds that do not start here. */
     const struct store_planner *without;
     uint32_t without_count;
 };
 
-/* Whose a worker is. */
+/* Whose a worker is: whoever first spoke for it. */
+struct store_holder {
+    bool known;
+    bool by_name;              /* not by id: it was made before ids were kept, and has not claimed
+                                  since */
+    char text[LIMIT_ID_BYTES]; /* "": nobody's in particular, or an administrator's */
+};
+
 struct store_worker_owner {
     char pool[LIMIT_ID_BYTES]; /* "": it never claimed a job */
-    bool held;                 /* its holder is known */
-    char holder[LIMIT_ID_BYTES];
+    struct store_holder holder;
 };
 
 /* Cost so far of a job that is still running, sent with a heartbeat, so that an attempt that

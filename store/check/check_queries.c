@@ -32,11 +32,13 @@
     "r AS MATERIALIZED (SELECT DISTINCT o.context, s.context AS asked, j.state IN (2, 3) AS counts" \
     " FROM outcomes o JOIN jobs j ON j.id = o.job JOIN job_specs s ON s.job = o.job)"
 
+/* Kind of what rows do not say that were stored before it was kept: notes, no faults. */
+static const char unsaid[] = "unsaid";
+
 static const struct {
     const char *kind;
     const char *what;
     const char *sql;
-    bool note; /* what it finds is no fault */
 } queries[] = {
     {"counter", "counters of jobs",
      "WITH n AS MATERIALIZED (SELECT j.suite, SUM(j.state = 0) AS jobs_queued,"
@@ -109,7 +111,10 @@ static const struct {
     {"text", "names of pools", ODD_TEXTS("'pool ' || p.id", "pools p", ODD("p.name", 1, 63))},
     {"text", "names of workers",
      ODD_TEXTS("'worker ' || w.id", "workers w", ODD("w.name", 1, 63) " OR " ODD("w.device", 1, 63)
-               " OR " ODD("w.host", 0, 63) " OR " ODD("w.holder", 0, 63))},
+               " OR " ODD("w.host", 0, 63) " OR " ODD("w.holder", 0, 63) " OR " ODD("w.token", 0, 63))},
+    {unsaid, "workers without a token's id",
+     "SELECT 'store', n || ' workers are known by the name of their token alone, until it claims for them' FROM"
+     " (SELECT COUNT(*) AS n FROM workers WHERE token IS NULL) WHERE n > 0"},
     {"text", "texts of contexts",
      ODD_TEXTS("'context ' || c.id", "contexts c", ODD("c.planner", 0, 1023) " OR "
                ODD("c.planner_hash", 0, 64) " OR " ODD("c.pool", 0, 63) " OR "
@@ -321,9 +326,9 @@ static const struct {
      " WHERE j.claimed_ns < 1 OR (j.epoch = 0 AND j.claimed_ns IS NOT NULL)"
      " OR (a.job IS NOT NULL AND COALESCE(a.claimed_ns, 0) <> COALESCE(j.claimed_ns, 0))"
      " UNION ALL SELECT " ATTEMPT ", 'was claimed at nanosecond ' || a.claimed_ns FROM attempts a WHERE a.claimed_ns < 1"},
-    {"unsaid", "leases without a claim time",
-     "SELECT 'leases', 'of ' || n || ' jobs were made before their times were kept: they bill nothing' FROM"
-     " (SELECT COUNT(*) AS n FROM jobs WHERE state = 1 AND claimed_ns IS NULL) WHERE n > 0", .note = true},
+    {unsaid, "leases without a claim time",
+     "SELECT 'store', n || ' jobs were leased before the times of claims were kept: what they cost is not charged' FROM"
+     " (SELECT COUNT(*) AS n FROM jobs WHERE state = 1 AND claimed_ns IS NULL) WHERE n > 0"},
     {"attempt", "attempts beside their jobs",
      "SELECT " ATTEMPT ", CASE WHEN j.id IS NULL THEN 'its job is not there'"
      " WHEN a.ending NOT BETWEEN 0 AND 5 THEN 'ended as number ' || a.ending || ', which there is not'"
@@ -519,6 +524,7 @@ static const struct {
 enum status check_queries(struct check *check, struct error *error)
 {
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
+        bool note = queries[i].kind == unsaid;
         struct error why;
         struct query query = query_begin_sql(check->db, queries[i].sql);
         while (query_row(&query)) {
@@ -526,7 +532,7 @@ enum status check_queries(struct check *check, struct error *error)
             char text[512];
             query_column_text(&query, 0, place, sizeof place);
             query_column_text(&query, 1, text, sizeof text);
-            (queries[i].note ? check_note : check_fault)(check, queries[i].kind, place, "%s", text);
+            (note ? check_note : check_fault)(check, queries[i].kind, place, "%s", text);
         }
         enum status status = query_end(&query, &why);
         status = check_statement(check, queries[i].what, status, &why, error);

@@ -155,7 +155,7 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
 {
     const struct token_grant *grant = exchange->request->grant;
     struct store *store = exchange->store;
-    struct store_worker_owner owner = {.held = false};
+    struct store_worker_owner owner = {.pool = ""};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;
     }
@@ -179,12 +179,15 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
                          "another",
                          grant->name, grant->pool, worker_id);
     }
-    if (owner.held && strcmp(owner.holder, grant->name) != 0) {
+    const struct store_holder *holder = &owner.holder;
+    const char *asks = holder->by_name ? grant->name : grant->principal;
+    if (holder->known && strcmp(holder->text, asks) != 0) {
         exchange->code = 403;
-        return error_set(error, STATUS_STORE,
-                         "worker \"%s\" belongs to another token than \"%s\", which may not speak "
-                         "for it",
-                         worker_id, grant->name);
+        return error_set(
+            error, STATUS_STORE,
+            "worker \"%s\" belongs to another token than that of \"%s\", which may not "
+            "speak for it",
+            worker_id, grant->name);
     }
     return STATUS_OK;
 }

@@ -161,7 +161,8 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
     THEN(status, http_check_pool(exchange, worker->worker_id, worker->pool, error));
     const struct token_grant *grant = exchange->request->grant;
     if (status == STATUS_OK && grant != NULL && grant->role == TOKEN_ROLE_WORKER) {
-        memcpy(worker->holder, grant->name, sizeof worker->holder);
+        memcpy(worker->holder, grant->principal, sizeof grant->principal);
+        memcpy(worker->holder_name, grant->name, sizeof worker->holder_name);
     }
     return status;
 }

@@ -464,22 +464,11 @@ static enum status find_leases(struct claim_call *call, struct error *error)
 
 /* ---- the call ---- */
 
-/* A worker that was known before holders were is its next claim's. */
-static enum status hold_worker(struct claim_call *call, struct db *db, struct error *error)
-{
-    struct query query = query_begin(db, STATEMENT_WORKER_HOLD);
-
-    query_int(&query, call->worker_row);
-    query_text(&query, call->worker->holder);
-    return query_run(&query, error);
-}
-
 static enum status worker_row(struct claim_call *call, struct db *db, struct error *error)
 {
     const struct store_worker *worker = call->worker;
     char device[LIMIT_ID_BYTES] = "";
-    char holder[LIMIT_ID_BYTES] = "";
-    bool held = false;
+    struct store_holder holder = {.known = false};
     int64_t pool = 0;
     int64_t price = 0;
     struct query query = query_begin(db, STATEMENT_WORKER_FIND);
@@ -492,8 +481,7 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
         pool = query_column_int(&query, 1);
         query_column_text(&query, 2, device, sizeof device);
         call->last_id = query_column_int(&query, 3);
-        held = !query_column_is_null(&query, 4);
-        query_column_text(&query, 4, holder, sizeof holder);
+        lease_holder_read(&query, 4, &holder);
     }
     TRY(query_end(&query, error));
     if (call->worker_row != 0) {
@@ -503,7 +491,7 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
                              "process needs an id of its own",
                              worker->worker_id, device);
         }
-        return held ? lease_holder_check(worker, holder, error) : hold_worker(call, db, error);
+        return lease_holder_check(worker, &holder, error);
     }
     /* Its later work has to be billed. */
     TRY(ledger_price(db, worker->pool, worker->device, &price, error));
@@ -511,8 +499,9 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
     query_text(&insert, worker->worker_id);
     query_int(&insert, call->pool);
     query_text(&insert, worker->device);
-    query_text(&insert, worker->holder);
+    query_text(&insert, worker->holder_name);
     query_text(&insert, worker->host);
+    query_text(&insert, worker->holder);
     enum status status = query_run(&insert, error);
     call->worker_row = db_last_id(db);
     return status;

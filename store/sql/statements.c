@@ -220,15 +220,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] =
-        "SELECT id, pool, device, claim_id, holder FROM workers WHERE name = ?1",
+        "SELECT id, pool, device, claim_id, token, holder FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] =
-        "INSERT INTO workers (name, pool, device, holder, host) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+        "INSERT INTO workers (name, pool, device, holder, host, token) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET token = ?2 WHERE name = ?1 AND token IS NULL",
     [STATEMENT_WORKER_CLAIM] = "UPDATE workers SET claim_id = ?2 WHERE id = ?1",
     [STATEMENT_WORKER_HOST] =
         "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
     [STATEMENT_WORKER_OWNER] =
-        "SELECT p.name, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
+        "SELECT p.name, w.token, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
@@ -376,7 +376,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_LEASED_WORKERS] =
-        "SELECT name, openings, holder FROM workers"
+        "SELECT name, openings, token, holder FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
     [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",

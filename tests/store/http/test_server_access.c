@@ -523,6 +523,84 @@ static void leases_belong_to_their_token(void)
     site_stop();
 }
 
+static void revoke_all(const char *name)
+{
+    struct error error;
+    uint32_t count = 0;
+    EXPECT_OK(tokens_revoke(site.tokens, name, &count, &error), error);
+}
+
+static void script(const char *sql)
+{
+    struct db *db = NULL;
+    struct error error;
+    EXPECT_OK(sqlite_db_open(site.path, SQLITE_DB_WRITER, &db, &error), error);
+    EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+    db_close(db);
+}
+
+/* Goal: a token that got its name when all others of that name were revoked speaks for none of
+ * their workers; one that took over while another was live goes on doing so when that is gone. */
+static void a_name_is_no_token(void)
+{
+    char renewed[TOKEN_SECRET_BYTES];
+    char later[TOKEN_SECRET_BYTES];
+    char id[TOKEN_ID_BYTES];
+    struct token_list *list = malloc(sizeof *list);
+    struct error error;
+    CHECK(list != NULL);
+    site_start(0, 0);
+    submit_one("a", "bulk");
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    EXPECT_OK(tokens_read(site.tokens, list, &error), error);
+    memcpy(id, list->tokens[TOKEN_ROLE_WORKER].id, sizeof id);
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", renewed);
+    revoke_all(id);
+    EXPECT_INT(heartbeat("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 401);
+    EXPECT_INT(heartbeat("w1", "bulk", renewed), 200);
+    revoke_all("worker");
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", later);
+    for (int start = 0; start < 2; start++) {
+        EXPECT_INT(heartbeat("w1", "bulk", later), 403);
+        EXPECT_CONTAINS(reply, "another token");
+        EXPECT_INT(claim("w1", "bulk", later), 403);
+        EXPECT_INT(complete("w1", 1, later), 403);
+        EXPECT_INT(ask("POST", "/v1/workers/w1/gone", later, "{}"), 403);
+        site_stop();
+        site_serve(0, 0);
+    }
+    site_stop();
+    free(list);
+}
+
+/* Goal: a worker that claimed before ids were kept, known by its token's name, is taken over by the
+ * first token of that name that claims for it, and is that one's from then on. */
+static void workers_of_before_ids_are_found_by_name(void)
+{
+    char later[TOKEN_SECRET_BYTES];
+    char second[TOKEN_SECRET_BYTES];
+    site_start(0, 0);
+    make_token("second", TOKEN_ROLE_WORKER, "bulk", second);
+    submit_one("a", "bulk");
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    site_stop();
+    script("UPDATE workers SET token = NULL, holder = 'worker'");
+    site_serve(0, 0);
+    EXPECT_INT(heartbeat("w1", "bulk", second), 403);
+    EXPECT_INT(claim("w1", "bulk", second), 403);
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_ADMIN]), 200); /* takes nothing over */
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    revoke_all("worker");
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", later);
+    EXPECT_INT(claim("w1", "bulk", later), 403);
+    site_stop();
+    site_serve(0, 0);
+    EXPECT_INT(claim("w1", "bulk", later), 403);
+    site_stop();
+}
+
 /* ---- limits ---- */
 
 /* The server answers and closes although almost nothing of the announced body has come. */
@@ -773,6 +851,7 @@ int main(int argc, char **argv)
         TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
         TEST(a_server_that_shows_changes_nothing), TEST(orders_are_logged_with_their_token),
         TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
+        TEST(a_name_is_no_token), TEST(workers_of_before_ids_are_found_by_name),
         TEST(evaluations_are_an_administrators), TEST(submitters_speak_for_their_tenant),
         TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
         TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));
