@@ -328,7 +328,8 @@ struct store_ops {
      * outcome per rollout. UNSTARTED counts as failed when so many hosts (store_config) have said
      * it of a planner that nobody has driven, as handed back before that: results[i].excused says
      * which. PARTIAL ends nothing: it brings outcomes of rollouts that are finished, none flagged,
-     * and counts while this attempt holds its lease; of a rollout, the first one stays. An artifact
+     * and counts while this attempt holds its lease; of a rollout, the first one of a token's
+     * workers stays. An artifact
      * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
      * is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
@@ -337,8 +338,10 @@ struct store_ops {
     /* The worker is known to be gone: its leases end now (spawned children that died). */
     enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
 
-    /* Partial outcomes of a job that goes on, by earlier attempts and by this one; none are left of
-     * a job that has ended. out[max]. They are no results: what completes the job brings them. */
+    /* Partial outcomes of a job that goes on, for whoever has claimed it: by earlier attempts and
+     * by this one, of workers that the same token holds. Those of another one's are not shown: they
+     * stay until this one hands over the same rollout, or the job ends, which keeps none. out[max].
+     * They are no results: what completes the job brings them. */
     enum status (*partials)(struct store *store, int64_t job_id, struct outcome *out, uint32_t max,
                             uint32_t *count, struct error *error);
 

@@ -350,9 +350,14 @@ static const struct {
      " WHEN j.state NOT IN (0, 1) THEN 'has a partial outcome and is ' || " STATES
      " WHEN p.epoch NOT BETWEEN 1 AND j.epoch THEN 'has a partial outcome of epoch ' || p.epoch"
      "  || ' and is at epoch ' || j.epoch"
+     " WHEN p.worker <> COALESCE((SELECT a.worker FROM attempts a WHERE a.job = p.job AND a.epoch = p.epoch),"
+     "  CASE WHEN j.epoch = p.epoch THEN j.worker END, 0) THEN 'has a partial outcome of worker ' || p.worker ||"
+     "  ', which had not claimed it at epoch ' || p.epoch"
      " ELSE 'has more partial outcomes than rollouts' END"
      " FROM partial_outcomes p LEFT JOIN jobs j ON j.id = p.job"
      " WHERE j.id IS NULL OR j.state NOT IN (0, 1) OR p.epoch NOT BETWEEN 1 AND j.epoch"
+     " OR p.worker <> COALESCE((SELECT a.worker FROM attempts a WHERE a.job = p.job AND a.epoch = p.epoch),"
+     "  CASE WHEN j.epoch = p.epoch THEN j.worker END, 0)"
      " OR (SELECT COUNT(*) FROM partial_outcomes q WHERE q.job = p.job) > j.rollouts"},
 
     {"ledger", "the ledger against attempts",

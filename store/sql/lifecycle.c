@@ -480,6 +480,7 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
     struct record_outcome_place place = {.job_id = completion->job_id,
                                          .epoch = completion->epoch,
                                          .suite = job->suite,
+                                         .worker = job->worker,
                                          .context = job->context,
                                          .spec = &job->spec,
                                          .at_ms = wall_ms(call->store)};

@@ -146,6 +146,11 @@
     "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS ", j.priority, j.id FROM jobs j" LIMIT_JOINS      \
     " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
 
+/* Workers `a` and `b` are one party's: they are the same, or held by one token. */
+#define ONE_PARTY(a, b)                                                                          \
+    "EXISTS (SELECT 1 FROM workers one CROSS JOIN workers other WHERE one.id = " a " AND other.id = " b \
+    " AND (one.id = other.id OR one.token = other.token))"
+
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
  * written, and with it the leases of others from ending. The part may be what an attempt's first
  * charge is corrected by, which is negative. */
@@ -371,7 +376,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
         " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
         " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64,"
-        " COALESCE((SELECT p.at_ms FROM partial_outcomes p WHERE p.job = ?1 AND p.branch_id = ?8), ?65), ?66)",
+        " COALESCE((SELECT p.at_ms FROM partial_outcomes p CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1"
+        " AND p.branch_id = ?8 AND " ONE_PARTY("p.worker", "j.worker") "), ?65), ?66)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
@@ -428,10 +434,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_UNSTARTED_SUITE] =
         "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
         " WHERE t.suite = ?1",
-    /* The first one of a rollout stays. */
+    /* The first one of a rollout stays, among those of one party. */
     [STATEMENT_PARTIAL_ADD] =
-        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (job, branch_id) DO NOTHING",
+        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms, worker)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, branch_id) DO UPDATE SET epoch = ?3, outcome = ?4,"
+        " digest = ?5, at_ms = ?6, worker = ?7 WHERE NOT " ONE_PARTY("partial_outcomes.worker", "?7"),
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
     [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
@@ -559,8 +566,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_JOBS] =
         "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
     [STATEMENT_PARTIALS_OF_JOB] =
-        "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes WHERE job = ?1"
-        " ORDER BY branch_id LIMIT ?2",
+        "SELECT p.job, p.branch_id, p.epoch, p.outcome, p.digest, p.at_ms FROM partial_outcomes p"
+        " CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1 AND " ONE_PARTY("p.worker", "j.worker")
+        " ORDER BY p.branch_id LIMIT ?2",
     [STATEMENT_POOL_JOBS] =
         "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
         " ORDER BY p.id, n.state",
