@@ -195,6 +195,19 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
     return STATUS_OK;
 }
 
+enum status http_check_live(struct http_exchange *exchange, struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    struct token_guard *guard = exchange->context->guard;
+    if (grant == NULL || guard == NULL || token_guard_holds(guard, grant->id)) {
+        return STATUS_OK;
+    }
+    exchange->code = 401;
+    return error_set(error, STATUS_STORE,
+                     "the token of \"%s\" was revoked or has expired since the request began",
+                     grant->name);
+}
+
 enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
                             struct error *error)
 {

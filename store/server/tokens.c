@@ -627,3 +627,17 @@ bool token_guard_admit(struct token_guard *guard, const char *authorization,
     pthread_mutex_unlock(&guard->mutex);
     return found;
 }
+
+bool token_guard_holds(struct token_guard *guard, const char *id)
+{
+    bool live = false;
+    int64_t now_s = clock_wall_ns(guard->clock) / NS_PER_S;
+    pthread_mutex_lock(&guard->mutex);
+    refresh(guard);
+    for (uint32_t i = 0; i < guard->list->count; i++) {
+        const struct token *token = &guard->list->tokens[i];
+        live |= strcmp(token->id, id) == 0 && is_live(token, now_s);
+    }
+    pthread_mutex_unlock(&guard->mutex);
+    return live;
+}

@@ -101,4 +101,8 @@ void token_guard_destroy(struct token_guard *guard); /* accepts NULL */
 bool token_guard_admit(struct token_guard *guard, const char *authorization,
                        struct token_grant *out);
 
+/* Whether the token of that id, which was admitted before, is live still: what takes long asks
+ * again. */
+bool token_guard_holds(struct token_guard *guard, const char *id);
+
 #endif

@@ -19,6 +19,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
@@ -745,6 +746,51 @@ static void jobs_are_shown_to_their_holders(void)
     EXPECT_INT(summary.faults, 0);
 }
 
+struct waiting {
+    struct store *client;
+    uint32_t count;
+    enum status status;
+    struct error error;
+};
+
+static void *claim_and_wait(void *context)
+{
+    struct waiting *waiting = context;
+    const struct store_worker worker = {.worker_id = "w1", .pool = "bulk", .device = "cpu"};
+    struct job_lease lease;
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+    waiting->status =
+        waiting->client->ops->claim(waiting->client, &worker, &claim_id, 1, HTTP_WAIT_MS_MAX,
+                                    &lease, &waiting->count, &ttl_ms, &waiting->error);
+    return NULL;
+}
+
+/* Goal: a claim that waits when its token is revoked leases nothing of what comes then. */
+static void revoked_tokens_lease_nothing(void)
+{
+    static struct store_stats stats;
+    struct waiting waiting = {.count = 0};
+    struct store_suite_status status;
+    struct error error;
+    pthread_t thread;
+    site_start(0, 0);
+    waiting.client = connect_as(site.texts[TOKEN_ROLE_WORKER]);
+    EXPECT_INT(pthread_create(&thread, NULL, claim_and_wait, &waiting), 0);
+    while (stats.workers_alive == 0) { /* until it has found nothing */
+        EXPECT_OK(site.store->ops->stats(site.store, &stats, &error), error);
+    }
+    revoke_all("worker");
+    submit_one("a", "bulk");
+    pthread_join(thread, NULL);
+    EXPECT_INT(waiting.status, STATUS_STORE);
+    EXPECT_CONTAINS(waiting.error.text, "revoked");
+    EXPECT_OK(site.store->ops->suite_status(site.store, "suite", &status, &error), error);
+    EXPECT_INT(status.jobs[JOB_QUEUED], 1);
+    waiting.client->ops->close(waiting.client);
+    site_stop();
+}
+
 /* ---- limits ---- */
 
 /* The server answers and closes although almost nothing of the announced body has come. */
@@ -995,9 +1041,9 @@ int main(int argc, char **argv)
         TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
         TEST(a_server_that_shows_changes_nothing), TEST(orders_are_logged_with_their_token),
         TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
-        TEST(jobs_are_shown_to_their_holders), TEST(a_name_is_no_token),
-        TEST(workers_of_before_ids_are_found_by_name), TEST(evaluations_are_an_administrators),
-        TEST(submitters_speak_for_their_tenant), TEST(refusals_do_not_wait_for_bodies),
-        TEST(too_many_connections_are_told), TEST(too_many_connections_of_one_address_are_told),
-        TEST(artifacts_go_through_the_disk));
+        TEST(jobs_are_shown_to_their_holders), TEST(revoked_tokens_lease_nothing),
+        TEST(a_name_is_no_token), TEST(workers_of_before_ids_are_found_by_name),
+        TEST(evaluations_are_an_administrators), TEST(submitters_speak_for_their_tenant),
+        TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
+        TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));
 }
