@@ -16,5 +16,5 @@ UPDATE partial_outcomes SET worker = COALESCE(
     (SELECT a.worker FROM attempts a WHERE a.job = partial_outcomes.job AND a.epoch = partial_outcomes.epoch),
     (SELECT j.worker FROM jobs j WHERE j.id = partial_outcomes.job AND j.epoch = partial_outcomes.epoch));
 
--- Raised by each change of a tenant's settings.
+-- Raised by each change of a tenant's settings, so that one can be asked for that nobody has come before.
 ALTER TABLE tenants ADD COLUMN version INTEGER NOT NULL DEFAULT 1 CHECK (version >= 1);

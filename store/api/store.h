@@ -294,8 +294,11 @@ struct store_ops {
     /* By name, above `after` ("": all). */
     enum status (*tenants)(struct store *store, const char *after, struct tenant *out, uint32_t max,
                            uint32_t *count, struct error *error);
-    /* Makes or changes one: its weight and quotas. */
-    enum status (*tenant_set)(struct store *store, const struct tenant *tenant,
+    /* Makes or changes one: those of its weight and quotas that are named (enum tenant_setting).
+     * The others stay as they are, whoever sets them at this moment; a new tenant has weight 1 and
+     * no limits. CONFLICT: it has another version than the change is for, and not these settings
+     * already. */
+    enum status (*tenant_set)(struct store *store, const struct tenant *tenant, uint32_t settings,
                               struct error *error);
 
     /* ---- working ---- */

@@ -119,10 +119,13 @@
     "COALESCE((SELECT SUM(CASE n.ended WHEN 0 THEN n.units ELSE -n.units END)"                   \
     " FROM tenant_units n WHERE n.tenant = t.id), 0)"
 
+/* A setting that a change names, or what it is without one. */
+#define GIVEN(parameter, otherwise) "COALESCE(CAST(" parameter " AS BIGINT), " otherwise ")"
+
 /* Tenants as they stand on day ?2 of the month that began on day ?3: the order of tenant_fields. */
 #define TENANT_COLUMNS                                                                          \
     "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max, t.units_leased_max," \
-    " t.scenario_bytes_max,"                                                                     \
+    " t.scenario_bytes_max, t.version,"                                                                     \
     " COALESCE((SELECT SUM(u.jobs_queued) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(u.jobs_leased) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day = ?2), 0)," \
@@ -477,9 +480,14 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_TENANT_FIND] = "SELECT id FROM tenants WHERE name = ?1",
     [STATEMENT_TENANT_SET] =
         "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max,"
-        " units_leased_max, scenario_bytes_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        " ON CONFLICT (name) DO UPDATE SET weight = ?2, jobs_queued_max = ?3, uusd_day_max = ?4,"
-        " uusd_month_max = ?5, units_leased_max = ?6, scenario_bytes_max = ?7",
+        " units_leased_max, scenario_bytes_max) VALUES (?1, " GIVEN("?2", "1") ", " GIVEN("?3", "0") ","
+        " " GIVEN("?4", "0") ", " GIVEN("?5", "0") ", " GIVEN("?6", "0") ", " GIVEN("?7", "0") ")"
+        " ON CONFLICT (name) DO UPDATE SET weight = " GIVEN("?2", "tenants.weight") ","
+        " jobs_queued_max = " GIVEN("?3", "tenants.jobs_queued_max") ","
+        " uusd_day_max = " GIVEN("?4", "tenants.uusd_day_max") ","
+        " uusd_month_max = " GIVEN("?5", "tenants.uusd_month_max") ","
+        " units_leased_max = " GIVEN("?6", "tenants.units_leased_max") ","
+        " scenario_bytes_max = " GIVEN("?7", "tenants.scenario_bytes_max") ", version = tenants.version + 1",
     /* Those that have a limit, by whoever claims: see tenants.h. */
     [STATEMENT_TENANT_LIMITED] = "SELECT id FROM tenants WHERE units_leased_max > 0 ORDER BY id",
     [STATEMENT_TENANT_UNITS] =

@@ -873,8 +873,10 @@ static void submitters_speak_for_their_tenant(void)
                               "\"uusd_day_max\":0,\"uusd_month_max\":0}";
     EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], few), 200);
     EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], few), 409);
-    EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], "{\"name\":\"beta\"}"),
-               400);
+    EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], "{\"weight\":2}"), 400);
+    /* What a body leaves out stays as it is. */
+    EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], "{\"name\":\"acme\"}"),
+               200);
     EXPECT_INT(submit_for(acme, "a", "m", NULL), 403);
     EXPECT_CONTAINS(reply, "may have 1 jobs queued and has 1");
     EXPECT_INT(submit_for(acme, "a", "k", NULL), 200); /* nothing new */

@@ -1055,7 +1055,7 @@ static void limits_hold_between_processes(void)
     fresh_url(url, sizeof url);
     stores[0] = open_at(url, NULL);
     stores[1] = open_at(url, NULL);
-    EXPECT_OK(stores[0]->ops->tenant_set(stores[0], &limited, &error), error);
+    EXPECT_OK(stores[0]->ops->tenant_set(stores[0], &limited, TENANT_SETTINGS, &error), error);
     jobs_submit_as(stores[0], "acme", DUE);
     for (int i = 0; i < CREW; i++) {
         workers[i] = (struct limited_worker){.store = stores[i % 2]};
