@@ -54,20 +54,28 @@ struct store_worker {
     char worker_id[LIMIT_ID_BYTES]; /* unique per worker process life */
     char pool[LIMIT_ID_BYTES];
     char device[LIMIT_ID_BYTES]; /* price table key: "cpu", "cuda" */
-    /* Set by a server, never by its clients: name of the worker's token that the call came with;
-     * "": whoever calls may speak for every worker. */
+    /* Set by a server, never by its clients: the party of the worker's token that the call came
+     * with (an id: store/server/tokens.h), and that token's name; "": whoever calls may speak for
+     * every worker. */
     char holder[LIMIT_ID_BYTES];
+    char holder_name[LIMIT_ID_BYTES];
     char host[LIMIT_ID_BYTES]; /* the machine; "": one of its own. Looked at by the first claim */
     /* Jobs that a claim does not take, borrowed: planners and worlds that do not start here. */
     const struct store_planner *without;
     uint32_t without_count;
 };
 
-/* Whose a worker is. */
+/* Whose a worker is: whoever first spoke for it. */
+struct store_holder {
+    bool known;
+    bool by_name;              /* not by id: it was made before ids were kept, and has not claimed
+                                  since */
+    char text[LIMIT_ID_BYTES]; /* "": nobody's in particular, or an administrator's */
+};
+
 struct store_worker_owner {
     char pool[LIMIT_ID_BYTES]; /* "": it never claimed a job */
-    bool held;                 /* its holder is known */
-    char holder[LIMIT_ID_BYTES];
+    struct store_holder holder;
 };
 
 /* Cost so far of a job that is still running, sent with a heartbeat, so that an attempt that
@@ -286,8 +294,11 @@ struct store_ops {
     /* By name, above `after` ("": all). */
     enum status (*tenants)(struct store *store, const char *after, struct tenant *out, uint32_t max,
                            uint32_t *count, struct error *error);
-    /* Makes or changes one: its weight and quotas. */
-    enum status (*tenant_set)(struct store *store, const struct tenant *tenant,
+    /* Makes or changes one: those of its weight and quotas that are named (enum tenant_setting).
+     * The others stay as they are, whoever sets them at this moment; a new tenant has weight 1 and
+     * no limits. CONFLICT: it has another version than the change is for, and not these settings
+     * already. */
+    enum status (*tenant_set)(struct store *store, const struct tenant *tenant, uint32_t settings,
                               struct error *error);
 
     /* ---- working ---- */
@@ -320,7 +331,8 @@ struct store_ops {
      * outcome per rollout. UNSTARTED counts as failed when so many hosts (store_config) have said
      * it of a planner that nobody has driven, as handed back before that: results[i].excused says
      * which. PARTIAL ends nothing: it brings outcomes of rollouts that are finished, none flagged,
-     * and counts while this attempt holds its lease; of a rollout, the first one stays. An artifact
+     * and counts while this attempt holds its lease; of a rollout, the first one of a token's
+     * workers stays. An artifact
      * or a number of outcomes that contradicts the store fails the whole call (CONFLICT), nothing
      * is changed. */
     enum status (*complete)(struct store *store, const struct job_completion *completions,
@@ -329,8 +341,10 @@ struct store_ops {
     /* The worker is known to be gone: its leases end now (spawned children that died). */
     enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
 
-    /* Partial outcomes of a job that goes on, by earlier attempts and by this one; none are left of
-     * a job that has ended. out[max]. They are no results: what completes the job brings them. */
+    /* Partial outcomes of a job that goes on, for whoever has claimed it: by earlier attempts and
+     * by this one, of workers that the same token holds. Those of another one's are not shown: they
+     * stay until this one hands over the same rollout, or the job ends, which keeps none. out[max].
+     * They are no results: what completes the job brings them. */
     enum status (*partials)(struct store *store, int64_t job_id, struct outcome *out, uint32_t max,
                             uint32_t *count, struct error *error);
 

@@ -22,6 +22,7 @@ static const struct json_field fields[] = {
     FIELD(uusd_month_max, JSON_FIELD_I64),
     LATER(units_leased_max),
     LATER(scenario_bytes_max),
+    LATER(version),
     FIELD(jobs_queued, JSON_FIELD_I64),
     FIELD(jobs_leased, JSON_FIELD_I64),
     FIELD(uusd_day, JSON_FIELD_I64),
@@ -30,12 +31,55 @@ static const struct json_field fields[] = {
     LATER(scenario_bytes),
 };
 
-enum { FIELDS_SET = 7 };
+enum { FIELDS_SET = 8 }; /* the name, and behind it those of enum tenant_setting in its order */
 
-const struct json_field_list tenant_set_fields = {fields, FIELDS_SET};
+static const struct json_field_list set_fields = {fields, FIELDS_SET};
 const struct json_field_list tenant_fields = JSON_FIELD_LIST(fields);
 
-enum status tenant_check(const struct tenant *tenant, struct error *error)
+json_t *tenant_change_encode(const struct tenant *tenant, uint32_t settings)
+{
+    json_t *object = json_object();
+    bool good = object != NULL;
+
+    for (uint32_t i = 0; good && i < FIELDS_SET; i++) {
+        if (i == 0 || (settings >> (i - 1) & 1) != 0) {
+            good = json_put(object, fields[i].name, json_record_value(&fields[i], tenant));
+        }
+    }
+    if (!good) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
+enum status tenant_change_decode(const struct json_cursor *cursor, struct tenant *tenant,
+                                 uint32_t *settings, struct error *error)
+{
+    memset(tenant, 0, sizeof *tenant);
+    TRY(json_record_decode(&set_fields, NULL, false, cursor, tenant, error));
+    if (tenant->name[0] == '\0') {
+        return json_fail(cursor, error, "expected a member \"name\"");
+    }
+    *settings = 0;
+    for (uint32_t i = 1; i < FIELDS_SET; i++) {
+        struct json_cursor member = json_cursor_member(cursor, fields[i].name);
+        *settings |= json_cursor_present(&member) ? 1U << (i - 1) : 0;
+    }
+    return STATUS_OK;
+}
+
+/* A number of the change is below what it may be. */
+static bool too_small(const struct tenant *tenant, uint32_t settings)
+{
+    return ((settings & TENANT_JOBS_QUEUED) != 0 && tenant->jobs_queued_max < 0) ||
+           ((settings & TENANT_UUSD_DAY) != 0 && tenant->uusd_day_max < 0) ||
+           ((settings & TENANT_UUSD_MONTH) != 0 && tenant->uusd_month_max < 0) ||
+           ((settings & TENANT_UNITS_LEASED) != 0 && tenant->units_leased_max < 0) ||
+           ((settings & TENANT_SCENARIO_BYTES) != 0 && tenant->scenario_bytes_max < 0);
+}
+
+enum status tenant_check(const struct tenant *tenant, uint32_t settings, struct error *error)
 {
     if (tenant->name[0] == '\0' || memchr(tenant->name, '\0', sizeof tenant->name) == NULL) {
         return error_set(error, STATUS_BAD_INPUT, "a tenant's name has 1 to %d bytes",
@@ -45,13 +89,13 @@ enum status tenant_check(const struct tenant *tenant, struct error *error)
         return error_set(error, STATUS_BAD_INPUT,
                          "a tenant's name: expected UTF-8, found other bytes");
     }
-    if (tenant->weight < 1 || tenant->weight > TENANT_WEIGHT_MAX) {
+    if ((settings & TENANT_WEIGHT) != 0 &&
+        (tenant->weight < 1 || tenant->weight > TENANT_WEIGHT_MAX)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "tenant \"%s\": expected a weight from 1 to %d, found %" PRId64,
                          tenant->name, TENANT_WEIGHT_MAX, tenant->weight);
     }
-    if (tenant->jobs_queued_max < 0 || tenant->uusd_day_max < 0 || tenant->uusd_month_max < 0 ||
-        tenant->units_leased_max < 0 || tenant->scenario_bytes_max < 0) {
+    if (too_small(tenant, settings)) {
         return error_set(error, STATUS_BAD_INPUT,
                          "tenant \"%s\": expected limits of 0 (none) or more", tenant->name);
     }

@@ -68,7 +68,7 @@ static enum status store_round(struct bench *bench, struct error *error)
 enum {
     SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
     READY_COLUMNS = 25,
-    HELD_COLUMNS = 37
+    HELD_COLUMNS = 41
 };
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
@@ -120,7 +120,7 @@ static enum status bare_claim(struct db *db, uint32_t batch, int64_t *ids, int64
     enum status status = query_end(&run, error);
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
         struct query lease = query_begin(db, STATEMENT_JOB_LEASE);
-        bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker, epochs[i]}, 5);
+        bind_ints(&lease, (const int64_t[]){ids[i], epochs[i], 1, worker, epochs[i], 1}, 6);
         status = query_run(&lease, error);
     }
     if (status == STATUS_OK && found > 0) {
@@ -202,6 +202,7 @@ static enum status bare_complete_job(struct db *db, int64_t job_id, int64_t epoc
     query_null(&attempt);
     query_null(&attempt);
     query_null(&attempt);
+    query_int(&attempt, 1); /* when it was claimed */
     TRY(query_run(&attempt, error));
     return bare_outcome(db, job_id, outcome, error);
 }

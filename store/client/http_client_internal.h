@@ -58,7 +58,7 @@ enum status http_client_goldens(struct store *store, const char *after, struct g
 enum status http_client_tenants(struct store *store, const char *after, struct tenant *out,
                                 uint32_t max, uint32_t *count, struct error *error);
 enum status http_client_tenant_set(struct store *store, const struct tenant *tenant,
-                                   struct error *error);
+                                   uint32_t settings, struct error *error);
 enum status http_client_golden_drop(struct store *store, const char *name, struct error *error);
 
 #endif

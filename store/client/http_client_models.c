@@ -68,15 +68,17 @@ static enum status get_events(struct store *store, const char *member,
 
 /* Sends a record that is called `name` to /v1/MEMBER/NAME. */
 static enum status put_named(struct store *store, const char *what, const char *member,
-                             const char *name, const struct wire_codec *codec, const void *record,
-                             struct error *error)
+                             const char *name, json_t *record, struct error *error)
 {
     struct http_path path;
     json_t *root = NULL;
-    TRY(http_id_check(what, name, LIMIT_ID_BYTES, error));
+    enum status status = http_id_check(what, name, LIMIT_ID_BYTES, error);
+    if (status != STATUS_OK) {
+        json_decref(record);
+        return status;
+    }
     http_path_make(&path, "/v1/%s/%s", member, name);
-    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path, wire_encode(codec, record),
-                       &root, error));
+    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path, record, &root, error));
     json_decref(root);
     return STATUS_OK;
 }
@@ -99,7 +101,8 @@ static enum status post_event(struct store *store, const struct http_path *path,
 enum status http_client_model_add(struct store *store, const struct model_version *version,
                                   struct error *error)
 {
-    return put_named(store, "model", "models", version->name, &wire_model, version, error);
+    return put_named(store, "model", "models", version->name, wire_encode(&wire_model, version),
+                     error);
 }
 
 enum status http_client_models(struct store *store, const char *after, struct model_version *out,
@@ -146,7 +149,7 @@ enum status http_client_trust_events(struct store *store, int64_t after_id, stru
 enum status http_client_golden_add(struct store *store, const struct golden_set *set,
                                    struct error *error)
 {
-    return put_named(store, "golden", "goldens", set->name, &wire_golden, set, error);
+    return put_named(store, "golden", "goldens", set->name, wire_encode(&wire_golden, set), error);
 }
 
 enum status http_client_goldens(struct store *store, const char *after, struct golden_set *out,
@@ -174,7 +177,8 @@ enum status http_client_tenants(struct store *store, const char *after, struct t
 }
 
 enum status http_client_tenant_set(struct store *store, const struct tenant *tenant,
-                                   struct error *error)
+                                   uint32_t settings, struct error *error)
 {
-    return put_named(store, "tenant", "tenants", tenant->name, &wire_tenant_set, tenant, error);
+    return put_named(store, "tenant", "tenants", tenant->name,
+                     tenant_change_encode(tenant, settings), error);
 }

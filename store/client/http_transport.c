@@ -513,11 +513,16 @@ static enum status refused(const struct http_transport *transport, const struct 
         transport->base_url, call->method, call->path, call->code, file);
 }
 
-/* It is not for the token that this is refused: the answer says why. */
-static bool quota_refused(const struct http_call *call)
+/* It is not for the token that this is refused, but for what it asks about: a quota, a job that is
+ * somebody else's by now. The answer says why. */
+static bool refused_apart(const struct http_call *call)
 {
-    return call->code == 403 && http_error_decode("refusal", call->code, call->reply,
-                                                  call->reply_bytes, NULL) == STATUS_LIMIT;
+    if (call->code != 403) {
+        return false;
+    }
+    enum status why =
+        http_error_decode("refusal", call->code, call->reply, call->reply_bytes, NULL);
+    return why == STATUS_LIMIT || why == STATUS_STALE;
 }
 
 static enum status curl_call(struct http_transport *transport, struct http_call *call,
@@ -540,7 +545,7 @@ static enum status curl_call(struct http_transport *transport, struct http_call 
             status = call_once(transport, call, &shown, error);
         }
     }
-    if (status != STATUS_OK || (call->code != 401 && call->code != 403) || quota_refused(call)) {
+    if (status != STATUS_OK || (call->code != 401 && call->code != 403) || refused_apart(call)) {
         return status;
     }
     status = refused(transport, call, error);

@@ -192,7 +192,7 @@ RETRIED(submit_as,
         tenant, suite_id, weight, specs, count, results)
 RETRIED(tenants, (const char *after, struct tenant *out, uint32_t max, uint32_t *count), after, out,
         max, count)
-RETRIED(tenant_set, (const struct tenant *tenant), tenant)
+RETRIED(tenant_set, (const struct tenant *tenant, uint32_t settings), tenant, settings)
 RETRIED(heartbeat,
         (const struct store_worker *worker, const struct store_progress *progress, uint32_t count,
          int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms),

@@ -175,14 +175,19 @@ void http_events_finish(struct http_events *events)
 
 /* ---- those who follow ---- */
 
-enum status http_events_follow(struct http_events *events, const char *token,
-                               struct http_follower **out, int *code, struct error *error)
+enum status http_events_follow(struct http_events *events, struct token_guard *guard,
+                               const struct token_grant *grant, struct http_follower **out,
+                               int *code, struct error *error)
 {
     enum status status = STATUS_OK;
-    uint64_t hash = name_hash(token);
+    uint64_t hash = name_hash(grant != NULL ? grant->name : "");
     struct http_follower *follower = calloc(1, sizeof *follower);
     TRY(memory_check(follower, error, "events: out of memory"));
     follower->events = events;
+    if (guard != NULL && grant != NULL) {
+        follower->guard = guard;
+        memcpy(follower->token_id, grant->id, sizeof follower->token_id);
+    }
     follower->share = (uint32_t)((hash ^ hash >> 32) % HTTP_READER_SHARES);
     pthread_mutex_lock(&events->mutex);
     if (events->stopping) {
@@ -262,6 +267,10 @@ size_t http_events_read(struct http_follower *follower, char *out, size_t capaci
     pthread_mutex_lock(&events->mutex);
     while (!has_news(follower) && !late) {
         late = wait_until(events, &events->changed, &quiet);
+    }
+    if (follower->guard != NULL && !token_guard_holds(follower->guard, follower->token_id)) {
+        pthread_mutex_unlock(&events->mutex);
+        return 0;
     }
     if (follower->text == NULL && !events->stopping && events->generation != follower->seen) {
         follower->text = events->newest;

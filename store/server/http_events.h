@@ -16,6 +16,7 @@
 
 #include "store/api/store.h"
 #include "store/server/http_readers.h"
+#include "store/server/tokens.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -51,6 +52,8 @@ struct http_events {
 /* A browser that follows. */
 struct http_follower {
     struct http_events *events;
+    struct token_guard *guard; /* NULL: nobody is asked for a token */
+    char token_id[TOKEN_ID_BYTES];
     uint32_t share;
     uint64_t seen;                /* generation of the text that it got last */
     struct http_event_text *text; /* that it is in the middle of */
@@ -64,9 +67,11 @@ void http_events_stop(struct http_events *events);
 /* After stop, without followers left. Accepts one that was never started. */
 void http_events_finish(struct http_events *events);
 
-/* BUSY: too many follow (*code = 429: with this token). */
-enum status http_events_follow(struct http_events *events, const char *token,
-                               struct http_follower **out, int *code, struct error *error);
+/* For as long as the token is live; guard and grant NULL: for anybody. BUSY: too many follow (*code
+ * = 429: with this token). */
+enum status http_events_follow(struct http_events *events, struct token_guard *guard,
+                               const struct token_grant *grant, struct http_follower **out,
+                               int *code, struct error *error);
 void http_events_leave(struct http_follower *follower); /* accepts NULL */
 
 /* Whether a text is left to send without waiting. */

@@ -150,12 +150,17 @@ enum status http_query_text(const struct http_exchange *exchange, const char *ke
     return STATUS_OK;
 }
 
+static bool speaks_for(const struct token_grant *grant, const struct store_holder *holder)
+{
+    return strcmp(holder->text, holder->by_name ? grant->name : grant->principal) == 0;
+}
+
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error)
 {
     const struct token_grant *grant = exchange->request->grant;
     struct store *store = exchange->store;
-    struct store_worker_owner owner = {.held = false};
+    struct store_worker_owner owner = {.pool = ""};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;
     }
@@ -179,12 +184,51 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
                          "another",
                          grant->name, grant->pool, worker_id);
     }
-    if (owner.held && strcmp(owner.holder, grant->name) != 0) {
+    if (owner.holder.known && !speaks_for(grant, &owner.holder)) {
         exchange->code = 403;
-        return error_set(error, STATUS_STORE,
-                         "worker \"%s\" belongs to another token than \"%s\", which may not speak "
-                         "for it",
-                         worker_id, grant->name);
+        return error_set(
+            error, STATUS_STORE,
+            "worker \"%s\" belongs to another token than that of \"%s\", which may not "
+            "speak for it",
+            worker_id, grant->name);
+    }
+    return STATUS_OK;
+}
+
+enum status http_check_live(struct http_exchange *exchange, struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    struct token_guard *guard = exchange->context->guard;
+    if (grant == NULL || guard == NULL || token_guard_holds(guard, grant->id)) {
+        return STATUS_OK;
+    }
+    exchange->code = 401;
+    return error_set(error, STATUS_STORE,
+                     "the token of \"%s\" was revoked or has expired since the request began",
+                     grant->name);
+}
+
+enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
+                            struct error *error)
+{
+    const struct token_grant *grant = exchange->request->grant;
+    struct store *store = exchange->store;
+    struct store_worker_owner owner = {.pool = ""};
+    if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
+        return STATUS_OK;
+    }
+    bool held = strcmp(job->spec.pool, grant->pool) == 0 && job->worker_id[0] != '\0' &&
+                store->ops->worker_owner != NULL;
+    if (held) {
+        TRY(store->ops->worker_owner(store, job->worker_id, &owner, error));
+        held = owner.holder.known && speaks_for(grant, &owner.holder);
+    }
+    if (!held) {
+        exchange->code = 403;
+        return error_set(error, STATUS_STALE,
+                         "job %lld is not held by a worker of the token of \"%s\", which looks at "
+                         "no other jobs",
+                         (long long)job->id, grant->name);
     }
     return STATUS_OK;
 }

@@ -91,6 +91,13 @@ enum status http_parse_integer(const char *what, const char *text, int64_t min, 
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error);
 
+/* The token that the request was admitted with is live still. 401. */
+enum status http_check_live(struct http_exchange *exchange, struct error *error);
+/* A worker's token looks at jobs of its pool that its own workers hold, or held last. Others than
+ * workers' tokens pass. 403, STALE. */
+enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
+                            struct error *error);
+
 enum { HTTP_OVERVIEW_SUITES = 25 }; /* of an overview that does not say how many */
 
 /* Suites older than `after` ("": the newest), pools and workers, as GET /v1/overview says them. */

@@ -162,9 +162,9 @@ enum status http_handle_tenant_set(struct http_exchange *exchange, struct error 
 {
     struct store *store = exchange->store;
     struct tenant tenant;
-    memset(&tenant, 0, sizeof tenant);
-    TRY(wire_decode(&wire_tenant_set, &exchange->body, &tenant, error));
+    uint32_t settings = 0;
+    TRY(tenant_change_decode(&exchange->body, &tenant, &settings, error));
     TRY(check_name(exchange, "tenant", tenant.name, error));
-    TRY(store->ops->tenant_set(store, &tenant, error));
+    TRY(store->ops->tenant_set(store, &tenant, settings, error));
     return http_reply_nothing(exchange, error);
 }

@@ -146,7 +146,7 @@ enum status http_handle_events(struct http_exchange *exchange, struct error *err
     if (exchange->context->events == NULL || exchange->store->ops->suites_page == NULL) {
         return refuse_unable(error);
     }
-    TRY(http_events_follow(exchange->context->events, grant != NULL ? grant->name : "",
+    TRY(http_events_follow(exchange->context->events, exchange->context->guard, grant,
                            &exchange->follower, &exchange->code, error));
     exchange->content = HTTP_CONTENT_EVENTS;
     return STATUS_OK;

@@ -161,7 +161,8 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
     THEN(status, http_check_pool(exchange, worker->worker_id, worker->pool, error));
     const struct token_grant *grant = exchange->request->grant;
     if (status == STATUS_OK && grant != NULL && grant->role == TOKEN_ROLE_WORKER) {
-        memcpy(worker->holder, grant->name, sizeof worker->holder);
+        memcpy(worker->holder, grant->principal, sizeof grant->principal);
+        memcpy(worker->holder_name, grant->name, sizeof worker->holder_name);
     }
     return status;
 }
@@ -276,6 +277,7 @@ static enum status claim_with_patience(struct patience *patience, struct job_lea
             store->ops->claimable_wait(store, &patience->generation, 0);
             wait_ms = 0;
         }
+        TRY(http_check_live(patience->exchange, error)); /* it may have waited for long */
         status = store->ops->claim(store, patience->worker, &patience->claim_id, patience->max,
                                    wait_ms, leases, count, ttl_ms, error);
         again = false;
@@ -296,7 +298,7 @@ static enum status claim_for(struct patience *patience, struct error *error)
     exchange->rows = leases;
     TRY(memory_check(leases, error, HTTP_NO_MEMORY));
     enum status status = claim_with_patience(patience, leases, &count, &ttl_ms, error);
-    exchange->code = status == STATUS_MISMATCH ? 403 : 0;
+    exchange->code = status == STATUS_MISMATCH ? 403 : exchange->code;
     TRY(status);
     json_write_literal(&text, "{\"leases\":[");
     for (uint32_t i = 0; i < count; i++) {

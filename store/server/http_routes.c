@@ -418,6 +418,9 @@ static enum status dispatch(struct http_exchange *exchange, struct error *error)
         status = http_percent_decode("path", captures[i], capture_bytes[i], exchange->ids[i],
                                      sizeof exchange->ids[i], error);
     }
+    if (route->body != BODY_NONE) { /* which may have taken long to come */
+        THEN(status, http_check_live(exchange, error));
+    }
     const char *query = strchr(request->uri, '?');
     if (status == STATUS_OK && query != NULL) {
         status = parse_query(exchange, route, query + 1, error);

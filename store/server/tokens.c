@@ -34,6 +34,7 @@ static const char secret_prefix[] = "swt_";
 /* A token as the file has it. */
 struct token_record {
     char id[TOKEN_ID_BYTES];
+    char principal[TOKEN_ID_BYTES]; /* "": its own id, or that of the one above it with its name */
     char name[LIMIT_ID_BYTES];
     int32_t role;
     char pool[LIMIT_ID_BYTES];
@@ -45,6 +46,7 @@ struct token_record {
 
 static const struct json_field fields[] = {
     JSON_FIELD(struct token_record, id, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct token_record, principal, JSON_FIELD_TEXT),
     JSON_FIELD(struct token_record, name, JSON_FIELD_TEXT),
     JSON_FIELD_ENUM(struct token_record, role, token_role_names, TOKEN_ROLE_COUNT),
     JSON_FIELD(struct token_record, pool, JSON_FIELD_TEXT),
@@ -97,6 +99,7 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
         return json_fail(cursor, error, "expected an id and a name, found \"\"");
     }
     memcpy(out->id, record.id, sizeof out->id);
+    memcpy(out->principal, record.principal, sizeof out->principal);
     memcpy(out->name, record.name, sizeof out->name);
     memcpy(out->pool, record.pool, sizeof out->pool);
     memcpy(out->tenant, record.tenant, sizeof out->tenant);
@@ -104,6 +107,31 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     out->created_s = record.created_s;
     out->expires_s = record.expires_s;
     return STATUS_OK;
+}
+
+/* The token of that name in the list, which was made first; NULL: none is. */
+static const struct token *first_named(const struct token_list *list, const char *name)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (strcmp(list->tokens[i].name, name) == 0) {
+            return &list->tokens[i];
+        }
+    }
+    return NULL;
+}
+
+/* Fills the principals that the file leaves out. Files of before principals were kept do so for all
+ * tokens: two of one name were live at one time there, too. */
+static void settle_principals(struct token_list *list)
+{
+    for (uint32_t i = 0; i < list->count; i++) {
+        struct token *token = &list->tokens[i];
+        const struct token *first = first_named(list, token->name);
+        if (token->principal[0] == '\0') {
+            memcpy(token->principal, first == token ? token->id : first->principal,
+                   sizeof token->principal);
+        }
+    }
 }
 
 static enum status decode_list(const char *path, const json_t *root, struct token_list *out,
@@ -122,6 +150,7 @@ static enum status decode_list(const char *path, const json_t *root, struct toke
         status = decode_token(&element, &out->tokens[i], error);
     }
     out->count = status == STATUS_OK ? (uint32_t)count : 0;
+    settle_principals(out);
     return status;
 }
 
@@ -225,6 +254,9 @@ static json_t *encode_token(const struct token *token)
         .expires_s = token->expires_s,
     };
     memcpy(record.id, token->id, sizeof record.id);
+    if (strcmp(token->principal, token->id) != 0) { /* older programs read the file without */
+        memcpy(record.principal, token->principal, sizeof record.principal);
+    }
     memcpy(record.name, token->name, sizeof record.name);
     memcpy(record.pool, token->pool, sizeof record.pool);
     memcpy(record.tenant, token->tenant, sizeof record.tenant);
@@ -423,7 +455,10 @@ enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SE
         status = check_new(list, token, error);
     }
     if (status == STATUS_OK) {
+        const struct token *first = first_named(list, token->name);
         draw_secret(token, text);
+        memcpy(token->principal, first != NULL ? first->principal : token->id,
+               sizeof token->principal);
         list->tokens[list->count++] = *token;
         status = write_list(path, list, error);
     }
@@ -581,6 +616,8 @@ bool token_guard_admit(struct token_guard *guard, const char *authorization,
         const struct token *token = &guard->list->tokens[i];
         if (equal_hash(token->hash, digest) && is_live(token, now_s)) {
             out->role = token->role;
+            memcpy(out->id, token->id, sizeof out->id);
+            memcpy(out->principal, token->principal, sizeof out->principal);
             memcpy(out->name, token->name, sizeof out->name);
             memcpy(out->pool, token->pool, sizeof out->pool);
             memcpy(out->tenant, token->tenant, sizeof out->tenant);
@@ -589,4 +626,18 @@ bool token_guard_admit(struct token_guard *guard, const char *authorization,
     }
     pthread_mutex_unlock(&guard->mutex);
     return found;
+}
+
+bool token_guard_holds(struct token_guard *guard, const char *id)
+{
+    bool live = false;
+    int64_t now_s = clock_wall_ns(guard->clock) / NS_PER_S;
+    pthread_mutex_lock(&guard->mutex);
+    refresh(guard);
+    for (uint32_t i = 0; i < guard->list->count; i++) {
+        const struct token *token = &guard->list->tokens[i];
+        live |= strcmp(token->id, id) == 0 && is_live(token, now_s);
+    }
+    pthread_mutex_unlock(&guard->mutex);
+    return live;
 }

@@ -43,6 +43,10 @@ extern const char *const token_role_names[TOKEN_ROLE_COUNT];
 
 struct token {
     char id[TOKEN_ID_BYTES];
+    /* The party that it speaks for: id of the first token of its rotation. One that is made while
+     * another of its name is live takes over from that one, with all that is that one's; one that
+     * is made later is another party. */
+    char principal[TOKEN_ID_BYTES];
     char name[LIMIT_ID_BYTES]; /* whom it was given to */
     enum token_role role;
     char pool[LIMIT_ID_BYTES];   /* of a worker token; else "" */
@@ -60,6 +64,8 @@ struct token_list {
 /* Rights of a request; what a token without its secret says. */
 struct token_grant {
     enum token_role role;
+    char id[TOKEN_ID_BYTES];
+    char principal[TOKEN_ID_BYTES];
     char name[LIMIT_ID_BYTES];
     char pool[LIMIT_ID_BYTES];
     char tenant[LIMIT_ID_BYTES];
@@ -94,5 +100,9 @@ void token_guard_destroy(struct token_guard *guard); /* accepts NULL */
  * token. Looks at every token, whichever fits, so that time tells nothing. */
 bool token_guard_admit(struct token_guard *guard, const char *authorization,
                        struct token_grant *out);
+
+/* Whether the token of that id, which was admitted before, is live still: what takes long asks
+ * again. */
+bool token_guard_holds(struct token_guard *guard, const char *id);
 
 #endif

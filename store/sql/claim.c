@@ -204,65 +204,30 @@ enum {
     CLOCKS_APART = 64
 }; /* one machine's clock may run faster than another's by a part of this */
 
-static struct claim_time *claim_time_bucket(const struct claim_times *times, int64_t job_id,
-                                            int64_t epoch)
+/* What the row keeps; never 0, which says that nothing is known. */
+static int64_t claim_time_ns(const struct sql_store *store)
 {
-    uint64_t hash = rng_mix((uint64_t)job_id * 31 + (uint64_t)epoch);
-    return &times->rows[hash % CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS];
+    int64_t wall_ns = clock_wall_ns(store->clock);
+    return wall_ns > 1 ? wall_ns : 1;
 }
 
-static struct claim_time *claim_time_find(const struct claim_times *times, int64_t job_id,
-                                          int64_t epoch)
+int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t claimed_ns,
+                          int64_t asked_ns)
 {
-    struct claim_time *row = claim_time_bucket(times, job_id, epoch);
-
-    for (int i = 0; i < CLAIM_TIME_WAYS; i++) {
-        if (row[i].job_id == job_id && row[i].epoch == epoch) {
-            return &row[i];
-        }
-    }
-    return NULL;
-}
-
-/* Should the claim be undone, the next one of the same epoch sets the time anew. */
-static void claim_time_note(struct claim_times *times, int64_t job_id, int64_t epoch,
-                            int64_t now_ns)
-{
-    struct claim_time *row = claim_time_find(times, job_id, epoch);
-
-    if (row == NULL) {
-        row = claim_time_bucket(times, job_id, epoch);
-        struct claim_time *oldest = row;
-        for (int i = 0; i < CLAIM_TIME_WAYS; i++) {
-            bool older = row[i].job_id == 0 || row[i].claimed_ns < oldest->claimed_ns;
-            oldest = oldest->job_id != 0 && older ? &row[i] : oldest;
-        }
-        row = oldest;
-    }
-    *row = (struct claim_time){.job_id = job_id, .epoch = epoch, .claimed_ns = now_ns};
-}
-
-int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t epoch, int64_t asked_ns)
-{
-    struct claim_times *times = &store->claim_times;
-    const struct claim_time *row = claim_time_find(times, job_id, epoch);
-
-    if (row == NULL) {
-        return asked_ns;
-    }
-    int64_t age_ns = clock_now_ns(store->clock) - row->claimed_ns;
+    bool known = claimed_ns > 0;
+    int64_t age_ns = known ? claim_time_ns(store) - claimed_ns : 0;
     age_ns = age_ns > 0 ? age_ns : 0;
-    int64_t most_ns = age_ns + age_ns / CLOCKS_APART + store->bill_slack_ns;
+    int64_t most_ns = known ? age_ns + age_ns / CLOCKS_APART + store->bill_slack_ns : 0;
     if (asked_ns <= most_ns) {
         return asked_ns;
     }
-    times->capped++;
-    if ((times->capped & (times->capped - 1)) == 0) { /* the 1st, 2nd, 4th, 8th .. */
+    store->bills_capped++;
+    if ((store->bills_capped & (store->bills_capped - 1)) == 0) { /* the 1st, 2nd, 4th, 8th .. */
         log_event(store->logger, LOG_WARNING,
                   "job %" PRId64 ": its worker asked for %.3f s of device time %.3f s after it had "
-                  "claimed the job; no more than that is charged (so far for %" PRIu64 " bills)",
+                  "claimed the job%s; no more than that is charged (so far for %" PRIu64 " bills)",
                   job_id, (double)asked_ns / (double)NS_PER_S, (double)age_ns / (double)NS_PER_S,
-                  times->capped);
+                  known ? "" : " at a time that is not known", store->bills_capped);
     }
     return most_ns;
 }
@@ -277,8 +242,7 @@ static enum status lease_row(struct claim_call *call, const struct job_lease *le
     query_int(&query, lease->attempt);
     query_int(&query, call->worker_row);
     query_int(&query, call->claim_id);
-    claim_time_note(&call->store->claim_times, lease->job_id, lease->epoch,
-                    clock_now_ns(call->store->clock));
+    query_int(&query, claim_time_ns(call->store));
     return query_send(&query, error);
 }
 
@@ -500,22 +464,11 @@ static enum status find_leases(struct claim_call *call, struct error *error)
 
 /* ---- the call ---- */
 
-/* A worker that was known before holders were is its next claim's. */
-static enum status hold_worker(struct claim_call *call, struct db *db, struct error *error)
-{
-    struct query query = query_begin(db, STATEMENT_WORKER_HOLD);
-
-    query_int(&query, call->worker_row);
-    query_text(&query, call->worker->holder);
-    return query_run(&query, error);
-}
-
 static enum status worker_row(struct claim_call *call, struct db *db, struct error *error)
 {
     const struct store_worker *worker = call->worker;
     char device[LIMIT_ID_BYTES] = "";
-    char holder[LIMIT_ID_BYTES] = "";
-    bool held = false;
+    struct store_holder holder = {.known = false};
     int64_t pool = 0;
     int64_t price = 0;
     struct query query = query_begin(db, STATEMENT_WORKER_FIND);
@@ -528,8 +481,7 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
         pool = query_column_int(&query, 1);
         query_column_text(&query, 2, device, sizeof device);
         call->last_id = query_column_int(&query, 3);
-        held = !query_column_is_null(&query, 4);
-        query_column_text(&query, 4, holder, sizeof holder);
+        lease_holder_read(&query, 4, &holder);
     }
     TRY(query_end(&query, error));
     if (call->worker_row != 0) {
@@ -539,7 +491,7 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
                              "process needs an id of its own",
                              worker->worker_id, device);
         }
-        return held ? lease_holder_check(worker, holder, error) : hold_worker(call, db, error);
+        return lease_holder_check(worker, &holder, error);
     }
     /* Its later work has to be billed. */
     TRY(ledger_price(db, worker->pool, worker->device, &price, error));
@@ -547,8 +499,9 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
     query_text(&insert, worker->worker_id);
     query_int(&insert, call->pool);
     query_text(&insert, worker->device);
-    query_text(&insert, worker->holder);
+    query_text(&insert, worker->holder_name);
     query_text(&insert, worker->host);
+    query_text(&insert, worker->holder);
     enum status status = query_run(&insert, error);
     call->worker_row = db_last_id(db);
     return status;

@@ -14,22 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CLAIM_TIME_BUCKETS = 32768, CLAIM_TIME_WAYS = 8 };
-
-struct claim_time {
-    int64_t job_id; /* 0: none */
-    int64_t epoch;
-    int64_t claimed_ns;
-};
-
-/* When attempts were claimed, so that none bills more time than has passed since. In memory, as
- * leases are: attempts from before the store was opened are not held against it. In a bucket that
- * is full the oldest gives way, after 260,000 claims or so. */
-struct claim_times {
-    struct claim_time *rows; /* CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS */
-    uint64_t capped;         /* bills that were cut down */
-};
-
 /* A suite's jobs in front of this one are no longer free, or were held by another process. */
 struct claim_place {
     int64_t pool;
@@ -51,11 +35,12 @@ struct claim_places {
 };
 
 /* Of the device time that an attempt asks to be charged, what can be: no more than has passed since
- * its claim by the store's clock, as far as clocks of different machines agree. A worker drives
- * what it holds in one thread or on one device, so honest ones never ask for more. Writer thread.
- */
+ * its claim by the store's wall clock, as far as clocks of different machines agree. claimed_ns: of
+ * its row (jobs, attempts); 0: not known, so nothing has. A worker drives what it holds in one
+ * thread or on one device, so honest ones never ask for more. Writer thread. */
 struct sql_store;
-int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t epoch, int64_t asked_ns);
+int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t claimed_ns,
+                          int64_t asked_ns);
 
 /* A worker's id, pool and device are there and fit. */
 struct store_worker;

@@ -98,35 +98,57 @@ void lease_stalled(void *context, int64_t stalled_ns)
     }
 }
 
-enum status lease_holder_check(const struct store_worker *worker, const char *holder,
+void lease_holder_read(struct query *query, int column, struct store_holder *out)
+{
+    bool by_id = !query_column_is_null(query, column);
+
+    out->known = by_id || !query_column_is_null(query, column + 1);
+    out->by_name = out->known && !by_id;
+    query_column_text(query, by_id ? column : column + 1, out->text, sizeof out->text);
+}
+
+enum status lease_holder_check(const struct store_worker *worker, const struct store_holder *holder,
                                struct error *error)
 {
-    if (worker->holder[0] == '\0' || strcmp(worker->holder, holder) == 0) {
+    const char *asks = holder->by_name ? worker->holder_name : worker->holder;
+
+    if (!holder->known || worker->holder[0] == '\0' || strcmp(asks, holder->text) == 0) {
         return STATUS_OK;
     }
     return error_set(
         error, STATUS_MISMATCH,
-        "worker \"%s\" belongs to another token than \"%s\"; each worker process needs an "
-        "id of its own, and a token keeps its name when it is renewed",
-        worker->worker_id, worker->holder);
+        "worker \"%s\" belongs to another token than that of \"%s\"; each worker process needs "
+        "an id of its own, and a token is renewed while the old one is live",
+        worker->worker_id, worker->holder_name);
 }
 
-/* Takes what other processes know of a worker that is new to this one, and tells them of it. */
-static enum status tell_peers(struct sql_store *store, struct db *db,
-                              const struct store_worker *worker, struct lease *lease,
-                              struct error *error)
+/* Whose the worker is, by its row; nobody's while it has none. */
+static enum status read_holder(struct db *db, const char *worker_id, struct store_holder *out,
+                               struct error *error)
 {
-    if (!lease->held) {
-        struct query owner = query_begin(db, STATEMENT_WORKER_OWNER);
-        query_text(&owner, worker->worker_id);
-        if (query_row(&owner) && !query_column_is_null(&owner, 1)) {
-            lease->held = true;
-            query_column_text(&owner, 1, lease->holder, sizeof lease->holder);
-        }
-        TRY(query_end(&owner, error));
-        TRY(lease->held ? lease_holder_check(worker, lease->holder, error) : STATUS_OK);
+    struct query owner = query_begin(db, STATEMENT_WORKER_OWNER);
+
+    query_text(&owner, worker_id);
+    if (query_row(&owner)) {
+        lease_holder_read(&owner, 1, out);
     }
-    return store->medium->peers->renew(db, worker->worker_id, lease->until_ns, error);
+    return query_end(&owner, error);
+}
+
+/* A worker that was nobody's yet is its caller's from here on; one that was known by its token's
+ * name is known by that token's id. */
+static enum status hold(struct db *db, const struct store_worker *worker,
+                        struct store_holder *holder, struct error *error)
+{
+    if (holder->known && (!holder->by_name || worker->holder[0] == '\0')) {
+        return STATUS_OK;
+    }
+    struct query query = query_begin(db, STATEMENT_WORKER_HOLD);
+    query_text(&query, worker->worker_id);
+    query_text(&query, worker->holder);
+    *holder = (struct store_holder){.known = true};
+    memcpy(holder->text, worker->holder, sizeof holder->text);
+    return query_run(&query, error);
 }
 
 enum status lease_renew(struct sql_store *store, struct db *db, const struct store_worker *worker,
@@ -134,14 +156,19 @@ enum status lease_renew(struct sql_store *store, struct db *db, const struct sto
 {
     const char *worker_id = worker->worker_id;
     struct lease *lease = leases_find(&store->leases, worker_id);
-    TRY(lease != NULL && lease->held ? lease_holder_check(worker, lease->holder, error)
-                                     : STATUS_OK);
+    struct store_holder holder = {.known = false};
+    if (lease != NULL && lease->holder.known) {
+        holder = lease->holder;
+    } else { /* as other processes, or an earlier opening, know it */
+        TRY(read_holder(db, worker_id, &holder, error));
+    }
+    TRY(lease_holder_check(worker, &holder, error));
+    TRY(hold(db, worker, &holder, error));
     TRY(leases_renew(&store->leases, worker_id, until_ns, out, error));
     lease = *out;
-    TRY(store->medium->peers != NULL ? tell_peers(store, db, worker, lease, error) : STATUS_OK);
-    if (!lease->held) {
-        lease->held = true;
-        memcpy(lease->holder, worker->holder, sizeof lease->holder);
+    lease->holder = holder;
+    if (store->medium->peers != NULL) {
+        TRY(store->medium->peers->renew(db, worker_id, lease->until_ns, error));
     }
     if (lease->unheard) {
         struct query heard = query_begin(db, STATEMENT_WORKER_HEARD);
@@ -173,8 +200,7 @@ enum status lease_restart(struct sql_store *store, struct error *error)
         status = leases_renew(&store->leases, worker_id,
                               lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
         if (status == STATUS_OK) {
-            lease->held = !query_column_is_null(&workers, 2);
-            query_column_text(&workers, 2, lease->holder, sizeof lease->holder);
+            lease_holder_read(&workers, 2, &lease->holder);
         }
     }
     store->leases.opening_ns =
@@ -214,6 +240,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
     int64_t device_ns = 0;
     int64_t metres_mm = 0;
     int64_t mflop = 0;
+    int64_t claimed_ns = 0;
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
 
     query_int(&query, progress->job_id);
@@ -224,6 +251,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
         device_ns = query_column_int(&query, 3);
         metres_mm = query_column_int(&query, 4);
         mflop = query_column_int(&query, 5);
+        claimed_ns = query_column_int(&query, 7);
     }
     TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&
@@ -232,7 +260,7 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
         return STATUS_OK;
     }
     int64_t billed_ns =
-        claim_billable_ns(call->store, progress->job_id, progress->epoch, progress->device_ns);
+        claim_billable_ns(call->store, progress->job_id, claimed_ns, progress->device_ns);
     if (billed_ns <= device_ns && progress->metres_mm <= metres_mm && progress->mflop <= mflop) {
         return STATUS_OK;
     }

@@ -15,6 +15,7 @@
 
 #include "base/status.h"
 #include "schemas/limits.h"
+#include "store/api/store.h"
 #include "store/sql/sqlite_db.h"
 #include "store/sql/tally.h"
 
@@ -37,21 +38,21 @@ enum {
 };
 
 struct sql_store;
-struct store_worker;
 
+/* Reads (token, holder) of a worker's row. */
+void lease_holder_read(struct query *query, int column, struct store_holder *out);
 /* MISMATCH when the worker's token is not the one that holds it. */
-enum status lease_holder_check(const struct store_worker *worker, const char *holder,
+enum status lease_holder_check(const struct store_worker *worker, const struct store_holder *holder,
                                struct error *error);
 
 struct lease {
     char worker_id[LIMIT_ID_BYTES];
     int64_t until_ns;
-    int64_t prefix;              /* of the job claimed last; 0: none */
-    bool held;                   /* the next is known */
-    char holder[LIMIT_ID_BYTES]; /* as in struct store_worker */
-    int64_t requeued;            /* its jobs that the running sweep has queued again */
-    int64_t retry_ns;            /* until a sweep tries again what it could not; 0: it could */
-    bool unheard;                /* its worker has not been heard of since this was made */
+    int64_t prefix; /* of the job claimed last; 0: none */
+    struct store_holder holder;
+    int64_t requeued; /* its jobs that the running sweep has queued again */
+    int64_t retry_ns; /* until a sweep tries again what it could not; 0: it could */
+    bool unheard;     /* its worker has not been heard of since this was made */
 };
 
 /* Leases as all processes on one database see them; times are the database's clock. Each function

@@ -57,6 +57,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
         part.ticks_open = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
         shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
         tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
+        attempt.claimed_ns = query_column_int(&query, 19 + RECORD_SPEC_COLUMNS);
     }
     TRY(query_end(&query, error));
     if (!found) {

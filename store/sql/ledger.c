@@ -72,6 +72,7 @@ enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
         query_column_text(&query, 8, entry->device, sizeof entry->device);
         entry->tier = (enum tier)query_column_int(&query, 9);
         entry->mflop = query_column_int(&query, 10);
+        entry->claimed_ns = query_column_int(&query, 11);
     }
     return query_end(&query, error);
 }
@@ -97,6 +98,7 @@ static enum status insert_attempt(struct tally *tally, const struct ledger_attem
     query_int_or_null(&query, attempt->escalated_job);
     query_text_or_null(&query, attempt->artifact_hash);
     query_text_or_null(&query, attempt->error);
+    query_int_or_null(&query, attempt->claimed_ns);
     return query_send(&query, error);
 }
 

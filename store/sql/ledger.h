@@ -59,6 +59,7 @@ struct ledger_attempt {
     enum tier tier;
     enum ledger_kind kind;
     enum attempt_end end;
+    int64_t claimed_ns; /* 0: not known */
     int64_t device_ns;
     int64_t metres_mm;
     int64_t mflop;
@@ -81,6 +82,7 @@ struct ledger_entry {
     int64_t price_uusd_per_hour;
     int64_t cost_uusd;
     int64_t escalated_job;
+    int64_t claimed_ns; /* 0: not known */
 };
 
 enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,

@@ -50,7 +50,8 @@ struct held_job {
     int64_t ticks; /* planned */
     bool shadow;   /* in no counter of its suite and pool */
     int64_t claim_id;
-    int64_t tenant; /* 0: nobody's */
+    int64_t tenant;     /* 0: nobody's */
+    int64_t claimed_ns; /* its present or last attempt; 0: not known */
 };
 
 /* Result of a completion for its job. */
@@ -116,6 +117,7 @@ static enum status read_held(struct db *db, int64_t job_id, struct held_job *job
         job->shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
         job->claim_id = query_column_int(&query, 17 + RECORD_SPEC_COLUMNS);
         job->tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
+        job->claimed_ns = query_column_int(&query, 19 + RECORD_SPEC_COLUMNS);
     }
     return query_end(&query, error);
 }
@@ -240,8 +242,11 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
 
 static struct ledger_attempt attempt_of(struct sql_store *store, const struct held_job *job,
                                         const struct job_completion *completion,
-                                        enum attempt_end end, int64_t escalated_job)
+                                        const struct ledger_entry *before, enum attempt_end end,
+                                        int64_t escalated_job)
 {
+    int64_t claimed_ns = before->found ? before->claimed_ns : job->claimed_ns;
+
     return (struct ledger_attempt){
         .job_id = completion->job_id,
         .epoch = completion->epoch,
@@ -253,8 +258,9 @@ static struct ledger_attempt attempt_of(struct sql_store *store, const struct he
         .tier = job->spec.tier,
         .kind = ledger_kind_of(&job->spec, job->shadow),
         .end = end,
+        .claimed_ns = claimed_ns,
         .device_ns =
-            claim_billable_ns(store, completion->job_id, completion->epoch, completion->device_ns),
+            claim_billable_ns(store, completion->job_id, claimed_ns, completion->device_ns),
         .metres_mm = completion->metres_mm,
         .mflop = completion->mflop,
         .escalated_job = escalated_job,
@@ -412,8 +418,8 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
     const struct job_completion *completion = booking->completion;
     const struct job_end *end = &booking->end;
     char why[OUTCOME_ERROR_BYTES];
-    struct ledger_attempt attempt =
-        attempt_of(call->store, &booking->job, completion, end->end, end->escalated_job);
+    struct ledger_attempt attempt = attempt_of(call->store, &booking->job, completion,
+                                               &booking->before, end->end, end->escalated_job);
 
     if (end->end == ATTEMPT_FLAGGED && end->state == JOB_DEAD) {
         const char *flag = completion->error[0] != '\0' ? completion->error
@@ -437,8 +443,8 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
 static enum status book_stale(struct complete_call *call, const struct booking *booking,
                               struct error *error)
 {
-    struct ledger_attempt attempt =
-        attempt_of(call->store, &booking->job, booking->completion, ATTEMPT_STALE, 0);
+    struct ledger_attempt attempt = attempt_of(call->store, &booking->job, booking->completion,
+                                               &booking->before, ATTEMPT_STALE, 0);
     attempt.tier = booking->before.tier;
     attempt.pool = booking->before.pool;
     attempt.device = booking->before.device;
@@ -465,15 +471,16 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
     struct record_outcome_place place = {.job_id = completion->job_id,
                                          .epoch = completion->epoch,
                                          .suite = job->suite,
+                                         .worker = job->worker,
                                          .context = job->context,
                                          .spec = &job->spec,
                                          .at_ms = wall_ms(call->store)};
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
 
     query_int(&progress, completion->job_id);
-    query_int(&progress, max_i64(job->progress_ns,
-                                 claim_billable_ns(call->store, completion->job_id,
-                                                   completion->epoch, completion->device_ns)));
+    query_int(&progress,
+              max_i64(job->progress_ns, claim_billable_ns(call->store, completion->job_id,
+                                                          job->claimed_ns, completion->device_ns)));
     query_int(&progress, max_i64(job->progress_mm, completion->metres_mm));
     query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
     enum status status = query_run(&progress, error);

@@ -353,6 +353,7 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
         query_text(&query, text);
         query_blob(&query, digest.bytes, sizeof digest.bytes);
         query_int_or_null(&query, place->at_ms);
+        query_int(&query, place->worker);
         status = query_run(&query, error);
     }
     free(text);

@@ -44,6 +44,7 @@ struct record_outcome_place {
     int64_t job_id;
     int64_t epoch;
     int64_t suite;
+    int64_t worker;              /* who holds the job: the author of a partial outcome */
     int64_t context;             /* of the job */
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
@@ -56,7 +57,8 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
                                   const struct outcome *outcome, struct digest *suite_digest,
                                   struct error *error);
 
-/* Partial outcomes: those of a job that goes on. The first one of a rollout stays. */
+/* Partial outcomes: those of a job that goes on. The first one of a rollout stays, unless it is of
+ * another token's worker. */
 enum status record_partial_insert(struct db *db, const struct record_outcome_place *place,
                                   const struct outcome *outcome, struct error *error);
 /* Reads (job, branch_id, epoch, outcome, digest, at_ms) of a job with this spec. STATUS_STORE: it

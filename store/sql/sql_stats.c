@@ -29,9 +29,8 @@ static enum status find_owner_op(struct db *db, void *context, struct error *err
     const struct lease *lease = leases_find(&call->store->leases, call->worker_id);
     (void)db;
     (void)error;
-    call->out->held = lease != NULL && lease->held;
-    if (call->out->held) {
-        memcpy(call->out->holder, lease->holder, sizeof call->out->holder);
+    if (lease != NULL) {
+        call->out->holder = lease->holder;
     }
     return STATUS_OK;
 }
@@ -40,14 +39,13 @@ enum status stats_worker_owner(struct store *base, const char *worker_id,
                                struct store_worker_owner *out, struct error *error)
 {
     struct query query;
-    struct store_worker_owner found = {.held = false};
+    struct store_worker_owner found = {.pool = ""};
     struct sql_store *store = sql_store_of(base);
     TRY(sql_read_begin(base, STATEMENT_WORKER_OWNER, &query, error));
     query_text(&query, worker_id);
     if (query_row(&query)) {
         query_column_text(&query, 0, found.pool, sizeof found.pool);
-        found.held = !query_column_is_null(&query, 1);
-        query_column_text(&query, 1, found.holder, sizeof found.holder);
+        lease_holder_read(&query, 1, &found.holder);
     }
     enum status status = sql_read_end(base, &query, error);
     if (status == STATUS_OK && found.pool[0] == '\0') {

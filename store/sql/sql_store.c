@@ -355,7 +355,6 @@ static void finish(struct sql_store *store)
     leases_finish(&store->leases);
     turns_finish(&store->turns);
     freezes_finish(&store->freezes);
-    free(store->claim_times.rows);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->ready);
     pthread_mutex_destroy(&store->mutex);
@@ -651,10 +650,7 @@ enum status sql_store_open_medium(const struct store_medium *medium, void *conte
         .stalled = lease_stalled,
         .checkpoint_pages = config != NULL ? config->checkpoint_pages : 0,
     };
-    store->claim_times.rows =
-        calloc(CLAIM_TIME_BUCKETS * CLAIM_TIME_WAYS, sizeof *store->claim_times.rows);
-    enum status status = memory_check(store->claim_times.rows, error, "out of memory for a store");
-    THEN(status, medium->open(store, context, error));
+    enum status status = medium->open(store, context, error);
     THEN(status, (stepped ? group_commit_create_stepped : group_commit_create)(
                      store->db, store->clock, store->logger, &hooks, &store->group, error));
     if (status != STATUS_OK) {

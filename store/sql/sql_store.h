@@ -74,10 +74,10 @@ struct sql_store {
     struct group_commit *group;
     struct leases leases;             /* writer */
     struct turns turns;               /* writer */
-    struct claim_times claim_times;   /* writer */
     struct claim_places claim_places; /* writer */
     struct freezes freezes;           /* writer */
     struct paces paces;               /* writer */
+    uint64_t bills_capped;            /* writer: that were cut down */
     bool made_ready;                  /* writer: this group made jobs claimable */
     bool held;                        /* writer: claims left jobs to a tenant's limit */
 

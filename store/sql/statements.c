@@ -119,10 +119,13 @@
     "COALESCE((SELECT SUM(CASE n.ended WHEN 0 THEN n.units ELSE -n.units END)"                   \
     " FROM tenant_units n WHERE n.tenant = t.id), 0)"
 
+/* A setting that a change names, or what it is without one. */
+#define GIVEN(parameter, otherwise) "COALESCE(CAST(" parameter " AS BIGINT), " otherwise ")"
+
 /* Tenants as they stand on day ?2 of the month that began on day ?3: the order of tenant_fields. */
 #define TENANT_COLUMNS                                                                          \
     "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max, t.units_leased_max," \
-    " t.scenario_bytes_max,"                                                                     \
+    " t.scenario_bytes_max, t.version,"                                                                     \
     " COALESCE((SELECT SUM(u.jobs_queued) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(u.jobs_leased) FROM suites u WHERE u.tenant = t.id), 0),"            \
     " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day = ?2), 0)," \
@@ -145,6 +148,11 @@
 #define READY_HEAD                                                                               \
     "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS ", j.priority, j.id FROM jobs j" LIMIT_JOINS      \
     " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+
+/* Workers `a` and `b` are one party's: they are the same, or held by one token. */
+#define ONE_PARTY(a, b)                                                                          \
+    "EXISTS (SELECT 1 FROM workers one CROSS JOIN workers other WHERE one.id = " a " AND other.id = " b \
+    " AND (one.id = other.id OR one.token = other.token))"
 
 /* A sum that stops at the largest integer: what workers report must not keep a row from being
  * written, and with it the leases of others from ending. The part may be what an attempt's first
@@ -220,15 +228,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO suite_planners (suite, planner) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
     [STATEMENT_SCENARIO_BODY] = "SELECT body FROM scenarios WHERE hash = ?1",
     [STATEMENT_WORKER_FIND] =
-        "SELECT id, pool, device, claim_id, holder FROM workers WHERE name = ?1",
+        "SELECT id, pool, device, claim_id, token, holder FROM workers WHERE name = ?1",
     [STATEMENT_WORKER_INSERT] =
-        "INSERT INTO workers (name, pool, device, holder, host) VALUES (?1, ?2, ?3, ?4, ?5)",
-    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET holder = ?2 WHERE id = ?1 AND holder IS NULL",
+        "INSERT INTO workers (name, pool, device, holder, host, token) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    [STATEMENT_WORKER_HOLD] = "UPDATE workers SET token = ?2 WHERE name = ?1 AND token IS NULL",
     [STATEMENT_WORKER_CLAIM] = "UPDATE workers SET claim_id = ?2 WHERE id = ?1",
     [STATEMENT_WORKER_HOST] =
         "SELECT CASE host WHEN '' THEN name ELSE host END FROM workers WHERE id = ?1",
     [STATEMENT_WORKER_OWNER] =
-        "SELECT p.name, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
+        "SELECT p.name, w.token, w.holder FROM workers w CROSS JOIN pools p ON p.id = w.pool WHERE w.name = ?1",
 
     [STATEMENT_SPEC_FIND] =
         "SELECT s.job, j.memo_of IS NOT NULL, j.state = 2, " ARTIFACT_COLUMN
@@ -326,7 +334,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 AND " NOT_WITHOUT("?3")
         " ORDER BY j.id LIMIT ?2",
     [STATEMENT_JOB_LEASE] =
-        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, due_ns = 0,"
+        "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, claimed_ns = ?6, due_ns = 0,"
         " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
     [STATEMENT_CLAIM_LEASES] =
         "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
@@ -336,25 +344,25 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
         " " STATEMENT_SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
-        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite)"
+        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
         " WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
-        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite"
-        " FROM jobs j"
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite,"
+        " j.claimed_ns FROM jobs j"
         " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] =
         "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
         "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
-        " a.escalated_job, a.pool, a.device, a.tier, a.mflop FROM attempts a"
+        " a.escalated_job, a.pool, a.device, a.tier, a.mflop, a.claimed_ns FROM attempts a"
         " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
     [STATEMENT_ATTEMPT_INSERT] =
         "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
-        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error,"
+        " claimed_ns) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     [STATEMENT_ATTEMPT_UPDATE] =
         "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, mflop = ?6,"
         " cost_uusd = ?7, escalated_job = ?8, artifact_hash = ?9, error = ?10 WHERE job = ?1 AND epoch = ?2",
@@ -374,12 +382,13 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
         " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
         " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64,"
-        " COALESCE((SELECT p.at_ms FROM partial_outcomes p WHERE p.job = ?1 AND p.branch_id = ?8), ?65), ?66)",
+        " COALESCE((SELECT p.at_ms FROM partial_outcomes p CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1"
+        " AND p.branch_id = ?8 AND " ONE_PARTY("p.worker", "j.worker") "), ?65), ?66)",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_LEASED_WORKERS] =
-        "SELECT name, openings, holder FROM workers"
+        "SELECT name, openings, token, holder FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
     [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
@@ -431,10 +440,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_UNSTARTED_SUITE] =
         "SELECT COUNT(DISTINCT t.host), w.name, t.error FROM unstarted t CROSS JOIN workers w ON w.id = t.worker"
         " WHERE t.suite = ?1",
-    /* The first one of a rollout stays. */
+    /* The first one of a rollout stays, among those of one party. */
     [STATEMENT_PARTIAL_ADD] =
-        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (job, branch_id) DO NOTHING",
+        "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms, worker)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, branch_id) DO UPDATE SET epoch = ?3, outcome = ?4,"
+        " digest = ?5, at_ms = ?6, worker = ?7 WHERE NOT " ONE_PARTY("partial_outcomes.worker", "?7"),
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
     [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
@@ -473,9 +483,14 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_TENANT_FIND] = "SELECT id FROM tenants WHERE name = ?1",
     [STATEMENT_TENANT_SET] =
         "INSERT INTO tenants (name, weight, jobs_queued_max, uusd_day_max, uusd_month_max,"
-        " units_leased_max, scenario_bytes_max) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
-        " ON CONFLICT (name) DO UPDATE SET weight = ?2, jobs_queued_max = ?3, uusd_day_max = ?4,"
-        " uusd_month_max = ?5, units_leased_max = ?6, scenario_bytes_max = ?7",
+        " units_leased_max, scenario_bytes_max) VALUES (?1, " GIVEN("?2", "1") ", " GIVEN("?3", "0") ","
+        " " GIVEN("?4", "0") ", " GIVEN("?5", "0") ", " GIVEN("?6", "0") ", " GIVEN("?7", "0") ")"
+        " ON CONFLICT (name) DO UPDATE SET weight = " GIVEN("?2", "tenants.weight") ","
+        " jobs_queued_max = " GIVEN("?3", "tenants.jobs_queued_max") ","
+        " uusd_day_max = " GIVEN("?4", "tenants.uusd_day_max") ","
+        " uusd_month_max = " GIVEN("?5", "tenants.uusd_month_max") ","
+        " units_leased_max = " GIVEN("?6", "tenants.units_leased_max") ","
+        " scenario_bytes_max = " GIVEN("?7", "tenants.scenario_bytes_max") ", version = tenants.version + 1",
     /* Those that have a limit, by whoever claims: see tenants.h. */
     [STATEMENT_TENANT_LIMITED] = "SELECT id FROM tenants WHERE units_leased_max > 0 ORDER BY id",
     [STATEMENT_TENANT_UNITS] =
@@ -562,8 +577,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_SCENARIO_JOBS] =
         "SELECT COUNT(*) FROM (SELECT 1 FROM job_specs WHERE scenario_id = ?1 LIMIT ?2) n",
     [STATEMENT_PARTIALS_OF_JOB] =
-        "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes WHERE job = ?1"
-        " ORDER BY branch_id LIMIT ?2",
+        "SELECT p.job, p.branch_id, p.epoch, p.outcome, p.digest, p.at_ms FROM partial_outcomes p"
+        " CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1 AND " ONE_PARTY("p.worker", "j.worker")
+        " ORDER BY p.branch_id LIMIT ?2",
     [STATEMENT_POOL_JOBS] =
         "SELECT p.name, n.state, n.jobs FROM pools p CROSS JOIN pool_jobs n ON n.pool = p.id"
         " ORDER BY p.id, n.state",

@@ -11,10 +11,11 @@
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
+#include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-enum { SECONDS_PER_DAY = 86400 };
+enum { SECONDS_PER_DAY = 86400, SETTINGS = 6 };
 
 int64_t tenants_day(const struct clock *clock)
 {
@@ -29,34 +30,38 @@ static int64_t month_begin(int64_t day)
     return gmtime_r(&time, &utc) != NULL ? day - (utc.tm_mday - 1) : day;
 }
 
-static void bind_settings(struct query *query, const struct tenant *tenant)
+/* Settings of a tenant in the order of enum tenant_setting. */
+static void settings_of(const struct tenant *tenant, int64_t out[SETTINGS])
 {
-    query_text(query, tenant->name);
-    query_int(query, tenant->weight);
-    query_int(query, tenant->jobs_queued_max);
-    query_int(query, tenant->uusd_day_max);
-    query_int(query, tenant->uusd_month_max);
-    query_int(query, tenant->units_leased_max);
-    query_int(query, tenant->scenario_bytes_max);
+    const int64_t values[SETTINGS] = {tenant->weight,           tenant->jobs_queued_max,
+                                      tenant->uusd_day_max,     tenant->uusd_month_max,
+                                      tenant->units_leased_max, tenant->scenario_bytes_max};
+    memcpy(out, values, sizeof values);
 }
 
-static enum status set_op(struct db *db, void *context, struct error *error)
+/* Writes those that are named. */
+static enum status write_settings(struct db *db, const struct tenant *tenant, uint32_t settings,
+                                  struct error *error)
 {
+    int64_t values[SETTINGS];
     struct query query = query_begin(db, STATEMENT_TENANT_SET);
-    bind_settings(&query, context);
-    return query_run(&query, error);
-}
 
-enum status tenants_set(struct store *base, const struct tenant *tenant, struct error *error)
-{
-    TRY(tenant_check(tenant, error));
-    return sql_store_write(sql_store_of(base), set_op, (void *)(uintptr_t)tenant, error);
+    settings_of(tenant, values);
+    query_text(&query, tenant->name);
+    for (uint32_t i = 0; i < SETTINGS; i++) {
+        if ((settings >> i & 1) != 0) {
+            query_int(&query, values[i]);
+        } else {
+            query_null(&query);
+        }
+    }
+    return query_run(&query, error);
 }
 
 /* The number of the tenant with that name, made where it is new. */
 static enum status find_tenant(struct db *db, const char *name, int64_t *id, struct error *error)
 {
-    struct tenant tenant = {.weight = 1};
+    struct tenant tenant = {.weight = 0};
     if (strlen(name) >= sizeof tenant.name) { /* cut, it would be another one's */
         return error_set(error, STATUS_LIMIT,
                          "tenant \"%.80s..\": expected a name of at most %zu bytes, found %zu",
@@ -67,8 +72,8 @@ static enum status find_tenant(struct db *db, const char *name, int64_t *id, str
         return STATUS_OK;
     }
     snprintf(tenant.name, sizeof tenant.name, "%s", name);
-    TRY(tenant_check(&tenant, error));
-    TRY(set_op(db, &tenant, error));
+    TRY(tenant_check(&tenant, 0, error));
+    TRY(write_settings(db, &tenant, 0, error));
     return record_find(db, STATEMENT_TENANT_FIND, name, id, error);
 }
 
@@ -227,6 +232,68 @@ static struct query page_begin(struct db *db, const struct clock *clock, enum st
     return query;
 }
 
+/* The tenant as it stands; version 0: there is none of that name. */
+static enum status read_one(struct db *db, const struct clock *clock, const char *name,
+                            struct tenant *out, struct error *error)
+{
+    struct query query = page_begin(db, clock, STATEMENT_TENANT_ONE, name);
+
+    memset(out, 0, sizeof *out);
+    if (query_row(&query)) {
+        record_read(&query, 0, &tenant_fields, out);
+    }
+    return query_end(&query, error);
+}
+
+struct set_call {
+    const struct clock *clock;
+    const struct tenant *tenant;
+    uint32_t settings;
+};
+
+/* A change that is repeated has been made already, and its version is the past. */
+static bool is_made(const struct set_call *call, const struct tenant *now)
+{
+    int64_t wanted[SETTINGS];
+    int64_t found[SETTINGS];
+    bool made = now->version > 0;
+
+    settings_of(call->tenant, wanted);
+    settings_of(now, found);
+    for (uint32_t i = 0; i < SETTINGS; i++) {
+        made = made && ((call->settings >> i & 1) == 0 || wanted[i] == found[i]);
+    }
+    return made;
+}
+
+static enum status set_op(struct db *db, void *context, struct error *error)
+{
+    const struct set_call *call = context;
+    struct tenant now;
+
+    if ((call->settings & TENANT_VERSION) != 0) {
+        TRY(read_one(db, call->clock, call->tenant->name, &now, error));
+        if (now.version != call->tenant->version) {
+            return is_made(call, &now)
+                       ? STATUS_OK
+                       : error_set(error, STATUS_CONFLICT,
+                                   "tenant \"%s\": expected version %" PRId64 ", found %" PRId64
+                                   ": somebody has set it since",
+                                   call->tenant->name, call->tenant->version, now.version);
+        }
+    }
+    return write_settings(db, call->tenant, call->settings, error);
+}
+
+enum status tenants_set(struct store *base, const struct tenant *tenant, uint32_t settings,
+                        struct error *error)
+{
+    struct sql_store *store = sql_store_of(base);
+    struct set_call call = {.clock = store->clock, .tenant = tenant, .settings = settings};
+    TRY(tenant_check(tenant, settings, error));
+    return sql_store_write(store, set_op, &call, error);
+}
+
 enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,
                          uint32_t *count, struct error *error)
 {
@@ -247,15 +314,11 @@ enum status tenants_page(struct store *base, const char *after, struct tenant *o
 enum status tenants_allow(struct db *db, const struct clock *clock,
                           const struct tenants_suite *suite, int64_t jobs_new, struct error *error)
 {
-    struct tenant tenant = {.weight = 0};
+    struct tenant tenant;
     if (suite->name[0] == '\0') {
         return STATUS_OK;
     }
-    struct query query = page_begin(db, clock, STATEMENT_TENANT_ONE, suite->name);
-    if (query_row(&query)) {
-        record_read(&query, 0, &tenant_fields, &tenant);
-    }
-    TRY(query_end(&query, error));
+    TRY(read_one(db, clock, suite->name, &tenant, error));
     return tenant_quota_check(&tenant, jobs_new, error);
 }
 

@@ -60,7 +60,8 @@ enum status tenants_lease_end(struct sql_store *store, struct tally *tally, int6
                               const struct job_spec *spec, struct error *error);
 
 /* The calls of store_ops. */
-enum status tenants_set(struct store *base, const struct tenant *tenant, struct error *error);
+enum status tenants_set(struct store *base, const struct tenant *tenant, uint32_t settings,
+                        struct error *error);
 enum status tenants_page(struct store *base, const char *after, struct tenant *out, uint32_t max,
                          uint32_t *count, struct error *error);
 enum status tenants_of_suite(struct store *base, const char *suite_id, char name[LIMIT_ID_BYTES],

@@ -318,7 +318,6 @@ const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record,
 const struct wire_codec wire_model = {sizeof(struct model_version), &model_version_fields, NULL};
 const struct wire_codec wire_model_event = {sizeof(struct model_event), &model_event_fields, NULL};
 const struct wire_codec wire_tenant = {sizeof(struct tenant), &tenant_fields, NULL};
-const struct wire_codec wire_tenant_set = {sizeof(struct tenant), &tenant_set_fields, NULL};
 const struct wire_codec wire_trust_event = {sizeof(struct trust_event), &trust_event_fields, NULL};
 const struct wire_codec wire_golden = {sizeof(struct golden_set), &golden_set_fields, NULL};
 const struct wire_codec wire_audit = {sizeof(struct store_audit), &audit_list, NULL};

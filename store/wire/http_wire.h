@@ -87,7 +87,6 @@ extern const struct wire_codec wire_outcome;           /* struct outcome */
 extern const struct wire_codec wire_model;             /* struct model_version */
 extern const struct wire_codec wire_model_event;       /* struct model_event */
 extern const struct wire_codec wire_tenant;            /* struct tenant */
-extern const struct wire_codec wire_tenant_set;        /* .. but for what it uses */
 extern const struct wire_codec wire_trust_event;       /* struct trust_event */
 extern const struct wire_codec wire_golden;            /* struct golden_set */
 extern const struct wire_codec wire_audit;             /* struct store_audit */

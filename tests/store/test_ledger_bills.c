@@ -169,16 +169,47 @@ static void late_ones_bill_no_more_than_has_passed(void)
     }
 }
 
-/* The store does not know when an attempt was claimed that is older than its opening; a worker that
- * went on meanwhile is charged what it asks for. */
-static void attempts_from_before_the_opening_are_believed(void)
+/* Attempts that are older than the store's opening, by their own completion and as lost ones that
+ * somebody else has claimed since. */
+static void caps_outlive_the_opening(void)
+{
+    for (int claimed_again = 0; claimed_again < 2; claimed_again++) {
+        begin();
+        int64_t epoch = lease.epoch;
+        finish();
+        manual_clock_advance(&manual, 60 * NS_PER_S);
+        open_store();
+        pass_ms(20000);
+        if (claimed_again) {
+            claim("other");
+            finish();
+            open_store();
+        }
+        EXPECT_INT(complete(epoch, ASKED_NS), claimed_again ? STATUS_STALE : STATUS_OK);
+        EXPECT_INT(charged_ns(), most_ns(60000 + 20000));
+        finish();
+    }
+}
+
+static void script(const char *sql)
+{
+    struct db *db = NULL;
+    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
+    EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+    db_close(db);
+}
+
+/* Leases that an older program made say no time: nothing is known to have passed. */
+static void claims_at_unknown_times_bill_nothing(void)
 {
     begin();
+    pass_ms(6400);
     finish();
-    manual_clock_advance(&manual, 7200 * NS_PER_S);
+    script("UPDATE jobs SET claimed_ns = NULL");
     open_store();
+    pass_ms(6400);
     EXPECT_INT(complete(lease.epoch, ASKED_NS), STATUS_OK);
-    EXPECT_INT(charged_ns(), ASKED_NS);
+    EXPECT_INT(charged_ns(), 0);
     finish();
 }
 
@@ -221,8 +252,8 @@ int main(void)
     int failed =
         TEST_RUN(TEST(completions_bill_no_more_than_has_passed), TEST(what_has_passed_is_charged),
                  TEST(heartbeats_report_no_more_than_has_passed),
-                 TEST(late_ones_bill_no_more_than_has_passed),
-                 TEST(attempts_from_before_the_opening_are_believed),
+                 TEST(late_ones_bill_no_more_than_has_passed), TEST(caps_outlive_the_opening),
+                 TEST(claims_at_unknown_times_bill_nothing),
                  TEST(clocks_that_go_back_charge_nothing_below_zero),
                  TEST(outcomes_beyond_all_bounds_are_refused));
     snprintf(command, sizeof command, "rm -rf %s", directory);

@@ -497,7 +497,8 @@ static void names_are_utf8(void)
     for (size_t i = 0; i < COUNT_OF(names); i++) {
         struct tenant tenant = {.weight = 1};
         snprintf(tenant.name, sizeof tenant.name, "%s", names[i]);
-        EXPECT_INT(store->ops->tenant_set(store, &tenant, &error), STATUS_BAD_INPUT);
+        EXPECT_INT(store->ops->tenant_set(store, &tenant, TENANT_SETTINGS, &error),
+                   STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, "UTF-8");
         EXPECT_INT(store->ops->submit(store, names[i], 1, NULL, 0, NULL, &error), STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, "UTF-8");

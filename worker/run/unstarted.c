@@ -99,7 +99,11 @@ enum status unstarted_left(const struct unstarted *unstarted, struct store *stor
 {
     for (uint32_t i = 0; unstarted->count > 0 && i < unstarted->job_count; i++) {
         struct store_job job;
-        TRY(store->ops->job(store, unstarted->jobs[i], &job, error));
+        enum status status = store->ops->job(store, unstarted->jobs[i], &job, error);
+        if (status == STATUS_STALE) { /* another token's worker has claimed it */
+            continue;
+        }
+        TRY(status);
         if (job.state == JOB_QUEUED) {
             return error_set(error, unstarted->why.status,
                              "%.600s (on this host; job %lld and others wait for one on which it "

@@ -384,7 +384,7 @@ static void quick_jobs_pass_slow_ones(void)
 
 static void set_tenant(struct tenant tenant)
 {
-    EXPECT_OK(store->ops->tenant_set(store, &tenant, &error), error);
+    EXPECT_OK(store->ops->tenant_set(store, &tenant, TENANT_SETTINGS, &error), error);
 }
 
 static enum status submit_as(const char *tenant, const char *suite, uint32_t count)
@@ -467,7 +467,58 @@ static void suites_belong_to_tenants(void)
     EXPECT_INT(tenant_now("acme").jobs_queued, 2);
     EXPECT_INT(tenant_now("acme").uusd_day_max, 7);
     struct tenant wrong = {.name = "acme", .weight = 0};
-    EXPECT_INT(store->ops->tenant_set(store, &wrong, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(store->ops->tenant_set(store, &wrong, TENANT_SETTINGS, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
+/* Goal: a change of a tenant touches what it names and nothing else; one that is for a version is
+ * made while that is the tenant's, once, however often it is sent. */
+static void tenants_are_set_by_field(void)
+{
+    static const uint32_t settings[] = {TENANT_WEIGHT,       TENANT_JOBS_QUEUED,
+                                        TENANT_UUSD_DAY,     TENANT_UUSD_MONTH,
+                                        TENANT_UNITS_LEASED, TENANT_SCENARIO_BYTES};
+    struct tenant change = {.name = "acme",
+                            .weight = 2,
+                            .jobs_queued_max = 3,
+                            .uusd_day_max = 4,
+                            .uusd_month_max = 5,
+                            .units_leased_max = 6,
+                            .scenario_bytes_max = 7};
+
+    open_store(true);
+    for (size_t i = 0; i < COUNT_OF(settings); i++) { /* nothing else of the record is looked at */
+        struct tenant one = {.name = "acme", .weight = -9, .jobs_queued_max = -9};
+        one.weight = settings[i] == TENANT_WEIGHT ? change.weight : one.weight;
+        one.jobs_queued_max = settings[i] == TENANT_JOBS_QUEUED ? change.jobs_queued_max : -9;
+        one.uusd_day_max = change.uusd_day_max;
+        one.uusd_month_max = change.uusd_month_max;
+        one.units_leased_max = change.units_leased_max;
+        one.scenario_bytes_max = change.scenario_bytes_max;
+        EXPECT_OK(store->ops->tenant_set(store, &one, settings[i], &error), error);
+    }
+    struct tenant now = tenant_now("acme");
+    EXPECT_INT(now.version, 6);
+    change.version = 6;
+    EXPECT(memcmp(&now, &change, sizeof now) == 0);
+    change.jobs_queued_max = 0;
+    EXPECT_OK(store->ops->tenant_set(store, &change, TENANT_JOBS_QUEUED, &error), error);
+    EXPECT_INT(tenant_now("acme").jobs_queued_max, 0);
+
+    change = (struct tenant){.name = "acme", .weight = 9, .version = 7};
+    for (int i = 0; i < 2; i++) { /* an answer that was lost */
+        EXPECT_OK(store->ops->tenant_set(store, &change, TENANT_WEIGHT | TENANT_VERSION, &error),
+                  error);
+        EXPECT_INT(tenant_now("acme").version, 8);
+    }
+    change.weight = 10;
+    EXPECT_INT(store->ops->tenant_set(store, &change, TENANT_WEIGHT | TENANT_VERSION, &error),
+               STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "expected version 7, found 8");
+    EXPECT_INT(tenant_now("acme").weight, 9);
+    snprintf(change.name, sizeof change.name, "nobody");
+    EXPECT_INT(store->ops->tenant_set(store, &change, TENANT_WEIGHT | TENANT_VERSION, &error),
+               STATUS_CONFLICT);
     close_store();
 }
 
@@ -555,7 +606,7 @@ static void scenario_bytes_stay_under_a_quota(void)
     make_specs("longest", "longest", 1);
     EXPECT_INT(submit_as(longest, "longest", 1), STATUS_LIMIT);
     struct tenant wrong = {.name = "acme", .weight = 1, .scenario_bytes_max = -1};
-    EXPECT_INT(store->ops->tenant_set(store, &wrong, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(store->ops->tenant_set(store, &wrong, TENANT_SETTINGS, &error), STATUS_BAD_INPUT);
     close_store();
 }
 
@@ -1077,9 +1128,10 @@ int conformance_queue(const struct conformance_backend *tested)
         TEST(parents_are_of_the_suite), TEST(suites_are_listed),
         TEST(claims_go_by_priority_and_age), TEST(claims_prefer_the_same_prefix),
         TEST(suites_share_by_weight), TEST(tenants_share_by_weight), TEST(suites_belong_to_tenants),
-        TEST(quotas_refuse_what_is_new), TEST(scenario_bytes_stay_under_a_quota),
-        TEST(leases_stay_under_a_limit), TEST(leases_that_end_make_room),
-        TEST(quick_jobs_pass_slow_ones), TEST(claims_wait_for_work), TEST(workers_are_checked),
+        TEST(tenants_are_set_by_field), TEST(quotas_refuse_what_is_new),
+        TEST(scenario_bytes_stay_under_a_quota), TEST(leases_stay_under_a_limit),
+        TEST(leases_that_end_make_room), TEST(quick_jobs_pass_slow_ones),
+        TEST(claims_wait_for_work), TEST(workers_are_checked),
         TEST(a_repeated_claim_gets_its_leases), TEST(a_repeated_claim_finds_what_has_not_ended),
         TEST(an_id_without_leases_is_used_again), TEST(leases_end_and_are_charged),
         TEST(lost_jobs_are_not_tried_for_ever), TEST(cancelled_jobs_stay_cancelled),

@@ -25,7 +25,8 @@ struct conformance_backend {
     struct store *(*open)(void *context, bool fresh, const struct store_config *config);
     /* Closes it, and whatever served it. */
     void (*close)(void *context, struct store *store);
-    bool slow; /* or carries the calls of another: a part of the random ones, another each day */
+    bool slow;    /* or carries the calls of another: a part of the random ones, another each day */
+    bool holders; /* struct store_worker says who holds a worker; else a server decides that */
 };
 
 /* Each prints TAP and returns the program's exit status: getting jobs in and out; what becomes of

@@ -123,9 +123,9 @@ static bool set_tenants(struct play *play)
         play->model->weights[MODEL_SUITES_MAX + i] = settings->weight;
         play->model->jobs_queued_max[i] = play->tenants ? settings->jobs_queued_max : 0;
         play->model->units_max[i] = play->tenants ? settings->units_leased_max : 0;
-        if (play->tenants &&
-            !answered(play, "tenant_set",
-                      play->store->ops->tenant_set(play->store, settings, &play->error))) {
+        if (play->tenants && !answered(play, "tenant_set",
+                                       play->store->ops->tenant_set(
+                                           play->store, settings, TENANT_SETTINGS, &play->error))) {
             return false;
         }
     }

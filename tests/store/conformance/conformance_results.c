@@ -257,6 +257,89 @@ static void finished_rollouts_outlive_their_attempt(void)
     close_store();
 }
 
+/* Claims one job for a worker that the token of that id holds. */
+static void claim_held(const char *worker_id, const char *token)
+{
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    struct store_worker worker = worker_of(worker_id, "bulk");
+    snprintf(worker.holder, sizeof worker.holder, "%s", token);
+    snprintf(worker.holder_name, sizeof worker.holder_name, "name of %s", token);
+    EXPECT_OK(
+        store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count, &ttl_ms, &error),
+        error);
+    EXPECT_INT(count, 1);
+}
+
+static void hand_over(const char *worker_id, uint32_t first, uint32_t count)
+{
+    make_partial(worker_id, first, count);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+}
+
+static void gone(const char *worker_id)
+{
+    EXPECT_OK(store->ops->worker_gone(store, worker_id, &error), error);
+}
+
+/* Goal: what is finished of a job is given to workers of the token that drove it, and to no others:
+ * those drive it themselves, in their own time, and each attempt is charged for its own. Method:
+ * two tokens take turns at one job, the first one's workers under a new name each time. */
+static void partial_outcomes_are_their_tokens(void)
+{
+    struct store_outcome_filter filter = {.limit = 10};
+    uint32_t own = 0;
+    uint32_t count = 0;
+
+    if (!backend->holders) {
+        return;
+    }
+    open_store(true);
+    make_specs("a", "k", 1);
+    specs[0].rollout_count = 4;
+    submit_made("a", 1, 1);
+    claim_held("w1", "one");
+    int64_t id = leases[0].job_id;
+    hand_over("w1", 0, 2);
+    EXPECT_INT(partials_of(id, "w1", &own), 2);
+    gone("w1");
+    advance_ms(1000);
+    claim_held("x", "two");
+    EXPECT_INT(partials_of(id, "w1", &own), 0);
+    int64_t by_two_ms = wall_now_ms();
+    hand_over("x", 1, 2); /* branch 1 instead of what the other token has of it */
+    EXPECT_INT(partials_of(id, "x", &own), 2);
+    EXPECT_INT(own, 2);
+    close_store();
+    open_store(false);
+    complete_one("x", COMPLETION_RELEASED);
+    claim_held("w2", "one");
+    EXPECT_INT(partials_of(id, "w1", &own), 1); /* the main line */
+    EXPECT_INT(own, 1);
+    hand_over("w2", 0, 1); /* one party: the first of a rollout stays */
+    EXPECT_INT(partials_of(id, "w1", &own), 1);
+    EXPECT_INT(own, 1);
+    gone("w2");
+    claim_held("y", "two");
+    EXPECT_INT(partials_of(id, "x", &own), 2);
+    EXPECT_INT(own, 2);
+    advance_ms(1000);
+    struct job_completion *done = make_partial("y", 0, 4);
+    done->kind = COMPLETION_DONE;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 4);
+    for (int i = 0; i < 4; i++) {
+        bool kept = outcomes[i].branch_id[0] == 'b' && outcomes[i].branch_id[1] < '3';
+        EXPECT_INT(outcomes[i].at_ms, kept ? by_two_ms : wall_now_ms());
+    }
+    EXPECT_INT(ledger_of("a", "lost").device_ns, 2 * 2 * NS_PER_S);
+    EXPECT_INT(ledger_of("a", NULL).attempts, 4);
+    close_store();
+}
+
 /* Goal: an outcome says when the store took it, by the store's clock, whatever the worker says: a
  * partial one keeps that when its job ends, the others have their job's end; a replay and a result
  * that is taken over change nothing. */
@@ -1422,19 +1505,20 @@ static void demand_is_what_waits(void)
 int conformance_results(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(TEST_RUN(
-        TEST(outcomes_come_back), TEST(missing_metrics_come_back),
-        TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
-        TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
-        TEST(ended_jobs_keep_no_partial_outcomes), TEST(bad_partial_outcomes_are_refused),
-        TEST(late_completions_are_fenced), TEST(unclaimed_work_is_still_accepted),
-        TEST(failures_back_off_and_die), TEST(released_jobs_are_queued_at_once),
-        TEST(one_host_is_excused), TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
-        TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
-        TEST(successors_keep_their_identity), TEST(flags_name_no_job_of_their_own),
-        TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
-        TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
-        TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
-        TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged),
-        TEST(demand_is_what_waits)));
+    return finish_half(
+        TEST_RUN(TEST(outcomes_come_back), TEST(missing_metrics_come_back),
+                 TEST(invalid_rollouts_are_counted_apart), TEST(replays_change_nothing),
+                 TEST(finished_rollouts_outlive_their_attempt), TEST(outcomes_say_when_they_came),
+                 TEST(partial_outcomes_are_their_tokens), TEST(ended_jobs_keep_no_partial_outcomes),
+                 TEST(bad_partial_outcomes_are_refused), TEST(late_completions_are_fenced),
+                 TEST(unclaimed_work_is_still_accepted), TEST(failures_back_off_and_die),
+                 TEST(released_jobs_are_queued_at_once), TEST(one_host_is_excused),
+                 TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
+                 TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
+                 TEST(successors_keep_their_identity), TEST(flags_name_no_job_of_their_own),
+                 TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
+                 TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
+                 TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
+                 TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged),
+                 TEST(demand_is_what_waits)));
 }

@@ -59,8 +59,11 @@ int main(int argc, char **argv)
     bool memory = access("/dev/shm", W_OK) == 0;
     struct place place = {
         .checks = argc > 1 && (strcmp(argv[1], "models") == 0 || strcmp(argv[1], "trust") == 0)};
-    struct conformance_backend backend = {
-        .name = "sqlite", .context = &place, .open = open_sqlite, .close = close_sqlite};
+    struct conformance_backend backend = {.name = "sqlite",
+                                          .context = &place,
+                                          .open = open_sqlite,
+                                          .close = close_sqlite,
+                                          .holders = true};
     char command[128];
 
     snprintf(place.directory, sizeof place.directory, "%s/swerve-conformance-XXXXXX",

@@ -7,6 +7,7 @@
  * store. The table of roles here is written down a second time, from the API's description.
  */
 #include "base/check.h"
+#include "store/check/check.h"
 #include "store/server/http_routes.h"
 #include "store/server/server.h"
 #include "store/sql/sqlite_db.h"
@@ -18,9 +19,11 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { REPLY_BYTES = 1 << 17 };
@@ -523,6 +526,271 @@ static void leases_belong_to_their_token(void)
     site_stop();
 }
 
+static void revoke_all(const char *name)
+{
+    struct error error;
+    uint32_t count = 0;
+    EXPECT_OK(tokens_revoke(site.tokens, name, &count, &error), error);
+}
+
+static void script(const char *sql)
+{
+    struct db *db = NULL;
+    struct error error;
+    EXPECT_OK(sqlite_db_open(site.path, SQLITE_DB_WRITER, &db, &error), error);
+    EXPECT_OK(sqlite_db_script(db, sql, &error), error);
+    db_close(db);
+}
+
+/* Goal: a token that got its name when all others of that name were revoked speaks for none of
+ * their workers; one that took over while another was live goes on doing so when that is gone. */
+static void a_name_is_no_token(void)
+{
+    char renewed[TOKEN_SECRET_BYTES];
+    char later[TOKEN_SECRET_BYTES];
+    char id[TOKEN_ID_BYTES];
+    struct token_list *list = malloc(sizeof *list);
+    struct error error;
+    CHECK(list != NULL);
+    site_start(0, 0);
+    submit_one("a", "bulk");
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    EXPECT_OK(tokens_read(site.tokens, list, &error), error);
+    memcpy(id, list->tokens[TOKEN_ROLE_WORKER].id, sizeof id);
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", renewed);
+    revoke_all(id);
+    EXPECT_INT(heartbeat("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 401);
+    EXPECT_INT(heartbeat("w1", "bulk", renewed), 200);
+    revoke_all("worker");
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", later);
+    for (int start = 0; start < 2; start++) {
+        EXPECT_INT(heartbeat("w1", "bulk", later), 403);
+        EXPECT_CONTAINS(reply, "another token");
+        EXPECT_INT(claim("w1", "bulk", later), 403);
+        EXPECT_INT(complete("w1", 1, later), 403);
+        EXPECT_INT(ask("POST", "/v1/workers/w1/gone", later, "{}"), 403);
+        site_stop();
+        site_serve(0, 0);
+    }
+    site_stop();
+    free(list);
+}
+
+/* Goal: a worker that claimed before ids were kept, known by its token's name, is taken over by the
+ * first token of that name that claims for it, and is that one's from then on. */
+static void workers_of_before_ids_are_found_by_name(void)
+{
+    char later[TOKEN_SECRET_BYTES];
+    char second[TOKEN_SECRET_BYTES];
+    site_start(0, 0);
+    make_token("second", TOKEN_ROLE_WORKER, "bulk", second);
+    submit_one("a", "bulk");
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    site_stop();
+    script("UPDATE workers SET token = NULL, holder = 'worker'");
+    site_serve(0, 0);
+    EXPECT_INT(heartbeat("w1", "bulk", second), 403);
+    EXPECT_INT(claim("w1", "bulk", second), 403);
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_ADMIN]), 200); /* takes nothing over */
+    EXPECT_INT(claim("w1", "bulk", site.texts[TOKEN_ROLE_WORKER]), 200);
+    EXPECT_CONTAINS(reply, "\"job_id\":1");
+    revoke_all("worker");
+    make_token("worker", TOKEN_ROLE_WORKER, "bulk", later);
+    EXPECT_INT(claim("w1", "bulk", later), 403);
+    site_stop();
+    site_serve(0, 0);
+    EXPECT_INT(claim("w1", "bulk", later), 403);
+    site_stop();
+}
+
+/* A client with that token, in a file of its own. */
+static struct store *connect_as(const char *text)
+{
+    static int serial;
+    char path[256];
+    char url[64];
+    struct error error;
+    struct store *client = NULL;
+    snprintf(path, sizeof path, "%s/token-%d", support_directory(), ++serial);
+    snprintf(url, sizeof url, "http://127.0.0.1:%d", site.port);
+    FILE *file = fopen(path, "w");
+    CHECK(file != NULL && fprintf(file, "%s\n", text) > 0 && fclose(file) == 0);
+    CHECK(chmod(path, 0600) == 0);
+    const struct store_config config = {.token_file = path};
+    EXPECT_OK(store_open(url, &config, &client, &error), error);
+    return client;
+}
+
+static struct job_lease claim_one(struct store *client, const char *worker_id)
+{
+    struct store_worker worker = {.pool = "bulk", .device = "cpu"};
+    struct job_lease lease;
+    struct error error;
+    int64_t claim_id = 1;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    strcpy(worker.worker_id, worker_id);
+    EXPECT_OK(client->ops->claim(client, &worker, &claim_id, 1, 0, &lease, &count, &ttl_ms, &error),
+              error);
+    EXPECT_INT(count, 1);
+    return lease;
+}
+
+/* Outcomes of rollouts from the first on. */
+static void send_outcomes(struct store *client, const char *worker_id,
+                          const struct job_lease *lease, enum completion_kind kind, uint32_t count)
+{
+    static struct outcome outcomes[4];
+    struct store_completion_result result;
+    struct error error;
+    struct job_completion completion = {.job_id = lease->job_id,
+                                        .epoch = lease->epoch,
+                                        .kind = kind,
+                                        .outcomes = outcomes,
+                                        .outcome_count = count};
+    strcpy(completion.worker_id, worker_id);
+    for (uint32_t i = 0; i < count; i++) {
+        outcomes[i] = (struct outcome){
+            .tier = lease->spec.tier, .seed = lease->spec.seed, .verdict = VERDICT_PASS};
+        strcpy(outcomes[i].scenario_id, lease->spec.scenario_id);
+        strcpy(outcomes[i].planner, lease->spec.planner);
+        strcpy(outcomes[i].pool, lease->spec.pool);
+        strcpy(outcomes[i].backend, lease->spec.backend);
+        snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, i == 0 ? "" : "b%u", i);
+        snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
+    }
+    EXPECT_OK(client->ops->complete(client, &completion, 1, &result, &error), error);
+    EXPECT_INT(result.status, STATUS_OK);
+}
+
+static uint32_t partials_of(struct store *client, int64_t job_id)
+{
+    static struct outcome outcomes[4];
+    struct error error;
+    uint32_t count = 0;
+    EXPECT_OK(client->ops->partials(client, job_id, outcomes, 4, &count, &error), error);
+    return count;
+}
+
+static void expect_hidden(struct store *client, int64_t job_id)
+{
+    static struct outcome outcomes[4];
+    static struct store_job job;
+    struct error error;
+    uint32_t count = 0;
+    EXPECT_INT(client->ops->job(client, job_id, &job, &error), STATUS_STALE);
+    EXPECT_CONTAINS(error.text, "is not held by a worker of the token");
+    EXPECT_INT(client->ops->partials(client, job_id, outcomes, 4, &count, &error), STATUS_STALE);
+}
+
+/* Goal: a worker whose token is not the next one's leaves nothing to it, whatever it hands over
+ * before it says that it is gone; nobody looks at jobs that other tokens hold, or other pools; and
+ * the store is whole. */
+static void jobs_are_shown_to_their_holders(void)
+{
+    static struct store_job job;
+    char second[TOKEN_SECRET_BYTES];
+    char other[TOKEN_SECRET_BYTES];
+    struct error error;
+    struct store_submit_result submitted;
+    struct store_check_summary summary;
+    const struct store_check_options options = {.skip_artifacts = true};
+    const struct job_spec spec = {.key = "k",
+                                  .scenario_id = "a",
+                                  .planner = "p",
+                                  .pool = "bulk",
+                                  .tier = TIER_OBJECT,
+                                  .backend = "cpu",
+                                  .rollout_count = 4,
+                                  .attempts_max = 3};
+    site_start(0, 0);
+    make_token("second", TOKEN_ROLE_WORKER, "bulk", second);
+    memcpy(other, site.teacher, sizeof other);
+    EXPECT_OK(site.store->ops->submit(site.store, "s", 1, &spec, 1, &submitted, &error), error);
+    struct store *attacker = connect_as(site.texts[TOKEN_ROLE_WORKER]);
+    struct store *honest = connect_as(second);
+    struct store *teacher = connect_as(other);
+    int64_t id = submitted.job_id;
+    expect_hidden(attacker, id); /* nobody's yet */
+    struct job_lease lease = claim_one(attacker, "w1");
+    send_outcomes(attacker, "w1", &lease, COMPLETION_PARTIAL, 3);
+    EXPECT_INT(partials_of(attacker, id), 3);
+    expect_hidden(honest, id);
+    EXPECT_OK(attacker->ops->worker_gone(attacker, "w1", &error), error);
+    EXPECT_INT(partials_of(attacker, id), 3); /* held last */
+    lease = claim_one(honest, "w2");
+    EXPECT_INT(lease.epoch, 2);
+    EXPECT_INT(partials_of(honest, id), 0);
+    EXPECT_OK(honest->ops->job(honest, id, &job, &error), error);
+    expect_hidden(attacker, id);
+    expect_hidden(teacher, id);
+    EXPECT_INT(ask("GET", "/v1/jobs/1", site.texts[TOKEN_ROLE_WORKER], ""), 403);
+    EXPECT_INT(ask("GET", "/v1/jobs/1/partials", site.texts[TOKEN_ROLE_WORKER], ""), 403);
+    EXPECT_INT(ask("GET", "/v1/jobs/1", site.texts[TOKEN_ROLE_READ], ""), 200);
+    send_outcomes(honest, "w2", &lease, COMPLETION_DONE, 4);
+    EXPECT_INT(partials_of(honest, id), 0);
+    struct store_outcome_filter filter = {.limit = 10};
+    static struct outcome outcomes[10];
+    uint32_t count = 0;
+    EXPECT_OK(site.store->ops->outcomes(site.store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 4);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_TEXT(outcomes[i].trace_hash, "w2");
+    }
+    attacker->ops->close(attacker);
+    honest->ops->close(honest);
+    teacher->ops->close(teacher);
+    site_stop();
+    EXPECT_OK(store_check(site.path, &options, &summary, &error), error);
+    EXPECT_INT(summary.faults, 0);
+}
+
+struct waiting {
+    struct store *client;
+    uint32_t count;
+    enum status status;
+    struct error error;
+};
+
+static void *claim_and_wait(void *context)
+{
+    struct waiting *waiting = context;
+    const struct store_worker worker = {.worker_id = "w1", .pool = "bulk", .device = "cpu"};
+    struct job_lease lease;
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+    waiting->status =
+        waiting->client->ops->claim(waiting->client, &worker, &claim_id, 1, HTTP_WAIT_MS_MAX,
+                                    &lease, &waiting->count, &ttl_ms, &waiting->error);
+    return NULL;
+}
+
+/* Goal: a claim that waits when its token is revoked leases nothing of what comes then. */
+static void revoked_tokens_lease_nothing(void)
+{
+    static struct store_stats stats;
+    struct waiting waiting = {.count = 0};
+    struct store_suite_status status;
+    struct error error;
+    pthread_t thread;
+    site_start(0, 0);
+    waiting.client = connect_as(site.texts[TOKEN_ROLE_WORKER]);
+    EXPECT_INT(pthread_create(&thread, NULL, claim_and_wait, &waiting), 0);
+    while (stats.workers_alive == 0) { /* until it has found nothing */
+        EXPECT_OK(site.store->ops->stats(site.store, &stats, &error), error);
+    }
+    revoke_all("worker");
+    submit_one("a", "bulk");
+    pthread_join(thread, NULL);
+    EXPECT_INT(waiting.status, STATUS_STORE);
+    EXPECT_CONTAINS(waiting.error.text, "revoked");
+    EXPECT_OK(site.store->ops->suite_status(site.store, "suite", &status, &error), error);
+    EXPECT_INT(status.jobs[JOB_QUEUED], 1);
+    waiting.client->ops->close(waiting.client);
+    site_stop();
+}
+
 /* ---- limits ---- */
 
 /* The server answers and closes although almost nothing of the announced body has come. */
@@ -605,8 +873,10 @@ static void submitters_speak_for_their_tenant(void)
                               "\"uusd_day_max\":0,\"uusd_month_max\":0}";
     EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], few), 200);
     EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], few), 409);
-    EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], "{\"name\":\"beta\"}"),
-               400);
+    EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], "{\"weight\":2}"), 400);
+    /* What a body leaves out stays as it is. */
+    EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], "{\"name\":\"acme\"}"),
+               200);
     EXPECT_INT(submit_for(acme, "a", "m", NULL), 403);
     EXPECT_CONTAINS(reply, "may have 1 jobs queued and has 1");
     EXPECT_INT(submit_for(acme, "a", "k", NULL), 200); /* nothing new */
@@ -773,6 +1043,8 @@ int main(int argc, char **argv)
         TEST(every_route_knows_its_roles), TEST(the_description_lists_the_same_roles),
         TEST(a_server_that_shows_changes_nothing), TEST(orders_are_logged_with_their_token),
         TEST(workers_act_for_their_own_pool), TEST(leases_belong_to_their_token),
+        TEST(jobs_are_shown_to_their_holders), TEST(revoked_tokens_lease_nothing),
+        TEST(a_name_is_no_token), TEST(workers_of_before_ids_are_found_by_name),
         TEST(evaluations_are_an_administrators), TEST(submitters_speak_for_their_tenant),
         TEST(refusals_do_not_wait_for_bodies), TEST(too_many_connections_are_told),
         TEST(too_many_connections_of_one_address_are_told), TEST(artifacts_go_through_the_disk));

@@ -93,6 +93,54 @@ static bool admits(struct token_guard *guard, const char *text, struct token_gra
     return token_guard_admit(guard, header, grant);
 }
 
+/* Goal: a token speaks for the party of the one that it takes over from, for as long as somebody
+ * does, and for another one when nobody was left; files of before say so by names alone. */
+static void a_rotation_is_one_party(void)
+{
+    struct error error;
+    struct token first;
+    struct token second;
+    struct token third;
+    struct token later;
+    struct token_grant grant;
+    uint32_t count = 0;
+    char text[TOKEN_SECRET_BYTES];
+    char legacy[4096];
+    begin("party");
+    EXPECT_OK(add("w", TOKEN_ROLE_WORKER, "bulk", 0, &first, text, &error), error);
+    EXPECT_TEXT(first.principal, first.id);
+    EXPECT(strstr(slurp(path), "principal") == NULL); /* as older programs write and read it */
+    EXPECT_OK(add("w", TOKEN_ROLE_WORKER, "bulk", 1, &second, text, &error), error);
+    EXPECT_TEXT(second.principal, first.id);
+    EXPECT_OK(tokens_revoke(path, first.id, &count, &error), error);
+    EXPECT_OK(add("w", TOKEN_ROLE_WORKER, "bulk", 0, &third, text, &error), error);
+    EXPECT_TEXT(third.principal, first.id);
+    struct token_guard *guard = guard_of();
+    EXPECT(admits(guard, text, &grant));
+    EXPECT_TEXT(grant.principal, first.id);
+    EXPECT_TEXT(grant.id, third.id);
+    EXPECT_OK(tokens_revoke(path, third.id, &count, &error), error);
+    time_s += 2 * DAY_S; /* the second has expired */
+    EXPECT_OK(add("w", TOKEN_ROLE_WORKER, "bulk", 0, &later, text, &error), error);
+    EXPECT_TEXT(later.principal, later.id);
+    EXPECT(admits(guard, text, &grant));
+    EXPECT_TEXT(grant.principal, later.id);
+    token_guard_destroy(guard);
+
+    begin("party-of-before");
+    snprintf(legacy, sizeof legacy,
+             "{\"format\":1,\"tokens\":["
+             "{\"id\":\"aaaaaaaaaaaa\",\"name\":\"w\",\"role\":\"worker\",\"pool\":\"bulk\","
+             "\"created_s\":1,\"expires_s\":0,\"sha256\":\"%064d\"},"
+             "{\"id\":\"bbbbbbbbbbbb\",\"name\":\"w\",\"role\":\"worker\",\"pool\":\"bulk\","
+             "\"created_s\":2,\"expires_s\":0,\"sha256\":\"%064d\"}]}",
+             1, 2);
+    spill(path, legacy, 0600);
+    EXPECT_OK(tokens_revoke(path, "aaaaaaaaaaaa", &count, &error), error);
+    EXPECT_OK(add("w", TOKEN_ROLE_WORKER, "bulk", 0, &later, text, &error), error);
+    EXPECT_TEXT(later.principal, "aaaaaaaaaaaa");
+}
+
 static void a_token_opens_and_nothing_else_does(void)
 {
     struct error error;
@@ -283,8 +331,8 @@ static void pools_belong_to_workers(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(a_token_opens_and_nothing_else_does), TEST(tokens_are_random),
-                    TEST(two_live_tokens_a_name), TEST(tokens_expire),
+    return TEST_RUN(TEST(a_rotation_is_one_party), TEST(a_token_opens_and_nothing_else_does),
+                    TEST(tokens_are_random), TEST(two_live_tokens_a_name), TEST(tokens_expire),
                     TEST(a_bad_file_changes_nothing), TEST(secrets_are_not_written_down),
                     TEST(pools_belong_to_workers));
 }

@@ -43,7 +43,8 @@ int main(int argc, char **argv)
                                           .context = &place,
                                           .open = open_postgres,
                                           .close = close_postgres,
-                                          .slow = true};
+                                          .slow = true,
+                                          .holders = true};
 
     if (!postgres_site_installed(&place.site)) {
         printf("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)\n");

@@ -589,6 +589,58 @@ static void processes_share_leases(void)
     a->ops->close(a);
 }
 
+/* Goal: a worker bills no more time than has passed since its claim, at whichever process: by a
+ * heartbeat when it vanishes, by its completion, and by one that comes too late. */
+static void bills_are_capped_at_any_process(void)
+{
+    enum { AGE_MS = 6400, MOST_MS = AGE_MS * 65 / 64 + 100 };
+    char url[512];
+    struct manual_clock clock;
+    struct store_config config = {.clock = &clock.clock, .lease_ttl_ms = TTL_MS};
+    static struct job_lease leases[3];
+    static struct job_completion completion;
+    static struct outcome outcome;
+    struct store_completion_result result;
+    struct store_suite_status status;
+    const struct store_worker worker = jobs_worker("w");
+    int64_t cancelled[1];
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    int64_t claim_id = 1;
+
+    fresh_url(url, sizeof url);
+    manual_clock_init(&clock);
+    struct store *a = open_at(url, &config);
+    jobs_submit(a, 2);
+    EXPECT_INT(claim_at(a, "w", &claim_id, leases, 2), 2);
+    a->ops->close(a);
+    manual_clock_advance(&clock, AGE_MS * NS_PER_MS);
+    struct store *b = open_at(url, &config);
+    jobs_fill_done(&completion, &outcome, &leases[0], "w");
+    completion.device_ns = NS_PER_HOUR;
+    EXPECT_OK(b->ops->complete(b, &completion, 1, &result, &error), error);
+    EXPECT_OK(b->ops->suite_status(b, "suite", &status, &error), error);
+    EXPECT_INT(status.device_ns, MOST_MS * NS_PER_MS);
+    const struct store_progress progress = {
+        .job_id = leases[1].job_id, .epoch = leases[1].epoch, .device_ns = NS_PER_HOUR};
+    EXPECT_OK(b->ops->heartbeat(b, &worker, &progress, 1, cancelled, &count, &ttl_ms, &error),
+              error);
+    EXPECT_OK(b->ops->worker_gone(b, "w", &error), error);
+    EXPECT_OK(b->ops->suite_status(b, "suite", &status, &error), error);
+    EXPECT_INT(status.device_ns, 2 * MOST_MS * NS_PER_MS);
+    a = open_at(url, &config);
+    int64_t other_id = 1;
+    EXPECT_INT(claim_at(a, "v", &other_id, &leases[2], 1), 1);
+    jobs_fill_done(&completion, &outcome, &leases[1], "w");
+    completion.device_ns = NS_PER_HOUR;
+    EXPECT_OK(a->ops->complete(a, &completion, 1, &result, &error), error);
+    EXPECT_INT(result.status, STATUS_STALE);
+    EXPECT_OK(b->ops->suite_status(b, "suite", &status, &error), error);
+    EXPECT_INT(status.device_ns, 2 * MOST_MS * NS_PER_MS);
+    b->ops->close(b);
+    a->ops->close(a);
+}
+
 /* The same claim of the same worker, at two processes. */
 struct twin_claim {
     struct store *store;
@@ -1003,7 +1055,7 @@ static void limits_hold_between_processes(void)
     fresh_url(url, sizeof url);
     stores[0] = open_at(url, NULL);
     stores[1] = open_at(url, NULL);
-    EXPECT_OK(stores[0]->ops->tenant_set(stores[0], &limited, &error), error);
+    EXPECT_OK(stores[0]->ops->tenant_set(stores[0], &limited, TENANT_SETTINGS, &error), error);
     jobs_submit_as(stores[0], "acme", DUE);
     for (int i = 0; i < CREW; i++) {
         workers[i] = (struct limited_worker){.store = stores[i % 2]};
@@ -1296,8 +1348,8 @@ int main(void)
                        TEST(defaults_of_a_site_do_not_count), TEST(a_limit_makes_no_connection),
                        TEST(limits_of_a_site_do_not_count), TEST(processes_share_artifacts),
                        TEST(artifacts_are_collected), TEST(processes_share_leases),
-                       TEST(limits_hold_between_processes), TEST(processes_wake_each_other),
-                       TEST(one_claim_is_one_at_any_process),
+                       TEST(bills_are_capped_at_any_process), TEST(limits_hold_between_processes),
+                       TEST(processes_wake_each_other), TEST(one_claim_is_one_at_any_process),
                        TEST(claims_step_over_what_others_hold),
                        TEST(claims_do_not_hold_what_others_complete),
                        TEST(rows_made_twice_for_ever_are_an_error),

@@ -241,6 +241,16 @@ tenants_keep_to_themselves() {
     says out "today \$0.00 of \$0.000001, this month \$0.00 of \$50.00"
     SWERVE_TOKEN_FILE="$secrets/ann" code 4 "$swerve" tenant set acme --weight 100 --store "$url"
     says err "has the role submit, which may not PUT"
+    # Two who set different things at one time do not undo each other.
+    local round kept=0
+    for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
+        SWERVE_TOKEN_FILE="$secrets/tenants-boss" "$swerve" tenant set gamma --jobs-queued "$round" --store "$url" >/dev/null &
+        SWERVE_TOKEN_FILE="$secrets/tenants-boss" "$swerve" tenant set gamma --weight "$((20 + round))" --store "$url" >/dev/null
+        wait $!
+        SWERVE_TOKEN_FILE="$secrets/ann" "$swerve" tenant ls --store "$url" |
+            grep -q "^gamma  *weight $((20 + round)), queued 0 of $round," && kept=$((kept + 1))
+    done
+    [ "$kept" = 15 ] || fail "of 15 settings made at one time with others $kept were kept"
     SWERVE_TOKEN_FILE="$secrets/ann" code 0 "$swerve" submit suite.json --store "$url"
     suite=$(cut -d: -f1 out)
     SWERVE_TOKEN_FILE="$secrets/bob" code 4 "$swerve" cancel "$suite" --store "$url"

@@ -153,24 +153,26 @@ static enum status parse_usd(const char *option, const char *text, int64_t *uusd
 static enum status set(struct store *store, const struct tenant_options *options, const char *name,
                        struct error *error)
 {
-    struct tenant tenant = {.weight = 1};
+    struct tenant tenant = {.weight = options->weight,
+                            .jobs_queued_max = options->jobs_queued,
+                            .units_leased_max = options->units_leased,
+                            .scenario_bytes_max = options->scenario_bytes};
+    uint32_t settings = (options->weight >= 0 ? TENANT_WEIGHT : 0U) |
+                        (options->jobs_queued >= 0 ? TENANT_JOBS_QUEUED : 0U) |
+                        (options->units_leased >= 0 ? TENANT_UNITS_LEASED : 0U) |
+                        (options->scenario_bytes >= 0 ? TENANT_SCENARIO_BYTES : 0U) |
+                        (options->usd_day != NULL ? TENANT_UUSD_DAY : 0U) |
+                        (options->usd_month != NULL ? TENANT_UUSD_MONTH : 0U);
     if (name == NULL || strlen(name) >= sizeof tenant.name) {
         return error_set(error, STATUS_USAGE,
                          "swerve tenant set NAME: expected a name of 1 to %d bytes",
                          LIMIT_ID_BYTES - 1);
     }
     strcpy(tenant.name, name);
-    TRY(each_tenant(store, take_named, &tenant, error));
-    tenant.weight = options->weight >= 0 ? options->weight : tenant.weight;
-    tenant.jobs_queued_max =
-        options->jobs_queued >= 0 ? options->jobs_queued : tenant.jobs_queued_max;
-    tenant.units_leased_max =
-        options->units_leased >= 0 ? options->units_leased : tenant.units_leased_max;
-    tenant.scenario_bytes_max =
-        options->scenario_bytes >= 0 ? options->scenario_bytes : tenant.scenario_bytes_max;
     TRY(parse_usd("--usd-day", options->usd_day, &tenant.uusd_day_max, error));
     TRY(parse_usd("--usd-month", options->usd_month, &tenant.uusd_month_max, error));
-    TRY(store->ops->tenant_set(store, &tenant, error));
+    TRY(store->ops->tenant_set(store, &tenant, settings, error));
+    TRY(each_tenant(store, take_named, &tenant, error)); /* as others have set it, too */
     print_tenant(NULL, &tenant);
     return STATUS_OK;
 }
