@@ -156,8 +156,8 @@ static const struct {
      "SELECT " ATTEMPT ", 'was lost and charged ' || a.device_ns || ' ns, ' || a.metres_mm || ' mm and ' ||"
      " a.mflop || ' mflop; its worker had reported ' || j.progress_ns || ', ' || j.progress_mm || ' and ' ||"
      " j.progress_mflop FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
-     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns, a.metres_mm, a.mflop) <>"
-     " (j.progress_ns, j.progress_mm, j.progress_mflop)"},
+     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns > j.progress_ns OR a.metres_mm > j.progress_mm"
+     " OR a.mflop > j.progress_mflop)"},
 
     {"driven", "marks of planners that were driven",
      "WITH " RESULTS " SELECT 'context ' || c.id, CASE WHEN c.driven NOT IN (0, 1) THEN"

@@ -244,7 +244,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
         " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
-        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11",
+        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
@@ -432,6 +432,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_PARTIAL_ADD] =
         "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (job, branch_id) DO NOTHING",
+    [STATEMENT_PARTIAL_COUNT] = "SELECT COUNT(*) FROM partial_outcomes WHERE job = ?1",
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
     [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
@@ -495,6 +496,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT p.name, t.device, t.tier, t.audit, t.ending, t.attempts, t.device_ns,"
         " t.metres_mm, t.mflop, t.cost_uusd FROM pools p CROSS JOIN ledger_totals t ON t.pool = p.id"
         " WHERE t.attempts > 0 ORDER BY p.name, t.device, t.tier, t.audit, t.ending LIMIT ?1",
+    [STATEMENT_LEDGER_BOOKED] = "SELECT device_ns, metres_mm, mflop FROM ledger_totals",
     [STATEMENT_LEDGER_COST] =
         "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1 AND audit <> 2",
 
