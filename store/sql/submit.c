@@ -264,6 +264,8 @@ static enum status check_audited(struct submit_call *call, const struct job_spec
     call->audited[0] = '\0';
     query_text(&query, spec->audit_key);
     query_int(&query, call->suite);
+    query_text(&query, spec->scenario_id);
+    query_int(&query, (int64_t)spec->seed);
     if (query_row(&query)) {
         query_column_text(&query, 0, call->audited, sizeof call->audited);
         call->answered = query_column_int(&query, 2) != 0 ? query_column_int(&query, 1) : 0;
