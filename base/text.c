@@ -135,6 +135,29 @@ enum status text_name_check(const char *what, const char *name, size_t capacity,
                      what, capacity - 1, shown);
 }
 
+const char *text_shell_word(const char *name, char *out, size_t capacity)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./:@%+=,-";
+    size_t used = 1;
+    CHECK(capacity >= sizeof "''");
+    if (name[0] != '\0' && name[strspn(name, plain)] == '\0' && strlen(name) < capacity) {
+        return memcpy(out, name, strlen(name) + 1);
+    }
+    out[0] = '\'';
+    for (; *name != '\0'; name++) {
+        const char *piece = *name == '\'' ? "'\\''" : name;
+        size_t bytes = *name == '\'' ? strlen(piece) : 1;
+        if (used + bytes + sizeof "'" > capacity) {
+            break;
+        }
+        memcpy(out + used, piece, bytes);
+        used += bytes;
+    }
+    memcpy(out + used, "'", sizeof "'");
+    return out;
+}
+
 /* Runs of what may be shown are written whole. */
 static int put(FILE *stream, const char *text, size_t left, enum text_kept kept)
 {

@@ -34,6 +34,10 @@ size_t text_escape(const char *text, enum text_kept kept, char *out, size_t capa
 enum status text_name_check(const char *what, const char *name, size_t capacity,
                             struct error *error);
 
+/* The name as a shell reads it back, for commands that people are shown: as it is, or in quotes,
+ * and then cut where it does not fit whole. Returns out. */
+const char *text_shell_word(const char *name, char *out, size_t capacity);
+
 /* fprintf for one line: line feeds at the ends of `format` are written, everything between them is
  * spelled out, a line feed of an argument as well. Returns the bytes written, < 0 on failure. */
 int text_print(FILE *stream, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -4,6 +4,7 @@
 #include "store/sql/ledger.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
@@ -311,11 +312,12 @@ enum status ledger_price_set(struct store *base, const char *pool, const char *d
         return error_set(error, STATUS_BAD_INPUT,
                          "a price must lie between 0 and 1,000,000 dollars per hour");
     }
-    if (device[0] == '\0' || strnlen(device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "a price needs a pool and a device of at most %d bytes",
-                         LIMIT_ID_BYTES - 1);
+    struct error why;
+    enum status named = pool[0] != '\0' ? text_name_check("pool", pool, LIMIT_ID_BYTES, &why)
+                                        : STATUS_OK; /* "": all pools without a price */
+    THEN(named, text_name_check("device", device, LIMIT_ID_BYTES, &why));
+    if (named != STATUS_OK) {
+        return error_set(error, STATUS_BAD_INPUT, "price: %.900s", why.text);
     }
     return sql_store_write(sql_store_of(base), price_set_op, &call, error);
 }

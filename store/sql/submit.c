@@ -378,8 +378,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     if (status != STATUS_OK || result->existed) {
         return status;
     }
-    status = find_ids(call, spec, ids, error);
-    if (status == STATUS_OK && spec->parent_job_id != 0) {
+    if (spec->parent_job_id != 0) {
         status = check_parent(call, spec, error);
     }
     if (status == STATUS_OK && spec->audit_key[0] != '\0') {
@@ -391,6 +390,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
             return STATUS_OK;
         }
     }
+    THEN(status, find_ids(call, spec, ids, error));
     THEN(status, insert_rows(call, spec, ids, memo_of, &result->job_id, error));
     if (status == STATUS_OK && memo_of != 0) {
         result->memoised = true;

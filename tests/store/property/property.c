@@ -38,8 +38,8 @@ struct property_play {
     bool raw;
     int spec_count;
     struct job_spec specs[SPECS]; /* that were submitted lately */
-    int given_count;
-    struct given given[LEASES];
+    uint64_t given_count; /* of all that there were */
+    struct given given[LEASES]; /* the last ones */
     int64_t claim_ids[WORKERS];
     char bodies[BODIES][SHA256_HEX_BYTES];
     char artifacts[ARTIFACTS][SHA256_HEX_BYTES];
@@ -204,13 +204,15 @@ static bool note(struct property_play *play, const char *call, enum status statu
     return status != STATUS_STORE && status != STATUS_IO && status != STATUS_NO_MEMORY;
 }
 
-static void suite_name(struct property_play *play, char out[LIMIT_ID_BYTES])
+/* The last two are mostly a tenant's. */
+static void suite_name(struct property_play *play, bool tenant, char out[LIMIT_ID_BYTES])
 {
+    int suite = (int)draw(play, 2) + (tenant != chance(play, 15) ? 2 : 0);
     if (chance(play, 20)) {
         odd_text(play, out, LIMIT_ID_BYTES);
         out[LIMIT_ID_BYTES - 1] = '\0';
     } else {
-        snprintf(out, LIMIT_ID_BYTES, "suite-%d", (int)draw(play, 4));
+        snprintf(out, LIMIT_ID_BYTES, "suite-%d", suite);
     }
 }
 
@@ -334,7 +336,7 @@ static bool call_submit(struct property_play *play)
     char name[LIMIT_ID_BYTES] = "acme";
     uint32_t count = (uint32_t)draw(play, BATCH_MAX + 1);
     uint32_t weight = chance(play, 30) ? (uint32_t)odd_integer(play) : 1 + (uint32_t)draw(play, 3);
-    suite_name(play, suite);
+    suite_name(play, tenant, suite);
     for (uint32_t i = 0; i < count; i++) {
         struct job_spec *spec = &play->batch[i];
         make_spec(play, suite, spec);
@@ -344,7 +346,7 @@ static bool call_submit(struct property_play *play)
             *spec = play->specs[draw(play, (uint64_t)play->spec_count)];
             snprintf(spec->suite_id, sizeof spec->suite_id, "%s", suite);
         }
-        if (chance(play, 20)) {
+        if (chance(play, spec->tier == TIER_STUDENT ? 10 : 200)) {
             spec->evaluates = true;
             spec->follows = false;
         }
@@ -364,6 +366,14 @@ static bool call_submit(struct property_play *play)
         play->specs[at] = play->batch[i];
     }
     return note(play, "submit", status);
+}
+
+/* Mostly one of those that run still. */
+static const struct given *draw_given(struct property_play *play)
+{
+    uint64_t known = play->given_count < LEASES ? play->given_count : LEASES;
+    uint64_t span = chance(play, 4) || known < 12 ? known : 12;
+    return &play->given[(play->given_count - 1 - draw(play, span)) % LEASES];
 }
 
 static void make_worker(struct property_play *play, int which, struct store_worker *worker)
@@ -405,8 +415,7 @@ static bool call_claim(struct property_play *play)
         play->claim_ids[which] = id;
     }
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
-        int at = play->given_count < LEASES ? play->given_count++ : (int)draw(play, LEASES);
-        play->given[at] = (struct given){play->leases[i], which};
+        play->given[play->given_count++ % LEASES] = (struct given){play->leases[i], which};
     }
     return note(play, "claim", status);
 }
@@ -423,7 +432,7 @@ static bool call_heartbeat(struct property_play *play)
     uint32_t count = play->given_count > 0 ? (uint32_t)draw(play, BATCH_MAX + 1) : 0;
     make_worker(play, which, &worker);
     for (uint32_t i = 0; i < count; i++) {
-        const struct given *given = &play->given[draw(play, (uint64_t)play->given_count)];
+        const struct given *given = draw_given(play);
         progress[i] = (struct store_progress){.job_id = given->lease.job_id,
                                               .epoch = given->lease.epoch,
                                               .device_ns = (int64_t)draw(play, 1 << 30),
@@ -475,7 +484,7 @@ static void make_outcome(struct property_play *play, const struct job_spec *spec
         snprintf(outcome->health_check, sizeof outcome->health_check, "frozen");
     }
     snprintf(outcome->trace_hash, sizeof outcome->trace_hash, "trace");
-    if (chance(play, 2)) {
+    if (!chance(play, 8)) {
         memcpy(outcome->artifact_hash, artifact(play), sizeof outcome->artifact_hash);
     }
 }
@@ -487,7 +496,7 @@ static void make_completion(struct property_play *play, uint32_t index)
         COMPLETION_FLAGGED, COMPLETION_PARTIAL, COMPLETION_FAILED, COMPLETION_RELEASED,
         COMPLETION_UNSTARTED};
     struct job_completion *completion = &play->completions[index];
-    const struct given *given = &play->given[draw(play, (uint64_t)play->given_count)];
+    const struct given *given = draw_given(play);
     const struct job_spec *spec = &given->lease.spec;
     memset(completion, 0, sizeof *completion);
     completion->job_id = given->lease.job_id;
@@ -646,7 +655,7 @@ static bool call_cancel(struct property_play *play)
     struct store *store = as(play, PROPERTY_SUBMIT);
     char suite[LIMIT_ID_BYTES];
     int64_t count = 0;
-    suite_name(play, suite);
+    suite_name(play, chance(play, 2), suite);
     return note(play, "cancel", store->ops->cancel(store, suite, &count, &play->error));
 }
 
@@ -674,8 +683,8 @@ static bool call_read(struct property_play *play)
     char suite[LIMIT_ID_BYTES];
     uint32_t count = 0;
     int64_t job_id =
-        play->given_count > 0 ? play->given[draw(play, (uint64_t)play->given_count)].lease.job_id : 1;
-    suite_name(play, suite);
+        play->given_count > 0 ? draw_given(play)->lease.job_id : 1;
+    suite_name(play, chance(play, 2), suite);
     switch (draw(play, 6)) {
     case 0:
         return note(play, "suite_status",

@@ -9,6 +9,8 @@
  * since the last good check are played again, a check behind each, so that it is named.
  *
  *   test_store_property BACKEND CALLS [SEED]     sqlite, http, postgresql
+ *
+ * SWERVE_TEST_TRACE: each call is printed, with its answer.
  */
 #include "base/check.h"
 #include "base/units.h"
@@ -217,7 +219,11 @@ static uint64_t play(uint64_t seed, uint64_t calls, uint64_t from, uint64_t ever
     fresh_site(seed);
     struct property_play *play = property_begin(&site.config);
     for (uint64_t i = 1; i <= calls && failed == 0; i++) {
-        if (!property_step(play, !is("http"))) {
+        bool good = property_step(play, !is("http"));
+        if (getenv("SWERVE_TEST_TRACE") != NULL) {
+            printf("# %" PRIu64 " %s\n", i, property_last(play));
+        }
+        if (!good) {
             snprintf(why, WHY_BYTES, "the store failed");
             failed = i;
         } else if (i >= from && (i % every == 0 || i == calls) && !holds(why)) {
