@@ -97,6 +97,67 @@ size_t text_escape(const char *text, enum text_kept kept, char *out, size_t capa
     return used;
 }
 
+/* Whether it begins with a slash, or has a step that a path would take upwards or nowhere. */
+static bool has_steps(const char *name)
+{
+    bool steps = name[0] == '/';
+    while (name != NULL && !steps) {
+        size_t bytes = strcspn(name, "/");
+        steps = (bytes == 1 && name[0] == '.') || (bytes == 2 && name[0] == '.' && name[1] == '.');
+        name = name[bytes] == '/' ? name + bytes + 1 : NULL;
+    }
+    return steps;
+}
+
+enum status text_name_check(const char *what, const char *name, size_t capacity,
+                            struct error *error)
+{
+    enum { SHOWN_BYTES = 384 };
+    char shown[SHOWN_BYTES];
+    size_t bytes = strnlen(name, capacity);
+    size_t at = 0;
+    size_t length = 1;
+    if (bytes == capacity) {
+        return error_set(error, STATUS_LIMIT, "%s: expected a name of at most %zu bytes", what,
+                         capacity - 1);
+    }
+    while (at < bytes && length > 0) {
+        length = text_shown_bytes((const unsigned char *)name + at, bytes - at, TEXT_LINE);
+        at += length;
+    }
+    if (bytes > 0 && at == bytes && !has_steps(name)) {
+        return STATUS_OK;
+    }
+    text_escape(name, TEXT_LINE, shown, sizeof shown);
+    return error_set(error, STATUS_BAD_INPUT,
+                     "%s: expected a name of 1 to %zu bytes of printable UTF-8 that does not begin "
+                     "with \"/\" and has no step \".\" or \"..\", found \"%s\"",
+                     what, capacity - 1, shown);
+}
+
+const char *text_shell_word(const char *name, char *out, size_t capacity)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_./:@%+=,-";
+    size_t used = 1;
+    CHECK(capacity >= sizeof "''");
+    if (name[0] != '\0' && name[strspn(name, plain)] == '\0' && strlen(name) < capacity) {
+        return memcpy(out, name, strlen(name) + 1);
+    }
+    out[0] = '\'';
+    for (; *name != '\0'; name++) {
+        const char *piece = *name == '\'' ? "'\\''" : name;
+        size_t bytes = *name == '\'' ? strlen(piece) : 1;
+        if (used + bytes + sizeof "'" > capacity) {
+            break;
+        }
+        memcpy(out + used, piece, bytes);
+        used += bytes;
+    }
+    memcpy(out + used, "'", sizeof "'");
+    return out;
+}
+
 /* Runs of what may be shown are written whole. */
 static int put(FILE *stream, const char *text, size_t left, enum text_kept kept)
 {

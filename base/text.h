@@ -8,6 +8,8 @@
 #ifndef SWERVE_BASE_TEXT_H
 #define SWERVE_BASE_TEXT_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -25,6 +27,16 @@ size_t text_shown_bytes(const unsigned char *text, size_t bytes, enum text_kept 
 /* The text spelled out into out, terminated; cut before the first character that does not fit
  * whole. capacity >= 1. Returns the bytes written without the terminator. */
 size_t text_escape(const char *text, enum text_kept kept, char *out, size_t capacity);
+
+/* A name that is kept, listed, printed and put into paths and URLs: 1 to capacity - 1 bytes that a
+ * terminal may show, that do not begin with "/" and have no step "." or ".." between slashes.
+ * `what` it names ("suite") begins the sentence of the error. BAD_INPUT, or LIMIT: it is too long. */
+enum status text_name_check(const char *what, const char *name, size_t capacity,
+                            struct error *error);
+
+/* The name as a shell reads it back, for commands that people are shown: as it is, or in quotes,
+ * and then cut where it does not fit whole. Returns out. */
+const char *text_shell_word(const char *name, char *out, size_t capacity);
 
 /* fprintf for one line: line feeds at the ends of `format` are written, everything between them is
  * spelled out, a line feed of an argument as well. Returns the bytes written, < 0 on failure. */

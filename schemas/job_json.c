@@ -79,7 +79,7 @@ static const struct json_field completion_fields[] = {
     COMPLETION(error, JSON_FIELD_TEXT),
 };
 
-static const struct json_field_list completion_list = JSON_FIELD_LIST(completion_fields);
+const struct json_field_list job_completion_field_list = JSON_FIELD_LIST(completion_fields);
 
 static const struct json_field totals_fields[] = {
     TOTALS(attempts, JSON_FIELD_I64),  TOTALS(device_ns, JSON_FIELD_I64),
@@ -110,7 +110,7 @@ enum status job_spec_decode(const struct json_cursor *cursor, const struct job_s
 
 json_t *job_completion_encode(const struct job_completion *completion)
 {
-    json_t *object = json_record_encode(&completion_list, completion, NULL);
+    json_t *object = json_record_encode(&job_completion_field_list, completion, NULL);
     json_t *outcomes = json_array();
     bool good = object != NULL && outcomes != NULL;
     for (uint32_t i = 0; good && i < completion->outcome_count; i++) {
@@ -157,7 +157,7 @@ enum status job_completion_decode(const struct json_cursor *cursor, struct job_c
     static const char *const extra_keys[] = {"outcomes", NULL};
     struct job_completion scratch;
     memset(&scratch, 0, sizeof scratch);
-    TRY(json_record_decode(&completion_list, extra_keys, true, cursor, &scratch, error));
+    TRY(json_record_decode(&job_completion_field_list, extra_keys, true, cursor, &scratch, error));
     struct outcome *list = NULL;
     struct json_cursor array = json_cursor_member(cursor, "outcomes");
     TRY(decode_outcomes(&array, &list, &scratch.outcome_count, error));
@@ -196,7 +196,7 @@ bool job_completion_scan(struct scan *scan, struct job_completion *out, struct o
 {
     struct outcome *list = NULL;
     memset(out, 0, sizeof *out);
-    if (!scan_literal(scan, "{") || !json_scan_fields(scan, &completion_list, out) ||
+    if (!scan_literal(scan, "{") || !json_scan_fields(scan, &job_completion_field_list, out) ||
         !scan_literal(scan, ",\"outcomes\":[") ||
         !scan_outcomes(scan, &list, &out->outcome_count) || !scan_literal(scan, "}")) {
         free(list);

@@ -14,6 +14,7 @@
 /* All members of struct job_spec, job_lease, ledger_totals. */
 extern const struct json_field_list job_spec_field_list;
 extern const struct json_field_list job_lease_field_list;
+extern const struct json_field_list job_completion_field_list; /* but for its outcomes */
 extern const struct json_field_list ledger_totals_field_list;
 
 /* New reference, owned by the caller; NULL when memory runs out. `common` may be NULL: members

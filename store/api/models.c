@@ -3,6 +3,7 @@
  */
 #include "store/api/models.h"
 
+#include "base/text.h"
 #include "schemas/job_context.h"
 #include "schemas/scenario.h"
 
@@ -119,6 +120,7 @@ enum status model_version_check(const struct model_version *version, struct erro
                          "model \"%s\": a name, a precision and hashes of 64 digits are needed",
                          version->name);
     }
+    TRY(text_name_check("model", version->name, sizeof version->name, error));
     if (version->name[strspn(version->name, plain)] != '\0') {
         return error_set(error, STATUS_BAD_INPUT,
                          "model \"%s\": a name is of letters, digits, \".\", \"_\" and \"-\"",
@@ -172,7 +174,8 @@ enum status model_event_check(const struct model_event *event, struct error *err
 
 enum status golden_name_check(const char *name, struct error *error)
 {
-    return name[0] != '\0' && name[strspn(name, plain)] == '\0' && strlen(name) < LIMIT_ID_BYTES
+    return text_name_check("golden", name, LIMIT_ID_BYTES, NULL) == STATUS_OK &&
+                   name[strspn(name, plain)] == '\0'
                ? STATUS_OK
                : error_set(error, STATUS_BAD_INPUT,
                            "golden \"%.63s\": expected a name of at most %d letters, digits, "

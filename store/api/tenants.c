@@ -4,8 +4,8 @@
 #include "store/api/tenants.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
-#include "base/utf8.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -81,14 +81,7 @@ static bool too_small(const struct tenant *tenant, uint32_t settings)
 
 enum status tenant_check(const struct tenant *tenant, uint32_t settings, struct error *error)
 {
-    if (tenant->name[0] == '\0' || memchr(tenant->name, '\0', sizeof tenant->name) == NULL) {
-        return error_set(error, STATUS_BAD_INPUT, "a tenant's name has 1 to %d bytes",
-                         LIMIT_ID_BYTES - 1);
-    }
-    if (!utf8_valid(tenant->name)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "a tenant's name: expected UTF-8, found other bytes");
-    }
+    TRY(text_name_check("tenant", tenant->name, sizeof tenant->name, error));
     if ((settings & TENANT_WEIGHT) != 0 &&
         (tenant->weight < 1 || tenant->weight > TENANT_WEIGHT_MAX)) {
         return error_set(error, STATUS_BAD_INPUT,

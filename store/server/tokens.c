@@ -4,6 +4,7 @@
 #include "store/server/tokens.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "schemas/json_record.h"
 
@@ -382,6 +383,13 @@ static enum status check_new(const struct token_list *list, const struct token *
     if (token->name[0] == '\0') {
         return error_set(error, STATUS_USAGE, "a token needs the name of whom it is for");
     }
+    TRY(text_name_check("token", token->name, sizeof token->name, error));
+    TRY(token->pool[0] != '\0'
+            ? text_name_check("pool", token->pool, sizeof token->pool, error)
+            : STATUS_OK);
+    TRY(token->tenant[0] != '\0'
+            ? text_name_check("tenant", token->tenant, sizeof token->tenant, error)
+            : STATUS_OK);
     if ((token->role == TOKEN_ROLE_WORKER) != (token->pool[0] != '\0')) {
         return error_set(error, STATUS_USAGE,
                          token->role == TOKEN_ROLE_WORKER

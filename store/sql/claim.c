@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "store/door/door.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
@@ -602,7 +603,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
 {
     struct sql_store *store = sql_store_of(base);
     struct claim_call call = {.store = store, .worker = worker, .leases = leases};
-    enum status status = claim_worker_check(worker, error);
+    enum status status = door_worker(worker, error);
 
     if (status != STATUS_OK) {
         return status;

@@ -42,8 +42,4 @@ struct sql_store;
 int64_t claim_billable_ns(struct sql_store *store, int64_t job_id, int64_t claimed_ns,
                           int64_t asked_ns);
 
-/* A worker's id, pool and device are there and fit. */
-struct store_worker;
-enum status claim_worker_check(const struct store_worker *worker, struct error *error);
-
 #endif

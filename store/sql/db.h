@@ -23,9 +23,19 @@
 
 struct db_driver;
 
+/* The most that all attempts in the database together have been charged, as far as the ledger knows
+ * (store/sql/ledger.c). Writer's connection. */
+struct db_booked {
+    int64_t device_ns;
+    int64_t metres_mm;
+    int64_t mflop;
+    uint32_t charges; /* since that was read; 0: it was not yet */
+};
+
 /* First member of every driver's own struct. */
 struct db {
     const struct db_driver *driver;
+    struct db_booked booked;
 };
 
 struct query {

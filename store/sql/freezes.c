@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "schemas/scenario_json.h"
 #include "store/sql/models.h"
+#include "store/door/invariants.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
@@ -397,6 +398,7 @@ static enum status add_event(struct event_call *call, struct db *db, struct erro
     }
     TRY(query_end(&next, error));
     event->at_s = clock_wall_ns(call->store->clock) / NS_PER_S;
+    TRY(invariants_check(&invariants_trust_event, event, error));
     digest_trust_event(event, &digest);
     struct query query = query_begin(db, STATEMENT_TRUST_ADD);
     query_int(&query, event->id);

@@ -8,6 +8,7 @@
 
 #include "base/units.h"
 #include "schemas/json_read.h"
+#include "store/door/invariants.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
@@ -74,6 +75,7 @@ static enum status golden_add_op(struct db *db, void *context, struct error *err
                          known.name, known.hash);
     }
     call->set.made_s = clock_wall_ns(call->store->clock) / NS_PER_S;
+    TRY(invariants_check(&invariants_golden, &call->set, error));
     digest_golden(&call->set, &digest);
     struct query insert = query_begin(db, STATEMENT_GOLDEN_INSERT);
     query_text(&insert, call->set.name);

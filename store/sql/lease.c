@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "store/api/name_hash.h"
+#include "store/door/door.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
@@ -300,18 +301,13 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     struct sql_store *store = sql_store_of(base);
     struct heartbeat_call call = {
         .store = store, .worker = worker, .progress = progress, .count = count};
-    TRY(claim_worker_check(worker, error));
+    TRY(door_worker(worker, error));
 
     if (count > PROGRESS_MAX) {
         return error_set(error, STATUS_LIMIT, "a heartbeat reports at most %d jobs", PROGRESS_MAX);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (progress[i].device_ns < 0 || progress[i].device_ns > LEDGER_ATTEMPT_NS_MAX ||
-            progress[i].metres_mm < 0 || progress[i].metres_mm > LEDGER_ATTEMPT_MM_MAX ||
-            progress[i].mflop < 0 || progress[i].mflop > LEDGER_ATTEMPT_MFLOP_MAX) {
-            return error_set(error, STATUS_BAD_INPUT,
-                             "the progress of job %" PRId64 " is out of range", progress[i].job_id);
-        }
+        TRY(door_progress(&progress[i], error));
     }
     call.cancelled = cancelled;
     TRY(sql_store_enter(store, error));

@@ -4,6 +4,7 @@
 #include "store/sql/ledger.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
@@ -78,7 +79,7 @@ enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
 }
 
 static enum status insert_attempt(struct tally *tally, const struct ledger_attempt *attempt,
-                                  int64_t price_uusd_per_hour, int64_t cost_uusd,
+                                  int64_t price_uusd_per_hour, const struct ledger_totals *bill,
                                   struct error *error)
 {
     struct query query = query_begin(tally->db, STATEMENT_ATTEMPT_INSERT);
@@ -90,11 +91,11 @@ static enum status insert_attempt(struct tally *tally, const struct ledger_attem
     query_text(&query, attempt->device);
     query_int(&query, (int64_t)attempt->tier);
     query_int(&query, (int64_t)attempt->end);
-    query_int(&query, attempt->device_ns);
-    query_int(&query, attempt->metres_mm);
-    query_int(&query, attempt->mflop);
+    query_int(&query, bill->device_ns);
+    query_int(&query, bill->metres_mm);
+    query_int(&query, bill->mflop);
     query_int(&query, price_uusd_per_hour);
-    query_int(&query, cost_uusd);
+    query_int(&query, bill->cost_uusd);
     query_int_or_null(&query, attempt->escalated_job);
     query_text_or_null(&query, attempt->artifact_hash);
     query_text_or_null(&query, attempt->error);
@@ -148,26 +149,90 @@ static enum status tally_price(struct tally *tally, const char *pool, const char
     return STATUS_OK;
 }
 
+/* ---- what the books hold ---- */
+
+/* Another process may book beside this one. */
+enum { BOOKED_CHARGES_MAX = 64 };
+
+static int64_t add_up(int64_t a, int64_t b)
+{
+    return a > INT64_MAX - b ? INT64_MAX : a + b;
+}
+
+static enum status read_booked(struct db *db, struct error *error)
+{
+    struct db_booked booked = {.charges = 1};
+    struct query query = query_begin(db, STATEMENT_LEDGER_BOOKED);
+
+    while (query_row(&query)) {
+        booked.device_ns = add_up(booked.device_ns, query_column_int(&query, 0));
+        booked.metres_mm = add_up(booked.metres_mm, query_column_int(&query, 1));
+        booked.mflop = add_up(booked.mflop, query_column_int(&query, 2));
+    }
+    TRY(query_end(&query, error));
+    db->booked = booked;
+    return STATUS_OK;
+}
+
+static int64_t min_i64(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Cuts what is to be charged to what sums of all attempts have room for: 292 years of device time,
+ * say. So no sum in the books, and none that a check or a reader makes of them, overflows, and the
+ * ledger stays the exact sum of its attempts. What is known of the sums is never less than they
+ * are: what was undone counts until it is read again. */
+static enum status make_room(struct db *db, struct ledger_totals *bill, struct error *error)
+{
+    struct db_booked *booked = &db->booked;
+    bool full = bill->device_ns > INT64_MAX - booked->device_ns ||
+                bill->metres_mm > INT64_MAX - booked->metres_mm ||
+                bill->mflop > INT64_MAX - booked->mflop;
+
+    if (booked->charges == 0 || full ||
+        (db_shares(db) && booked->charges >= BOOKED_CHARGES_MAX)) {
+        TRY(read_booked(db, error));
+    }
+    bill->device_ns = min_i64(bill->device_ns, INT64_MAX - booked->device_ns);
+    bill->metres_mm = min_i64(bill->metres_mm, INT64_MAX - booked->metres_mm);
+    bill->mflop = min_i64(bill->mflop, INT64_MAX - booked->mflop);
+    booked->device_ns += bill->device_ns;
+    booked->metres_mm += bill->metres_mm;
+    booked->mflop += bill->mflop;
+    booked->charges += db_shares(db) ? 1 : 0;
+    return STATUS_OK;
+}
+
+int64_t ledger_mflop(int64_t device_ns, int64_t mflop)
+{
+    return min_i64(mflop, (device_ns + LEDGER_MFLOP_SLACK_NS) * LEDGER_MFLOP_PER_NS);
+}
+
+/* ---- charges ---- */
+
 enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
                           struct error *error)
 {
     struct tally_account *account = NULL;
     struct tally_entry *entry = NULL;
-    struct ledger_totals bill = {
-        .device_ns = attempt->device_ns, .metres_mm = attempt->metres_mm, .mflop = attempt->mflop};
+    struct ledger_totals bill = {.device_ns = attempt->device_ns,
+                                 .metres_mm = attempt->metres_mm,
+                                 .mflop = ledger_mflop(attempt->device_ns, attempt->mflop)};
     enum status status = tally_price(tally, attempt->pool_name, attempt->device, error);
     int64_t price = tally->price.price_uusd_per_hour;
 
     THEN(status, tally_account(tally, attempt->pool, attempt->device, price, &account, error));
     THEN(status, check_charge(attempt->job_id, &bill, price, account, error));
+    THEN(status, make_room(tally->db, &bill, error));
     THEN(status, tally_entry(tally, attempt, attempt->end, &entry, error));
     if (status != STATUS_OK) {
         return status;
     }
-    bill.cost_uusd = ledger_cost_uusd(attempt->device_ns, price, &account->carry);
+    bill.cost_uusd = ledger_cost_uusd(bill.device_ns, price, &account->carry);
     account->changed = true;
     add_totals(&entry->totals, 1, &bill);
-    return insert_attempt(tally, attempt, price, bill.cost_uusd, error);
+    return insert_attempt(tally, attempt, price, &bill, error);
 }
 
 static int64_t max_i64(int64_t a, int64_t b)
@@ -185,12 +250,19 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
                                       .mflop = before->mflop,
                                       .cost_uusd = before->cost_uusd};
     struct ledger_totals now = {.device_ns = max_i64(attempt->device_ns, before->device_ns),
-                                .metres_mm = max_i64(attempt->metres_mm, before->metres_mm),
-                                .mflop = max_i64(attempt->mflop, before->mflop)};
+                                .metres_mm = max_i64(attempt->metres_mm, before->metres_mm)};
+    now.mflop = max_i64(ledger_mflop(now.device_ns, attempt->mflop), before->mflop);
     TRY(tally_account(tally, before->pool, before->device, before->price_uusd_per_hour, &account,
                       error));
     TRY(check_charge(attempt->job_id, &was, before->price_uusd_per_hour, account, error));
     TRY(check_charge(attempt->job_id, &now, before->price_uusd_per_hour, account, error));
+    struct ledger_totals more = {.device_ns = now.device_ns - was.device_ns,
+                                 .metres_mm = now.metres_mm - was.metres_mm,
+                                 .mflop = now.mflop - was.mflop};
+    TRY(make_room(tally->db, &more, error));
+    now.device_ns = was.device_ns + more.device_ns;
+    now.metres_mm = was.metres_mm + more.metres_mm;
+    now.mflop = was.mflop + more.mflop;
     now.cost_uusd =
         before->cost_uusd + ledger_cost_uusd(now.device_ns - before->device_ns,
                                              before->price_uusd_per_hour, &account->carry);
@@ -242,11 +314,12 @@ enum status ledger_price_set(struct store *base, const char *pool, const char *d
         return error_set(error, STATUS_BAD_INPUT,
                          "a price must lie between 0 and 1,000,000 dollars per hour");
     }
-    if (device[0] == '\0' || strnlen(device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "a price needs a pool and a device of at most %d bytes",
-                         LIMIT_ID_BYTES - 1);
+    struct error why;
+    enum status named = pool[0] != '\0' ? text_name_check("pool", pool, LIMIT_ID_BYTES, &why)
+                                        : STATUS_OK; /* "": all pools without a price */
+    THEN(named, text_name_check("device", device, LIMIT_ID_BYTES, &why));
+    if (named != STATUS_OK) {
+        return error_set(error, STATUS_BAD_INPUT, "price: %.900s", why.text);
     }
     return sql_store_write(sql_store_of(base), price_set_op, &call, error);
 }

@@ -10,6 +10,7 @@
 #define SWERVE_STORE_SQLITE_LEDGER_H
 
 #include "schemas/job.h"
+#include "store/door/invariants.h"
 #include "store/sql/sqlite_db.h"
 
 #include <stdbool.h>
@@ -28,12 +29,6 @@ enum attempt_end {
 
 extern const char *const attempt_end_names[ATTEMPT_END_COUNT];
 
-/* Bounds on what one attempt may report: 11 days of device time, 10 million km, 1e21 operations;
- * so small that those of one transaction add up without overflow. */
-#define LEDGER_ATTEMPT_NS_MAX (INT64_C(1000000) * 1000000000)
-#define LEDGER_ATTEMPT_MM_MAX (INT64_C(10000000) * 1000000)
-#define LEDGER_ATTEMPT_MFLOP_MAX (INT64_C(1000000) * 1000000000)
-
 /* Jobs whose attempts the ledger has apart, as stored. */
 enum ledger_kind { LEDGER_RESULT = 0, LEDGER_AUDIT, LEDGER_SHADOW };
 static inline enum ledger_kind ledger_kind_of(const struct job_spec *spec, bool shadow)
@@ -46,6 +41,9 @@ struct tally; /* store/sql/tally.h */
 /* micro-dollars of device_ns at a price, the remainder carried: pure. *carry in [0, NS_PER_HOUR).
  */
 int64_t ledger_cost_uusd(int64_t device_ns, int64_t price_uusd_per_hour, int64_t *carry);
+
+/* Of the operations that an attempt reports, those that its device time has room for: pure. */
+int64_t ledger_mflop(int64_t device_ns, int64_t mflop);
 
 /* An attempt that ends (or ends differently than first recorded). */
 struct ledger_attempt {

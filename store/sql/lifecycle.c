@@ -15,6 +15,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
+#include "store/door/door.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
@@ -487,6 +488,8 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
         status = record_partial_insert(call->tally.db, &place, &completion->outcomes[i], error);
     }
+    THEN(status, record_partials_count(call->tally.db, completion->job_id,
+                                       job->spec.rollout_count, error));
     return status;
 }
 
@@ -521,6 +524,18 @@ static enum status answer_recorded(struct complete_call *call, const struct held
     call->bookings[call->booked++] =
         (struct booking){.completion = completion, .job = *job, .before = *before, .stale = true};
     return STATUS_OK;
+}
+
+/* What it brings are the job's rollouts, each once; those of a job that has one need no look-up. */
+static enum status check_rollouts(struct complete_call *call, const struct held_job *job,
+                                  const struct job_completion *completion, struct error *error)
+{
+    struct door_branches branches = {.known = false};
+    TRY(job->spec.rollout_count > 1 && completion->outcome_count > 0
+            ? record_branches_find(call->tally.db, &call->store->branches, &job->spec, &branches,
+                                   error)
+            : STATUS_OK);
+    return door_rollouts(completion, job->spec.rollout_count, &branches, error);
 }
 
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
@@ -558,14 +573,7 @@ static enum status complete_one(struct complete_call *call, const struct job_com
             return answer_recorded(call, &job, completion, &before, result);
         }
     }
-    if ((partial && completion->outcome_count > job.spec.rollout_count) ||
-        (completion->kind == COMPLETION_DONE &&
-         completion->outcome_count != job.spec.rollout_count)) {
-        return error_set(error, STATUS_CONFLICT,
-                         "job %" PRId64 " has %" PRIu32 " rollouts, its completion brings %" PRIu32
-                         " outcomes",
-                         completion->job_id, job.spec.rollout_count, completion->outcome_count);
-    }
+    TRY(check_rollouts(call, &job, completion, error));
     TRY(question_check_outcomes(completion, &job.spec, error));
     result->status = STATUS_OK;
     return partial ? keep_partial(call, &job, completion, error)
@@ -641,7 +649,7 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
                          STORE_COMPLETE_MAX, count);
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(completion_check(store, &completions[i], error));
+        TRY(door_completion(&store->artifacts, &completions[i], error));
     }
     call.bookings = calloc(count > 0 ? count : 1, sizeof *call.bookings);
     TRY(memory_check(call.bookings, error, "out of memory for completions"));

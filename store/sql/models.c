@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "schemas/scenario.h"
+#include "store/door/invariants.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 
@@ -80,6 +81,7 @@ static enum status add_event(struct db *db, const struct found_version *model,
     }
     TRY(query_end(&next, error));
     memcpy(event->model, model->version.name, sizeof event->model);
+    TRY(invariants_check(&invariants_model_event, event, error));
     digest_model_event(event, &digest);
     struct query query = query_begin(db, STATEMENT_MODEL_EVENT_ADD);
     query_int(&query, event->id);
@@ -107,10 +109,13 @@ static enum status insert_version(struct db *db, const struct model_version *ver
 {
     struct digest digest;
     struct model_version kept = *version;
-    struct query query = query_begin(db, STATEMENT_MODEL_INSERT);
 
     kept.added_s = now_s;
+    kept.state = MODEL_CANDIDATE;
+    kept.canary_percent = 0;
+    TRY(invariants_check(&invariants_model, &kept, error));
     digest_model(&kept, &digest);
+    struct query query = query_begin(db, STATEMENT_MODEL_INSERT);
     query_text(&query, version->name);
     query_text(&query, version->hash);
     query_text(&query, version->health_hash);

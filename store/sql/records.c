@@ -400,226 +400,110 @@ enum status record_partials_drop(struct db *db, int64_t job_id, enum job_state s
     return query_send(&query, error);
 }
 
-/* ---- completions that may be queued ---- */
-
-static enum status check_artifact(const struct sql_store *store, int64_t job_id, const char *hash,
+enum status record_partials_count(struct db *db, int64_t job_id, uint32_t rollout_count,
                                   struct error *error)
 {
-    bool exists = false;
-    enum status status = artifacts_exists(&store->artifacts, hash, &exists, error);
+    int64_t count = 0;
+    struct query query = query_begin(db, STATEMENT_PARTIAL_COUNT);
 
-    if (status == STATUS_OK && !exists) {
-        return error_set(error, STATUS_CONFLICT,
-                         "job %" PRId64 ": artifact %s is not in the store; put it there before "
-                         "completing",
-                         job_id, hash);
+    query_int(&query, job_id);
+    if (query_row(&query)) {
+        count = query_column_int(&query, 0);
     }
-    return status;
+    TRY(query_end(&query, error));
+    return count <= (int64_t)rollout_count
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT,
+                           "job %" PRId64 " has %" PRIu32 " rollouts, and would have %" PRId64
+                           " partial outcomes",
+                           job_id, rollout_count, count);
 }
 
-#define FITS(text) (memchr((text), '\0', sizeof(text)) != NULL)
+/* ---- branches of scenarios ---- */
 
-static bool outcome_fits(const struct outcome *outcome)
+void record_branches_finish(struct record_branches *branches)
 {
-    bool fits = FITS(outcome->scenario_id) && FITS(outcome->scenario_hash) &&
-                FITS(outcome->branch_id) && FITS(outcome->planner) && FITS(outcome->planner_hash) &&
-                FITS(outcome->pool) && FITS(outcome->model_hash) && FITS(outcome->sampler) &&
-                FITS(outcome->backend) && FITS(outcome->revision) && FITS(outcome->trace_hash) &&
-                FITS(outcome->artifact_hash) && FITS(outcome->error) &&
-                FITS(outcome->health_check) && FITS(outcome->evidence_hash);
-
-    for (size_t i = 0; i < COUNT_OF(outcome->slice); i++) {
-        fits = fits && FITS(outcome->slice[i]);
+    for (size_t i = 0; i < RECORD_SCENARIOS_KNOWN; i++) {
+        free(branches->rows[i].names);
     }
-    return fits;
+    memset(branches, 0, sizeof *branches);
 }
 
-static enum status check_outcome(const struct sql_store *store,
-                                 const struct job_completion *completion, uint32_t index,
-                                 struct error *error)
-{
-    const struct outcome *outcome = &completion->outcomes[index];
-
-    if (!outcome_fits(outcome)) {
-        return error_set(error, STATUS_LIMIT,
-                         "job %" PRId64 ", outcome %" PRIu32 ": a text is not terminated",
-                         completion->job_id, index);
-    }
-    if ((int)outcome->verdict < 0 || outcome->verdict >= VERDICT_COUNT || (int)outcome->tier < 0 ||
-        outcome->tier >= TIER_COUNT || outcome->metres_mm < 0 || outcome->device_ns < 0 ||
-        outcome->mflop < 0 || outcome->prefix_ticks > outcome->ticks ||
-        outcome->device_ns > LEDGER_ATTEMPT_NS_MAX || outcome->metres_mm > LEDGER_ATTEMPT_MM_MAX ||
-        outcome->mflop > LEDGER_ATTEMPT_MFLOP_MAX || outcome->pages_used_percent > 100) {
-        return error_set(
-            error, STATUS_BAD_INPUT,
-            "job %" PRId64 ", outcome %" PRIu32
-            ": verdict, tier, ticks, metres, device time, operations or pages out of range",
-            completion->job_id, index);
-    }
-    if (completion->kind != COMPLETION_FLAGGED && outcome->verdict == VERDICT_FLAGGED) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRId64 ", outcome %" PRIu32
-                         ": a flagged rollout cannot be part of a finished job",
-                         completion->job_id, index);
-    }
-    if (outcome->verdict == VERDICT_INVALID && outcome->health_check[0] == '\0') {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRId64 ", outcome %" PRIu32
-                         ": an invalid rollout needs the check that did not hold",
-                         completion->job_id, index);
-    }
-    if (outcome->artifact_hash[0] != '\0' &&
-        strcmp(outcome->artifact_hash, completion->artifact_hash) != 0) {
-        TRY(check_artifact(store, completion->job_id, outcome->artifact_hash, error));
-    }
-    if (outcome->evidence_hash[0] != '\0') {
-        return check_artifact(store, completion->job_id, outcome->evidence_hash, error);
-    }
-    return STATUS_OK;
-}
-
-enum status completion_check(const struct sql_store *store, const struct job_completion *completion,
-                             struct error *error)
-{
-    bool with_outcomes = completion->kind == COMPLETION_DONE ||
-                         completion->kind == COMPLETION_FLAGGED ||
-                         completion->kind == COMPLETION_PARTIAL;
-
-    if ((int)completion->kind < 0 || completion->kind >= COMPLETION_KIND_COUNT ||
-        !FITS(completion->worker_id) || !FITS(completion->artifact_hash) ||
-        !FITS(completion->escalate_pool) || !FITS(completion->escalate_model_hash) ||
-        !FITS(completion->escalate_sampler) || !FITS(completion->escalate_key) ||
-        !FITS(completion->error) || completion->mflop < 0 ||
-        completion->mflop > LEDGER_ATTEMPT_MFLOP_MAX || completion->device_ns < 0 ||
-        completion->device_ns > LEDGER_ATTEMPT_NS_MAX || completion->metres_mm < 0 ||
-        completion->metres_mm > LEDGER_ATTEMPT_MM_MAX || (int)completion->escalate_tier < 0 ||
-        completion->escalate_tier >= TIER_COUNT) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "the completion of job %" PRId64 " has a value out of range",
-                         completion->job_id);
-    }
-    if (completion->outcome_count > 1 + LIMIT_BRANCHES ||
-        (!with_outcomes && completion->outcome_count > 0)) {
-        return error_set(
-            error, STATUS_BAD_INPUT,
-            "job %" PRId64 ": a completion of kind %s cannot bring %" PRIu32 " outcomes",
-            completion->job_id, completion_kind_names[completion->kind], completion->outcome_count);
-    }
-    if (completion->artifact_hash[0] != '\0') {
-        TRY(check_artifact(store, completion->job_id, completion->artifact_hash, error));
-    }
-    for (uint32_t i = 0; i < completion->outcome_count; i++) {
-        TRY(check_outcome(store, completion, i, error));
-    }
-    return STATUS_OK;
-}
-
-/* ---- jobs and workers ---- */
-
-enum status record_suite_check(const char *suite_id, struct error *error)
-{
-    if (suite_id[0] == '\0' || strnlen(suite_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_BAD_INPUT, "a suite's id has 1 to %d bytes",
-                         LIMIT_ID_BYTES - 1);
-    }
-    if (!utf8_valid(suite_id)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "a suite's id: expected UTF-8, found other bytes");
-    }
-    return STATUS_OK;
-}
-
-/* Goldens go to the world that generated them, all others to a teacher, who is the last. */
-static enum status check_escalation(const struct job_spec *spec, uint32_t index,
-                                    struct error *error)
-{
-    if (spec->escalate_pool[0] == '\0') {
-        return spec->escalate_tier == TIER_REPLAY && spec->escalate_model_hash[0] == '\0' &&
-                       spec->escalate_sampler[0] == '\0'
-                   ? STATUS_OK
-                   : error_set(error, STATUS_BAD_INPUT,
-                               "job %" PRIu32 " says who answers if it is flagged, but not in "
-                               "which pool",
-                               index);
-    }
-    if (spec->tier == TIER_TEACHER || spec->audit_key[0] != '\0') {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 " is %s, which escalates no further; it names pool \"%s\"",
-                         index, spec->tier == TIER_TEACHER ? "a teacher's" : "an audit",
-                         spec->escalate_pool);
-    }
-    if (spec->escalate_tier != TIER_TEACHER &&
-        (spec->tier != TIER_GOLDEN || spec->escalate_tier != TIER_STUDENT)) {
-        return error_set(
-            error, STATUS_BAD_INPUT,
-            "job %" PRIu32 " escalates from tier %s: expected to teacher%s, found %s", index,
-            tier_names[spec->tier], spec->tier == TIER_GOLDEN ? " or student" : "",
-            (unsigned)spec->escalate_tier < TIER_COUNT ? tier_names[spec->escalate_tier]
-                                                       : "none that there is");
-    }
-    return STATUS_OK;
-}
-
-enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
+/* NULL, where one has no name, or the same as another. */
+static enum status read_names(const json_t *list, char (**out)[LIMIT_ID_BYTES], uint32_t *count,
                               struct error *error)
 {
-    if (!FITS(spec->key) || !FITS(spec->suite_id) || !FITS(spec->scenario_id) ||
-        !FITS(spec->scenario_hash) || !FITS(spec->planner) || !FITS(spec->planner_hash) ||
-        !FITS(spec->pool) || !FITS(spec->model_hash) || !FITS(spec->sampler) ||
-        !FITS(spec->backend) || !FITS(spec->revision) || !FITS(spec->prefix_key) ||
-        !FITS(spec->audit_key) || !FITS(spec->escalate_pool) || !FITS(spec->escalate_model_hash) ||
-        !FITS(spec->escalate_sampler)) {
-        return error_set(error, STATUS_LIMIT, "job %" PRIu32 ": a text is not terminated", index);
+    size_t found = json_array_size(list);
+    found = found <= LIMIT_BRANCHES ? found : 0;
+    char(*names)[LIMIT_ID_BYTES] = calloc(found + 1, sizeof *names);
+    TRY(memory_check(names, error, "out of memory for a scenario's branches"));
+    bool good = true;
+    for (size_t i = 0; i < found; i++) {
+        const char *name = json_string_value(json_object_get(json_array_get(list, i), "id"));
+        good = good && name != NULL && name[0] != '\0' && strlen(name) < LIMIT_ID_BYTES;
+        snprintf(names[i], sizeof names[i], "%s", good ? name : "");
+        for (size_t k = 0; k < i && good; k++) {
+            good = strcmp(names[k], names[i]) != 0;
+        }
     }
-    if (spec->key[0] == '\0' || spec->pool[0] == '\0' || spec->scenario_id[0] == '\0') {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 ": key, scenario and pool are needed", index);
+    if (!good) {
+        free(names);
     }
-    if (spec->suite_id[0] != '\0' && strcmp(spec->suite_id, suite_id) != 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 " says suite \"%s\", it was submitted to \"%s\"", index,
-                         spec->suite_id, suite_id);
-    }
-    if ((int)spec->tier < 0 || spec->tier >= TIER_COUNT || spec->attempts_max < 1 ||
-        spec->attempts_max > 1000 || spec->parent_job_id < 0) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 ": tier, attempts_max (1 to 1000) or parent out of range",
-                         index);
-    }
-    if (spec->evaluates &&
-        (spec->tier != TIER_STUDENT || spec->audit_key[0] != '\0' || spec->follows)) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "job %" PRIu32 " evaluates: expected a student's, in its own right, of "
-                         "the model that it names, found tier %s%s%s",
-                         index, tier_names[spec->tier],
-                         spec->audit_key[0] != '\0' ? ", an audit" : "",
-                         spec->follows ? ", one that follows" : "");
-    }
-    TRY(check_escalation(spec, index, error));
-    if (spec->rollout_count < 1 || spec->rollout_count > 1 + LIMIT_BRANCHES) {
-        return error_set(error, STATUS_LIMIT,
-                         "job %" PRIu32 " has %" PRIu32 " rollouts; 1 to %d are allowed", index,
-                         spec->rollout_count, 1 + LIMIT_BRANCHES);
-    }
+    *out = good ? names : NULL;
+    *count = (uint32_t)found;
     return STATUS_OK;
 }
 
-enum status claim_worker_check(const struct store_worker *worker, struct error *error)
+/* A body that is no scenario has no branches that anybody could name. */
+static enum status read_branches(struct db *db, const char *scenario_hash,
+                                 char (**names)[LIMIT_ID_BYTES], uint32_t *count,
+                                 struct error *error)
 {
-    if (worker->worker_id[0] == '\0' || worker->pool[0] == '\0' || worker->device[0] == '\0') {
-        return error_set(error, STATUS_BAD_INPUT, "a worker needs an id, a pool and a device");
+    struct error why;
+    json_t *root = NULL;
+    size_t bytes = 0;
+    struct query query = query_begin(db, STATEMENT_SCENARIO_BODY);
+
+    query_text(&query, scenario_hash);
+    const void *body = query_row(&query) ? query_column_blob(&query, 0, &bytes) : NULL;
+    enum status status =
+        body != NULL ? json_read_text("scenario", body, bytes, &root, &why) : STATUS_OK;
+    status = status == STATUS_NO_MEMORY
+                 ? error_set(error, status, "%s", why.text)
+                 : read_names(json_object_get(root, "branches"), names, count, error);
+    json_decref(root);
+    enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
+    if (status == STATUS_OK && ended != STATUS_OK) {
+        free(*names);
     }
-    if (strnlen(worker->worker_id, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->pool, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->device, LIMIT_ID_BYTES) == LIMIT_ID_BYTES ||
-        strnlen(worker->host, LIMIT_ID_BYTES) == LIMIT_ID_BYTES) {
-        return error_set(error, STATUS_LIMIT,
-                         "a worker's id, pool, device and host have at most %d bytes",
-                         LIMIT_ID_BYTES - 1);
+    return status == STATUS_OK ? ended : status;
+}
+
+enum status record_branches_find(struct db *db, struct record_branches *branches,
+                                 const struct job_spec *spec, struct door_branches *out,
+                                 struct error *error)
+{
+    uint32_t at = 0;
+    while (at < RECORD_SCENARIOS_KNOWN &&
+           strcmp(branches->rows[at].scenario_hash, spec->scenario_hash) != 0) {
+        at++;
     }
-    if (worker->without_count > STORE_WITHOUT_MAX) {
-        return error_set(error, STATUS_LIMIT, "a claim leaves at most %d planners alone",
-                         STORE_WITHOUT_MAX);
+    *out = (struct door_branches){.known = false};
+    if (spec->scenario_hash[0] == '\0') {
+        return STATUS_OK;
     }
+    if (at == RECORD_SCENARIOS_KNOWN) {
+        char(*names)[LIMIT_ID_BYTES] = NULL;
+        uint32_t count = 0;
+        TRY(read_branches(db, spec->scenario_hash, &names, &count, error));
+        at = branches->next++ % RECORD_SCENARIOS_KNOWN;
+        free(branches->rows[at].names);
+        memcpy(branches->rows[at].scenario_hash, spec->scenario_hash, SHA256_HEX_BYTES);
+        branches->rows[at].names = names;
+        branches->rows[at].count = count;
+    }
+    out->names = (const char(*)[LIMIT_ID_BYTES])branches->rows[at].names;
+    out->count = branches->rows[at].count;
+    out->known = out->names != NULL && out->count + 1 == spec->rollout_count;
     return STATUS_OK;
 }

@@ -11,6 +11,7 @@
 #include "schemas/json_record.h"
 #include "schemas/outcome.h"
 #include "store/api/store.h"
+#include "store/door/door.h"
 #include "store/sql/digest.h"
 #include "store/sql/sqlite_db.h"
 
@@ -65,6 +66,25 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
  * is not what was stored. */
 enum status record_partial_read(struct query *query, const struct job_spec *spec,
                                 struct outcome *outcome, struct error *error);
+/* Branches of the scenarios that were asked for last, which never change. Writer thread. */
+enum { RECORD_SCENARIOS_KNOWN = 64 };
+struct record_branches {
+    struct {
+        char scenario_hash[SHA256_HEX_BYTES];
+        uint32_t count;
+        char (*names)[LIMIT_ID_BYTES]; /* owned; NULL: they do not all have names of their own */
+    } rows[RECORD_SCENARIOS_KNOWN];
+    uint32_t next;
+};
+void record_branches_finish(struct record_branches *branches);
+/* The branches of the job's scenario, borrowed until the next call. */
+enum status record_branches_find(struct db *db, struct record_branches *branches,
+                                 const struct job_spec *spec, struct door_branches *out,
+                                 struct error *error);
+/* A job keeps no more partial outcomes than it has rollouts: CONFLICT. */
+enum status record_partials_count(struct db *db, int64_t job_id, uint32_t rollout_count,
+                                  struct error *error);
+
 /* Those of a job that comes to this state: one that has ended keeps none. */
 enum status record_partials_drop(struct db *db, int64_t job_id, enum job_state state,
                                  struct error *error);

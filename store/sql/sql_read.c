@@ -489,7 +489,14 @@ static enum status read_partials(struct db *db, int64_t job_id, struct outcome *
     query_int(&query, job_id);
     query_int(&query, max);
     while (status == STATUS_OK && found < max && query_row(&query)) {
-        status = record_partial_read(&query, &spec, &out[found++], error);
+        struct error why;
+        status = record_partial_read(&query, &spec, &out[found], &why);
+        found += status == STATUS_OK;
+        if (status == STATUS_STORE) { /* a check tells of it; its rollout is driven anew */
+            status = STATUS_OK;
+        } else if (status != STATUS_OK) {
+            status = error_set(error, status, "%s", why.text);
+        }
     }
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
     if (status == STATUS_OK && ended == STATUS_OK) {

@@ -17,6 +17,7 @@
 #include "store/sql/lease.h"
 #include "store/sql/models.h"
 #include "store/sql/ownership.h"
+#include "store/sql/records.h"
 #include "store/sql/tally.h"
 #include "store/turns/turns.h"
 
@@ -76,6 +77,7 @@ struct sql_store {
     struct turns turns;               /* writer */
     struct claim_places claim_places; /* writer */
     struct freezes freezes;           /* writer */
+    struct record_branches branches;  /* writer */
     struct paces paces;               /* writer */
     uint64_t bills_capped;            /* writer: that were cut down */
     bool made_ready;                  /* writer: this group made jobs claimable */
@@ -200,14 +202,6 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
 enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *count,
                              struct error *error);
 
-/* records.c: a completion may be queued: it fits, is in range, and its artifacts are there. */
-enum status completion_check(const struct sql_store *store, const struct job_completion *completion,
-                             struct error *error);
-/* .. a suite may have this id. */
-enum status record_suite_check(const char *suite_id, struct error *error);
-/* .. and a job may be submitted as number `index` of a call. */
-enum status record_spec_check(const struct job_spec *spec, const char *suite_id, uint32_t index,
-                              struct error *error);
 /* lifecycle.c: */
 enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
                                uint32_t count, struct store_completion_result *results,

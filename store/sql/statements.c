@@ -254,15 +254,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
         " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
-        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11",
+        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE s.key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL"
+        " WHERE s.key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL AND s.scenario_id || '' = ?3 AND s.seed = ?4"
         " UNION ALL"
         " SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE s.asked_key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL LIMIT 1",
+        " WHERE s.asked_key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL AND s.scenario_id || '' = ?3 AND s.seed = ?4 LIMIT 1",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows, due_ns,"
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
@@ -445,6 +445,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "INSERT INTO partial_outcomes (job, branch_id, epoch, outcome, digest, at_ms, worker)"
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (job, branch_id) DO UPDATE SET epoch = ?3, outcome = ?4,"
         " digest = ?5, at_ms = ?6, worker = ?7 WHERE NOT " ONE_PARTY("partial_outcomes.worker", "?7"),
+    [STATEMENT_PARTIAL_COUNT] = "SELECT COUNT(*) FROM partial_outcomes WHERE job = ?1",
     [STATEMENT_PARTIAL_DROP] = "DELETE FROM partial_outcomes WHERE job = ?1",
 
     [STATEMENT_LOG_LOST] = "SELECT COALESCE(SUM(lost), 0) FROM log_losses",
@@ -513,6 +514,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "SELECT p.name, t.device, t.tier, t.audit, t.ending, t.attempts, t.device_ns,"
         " t.metres_mm, t.mflop, t.cost_uusd FROM pools p CROSS JOIN ledger_totals t ON t.pool = p.id"
         " WHERE t.attempts > 0 ORDER BY p.name, t.device, t.tier, t.audit, t.ending LIMIT ?1",
+    [STATEMENT_LEDGER_BOOKED] = "SELECT device_ns, metres_mm, mflop FROM ledger_totals",
     [STATEMENT_LEDGER_COST] =
         "SELECT SUM(device_ns), SUM(cost_uusd), SUM(mflop) FROM ledger WHERE suite = ?1 AND audit <> 2",
 

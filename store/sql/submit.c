@@ -9,6 +9,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
+#include "store/door/door.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
@@ -206,6 +207,7 @@ static void bind_question(struct query *query, const struct job_spec *spec)
     query_text(query, spec->scenario_id);
     query_text(query, spec->scenario_hash);
     query_int(query, (int64_t)spec->seed);
+    query_int(query, spec->rollout_count);
 }
 
 /* The suite's own job with this key, or that was submitted under it and has moved to another
@@ -350,8 +352,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     if (status != STATUS_OK || result->existed) {
         return status;
     }
-    status = find_ids(call, spec, ids, error);
-    if (status == STATUS_OK && spec->parent_job_id != 0) {
+    if (spec->parent_job_id != 0) {
         status = question_check_parent(call->db, call->suite, spec, error);
     }
     if (status == STATUS_OK && spec->audit_key[0] != '\0') {
@@ -363,6 +364,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
             return STATUS_OK;
         }
     }
+    THEN(status, find_ids(call, spec, ids, error));
     THEN(status, insert_rows(call, spec, ids, memo_of, &result->job_id, error));
     if (status == STATUS_OK && memo_of != 0) {
         result->memoised = true;
@@ -507,7 +509,7 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
         .results = results,
     };
 
-    TRY(record_suite_check(suite_id, error));
+    TRY(door_suite(suite_id, error));
     if (weight < 1 || weight > 100) {
         return error_set(error, STATUS_BAD_INPUT, "suite \"%s\": weight %" PRIu32 " is not 1..100",
                          suite_id, weight);
@@ -518,7 +520,7 @@ enum status lifecycle_submit_as(struct store *base, const char *tenant, const ch
                          suite_id, count, LIMIT_SUITE_JOBS);
     }
     for (uint32_t i = 0; i < count; i++) {
-        TRY(record_spec_check(&specs[i], suite_id, i, error));
+        TRY(door_spec(&specs[i], suite_id, i, error));
     }
     return sql_store_write(store, submit_op, &call, error);
 }

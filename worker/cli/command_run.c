@@ -517,6 +517,8 @@ static void close_store(const struct run_options *options, struct run_store *ope
 static void tell_left(const struct run_options *options, struct store *store, const char *suite_id)
 {
     const char *url = cli_store_url(options->store_url);
+    char word[4 * LIMIT_ID_BYTES];
+    char place[LIMIT_PATH_BYTES];
     struct store_suite_status now;
     struct error unneeded;
     if (store->ops->suite_status(store, suite_id, &now, &unneeded) == STATUS_OK &&
@@ -525,7 +527,8 @@ static void tell_left(const struct run_options *options, struct store *store, co
                    "swerve: %lld jobs of suite %s stay queued in %s: the same command goes on with "
                    "them, \"swerve cancel %s --store %s\" lets them go\n",
                    (long long)(now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED]), suite_id, url,
-                   suite_id, url);
+                   text_shell_word(suite_id, word, sizeof word),
+                   text_shell_word(url, place, sizeof place));
     }
 }
 

@@ -304,16 +304,19 @@ static int tell(const struct retry *retry)
         return cli_print_json(json_pack("{s:s, s:s, s:i}", "suite", retry->specs[0].suite_id, "of",
                                         retry->suite, "jobs", (int)retry->job_count));
     }
-    const char *url = cli_store_url(retry->store_url);
+    char url[LIMIT_PATH_BYTES];
+    char word[4 * LIMIT_ID_BYTES];
+    text_shell_word(cli_store_url(retry->store_url), url, sizeof url);
     text_print(stdout, "%s: %u job%s of %s again\n", retry->specs[0].suite_id, retry->job_count,
                retry->job_count == 1 ? "" : "s", retry->suite);
     for (uint32_t i = 0; i < retry->job_count; i++) {
         if (i == 0 || strcmp(retry->specs[i].pool, retry->specs[i - 1].pool) != 0) {
             text_print(stdout, "  swerve worker --store %s --pool %s --drain\n", url,
-                       retry->specs[i].pool);
+                       text_shell_word(retry->specs[i].pool, word, sizeof word));
         }
     }
-    text_print(stdout, "  swerve report %s --store %s\n", retry->specs[0].suite_id, url);
+    text_print(stdout, "  swerve report %s --store %s\n",
+               text_shell_word(retry->specs[0].suite_id, word, sizeof word), url);
     return 0;
 }
 
@@ -332,6 +335,7 @@ static enum status check_none_under_way(struct retry *retry, struct error *error
         retry->store->ops->suites(retry->store, ids, RETRY_SUITES_MAX, &count, error);
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         struct store_suite_status at;
+        char word[4 * LIMIT_ID_BYTES];
         if (strncmp(ids[i], start, strlen(start)) != 0) {
             continue;
         }
@@ -342,7 +346,8 @@ static enum status check_none_under_way(struct retry *retry, struct error *error
                           "suite %s: %s drives these jobs again and has %lld left; let workers "
                           "finish it, or swerve cancel %s",
                           retry->suite, ids[i],
-                          (long long)(at.jobs[JOB_QUEUED] + at.jobs[JOB_LEASED]), ids[i]);
+                          (long long)(at.jobs[JOB_QUEUED] + at.jobs[JOB_LEASED]),
+                          text_shell_word(ids[i], word, sizeof word));
         }
     }
     free(ids);

@@ -265,7 +265,7 @@ static void fill_completion(struct simulation *day, const struct machine *machin
                  plan_pool_names[PLAN_TEACHER]);
         completion->escalate_tier = TIER_TEACHER;
     }
-    if (completion->kind != COMPLETION_DONE) {
+    if (completion->kind == COMPLETION_FAILED) {
         return;
     }
     memset(outcome, 0, sizeof *outcome);
@@ -279,6 +279,10 @@ static void fill_completion(struct simulation *day, const struct machine *machin
     outcome->tier = spec->tier;
     outcome->seed = spec->seed;
     outcome->ticks = ticks;
+    if (flagged) {
+        outcome->verdict = VERDICT_FLAGGED;
+        snprintf(outcome->health_check, sizeof outcome->health_check, "simulated");
+    }
     outcome->metres_mm = completion->metres_mm;
     outcome->device_ns = completion->device_ns;
     completion->outcomes = outcome;

@@ -6,7 +6,9 @@
  * A branch that is left forks from the main line's past. If the main line itself is finished, it is
  * driven again up to the last fork: that is billed to the attempt that does it, and to no outcome.
  * Of a job with a flagged rollout nothing more is handed over: its results will be discarded. A
- * rollout whose artifact has vanished meanwhile is driven again.
+ * rollout whose artifact has vanished meanwhile is driven again, and so is one whose outcome cannot
+ * be this job's: what a store of an earlier version took from whoever sent it is no reason for the
+ * job to fail.
  */
 #include "worker/run/claim_loop_internal.h"
 
@@ -113,21 +115,50 @@ enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error
     return status;
 }
 
-/* Takes out the outcomes whose artifact the store has no more. */
-static enum status drop_vanished(struct claim_loop *loop, const struct job_run *job,
-                                 struct outcome *outcomes, uint32_t *count, struct error *error)
+/* What keeps a partial outcome from being this job's; NULL: nothing. */
+static const char *find_fault(const struct job_run *job, const struct outcome *outcome)
+{
+    const struct job_spec *spec = &job->lease.spec;
+    bool same = outcome->seed == spec->seed && outcome->tier == spec->tier &&
+                strcmp(outcome->scenario_hash, spec->scenario_hash) == 0 &&
+                strcmp(outcome->planner, spec->planner) == 0 &&
+                strcmp(outcome->planner_hash, spec->planner_hash) == 0 &&
+                strcmp(outcome->model_hash, spec->model_hash) == 0 &&
+                strcmp(outcome->sampler, spec->sampler) == 0;
+    return job_run_rollout_of(job, outcome->branch_id) == job->rollout_count
+               ? "it is none of the scenario's"
+           : outcome->artifact_hash[0] == '\0'      ? "no trace came with it"
+           : outcome->verdict == VERDICT_FLAGGED    ? "it was flagged"
+           : outcome->prefix_ticks > outcome->ticks ? "it ended before it began"
+           : !same                                  ? "it answers another question"
+                                                    : NULL;
+}
+
+/* Takes out the outcomes that cannot be the job's, and those whose artifact the store has no more.
+ */
+static enum status drop_faulty(struct claim_loop *loop, const struct job_run *job,
+                               struct outcome *outcomes, uint32_t *count, struct error *error)
 {
     struct store *store = loop->config->store;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < *count; i++) {
         const char *hash = outcomes[i].artifact_hash;
+        const char *fault = find_fault(job, &outcomes[i]);
         void *data = NULL;
         size_t bytes = 0;
         bool known = kept > 0 && strcmp(hash, outcomes[kept - 1].artifact_hash) == 0;
-        enum status status =
-            known ? STATUS_OK : store->ops->artifact_get(store, hash, &data, &bytes, error);
+        enum status status = known || fault != NULL
+                                 ? STATUS_OK
+                                 : store->ops->artifact_get(store, hash, &data, &bytes, error);
         free(data);
-        if (status == STATUS_NOT_FOUND) {
+        if (fault != NULL) {
+            log_event(loop->config->logger, LOG_WARNING,
+                      "job %" PRId64 ": the store keeps an outcome of branch \"%s\", and %s; it is "
+                      "left out, and the rollout driven",
+                      job->lease.job_id, outcomes[i].branch_id, fault);
+            continue;
+        }
+        if (status == STATUS_NOT_FOUND || status == STATUS_BAD_INPUT) {
             log_event(loop->config->logger, LOG_WARNING,
                       "job %" PRId64 ": branch \"%s\" was finished before and is driven again: %s",
                       job->lease.job_id, outcomes[i].branch_id, error->text);
@@ -159,7 +190,7 @@ enum status claim_loop_restore(struct claim_loop *loop, struct job_run *job, str
         status = note_refusal(loop, NULL, status, error);
         count = 0;
     }
-    THEN(status, drop_vanished(loop, job, outcomes, &count, error));
+    THEN(status, drop_faulty(loop, job, outcomes, &count, error));
     THEN(status, job_run_restore(job, outcomes, count, error));
     if (status == STATUS_OK && count > 0) {
         log_event(loop->config->logger, LOG_INFO,

@@ -69,8 +69,7 @@ enum status job_run_keep(struct job_run *job, uint32_t rollout, const struct out
     return STATUS_OK;
 }
 
-/* job->rollout_count: the scenario has no such branch. */
-static uint32_t rollout_of(const struct job_run *job, const char *branch_id)
+uint32_t job_run_rollout_of(const struct job_run *job, const char *branch_id)
 {
     uint32_t i = branch_id[0] == '\0' ? 0 : 1;
     while (i > 0 && i < job->rollout_count &&
@@ -85,7 +84,7 @@ enum status job_run_restore(struct job_run *job, const struct outcome *outcomes,
 {
     for (uint32_t k = 0; k < count; k++) {
         const struct outcome *outcome = &outcomes[k];
-        uint32_t i = rollout_of(job, outcome->branch_id);
+        uint32_t i = job_run_rollout_of(job, outcome->branch_id);
         if (i == job->rollout_count || job->results[i].finished) {
             return error_set(error, STATUS_STORE,
                              "job %lld: the store keeps an outcome of branch \"%s\", which is none "

@@ -126,6 +126,8 @@ void job_run_destroy(struct job_run *job); /* accepts NULL */
 /* The store keeps this outcome of a finished rollout (0: main line). */
 enum status job_run_keep(struct job_run *job, uint32_t rollout, const struct outcome *outcome,
                          struct error *error);
+/* Which rollout has that name; job->rollout_count: the scenario has no such branch. */
+uint32_t job_run_rollout_of(const struct job_run *job, const char *branch_id);
 /* Takes what earlier attempts finished as finished; before the job is given to a runner. */
 enum status job_run_restore(struct job_run *job, const struct outcome *outcomes, uint32_t count,
                             struct error *error);

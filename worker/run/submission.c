@@ -4,6 +4,7 @@
 #include "worker/run/submission.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "schemas/job_context.h"
 #include "worker/planner/planner.h"
 #include "worker/run/revision.h"
@@ -460,6 +461,31 @@ enum status submission_build(const struct suite *suite, const struct submission_
     return STATUS_OK;
 }
 
+/* As much of the suite's name as fits and may be in a new one: older stores have names with what a
+ * terminal obeys, and with steps of paths. */
+static void keep_plain(const char *name, char *out, size_t capacity)
+{
+    struct error why;
+    bool steps = text_name_check("suite", name, LIMIT_ID_BYTES, &why) != STATUS_OK;
+    size_t left = strlen(name);
+    size_t used = 0;
+    while (left > 0) {
+        size_t shown = text_shown_bytes((const unsigned char *)name, left, TEXT_LINE);
+        size_t bytes = shown > 0 ? shown : 1;
+        if (used + bytes >= capacity) {
+            break;
+        }
+        memcpy(out + used, name, bytes);
+        if (shown == 0 || (steps && *name == '/')) {
+            out[used] = '_';
+        }
+        used += bytes;
+        name += bytes;
+        left -= bytes;
+    }
+    out[used] = '\0';
+}
+
 void submission_renewed_prefix(const char *suite_id, const struct job_spec *specs, uint32_t count,
                                char out[LIMIT_ID_BYTES])
 {
@@ -469,8 +495,9 @@ void submission_renewed_prefix(const char *suite_id, const struct job_spec *spec
             set = (set ^ (unsigned char)*at) * 16777619;
         }
     }
-    snprintf(out, LIMIT_ID_BYTES, "%.*s-again-%04x", LIMIT_ID_BYTES - 16, suite_id,
-             (unsigned)(set ^ set >> 16) & 0xffff);
+    char kept[LIMIT_ID_BYTES - 15];
+    keep_plain(suite_id, kept, sizeof kept);
+    snprintf(out, LIMIT_ID_BYTES, "%s-again-%04x", kept, (unsigned)(set ^ set >> 16) & 0xffff);
 }
 
 enum status submission_renew(const struct submission_options *options, const char *suite_id,

@@ -281,6 +281,8 @@ static void fill_outcomes(struct outcome *outcomes, uint32_t count, const struct
         outcome->verdict = flagged              ? VERDICT_FLAGGED
                            : (key + i) % 3 == 0 ? VERDICT_FAIL
                                                 : VERDICT_PASS;
+        snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
+                 flagged ? "frozen" : "");
         outcome->ticks = 20 + i;
         outcome->prefix_ticks = i > 0 ? 10 : 0;
         outcome->metres_mm = 1000 + (int64_t)i;
@@ -316,7 +318,7 @@ static void make_completion(struct play *play, uint32_t index)
     if (completion->kind == COMPLETION_DONE) {
         completion->outcome_count = lease->spec.rollout_count;
     } else if (completion->kind == COMPLETION_FLAGGED) {
-        completion->outcome_count = (uint32_t)draw(play, lease->spec.rollout_count + 1);
+        completion->outcome_count = 1 + (uint32_t)draw(play, lease->spec.rollout_count);
         if (draw(play, 2) == 0) { /* earlier versions send a copy of what the job says */
             memcpy(completion->escalate_pool, lease->spec.escalate_pool,
                    sizeof completion->escalate_pool);

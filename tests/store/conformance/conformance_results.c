@@ -153,13 +153,16 @@ static void missing_metrics_come_back(void)
 /* completions[0]: `count` outcomes from rollout `first` on of the job that is leased. */
 static struct job_completion *make_partial(const char *worker_id, uint32_t first, uint32_t count)
 {
+    char traces[SHA256_HEX_BYTES];
     struct job_completion *completion = make_completion(0, worker_id, COMPLETION_PARTIAL);
+    EXPECT_OK(store->ops->artifact_put(store, "traces", 6, traces, &error), error);
     for (uint32_t i = 0; i < count; i++) {
         fill_outcome(&outcomes[i], &leases[0].spec, VERDICT_FAIL);
         if (first + i > 0) {
             snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, "b%" PRIu32, first + i);
         }
         snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
+        memcpy(outcomes[i].artifact_hash, traces, sizeof traces);
     }
     completion->outcomes = outcomes;
     completion->outcome_count = count;
@@ -802,7 +805,7 @@ static void flagged_jobs_are_escalated(void)
     EXPECT_INT(claim("w", 1), 1);
     int64_t flagged = leases[0].job_id;
     make_completion(0, "w", COMPLETION_FLAGGED);
-    fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
+    fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_FLAGGED);
     completions[0].outcomes = outcomes;
     completions[0].outcome_count = 1;
     complete(1);
@@ -1158,7 +1161,9 @@ static void evidence_comes_back(void)
     uint32_t count = 0;
 
     open_store(true);
-    submit_plain("a", "k", 1);
+    make_specs("a", "k", 1);
+    specs[0].rollout_count = 2;
+    submit_made("a", 1, 1);
     EXPECT_INT(claim("w", 1), 1);
     EXPECT_OK(store->ops->artifact_put(store, "frame", 5, picture, &error), error);
     make_completion(0, "w", COMPLETION_FLAGGED);

@@ -182,10 +182,14 @@ static void make_completion(struct player *player, const struct play_job *job,
         completion->outcome_count = job->rollouts;
         for (uint32_t i = 0; i < job->rollouts; i++) {
             struct outcome *outcome = &player->outcomes[index][i];
-            snprintf(outcome->branch_id, sizeof outcome->branch_id, "%u", i);
+            if (i > 0) {
+                snprintf(outcome->branch_id, sizeof outcome->branch_id, "%u", i);
+            }
             memcpy(outcome->artifact_hash, artifact, sizeof outcome->artifact_hash);
             outcome->verdict =
                 completion->kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : VERDICT_PASS;
+            snprintf(outcome->health_check, sizeof outcome->health_check, "%s",
+                     completion->kind == COMPLETION_FLAGGED ? "frozen" : "");
         }
         memcpy(completion->artifact_hash, artifact, sizeof completion->artifact_hash);
     }

@@ -1,0 +1,41 @@
+/*
+ * The door: what clients send is looked at here before the store takes it. Contents against
+ * store/door/invariants.h, names by one rule (text_name_check), and what one record says against
+ * what another does. Nothing here reads the database.
+ */
+#ifndef SWERVE_STORE_DOOR_DOOR_H
+#define SWERVE_STORE_DOOR_DOOR_H
+
+#include "base/status.h"
+#include "schemas/job.h"
+#include "store/api/store.h"
+#include "store/artifacts/artifacts.h"
+
+#include <stdint.h>
+
+/* A suite may have this id. */
+enum status door_suite(const char *suite_id, struct error *error);
+/* A job may be submitted as number `index` of a call to that suite. */
+enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_t index,
+                      struct error *error);
+/* Its id, pool, device and host may be a worker's. */
+enum status door_worker(const struct store_worker *worker, struct error *error);
+enum status door_progress(const struct store_progress *progress, struct error *error);
+/* A completion may be queued: it fits, is in range, and its artifacts are there. */
+enum status door_completion(const struct artifacts *artifacts,
+                            const struct job_completion *completion, struct error *error);
+
+/* Branches of a scenario, as far as they are known. */
+struct door_branches {
+    uint32_t count;
+    const char (*names)[LIMIT_ID_BYTES]; /* [count], borrowed */
+    bool known; /* as many as the job has, and each has a name of its own */
+};
+
+/* The rollouts that a completion brings are the job's: no two outcomes of one, DONE each of them,
+ * FLAGGED at least the one that was. `branches` is not looked at where the job has one rollout.
+ * CONFLICT. */
+enum status door_rollouts(const struct job_completion *completion, uint32_t rollout_count,
+                          const struct door_branches *branches, struct error *error);
+
+#endif

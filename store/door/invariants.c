@@ -1,0 +1,293 @@
+/*
+ * The table, and the two things that are made of it. See invariants.h.
+ */
+#include "store/door/invariants.h"
+
+#include "base/check.h"
+#include "schemas/job.h"
+#include "schemas/job_json.h"
+#include "schemas/outcome_json.h"
+#include "store/api/models.h"
+#include "store/api/tenants.h"
+#include "store/api/trust.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { HASH_BYTES = SHA256_HEX_BYTES - 1, ID_BYTES = LIMIT_ID_BYTES - 1 };
+
+static const struct invariant spec_rows[] = {
+    {"key", 1, HASH_BYTES},          {"suite_id", 0, ID_BYTES},
+    {"scenario_id", 1, ID_BYTES},    {"pool", 1, ID_BYTES},
+    {"priority", INT32_MIN, INT32_MAX}, {"rollout_count", 1, 1 + LIMIT_BRANCHES},
+    {"attempts_max", 1, 1000},       {"parent_job_id", 0, INT64_MAX},
+};
+
+static const struct invariant completion_rows[] = {
+    {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
+    {"metres_mm", 0, LEDGER_ATTEMPT_MM_MAX},
+    {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},
+};
+
+static const struct invariant outcome_rows[] = {
+    {"metres_mm", 0, OUTCOME_MM_MAX},
+    {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
+    {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},
+    {"pages_used_percent", 0, 100},
+    {"collision_agent", -1, INT32_MAX},
+};
+
+static const struct invariant tenant_rows[] = {
+    {"name", 1, ID_BYTES},
+    {"weight", 1, TENANT_WEIGHT_MAX},
+    {"jobs_queued_max", 0, INT64_MAX},
+    {"uusd_day_max", 0, INT64_MAX},
+    {"uusd_month_max", 0, INT64_MAX},
+    {"units_leased_max", 0, INT64_MAX},
+    {"scenario_bytes_max", 0, INT64_MAX},
+};
+
+#define DATE_S_MAX INT64_C(100000000000) /* the year 5138 */
+
+static const struct invariant model_rows[] = {
+    {"name", 1, ID_BYTES},           {"hash", HASH_BYTES, HASH_BYTES},
+    {"precision", 1, ID_BYTES},      {"sampler", 1, ID_BYTES},
+    {"agents_ticks", 0, INT32_MAX},  {"map_ticks", 0, INT32_MAX},
+    {"none_ticks", 0, INT32_MAX},    {"added_s", 0, DATE_S_MAX},
+    {"canary_percent", 0, 100},
+};
+
+static const struct invariant model_event_rows[] = {
+    {"canary_percent", 0, 100},
+    {"jobs_moved", 0, INT64_MAX},
+    {"expires_s", 0, INT64_MAX},
+    {"at_s", 0, DATE_S_MAX},
+    {"after_outcome", 0, INT64_MAX},
+};
+
+static const struct invariant trust_event_rows[] = {
+    {"freeze", 0, INT64_MAX},    {"evaluation", 0, INT64_MAX}, {"jobs", 0, INT64_MAX},
+    {"disagreed", 0, INT64_MAX}, {"sounded_at", 0, INT64_MAX}, {"at_s", 0, DATE_S_MAX},
+};
+
+static const struct invariant golden_rows[] = {
+    {"name", 1, ID_BYTES},
+    {"hash", HASH_BYTES, HASH_BYTES},
+    {"model_hash", HASH_BYTES, HASH_BYTES},
+    {"sampler", 1, ID_BYTES},
+    {"recordings", 0, INT64_MAX},
+    {"bytes", 0, INT64_MAX},
+    {"made_s", 0, DATE_S_MAX},
+};
+
+#define OF(list, rows)                         \
+    {                                          \
+        &(list), (rows), COUNT_OF(rows)        \
+    }
+
+const struct invariants invariants_spec = OF(job_spec_field_list, spec_rows);
+const struct invariants invariants_completion = OF(job_completion_field_list, completion_rows);
+const struct invariants invariants_outcome = OF(outcome_record, outcome_rows);
+const struct invariants invariants_tenant = OF(tenant_fields, tenant_rows);
+const struct invariants invariants_model = OF(model_version_fields, model_rows);
+const struct invariants invariants_model_event = OF(model_event_fields, model_event_rows);
+const struct invariants invariants_trust_event = OF(trust_event_fields, trust_event_rows);
+const struct invariants invariants_golden = OF(golden_set_fields, golden_rows);
+
+/* What the member may be; false: whatever it holds. */
+static bool bounds(const struct invariants *of, const struct json_field *field, int64_t *least,
+                   int64_t *greatest)
+{
+    *least = 0;
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        *greatest = (int64_t)field->bytes - 1;
+        break;
+    case JSON_FIELD_U32:
+        *greatest = UINT32_MAX;
+        break;
+    case JSON_FIELD_U32_OR_NULL: /* NULL in a row */
+        *greatest = (int64_t)UINT32_MAX - 1;
+        break;
+    case JSON_FIELD_I32:
+        *least = INT32_MIN;
+        *greatest = INT32_MAX;
+        break;
+    case JSON_FIELD_BOOL:
+        *greatest = 1;
+        break;
+    case JSON_FIELD_NAME:
+        *greatest = (int64_t)field->name_count - 1;
+        break;
+    case JSON_FIELD_BITS:
+        *greatest = (INT64_C(1) << field->name_count) - 1;
+        break;
+    default:
+        *least = INT64_MIN;
+        *greatest = INT64_MAX;
+        break;
+    }
+    for (size_t i = 0; i < of->count; i++) {
+        if (strcmp(of->rows[i].member, field->name) == 0) {
+            *least = of->rows[i].least;
+            *greatest = of->rows[i].greatest;
+            break;
+        }
+    }
+    return *least != INT64_MIN || *greatest != INT64_MAX;
+}
+
+/* ---- the door ---- */
+
+/* A number; of a text its bytes, -1: it does not end. */
+static int64_t value_of(const struct json_field *field, const void *place)
+{
+    int64_t wide;
+    uint32_t narrow;
+    switch (field->kind) {
+    case JSON_FIELD_TEXT: {
+        const char *end = memchr(place, '\0', field->bytes);
+        return end != NULL ? end - (const char *)place : -1;
+    }
+    case JSON_FIELD_I64:
+        memcpy(&wide, place, sizeof wide);
+        return wide;
+    case JSON_FIELD_BOOL:
+        return *(const uint8_t *)place;
+    case JSON_FIELD_I32:
+        return *(const int32_t *)place;
+    default:
+        memcpy(&narrow, place, sizeof narrow);
+        return narrow;
+    }
+}
+
+static enum status check_field(const struct invariants *of, const struct json_field *field,
+                               const void *record, struct error *error)
+{
+    int64_t least;
+    int64_t greatest;
+    if (field->kind == JSON_FIELD_U64 || field->kind == JSON_FIELD_F64 ||
+        !bounds(of, field, &least, &greatest)) {
+        return STATUS_OK;
+    }
+    int64_t value = value_of(field, (const char *)record + field->offset);
+    if ((value >= least && value <= greatest) ||
+        (field->kind == JSON_FIELD_U32_OR_NULL && value == UINT32_MAX)) {
+        return STATUS_OK;
+    }
+    if (field->kind == JSON_FIELD_TEXT && value < 0) {
+        return error_set(error, STATUS_LIMIT, "%s is not terminated", field->name);
+    }
+    bool is_text = field->kind == JSON_FIELD_TEXT;
+    return error_set(error, STATUS_BAD_INPUT,
+                     "%s: expected %" PRId64 " to %" PRId64 "%s, found %" PRId64, field->name, least,
+                     greatest, is_text ? " bytes" : "", value);
+}
+
+static enum status check_fields(const struct invariants *of, const struct json_field_list *list,
+                                const void *record, struct error *error)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        TRY(field->kind == JSON_FIELD_RECORD
+                ? check_fields(of, field->list, (const char *)record + field->offset, error)
+                : check_field(of, field, record, error));
+    }
+    return STATUS_OK;
+}
+
+enum status invariants_check(const struct invariants *of, const void *record, struct error *error)
+{
+    return check_fields(of, of->fields, record, error);
+}
+
+/* ---- the check ---- */
+
+struct sql_text {
+    FILE *cases; /* CASE .. of the sentence */
+    FILE *where;
+    bool any;
+};
+
+static void add_column(struct sql_text *text, const struct json_field *field, int64_t least,
+                       int64_t greatest)
+{
+    char beyond[256];
+    const char *name = field->name;
+    bool is_text = field->kind == JSON_FIELD_TEXT;
+    snprintf(beyond, sizeof beyond,
+             is_text ? "(length(CAST(t.%s AS BLOB)) NOT BETWEEN %" PRId64 " AND %" PRId64
+                       " OR instr(t.%s, char(0)) > 0)"
+                     : "(t.%s NOT BETWEEN %" PRId64 " AND %" PRId64 ")",
+             name, least, greatest, name);
+    if (is_text) {
+        fprintf(text->cases,
+                " WHEN %s THEN 'holds a text that is empty, cut off or longer than any that is "
+                "stored: %s'",
+                beyond, name);
+    } else {
+        fprintf(text->cases,
+                " WHEN %s THEN 'has %s ' || t.%s || ', expected %" PRId64 " to %" PRId64 "'", beyond,
+                name, name, least, greatest);
+    }
+    fprintf(text->where, "%s%s", text->any ? " OR " : "", beyond);
+    text->any = true;
+}
+
+static enum status add_columns(const struct invariants *of, const struct json_field_list *list,
+                               struct sql_text *text, invariants_has *has, void *context,
+                               struct error *error)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        int64_t least;
+        int64_t greatest;
+        bool there = false;
+        if (field->kind == JSON_FIELD_RECORD) {
+            TRY(add_columns(of, field->list, text, has, context, error));
+            continue;
+        }
+        if (field->kind == JSON_FIELD_U64 || field->kind == JSON_FIELD_F64 ||
+            !bounds(of, field, &least, &greatest)) {
+            continue;
+        }
+        TRY(has(context, field->name, &there, error));
+        if (there) {
+            add_column(text, field, least, greatest);
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status invariants_sql(const struct invariants *of, const char *table, const char *place,
+                           invariants_has *has, void *context, char **sql, struct error *error)
+{
+    char *cases = NULL;
+    char *where = NULL;
+    size_t cases_bytes = 0;
+    size_t where_bytes = 0;
+    struct sql_text text = {.cases = open_memstream(&cases, &cases_bytes),
+                            .where = open_memstream(&where, &where_bytes)};
+    enum status status = text.cases != NULL && text.where != NULL
+                             ? STATUS_OK
+                             : error_set(error, STATUS_NO_MEMORY, "out of memory for a check");
+    THEN(status, add_columns(of, of->fields, &text, has, context, error));
+    bool written = (text.cases == NULL || fclose(text.cases) == 0) &
+                   (text.where == NULL || fclose(text.where) == 0);
+    *sql = NULL;
+    if (status == STATUS_OK && text.any) {
+        size_t bytes = cases_bytes + where_bytes + strlen(table) + strlen(place) + 64;
+        *sql = written ? malloc(bytes) : NULL;
+        status = memory_check(*sql, error, "out of memory for a check");
+        if (status == STATUS_OK) {
+            snprintf(*sql, bytes, "SELECT %s, CASE%s END FROM %s t WHERE %s", place, cases, table,
+                     where);
+        }
+    }
+    free(cases);
+    free(where);
+    return status;
+}
