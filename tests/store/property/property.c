@@ -564,8 +564,10 @@ static bool call_tenant_set(struct property_play *play)
                             .weight = 1 + (int64_t)draw(play, 3),
                             .jobs_queued_max = chance(play, 2) ? 0 : 20,
                             .units_leased_max = chance(play, 2) ? 0 : 9};
-    perhaps(play, 4, &tenant_set_fields, &tenant);
-    return note(play, "tenant_set", store->ops->tenant_set(store, &tenant, &play->error));
+    uint32_t settings = (uint32_t)draw(play, 2 * TENANT_VERSION);
+    tenant.version = (int64_t)draw(play, 4);
+    perhaps(play, 4, &tenant_fields, &tenant);
+    return note(play, "tenant_set", store->ops->tenant_set(store, &tenant, settings, &play->error));
 }
 
 static bool call_price_set(struct property_play *play)
