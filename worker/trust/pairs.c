@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
+#include "schemas/job_context.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,20 +38,11 @@ static uint64_t question_of(const struct outcome *outcome)
     return question;
 }
 
-/* What the store compares when an audit comes (JOB_CONTEXT_QUESTION), as far as outcomes say it:
- * rows that are older than that are compared here. */
+/* What the store compares when an audit comes: rows that are older than that are compared here. */
 static uint64_t asked_of(const struct outcome *outcome)
 {
-    struct sha256 hash;
-    uint8_t digest[SHA256_BYTES];
-    uint64_t question = question_of(outcome);
-    sha256_init(&hash);
-    add_text(&hash, outcome->scenario_id);
-    add_text(&hash, outcome->revision);
-    sha256_update(&hash, &question, sizeof question);
-    sha256_final(&hash, digest);
-    memcpy(&question, digest, sizeof question);
-    return question;
+    const struct job_context context = job_context_of_outcome(outcome);
+    return job_context_hash(&context, JOB_CONTEXT_ASKED);
 }
 
 static struct pairs_side side_of(const struct outcome *outcome)

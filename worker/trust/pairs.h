@@ -40,7 +40,7 @@ struct pairs_pair {
     int64_t at_ms;     /* when the repeat was answered; 0: not known */
     int64_t job_id;    /* the one that was asked for: the student's, or what a shadow repeats */
     uint64_t question; /* hash of scenario, planner, seed and branch */
-    uint64_t asked;    /* .. and of whatever else both sides have to be asked alike */
+    uint64_t asked;    /* hash of what both sides have to be asked alike */
     bool unlike;       /* not of one question, or no teacher's: it is evidence of nothing */
     char branch_id[LIMIT_ID_BYTES];
     char scenario_id[LIMIT_ID_BYTES];
