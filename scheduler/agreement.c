@@ -3,6 +3,8 @@
  */
 #include "scheduler/agreement.h"
 
+#include "schemas/job_context.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +33,14 @@ static int compare(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
+/* Rows that are older than the store's own comparison may have been audited by anything. */
+static bool same_question(const struct outcome *a, const struct outcome *b)
+{
+    const struct job_context left = job_context_of_outcome(a);
+    const struct job_context right = job_context_of_outcome(b);
+    return job_context_differs(&left, &right, JOB_CONTEXT_ASKED) == 0;
+}
+
 uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
                         const struct outcome **scratch, struct agreement_pair *pairs)
 {
@@ -45,7 +55,8 @@ uint32_t agreement_join(const struct outcome *outcomes, uint32_t count,
         bool instead = a->freeze != 0 && !a->in_flight; /* the teacher, repeating itself */
         bool excused = a->in_flight && a->verdict == b->verdict;
         if (!instead && !excused && a->audit_of == 0 && b->audit_of != 0 &&
-            a->job_id == b->audit_of && strcmp(a->branch_id, b->branch_id) == 0) {
+            a->job_id == b->audit_of && strcmp(a->branch_id, b->branch_id) == 0 &&
+            same_question(a, b)) {
             pairs[found++] = (struct agreement_pair){.student = a, .teacher = b};
         }
     }

@@ -24,7 +24,8 @@ struct agreement_pair {
     const struct outcome *teacher; /* its audit job's */
 };
 
-/* Joins the outcomes of one suite (any order): audit job's audit_of = job_id, equal branch_id.
+/* Joins the outcomes of one suite (any order): audit job's audit_of = job_id, equal branch_id,
+ * one question.
  * Pairs come in the order of the students' (job_id, branch_id). pairs[count / 2] is enough;
  * scratch[count] is overwritten. Returns how many; audit jobs whose other half is not there are
  * left out. */

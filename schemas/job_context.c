@@ -82,6 +82,21 @@ struct job_context job_context_of_outcome(const struct outcome *outcome)
     };
 }
 
+void job_context_copy(const struct job_spec *spec, struct outcome *outcome)
+{
+    memcpy(outcome->scenario_id, spec->scenario_id, sizeof outcome->scenario_id);
+    memcpy(outcome->scenario_hash, spec->scenario_hash, sizeof outcome->scenario_hash);
+    outcome->seed = spec->seed;
+    memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
+    memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
+    memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
+    memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
+    outcome->tier = spec->tier;
+    memcpy(outcome->model_hash, spec->model_hash, sizeof outcome->model_hash);
+    memcpy(outcome->sampler, spec->sampler, sizeof outcome->sampler);
+    memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
+}
+
 static const char *text_at(const struct job_context *context, size_t index)
 {
     const char *text;
@@ -118,6 +133,25 @@ uint32_t job_context_differs(const struct job_context *a, const struct job_conte
         }
     }
     return 0;
+}
+
+uint64_t job_context_hash(const struct job_context *context, uint32_t asked)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    uint64_t out = 0;
+    sha256_init(&hash);
+    for (size_t i = 0; i < JOB_CONTEXT_MEMBER_COUNT; i++) {
+        uint64_t number = members[i].kind == KIND_TEXT ? 0 : number_at(context, i);
+        const char *text = members[i].kind == KIND_TEXT ? text_at(context, i) : "";
+        if ((asked >> i & 1) != 0) {
+            sha256_update(&hash, text, strlen(text) + 1);
+            sha256_update(&hash, &number, sizeof number);
+        }
+    }
+    sha256_final(&hash, digest);
+    memcpy(&out, digest, sizeof out);
+    return out;
 }
 
 /* The value for people, cut so that two fit into a sentence. */

@@ -50,6 +50,8 @@ enum {
                            JOB_CONTEXT_ROLLOUT_COUNT,
     /* What an outcome repeats of its job. */
     JOB_CONTEXT_OF_OUTCOME = JOB_CONTEXT_ALL & ~JOB_CONTEXT_ROLLOUT_COUNT,
+    /* .. as far as outcomes say it. */
+    JOB_CONTEXT_ASKED = JOB_CONTEXT_QUESTION & ~JOB_CONTEXT_ROLLOUT_COUNT,
     /* What many jobs have alike, so that the store keeps it once. */
     JOB_CONTEXT_SHARED = JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
                          JOB_CONTEXT_POOL | JOB_CONTEXT_TIER | JOB_CONTEXT_MODEL_HASH |
@@ -64,9 +66,15 @@ void job_escalation_take(const struct job_spec *flagged, struct job_spec *out);
 struct job_context job_context_of_spec(const struct job_spec *spec);
 struct job_context job_context_of_outcome(const struct outcome *outcome);
 
+/* Copies into an outcome what it repeats of its job. */
+void job_context_copy(const struct job_spec *spec, struct outcome *outcome);
+
 /* The first of `members` in which two differ, a bit; 0: none. */
 uint32_t job_context_differs(const struct job_context *a, const struct job_context *b,
                              uint32_t members);
+
+/* A number that two have alike that differ in none of `members`. */
+uint64_t job_context_hash(const struct job_context *context, uint32_t members);
 
 /* "planner is \"exec:rival\", the job asks for \"exec:ours\"" of the member (a bit) in which
  * `found` differs from the job that it is to answer; returns `out`. */

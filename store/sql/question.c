@@ -117,7 +117,19 @@ enum status question_check_audit(struct db *db, int64_t suite, const struct job_
                          spec->scenario_id, spec->audit_key);
     }
     TRY(check_same(db, spec, audited, shadow ? "it repeats" : "it audits", error));
-    return shadow ? STATUS_OK : check_teacher(db, spec, error);
+    if (shadow) {
+        return STATUS_OK;
+    }
+    TRY(check_teacher(db, spec, error));
+    struct query twin = query_begin(db, STATEMENT_AUDIT_SAME);
+    query_text(&twin, out->key);
+    query_int(&twin, suite);
+    query_text(&twin, spec->model_hash);
+    query_text(&twin, spec->sampler);
+    if (out->answered == 0 && query_row(&twin)) {
+        out->answered = query_column_int(&twin, 0);
+    }
+    return query_end(&twin, error);
 }
 
 /* ---- who answers if a job is flagged ---- */

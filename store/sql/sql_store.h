@@ -150,7 +150,9 @@ enum status question_check_parent(struct db *db, int64_t suite, const struct job
 /* What an audit or a shadow's job repeats. */
 struct question_audited {
     char key[SHA256_HEX_BYTES]; /* that it has now */
-    int64_t answered;           /* the job, where the teacher answers it already; else 0 */
+    /* The job, where the teacher answers it already, or one of its audits that asks the same model:
+     * the same evidence does not count twice; else 0. */
+    int64_t answered;
 };
 /* An audit job repeats a job of its own suite that is none itself (it may have moved since its
  * submitter knew it), asks the same, and asks a teacher: the promoted one, where there is one. */

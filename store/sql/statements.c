@@ -263,6 +263,10 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
         " WHERE s.asked_key = ?1 AND s.suite = ?2 AND s.audit_key IS NULL LIMIT 1",
+    [STATEMENT_AUDIT_SAME] =
+        "SELECT s.job FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
+        " CROSS JOIN contexts c ON c.id = s.context WHERE s.audit_key = ?1 AND s.suite = ?2"
+        " AND j.shadow IS NULL AND c.model_hash = ?3 AND c.sampler = ?4 ORDER BY s.job LIMIT 1",
     [STATEMENT_JOB_INSERT] =
         "INSERT INTO jobs (suite, pool, prefix, state, priority, rollouts, memo_of, audit, follows, due_ns,"
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",

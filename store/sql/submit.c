@@ -358,7 +358,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     if (status == STATUS_OK && spec->audit_key[0] != '\0') {
         status = question_check_audit(call->db, call->suite, spec, call->shadow_of != 0,
                                       &call->audited, error);
-        if (status == STATUS_OK && call->audited.answered != 0) { /* nobody repeats the teacher */
+        if (status == STATUS_OK && call->audited.answered != 0) { /* there is such evidence */
             result->job_id = call->audited.answered;
             result->existed = true;
             return STATUS_OK;

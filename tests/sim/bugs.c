@@ -6,6 +6,7 @@
 #include "tests/sim/fleet.h"
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
@@ -107,14 +108,12 @@ static enum status escalate_apart(struct fleet *fleet, const struct job_completi
     CHECK(job != NULL);
     enum status status = store->ops->job(store, completion->job_id, job, error);
     if (status == STATUS_OK && job->state == JOB_LEASED && job->epoch == completion->epoch &&
-        strcmp(job->worker_id, completion->worker_id) == 0) {
+        strcmp(job->worker_id, completion->worker_id) == 0 && job->spec.escalate_pool[0] != '\0') {
         struct job_spec *spec = &job->spec;
         int suite = model_suite(fleet->model, spec->suite_id);
-        memcpy(spec->key, completion->escalate_key, sizeof spec->key);
-        memcpy(spec->pool, completion->escalate_pool, sizeof spec->pool);
-        memcpy(spec->model_hash, completion->escalate_model_hash, sizeof spec->model_hash);
-        memcpy(spec->sampler, completion->escalate_sampler, sizeof spec->sampler);
-        spec->tier = completion->escalate_tier;
+        struct job_spec flagged = *spec;
+        job_escalation_take(&flagged, spec);
+        job_key_make(spec, job_key_fresh(&flagged));
         spec->parent_job_id = completion->job_id;
         status = store->ops->submit(store, spec->suite_id, (uint32_t)fleet->model->weights[suite],
                                     spec, 1, &result, error);
@@ -129,7 +128,7 @@ static enum status complete_escalate_apart(struct fleet *fleet,
                                            struct error *error)
 {
     for (uint32_t i = 0; i < count; i++) {
-        if (completions[i].escalate_pool[0] != '\0') {
+        if (completions[i].kind == COMPLETION_FLAGGED) {
             enum status status = escalate_apart(fleet, &completions[i], error);
             if (status != STATUS_OK) {
                 return status;

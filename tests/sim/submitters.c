@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "scheduler/audit.h"
 #include "scheduler/route.h"
 #include "store/api/trust.h"
@@ -108,6 +109,12 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
         model_version_hash(0, spec->model_hash);
         snprintf(spec->sampler, sizeof spec->sampler, "agents/few/bf16");
     }
+    if (spec->tier == TIER_STUDENT) {
+        snprintf(spec->escalate_pool, sizeof spec->escalate_pool, "teacher");
+        spec->escalate_tier = TIER_TEACHER;
+        snprintf(spec->escalate_model_hash, sizeof spec->escalate_model_hash, "mt");
+        snprintf(spec->escalate_sampler, sizeof spec->escalate_sampler, "many");
+    }
     spec->evaluates =
         spec->tier == TIER_STUDENT && fleet->freezes && !fleet->follows && place % 7 == 3;
     spec->priority = (int32_t)(index % 2);
@@ -129,6 +136,7 @@ static void make_audit(const struct job_spec *spec, struct job_spec *audit)
     *audit = *spec;
     memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
     audit->tier = TIER_TEACHER;
+    job_escalation_clear(audit);
     snprintf(audit->pool, sizeof audit->pool, "teacher");
     audit->follows = audit->evaluates = false;
     snprintf(audit->model_hash, sizeof audit->model_hash, "mt");

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -92,20 +93,11 @@ static void fill_outcome(struct worker *worker, const struct held *held, uint32_
     uint64_t hash = rng_mix(key_hash(spec->key) + index);
 
     memset(outcome, 0, sizeof *outcome);
-    memcpy(outcome->scenario_id, spec->scenario_id, sizeof outcome->scenario_id);
-    memcpy(outcome->scenario_hash, spec->scenario_hash, sizeof outcome->scenario_hash);
-    memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
+    job_context_copy(spec, outcome);
     memcpy(outcome->model_hash, opened_model(worker, spec), sizeof outcome->model_hash);
-    memcpy(outcome->sampler, spec->sampler, sizeof outcome->sampler);
-    memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
-    memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
     if (index > 0) {
         snprintf(outcome->branch_id, sizeof outcome->branch_id, "b%" PRIu32, index);
     }
-    outcome->tier = spec->tier;
-    outcome->seed = spec->seed;
     outcome->verdict = flagged          ? VERDICT_FLAGGED
                        : hash % 10 == 0 ? VERDICT_PLANNER_ERROR
                        : hash % 11 == 0 ? VERDICT_INVALID
@@ -126,16 +118,19 @@ static void fill_outcome(struct worker *worker, const struct held *held, uint32_
              worker->identity.worker_id, held->lease.job_id, held->lease.epoch);
 }
 
-static void escalate(struct job_completion *completion, const struct job_spec *spec)
+/* Workers of earlier versions say who answers instead: what they were told. */
+static void escalate(struct worker *worker, struct job_completion *completion,
+                     const struct job_spec *spec)
 {
-    if (spec->tier == TIER_TEACHER) {
-        return; /* there is nobody above */
+    if (sim_chance(&worker->process->fleet->sim, 0.5)) {
+        return;
     }
-    snprintf(completion->escalate_pool, sizeof completion->escalate_pool, "teacher");
-    completion->escalate_tier = TIER_TEACHER;
-    snprintf(completion->escalate_model_hash, sizeof completion->escalate_model_hash, "mt");
-    snprintf(completion->escalate_sampler, sizeof completion->escalate_sampler, "many");
-    fleet_key(spec->scenario_id, spec->seed, TIER_TEACHER, spec->planner, completion->escalate_key);
+    memcpy(completion->escalate_pool, spec->escalate_pool, sizeof completion->escalate_pool);
+    completion->escalate_tier = spec->escalate_tier;
+    memcpy(completion->escalate_model_hash, spec->escalate_model_hash,
+           sizeof completion->escalate_model_hash);
+    memcpy(completion->escalate_sampler, spec->escalate_sampler,
+           sizeof completion->escalate_sampler);
 }
 
 static void fill_completion(struct worker *worker, const struct held *held, uint32_t index,
@@ -153,7 +148,7 @@ static void fill_completion(struct worker *worker, const struct held *held, uint
     completion->metres_mm = completion->device_ns / NS_PER_MS;
     completion->mflop = mflop_of(held, completion->device_ns);
     if (kind == COMPLETION_FLAGGED) {
-        escalate(completion, &held->lease.spec);
+        escalate(worker, completion, &held->lease.spec);
     }
     if (kind == COMPLETION_FAILED || kind == COMPLETION_UNSTARTED) {
         snprintf(completion->error, sizeof completion->error, "simulated failure");

@@ -6,6 +6,7 @@
  * for an hour.
  */
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "store/sql/ledger.h"
 #include "store/sql/sql_store.h"
 #include "tests/claim_ids.h"
@@ -234,6 +235,7 @@ static void outcomes_beyond_all_bounds_are_refused(void)
                                         .worker_id = "w",
                                         .outcomes = &outcome,
                                         .outcome_count = 1};
+    job_context_copy(&lease.spec, &outcome);
     outcome.device_ns = LEDGER_ATTEMPT_NS_MAX + 1;
     EXPECT_INT(store->ops->complete(store, &completion, 1, &result, &error), STATUS_BAD_INPUT);
     outcome.device_ns = LEDGER_ATTEMPT_NS_MAX;

@@ -7,6 +7,7 @@
  * step by step; a store on a clock of the test's own, whose jobs of two tiers take known times.
  */
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "store/api/progress.h"
 #include "store/api/store.h"
 #include "tests/claim_ids.h"
@@ -121,7 +122,7 @@ static uint32_t work(struct store *store, uint32_t max, int64_t took_ns)
         strcpy(completions[i].worker_id, "w");
         completions[i].outcome_count = 1;
         completions[i].outcomes = &outcomes[i];
-        outcomes[i].tier = leases[i].spec.tier;
+        job_context_copy(&leases[i].spec, &outcomes[i]);
         outcomes[i].metrics.collision_tick = UINT32_MAX;
     }
     EXPECT_OK(store->ops->complete(store, completions, count, results, &error), error);

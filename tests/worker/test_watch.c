@@ -74,6 +74,7 @@ static void submit_jobs(uint32_t first, uint32_t count, uint32_t audited)
     plain.follows = true;
     strcpy(plain.sampler, "agents/euler2/bf16");
     memcpy(plain.model_hash, versions[GOOD].hash, sizeof plain.model_hash);
+    name_teacher(&plain);
     for (uint32_t i = first; i < first + count; i++) {
         struct job_spec *spec = &specs[made++];
         *spec = plain;
@@ -83,6 +84,7 @@ static void submit_jobs(uint32_t first, uint32_t count, uint32_t audited)
             struct job_spec *audit = &specs[made++];
             char key[SHA256_HEX_BYTES];
             *audit = *spec;
+            job_escalation_clear(audit);
             audit->tier = TIER_TEACHER;
             audit->follows = watched == TIER_TEACHER;
             memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
@@ -122,14 +124,8 @@ static uint32_t work(struct world *world, uint32_t max)
                      flagged  ? VERDICT_FLAGGED
                      : failed ? VERDICT_FAIL
                               : VERDICT_PASS);
-        memcpy(outcomes[i].model_hash, spec->model_hash, sizeof outcomes[i].model_hash);
-        memcpy(outcomes[i].sampler, spec->sampler, sizeof outcomes[i].sampler);
         completions[i].outcomes = &outcomes[i];
         completions[i].outcome_count = 1;
-        if (flagged) {
-            strcpy(completions[i].escalate_pool, "teacher");
-            completions[i].escalate_tier = TIER_TEACHER;
-        }
         world->of_canary += canary;
     }
     if (count > 0) {

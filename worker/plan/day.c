@@ -7,6 +7,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "scheduler/audit.h"
+#include "schemas/job_context.h"
 #include "store/api/store.h"
 #include "store/api/trust.h"
 
@@ -123,6 +124,11 @@ static void fill_spec(struct simulation *day, const char *suite, enum tier tier,
     spec->seed = (uint64_t)day->serial;
     spec->rollout_count = 1;
     spec->attempts_max = 20;
+    if (tier == TIER_STUDENT) {
+        snprintf(spec->escalate_pool, sizeof spec->escalate_pool, "%s",
+                 plan_pool_names[PLAN_TEACHER]);
+        spec->escalate_tier = TIER_TEACHER;
+    }
 }
 
 static enum status keep_time(struct simulation *day, int64_t id, double at_s, struct error *error)
@@ -178,6 +184,7 @@ static enum status submit_jobs(struct simulation *day, const char *suite, int64_
         if (spec->tier == TIER_STUDENT && trust_audit_sampled(spec->key, plan->audit_rate)) {
             struct job_spec *audit = &specs[count++];
             *audit = *spec;
+            job_escalation_clear(audit);
             job_key_audit(spec->key, audit->key);
             memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
             snprintf(audit->pool, sizeof audit->pool, "%s", plan_pool_names[PLAN_TEACHER]);
@@ -260,24 +267,11 @@ static void fill_completion(struct simulation *day, const struct machine *machin
     completion->kind = failed ? COMPLETION_FAILED : flagged ? COMPLETION_FLAGGED : COMPLETION_DONE;
     completion->device_ns = (int64_t)(ticks * plan->tick_s[spec->tier] * (double)NS_PER_S);
     completion->metres_mm = (int64_t)(ticks * plan->metres_per_tick * 1000.0);
-    if (flagged) {
-        snprintf(completion->escalate_pool, sizeof completion->escalate_pool, "%s",
-                 plan_pool_names[PLAN_TEACHER]);
-        completion->escalate_tier = TIER_TEACHER;
-    }
     if (completion->kind == COMPLETION_FAILED) {
         return;
     }
     memset(outcome, 0, sizeof *outcome);
-    memcpy(outcome->scenario_id, spec->scenario_id, sizeof outcome->scenario_id);
-    memcpy(outcome->scenario_hash, spec->scenario_hash, sizeof outcome->scenario_hash);
-    memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
-    memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
-    memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
-    outcome->tier = spec->tier;
-    outcome->seed = spec->seed;
+    job_context_copy(spec, outcome);
     outcome->ticks = ticks;
     if (flagged) {
         outcome->verdict = VERDICT_FLAGGED;

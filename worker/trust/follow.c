@@ -74,7 +74,8 @@ static enum status add_repeat(struct follow *follow, struct store *store,
         return refuse_more("audited rollouts and shadows", FOLLOW_PAIRS_MAX, error);
     }
     TRY(pairs_lookup_answer(lookup, store, &pair, error));
-    if (pair.moot) {
+    if (pair.moot || pair.unlike) {
+        pairs->unlike += pair.unlike;
         return STATUS_OK;
     }
     TRY(array_room(&pairs->pairs, pairs->count, sizeof pair, error));
@@ -103,6 +104,7 @@ static enum status add_answer(struct follow *follow, const struct outcome *answe
         if ((student || pair->shadow) && pair->job_id == answer->job_id &&
             strcmp(pair->branch_id, answer->branch_id) == 0) {
             pairs_pair_answer(pair, answer);
+            pairs->unlike += pair->unlike; /* and it stays without this side */
         } else if (!pairs_answered_instead(pair, answer)) {
             follow->waiting[kept++] = follow->waiting[i];
         }
@@ -148,8 +150,10 @@ enum status follow_step(struct follow *follow, struct store *store, uint32_t out
 enum status follow_table(const struct follow *follow, struct table *out, struct error *error)
 {
     const struct pairs *all = &follow->pairs;
-    struct pairs whole = {
-        .missing = follow->waiting_count, .drives = all->drives, .decisions = all->decisions};
+    struct pairs whole = {.missing = follow->waiting_count,
+                          .unlike = all->unlike,
+                          .drives = all->drives,
+                          .decisions = all->decisions};
     whole.pairs = malloc(((size_t)all->count + 1) * sizeof *whole.pairs);
     TRY(memory_check(whole.pairs, error, "agreement: out of memory"));
     for (uint32_t i = 0; i < all->count; i++) {

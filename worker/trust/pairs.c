@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
+#include "schemas/job_context.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -35,6 +36,13 @@ static uint64_t question_of(const struct outcome *outcome)
     sha256_final(&hash, digest);
     memcpy(&question, digest, sizeof question);
     return question;
+}
+
+/* What the store compares when an audit comes: rows that are older than that are compared here. */
+static uint64_t asked_of(const struct outcome *outcome)
+{
+    const struct job_context context = job_context_of_outcome(outcome);
+    return job_context_hash(&context, JOB_CONTEXT_ASKED);
 }
 
 static struct pairs_side side_of(const struct outcome *outcome)
@@ -81,6 +89,8 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
         .at_ms = repeat->at_ms,
         .job_id = repeat->audit_of,
         .question = question_of(repeat),
+        .asked = asked_of(repeat),
+        .unlike = !repeat->shadow && repeat->tier != TIER_TEACHER,
         .seed = repeat->seed,
         .safety_critical = repeat->safety_critical,
     };
@@ -94,7 +104,10 @@ struct pairs_pair pairs_pair_of(const struct outcome *repeat)
 
 void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer)
 {
-    (pair->shadow ? set_teacher : set_student)(pair, answer);
+    pair->unlike |= asked_of(answer) != pair->asked;
+    if (!pair->unlike) {
+        (pair->shadow ? set_teacher : set_student)(pair, answer);
+    }
 }
 
 bool pairs_answered_instead(const struct pairs_pair *pair, const struct outcome *answer)
@@ -281,7 +294,7 @@ static enum status find_rest(struct store *store, struct pairs *out, struct erro
     struct pairs_lookup lookup = {.job_id = 0};
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++) {
-        if (!pairs_complete(&out->pairs[i])) {
+        if (!pairs_complete(&out->pairs[i]) && !out->pairs[i].unlike) {
             status = pairs_lookup_answer(&lookup, store, &out->pairs[i], error);
         }
     }
@@ -293,7 +306,9 @@ static void drop_incomplete(struct pairs *out)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < out->count; i++) {
-        if (!pairs_complete(&out->pairs[i])) {
+        if (out->pairs[i].unlike) {
+            out->unlike++;
+        } else if (!pairs_complete(&out->pairs[i])) {
             out->missing += !out->pairs[i].moot;
         } else {
             out->pairs[kept++] = out->pairs[i];

@@ -40,6 +40,8 @@ struct pairs_pair {
     int64_t at_ms;     /* when the repeat was answered; 0: not known */
     int64_t job_id;    /* the one that was asked for: the student's, or what a shadow repeats */
     uint64_t question; /* hash of scenario, planner, seed and branch */
+    uint64_t asked;    /* hash of what both sides have to be asked alike */
+    bool unlike;       /* not of one question, or no teacher's: it is evidence of nothing */
     char branch_id[LIMIT_ID_BYTES];
     char scenario_id[LIMIT_ID_BYTES];
     char scenario_hash[SHA256_HEX_BYTES];
@@ -59,13 +61,14 @@ struct pairs {
     struct pairs_pair
         *pairs;           /* owned; in the order of audit jobs' outcomes; both sides are there */
     int64_t missing;      /* outcomes of audits and shadows whose other side is not in the store */
+    int64_t unlike;       /* .. that do not answer the question of what they repeat: left out */
     struct drives drives; /* main lines of students, audited or not */
     struct decisions decisions; /* what the store has decided since */
 };
 
 /* A pair of the outcome of an audit or a shadow, without the other side. */
 struct pairs_pair pairs_pair_of(const struct outcome *repeat);
-/* That of the job which it repeats. */
+/* That of the job which it repeats; one of another question makes the pair unlike. */
 void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer);
 bool pairs_complete(const struct pairs_pair *pair);
 /* Whether that of the job is a teacher's, to whom a freeze gave it: then nothing is compared. */

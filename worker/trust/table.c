@@ -371,7 +371,7 @@ static enum status add_students(struct table *table, const struct pairs *pairs,
 static enum status make_table(const struct pairs *pairs, const struct trust_policy *policy,
                               const int64_t *before, struct table *out, struct error *error)
 {
-    struct table table = {.missing = pairs->missing};
+    struct table table = {.missing = pairs->missing, .unlike = pairs->unlike};
     size_t room = (size_t)pairs->count + 1;
     struct group group = {
         .pairs = pairs,

@@ -71,6 +71,7 @@ struct table {
     struct table_row *rows; /* owned: by student and teacher, "all" first */
     uint32_t frozen;
     int64_t missing;
+    int64_t unlike;    /* as of pairs */
     uint32_t sounding; /* monitors of flags */
     uint32_t student_count;
     struct table_student *students; /* owned; that drove */

@@ -160,6 +160,12 @@ void table_print(const struct table *table, FILE *stream)
                    "outcome\n",
                    (long long)table->missing);
     }
+    if (table->unlike > 0) {
+        text_print(stream,
+                   "%lld outcomes of audits and shadows answer another question than the job that "
+                   "they repeat, or are no teacher's: they are left out\n",
+                   (long long)table->unlike);
+    }
     for (uint32_t i = 0; i < table->student_count; i++) {
         print_student(&table->students[i], stream);
     }
@@ -259,7 +265,7 @@ json_t *table_json(const struct table *table, bool by_day)
     for (uint32_t i = 0; i < table->student_count; i++) {
         json_array_append_new(students, student_json(&table->students[i]));
     }
-    return json_pack("{s:o, s:o, s:i, s:i, s:I}", "rows", rows, "students", students, "frozen",
+    return json_pack("{s:o, s:o, s:i, s:i, s:I, s:I}", "rows", rows, "students", students, "frozen",
                      (int)table->frozen, "sounding_flags", (int)table->sounding, "missing",
-                     (json_int_t)table->missing);
+                     (json_int_t)table->missing, "unlike", (json_int_t)table->unlike);
 }

@@ -3,6 +3,7 @@
  */
 #include "worker/watch/watch.h"
 
+#include "schemas/job_context.h"
 #include "worker/versions/versions.h"
 
 #include <stdio.h>
@@ -16,6 +17,7 @@ struct waiting {
     int64_t job_id;             /* the student's */
     enum verdict verdict;       /* the teacher's */
     struct rollback_side *side; /* of a watch on the teacher; NULL: neither's */
+    uint64_t asked;             /* hash of the question, which the student's has to be, too */
 };
 
 struct watch {
@@ -124,6 +126,12 @@ static struct rollback_side *side_of(struct watch *watch, const struct outcome *
     return NULL;
 }
 
+static uint64_t asked_of(const struct outcome *outcome)
+{
+    const struct job_context context = job_context_of_outcome(outcome);
+    return job_context_hash(&context, JOB_CONTEXT_ASKED);
+}
+
 static bool judged(enum verdict verdict)
 {
     return verdict == VERDICT_PASS || verdict == VERDICT_FAIL;
@@ -135,7 +143,8 @@ static void add_audit(struct watch *watch, const struct outcome *student,
 {
     struct rollback_side *side =
         watch->tier == TIER_STUDENT ? side_of(watch, student) : audit->side;
-    if (side != NULL && judged(student->verdict) && judged(audit->verdict)) {
+    if (side != NULL && judged(student->verdict) && judged(audit->verdict) &&
+        asked_of(student) == audit->asked) {
         rollback_add_audit(&watch->policy, side, student->verdict == audit->verdict);
     }
 }
@@ -181,7 +190,8 @@ static enum status take_audit(struct watch *watch, struct store *store,
     const struct waiting audit = {.job_id = outcome->audit_of,
                                   .verdict = outcome->verdict,
                                   .side =
-                                      watch->tier == TIER_TEACHER ? side_of(watch, outcome) : NULL};
+                                      watch->tier == TIER_TEACHER ? side_of(watch, outcome) : NULL,
+                                  .asked = asked_of(outcome)};
     struct outcome *student = malloc(sizeof *student);
     uint32_t count = 0;
     TRY(memory_check(student, error, "watch: out of memory"));

@@ -11,6 +11,7 @@
 #include "tests/store/conformance/conformance.h"
 
 #include "base/units.h"
+#include "schemas/job_context.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -159,17 +160,7 @@ static inline void fill_outcome(struct outcome *outcome, const struct job_spec *
                                 enum verdict verdict)
 {
     memset(outcome, 0, sizeof *outcome);
-    memcpy(outcome->scenario_id, spec->scenario_id, sizeof outcome->scenario_id);
-    memcpy(outcome->scenario_hash, spec->scenario_hash, sizeof outcome->scenario_hash);
-    memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
-    memcpy(outcome->model_hash, spec->model_hash, sizeof outcome->model_hash);
-    memcpy(outcome->sampler, spec->sampler, sizeof outcome->sampler);
-    memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
-    memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
-    outcome->tier = spec->tier;
-    outcome->seed = spec->seed;
+    job_context_copy(spec, outcome);
     outcome->verdict = verdict;
     outcome->ticks = 100;
     outcome->metres_mm = 5000;

@@ -9,6 +9,7 @@
  */
 #include "base/rng.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "tests/store/conformance/conformance.h"
 #include "tests/store/model/model.h"
 
@@ -272,12 +273,7 @@ static void fill_outcomes(struct outcome *outcomes, uint32_t count, const struct
     for (uint32_t i = 0; i < count; i++) {
         struct outcome *outcome = &outcomes[i];
         memset(outcome, 0, sizeof *outcome);
-        memcpy(outcome->scenario_id, lease->spec.scenario_id, sizeof outcome->scenario_id);
-        memcpy(outcome->scenario_hash, lease->spec.scenario_hash, sizeof outcome->scenario_hash);
-        memcpy(outcome->planner, lease->spec.planner, sizeof outcome->planner);
-        memcpy(outcome->pool, lease->spec.pool, sizeof outcome->pool);
-        outcome->tier = lease->spec.tier;
-        outcome->seed = lease->spec.seed;
+        job_context_copy(&lease->spec, outcome);
         outcome->verdict = flagged              ? VERDICT_FLAGGED
                            : (key + i) % 3 == 0 ? VERDICT_FAIL
                                                 : VERDICT_PASS;

@@ -3,7 +3,6 @@
  * conformance.c for the method.
  */
 #include "base/rng.h"
-#include "schemas/job_context.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 

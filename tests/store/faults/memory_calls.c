@@ -8,6 +8,7 @@
 #include "tests/store/faults/memory_calls.h"
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -465,6 +466,8 @@ static void take_names(struct memory_caller *caller)
         strcpy(spec->planner, "builtin:reference");
         spec->tier = TIER_OBJECT;
         spec->rollout_count = i == 0 ? 2 : 1;
+        strcpy(spec->escalate_pool, "teacher");
+        spec->escalate_tier = TIER_TEACHER;
         spec->attempts_max = 3;
         spec->priority = MEMORY_JOBS - i;
     }
@@ -526,10 +529,10 @@ static void fill_completions(struct memory_caller *caller)
             memcpy(completion->artifact_hash, caller->artifact, sizeof caller->artifact);
             memcpy(outcomes[0].artifact_hash, caller->artifact, sizeof caller->artifact);
             strcpy(outcomes[1].branch_id, "braked");
+            job_context_copy(&lease->spec, &outcomes[0]);
+            job_context_copy(&lease->spec, &outcomes[1]);
         }
     }
-    strcpy(caller->completions[1].escalate_pool, "teacher");
-    caller->completions[1].escalate_tier = TIER_TEACHER;
     strcpy(caller->outcomes[1][0].health_check, "frozen");
     caller->outcomes[1][0].verdict = VERDICT_FLAGGED;
 }

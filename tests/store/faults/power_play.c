@@ -108,6 +108,8 @@ static bool submit(struct player *player)
         spec->rollout_count = 1 + (uint32_t)draw(player, PLAY_BRANCHES);
         spec->attempts_max = 1000;
         spec->seed = draw(player, 100);
+        memcpy(spec->escalate_pool, worker_of(player, true).pool, sizeof spec->escalate_pool);
+        spec->escalate_tier = TIER_TEACHER;
     }
     return submit_again(player);
 }
@@ -130,6 +132,8 @@ static bool claim(struct player *player, bool teacher)
         struct play_job *job = job_of(player, leases[i].job_id);
         job->state = JOB_LEASED;
         job->epoch = leases[i].epoch;
+        memcpy(job->scenario_id, leases[i].spec.scenario_id, sizeof job->scenario_id);
+        job->seed = leases[i].spec.seed;
         note(player, job);
     }
     return true;
@@ -167,7 +171,6 @@ static void make_completion(struct player *player, const struct play_job *job,
         COMPLETION_DONE, COMPLETION_DONE,   COMPLETION_DONE,    COMPLETION_DONE,
         COMPLETION_DONE, COMPLETION_FAILED, COMPLETION_FLAGGED, COMPLETION_RELEASED};
     struct job_completion *completion = &player->completions[index];
-    struct store_worker teacher = worker_of(player, true);
 
     memset(completion, 0, sizeof *completion);
     memset(player->outcomes[index], 0, sizeof player->outcomes[index]);
@@ -185,6 +188,10 @@ static void make_completion(struct player *player, const struct play_job *job,
             if (i > 0) {
                 snprintf(outcome->branch_id, sizeof outcome->branch_id, "%u", i);
             }
+            memcpy(outcome->scenario_id, job->scenario_id, sizeof outcome->scenario_id);
+            outcome->seed = job->seed;
+            memcpy(outcome->pool, worker->pool, sizeof outcome->pool);
+            outcome->tier = job->teacher ? TIER_TEACHER : TIER_REPLAY;
             memcpy(outcome->artifact_hash, artifact, sizeof outcome->artifact_hash);
             outcome->verdict =
                 completion->kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : VERDICT_PASS;
@@ -192,10 +199,6 @@ static void make_completion(struct player *player, const struct play_job *job,
                      completion->kind == COMPLETION_FLAGGED ? "frozen" : "");
         }
         memcpy(completion->artifact_hash, artifact, sizeof completion->artifact_hash);
-    }
-    if (completion->kind == COMPLETION_FLAGGED && !job->teacher) {
-        memcpy(completion->escalate_pool, teacher.pool, sizeof completion->escalate_pool);
-        completion->escalate_tier = TIER_TEACHER;
     }
 }
 
@@ -284,6 +287,8 @@ static bool look(struct player *player, int64_t id, bool *there)
     job->state = found.state;
     job->epoch = found.epoch;
     job->rollouts = found.spec.rollout_count;
+    memcpy(job->scenario_id, found.spec.scenario_id, sizeof job->scenario_id);
+    job->seed = found.spec.seed;
     job->teacher = strncmp(found.spec.pool, "teacher", 7) == 0;
     if (job->state != JOB_DONE) {
         return true;

@@ -16,6 +16,8 @@ struct play_job {
     int64_t epoch;
     uint32_t rollouts;
     bool teacher;
+    char scenario_id[LIMIT_ID_BYTES];
+    uint64_t seed;
     char artifact[SHA256_HEX_BYTES];
 };
 

@@ -7,6 +7,7 @@
  * acknowledged is there. In the end the rest is worked off: each job is done exactly once.
  */
 #include "base/rng.h"
+#include "schemas/job_context.h"
 #include "store/api/store.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
@@ -34,7 +35,7 @@ static struct error error;
 static struct job_spec specs[JOBS];
 static struct store_submit_result submitted[JOBS];
 static struct job_lease leases[BATCH];
-static struct outcome outcome;
+static struct outcome outcomes[BATCH];
 static struct outcome found[8];
 static struct job_completion completions[BATCH];
 static struct store_completion_result completed[BATCH];
@@ -95,7 +96,8 @@ static bool work_batch(struct store *store, const char *worker_id, int fd, uint3
         completions[i].epoch = leases[i].epoch;
         memcpy(completions[i].worker_id, worker.worker_id, sizeof worker.worker_id);
         completions[i].device_ns = 1000 + leases[i].job_id;
-        completions[i].outcomes = &outcome;
+        job_context_copy(&leases[i].spec, &outcomes[i]);
+        completions[i].outcomes = &outcomes[i];
         completions[i].outcome_count = 1;
     }
     if (*count > 0 &&

@@ -8,6 +8,7 @@
  *
  * SWERVE_TEST_LONG plays every N, otherwise some, and sanitizers fewer.
  */
+#include "schemas/job_context.h"
 #include "store/api/store.h"
 #include "store/ownership/owner.h"
 #include "store/sql/group_commit.h"
@@ -109,6 +110,7 @@ static void play_round(int round)
         completion.device_ns = 12345678;
         if (completion.kind == COMPLETION_DONE) {
             memcpy(completion.artifact_hash, said.artifact, sizeof said.artifact);
+            job_context_copy(&leases[i].spec, &outcome);
             completion.outcomes = &outcome;
             completion.outcome_count = 1;
         }
@@ -167,6 +169,7 @@ static void finish_all(void)
             completion.job_id = leases[i].job_id;
             completion.epoch = leases[i].epoch;
             strcpy(completion.worker_id, "w");
+            job_context_copy(&leases[i].spec, &outcome);
             completion.outcomes = &outcome;
             completion.outcome_count = 1;
             EXPECT_OK(store->ops->complete(store, &completion, 1, &completed, &error), error);

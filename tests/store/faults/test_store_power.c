@@ -13,6 +13,7 @@
  * Usage: test_store_power [POINTS [RECORDINGS [SEED]]]
  */
 #include "base/rng.h"
+#include "schemas/job_context.h"
 #include "store/api/store.h"
 #include "store/log/log_scan.h"
 #include "store/sql/migrate.h"
@@ -309,6 +310,7 @@ static bool works(struct store *store)
         return false;
     }
     memset(&outcome, 0, sizeof outcome);
+    job_context_copy(&lease.spec, &outcome);
     memcpy(outcome.artifact_hash, completion.artifact_hash, sizeof outcome.artifact_hash);
     completion.job_id = lease.job_id;
     completion.epoch = lease.epoch;

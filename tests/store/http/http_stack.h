@@ -6,6 +6,7 @@
 #define SWERVE_TESTS_STORE_HTTP_HTTP_STACK_H
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "store/server/http_server.h"
 #include "tests/harness.h"
 #include "tests/store/http/fake_store.h"
@@ -71,9 +72,8 @@ static inline struct outcome make_outcome(const struct job_lease *lease)
     memset(&outcome, 0, sizeof outcome);
     outcome.job_id = lease->job_id;
     outcome.epoch = lease->epoch;
-    outcome.seed = lease->spec.seed;
     memcpy(outcome.suite_id, lease->spec.suite_id, sizeof outcome.suite_id);
-    memcpy(outcome.scenario_id, lease->spec.scenario_id, sizeof outcome.scenario_id);
+    job_context_copy(&lease->spec, &outcome);
     outcome.verdict = VERDICT_FAIL;
     outcome.reasons = REASON_TTC | REASON_SPEED;
     outcome.metrics.min_ttc_s = INFINITY;

@@ -4,6 +4,7 @@
 #include "tests/store/keep/keep_support.h"
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "store/keep/keep_files.h"
 #include "tests/claim_ids.h"
 
@@ -94,6 +95,7 @@ static bool finish_job(struct store *store, int number, int job, const char *wor
         STATUS_OK) {
         return false;
     }
+    job_context_copy(&lease->spec, &outcome);
     memcpy(outcome.artifact_hash, completion.artifact_hash, sizeof outcome.artifact_hash);
     snprintf(completion.worker_id, sizeof completion.worker_id, "%s", worker_id);
     return store->ops->complete(store, &completion, 1, &result, &error) == STATUS_OK &&

@@ -8,6 +8,7 @@
  * artifact, which `swerve check` proves.
  */
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "store/keep/gc.h"
 #include "store/keep/keep_files.h"
 #include "store/sql/sqlite_db.h"
@@ -142,6 +143,7 @@ static enum status complete(int job, const char *hash)
                                         .device_ns = 1,
                                         .outcomes = &outcome,
                                         .outcome_count = 1};
+    job_context_copy(&leases[job].spec, &outcome);
     memcpy(outcome.artifact_hash, hash, SHA256_HEX_BYTES);
     memcpy(completion.artifact_hash, hash, SHA256_HEX_BYTES);
     enum status status = busy->ops->complete(busy, &completion, 1, &result, &why);
@@ -197,6 +199,7 @@ static void partial_outcomes_keep_theirs(void)
     claim_jobs_of_a_suite();
     completion.job_id = leases[0].job_id;
     completion.epoch = leases[0].epoch;
+    job_context_copy(&leases[0].spec, &outcome);
     put(busy, 0, true, outcome.artifact_hash);
     put(busy, 1, true, outcome.evidence_hash);
     EXPECT_OK(busy->ops->complete(busy, &completion, 1, &result, &error), error);

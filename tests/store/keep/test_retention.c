@@ -7,6 +7,7 @@
  * afterwards is compared with a list. Processes are ended after every step.
  */
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "store/keep/backup.h"
 #include "store/keep/gc.h"
 #include "store/keep/keep_files.h"
@@ -179,6 +180,8 @@ static struct store *make(int age_days)
                                             .outcomes = outcomes,
                                             .outcome_count = job == TWO_ROLLOUTS ? 2 : 1};
         put(store, job);
+        job_context_copy(&leases[i].spec, &outcomes[0]);
+        job_context_copy(&leases[i].spec, &outcomes[1]);
         strcpy(outcomes[1].branch_id, "brake");
         memcpy(outcomes[0].artifact_hash, hashes[job], SHA256_HEX_BYTES);
         memcpy(outcomes[1].artifact_hash, hashes[job], SHA256_HEX_BYTES);

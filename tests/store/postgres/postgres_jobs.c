@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -69,15 +70,7 @@ void jobs_fill_done(struct job_completion *completion, struct outcome *outcome,
     completion->outcomes = outcome;
     completion->outcome_count = 1;
     snprintf(completion->worker_id, sizeof completion->worker_id, "%s", worker_id);
-    memcpy(outcome->scenario_id, lease->spec.scenario_id, sizeof outcome->scenario_id);
-    memcpy(outcome->scenario_hash, lease->spec.scenario_hash, sizeof outcome->scenario_hash);
-    memcpy(outcome->planner, lease->spec.planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, lease->spec.planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->pool, lease->spec.pool, sizeof outcome->pool);
-    memcpy(outcome->backend, lease->spec.backend, sizeof outcome->backend);
-    memcpy(outcome->revision, lease->spec.revision, sizeof outcome->revision);
-    outcome->tier = lease->spec.tier;
-    outcome->seed = lease->spec.seed;
+    job_context_copy(&lease->spec, outcome);
     outcome->ticks = 1;
     outcome->metres_mm = 1000;
 }

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "engine/worlds/world.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
@@ -73,6 +74,10 @@ static void submit(void)
         spec->tier = TIER_STUDENT;
         snprintf(spec->model_hash, sizeof spec->model_hash, "%s", STUDENT_HASH);
         snprintf(spec->sampler, sizeof spec->sampler, "agents/euler2/bf16");
+        snprintf(spec->escalate_pool, sizeof spec->escalate_pool, "teacher");
+        spec->escalate_tier = TIER_TEACHER;
+        snprintf(spec->escalate_model_hash, SHA256_HEX_BYTES, "%s", TEACHER_HASH);
+        snprintf(spec->escalate_sampler, LIMIT_ID_BYTES, "agents/euler8/bf16");
     }
     EXPECT_OK(submission_send(&submission, store, 1, &error), error);
 }
@@ -90,6 +95,7 @@ static void submit_audits(void)
                 continue;
             }
             memcpy(audit.audit_key, audit.key, sizeof audit.audit_key);
+            job_escalation_clear(&audit);
             snprintf(audit.key, sizeof audit.key, "twin-%u", i);
             snprintf(audit.pool, sizeof audit.pool, "teacher");
             snprintf(audit.model_hash, sizeof audit.model_hash, "%s", TEACHER_HASH);
@@ -184,10 +190,6 @@ static void complete(const char *worker, const struct job_lease *lease)
     }
     if (!teacher && strcmp(lease->spec.scenario_id, "dog_runs") == 0) {
         completion.kind = COMPLETION_FLAGGED;
-        snprintf(completion.escalate_pool, sizeof completion.escalate_pool, "teacher");
-        completion.escalate_tier = TIER_TEACHER;
-        snprintf(completion.escalate_model_hash, SHA256_HEX_BYTES, "%s", TEACHER_HASH);
-        snprintf(completion.escalate_sampler, LIMIT_ID_BYTES, "agents/euler8/bf16");
         outcomes[0].verdict = VERDICT_FLAGGED;
         snprintf(outcomes[0].health_check, LIMIT_ID_BYTES, "mass<b>");
         outcomes[0].health_tick = 23;
