@@ -79,6 +79,7 @@ static enum status client_submit_as(struct store *store, const char *tenant, con
 {
     struct http_path path;
     TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
+    TRY(tenant != NULL ? http_id_check("tenant", tenant, LIMIT_ID_BYTES, error) : STATUS_OK);
     enum status status = STATUS_OK;
     http_path_make(&path, "/v1/suites/%s/jobs", suite_id);
     for (uint32_t done = 0; done < count || (done == 0 && count == 0);) {

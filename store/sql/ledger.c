@@ -113,14 +113,19 @@ static void add_totals(struct ledger_totals *totals, int64_t sign,
     totals->cost_uusd += sign * attempt->cost_uusd;
 }
 
+static bool in_range(const struct ledger_totals *bill)
+{
+    return bill->device_ns >= 0 && bill->device_ns <= LEDGER_ATTEMPT_NS_MAX &&
+           bill->metres_mm >= 0 && bill->metres_mm <= LEDGER_ATTEMPT_MM_MAX && bill->mflop >= 0 &&
+           bill->mflop <= LEDGER_ATTEMPT_MFLOP_MAX;
+}
+
 /* Numbers that can be charged. They may come from rows that somebody else wrote. */
 static enum status check_charge(int64_t job_id, const struct ledger_totals *bill,
                                 int64_t price_uusd_per_hour, const struct tally_account *account,
                                 struct error *error)
 {
-    if (bill->device_ns >= 0 && bill->device_ns <= LEDGER_ATTEMPT_NS_MAX && bill->metres_mm >= 0 &&
-        bill->metres_mm <= LEDGER_ATTEMPT_MM_MAX && bill->mflop >= 0 &&
-        bill->mflop <= LEDGER_ATTEMPT_MFLOP_MAX && price_uusd_per_hour >= 0 &&
+    if (in_range(bill) && price_uusd_per_hour >= 0 &&
         price_uusd_per_hour <= PRICE_MAX_UUSD_PER_HOUR && account->carry >= 0 &&
         account->carry < NS_PER_HOUR) {
         return STATUS_OK;
@@ -183,15 +188,20 @@ static int64_t min_i64(int64_t a, int64_t b)
  * say. So no sum in the books, and none that a check or a reader makes of them, overflows, and the
  * ledger stays the exact sum of its attempts. What is known of the sums is never less than they
  * are: what was undone counts until it is read again. */
-static enum status make_room(struct db *db, struct ledger_totals *bill, struct error *error)
+static enum status make_room(struct tally *tally, struct ledger_totals *bill, struct error *error)
 {
+    struct db *db = tally->db;
     struct db_booked *booked = &db->booked;
+    if (!in_range(bill)) {
+        return STATUS_OK; /* refused by check_charge */
+    }
     bool full = bill->device_ns > INT64_MAX - booked->device_ns ||
                 bill->metres_mm > INT64_MAX - booked->metres_mm ||
                 bill->mflop > INT64_MAX - booked->mflop;
 
     if (booked->charges == 0 || full ||
         (db_shares(db) && booked->charges >= BOOKED_CHARGES_MAX)) {
+        TRY(tally_flush(tally, error)); /* what it holds is not in the books yet */
         TRY(read_booked(db, error));
     }
     bill->device_ns = min_i64(bill->device_ns, INT64_MAX - booked->device_ns);
@@ -206,7 +216,9 @@ static enum status make_room(struct db *db, struct ledger_totals *bill, struct e
 
 int64_t ledger_mflop(int64_t device_ns, int64_t mflop)
 {
-    return min_i64(mflop, (device_ns + LEDGER_MFLOP_SLACK_NS) * LEDGER_MFLOP_PER_NS);
+    return device_ns >= 0 && device_ns <= LEDGER_ATTEMPT_NS_MAX
+               ? min_i64(mflop, (device_ns + LEDGER_MFLOP_SLACK_NS) * LEDGER_MFLOP_PER_NS)
+               : mflop;
 }
 
 /* ---- charges ---- */
@@ -222,9 +234,9 @@ enum status ledger_charge(struct tally *tally, const struct ledger_attempt *atte
     enum status status = tally_price(tally, attempt->pool_name, attempt->device, error);
     int64_t price = tally->price.price_uusd_per_hour;
 
+    THEN(status, make_room(tally, &bill, error));
     THEN(status, tally_account(tally, attempt->pool, attempt->device, price, &account, error));
     THEN(status, check_charge(attempt->job_id, &bill, price, account, error));
-    THEN(status, make_room(tally->db, &bill, error));
     THEN(status, tally_entry(tally, attempt, attempt->end, &entry, error));
     if (status != STATUS_OK) {
         return status;
@@ -252,17 +264,17 @@ enum status ledger_recharge(struct tally *tally, const struct ledger_attempt *at
     struct ledger_totals now = {.device_ns = max_i64(attempt->device_ns, before->device_ns),
                                 .metres_mm = max_i64(attempt->metres_mm, before->metres_mm)};
     now.mflop = max_i64(ledger_mflop(now.device_ns, attempt->mflop), before->mflop);
+    struct ledger_totals more = {.device_ns = now.device_ns - was.device_ns,
+                                 .metres_mm = now.metres_mm - was.metres_mm,
+                                 .mflop = now.mflop - was.mflop};
+    TRY(make_room(tally, &more, error));
+    now.device_ns = was.device_ns + more.device_ns;
+    now.metres_mm = was.metres_mm + more.metres_mm;
+    now.mflop = was.mflop + more.mflop;
     TRY(tally_account(tally, before->pool, before->device, before->price_uusd_per_hour, &account,
                       error));
     TRY(check_charge(attempt->job_id, &was, before->price_uusd_per_hour, account, error));
     TRY(check_charge(attempt->job_id, &now, before->price_uusd_per_hour, account, error));
-    struct ledger_totals more = {.device_ns = now.device_ns - was.device_ns,
-                                 .metres_mm = now.metres_mm - was.metres_mm,
-                                 .mflop = now.mflop - was.mflop};
-    TRY(make_room(tally->db, &more, error));
-    now.device_ns = was.device_ns + more.device_ns;
-    now.metres_mm = was.metres_mm + more.metres_mm;
-    now.mflop = was.mflop + more.mflop;
     now.cost_uusd =
         before->cost_uusd + ledger_cost_uusd(now.device_ns - before->device_ns,
                                              before->price_uusd_per_hour, &account->carry);

@@ -26,6 +26,8 @@ struct mortal {
     enum way way;
     int at; /* the partial completion at which it happens; 0: never */
     int partials;
+    bool poisons; /* partial outcomes are handed out as a liar would have left them */
+    int poisoned;
     atomic_bool dead;
     atomic_bool stop;
 };
@@ -91,9 +93,31 @@ static enum status mortal_complete(struct store *store, const struct job_complet
 static enum status mortal_partials(struct store *store, int64_t job_id, struct outcome *out,
                                    uint32_t max, uint32_t *count, struct error *error)
 {
-    struct store *inner = mortal_of(store)->inner;
-    return is_dead(store, error) ? STATUS_STORE
-                                 : inner->ops->partials(inner, job_id, out, max, count, error);
+    struct mortal *m = mortal_of(store);
+    if (is_dead(store, error)) {
+        return STATUS_STORE;
+    }
+    enum status status = m->inner->ops->partials(m->inner, job_id, out, max, count, error);
+    for (uint32_t i = 0; status == STATUS_OK && m->poisons && i < *count; i++) {
+        switch (m->poisoned++ % 5) {
+        case 0:
+            out[i].artifact_hash[0] = '\0';
+            break;
+        case 1:
+            strcpy(out[i].branch_id, "no_such_branch");
+            break;
+        case 2:
+            strcpy(out[i].artifact_hash, "no hash");
+            break;
+        case 3:
+            strcpy(out[i].planner, "exec:another");
+            break;
+        default:
+            out[i].seed++;
+            break;
+        }
+    }
+    return status;
 }
 
 static enum status mortal_scenario_get(struct store *store, const char *hash, char **body,
@@ -381,8 +405,56 @@ static void what_has_vanished_is_driven_again(void)
     shop_close(&shop);
 }
 
+/* Goal: partial outcomes that cannot be a job's, as earlier versions took them from whoever sent
+ * them, neither fail an attempt nor get into a result. Method: each of those that a first worker
+ * left is handed out with a lie in it; the suite's outcomes are those of a worker alone. */
+static void what_cannot_be_the_jobs_is_driven_anew(void)
+{
+    static struct outcome expected[OUTCOMES_MAX];
+    static struct outcome found[OUTCOMES_MAX];
+    struct shop shop;
+    struct order order;
+    struct mortal m;
+    struct error error;
+    send_suite(&shop, &order, "builtin:reference");
+    mortal_init(&m, shop.store);
+    EXPECT_INT(work(&m, "only", false), STATUS_OK);
+    uint32_t count = outcomes_of(&shop, expected);
+    order_finish(&order);
+    shop_close(&shop);
+    send_suite(&shop, &order, "builtin:reference");
+    mortal_init(&m, shop.store);
+    m.way = DIES_AFTER;
+    m.at = 4;
+    EXPECT_INT(work(&m, "first", false), STATUS_STORE);
+    EXPECT_OK(shop.store->ops->worker_gone(shop.store, "first", &error), error);
+    mortal_init(&m, shop.store);
+    m.poisons = true;
+    EXPECT_INT(work(&m, "second", false), STATUS_OK);
+    EXPECT(m.poisoned >= 2);
+    EXPECT_INT(shop_status(&shop, order.submission.suite_id).jobs[JOB_DONE],
+               order.submission.job_count);
+    for (uint32_t job = 1; job <= order.submission.job_count; job++) {
+        struct store_job row;
+        EXPECT_OK(shop.store->ops->job(shop.store, job, &row, &error), error);
+        EXPECT(row.attempts <= 2);
+    }
+    EXPECT_INT(outcomes_of(&shop, found), count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t same = 0;
+        for (uint32_t k = 0; k < count; k++) {
+            same += strcmp(found[i].trace_hash, expected[k].trace_hash) == 0;
+        }
+        EXPECT(same > 0);
+        shop_expect_trace(&shop, &found[i]);
+    }
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(what_a_worker_finished_outlives_it), TEST(so_do_branches_that_run_alone),
-                    TEST(what_has_vanished_is_driven_again));
+                    TEST(what_has_vanished_is_driven_again),
+                    TEST(what_cannot_be_the_jobs_is_driven_anew));
 }

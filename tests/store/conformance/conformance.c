@@ -1148,5 +1148,8 @@ int conformance_main(int argc, char **argv, const struct conformance_backend *te
     if (strcmp(part, "trust") == 0) {
         return conformance_trust(tested);
     }
+    if (strcmp(part, "door") == 0) {
+        return conformance_door(tested);
+    }
     return strcmp(part, "results") == 0 ? conformance_results(tested) : conformance_queue(tested);
 }

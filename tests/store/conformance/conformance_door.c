@@ -1,0 +1,339 @@
+/*
+ * The conformance suite's fifth part: what is refused at the door. See conformance.h.
+ *
+ * Goal: whatever `swerve check` calls damage is refused when it arrives, with a sentence that names
+ * the member, and nothing is changed by the call. Method: one lie in a call that is honest but for
+ * it; then the honest one, which is taken. Behind each test the embedded backend's store is checked.
+ */
+#include "base/utf8.h"
+#include "tests/claim_ids.h"
+#include "tests/store/conformance/conformance_kit.h"
+
+/* Branches that have names, and a job of all of them. */
+#define BRANCHED                                                                                 \
+    "{\"branches\":[{\"at_tick\":4,\"id\":\"left\"},{\"at_tick\":5,\"id\":\"right\"}],\"horizon_s\":2,"  \
+    "\"id\":\"branched\"}"
+
+/* `count` leased jobs with their branches. */
+static void claim_branched(const char *suite, uint32_t count)
+{
+    char hash[SHA256_HEX_BYTES];
+    sha256_hex(BRANCHED, sizeof BRANCHED - 1, hash);
+    EXPECT_OK(store->ops->scenario_put(store, hash, BRANCHED, sizeof BRANCHED - 1, &error), error);
+    make_specs(suite, suite, count);
+    for (uint32_t i = 0; i < count; i++) {
+        memcpy(specs[i].scenario_hash, hash, sizeof hash);
+        specs[i].rollout_count = 3;
+        job_key_make(&specs[i], 0);
+    }
+    submit_made(suite, 1, count);
+    EXPECT_INT(claim("w", count), count);
+}
+
+/* completions[0] with these branches; NULL ends the list. */
+static struct job_completion *bring(enum completion_kind kind, const char *const *names)
+{
+    struct job_completion *completion = make_completion(0, "w", kind);
+    char traces[SHA256_HEX_BYTES];
+    uint32_t count = 0;
+    EXPECT_OK(store->ops->artifact_put(store, "traces", 6, traces, &error), error);
+    for (; names[count] != NULL; count++) {
+        fill_outcome(&outcomes[count], &leases[0].spec,
+                     kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : VERDICT_PASS);
+        strcpy(outcomes[count].branch_id, names[count]);
+        strcpy(outcomes[count].trace_hash, "trace");
+        memcpy(outcomes[count].artifact_hash, traces, sizeof traces);
+    }
+    completion->outcomes = outcomes;
+    completion->outcome_count = count;
+    return completion;
+}
+
+static void refuse(enum status expected, const char *sentence)
+{
+    struct store_suite_status before = status_of("a");
+    error.text[0] = '\0';
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), expected);
+    EXPECT_CONTAINS(error.text, sentence);
+    struct store_suite_status after = status_of("a");
+    EXPECT(memcmp(&before, &after, sizeof before) == 0);
+}
+
+static void completions_bring_each_rollout_once(void)
+{
+    static const char *const doubled[] = {"", "left", "left", NULL};
+    static const char *const main_twice[] = {"", "", "right", NULL};
+    static const char *const unknown[] = {"", "left", "up", NULL};
+    static const char *const without_main[] = {"x", "left", "right", NULL};
+    static const char *const few[] = {"", "left", NULL};
+    static const char *const whole[] = {"right", "", "left", NULL}; /* in any order */
+
+    open_store(true);
+    claim_branched("a", 1);
+    bring(COMPLETION_DONE, doubled);
+    refuse(STATUS_CONFLICT, "branch \"left\" has another outcome");
+    bring(COMPLETION_DONE, main_twice);
+    refuse(STATUS_CONFLICT, "has another outcome");
+    bring(COMPLETION_DONE, unknown);
+    refuse(STATUS_CONFLICT, "branch \"up\" is none of the scenario's");
+    bring(COMPLETION_DONE, without_main);
+    refuse(STATUS_CONFLICT, "branch \"x\" is none of the scenario's");
+    bring(COMPLETION_DONE, few);
+    refuse(STATUS_CONFLICT, "expected 3 to 3");
+    bring(COMPLETION_PARTIAL, doubled);
+    refuse(STATUS_CONFLICT, "has another outcome");
+    bring(COMPLETION_FLAGGED, unknown);
+    refuse(STATUS_CONFLICT, "is none of the scenario's");
+    bring(COMPLETION_DONE, whole);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    close_store();
+}
+
+/* Of a job of one rollout there is the main line; of a scenario that names no branches, as many
+ * rollouts as the job has, each by a name of its own. */
+static void rollouts_without_names_are_counted(void)
+{
+    static const char *const a_branch[] = {"left", NULL};
+    static const char *const main_line[] = {"", NULL};
+    static const char *const doubled[] = {"", "b1", "b1", NULL};
+    static const char *const no_main[] = {"b1", "b2", "b3", NULL};
+    static const char *const whole[] = {"", "b1", "b2", NULL};
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    bring(COMPLETION_DONE, a_branch);
+    refuse(STATUS_CONFLICT, "is none of the scenario's");
+    bring(COMPLETION_DONE, main_line);
+    complete(1);
+    make_specs("a", "l", 1);
+    specs[0].rollout_count = 3;
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    bring(COMPLETION_DONE, doubled);
+    refuse(STATUS_CONFLICT, "has another outcome");
+    bring(COMPLETION_DONE, no_main);
+    refuse(STATUS_CONFLICT, "no outcome of the main line");
+    bring(COMPLETION_DONE, whole);
+    complete(1);
+    EXPECT_INT(status_of("a").jobs[JOB_DONE], 2);
+    close_store();
+}
+
+static void a_flag_brings_its_evidence(void)
+{
+    static const char *const main_line[] = {"", NULL};
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    bring(COMPLETION_FLAGGED, main_line);
+    strcpy(completions[0].escalate_pool, "teacher");
+    completions[0].escalate_tier = TIER_TEACHER;
+    completions[0].outcome_count = 0;
+    refuse(STATUS_CONFLICT, "its flagged completion brings 0 outcomes");
+    completions[0].outcome_count = 1;
+    outcomes[0].health_check[0] = '\0';
+    refuse(STATUS_CONFLICT, "expected an outcome of the verdict flagged");
+    strcpy(outcomes[0].health_check, "frozen");
+    outcomes[0].verdict = VERDICT_FAIL;
+    refuse(STATUS_CONFLICT, "expected an outcome of the verdict flagged");
+    outcomes[0].verdict = VERDICT_FLAGGED;
+    complete(1);
+    EXPECT_INT(status_of("a").jobs[JOB_FLAGGED] + status_of("a").jobs[JOB_DEAD], 1);
+    close_store();
+}
+
+/* Also over several calls, of a scenario that does not say what its branches are called. */
+static void partial_outcomes_are_no_more_than_rollouts(void)
+{
+    static const char *const unknown[] = {"up", NULL};
+    static const char *const left[] = {"left", NULL};
+    uint32_t count = 0;
+
+    open_store(true);
+    claim_branched("a", 1);
+    int64_t id = leases[0].job_id;
+    bring(COMPLETION_PARTIAL, unknown);
+    refuse(STATUS_CONFLICT, "branch \"up\" is none of the scenario's");
+    bring(COMPLETION_PARTIAL, left);
+    outcomes[0].artifact_hash[0] = '\0';
+    refuse(STATUS_BAD_INPUT, "needs the artifact");
+    bring(COMPLETION_PARTIAL, left);
+    complete(1);
+    complete(1); /* a replay */
+    EXPECT_OK(store->ops->partials(store, id, outcomes, 4, &count, &error), error);
+    EXPECT_INT(count, 1);
+    make_specs("a", "l", 1);
+    specs[0].rollout_count = 3;
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    for (int i = 0; i < 4; i++) {
+        char name[2][LIMIT_ID_BYTES];
+        const char *names[3] = {name[0], name[1], NULL};
+        sprintf(name[0], "b%d", 2 * i);
+        sprintf(name[1], "b%d", 2 * i + 1);
+        bring(COMPLETION_PARTIAL, names);
+        if (i == 0) {
+            complete(1);
+            continue;
+        }
+        refuse(STATUS_CONFLICT, "would have 4 partial outcomes");
+    }
+    close_store();
+}
+
+/* Numbers beyond what there is; all reasons that there are. */
+static void outcomes_are_within_their_range(void)
+{
+    static const char *const main_line[] = {"", NULL};
+    uint32_t count = 0;
+    struct store_outcome_filter filter = {.limit = 10};
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    bring(COMPLETION_DONE, main_line);
+    outcomes[0].metrics.collision_agent = -2;
+    refuse(STATUS_BAD_INPUT, "collision_agent: expected -1 to 2147483647, found -2");
+    outcomes[0].metrics.collision_agent = -1;
+    outcomes[0].metres_mm = INT64_C(10000000000001);
+    refuse(STATUS_BAD_INPUT, "outcome 0: metres_mm: expected 0 to");
+    outcomes[0].metres_mm = 5;
+    outcomes[0].prefix_ticks = outcomes[0].ticks + 1;
+    refuse(STATUS_BAD_INPUT, "prefix_ticks");
+    outcomes[0].prefix_ticks = 0;
+    completions[0].mflop = INT64_C(1000000000000001);
+    refuse(STATUS_BAD_INPUT, "mflop: expected 0 to 1000000000000000, found 1000000000000001");
+    completions[0].mflop = 0;
+    outcomes[0].verdict = VERDICT_FAIL;
+    outcomes[0].reasons = (1U << REASON_BIT_COUNT) - 1;
+    complete(1);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    EXPECT_INT(outcomes[0].reasons, (1U << REASON_BIT_COUNT) - 1);
+    close_store();
+}
+
+/* A result answers those who ask for as many rollouts. */
+static void results_are_taken_over_whole(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 1);
+    EXPECT_INT(claim("w", 1), 1);
+    complete_one("w", COMPLETION_DONE);
+    make_specs("b", "k", 1);
+    specs[0].rollout_count = 2;
+    submit_made("b", 1, 1);
+    EXPECT(!submitted[0].memoised);
+    EXPECT_INT(status_of("b").jobs[JOB_QUEUED], 1);
+    submit_plain("c", "k", 1);
+    EXPECT(submitted[0].memoised);
+    close_store();
+}
+
+/* An audit is of the scenario and seed that it repeats. */
+static void audits_repeat_what_they_name(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 1);
+    for (int i = 0; i < 2; i++) {
+        make_specs("a", "t", 1);
+        strcpy(specs[0].pool, "teacher");
+        specs[0].tier = TIER_TEACHER;
+        strcpy(specs[0].audit_key, "k-0");
+        specs[0].seed += i == 0;
+        strcpy(specs[0].scenario_id, i == 0 ? "scenario-0" : "another");
+        EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+        EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 1);
+    }
+    close_store();
+}
+
+/* ---- names ---- */
+
+static const char *const bad_names[] = {
+    ".", "..", "a/../b", "a/..", "../a", "./a", "/etc/passwd", "a\nb", "a\tb", "\x1b[31mred",
+    "a\x7f", "caf\xc3", "\xff", "x\xe2\x80\xaegnp.exe", "pass\xe2\x80\x8bword"};
+static const char *const good_names[] = {"a", "a b", "caf\xc3\xa9", "a/b", "...", "a..b", "..a/b..",
+                                         "s/1 ?&%", "x=1,y=2"};
+
+static enum status name_worker(const char *id, const char *pool, const char *device)
+{
+    struct store_worker worker = {.device = "cpu"};
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    snprintf(worker.worker_id, sizeof worker.worker_id, "%s", id);
+    snprintf(worker.pool, sizeof worker.pool, "%s", pool);
+    snprintf(worker.device, sizeof worker.device, "%s", device);
+    enum status beats =
+        store->ops->heartbeat(store, &worker, NULL, 0, NULL, &count, &ttl_ms, &error);
+    enum status claims = store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count,
+                                           &ttl_ms, &error);
+    EXPECT_INT(claims, beats);
+    return claims;
+}
+
+static enum status name_spec(const char *scenario_id, const char *pool)
+{
+    make_specs("a", "k", 1);
+    snprintf(specs[0].scenario_id, sizeof specs[0].scenario_id, "%s", scenario_id);
+    snprintf(specs[0].pool, sizeof specs[0].pool, "%s", pool);
+    return store->ops->submit(store, "a", 1, specs, 1, submitted, &error);
+}
+
+static enum status name_tenant(const char *name)
+{
+    struct tenant tenant = {.weight = 1};
+    snprintf(tenant.name, sizeof tenant.name, "%s", name);
+    enum status status = store->ops->tenant_set(store, &tenant, TENANT_SETTINGS, &error);
+    make_specs("t", "k", 1);
+    EXPECT_INT(store->ops->submit_as(store, name, "t", 1, specs, 1, submitted, &error), status);
+    return status;
+}
+
+static void names_are_printable_and_no_paths(void)
+{
+    char ids[8][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+
+    open_store(true);
+    for (size_t i = 0; i < sizeof bad_names / sizeof *bad_names; i++) {
+        const char *name = bad_names[i];
+        make_specs("", "k", 1);
+        EXPECT_INT(store->ops->submit(store, name, 1, specs, 1, submitted, &error),
+                   STATUS_BAD_INPUT);
+        if (utf8_valid(name)) { /* in JSON a "?" stands for what is none */
+            EXPECT_INT(name_spec(name, "bulk"), STATUS_BAD_INPUT);
+            EXPECT_INT(name_spec("scenario", name), STATUS_BAD_INPUT);
+        }
+        EXPECT_INT(name_worker(name, "bulk", "cpu"), STATUS_BAD_INPUT);
+        EXPECT_INT(name_worker("w", name, "cpu"), STATUS_BAD_INPUT);
+        EXPECT_INT(name_worker("w", "bulk", name), STATUS_BAD_INPUT);
+        EXPECT_INT(name_tenant(name), STATUS_BAD_INPUT);
+        EXPECT_INT(store->ops->price_set(store, name, "cpu", 1, &error), STATUS_BAD_INPUT);
+        EXPECT_INT(store->ops->price_set(store, "bulk", name, 1, &error), STATUS_BAD_INPUT);
+        EXPECT_INT(store->ops->golden_drop(store, name, &error), STATUS_BAD_INPUT);
+    }
+    EXPECT_OK(store->ops->suites(store, ids, 8, &count, &error), error);
+    EXPECT_INT(count, 0);
+    for (size_t i = 0; i < sizeof good_names / sizeof *good_names; i++) {
+        make_specs("", "k", 1);
+        EXPECT_OK(store->ops->submit(store, good_names[i], 1, specs, 1, submitted, &error), error);
+        EXPECT_INT(status_of(good_names[i]).jobs[JOB_QUEUED], 1);
+        EXPECT_OK(store->ops->price_set(store, good_names[i], "cpu", 1, &error), error);
+    }
+    EXPECT_INT(name_worker("w/1", "bulk", "cpu"), STATUS_OK);
+    close_store();
+}
+
+int conformance_door(const struct conformance_backend *tested)
+{
+    backend = tested;
+    return finish_half(TEST_RUN(
+        TEST(completions_bring_each_rollout_once), TEST(rollouts_without_names_are_counted),
+        TEST(a_flag_brings_its_evidence), TEST(partial_outcomes_are_no_more_than_rollouts),
+        TEST(outcomes_are_within_their_range), TEST(results_are_taken_over_whole),
+        TEST(audits_repeat_what_they_name), TEST(names_are_printable_and_no_paths)));
+}
