@@ -129,8 +129,6 @@ static void a_flag_brings_its_evidence(void)
     submit_plain("a", "k", 1);
     EXPECT_INT(claim("w", 1), 1);
     bring(COMPLETION_FLAGGED, main_line);
-    strcpy(completions[0].escalate_pool, "teacher");
-    completions[0].escalate_tier = TIER_TEACHER;
     completions[0].outcome_count = 0;
     refuse(STATUS_CONFLICT, "its flagged completion brings 0 outcomes");
     completions[0].outcome_count = 1;
