@@ -115,6 +115,7 @@ static enum status escalate_apart(struct fleet *fleet, const struct job_completi
         job_escalation_take(&flagged, spec);
         job_key_make(spec, job_key_fresh(&flagged));
         spec->parent_job_id = completion->job_id;
+        spec->evaluates = false;
         status = store->ops->submit(store, spec->suite_id, (uint32_t)fleet->model->weights[suite],
                                     spec, 1, &result, error);
     }
@@ -136,6 +137,50 @@ static enum status complete_escalate_apart(struct fleet *fleet,
         }
     }
     return pass_on(fleet, completions, count, results, error);
+}
+
+/* The job's question is what the worker says it is. */
+static enum status complete_as_rival(struct fleet *fleet, const struct job_completion *completions,
+                                     uint32_t count, struct store_completion_result *results,
+                                     struct error *error)
+{
+    struct job_completion changed[BATCH_MAX];
+    struct outcome *lies = calloc(BATCH_MAX * MODEL_ROLLOUTS_MAX, sizeof *lies);
+
+    CHECK(lies != NULL && count <= BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        changed[i] = completions[i];
+        changed[i].outcomes = &lies[i * MODEL_ROLLOUTS_MAX];
+        for (uint32_t k = 0; k < completions[i].outcome_count; k++) {
+            struct outcome *lie = &lies[i * MODEL_ROLLOUTS_MAX + k];
+            *lie = completions[i].outcomes[k];
+            snprintf(lie->planner, sizeof lie->planner, "builtin:rival");
+        }
+    }
+    enum status status = pass_on(fleet, changed, count, results, error);
+    free(lies);
+    return status;
+}
+
+/* The successor of a flagged job is what the worker says. */
+static enum status complete_own_successor(struct fleet *fleet,
+                                          const struct job_completion *completions, uint32_t count,
+                                          struct store_completion_result *results,
+                                          struct error *error)
+{
+    struct job_completion changed[BATCH_MAX];
+
+    CHECK(count <= BATCH_MAX);
+    for (uint32_t i = 0; i < count; i++) {
+        changed[i] = completions[i];
+        if (changed[i].kind == COMPLETION_FLAGGED) {
+            snprintf(changed[i].escalate_pool, sizeof changed[i].escalate_pool, "%s",
+                     model_pools[0]);
+            changed[i].escalate_tier = TIER_STUDENT;
+            snprintf(changed[i].escalate_model_hash, sizeof changed[i].escalate_model_hash, "own");
+        }
+    }
+    return pass_on(fleet, changed, count, results, error);
 }
 
 /* A host on which a planner does not start is held against the job. */
@@ -245,6 +290,18 @@ static const struct bug bugs[] = {
      .seed = 11,
      .what = "the teacher's job is queued in a transaction of its own",
      .complete = complete_escalate_apart},
+    {.name = "rival-planner",
+     .what = "a worker completes a job as another planner's",
+     .complete = complete_as_rival},
+    {.name = "own-successor",
+     .what = "a flag names a pool and a model of its own",
+     .complete = complete_own_successor},
+    {.name = "odd-successor",
+     .what = "a flagged job is answered in another pool than its row says",
+     .swaps = {{STATEMENT_JOB_HELD, "e.pool", "CASE WHEN e.id IS NULL THEN NULL ELSE c.pool END"}}},
+    {.name = "forged-audit",
+     .what = "an audit asks another question than the job that it repeats",
+     .forged_audits = true},
     {.name = "reviving-heartbeat",
      .what = "a heartbeat leases a job again whose lease had ended",
      .heartbeat = heartbeat_revives},
@@ -333,7 +390,7 @@ static const struct bug bugs[] = {
      .what = "a client whose claim was not answered claims again under a new id",
      .new_claim_ids = true},
     {.name = "old-version",
-     .seed = 17,
+     .seed = 9,
      .what = "a worker goes on with the model that it opened first",
      .old_version = true},
     {.name = "unmoved-queue",

@@ -230,6 +230,7 @@ struct bug {
     bool files;         /* planted in SQLite alone */
     bool late_claims;   /* the server takes up claims that come late */
     bool new_claim_ids; /* clients do not repeat a claim under its id */
+    bool forged_audits; /* audits ask another seed than what they repeat */
     bool old_version;   /* a worker goes on with the model that it opened first */
 };
 

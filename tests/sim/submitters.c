@@ -8,9 +8,9 @@
 #include "base/check.h"
 #include "base/sha256.h"
 #include "base/units.h"
-#include "schemas/job_context.h"
 #include "scheduler/audit.h"
 #include "scheduler/route.h"
+#include "schemas/job_context.h"
 #include "store/api/trust.h"
 
 #include <inttypes.h>
@@ -145,6 +145,13 @@ static void make_audit(const struct job_spec *spec, struct job_spec *audit)
     job_key_audit(teacher, audit->key);
 }
 
+static void forge_audit(const struct fleet *fleet, struct job_spec *audit)
+{
+    if (fleet->bug != NULL && fleet->bug->forged_audits) {
+        audit->seed += 1000000;
+    }
+}
+
 static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, struct job_spec *specs)
 {
     uint32_t count = 0;
@@ -155,6 +162,7 @@ static uint32_t make_batch(const struct fleet *fleet, int suite, int batch, stru
             (specs[count - 1].evaluates ||
              trust_audit_sampled(specs[count - 1].key, fleet->audit_rate))) {
             make_audit(&specs[count - 1], &specs[count]);
+            forge_audit(fleet, &specs[count]);
             count++;
         }
     }

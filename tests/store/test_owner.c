@@ -9,6 +9,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "store/ownership/owner.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
@@ -85,14 +86,9 @@ static enum status complete_all(struct store *store, const struct store_worker *
         struct outcome *outcome = &outcomes[i];
         outcome->job_id = leases[i].job_id;
         outcome->epoch = leases[i].epoch;
-        outcome->seed = leases[i].spec.seed;
-        outcome->tier = leases[i].spec.tier;
+        job_context_copy(&leases[i].spec, outcome);
         outcome->ticks = 100;
         memcpy(outcome->suite_id, leases[i].spec.suite_id, sizeof outcome->suite_id);
-        memcpy(outcome->scenario_id, leases[i].spec.scenario_id, sizeof outcome->scenario_id);
-        memcpy(outcome->planner, leases[i].spec.planner, sizeof outcome->planner);
-        memcpy(outcome->pool, leases[i].spec.pool, sizeof outcome->pool);
-        memcpy(outcome->backend, leases[i].spec.backend, sizeof outcome->backend);
         completions[i].job_id = leases[i].job_id;
         completions[i].epoch = leases[i].epoch;
         completions[i].device_ns = 1000;

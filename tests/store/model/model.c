@@ -770,7 +770,7 @@ static struct model_job *job_add(struct model *model, int suite, const struct jo
     job_escalation_take(spec, &job->successor);
     job_key_make(&job->successor, job_key_fresh(spec));
     job->successor.parent_job_id = id;
-    job->successor.evaluates = false;
+    job->successor.evaluates = job->successor.follows = false; /* no teacher's version moves */
     if (source != NULL) {
         job->state = JOB_DONE;
         job->memoised = true; /* of which of several, the first look shows */
