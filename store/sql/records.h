@@ -10,8 +10,8 @@
 #include "schemas/job.h"
 #include "schemas/json_record.h"
 #include "schemas/outcome.h"
+#include "store/api/digest.h"
 #include "store/api/store.h"
-#include "store/sql/digest.h"
 #include "store/sql/sqlite_db.h"
 
 #include <stdint.h>
@@ -62,6 +62,7 @@ struct record_outcome_place {
     int64_t context;             /* of the job, used when the outcome's is equal */
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
+    int64_t floor;               /* ids up to here were given out */
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 

@@ -1,7 +1,8 @@
 /*
  * The embedded store's inside, shared by its files: sql_store.c (open, close, who waits),
  * submit.c (submit, cancel), lifecycle.c (complete), claim.c (who gets what next), lease.c
- * (workers), ledger.c (money), sql_read.c (reading).
+ * (workers), ledger.c (money), redrive.c (results that are
+ * dropped), sql_read.c (reading).
  *
  * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
  * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
@@ -78,6 +79,7 @@ struct sql_store {
     struct claim_places claim_places; /* writer */
     struct freezes freezes;           /* writer */
     struct paces paces;               /* writer */
+    int64_t outcome_floor;            /* writer: ids up to here were given out (redrive.c) */
     bool made_ready;                  /* writer: this group made jobs claimable */
     bool held;                        /* writer: claims left jobs to a tenant's limit */
 
@@ -177,6 +179,12 @@ enum status record_spec_check(const struct job_spec *spec, const char *suite_id,
 enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
                                uint32_t count, struct store_completion_result *results,
                                struct error *error);
+
+/* redrive.c: */
+enum status redrive_author(struct store *base, const struct store_author *author, int64_t *jobs,
+                           struct error *error);
+/* At open: reads store->outcome_floor. */
+enum status redrive_restart(struct sql_store *store, struct error *error);
 
 /* claim.c: */
 enum status claim_jobs(struct store *base, const struct store_worker *worker, int64_t *claim_id,
