@@ -78,6 +78,13 @@ struct store_worker_owner {
     struct store_holder holder;
 };
 
+/* Whose results are meant: of all workers that a token holds, or of one by name; of those that are
+ * both where both are given. */
+struct store_author {
+    char holder[LIMIT_ID_BYTES];    /* as in struct store_worker; "": whoever's */
+    char worker_id[LIMIT_ID_BYTES]; /* "": any */
+};
+
 /* Cost so far of a job that is still running, sent with a heartbeat, so that an attempt that
  * vanishes is still charged. */
 struct store_progress {
@@ -391,6 +398,12 @@ struct store_ops {
      * way, and is repeated. */
     enum status (*cancel)(struct store *store, const char *suite_id, int64_t *count,
                           struct error *error);
+
+    /* Drops the outcomes of jobs that are done and that an author has finished, with what other
+     * suites took over of them, and queues those jobs again: *jobs of them. Costs stay on the bill.
+     * In steps, as cancel; repeating is free. BAD_INPUT. */
+    enum status (*redrive)(struct store *store, const struct store_author *author, int64_t *jobs,
+                           struct error *error);
 
     /* ---- models ---- */
     /* Takes a version of a model as a candidate; its weights and health bounds are artifacts

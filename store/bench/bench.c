@@ -4,9 +4,9 @@
 #include "store/bench/bench.h"
 
 #include "base/units.h"
+#include "store/api/digest.h"
 #include "store/api/store.h"
 #include "store/bench/bench_parts.h"
-#include "store/sql/digest.h"
 #include "store/sql/ledger.h"
 #include "store/sql/sqlite_db.h"
 

@@ -15,7 +15,7 @@
 
 #include "base/status.h"
 #include "schemas/limits.h"
-#include "store/sql/digest.h"
+#include "store/api/digest.h"
 
 #include <stdbool.h>
 #include <stdint.h>

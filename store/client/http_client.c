@@ -376,6 +376,19 @@ static enum status client_cancel(struct store *store, const char *suite_id, int6
     return http_take_integer(path.text, root, "cancelled", count, error);
 }
 
+static enum status client_redrive(struct store *store, const struct store_author *author,
+                                  int64_t *jobs, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    http_path_make(&path, "/v1/redrives");
+    TRY(http_send_json(
+        http_client_of(store)->transport, "POST", &path,
+        json_pack("{s:s, s:s}", "token", author->holder, "worker", author->worker_id), &root,
+        error));
+    return http_take_integer(path.text, root, "jobs", jobs, error);
+}
+
 /* ---- artifacts ---- */
 
 static enum status client_artifact_put(struct store *store, const void *data, size_t bytes,
@@ -455,6 +468,7 @@ static const struct store_ops client_ops = {
     .scenarios_page = client_scenarios_page,
     .demand = client_demand,
     .cancel = client_cancel,
+    .redrive = client_redrive,
     .model_add = http_client_model_add,
     .models = http_client_models,
     .model_event = http_client_model_event,

@@ -221,6 +221,7 @@ RETRIED(scenarios_page,
         suite_id, after, visit, context)
 RETRIED(demand, (struct store_demand * rows, uint32_t max, uint32_t *count), rows, max, count)
 RETRIED(cancel, (const char *suite_id, int64_t *count), suite_id, count)
+RETRIED(redrive, (const struct store_author *author, int64_t *jobs), author, jobs)
 RETRIED(model_add, (const struct model_version *version), version)
 RETRIED(models, (const char *after, struct model_version *out, uint32_t max, uint32_t *count),
         after, out, max, count)
@@ -279,6 +280,7 @@ static const struct store_ops retry_ops = {
     .scenarios_page = retry_scenarios_page,
     .demand = retry_demand,
     .cancel = retry_cancel,
+    .redrive = retry_redrive,
     .model_add = retry_model_add,
     .models = retry_models,
     .model_event = retry_model_event,

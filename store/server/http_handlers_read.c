@@ -320,6 +320,21 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
     return http_reply_integer(exchange, "cancelled", count, error);
 }
 
+enum status http_handle_redrive(struct http_exchange *exchange, struct error *error)
+{
+    static const char *const keys[] = {"token", "worker", NULL};
+    struct store *store = exchange->store;
+    struct store_author author = {.holder = ""};
+    int64_t jobs = 0;
+    TRY(json_object_begin(&exchange->body, keys, error));
+    TRY(json_member_text(&exchange->body, "token", false, author.holder, sizeof author.holder,
+                         error));
+    TRY(json_member_text(&exchange->body, "worker", false, author.worker_id,
+                         sizeof author.worker_id, error));
+    TRY(store->ops->redrive(store, &author, &jobs, error));
+    return http_reply_integer(exchange, "jobs", jobs, error);
+}
+
 /* ---- artifacts ---- */
 
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error)

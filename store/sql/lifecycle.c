@@ -180,6 +180,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
         .context = job->context,
         .spec = &job->spec,
         .at_ms = wall_ms(call->store),
+        .floor = call->store->outcome_floor,
         .evidence = evidence,
     };
     enum status status = tally_suite(&call->tally, job->suite, &counters, error);

@@ -10,9 +10,9 @@
 #include "schemas/job_context.h"
 #include "schemas/json_record.h"
 #include "schemas/outcome.h"
+#include "store/api/digest.h"
 #include "store/api/store.h"
 #include "store/door/door.h"
-#include "store/sql/digest.h"
 #include "store/sql/sqlite_db.h"
 
 #include <stdint.h>
@@ -49,6 +49,7 @@ struct record_outcome_place {
     int64_t context;             /* of the job */
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
+    int64_t floor;               /* ids up to here were given out */
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 

@@ -413,6 +413,7 @@ static const struct store_ops store_sql_ops = {
     .suite_tenant = tenants_of_suite,
     .scenarios_page = look_scenarios_page,
     .cancel = lifecycle_cancel,
+    .redrive = redrive_author,
     .model_add = models_add,
     .models = models_page,
     .model_event = models_event,
@@ -564,6 +565,7 @@ static enum status open_database(struct sql_store *store, struct error *error)
     THEN(status, note_losses(store, &opening.log, error));
     THEN(status, artifacts_open(store->path, &store->artifacts, error));
     THEN(status, lease_restart(store, error));
+    THEN(status, redrive_restart(store, error));
     THEN(status, sqlite_db_scalar(store->db, "PRAGMA page_size", &store->page_bytes, error));
     return status == STATUS_OK ? ownership_watch(store->ownership, error) : status;
 }

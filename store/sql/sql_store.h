@@ -1,7 +1,8 @@
 /*
  * The embedded store's inside, shared by its files: sql_store.c (open, close, who waits),
  * submit.c (submit, cancel), lifecycle.c (complete), claim.c (who gets what next), lease.c
- * (workers), ledger.c (money), sql_read.c (reading).
+ * (workers), ledger.c (money), redrive.c (results that are
+ * dropped), sql_read.c (reading).
  *
  * Threads: functions named *_op run on the writer thread inside its transaction; they alone touch
  * the members marked "writer". Readers borrow one of a few read-only connections of their lane.
@@ -80,6 +81,7 @@ struct sql_store {
     struct record_branches branches;  /* writer */
     struct paces paces;               /* writer */
     uint64_t bills_capped;            /* writer: that were cut down */
+    int64_t outcome_floor;            /* writer: ids up to here were given out (redrive.c) */
     bool made_ready;                  /* writer: this group made jobs claimable */
     bool held;                        /* writer: claims left jobs to a tenant's limit */
 
@@ -208,6 +210,12 @@ enum status lifecycle_cancel(struct store *base, const char *suite_id, int64_t *
 enum status lifecycle_complete(struct store *base, const struct job_completion *completions,
                                uint32_t count, struct store_completion_result *results,
                                struct error *error);
+
+/* redrive.c: */
+enum status redrive_author(struct store *base, const struct store_author *author, int64_t *jobs,
+                           struct error *error);
+/* At open: reads store->outcome_floor. */
+enum status redrive_restart(struct sql_store *store, struct error *error);
 
 /* claim.c: */
 enum status claim_jobs(struct store *base, const struct store_worker *worker, int64_t *claim_id,

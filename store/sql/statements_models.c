@@ -1,5 +1,5 @@
 /*
- * Texts of the kept statements of models, goldens and freezes. See statements.c.
+ * Texts of the kept statements of models, goldens, freezes and redrives. See statements.c.
  */
 #include "store/sql/statements.h"
 
@@ -142,5 +142,42 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_FOLLOWER_TWINS] =
         "UPDATE job_specs SET audit_key = ?2 WHERE audit_key = ?1"
         " AND suite = (SELECT suite FROM jobs WHERE id = ?3)",
+
+    [STATEMENT_REDRIVE_NEWEST] =
+        "SELECT COALESCE((SELECT MAX(id) FROM jobs), 0), COALESCE((SELECT MAX(n.last) FROM"
+        " (SELECT MAX(id) AS last FROM outcomes UNION ALL SELECT MAX(last_outcome) AS last FROM redrives) n), 0)",
+    [STATEMENT_REDRIVE_FLOOR] = "SELECT COALESCE(MAX(last_outcome), 0) FROM redrives",
+    [STATEMENT_REDRIVE_JOBS] =
+        "SELECT j.id, j.suite, j.pool, c.tier, COALESCE(x.ticks, 0), j.audit, j.shadow IS NOT NULL, j.epoch,"
+        " j.attempts, j.lost FROM jobs j CROSS JOIN workers w ON w.id = j.worker"
+        " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE j.id > ?1 AND j.id <= ?2 AND j.state = 2 AND j.memo_of IS NULL"
+        " AND (?3 = '' OR w.token = ?3) AND (?4 = '' OR w.name = ?4) ORDER BY j.id LIMIT ?5",
+    [STATEMENT_REDRIVE_OUTCOMES] =
+        "SELECT id, verdict, ticks, prefix_ticks, metres_mm, digest FROM outcomes WHERE job = ?1",
+    /* Jobs with the same key, which is what finds them. */
+    [STATEMENT_REDRIVE_TAKERS] =
+        "SELECT j.id, j.suite, j.pool, c.tier, COALESCE(x.ticks, 0), j.audit, j.shadow IS NOT NULL"
+        " FROM job_specs t CROSS JOIN job_specs s ON s.key = t.key CROSS JOIN jobs j ON j.id = s.job"
+        " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
+        " WHERE t.job = ?1 AND j.memo_of = ?1 ORDER BY j.id LIMIT ?2",
+    [STATEMENT_REDRIVE_UNLINK] =
+        "DELETE FROM memo_outcomes WHERE suite = ?1 AND outcome IN (SELECT id FROM outcomes WHERE job = ?2)",
+    [STATEMENT_REDRIVE_TAKER_QUEUE] = "UPDATE jobs SET memo_of = NULL, state = ?2 WHERE id = ?1",
+    [STATEMENT_REDRIVE_DROP] = "DELETE FROM outcomes WHERE job = ?1",
+    [STATEMENT_REDRIVE_ADD] =
+        "INSERT INTO redrives (holder, worker, jobs, last_outcome, at_s) VALUES (?1, ?2, ?3, ?4, ?5)",
+    [STATEMENT_REDRIVE_PARTIALS] =
+        "DELETE FROM partial_outcomes WHERE job IN (SELECT j.id FROM jobs j CROSS JOIN workers w ON w.id = j.worker"
+        " WHERE j.state <= 1 AND (?1 = '' OR w.token = ?1) AND (?2 = '' OR w.name = ?2))",
+    [STATEMENT_REDRIVE_UNDRIVEN] =
+        "UPDATE contexts SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"
+        " (SELECT c.planner, c.planner_hash FROM jobs j JOIN job_specs s ON s.job = j.id"
+        " JOIN contexts c ON c.id = s.context WHERE j.state IN (2, 3) AND j.memo_of IS NULL)",
+    [STATEMENT_REDRIVE_RENUMBER] = "UPDATE outcomes SET id = ?2 WHERE id = ?1",
+    [STATEMENT_REDRIVE_UNSTARTED] =
+        "UPDATE unstarted SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"
+        " (SELECT planner, planner_hash FROM contexts WHERE driven = 1)",
 };
 /* clang-format on */

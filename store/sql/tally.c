@@ -56,7 +56,7 @@ static enum status flush_suites(struct tally *tally, struct error *error)
     for (uint32_t i = 0; i < tally->suite_count && status == STATUS_OK; i++) {
         const struct tally_suite *suite = &tally->suites[i];
         struct digest digest;
-        if (suite->outcomes_digested > 0) {
+        if (suite->outcomes_digested != 0) {
             status = grown_digest(tally, suite, &digest, error);
             if (status != STATUS_OK) {
                 break;
@@ -77,7 +77,7 @@ static enum status flush_suites(struct tally *tally, struct error *error)
         query_int(&query, suite->metres_mm);
         query_int(&query, suite->rollouts_audit);
         query_int(&query, suite->outcomes_digested);
-        if (suite->outcomes_digested > 0) {
+        if (suite->outcomes_digested != 0) {
             query_blob(&query, digest.bytes, sizeof digest.bytes);
         } else {
             query_null(&query);

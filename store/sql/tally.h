@@ -7,7 +7,7 @@
 #define SWERVE_STORE_SQL_TALLY_H
 
 #include "schemas/job.h"
-#include "store/sql/digest.h"
+#include "store/api/digest.h"
 #include "store/sql/ledger.h"
 #include "store/sql/sqlite_db.h"
 

@@ -390,6 +390,18 @@ enum status cli_parse_id(const char *text, int64_t *out, struct error *error)
     return STATUS_OK;
 }
 
+enum status cli_parse_share(const char *option, const char *text, double *out, struct error *error)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    if (end == text || *end != '\0' || !(value >= 0.0 && value <= 1.0)) {
+        return error_set(error, STATUS_USAGE, "%s: expected 0 to 1, found \"%s\"", option, text);
+    }
+    *out = value;
+    return STATUS_OK;
+}
+
 /* ---- the library ---- */
 
 static bool folder_without_json(const char *path)

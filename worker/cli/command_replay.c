@@ -18,15 +18,18 @@
 #include "worker/versions/versions.h"
 
 #include "base/check.h"
+#include "base/rng.h"
 #include "base/text.h"
 #include "schemas/json_record.h"
 #include "worker/golden/golden_library.h"
 #include "worker/world/world_source.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 enum { REPLAY_PAGE = 100, REPLAY_JOB_OUTCOMES_MAX = 1000, THREADS_MAX = 64 };
 
@@ -42,6 +45,9 @@ struct replay {
     int64_t deadline_ms;
     int64_t world_deadline_ms;
     const char *world, *audit_world; /* the user's own, as they were named then; NULL: none */
+    double share;                    /* of outcomes that are driven again; 0: all */
+    uint64_t sample_seed;            /* nobody knows before which they are */
+    int64_t passed_over;
     bool json;
     const struct planner_confinement *confinement;
     bool debug;
@@ -252,12 +258,23 @@ static enum status finish_running(struct replay *replay, enum status status, str
     return status;
 }
 
+/* Whether an outcome is in the sample. */
+static bool is_drawn(const struct replay *replay, const struct outcome *outcome)
+{
+    uint64_t draw = rng_mix(replay->sample_seed ^ rng_mix((uint64_t)outcome->id));
+    return replay->share == 0.0 || (double)(draw >> 11) * 0x1p-53 < replay->share;
+}
+
 /* Runs a page of outcomes, as many at a time as there are slots. */
 static enum status replay_page(struct replay *replay, const struct outcome *outcomes,
                                uint32_t count, struct error *error)
 {
     enum status status = STATUS_OK;
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        if (!is_drawn(replay, &outcomes[i])) {
+            replay->passed_over++;
+            continue;
+        }
         if (!runner_fits(replay, &outcomes[i])) {
             status = finish_running(replay, status, error);
         }
@@ -386,20 +403,38 @@ static enum status replay_all(struct replay *replay, const char *suite, int64_t 
         }
     }
     free(page);
-    if (status == STATUS_OK && outcome_id == 0) {
+    if (status == STATUS_OK && outcome_id == 0 && replay->share == 0.0) {
         status = find_missing(replay, suite, error);
     }
     if (status == STATUS_OK && outcome_id != 0 && replay->same + replay->different == 0) {
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: the store has none",
                          (long long)outcome_id);
     }
-    if (status == STATUS_OK && replay->same + replay->different + replay->missing == 0) {
+    if (status == STATUS_OK &&
+        replay->same + replay->different + replay->missing + replay->passed_over == 0) {
         return error_set(error, STATUS_NOT_FOUND,
                          "replay --all: expected outcomes to drive again, found none%s%s",
                          suite != NULL ? " in suite " : " in the store",
                          suite != NULL ? suite : "");
     }
     return status;
+}
+
+/* Meaning of a sample in which nothing differs: n of n identical leave, with 95% confidence, at
+ * most 1 - 0.05^(1/n) of all that do not (exact, Clopper and Pearson 1934). */
+static void print_sample(const struct replay *replay)
+{
+    if (replay->share == 0.0) {
+        return;
+    }
+    int64_t driven = replay->same + replay->different;
+    text_print(stdout, "sample: %" PRId64 " of %" PRId64 " outcomes", driven,
+               driven + replay->passed_over);
+    if (driven > 0 && replay->different == 0) {
+        text_print(stdout, "; with 95%% confidence fewer than %.2g%% of all differ",
+                   100.0 * (1.0 - pow(0.05, 1.0 / (double)driven)));
+    }
+    text_print(stdout, "\n");
 }
 
 static int finish(struct replay *replay, enum status status, const struct error *error)
@@ -416,10 +451,11 @@ static int finish(struct replay *replay, enum status status, const struct error 
     }
     bool same = replay->different == 0 && replay->missing == 0;
     if (replay->json) {
-        int code = cli_print_json(json_pack(
-            "{s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same, "different",
-            (json_int_t)replay->different, "missing", (json_int_t)replay->missing, "outcomes",
-            replay->results, "missing_outcomes", replay->missing_results));
+        int code = cli_print_json(
+            json_pack("{s:I, s:I, s:I, s:I, s:o, s:o}", "identical", (json_int_t)replay->same,
+                      "different", (json_int_t)replay->different, "missing",
+                      (json_int_t)replay->missing, "passed_over", (json_int_t)replay->passed_over,
+                      "outcomes", replay->results, "missing_outcomes", replay->missing_results));
         return code != 0 || same ? code : status_exit_code(STATUS_MISMATCH);
     }
     json_decref(replay->results);
@@ -430,6 +466,7 @@ static int finish(struct replay *replay, enum status status, const struct error 
         text_print(stdout, ", %" PRId64 " missing", replay->missing);
     }
     text_print(stdout, "\n");
+    print_sample(replay);
     return same ? 0 : status_exit_code(STATUS_MISMATCH);
 }
 
@@ -465,6 +502,27 @@ static int replay_store(struct replay *replay, const char *models, const char *s
     return finish(replay, status, &error);
 }
 
+/* A share of all outcomes instead of all. */
+static enum status choose_sample(struct replay *replay, const char *share, bool all,
+                                 struct error *error)
+{
+    if (share == NULL) {
+        return STATUS_OK;
+    }
+    if (!all) {
+        return error_set(error, STATUS_USAGE, "replay: --sample goes with --all");
+    }
+    TRY(cli_parse_share("--sample", share, &replay->share, error));
+    if (replay->share == 0.0) {
+        return error_set(error, STATUS_USAGE, "--sample: expected a share above 0, found \"%s\"",
+                         share);
+    }
+    bool drawn = getrandom(&replay->sample_seed, sizeof replay->sample_seed, 0) ==
+                 (ssize_t)sizeof replay->sample_seed;
+    return drawn ? STATUS_OK
+                 : error_set(error, STATUS_IO, "replay: the system gives no random numbers");
+}
+
 static enum status check_choice(uint32_t outcomes, bool all, int64_t slots, int64_t threads,
                                 struct error *error)
 {
@@ -488,6 +546,7 @@ int command_replay(int argc, char **argv)
     const char *url = NULL;
     const char *suite = NULL;
     const char *models = NULL;
+    const char *sample = NULL;
     bool all = false;
     int64_t slots = 1;
     int64_t threads = 1;
@@ -498,6 +557,8 @@ int command_replay(int argc, char **argv)
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
         {"--all", NULL, "every outcome of the store, or of --suite", .flag = &all},
         {"--suite", "ID", "with --all: only this suite's", .text = &suite},
+        {"--sample", "SHARE", "with --all: a share of them from 0 to 1, drawn anew each time",
+         .text = &sample},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (1)", .number = &slots},
         {"--threads", "N", "of each world model's kernels, 1 to 64 (1); bits are the same",
          .number = &threads},
@@ -524,7 +585,8 @@ int command_replay(int argc, char **argv)
     struct error error;
     int64_t id = 0;
     CLI_PARSE(&command, argc, argv, &argument, &count);
-    if (check_choice(count, all, slots, threads, &error) != STATUS_OK) {
+    if (check_choice(count, all, slots, threads, &error) != STATUS_OK ||
+        choose_sample(&replay, sample, all, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
     if (count == 1 && cli_parse_id(argument, &id, &error) != STATUS_OK) {

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "schemas/json_read.h"
 #include "schemas/json_record.h"
+#include "worker/cli/cli.h"
 #include "worker/report/meters.h"
 
 #include <math.h>
@@ -24,18 +25,6 @@ enum { BASELINE_BYTES_MAX = 128 << 20, METERS_MAX = 10000 };
 #define RATE_SLACK 1e-9
 
 /* ---- options ---- */
-
-static enum status read_fraction(const char *option, const char *text, double *out,
-                                 struct error *error)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 0.0 && value <= 1.0)) {
-        return error_set(error, STATUS_USAGE, "%s: expected 0 to 1, found \"%s\"", option, text);
-    }
-    *out = value;
-    return STATUS_OK;
-}
 
 static enum status unknown_kind(const char *kind, struct error *error)
 {
@@ -71,7 +60,7 @@ static enum status read_slice(const char *text, struct gate_slice *out, struct e
         return unknown_kind(out->group, error);
     }
     snprintf(out->value, sizeof out->value, "%.*s", (int)(bound - equals - 1), equals + 1);
-    return read_fraction("--gate-slice", bound + 2, &out->rate, error);
+    return cli_parse_share("--gate-slice", bound + 2, &out->rate, error);
 }
 
 static enum status check_object(const struct json_cursor *cursor, struct error *error)
@@ -191,7 +180,7 @@ enum status gate_options_read(struct gate_options *options, struct error *error)
         options->slice_texts.count > 0 || options->baseline != NULL || options->cost != NULL;
     options->rate = options->all || !parts ? 1.0 : 0.0;
     if (options->rate_text != NULL) {
-        TRY(read_fraction("--gate-rate", options->rate_text, &options->rate, error));
+        TRY(cli_parse_share("--gate-rate", options->rate_text, &options->rate, error));
     }
     if (options->margin_text != NULL && options->baseline == NULL) {
         return error_set(
@@ -199,7 +188,7 @@ enum status gate_options_read(struct gate_options *options, struct error *error)
             "--gate-margin: expected --gate-baseline beside it, whose rates it loosens");
     }
     if (options->margin_text != NULL) {
-        TRY(read_fraction("--gate-margin", options->margin_text, &options->margin, error));
+        TRY(cli_parse_share("--gate-margin", options->margin_text, &options->margin, error));
     }
     for (uint32_t i = 0; i < options->slice_texts.count; i++) {
         TRY(read_slice(options->slice_texts.values[i], &options->slices[i], error));

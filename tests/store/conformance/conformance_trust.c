@@ -688,6 +688,95 @@ static void random_calls_obey_the_freezes(void)
     }
 }
 
+/* ---- authors who are not believed ---- */
+
+static uint32_t outcomes_of(const char *suite)
+{
+    struct store_outcome_filter filter = {.limit = 100};
+    uint32_t count = 0;
+
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite);
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    return count;
+}
+
+static void drive_all(const char *worker_id, uint32_t max)
+{
+    uint32_t count = claim(worker_id, max);
+
+    EXPECT_INT(count, max);
+    for (uint32_t i = 0; i < count; i++) {
+        make_completion(i, worker_id, COMPLETION_DONE);
+    }
+    complete(count);
+}
+
+/* Goal: what an author has finished is dropped, also where other suites took it over, and driven
+ * again; others' results, costs, and ids that were given out stay. Method: a liar finishes two jobs
+ * of three, the newest among them, and another suite takes all over; the store is opened again
+ * before the jobs are driven by somebody else. */
+static void results_of_an_author_are_dropped(void)
+{
+    struct store_author liar = {.worker_id = "liar"};
+    struct store_author nobody = {.holder = ""};
+    int64_t jobs = -1;
+    int64_t newest = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 3);
+    drive_all("honest", 1);
+    drive_all("liar", 2);
+    submit_plain("b", "k", 3);
+    EXPECT_INT(status_of("b").memoised_jobs, 3);
+    struct ledger_totals cost = ledger_of("a", NULL);
+    EXPECT_INT(outcomes_of("a"), 3);
+    for (int i = 0; i < 3; i++) {
+        newest = outcomes[i].id > newest ? outcomes[i].id : newest;
+    }
+    EXPECT_INT(store->ops->redrive(store, &nobody, &jobs, &error), STATUS_BAD_INPUT);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 2);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 0);
+    close_store();
+    open_store(false);
+    EXPECT_INT(outcomes_of("a"), 1);
+    EXPECT_INT(outcomes_of("b"), 1);
+    struct store_suite_status a = status_of("a");
+    struct store_suite_status b = status_of("b");
+    EXPECT(a.jobs[JOB_DONE] == 1 && a.jobs[JOB_QUEUED] == 2 && a.rollouts[VERDICT_PASS] == 1);
+    EXPECT(b.jobs[JOB_DONE] == 1 && b.jobs[JOB_QUEUED] == 2 && b.memoised_jobs == 1);
+    EXPECT(a.rollouts_total == 3 && b.rollouts_total == 3 && a.metres_mm == 5000);
+    EXPECT_INT(ledger_of("a", "stale").attempts, 2);
+    EXPECT_INT(ledger_of("a", NULL).cost_uusd, cost.cost_uusd);
+    drive_all("other", 4);
+    EXPECT_INT(outcomes_of("a"), 3);
+    EXPECT(outcomes[1].id > newest && outcomes[2].id > newest);
+    EXPECT_INT(outcomes_of("b"), 3);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 3);
+    EXPECT_INT(status_of("b").jobs[JOB_DONE], 3);
+    close_store();
+}
+
+/* Goal: an author's late repetition of a completion whose outcomes were dropped does not bring them
+ * back. */
+static void dropped_results_do_not_come_back(void)
+{
+    struct store_author liar = {.worker_id = "liar"};
+    int64_t jobs = 0;
+
+    open_store(true);
+    submit_plain("a", "k", 1);
+    drive_all("liar", 1);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 1);
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_STALE);
+    EXPECT_INT(outcomes_of("a"), 0);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 1);
+    close_store();
+}
+
 int conformance_trust(const struct conformance_backend *tested)
 {
     backend = tested;
@@ -696,5 +785,6 @@ int conformance_trust(const struct conformance_backend *tested)
                  TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
                  TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
                  TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
-                 TEST(the_floor_holds), TEST(random_calls_obey_the_freezes)));
+                 TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
+                 TEST(dropped_results_do_not_come_back), TEST(random_calls_obey_the_freezes)));
 }

@@ -2,8 +2,9 @@
  * swerve store: keeping house. `backup` copies a store while it is in use, `restore` brings a
  * backup back (store/keep/backup.h), `gc` takes artifacts that nothing refers to (store/keep/gc.h)
  * and those that a policy lets go (store/keep/retention.h),
- * `log` says who ordered what of its server (store/keep/log.h).
- * All work on files, on the machine that has them; the last two also on a database's.
+ * `log` says who ordered what of its server (store/keep/log.h). These work on files, on the
+ * machine that has them; the last two also on a database's. `redrive` drops what a token's workers,
+ * or a worker, reported to a store of any kind, and has it driven again.
  */
 #include "store/keep/backup.h"
 #include "store/keep/gc.h"
@@ -28,6 +29,8 @@ struct store_command {
     const char *path;
     const char *argument;
     const char *policy; /* of retention, a file */
+    const char *token;
+    const char *worker;
     int64_t wait_s;
     int64_t older_than_h;
     int64_t after;
@@ -224,16 +227,59 @@ static enum status run_log(const struct store_command *command, struct error *er
     return STATUS_OK;
 }
 
+static enum status copy_id(const char *option, const char *given, char out[LIMIT_ID_BYTES],
+                           struct error *error)
+{
+    size_t bytes = given != NULL ? strlen(given) : 0;
+
+    if (bytes >= LIMIT_ID_BYTES) {
+        return error_set(error, STATUS_USAGE, "%s: expected at most %d bytes, found %zu", option,
+                         LIMIT_ID_BYTES - 1, bytes);
+    }
+    memcpy(out, given != NULL ? given : "", bytes + 1);
+    return STATUS_OK;
+}
+
+static enum status run_redrive(const struct store_command *command, struct error *error)
+{
+    struct store_author author = {.holder = ""};
+    struct store *store = NULL;
+    int64_t jobs = 0;
+
+    if (command->token == NULL && command->worker == NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "store redrive: expected --token ID or --worker NAME, found neither");
+    }
+    TRY(copy_id("--token", command->token, author.holder, error));
+    TRY(copy_id("--worker", command->worker, author.worker_id, error));
+    TRY(cli_store_open(command->url, &store, error));
+    enum status status = store->ops->redrive(store, &author, &jobs, error);
+    store->ops->close(store);
+    TRY(status);
+    if (command->json) {
+        return cli_write_json(json_pack("{s:s, s:s, s:I}", "token", author.holder, "worker",
+                                        author.worker_id, "jobs", (json_int_t)jobs),
+                              error);
+    }
+    text_print(stdout,
+               "%" PRId64 " job%s: outcomes dropped, driven again; what they cost stays on the "
+               "bill\n",
+               jobs, summary_plural(jobs));
+    return STATUS_OK;
+}
+
+/* Stores that a verb works on. */
+enum verb_store { STORE_FILE = 0, STORE_DATABASE, STORE_ANY };
+
 static const struct {
     const char *name;
     uint32_t arguments; /* behind it */
-    bool databases;     /* of PostgreSQL, too */
+    enum verb_store of;
     enum status (*run)(const struct store_command *command, struct error *error);
 } verbs[] = {
-    {"backup", 1, false, run_backup},
-    {"restore", 1, false, run_restore},
-    {"gc", 0, true, run_gc},
-    {"log", 0, true, run_log},
+    {"backup", 1, STORE_FILE, run_backup},  {"restore", 1, STORE_FILE, run_restore},
+    {"gc", 0, STORE_DATABASE, run_gc},      {"log", 0, STORE_DATABASE, run_log},
+    {"redrive", 0, STORE_ANY, run_redrive},
 };
 
 static enum status run_verb(struct store_command *command, const char *const *words, uint32_t count,
@@ -246,7 +292,8 @@ static enum status run_verb(struct store_command *command, const char *const *wo
     }
     for (size_t i = 0; i < COUNT_OF(verbs); i++) {
         if (strcmp(words[0], verbs[i].name) == 0 && count == verbs[i].arguments + 1) {
-            if (!verbs[i].databases || !postgres_store_is_url(command->path)) {
+            bool database = postgres_store_is_url(command->path);
+            if (verbs[i].of == STORE_FILE || (verbs[i].of == STORE_DATABASE && !database)) {
                 TRY(cli_store_path(command->url, &command->path, error));
             }
             return verbs[i].run(command, error);
@@ -260,7 +307,7 @@ int command_store(int argc, char **argv)
     struct store_command store = {.wait_s = 10, .older_than_h = 24};
     const struct cli_option rows[] = {
         {"--store", "PATH",
-         "job store; gc, log: also postgresql://.. ($SWERVE_STORE, else swerve.db)",
+         "job store; gc, log: also postgresql://.., redrive: any ($SWERVE_STORE, else swerve.db)",
          .text = &store.url},
         {"--replace", NULL, "restore: in place of a store that is there", .flag = &store.replace},
         {"--allow-faults", NULL, "backup, restore: also what does not pass its check",
@@ -271,14 +318,17 @@ int command_store(int argc, char **argv)
         {"--policy", "FILE", "gc: retention policy: also artifacts of outcomes, once old enough",
          .text = &store.policy},
         {"--after", "ID", "log: entries above this one", .number = &store.after},
+        {"--token", "ID", "redrive: of all workers of this token (swerve token ls)",
+         .text = &store.token},
+        {"--worker", "NAME", "redrive: of this worker", .text = &store.worker},
         {"--wait", "S", "for a program that has the store to itself (10)", .number = &store.wait_s},
         {"--json", NULL, "print JSON, log: one object a line", .flag = &store.json},
     };
     const struct cli_command command = {
         "store",
-        "backup DIRECTORY | restore DIRECTORY | gc | log  [options]",
+        "backup DIRECTORY | restore DIRECTORY | gc | log | redrive  [options]",
         "Copies a store while it is in use, brings a copy back, takes unwanted artifacts, says who "
-        "ordered what.",
+        "ordered what, drops what a token's workers reported and drives it again.",
         CLI_ROWS(rows, 1, 2),
     };
     const char *words[2] = {NULL, NULL};

@@ -60,16 +60,6 @@ static enum status parse_slice(const char *text, struct trust_slice *out, struct
     return STATUS_OK;
 }
 
-static enum status parse_share(const char *option, const char *text, double *out,
-                               struct error *error)
-{
-    char *end;
-    *out = strtod(text, &end);
-    return end != text && *end == '\0' && *out >= 0.0 && *out <= 1.0
-               ? STATUS_OK
-               : error_set(error, STATUS_USAGE, "%s: expected 0 to 1, found \"%s\"", option, text);
-}
-
 /* "HASH:SAMPLER", or the name of a version of the store. */
 static enum status find_model(struct store *store, const char *name, enum tier tier,
                               char hash[SHA256_HEX_BYTES], char sampler[LIMIT_ID_BYTES],
@@ -219,9 +209,9 @@ static enum status set_floor(struct trust_command *trust, struct error *error)
         return error_set(error, STATUS_USAGE,
                          "trust floor: expected --rate SHARE; swerve trust ls says what holds");
     }
-    TRY(parse_share("--rate", trust->rate, &event.audit_rate, error));
-    TRY(parse_share("--safety-critical-rate", trust->safety_critical_rate,
-                    &event.audit_rate_safety_critical, error));
+    TRY(cli_parse_share("--rate", trust->rate, &event.audit_rate, error));
+    TRY(cli_parse_share("--safety-critical-rate", trust->safety_critical_rate,
+                        &event.audit_rate_safety_critical, error));
     if (event.audit_rate > event.audit_rate_safety_critical) {
         event.audit_rate_safety_critical = event.audit_rate;
     }

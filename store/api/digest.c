@@ -5,7 +5,7 @@
  * its value: integers as eight bytes, lowest first; doubles likewise, every NaN as one; texts with
  * their length before them.
  */
-#include "store/sql/digest.h"
+#include "store/api/digest.h"
 
 #include "base/check.h"
 #include "schemas/job_context.h"
@@ -227,10 +227,11 @@ void digest_add(struct digest *suite, const struct digest *part)
     }
 }
 
-void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id)
+/* The part that an outcome is of its suite's digest. */
+static struct digest outcome_part(const struct digest *outcome, int64_t outcome_id)
 {
     struct sha256 hash;
-    struct digest one = {.bytes = {0}};
+    struct digest part = {.bytes = {0}};
     uint8_t id[8];
 
     for (int i = 0; i < 8; i++) {
@@ -239,6 +240,24 @@ void digest_add_outcome(struct digest *suite, const struct digest *outcome, int6
     sha256_init(&hash);
     sha256_update(&hash, outcome->bytes, sizeof outcome->bytes);
     sha256_update(&hash, id, sizeof id);
-    sha256_final(&hash, one.bytes);
-    digest_add(suite, &one);
+    sha256_final(&hash, part.bytes);
+    return part;
+}
+
+void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id)
+{
+    struct digest part = outcome_part(outcome, outcome_id);
+    digest_add(suite, &part);
+}
+
+void digest_remove_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id)
+{
+    struct digest part = outcome_part(outcome, outcome_id);
+    unsigned carry = 1; /* minus is the complement, and one */
+
+    for (size_t i = 0; i < sizeof suite->bytes; i++) {
+        carry += (unsigned)suite->bytes[i] + (uint8_t)~part.bytes[i];
+        suite->bytes[i] = (uint8_t)carry;
+        carry >>= 8;
+    }
 }

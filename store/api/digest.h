@@ -13,8 +13,8 @@
  * They show accidents, and edits by everybody else; a suite's digest that was noted elsewhere shows
  * any.
  */
-#ifndef SWERVE_STORE_SQLITE_DIGEST_H
-#define SWERVE_STORE_SQLITE_DIGEST_H
+#ifndef SWERVE_STORE_API_DIGEST_H
+#define SWERVE_STORE_API_DIGEST_H
 
 #include "base/sha256.h"
 #include "schemas/job.h"
@@ -48,6 +48,8 @@ void digest_trust_event(const struct trust_event *event, struct digest *out);
 
 /* Adds an outcome to a suite's digest, which begins as zeros. */
 void digest_add_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id);
+/* Takes one away that was added. */
+void digest_remove_outcome(struct digest *suite, const struct digest *outcome, int64_t outcome_id);
 /* Adds a part of a suite's digest. */
 void digest_add(struct digest *suite, const struct digest *part);
 

@@ -1,0 +1,336 @@
+/*
+ * Redriving: results of workers that are not to be believed are dropped, and their jobs are driven
+ * again.
+ *
+ * A step takes REDRIVE_CHUNK jobs of the author that are done, in one transaction: their outcomes
+ * go, with what other suites had taken over from them; counters and digests lose what they had
+ * counted; the attempt stays on the bill and ends as stale; the job is queued again, as one more
+ * that was lost. A shadow's job, which counts nowhere, is cancelled. What an author flagged is left:
+ * the teacher answers for it already. Partial outcomes of the author's go too.
+ *
+ * Ids of outcomes are never given out twice: the table redrives keeps the greatest one that there
+ * was, and SQLite, which would go on from what is left, is told the next.
+ */
+#include "base/units.h"
+#include "store/sql/records.h"
+#include "store/sql/sql_store.h"
+#include "store/sql/tenants.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum {
+    REDRIVE_CHUNK = 64,   /* jobs of one step */
+    REDRIVE_STRIDE = 4096 /* jobs that one step looks at */
+};
+
+struct redrive_call {
+    struct sql_store *store;
+    const struct store_author *author;
+    struct tally tally;
+    int64_t after;    /* jobs up to here were looked at */
+    int64_t last_job; /* the newest when the call began */
+    int64_t last_outcome;
+    int64_t count;   /* dropped by this step */
+    int64_t dropped; /* .. and by all before it */
+};
+
+/* Place of a job in counters. */
+struct redrive_job {
+    int64_t id;
+    int64_t suite;
+    int64_t pool;
+    enum tier tier;
+    int64_t ticks;
+    bool audit;
+    bool shadow;
+};
+
+/* ---- counters ---- */
+
+/* What a suite counted of this job's outcomes is taken back; `taken`: they are another suite's. */
+static enum status uncount(struct redrive_call *call, const struct redrive_job *job, int64_t source,
+                           bool taken, struct error *error)
+{
+    struct tally_suite *counters = NULL;
+    TRY(tally_suite(&call->tally, job->suite, &counters, error));
+    counters->jobs_memoised -= taken ? 1 : 0;
+    struct query query = query_begin(call->tally.db, STATEMENT_REDRIVE_OUTCOMES);
+    query_int(&query, source);
+    while (query_row(&query)) {
+        int64_t verdict = query_column_int(&query, 1);
+        struct digest digest;
+        size_t bytes = 0;
+        const void *stored = query_column_blob(&query, 5, &bytes);
+        if (!taken && bytes == sizeof digest.bytes) {
+            memcpy(digest.bytes, stored, sizeof digest.bytes);
+            digest_remove_outcome(&counters->outcomes_digest, &digest, query_column_int(&query, 0));
+            counters->outcomes_digested--;
+        }
+        if (job->audit || job->shadow) {
+            counters->rollouts_audit -= job->shadow ? 0 : 1;
+        } else if (verdict >= 0 && verdict < VERDICT_COUNT) {
+            counters->rollouts[verdict]--;
+            if (!taken) {
+                counters->ticks -= query_column_int(&query, 2) - query_column_int(&query, 3);
+                counters->prefix_ticks_saved -= query_column_int(&query, 3);
+                counters->metres_mm -= query_column_int(&query, 4);
+            }
+        }
+    }
+    return query_end(&query, error);
+}
+
+/* The job is open again. */
+static enum status reopen(struct redrive_call *call, const struct redrive_job *job, bool planned,
+                          struct error *error)
+{
+    const struct tally_part part = {.suite = job->suite,
+                                    .pool = job->pool,
+                                    .tier = job->tier,
+                                    .jobs_open = 1,
+                                    .ticks = planned ? job->ticks : 0,
+                                    .ticks_open = job->ticks};
+    TRY(tally_move(&call->tally, job->suite, job->pool, JOB_DONE, JOB_QUEUED, error));
+    call->store->made_ready = true;
+    return tally_progress(&call->tally, &part, error);
+}
+
+/* ---- those that took a result over ---- */
+
+static enum status read_takers(struct db *db, int64_t source, struct redrive_job *jobs,
+                               uint32_t *found, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_REDRIVE_TAKERS);
+
+    query_int(&query, source);
+    query_int(&query, REDRIVE_CHUNK);
+    *found = 0;
+    while (*found < REDRIVE_CHUNK && query_row(&query)) {
+        jobs[(*found)++] = (struct redrive_job){
+            .id = query_column_int(&query, 0),
+            .suite = query_column_int(&query, 1),
+            .pool = query_column_int(&query, 2),
+            .tier = (enum tier)query_column_int(&query, 3),
+            .ticks = query_column_int(&query, 4),
+            .audit = query_column_int(&query, 5) != 0,
+            .shadow = query_column_int(&query, 6) != 0,
+        };
+    }
+    return query_end(&query, error);
+}
+
+static enum status release_taker(struct redrive_call *call, const struct redrive_job *taker,
+                                 int64_t source, struct error *error)
+{
+    TRY(uncount(call, taker, source, true, error));
+    struct query unlink = query_begin(call->tally.db, STATEMENT_REDRIVE_UNLINK);
+    query_int(&unlink, taker->suite);
+    query_int(&unlink, source);
+    TRY(query_run(&unlink, error));
+    struct query queue = query_begin(call->tally.db, STATEMENT_REDRIVE_TAKER_QUEUE);
+    query_int(&queue, taker->id);
+    query_int(&queue, taker->shadow ? JOB_CANCELLED : JOB_QUEUED);
+    TRY(query_run(&queue, error));
+    return taker->shadow ? STATUS_OK : reopen(call, taker, true, error);
+}
+
+/* All of them, some at a time: each that is released takes the result over no longer. */
+static enum status release_takers(struct redrive_call *call, int64_t source, struct error *error)
+{
+    struct redrive_job takers[REDRIVE_CHUNK];
+    uint32_t found = REDRIVE_CHUNK;
+
+    while (found == REDRIVE_CHUNK) {
+        TRY(read_takers(call->tally.db, source, takers, &found, error));
+        for (uint32_t i = 0; i < found; i++) {
+            TRY(release_taker(call, &takers[i], source, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+/* ---- one job ---- */
+
+/* The attempt that finished it cost what it cost, and counts for nothing. */
+static enum status spoil_attempt(struct redrive_call *call, const struct redrive_job *job,
+                                 int64_t epoch, struct error *error)
+{
+    struct ledger_entry before;
+    TRY(ledger_entry_get(call->tally.db, job->id, epoch, &before, error));
+    const struct ledger_attempt attempt = {
+        .job_id = job->id,
+        .epoch = epoch,
+        .suite = job->suite,
+        .pool = before.pool,
+        .device = before.device,
+        .tier = before.tier,
+        .kind = job->shadow ? LEDGER_SHADOW : job->audit ? LEDGER_AUDIT : LEDGER_RESULT,
+        .end = ATTEMPT_STALE,
+        .artifact_hash = "",
+        .error = "its outcomes were dropped: their author is not believed",
+    };
+    return before.found ? ledger_recharge(&call->tally, &attempt, &before, error) : STATUS_OK;
+}
+
+static enum status drop_outcomes(struct redrive_call *call, int64_t job_id, struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_REDRIVE_DROP);
+
+    query_int(&query, job_id);
+    return query_run(&query, error);
+}
+
+struct author_job {
+    struct redrive_job job;
+    int64_t epoch;
+    int64_t attempts;
+    int64_t lost;
+};
+
+static enum status redrive_one(struct redrive_call *call, const struct author_job *found,
+                               struct error *error)
+{
+    const struct redrive_job *job = &found->job;
+
+    TRY(uncount(call, job, job->id, false, error));
+    TRY(release_takers(call, job->id, error));
+    TRY(spoil_attempt(call, job, found->epoch, error));
+    TRY(drop_outcomes(call, job->id, error));
+    struct query end = query_begin(call->tally.db, STATEMENT_JOB_END);
+    query_int(&end, job->id);
+    query_int(&end, job->shadow ? JOB_CANCELLED : JOB_QUEUED);
+    query_int(&end, found->attempts);
+    query_int(&end, found->lost + 1);
+    query_int(&end, 0);
+    query_int(&end, 0);
+    TRY(query_run(&end, error));
+    call->count++;
+    return job->shadow ? STATUS_OK : reopen(call, job, false, error);
+}
+
+/* ---- steps ---- */
+
+static enum status read_newest(struct redrive_call *call, struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_REDRIVE_NEWEST);
+
+    if (query_row(&query)) {
+        call->last_job = query_column_int(&query, 0);
+        call->last_outcome = query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
+/* Jobs of the author that are done, above call->after; sets where the next step begins. */
+static enum status read_jobs(struct redrive_call *call, struct author_job *jobs, uint32_t *found,
+                             struct error *error)
+{
+    int64_t end = call->after + REDRIVE_STRIDE;
+    struct query query = query_begin(call->tally.db, STATEMENT_REDRIVE_JOBS);
+
+    query_int(&query, call->after);
+    query_int(&query, end);
+    query_text(&query, call->author->holder);
+    query_text(&query, call->author->worker_id);
+    query_int(&query, REDRIVE_CHUNK);
+    *found = 0;
+    while (*found < REDRIVE_CHUNK && query_row(&query)) {
+        jobs[(*found)++] = (struct author_job){
+            .job = {.id = query_column_int(&query, 0),
+                    .suite = query_column_int(&query, 1),
+                    .pool = query_column_int(&query, 2),
+                    .tier = (enum tier)query_column_int(&query, 3),
+                    .ticks = query_column_int(&query, 4),
+                    .audit = query_column_int(&query, 5) != 0,
+                    .shadow = query_column_int(&query, 6) != 0},
+            .epoch = query_column_int(&query, 7),
+            .attempts = query_column_int(&query, 8),
+            .lost = query_column_int(&query, 9),
+        };
+    }
+    TRY(query_end(&query, error));
+    call->after = *found == REDRIVE_CHUNK ? jobs[*found - 1].job.id : end;
+    return STATUS_OK;
+}
+
+static enum status note_redrive(struct redrive_call *call, struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_REDRIVE_ADD);
+
+    query_text(&query, call->author->holder);
+    query_text(&query, call->author->worker_id);
+    query_int(&query, call->count);
+    query_int(&query, call->last_outcome);
+    query_int(&query, clock_wall_ns(call->store->clock) / NS_PER_S);
+    return query_run(&query, error);
+}
+
+static enum status redrive_op(struct db *db, void *context, struct error *error)
+{
+    struct redrive_call *call = context;
+    struct author_job jobs[REDRIVE_CHUNK];
+    int64_t after = call->after;
+    uint32_t found = 0;
+
+    tally_init(&call->tally, db, call->store->clock);
+    call->count = 0;
+    TRY(tally_books(&call->tally, error));
+    TRY(read_newest(call, error));
+    enum status status = read_jobs(call, jobs, &found, error);
+    for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
+        status = redrive_one(call, &jobs[i], error);
+    }
+    THEN(status, call->count > 0 ? note_redrive(call, error) : STATUS_OK);
+    THEN(status, tally_flush(&call->tally, error));
+    if (status != STATUS_OK) {
+        call->after = after; /* the operation may be repeated */
+    } else if (call->count > 0) {
+        call->store->outcome_floor = call->last_outcome;
+    }
+    return status;
+}
+
+/* Planners that nobody else has driven count as driven no longer; partial outcomes go. */
+static enum status redrive_finish_op(struct db *db, void *context, struct error *error)
+{
+    const struct redrive_call *call = context;
+    struct query partials = query_begin(db, STATEMENT_REDRIVE_PARTIALS);
+
+    query_text(&partials, call->author->holder);
+    query_text(&partials, call->author->worker_id);
+    TRY(query_run(&partials, error));
+    TRY(query_simple(db, STATEMENT_REDRIVE_UNDRIVEN, error));
+    return query_simple(db, STATEMENT_REDRIVE_UNSTARTED, error);
+}
+
+enum status redrive_restart(struct sql_store *store, struct error *error)
+{
+    struct query query = query_begin(store->db, STATEMENT_REDRIVE_FLOOR);
+
+    if (query_row(&query)) {
+        store->outcome_floor = query_column_int(&query, 0);
+    }
+    return query_end(&query, error);
+}
+
+enum status redrive_author(struct store *base, const struct store_author *author, int64_t *jobs,
+                           struct error *error)
+{
+    struct redrive_call call = {.store = sql_store_of(base), .author = author, .last_job = -1};
+
+    if (author->holder[0] == '\0' && author->worker_id[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "redrive: expected a token or a worker whose results are dropped, found "
+                         "neither");
+    }
+    do {
+        TRY(sql_store_write(call.store, redrive_op, &call, error));
+        call.dropped += call.count;
+    } while (call.after < call.last_job);
+    if (call.dropped > 0) {
+        TRY(sql_store_write(call.store, redrive_finish_op, &call, error));
+    }
+    *jobs = call.dropped;
+    return STATUS_OK;
+}
