@@ -36,4 +36,7 @@ enum status postgres_wire_status(const char *state, bool lost);
 /* Cuts "name=value" out of a URL's parameters; value "" where there is none. */
 void postgres_wire_cut(char *url, const char *name, char *value, size_t value_bytes);
 
+/* Puts the bytes that %XX stand for in their place. False: a % without two digits, or byte 0. */
+bool postgres_wire_decode(char *value);
+
 #endif

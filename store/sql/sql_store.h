@@ -22,7 +22,12 @@
 
 #include <pthread.h>
 
-enum { STORE_READERS = 2 }; /* of each lane */
+enum {
+    STORE_READERS = 2, /* of each lane */
+    /* A database of others may be away so long, and the pauses between two tries. */
+    SQL_STORE_AWAY_MS_MAX = 30000,
+    SQL_STORE_AWAY_PAUSE_MS = 20,
+};
 
 /* Who waits for whose reads: the lanes have nothing in common. */
 enum sql_lane { SQL_LANE_WORK = 0, SQL_LANE_READ, SQL_LANE_COUNT };

@@ -1,0 +1,210 @@
+/*
+ * A store in PostgreSQL where something is amiss: set-ups that fail, schemas with odd names, a
+ * server that goes away, and strangers who lock rows, swallow them, stand in between or bring an
+ * older copy back.
+ *
+ * Method: one server of the test's own; each case plants what a site may do, by SQL of its own, and
+ * asks the store's calls for their answers. What is waited for is a row's or a lock's state.
+ */
+#include "tests/harness.h"
+
+#include "base/check.h"
+#include "base/units.h"
+#include "store/postgres/postgres_db.h"
+#include "store/postgres/postgres_store.h"
+#include "store/sql/sql_store.h"
+#include "tests/store/postgres/postgres_jobs.h"
+#include "tests/store/postgres/postgres_site.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct postgres_site site;
+static struct error error;
+static int serial;
+
+/* ---- places ---- */
+
+struct place {
+    char url[512];   /* of a schema of its own, artifacts included */
+    char plain[512]; /* without these, for connections of a stranger's */
+};
+
+static struct place fresh_place(void)
+{
+    struct place place;
+    CHECK(postgres_site_schema(&site, ++serial, place.url, sizeof place.url));
+    snprintf(place.plain, sizeof place.plain, "%.*s",
+             (int)(strstr(place.url, "&artifacts") - place.url), place.url);
+    return place;
+}
+
+static struct store *open_at(const char *url)
+{
+    struct store *store = NULL;
+    EXPECT_OK(postgres_store_open(url, NULL, &store, &error), error);
+    return store;
+}
+
+static struct db *stranger(const struct place *place)
+{
+    struct db *db = NULL;
+    EXPECT_OK(postgres_db_open(place->plain, NULL, &db, &error), error);
+    return db;
+}
+
+static void script(struct db *db, const char *sql)
+{
+    EXPECT_OK(postgres_db_script(db, sql, &error), error);
+}
+
+static int64_t number(struct db *db, const char *sql)
+{
+    int64_t value = -1;
+    struct query query = query_begin_sql(db, sql);
+    if (query_row(&query)) {
+        value = query_column_int(&query, 0);
+    }
+    EXPECT_OK(query_end(&query, &error), error);
+    return value;
+}
+
+/* ---- set-ups ---- */
+
+static int64_t tables_of(const struct place *place)
+{
+    struct db *db = stranger(place);
+    int64_t count = number(db, "SELECT COUNT(*) FROM pg_class c JOIN pg_namespace n ON n.oid ="
+                               " c.relnamespace WHERE n.nspname = current_schema()");
+    db_close(db);
+    return count;
+}
+
+/* Goal: a set-up whose artifacts' folder is not there, cannot be written or is none leaves nothing,
+ * so the next one, with the right folder, is the first. */
+static void a_set_up_that_fails_keeps_nothing(void)
+{
+    char url[1024];
+    char file[256];
+    struct store *store = NULL;
+    struct place place = fresh_place();
+
+    snprintf(url, sizeof url, "%s&artifacts=%s/mistyped", place.plain, site.directory);
+    EXPECT(postgres_store_open(url, NULL, &store, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, "mistyped");
+    EXPECT_INT(tables_of(&place), 0);
+
+    snprintf(file, sizeof file, "%s/a-file", site.directory);
+    fclose(fopen(file, "w"));
+    snprintf(url, sizeof url, "%s&artifacts=%s", place.plain, file);
+    EXPECT(postgres_store_open(url, NULL, &store, &error) != STATUS_OK);
+    EXPECT_INT(tables_of(&place), 0);
+
+    EXPECT_INT(postgres_store_open(place.plain, NULL, &store, &error), STATUS_USAGE);
+    EXPECT_INT(tables_of(&place), 0);
+
+    store = open_at(place.url);
+    store->ops->close(store);
+    store = open_at(place.plain);
+    store->ops->close(store);
+}
+
+/* Goal: %XX in artifacts= is what it is in the rest of a URL, and a bad one is refused. */
+static void artifacts_are_decoded(void)
+{
+    static const char *const bad[] = {"/srv%2", "/srv%zz", "/srv%00x", "/srv%"};
+    char folder[256];
+    char url[1024];
+    struct stat info;
+    struct place place = fresh_place();
+    struct store *store = NULL;
+
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        snprintf(url, sizeof url, "%s&artifacts=%s", place.plain, bad[i]);
+        EXPECT_INT(postgres_store_open(url, NULL, &store, &error), STATUS_USAGE);
+        EXPECT_CONTAINS(error.text, "hexadecimal");
+    }
+    snprintf(folder, sizeof folder, "%s/a & b%%", site.directory);
+    EXPECT(mkdir(folder, 0755) == 0);
+    snprintf(url, sizeof url, "%s&artifacts=%s%%2Fa%%20%%26%%20b%%25", place.plain, site.directory);
+    store = open_at(url);
+    store->ops->close(store);
+    snprintf(folder, sizeof folder, "%s/a & b%%/swerve.artifacts", site.directory);
+    EXPECT(stat(folder, &info) == 0 && S_ISDIR(info.st_mode));
+}
+
+/* Goal: a schema whose name needs quotes is one like any other: set up, worked in by two processes
+ * that wake each other, opened again. */
+static void names_of_schemas_may_need_quotes(void)
+{
+    static const struct {
+        const char *quoted; /* as in SQL */
+        const char *option; /* the same behind search_path=, in a URL */
+    } names[] = {
+        {"\"Fleet-A\"", "%22Fleet-A%22"},
+        {"\"two words\"", "%22two%5C%20words%22"},
+        {"\"a\"\"b'c$d\"", "%22a%22%22b%27c%24d%22"},
+        {"\"select\"", "%22select%22"},
+    };
+    char sql[256];
+    char url[1024];
+    struct place home = fresh_place();
+    struct db *db = stranger(&home);
+
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct store *peers[2];
+        struct job_lease lease;
+        uint32_t count = 0;
+        int64_t claim_id = 1;
+        int64_t ttl_ms = 0;
+        snprintf(sql, sizeof sql, "CREATE SCHEMA %s", names[i].quoted);
+        script(db, sql);
+        snprintf(url, sizeof url,
+                 "postgresql://swerve@/postgres?host=%s&options=-csearch_path%%3D%s&artifacts=%s",
+                 site.directory, names[i].option, site.directory);
+        peers[0] = open_at(url);
+        peers[1] = open_at(url);
+        jobs_submit(peers[0], 1);
+        struct store_worker worker = jobs_worker("w");
+        EXPECT_OK(peers[1]->ops->claim(peers[1], &worker, &claim_id, 1, 30000, &lease, &count,
+                                       &ttl_ms, &error),
+                  error);
+        EXPECT_INT(count, 1);
+        peers[0]->ops->close(peers[0]);
+        peers[1]->ops->close(peers[1]);
+        peers[0] = open_at(url);
+        peers[0]->ops->close(peers[0]);
+        snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM %s.jobs WHERE state = 1", names[i].quoted);
+        struct query query = query_begin_sql(db, strdup(sql)); /* kept by its address */
+        EXPECT(query_row(&query));
+        EXPECT_INT(query_column_int(&query, 0), 1);
+        EXPECT_OK(query_end(&query, &error), error);
+    }
+    db_close(db);
+    snprintf(url, sizeof url,
+             "postgresql://swerve@/postgres?host=%s&options=-csearch_path%%3DFleet-A&artifacts=%s",
+             site.directory, site.directory);
+    struct store *store = NULL;
+    EXPECT(postgres_store_open(url, NULL, &store, &error) != STATUS_OK);
+    EXPECT_CONTAINS(error.text, "search path");
+}
+
+int main(void)
+{
+    site.durable = true;
+    if (!postgres_site_installed(&site)) {
+        printf("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)\n");
+        return getenv("CI") != NULL ? 1 : 0;
+    }
+    int failed = postgres_site_make(&site) ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing),
+                                                      TEST(artifacts_are_decoded),
+                                                      TEST(names_of_schemas_may_need_quotes))
+                                           : 1;
+    postgres_site_remove(&site);
+    return failed;
+}
