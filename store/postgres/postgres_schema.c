@@ -108,9 +108,9 @@ static enum status check_named(struct db *db, struct error *error)
 {
     int64_t none = 0;
     char path[256] = "";
-    struct query query = query_begin_sql(
-        db, "SELECT CASE WHEN current_schema() IS NULL THEN 1 ELSE 0 END,"
-            " CAST(left(current_setting('search_path'), 200) AS TEXT)");
+    struct query query =
+        query_begin_sql(db, "SELECT CASE WHEN current_schema() IS NULL THEN 1 ELSE 0 END,"
+                            " CAST(left(current_setting('search_path'), 200) AS TEXT)");
     if (query_row(&query)) {
         none = query_column_int(&query, 0);
         query_column_text(&query, 1, path, sizeof path);

@@ -201,10 +201,10 @@ int main(void)
         printf("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)\n");
         return getenv("CI") != NULL ? 1 : 0;
     }
-    int failed = postgres_site_make(&site) ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing),
-                                                      TEST(artifacts_are_decoded),
-                                                      TEST(names_of_schemas_may_need_quotes))
-                                           : 1;
+    int failed = postgres_site_make(&site)
+                     ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing),
+                                TEST(artifacts_are_decoded), TEST(names_of_schemas_may_need_quotes))
+                     : 1;
     postgres_site_remove(&site);
     return failed;
 }
