@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "store/api/cache_path.h"
 #include "store/objects/object_storage.h"
+#include "store/postgres/postgres_again.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_leases.h"
 #include "store/postgres/postgres_listen.h"
@@ -122,6 +123,7 @@ static const struct store_medium postgres_medium = {
     .open = open_store,
     .open_reader = open_reader,
     .finish = finish,
+    .adapt = postgres_again_adapt,
     .peers = &postgres_lease_peers,
 };
 

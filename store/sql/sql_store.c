@@ -75,6 +75,19 @@ static bool await_database(struct sql_store *store, int64_t until_ns)
     return !closing && clock_now_ns(clock_system()) < until_ns;
 }
 
+struct sql_away sql_away_begin(struct store *base)
+{
+    return (struct sql_away){
+        .base = base, .until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS};
+}
+
+bool sql_away_wait(const struct sql_away *away)
+{
+    struct sql_store *store = sql_store_of(away->base);
+    bool waits = ((struct sql_backend *)away->base)->lane == SQL_LANE_WORK;
+    return waits && store->medium->peers != NULL && await_database(store, away->until_ns);
+}
+
 /* An operation, and how it bears others beside it. */
 struct store_run {
     bool beside;
@@ -626,8 +639,12 @@ enum status sql_store_open_medium(const struct store_medium *medium, void *conte
     TRY(memory_check(store, error, "out of memory for a store"));
     store->medium = medium;
     store->medium_context = context;
+    store->plain = &store_sql_ops;
     store->ops = store_sql_ops;
     store->ops.name = medium->name;
+    if (medium->adapt != NULL) {
+        medium->adapt(&store->ops);
+    }
     for (int lane = 0; lane < SQL_LANE_COUNT; lane++) {
         store->backends[lane] = (struct sql_backend){
             .store = {&store->ops}, .owner = store, .lane = (enum sql_lane)lane};

@@ -55,6 +55,8 @@ struct store_medium {
     enum status (*intact)(void *store, int log_pages, struct error *error);
     /* Closes the writer's connection, and gives back what open took. After a failed open too. */
     void (*finish)(struct sql_store *store);
+    /* Changes the table of calls. NULL: it stays as it is. */
+    void (*adapt)(struct store_ops *ops);
     /* Other processes write too: their part in leases. NULL: this process alone writes. */
     const struct lease_peers *peers;
 };
@@ -63,7 +65,8 @@ struct sql_store {
     struct sql_backend backends[SQL_LANE_COUNT]; /* first */
     const struct store_medium *medium;
     void *medium_context;
-    struct store_ops ops; /* of the backends */
+    struct store_ops ops;          /* of the backends */
+    const struct store_ops *plain; /* before the medium changed them */
     const struct clock *clock;
     const struct logger *logger;
     int64_t lease_ttl_ns;
@@ -127,6 +130,14 @@ enum status sql_store_run(struct sql_store *store, group_operation run, void *co
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
                                  group_operation finish, bool takes, void *context,
                                  struct error *error);
+/* A call of a store whose database others have, too, and which may be away for a while. */
+struct sql_away {
+    struct store *base;
+    int64_t until_ns;
+};
+struct sql_away sql_away_begin(struct store *base);
+/* False: it stays away, the store is being closed, or the caller's lane does not wait. */
+bool sql_away_wait(const struct sql_away *away);
 /* Any thread: jobs may have become claimable. */
 void sql_store_wake(struct sql_store *store);
 

@@ -194,6 +194,121 @@ static void names_of_schemas_may_need_quotes(void)
     EXPECT_CONTAINS(error.text, "search path");
 }
 
+/* ---- connections that end ---- */
+
+/* A call that another thread makes, and that has to wait for a lock of this one's. */
+struct waiting {
+    struct store *store;
+    enum status (*call)(struct waiting *waiting);
+    struct store_suite_status status;
+    uint32_t count;
+    enum status result;
+    struct error error;
+    pthread_t thread;
+};
+
+static enum status call_status(struct waiting *waiting)
+{
+    return waiting->store->ops->suite_status(waiting->store, "suite", &waiting->status,
+                                             &waiting->error);
+}
+
+static enum status call_suites(struct waiting *waiting)
+{
+    static char ids[4][LIMIT_ID_BYTES];
+    return waiting->store->ops->suites(waiting->store, ids, 4, &waiting->count, &waiting->error);
+}
+
+static enum status call_ledger(struct waiting *waiting)
+{
+    static struct store_ledger_row rows[16];
+    return waiting->store->ops->ledger(waiting->store, "suite", rows, 16, &waiting->count,
+                                       &waiting->error);
+}
+
+static enum status call_claim(struct waiting *waiting)
+{
+    static struct job_lease leases[4];
+    struct store_worker worker = jobs_worker("waiting");
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+    return waiting->store->ops->claim(waiting->store, &worker, &claim_id, 4, 0, leases,
+                                      &waiting->count, &ttl_ms, &waiting->error);
+}
+
+static enum status call_price(struct waiting *waiting)
+{
+    return waiting->store->ops->price_set(waiting->store, "bulk", "cpu", 1, &waiting->error);
+}
+
+static void *wait_main(void *context)
+{
+    struct waiting *waiting = context;
+    waiting->result = waiting->call(waiting);
+    return NULL;
+}
+
+static void begin_waiting(struct waiting *waiting, struct store *store,
+                          enum status (*call)(struct waiting *waiting))
+{
+    *waiting = (struct waiting){.store = store, .call = call};
+    EXPECT(pthread_create(&waiting->thread, NULL, wait_main, waiting) == 0);
+}
+
+/* The process of the server that waits for a lock, which is not `before`. */
+static int64_t await_waiter(struct db *db, int64_t before)
+{
+    const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
+    int64_t until_ns = clock_now_ns(clock_system()) + 60 * NS_PER_S;
+    int64_t pid = before;
+    while (pid <= 0 || pid == before) {
+        EXPECT(clock_now_ns(clock_system()) < until_ns);
+        nanosleep(&pause, NULL);
+        pid = number(db, "SELECT COALESCE(MAX(pid), 0) FROM pg_locks WHERE NOT granted");
+    }
+    return pid;
+}
+
+/* Goal: a call whose connection ends in its middle, with all others of its process, begins anew:
+ * readers as writers. */
+static void calls_outlive_their_connections(void)
+{
+    static const struct {
+        const char *table; /* that the call waits for, behind its first statement */
+        enum status (*call)(struct waiting *waiting);
+    } cases[] = {
+        {"ledger", call_status}, {"suites", call_suites}, {"ledger", call_ledger},
+        {"prices", call_claim},  {"prices", call_price},
+    };
+    struct place place = fresh_place();
+    struct store *store = open_at(place.url);
+    struct db *db = stranger(&place);
+    struct db *looker = stranger(&place); /* transactions see activity as it was at first */
+
+    jobs_submit(store, 4);
+    script(looker, "SET application_name = looker");
+    script(db, "SET application_name = locker");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct waiting waiting;
+        char sql[128];
+        snprintf(sql, sizeof sql, "BEGIN; LOCK TABLE %s IN ACCESS EXCLUSIVE MODE", cases[i].table);
+        script(db, sql);
+        begin_waiting(&waiting, store, cases[i].call);
+        int64_t waiter = await_waiter(looker, 0);
+        for (int times = 0; times < 2; times++) {
+            script(looker, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                           " WHERE application_name LIKE 'swerve%'");
+            waiter = await_waiter(looker, waiter);
+        }
+        script(db, "COMMIT");
+        pthread_join(waiting.thread, NULL);
+        EXPECT_OK(waiting.result, waiting.error);
+    }
+    store->ops->close(store);
+    db_close(db);
+    db_close(looker);
+}
+
 int main(void)
 {
     site.durable = true;
@@ -203,7 +318,8 @@ int main(void)
     }
     int failed = postgres_site_make(&site)
                      ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing),
-                                TEST(artifacts_are_decoded), TEST(names_of_schemas_may_need_quotes))
+                                TEST(artifacts_are_decoded), TEST(names_of_schemas_may_need_quotes),
+                                TEST(calls_outlive_their_connections))
                      : 1;
     postgres_site_remove(&site);
     return failed;
