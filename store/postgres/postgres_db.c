@@ -19,120 +19,12 @@
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct db_driver postgres_driver;
-
-enum { AWAY_PAUSE_MS = 50 }; /* between two tries to connect */
-
-/* ---- connecting ---- */
-
-static enum status away(const struct postgres_db *db, const char *why, struct error *error)
-{
-    return error_set(error, STATUS_BUSY, "PostgreSQL %s does not answer: %.*s", db->who,
-                     (int)strcspn(why, "\n"), why);
-}
-
-static void disconnect(struct postgres_db *db)
-{
-    PQfreeCancel(db->cancel);
-    PQfinish(db->connection);
-    db->pending = 0;
-    db->undone = false;
-    db->writes = false;
-    db->cancel = NULL;
-    db->connection = NULL;
-    memset(db->prepared, 0, sizeof db->prepared);
-    db->kept_count = 0;
-}
-
-static enum status run_setup(struct postgres_db *db, const char *sql, struct error *error)
-{
-    PGresult *result = PQexec(db->connection, sql);
-    ExecStatusType code = PQresultStatus(result);
-
-    PQclear(result);
-    return code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK
-               ? STATUS_OK
-               : away(db, PQerrorMessage(db->connection), error);
-}
-
-/* Errors have sentences of their own; what the server says beside is in its log. */
-static void hear_notice(void *context, const char *text)
-{
-    (void)context;
-    (void)text;
-}
-
-static enum status connect_now(struct postgres_db *db, struct error *error)
-{
-    /* The later of two values counts: the URL may say otherwise of all in front of it. A machine
-     * that vanishes without a word is noticed after 30 s, and not after the system's 2 hours. */
-    const char *const names[] = {"application_name",
-                                 "connect_timeout",
-                                 "keepalives_idle",
-                                 "keepalives_interval",
-                                 "keepalives_count",
-                                 "tcp_user_timeout",
-                                 "dbname",
-                                 "client_encoding",
-                                 NULL};
-    const char *const values[] = {"swerve", "10", "15", "5", "3", "30000", db->url, "UTF8", NULL};
-    int64_t now_ns = clock_now_ns(clock_system());
-
-    if (db->away_ns != 0 && now_ns - db->away_ns < AWAY_PAUSE_MS * NS_PER_MS) {
-        return away(db, "it was asked a moment ago", error);
-    }
-    db->connection = PQconnectdbParams(names, values, 1);
-    if (PQstatus(db->connection) != CONNECTION_OK) {
-        enum status status = away(db, PQerrorMessage(db->connection), error);
-        disconnect(db);
-        db->away_ns = clock_now_ns(clock_system());
-        return status;
-    }
-    PQsetNoticeProcessor(db->connection, hear_notice, NULL);
-    db->away_ns = 0;
-    db->connections++;
-    db->cancel = PQgetCancel(db->connection);
-    const char *host = PQhost(db->connection);
-    snprintf(db->who, sizeof db->who, "%.60s at %.60s", PQdb(db->connection),
-             host != NULL ? host : "");
-    /* Whatever the site has chosen, an acknowledged commit is on the disk; a process that hangs
-     * inside a transaction does not keep the others waiting, and who waits for its turn waits.
-     * Each statement is written for an index, whose order it reads in: neither a table that is
-     * still empty when it is planned nor an average of its sizes is a reason to sort. */
-    enum status status = run_setup(db,
-                                   "SET jit = off; SET max_parallel_workers_per_gather = 0;"
-                                   " SET enable_seqscan = off; SET enable_bitmapscan = off; SET "
-                                   "standard_conforming_strings = on; SET "
-                                   "idle_in_transaction_session_timeout"
-                                   " = 20000; SET statement_timeout = 0; SET lock_timeout = 0;"
-                                   " SELECT set_config('synchronous_commit', 'on', false)"
-                                   " WHERE current_setting('synchronous_commit') = 'off'",
-                                   error);
-    if (status != STATUS_OK) {
-        disconnect(db);
-    }
-    return status;
-}
-
-/* One that a pipeline did not leave, for want of memory, takes no further statement. */
-static bool usable(const struct postgres_db *db)
-{
-    return PQstatus(db->connection) == CONNECTION_OK &&
-           (db->pending > 0 || PQpipelineStatus(db->connection) == PQ_PIPELINE_OFF);
-}
-
-static enum status reconnect(struct postgres_db *db, struct error *error)
-{
-    if (usable(db)) {
-        return STATUS_OK;
-    }
-    disconnect(db);
-    return connect_now(db, error);
-}
 
 enum status postgres_db_open(const char *url, struct postgres_clock *clock, struct db **out,
                              struct error *error)
@@ -144,7 +36,7 @@ enum status postgres_db_open(const char *url, struct postgres_clock *clock, stru
     db->url = url;
     db->clock = clock;
     snprintf(db->who, sizeof db->who, "server");
-    enum status status = connect_now(db, error);
+    enum status status = postgres_connect(db, error);
     if (status != STATUS_OK) {
         free(db);
         return status;
@@ -160,7 +52,7 @@ static void driver_close(struct db *base)
     for (int i = 0; i < QUERIES_MAX; i++) {
         PQclear(db->queries[i].result);
     }
-    disconnect(db);
+    postgres_disconnect(db);
     free(db);
 }
 
@@ -185,11 +77,25 @@ static bool fails_again(struct postgres_db *db, const PGresult *result)
     return ++db->twin_tries > TRIES_MAX;
 }
 
+/* A connection that could not be written to counts as whole until its end has been read. */
+static bool is_lost(struct postgres_db *db)
+{
+    enum { READS_MAX = 64 };
+    struct pollfd end = {.fd = PQsocket(db->connection), .events = POLLIN};
+
+    for (int i = 0; i < READS_MAX && end.fd >= 0 && poll(&end, 1, 0) > 0; i++) {
+        if (PQconsumeInput(db->connection) != 1) {
+            return true;
+        }
+    }
+    return db->connection == NULL || PQstatus(db->connection) != CONNECTION_OK;
+}
+
 static enum status fail(struct postgres_db *db, const PGresult *result, struct error *error)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    bool lost = db->connection == NULL || PQstatus(db->connection) != CONNECTION_OK;
+    bool lost = state == NULL ? is_lost(db) : PQstatus(db->connection) != CONNECTION_OK;
     enum status status = postgres_wire_status(state != NULL ? state : "", lost);
 
     text = text != NULL ? text : PQerrorMessage(db->connection);
@@ -254,7 +160,7 @@ void postgres_queue(struct postgres_db *db, const struct postgres_send *send)
 enum status postgres_db_script(struct db *base, const char *sql, struct error *error)
 {
     struct postgres_db *db = postgres_of(base);
-    TRY(reconnect(db, error));
+    TRY(postgres_reconnect(db, error));
     TRY(postgres_settle_all(db, error));
     PGresult *result = PQexec(db->connection, sql);
     ExecStatusType code = PQresultStatus(result);
@@ -281,7 +187,7 @@ static void driver_limit(struct db *base, int64_t limit_ms)
         db->limit_ms = limit_ms;
         /* In vain where the connection is lost, which the next statement says. It is not made anew
          * here: another thread may be about to interrupt it. */
-        run_setup(db, text, &ignored);
+        postgres_setup(db, text, &ignored);
     }
 }
 
@@ -335,7 +241,7 @@ static enum status driver_checkpoint(struct db *base, struct error *error)
  * the disk. Where the log is there already nothing is written. */
 static enum status driver_durable(struct db *base, struct error *error)
 {
-    return run_setup(
+    return postgres_setup(
         postgres_of(base),
         "SELECT pg_logical_emit_message(true, 'swerve', '')"
         " WHERE pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn(); COMMIT AND CHAIN",
@@ -561,7 +467,7 @@ static void send_query(struct query *query)
     bool plain = use->sql == NULL && postgres_transaction_is(use->statement);
 
     if (is_begin(use)) {
-        if (reconnect(db, &use->error) != STATUS_OK) {
+        if (postgres_reconnect(db, &use->error) != STATUS_OK) {
             query->code = CODE_FAILED;
             return;
         }

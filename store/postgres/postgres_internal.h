@@ -80,6 +80,15 @@ static inline struct postgres_query *postgres_use_of(const struct query *query)
     return query->statement;
 }
 
+/* postgres_connect.c: a new connection. BUSY: nobody answers. */
+enum status postgres_connect(struct postgres_db *db, struct error *error);
+/* The same where the one that there was is lost. */
+enum status postgres_reconnect(struct postgres_db *db, struct error *error);
+/* Accepts one that is not connected. */
+void postgres_disconnect(struct postgres_db *db);
+/* Settings of the connection, and other texts without rows. */
+enum status postgres_setup(struct postgres_db *db, const char *sql, struct error *error);
+
 /* Queues a statement. What cannot even be sent is lost with the connection. */
 void postgres_queue(struct postgres_db *db, const struct postgres_send *send);
 /* Waits for all pending answers, the last of which the caller gets. NULL: one before it failed, and

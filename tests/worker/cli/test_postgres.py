@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Goal: commands on a store in PostgreSQL do what they do on a file where the site does what sites do: rows are held by
+somebody's transaction, all connections are ended, the server is stopped for a while. Method: a server of the test's own; psql
+as the somebody.
+
+Usage: test_postgres.py SWERVE SOURCE_ROOT
+"""
+import glob
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import tap
+
+SWERVE = os.path.realpath(sys.argv[1])
+ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
+SMOKE = str(ROOT / "scenarios/smoke.json")
+
+
+class Site:
+    """A server with one database, in a directory of its own."""
+
+    def __init__(self, directory):
+        self.programs = os.path.dirname(sorted(glob.glob("/usr/lib/postgresql/*/bin/initdb"))[-1])
+        self.user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
+        self.directory = directory
+        self.url = "postgresql://swerve@/postgres?host=" + directory
+        if self.user:
+            os.chown(directory, self.user.pw_uid, self.user.pw_gid)
+        self.program("initdb", "-A", "trust", "-U", "swerve", "-E", "UTF8", "--locale=C", "--no-sync")
+        self.start()
+
+    def program(self, name, *words):
+        how = {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []} if self.user else {}
+        subprocess.run([f"{self.programs}/{name}", "-D", self.directory + "/data", *words], check=True, timeout=100,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd="/", **how)
+
+    def start(self):
+        self.program("pg_ctl", "-w", "-l", self.directory + "/log", "-o",
+                     f"-c listen_addresses= -c unix_socket_directories={self.directory} -c fsync=off", "start")
+
+    def stop(self, how):
+        self.program("pg_ctl", "-w", "-m", how, "stop")
+
+    def begin(self, sql):
+        return subprocess.Popen([self.programs + "/psql", "-qAt", "-d", self.url, "-c", sql], stdout=subprocess.DEVNULL)
+
+    def ask(self, sql):
+        return subprocess.run([self.programs + "/psql", "-qAt", "-d", self.url, "-c", sql], check=True, timeout=60,
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
+
+    def store(self, schema):
+        """URL of a store in a schema of its own."""
+        self.ask(f"CREATE SCHEMA {schema}")
+        return f"{self.url}&options=-csearch_path%3D{schema}&artifacts={self.directory}"
+
+
+def swerve(*words, code=0):
+    done = subprocess.run([SWERVE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=200)
+    assert done.returncode == code, (words, done)
+    return done
+
+
+def jobs(site, schema, state):
+    return int(site.ask(f"SELECT COUNT(*) FROM {schema}.jobs WHERE state = {state}"))
+
+
+def await_true(what):
+    until = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+def a_drain_waits_for_rows_that_others_hold(site):
+    store = site.store("held")
+    swerve("submit", SMOKE, "--world", "object", "--store", store)
+    queued = jobs(site, "held", 0)
+    assert queued >= 8, queued
+    holder = site.begin("BEGIN; SELECT id FROM held.jobs FOR UPDATE; SELECT pg_sleep(3); COMMIT")
+    await_true(lambda: site.ask("SELECT COUNT(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(3)%' AND"
+                                " wait_event = 'PgSleep'") == "1")
+    swerve("worker", "--pool", "bulk", "--drain", "--store", store)
+    assert jobs(site, "held", 2) == queued, jobs(site, "held", 2)
+    assert holder.wait(timeout=60) == 0
+
+
+def a_run_outlives_its_connections(site):
+    store = site.store("ended")
+    with open("run.json", "w") as out, open("run.err", "w") as err:
+        run = subprocess.Popen([SWERVE, "run", SMOKE, "--world", "object", "--seeds", "6", "--workers", "2", "--json", "--store",
+                                store], stdout=out, stderr=err)
+        for _ in range(25):
+            if run.poll() is not None:
+                break
+            site.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'swerve%'")
+            time.sleep(0.1)
+        if run.poll() is None:
+            site.stop("fast")
+            time.sleep(1)  # what it is to outlive
+            site.start()
+        assert run.wait(timeout=150) == 0, pathlib.Path("run.err").read_text()
+    assert jobs(site, "ended", 2) >= 48 and jobs(site, "ended", 0) + jobs(site, "ended", 1) + jobs(site, "ended", 4) == 0
+    assert json.loads(pathlib.Path("run.json").read_text())
+
+
+def main():
+    if not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
+        print("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)")
+        return 1 if os.environ.get("CI") else 0
+    directory = tempfile.mkdtemp(prefix="swerve-pg-", dir="/tmp")
+    os.chmod(directory, 0o755)
+    os.makedirs(directory + "/work")
+    site = Site(directory)
+    os.chdir(directory + "/work")
+    try:
+        return tap.run([a_drain_waits_for_rows_that_others_hold, a_run_outlives_its_connections], site)
+    finally:
+        os.chdir("/")
+        site.stop("immediate")
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
