@@ -36,7 +36,7 @@ enum status postgres_db_open(const char *url, struct postgres_clock *clock, stru
     db->url = url;
     db->clock = clock;
     snprintf(db->who, sizeof db->who, "server");
-    enum status status = postgres_connect(db, error);
+    enum status status = postgres_connect_first(db, error);
     if (status != STATUS_OK) {
         free(db);
         return status;
@@ -99,6 +99,15 @@ static enum status fail(struct postgres_db *db, const PGresult *result, struct e
     enum status status = postgres_wire_status(state != NULL ? state : "", lost);
 
     text = text != NULL ? text : PQerrorMessage(db->connection);
+    if (state != NULL && strcmp(state, POSTGRES_LOCK_TIMEOUT) == 0) {
+        char who[256];
+        bool stranger = postgres_locks_stranger(db, who);
+        return error_set(
+            error, status,
+            "PostgreSQL %s: waited for a lock in vain: %s, and until that ends nothing "
+            "that needs it can be done",
+            db->who, stranger ? who : "another process of the store holds it");
+    }
     if (state != NULL && strcmp(state, "23505") == 0 && fails_again(db, result)) {
         status = STATUS_STORE;
     }

@@ -58,11 +58,13 @@ enum status postgres_wire_status(const char *state, bool lost)
             *state; /* or how it begins: https://www.postgresql.org/docs/15/errcodes-appendix */
         enum status status;
     } classes[] = {
-        {"08", STATUS_BUSY},       {"57P", STATUS_BUSY},        {"40001", STATUS_BUSY},
-        {"40P01", STATUS_BUSY},    {"23505", STATUS_BUSY},      {"25P03", STATUS_BUSY},
-        {"57014", STATUS_TIMEOUT}, {"53100", STATUS_IO},        {"53200", STATUS_NO_MEMORY},
-        {"53300", STATUS_BUSY},    {"22021", STATUS_BAD_INPUT}, {"22P05", STATUS_BAD_INPUT},
-        {"58", STATUS_IO},
+        {"08", STATUS_BUSY},         {"57P", STATUS_BUSY},
+        {"40001", STATUS_BUSY},      {"40P01", STATUS_BUSY},
+        {"23505", STATUS_BUSY},      {"25P03", STATUS_BUSY},
+        {"57014", STATUS_TIMEOUT},   {"53100", STATUS_IO},
+        {"53200", STATUS_NO_MEMORY}, {"53300", STATUS_BUSY},
+        {"22021", STATUS_BAD_INPUT}, {"22P05", STATUS_BAD_INPUT},
+        {"58", STATUS_IO},           {POSTGRES_LOCK_TIMEOUT, STATUS_BUSY},
     };
 
     for (size_t i = 0; i < COUNT_OF(classes); i++) {

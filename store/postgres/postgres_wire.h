@@ -30,6 +30,9 @@ int64_t postgres_wire_numeric(const char *data);
 /* Of 4 or 8 bytes. */
 double postgres_wire_double(const char *data, int bytes);
 
+/* SQLSTATE of a wait for a lock that lasted too long. */
+#define POSTGRES_LOCK_TIMEOUT "55P03"
+
 /* Status for a SQLSTATE ("": none), on a connection that is lost or not. */
 enum status postgres_wire_status(const char *state, bool lost);
 

@@ -255,19 +255,24 @@ static void begin_waiting(struct waiting *waiting, struct store *store,
     EXPECT(pthread_create(&waiting->thread, NULL, wait_main, waiting) == 0);
 }
 
-/* The process of the server that waits for a lock, which is not `before`. */
-static int64_t await_waiter(struct db *db, int64_t before)
+/* What the query says when it says neither nothing (0) nor `before`. */
+static int64_t await_other(struct db *db, const char *sql, int64_t before)
 {
     const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};
     int64_t until_ns = clock_now_ns(clock_system()) + 60 * NS_PER_S;
-    int64_t pid = before;
-    while (pid <= 0 || pid == before) {
+    int64_t now = before;
+    while (now <= 0 || now == before) {
         EXPECT(clock_now_ns(clock_system()) < until_ns);
         nanosleep(&pause, NULL);
-        pid = number(db, "SELECT COALESCE(MAX(pid), 0) FROM pg_locks WHERE NOT granted");
+        now = number(db, sql);
     }
-    return pid;
+    return now;
 }
+
+/* The process of the server that waits for a lock, and since when, in microseconds. */
+static const char waiter_sql[] = "SELECT COALESCE(MAX(pid), 0) FROM pg_locks WHERE NOT granted";
+static const char since_sql[] = "SELECT CAST(COALESCE(MAX(extract(epoch FROM waitstart)), 0) * 1e6"
+                                " AS BIGINT) FROM pg_locks WHERE NOT granted";
 
 /* Goal: a call whose connection ends in its middle, with all others of its process, begins anew:
  * readers as writers. */
@@ -294,11 +299,11 @@ static void calls_outlive_their_connections(void)
         snprintf(sql, sizeof sql, "BEGIN; LOCK TABLE %s IN ACCESS EXCLUSIVE MODE", cases[i].table);
         script(db, sql);
         begin_waiting(&waiting, store, cases[i].call);
-        int64_t waiter = await_waiter(looker, 0);
+        int64_t waiter = await_other(looker, waiter_sql, 0);
         for (int times = 0; times < 2; times++) {
             script(looker, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
                            " WHERE application_name LIKE 'swerve%'");
-            waiter = await_waiter(looker, waiter);
+            waiter = await_other(looker, waiter_sql, waiter);
         }
         script(db, "COMMIT");
         pthread_join(waiting.thread, NULL);
@@ -309,6 +314,92 @@ static void calls_outlive_their_connections(void)
     db_close(looker);
 }
 
+/* ---- locks of strangers ---- */
+
+/* Goal: who waits for a lock that a stranger holds is told by whom, and goes on when he has gone;
+ * others of the store are waited for. */
+static void strangers_with_locks_are_named(void)
+{
+    static const char lock[] = "SELECT pg_advisory_lock(1398232662, hashtext(current_schema()))";
+    struct postgres_clock clock;
+    struct db *writer = NULL;
+    struct place place = fresh_place();
+    struct store *store = open_at(place.url);
+    struct db *db = stranger(&place);
+
+    jobs_submit(store, 2);
+    postgres_clock_init(&clock);
+    EXPECT_OK(postgres_db_open(place.plain, &clock, &writer, &error), error);
+    script(db, "SET application_name = 'somebody''s tool'");
+    script(db, lock);
+    EXPECT_INT(query_simple(writer, STATEMENT_BEGIN, &error), STATUS_BUSY);
+    EXPECT_CONTAINS(error.text, "somebody's tool");
+    EXPECT_CONTAINS(error.text, "advisory lock");
+    EXPECT_CONTAINS(error.text, "user swerve");
+    script(db, "SELECT pg_advisory_unlock_all(); BEGIN; SELECT * FROM jobs FOR UPDATE");
+    EXPECT_OK(query_simple(writer, STATEMENT_BEGIN, &error), error);
+    script(writer, "SET LOCAL lock_timeout = 200");
+    EXPECT_INT(postgres_db_script(writer, "UPDATE jobs SET state = 5", &error), STATUS_BUSY);
+    EXPECT_CONTAINS(error.text, "somebody's tool");
+    EXPECT_CONTAINS(error.text, "locks of table jobs");
+    script(db, "COMMIT");
+    EXPECT_OK(query_simple(writer, STATEMENT_BEGIN, &error), error);
+    EXPECT_OK(query_simple(writer, STATEMENT_COMMIT, &error), error);
+
+    struct waiting waiting;
+    script(db, "SET application_name = swerve");
+    script(db, lock);
+    begin_waiting(&waiting, store, call_price);
+    int64_t since = await_other(db, since_sql, 0);
+    await_other(db, since_sql, since); /* its time was over, and it waits on */
+    script(db, "SELECT pg_advisory_unlock_all()");
+    pthread_join(waiting.thread, NULL);
+    EXPECT_OK(waiting.result, waiting.error);
+    db_close(writer);
+    db_close(db);
+    store->ops->close(store);
+}
+
+/* ---- older copies ---- */
+
+static void shell(const char *format)
+{
+    char command[512];
+    snprintf(command, sizeof command, format, site.directory, site.directory);
+    EXPECT(system(command) == 0);
+}
+
+/* Goal: a process that was told of kept work refuses a server that has not got it, for good, while
+ * one that begins anew works with what is there. */
+static void an_older_copy_is_refused(void)
+{
+    struct place place = fresh_place();
+    struct store *store = open_at(place.url);
+    struct store_suite_status status;
+
+    EXPECT_OK(store->ops->price_set(store, "bulk", "cpu", 1, &error), error);
+    postgres_site_kill(&site);
+    EXPECT(postgres_site_start(&site)); /* what it had been told is in this one */
+    EXPECT_OK(store->ops->price_set(store, "bulk", "cpu", 2, &error), error);
+    postgres_site_stop(&site);
+    shell("cp -a '%s/data' '%s/older'");
+    EXPECT(postgres_site_start(&site));
+    jobs_submit(store, 40);
+    postgres_site_stop(&site);
+    shell("cd '%s' && rm -rf data && mv older data && cd '%s'");
+    EXPECT(postgres_site_start(&site));
+    for (int times = 0; times < 2; times++) {
+        EXPECT_INT(store->ops->price_set(store, "bulk", "cpu", 3, &error), STATUS_STORE);
+        EXPECT_CONTAINS(error.text, "older copy");
+        EXPECT_CONTAINS(error.text, "swerve check");
+    }
+    store->ops->close(store);
+    store = open_at(place.url);
+    EXPECT_INT(store->ops->suite_status(store, "suite", &status, &error), STATUS_NOT_FOUND);
+    jobs_submit(store, 40);
+    store->ops->close(store);
+}
+
 int main(void)
 {
     site.durable = true;
@@ -316,11 +407,13 @@ int main(void)
         printf("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)\n");
         return getenv("CI") != NULL ? 1 : 0;
     }
-    int failed = postgres_site_make(&site)
-                     ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing),
-                                TEST(artifacts_are_decoded), TEST(names_of_schemas_may_need_quotes),
-                                TEST(calls_outlive_their_connections))
-                     : 1;
+    int failed =
+        postgres_site_make(&site)
+            ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing), TEST(artifacts_are_decoded),
+                       TEST(names_of_schemas_may_need_quotes),
+                       TEST(calls_outlive_their_connections), TEST(strangers_with_locks_are_named),
+                       TEST(an_older_copy_is_refused))
+            : 1;
     postgres_site_remove(&site);
     return failed;
 }

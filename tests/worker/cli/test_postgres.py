@@ -11,9 +11,12 @@ import os
 import pathlib
 import pwd
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import tap
@@ -59,6 +62,83 @@ class Site:
         """URL of a store in a schema of its own."""
         self.ask(f"CREATE SCHEMA {schema}")
         return f"{self.url}&options=-csearch_path%3D{schema}&artifacts={self.directory}"
+
+
+class Pooler:
+    """Stands between clients and a server as pgbouncer does: each transaction of a client, or its session, gets the process of
+    the server that was given back last."""
+
+    def __init__(self, site, schema, mode):
+        self.site, self.schema, self.mode, self.free = site, schema, mode, []
+        self.lock = threading.Lock()
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        port = self.listening.getsockname()[1]
+        self.url = f"postgresql://swerve@127.0.0.1:{port}/postgres?sslmode=disable&artifacts={site.directory}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            client, _ = self.listening.accept()
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    @staticmethod
+    def read(end, count):
+        data = b""
+        while len(data) < count:
+            more = end.recv(count - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def message(self, end):
+        kind = self.read(end, 1)
+        length = self.read(end, 4)
+        return kind, kind + length + self.read(end, struct.unpack("!I", length)[0] - 4)
+
+    def take(self):
+        with self.lock:
+            if self.free:
+                return self.free.pop()
+        server = socket.socket(socket.AF_UNIX)
+        server.connect(self.site.directory + "/.s.PGSQL.5432")
+        words = b"".join(word.encode() + b"\0" for word in ("user", "swerve", "database", "postgres", "options",
+                                                           f"-csearch_path={self.schema}", "application_name", "pooler"))
+        server.sendall(struct.pack("!II", len(words) + 9, 196608) + words + b"\0")
+        while self.message(server)[0] != b"Z":
+            pass
+        return server
+
+    def give(self, server):
+        with self.lock:
+            self.free.append(server)
+
+    def serve(self, client):
+        self.read(client, struct.unpack("!I", self.read(client, 4))[0] - 4)
+        greeting = struct.pack("!cII", b"R", 8, 0)
+        for name, value in (("server_version", "15.0"), ("client_encoding", "UTF8"), ("standard_conforming_strings", "on")):
+            text = name.encode() + b"\0" + value.encode() + b"\0"
+            greeting += struct.pack("!cI", b"S", len(text) + 4) + text
+        client.sendall(greeting + struct.pack("!cIII", b"K", 12, 7, 7) + b"Z\0\0\0\5I")
+        server = None
+        try:
+            while True:
+                kind, data = self.message(client)
+                if kind == b"X":
+                    break
+                server = server or self.take()
+                server.sendall(data)
+                if kind not in (b"Q", b"S"):
+                    continue
+                while kind != b"Z":
+                    kind, data = self.message(server)
+                    client.sendall(data)
+                if data[-1:] == b"I" and self.mode == "transaction":
+                    self.give(server)
+                    server = None
+        except (EOFError, OSError):
+            pass
+        client.close()
 
 
 def swerve(*words, code=0):
@@ -110,6 +190,14 @@ def a_run_outlives_its_connections(site):
     assert json.loads(pathlib.Path("run.json").read_text())
 
 
+def a_pooler_of_transactions_is_refused(site):
+    store = site.store("pooled")
+    swerve("submit", SMOKE, "--world", "object", "--store", store)
+    said = swerve("status", "--store", Pooler(site, "pooled", "transaction").url, code=2).stderr
+    assert "pooler" in said and "pool_mode = session" in said, said
+    swerve("status", "--store", Pooler(site, "pooled", "session").url)
+
+
 def main():
     if not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
         print("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)")
@@ -120,7 +208,8 @@ def main():
     site = Site(directory)
     os.chdir(directory + "/work")
     try:
-        return tap.run([a_drain_waits_for_rows_that_others_hold, a_run_outlives_its_connections], site)
+        return tap.run([a_drain_waits_for_rows_that_others_hold, a_run_outlives_its_connections,
+                        a_pooler_of_transactions_is_refused], site)
     finally:
         os.chdir("/")
         site.stop("immediate")
