@@ -9,16 +9,25 @@
  */
 #include "store/postgres/postgres_again.h"
 
+#include "base/clock.h"
+#include "base/units.h"
 #include "store/sql/sql_store.h"
 
+/* Whether the caller's lane waits, and the database may be back before `until_ns`. */
+static bool comes_back(struct store *base, int64_t until_ns)
+{
+    const struct sql_backend *backend = (const struct sql_backend *)base;
+    return backend->lane == SQL_LANE_WORK && sql_store_await(backend->owner, until_ns);
+}
+
 /* Returns what the call of the plain table returns, repeated while the database is away. */
-#define AGAIN(name, ...)                                     \
-    const struct store_ops *ops = sql_store_of(base)->plain; \
-    struct sql_away away = sql_away_begin(base);             \
-    enum status status = ops->name(__VA_ARGS__);             \
-    while (status == STATUS_BUSY && sql_away_wait(&away)) {  \
-        status = ops->name(__VA_ARGS__);                     \
-    }                                                        \
+#define AGAIN(name, ...)                                                                 \
+    const struct store_ops *ops = sql_store_of(base)->plain;                             \
+    int64_t until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS; \
+    enum status status = ops->name(__VA_ARGS__);                                         \
+    while (status == STATUS_BUSY && comes_back(base, until_ns)) {                        \
+        status = ops->name(__VA_ARGS__);                                                 \
+    }                                                                                    \
     return status
 
 static enum status again_scenario_get(struct store *base, const char *hash, char **body,

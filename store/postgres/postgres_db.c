@@ -354,6 +354,9 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
             return NULL;
         }
         text = postgres_text(db, use->statement);
+    } else if (db->clock == NULL) { /* a reader's: any text, once */
+        use->own_name[0] = '\0';
+        text = dialect_query(use->sql);
     } else {
         int index = 0;
         while (index < db->kept_count && db->kept_sql[index] != use->sql) {
@@ -379,7 +382,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
     PQclear(result);
     if (use->sql == NULL) {
         db->prepared[use->statement] = true;
-    } else {
+    } else if (use->own_name[0] != '\0') {
         db->kept_sql[db->kept_count++] = use->sql;
     }
     return NULL;
@@ -391,7 +394,7 @@ static bool answered_well(const struct postgres_query *use, const PGresult *resu
     ExecStatusType code = PQresultStatus(result);
     bool commits = use->sql == NULL && use->statement == STATEMENT_COMMIT;
 
-    return (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK || code == PGRES_SINGLE_TUPLE) &&
+    return (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK) &&
            (!commits || strcmp(PQcmdStatus((PGresult *)result), "COMMIT") == 0);
 }
 
@@ -426,25 +429,67 @@ static struct postgres_send send_of(const struct postgres_query *use)
                                   .formats = use->formats};
 }
 
-/* Statements that give a row or more of each outcome that there is. */
+/* Statements that give a row or more of each outcome, attempt or scenario that there is. */
 static bool is_long(const struct postgres_query *use)
 {
-    return use->sql == NULL && (use->statement == STATEMENT_CHECK_ARTIFACTS ||
-                                use->statement == STATEMENT_CHECK_RETAINED);
+    switch ((int)use->statement) {
+    case STATEMENT_CHECK_ARTIFACTS:
+    case STATEMENT_CHECK_ATTEMPTS:
+    case STATEMENT_CHECK_OUTCOMES:
+    case STATEMENT_CHECK_PARTIALS:
+    case STATEMENT_CHECK_RETAINED:
+    case STATEMENT_CHECK_SCENARIOS:
+        return use->sql == NULL;
+    default:
+        return false;
+    }
+}
+
+/* Their rows come by a cursor, as many at a time as memory may hold, so that other statements may
+ * run in between. */
+static PGresult *fetch(struct postgres_db *db, const struct postgres_query *use)
+{
+    char sql[48];
+    snprintf(sql, sizeof sql, "FETCH 256 FROM c%d", (int)(use - db->queries));
+    return PQexecParams(db->connection, sql, 0, NULL, NULL, NULL, NULL, 1);
+}
+
+static PGresult *begin_long(struct postgres_db *db, struct postgres_query *use)
+{
+    char *text = postgres_text(db, use->statement);
+    size_t bytes = text != NULL ? strlen(text) + 64 : 0;
+    char *sql = text != NULL ? malloc(bytes) : NULL;
+    PGresult *result = NULL;
+
+    if (sql != NULL) {
+        snprintf(sql, bytes, "DECLARE c%d NO SCROLL CURSOR FOR %s", (int)(use - db->queries), text);
+        result = PQexec(db->connection, sql);
+    }
+    free(text);
+    free(sql);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK) {
+        return result;
+    }
+    PQclear(result);
+    use->streams = true;
+    return fetch(db, use);
+}
+
+static void end_long(struct postgres_db *db, const struct postgres_query *use)
+{
+    char sql[48];
+    snprintf(sql, sizeof sql, "CLOSE c%d", (int)(use - db->queries));
+    PQclear(PQexec(db->connection, sql)); /* in vain in a transaction that failed */
 }
 
 /* Sends a prepared statement with all that is pending, and waits for its answer. */
 static PGresult *run_prepared(struct postgres_db *db, struct postgres_query *use)
 {
-    PGresult *result = prepare(db, use);
-
-    if (result != NULL || db->undone) {
-        return result;
-    }
     if (is_long(use) && postgres_settle_all(db, NULL) == STATUS_OK) {
-        const struct postgres_send send = send_of(use);
-        result = postgres_stream_begin(db->connection, &send);
-        use->streams = true;
+        return begin_long(db, use);
+    }
+    PGresult *result = prepare(db, use);
+    if (result != NULL || db->undone) {
         return result;
     }
     if (db->pending == 0) {
@@ -520,9 +565,9 @@ static bool driver_row(struct query *query)
         return false;
     }
     use->row++;
-    if (use->streams && use->row > 0) {
+    if (use->streams && use->row > 0 && use->row == PQntuples(use->result)) {
         PQclear(use->result);
-        use->result = PQgetResult(db->connection);
+        use->result = fetch(db, use);
         use->row = 0;
         if (!answered_well(use, use->result)) {
             fail_query(query, use->result);
@@ -570,11 +615,7 @@ static enum status driver_end(struct query *query, struct error *error)
         status = error_set(error, STATUS_LIMIT, "PostgreSQL %s: a value is too large", db->who);
     }
     if (use->streams) {
-        if (query->code == CODE_ROW) {
-            char why[256];
-            PQcancel(db->cancel, why, sizeof why);
-        }
-        postgres_stream_end(db->connection);
+        end_long(db, use);
     }
     PQclear(use->result);
     use->result = NULL;

@@ -34,7 +34,7 @@ struct postgres_query {
     char numbers[PARAMETERS_MAX][32];
     struct pg_result *result; /* NULL: not sent yet */
     int row;
-    bool streams;       /* results of one row each are still to come */
+    bool streams;       /* rows come by a cursor, and more may be still to come */
     struct error error; /* of a failure */
     char own_name[16];
 };

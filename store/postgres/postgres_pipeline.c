@@ -58,22 +58,3 @@ PGresult *postgres_pipeline_end(PGconn *connection, int *pending, bool *undone)
     (void)PQexitPipelineMode(connection);
     return kept;
 }
-
-PGresult *postgres_stream_begin(PGconn *connection, const struct postgres_send *send)
-{
-    if (PQsendQueryPrepared(connection, send->name, send->parameters, send->values, send->lengths,
-                            send->formats, 1) != 1) {
-        return NULL;
-    }
-    (void)PQsetSingleRowMode(connection);
-    return PQgetResult(connection);
-}
-
-void postgres_stream_end(PGconn *connection)
-{
-    PGresult *result;
-
-    while ((result = PQgetResult(connection)) != NULL) {
-        PQclear(result);
-    }
-}

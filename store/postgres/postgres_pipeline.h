@@ -34,11 +34,4 @@ bool postgres_pipeline_send(struct pg_conn *connection, int *pending,
  * is the bad one. */
 struct pg_result *postgres_pipeline_end(struct pg_conn *connection, int *pending, bool *undone);
 
-/* A prepared statement whose rows may be more than memory should hold, with nothing pending: one
- * row a result, then one without rows. The caller clears each. NULL: not even sent. */
-struct pg_result *postgres_stream_begin(struct pg_conn *connection,
-                                        const struct postgres_send *send);
-/* Reads what is left of it, up to the end, which may come late: cancel it before. */
-void postgres_stream_end(struct pg_conn *connection);
-
 #endif

@@ -63,8 +63,7 @@ void sql_store_leave(struct sql_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* False: it stays away, or the store is being closed. */
-static bool await_database(struct sql_store *store, int64_t until_ns)
+bool sql_store_await(struct sql_store *store, int64_t until_ns)
 {
     const struct timespec pause = {.tv_nsec = SQL_STORE_AWAY_PAUSE_MS * NS_PER_MS};
 
@@ -73,19 +72,6 @@ static bool await_database(struct sql_store *store, int64_t until_ns)
     bool closing = store->closing;
     pthread_mutex_unlock(&store->mutex);
     return !closing && clock_now_ns(clock_system()) < until_ns;
-}
-
-struct sql_away sql_away_begin(struct store *base)
-{
-    return (struct sql_away){
-        .base = base, .until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS};
-}
-
-bool sql_away_wait(const struct sql_away *away)
-{
-    struct sql_store *store = sql_store_of(away->base);
-    bool waits = ((struct sql_backend *)away->base)->lane == SQL_LANE_WORK;
-    return waits && store->medium->peers != NULL && await_database(store, away->until_ns);
 }
 
 /* An operation, and how it bears others beside it. */
@@ -111,7 +97,7 @@ static enum status run_until(struct sql_store *store, const struct store_run *ho
     enum status status = run_once(store, how, context, error);
 
     while (status == STATUS_BUSY && store->medium->peers != NULL &&
-           await_database(store, until_ns)) {
+           sql_store_await(store, until_ns)) {
         status = run_once(store, how, context, error);
     }
     return status;
@@ -203,7 +189,7 @@ enum status sql_store_read_begin(struct store *base, struct db **db, struct erro
     status = begin_read(store, lane, &reader, error);
     int64_t until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS;
     while (status == STATUS_BUSY && store->medium->peers != NULL &&
-           await_database(store, until_ns)) {
+           sql_store_await(store, until_ns)) {
         drop_reader(store, &readers->db[index], &reader);
         status = begin_read(store, lane, &reader, error);
     }

@@ -130,14 +130,8 @@ enum status sql_store_run(struct sql_store *store, group_operation run, void *co
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
                                  group_operation finish, bool takes, void *context,
                                  struct error *error);
-/* A call of a store whose database others have, too, and which may be away for a while. */
-struct sql_away {
-    struct store *base;
-    int64_t until_ns;
-};
-struct sql_away sql_away_begin(struct store *base);
-/* False: it stays away, the store is being closed, or the caller's lane does not wait. */
-bool sql_away_wait(const struct sql_away *away);
+/* A pause for a database that is away. False: it stays away, or the store is being closed. */
+bool sql_store_await(struct sql_store *store, int64_t until_ns);
 /* Any thread: jobs may have become claimable. */
 void sql_store_wake(struct sql_store *store);
 

@@ -54,8 +54,8 @@ class Site:
     def begin(self, sql):
         return subprocess.Popen([self.programs + "/psql", "-qAt", "-d", self.url, "-c", sql], stdout=subprocess.DEVNULL)
 
-    def ask(self, sql):
-        return subprocess.run([self.programs + "/psql", "-qAt", "-d", self.url, "-c", sql], check=True, timeout=60,
+    def ask(self, sql, database="postgres"):
+        return subprocess.run([self.programs + "/psql", "-qAt", "-d", self.url.replace("/postgres?", f"/{database}?"), "-c", sql], check=True, timeout=60,
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout.strip()
 
     def store(self, schema):
@@ -198,6 +198,88 @@ def a_pooler_of_transactions_is_refused(site):
     swerve("status", "--store", Pooler(site, "pooled", "session").url)
 
 
+DAMAGE = [  # a kind of finding, and what brings it about where the server enforces nothing
+    ("counter", "UPDATE suites SET jobs_done = jobs_done + 1"),
+    ("counter", "UPDATE pool_jobs SET jobs = jobs + 1"),
+    ("digest", "UPDATE outcomes SET score = 0.25 WHERE id = 1"),
+    ("suite digest", "UPDATE suites SET outcomes_digest = decode(repeat('00', 32), 'hex')"),
+    ("missing", "DELETE FROM outcomes WHERE id = 2"),
+    ("outcome", "UPDATE outcomes SET verdict = 3 WHERE id = 1"),
+    ("money", "UPDATE attempts SET cost_uusd = cost_uusd + 1000000 WHERE job = 1"),
+    ("money", "DELETE FROM accounts"),
+    ("ledger", "UPDATE ledger SET device_ns = device_ns + 1"),
+    ("ledger", "DELETE FROM ledger_totals"),
+    ("spec", "DELETE FROM job_specs WHERE job = 1"),
+    ("spec", "UPDATE jobs SET audit = 1 WHERE id = 1"),
+    ("state", "UPDATE jobs SET epoch = 0 WHERE id = 1"),
+    ("attempt", "DELETE FROM attempts WHERE job = 1"),
+    ("text", "UPDATE suites SET name = ''"),
+    ("scenario", "UPDATE scenarios SET body = body || convert_to(' ', 'UTF8') WHERE id = 1"),
+    ("scenario", "UPDATE scenarios SET ticks = ticks + 1 WHERE id = 1"),
+    ("worker", "UPDATE jobs SET claim_id = claim_id + 100 WHERE id = 1"),
+    ("progress", "UPDATE jobs SET progress_ns = -1 WHERE id = 1"),
+    ("driven", "UPDATE contexts SET driven = 0"),
+    ("reference", "UPDATE outcomes SET context = 999 WHERE id = 1"),
+    ("reference", "ALTER TABLE attempts ADD CONSTRAINT loose FOREIGN KEY (job) REFERENCES jobs (id) NOT VALID"),
+    ("artifact", "UPDATE outcomes SET artifact_hash = 'none' WHERE id = 1"),
+    ("unreadable", "ALTER TABLE log_losses DROP COLUMN lost"),
+    ("model", "INSERT INTO model_events (id, model, kind, from_state, to_state, canary_percent, forced, jobs_moved, passed,"
+              " expires_s, against, report_hash, actor, evidence, at_s, digest, after_outcome)"
+              " VALUES (1, 7, 0, 0, 0, 0, 0, 0, 0, 0, '', '', '', '', 0, '', 0)"),
+    ("unstarted", "INSERT INTO unstarted (planner, planner_hash, host, driven, suite, worker, error)"
+                  " VALUES ('p', 'h', 'x', 0, 1, 99, '')"),
+]
+
+
+def check(store, code=0):
+    return json.loads(swerve("check", "--json", "--store", store, code=code).stdout)
+
+
+def damage_is_found(site):
+    site.ask("CREATE DATABASE whole")
+    store = site.url.replace("/postgres?", "/whole?")
+    swerve("run", SMOKE, "--world", "object", "--workers", "2", "--store", store + "&artifacts=" + site.directory)
+    whole = check(store)
+    assert whole["faults"] == 0 and whole["jobs"] >= 8 and whole["outcomes"] >= 8 and whole["artifacts"] > 0, whole
+    for number, (kind, sql) in enumerate(DAMAGE):
+        site.ask(f"CREATE DATABASE d{number} TEMPLATE whole")
+        site.ask("SET session_replication_role = replica; " + sql, f"d{number}")
+        found = check(site.url.replace("/postgres?", f"/d{number}?"), code=4)
+        kinds = {one["kind"] for one in found["findings"] if one["severity"] == "fault"}
+        assert kind in kinds, (kind, sql, found["findings"])
+        assert kind == "unreadable" or "unreadable" not in kinds, (sql, found["findings"])
+        assert found["outcomes"] >= whole["outcomes"] - 1, (sql, found)  # it went on behind what it found
+    name = site.ask("SELECT artifact_hash FROM outcomes WHERE id = 1", "whole")
+    gone = pathlib.Path(site.directory, "swerve.artifacts", name[:2], name + ".zst")
+    gone.rename(gone.with_suffix(".kept"))
+    found = check(store, code=4)
+    assert [one["kind"] for one in found["findings"] if one["severity"] == "fault"] == ["artifact"], found
+    gone.with_suffix(".kept").rename(gone)
+    assert check(store)["digest"] == whole["digest"]
+
+
+def a_restored_copy_is_checked(site):
+    store = site.url.replace("/postgres?", "/whole?")
+    site.ask("CREATE DATABASE again")
+    subprocess.run(f"{site.programs}/pg_dump -d '{store}' | {site.programs}/psql -qAt -v ON_ERROR_STOP=1 -d"
+                   f" '{store.replace('/whole?', '/again?')}'", shell=True, check=True, timeout=100,
+                   stdout=subprocess.DEVNULL)
+    again = check(store.replace("/whole?", "/again?"))
+    assert again["faults"] == 0 and again["digest"] == check(store)["digest"], again
+    swerve("status", "--store", store.replace("/whole?", "/again?"))
+
+
+def a_check_reads_beside_workers(site):
+    store = site.url.replace("/postgres?", "/whole?")
+    run = subprocess.Popen([SWERVE, "run", SMOKE, "--world", "object", "--seeds", "6", "--fresh", "--workers", "2", "--store",
+                            store], stdout=subprocess.DEVNULL)
+    checks = 0
+    while run.poll() is None or checks == 0:
+        assert check(store)["faults"] == 0
+        checks += 1
+    assert run.wait() == 0
+
+
 def main():
     if not glob.glob("/usr/lib/postgresql/*/bin/initdb"):
         print("1..0 # SKIP no PostgreSQL server is installed (scripts/setup test)")
@@ -209,7 +291,8 @@ def main():
     os.chdir(directory + "/work")
     try:
         return tap.run([a_drain_waits_for_rows_that_others_hold, a_run_outlives_its_connections,
-                        a_pooler_of_transactions_is_refused], site)
+                        a_pooler_of_transactions_is_refused, damage_is_found, a_restored_copy_is_checked,
+                        a_check_reads_beside_workers], site)
     finally:
         os.chdir("/")
         site.stop("immediate")
