@@ -304,6 +304,24 @@ bool dialect_lacks(enum statement statement)
     }
 }
 
+bool dialect_writes_row(const char *text)
+{
+    static const char *const keys[] = {" WHERE id = $1", " WHERE job = $1 AND epoch = $2"};
+    size_t bytes = strlen(text);
+
+    if (begins(text, "INSERT INTO ")) {
+        return strstr(text, " DO NOTHING") == NULL &&
+               (strstr(text, ") VALUES (") != NULL || begins(text, "INSERT INTO memo_outcomes "));
+    }
+    for (size_t i = 0; i < COUNT_OF(keys) && begins(text, "UPDATE "); i++) {
+        size_t key_bytes = strlen(keys[i]);
+        if (bytes > key_bytes && strcmp(text + bytes - key_bytes, keys[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* ---- migrations ---- */
 
 static const struct {

@@ -124,14 +124,31 @@ static enum status fail(struct postgres_db *db, const PGresult *result, struct e
                      text, state != NULL ? ", SQLSTATE " : "", state != NULL ? state : "");
 }
 
+/* Somebody's trigger that returns NULL, or his rule, took the row of a statement of ours. */
+static enum status say_swallowed(const struct postgres_db *db, const char *sql, struct error *error)
+{
+    const char *table = sql + strlen(strncmp(sql, "UPDATE ", 7) == 0 ? "UPDATE " : "INSERT INTO ");
+    return error_set(
+        error, STATUS_STORE,
+        "PostgreSQL %s: table %.*s did not take a row: a trigger or a rule that is not "
+        "Swerve's swallows it. Nothing of the transaction was kept",
+        db->who, (int)strcspn(table, " "), table);
+}
+
 PGresult *postgres_settle(struct postgres_db *db)
 {
     bool undone = false;
-    PGresult *last = postgres_pipeline_end(db->connection, &db->pending, &undone);
+    const char *missed = NULL;
+    PGresult *last =
+        postgres_pipeline_end(db->connection, &db->pending, db->awaits, &undone, &missed);
 
-    if (undone) {
+    if (undone || missed != NULL) {
         db->undone = true;
-        fail(db, last, &db->deferred);
+        if (missed != NULL) {
+            say_swallowed(db, missed, &db->deferred);
+        } else {
+            fail(db, last, &db->deferred);
+        }
         PQclear(last);
         return NULL;
     }
@@ -160,7 +177,11 @@ void postgres_queue(struct postgres_db *db, const struct postgres_send *send)
     if (db->pending >= POSTGRES_PIPELINE_MAX) {
         postgres_settle_all(db, NULL);
     }
-    if (!db->undone && !postgres_pipeline_send(db->connection, &db->pending, send)) {
+    if (db->undone) {
+        return;
+    }
+    db->awaits[db->pending] = send->awaits;
+    if (!postgres_pipeline_send(db->connection, &db->pending, send)) {
         db->undone = true;
         fail(db, NULL, &db->deferred);
     }
@@ -273,7 +294,7 @@ static struct query query_of(struct postgres_db *db, enum statement statement, c
     use->parameters = 0;
     use->result = NULL;
     use->row = -1;
-    use->streams = false;
+    use->streams = use->writes_row = false;
     return (struct query){.db = &db->base, .statement = use, .next = 1, .code = CODE_READY};
 }
 
@@ -350,6 +371,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
 
     if (use->sql == NULL) {
         snprintf(use->own_name, sizeof use->own_name, "s%d", (int)use->statement);
+        use->writes_row = db->writes_row[use->statement];
         if (db->prepared[use->statement]) {
             return NULL;
         }
@@ -364,6 +386,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
         }
         if (index < db->kept_count) {
             snprintf(use->own_name, sizeof use->own_name, "k%d", index);
+            use->writes_row = db->kept_writes_row[index];
             return NULL;
         }
         CHECK(db->kept_count < KEPT_SQL_MAX);
@@ -375,6 +398,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
         return NULL;
     }
     PGresult *result = PQprepare(db->connection, use->own_name, text != NULL ? text : "", 0, NULL);
+    use->writes_row = text != NULL && dialect_writes_row(text);
     free(text);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) {
         return result;
@@ -382,7 +406,9 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
     PQclear(result);
     if (use->sql == NULL) {
         db->prepared[use->statement] = true;
+        db->writes_row[use->statement] = use->writes_row;
     } else if (use->own_name[0] != '\0') {
+        db->kept_writes_row[db->kept_count] = use->writes_row;
         db->kept_sql[db->kept_count++] = use->sql;
     }
     return NULL;
@@ -420,9 +446,16 @@ static bool is_begin(const struct postgres_query *use)
            (use->statement == STATEMENT_BEGIN || use->statement == STATEMENT_BEGIN_BESIDE);
 }
 
+/* In SQLite's words. */
+static const char *words_of(const struct postgres_query *use)
+{
+    return use->sql != NULL ? use->sql : statement_text(use->statement);
+}
+
 static struct postgres_send send_of(const struct postgres_query *use)
 {
     return (struct postgres_send){.name = use->own_name,
+                                  .awaits = use->writes_row ? words_of(use) : NULL,
                                   .parameters = use->parameters,
                                   .values = use->values,
                                   .lengths = use->lengths,
@@ -542,6 +575,11 @@ static void send_query(struct query *query)
     use->result = plain ? postgres_transaction_run(db, use->statement) : run_prepared(db, use);
     if (db->undone || !answered_well(use, use->result)) {
         fail_query(query, use->result);
+        return;
+    }
+    if (use->writes_row && !postgres_pipeline_wrote(use->result)) {
+        query->code = CODE_FAILED;
+        say_swallowed(db, words_of(use), &use->error);
         return;
     }
     if (!plain) {

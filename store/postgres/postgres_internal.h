@@ -34,6 +34,7 @@ struct postgres_query {
     char numbers[PARAMETERS_MAX][32];
     struct pg_result *result; /* NULL: not sent yet */
     int row;
+    bool writes_row;    /* or nothing is as it should be */
     bool streams;       /* rows come by a cursor, and more may be still to come */
     struct error error; /* of a failure */
     char own_name[16];
@@ -47,14 +48,17 @@ struct postgres_db {
     struct pg_conn *connection;
     struct pg_cancel *cancel;
     bool prepared[STATEMENT_COUNT];
+    bool writes_row[STATEMENT_COUNT]; /* those that are prepared: see dialect_writes_row */
     const char *kept_sql[KEPT_SQL_MAX];
+    bool kept_writes_row[KEPT_SQL_MAX];
     int kept_count;
     int64_t limit_ms;
     atomic_bool interrupted;
     int64_t last_id;
     int64_t changes;
-    int pending;           /* statements whose answers have not been read */
-    bool writes;           /* the transaction was begun by a writer */
+    int pending;                               /* statements whose answers have not been read */
+    const char *awaits[POSTGRES_PIPELINE_MAX]; /* of them: see struct postgres_send */
+    bool writes;                               /* the transaction was begun by a writer */
     bool undone;           /* one of them failed: nothing but a rollback is of use */
     struct error deferred; /* its error */
     int64_t connections;

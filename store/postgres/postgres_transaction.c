@@ -53,29 +53,28 @@ static PGresult *begin_writer(struct postgres_db *db, const char *begin)
 
 /* Commits, which gives the locks back, and then waits for the disk: behind the commit goes a
  * message into the log, whose own transaction is durable when it is answered, and with it all that
- * was committed before it. So others have their turn while the disk works. */
+ * was committed before it. So others have their turn while the disk works. All answers are read
+ * before: a row that was not written is no error of the server's. */
 static PGresult *commit_writer(struct postgres_db *db)
 {
-    const struct postgres_send commit = {.text = "COMMIT"};
-    const struct postgres_send sync = {.text =
-                                           "SELECT pg_logical_emit_message(true, 'swerve', '')"};
-    bool durable = true;
+    PGresult *result = NULL;
+    PGresult *synced = NULL;
 
-    postgres_queue(db, &commit);
-    PGresult *result = postgres_settle(db);
-    if (!db->undone && PQresultStatus(result) == PGRES_COMMAND_OK) {
-        PGresult *synced = PQexec(db->connection, sync.text);
-        durable = PQresultStatus(synced) == PGRES_TUPLES_OK;
-        if (durable) {
-            db->mark = postgres_log_place(PQgetvalue(synced, 0, 0));
-            PQclear(synced);
-        } else {
-            PQclear(result);
-            result = synced;
-        }
+    if (postgres_settle_all(db, NULL) != STATUS_OK) {
+        return NULL;
+    }
+    postgres_pipeline_commit(db->connection, &result, &synced);
+    if (PQresultStatus(synced) == PGRES_TUPLES_OK) {
+        db->mark = postgres_log_place(PQgetvalue(synced, 0, 0));
+        PQclear(synced);
+    } else if (PQresultStatus(result) == PGRES_COMMAND_OK) { /* but it may not be durable */
+        PQclear(result);
+        result = synced;
+    } else {
+        PQclear(synced);
     }
     db->writes = false;
-    if (db->probe != NULL && !db->undone && PQresultStatus(result) != PGRES_FATAL_ERROR) {
+    if (db->probe != NULL && PQresultStatus(result) == PGRES_COMMAND_OK) {
         db->probe->committed(db->probe->context);
     }
     return result;

@@ -9,6 +9,7 @@
 #include "tests/harness.h"
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "base/units.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_store.h"
@@ -400,6 +401,104 @@ static void an_older_copy_is_refused(void)
     store->ops->close(store);
 }
 
+/* ---- rows that somebody swallows ---- */
+
+/* A job's life from its submission on; the first error ends it. */
+static enum status live(struct store *store, const char *name)
+{
+    struct job_lease lease;
+    struct job_completion completion;
+    struct outcome outcome;
+    struct store_completion_result result;
+    struct store_submit_result submitted;
+    struct store_worker worker = jobs_worker(name);
+    int64_t claim_id = 1;
+    int64_t ttl_ms = 0;
+    int64_t cancelled[8];
+    uint32_t count = 0;
+    char body[64];
+    char hash[SHA256_HEX_BYTES];
+    struct job_spec spec;
+
+    jobs_fill_spec(&spec, 0);
+    snprintf(body, sizeof body, "{\"id\":\"%s\"}", name);
+    sha256_hex(body, strlen(body), hash);
+    snprintf(spec.suite_id, sizeof spec.suite_id, "%s", name);
+    snprintf(spec.planner, sizeof spec.planner, "builtin:%s", name);
+    snprintf(spec.pool, sizeof spec.pool, "%s", name);
+    snprintf(worker.pool, sizeof worker.pool, "%s", name);
+    memcpy(spec.scenario_hash, hash, sizeof hash);
+    TRY(store->ops->price_set(store, name, "cpu", 1000, &error));
+    TRY(store->ops->scenario_put(store, hash, body, strlen(body), &error));
+    TRY(store->ops->submit(store, name, 1, &spec, 1, &submitted, &error));
+    TRY(store->ops->claim(store, &worker, &claim_id, 1, 0, &lease, &count, &ttl_ms, &error));
+    EXPECT_INT(count, 1);
+    struct store_progress progress = {
+        .job_id = lease.job_id, .epoch = lease.epoch, .device_ns = 1000};
+    uint32_t cancelled_count = 0;
+    TRY(store->ops->heartbeat(store, &worker, &progress, 1, cancelled, &cancelled_count, &ttl_ms,
+                              &error));
+    jobs_fill_done(&completion, &outcome, &lease, name);
+    TRY(store->ops->complete(store, &completion, 1, &result, &error));
+    if (result.status != STATUS_OK) {
+        error.status = result.status;
+    }
+    return result.status;
+}
+
+/* Goal: no trigger or rule of somebody else's makes a row of the store's vanish unseen: the call is
+ * refused and names the table, nothing of it is kept, and the same is done when it is gone. */
+static void swallowed_rows_are_errors(void)
+{
+    static const struct {
+        const char *table;
+        const char *when;
+    } cases[] = {
+        {"outcomes", "INSERT"},  {"attempts", "INSERT"},       {"jobs", "INSERT"},
+        {"job_specs", "INSERT"}, {"suites", "INSERT"},         {"contexts", "INSERT"},
+        {"scenarios", "INSERT"}, {"workers", "INSERT"},        {"worker_leases", "INSERT"},
+        {"ledger", "INSERT"},    {"ledger_totals", "INSERT"},  {"accounts", "INSERT"},
+        {"pool_jobs", "INSERT"}, {"suite_progress", "INSERT"}, {"prices", "INSERT"},
+        {"jobs", "UPDATE"},      {"suites", "UPDATE"},         {"workers", "UPDATE"},
+        {"pool_jobs", "UPDATE"},
+    };
+    char name[32];
+    char sql[512];
+    struct place place = fresh_place();
+    struct store *store = open_at(place.url);
+    struct db *db = stranger(&place);
+    struct store_suite_status status;
+
+    EXPECT_OK(live(store, "first"), error);
+    script(db, "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS"
+               " 'BEGIN RETURN NULL; END'");
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        snprintf(name, sizeof name, "case-%zu", i);
+        snprintf(sql, sizeof sql,
+                 "CREATE TRIGGER swallow BEFORE %s ON %s FOR EACH ROW EXECUTE FUNCTION swallow()",
+                 cases[i].when, cases[i].table);
+        script(db, sql);
+        enum status lived = live(store, name);
+        if (lived != STATUS_STORE) {
+            TEST_FAIL("%s on %s: %s", cases[i].when, cases[i].table, status_name(lived));
+        }
+        snprintf(sql, sizeof sql, "table %s did not take a row", cases[i].table);
+        EXPECT_CONTAINS(error.text, sql);
+        snprintf(sql, sizeof sql, "DROP TRIGGER swallow ON %s", cases[i].table);
+        script(db, sql);
+        snprintf(name, sizeof name, "next-%zu", i);
+        EXPECT_OK(live(store, name), error);
+        EXPECT_OK(store->ops->suite_status(store, name, &status, &error), error);
+        EXPECT_INT(status.jobs[JOB_DONE], 1);
+        EXPECT_INT(status.rollouts[VERDICT_PASS], 1);
+    }
+    script(db, "CREATE RULE swallow AS ON INSERT TO attempts DO INSTEAD NOTHING");
+    EXPECT_INT(live(store, "ruled"), STATUS_STORE);
+    EXPECT_CONTAINS(error.text, "table attempts");
+    db_close(db);
+    store->ops->close(store);
+}
+
 int main(void)
 {
     site.durable = true;
@@ -412,7 +511,7 @@ int main(void)
             ? TEST_RUN(TEST(a_set_up_that_fails_keeps_nothing), TEST(artifacts_are_decoded),
                        TEST(names_of_schemas_may_need_quotes),
                        TEST(calls_outlive_their_connections), TEST(strangers_with_locks_are_named),
-                       TEST(an_older_copy_is_refused))
+                       TEST(an_older_copy_is_refused), TEST(swallowed_rows_are_errors))
             : 1;
     postgres_site_remove(&site);
     return failed;
