@@ -96,7 +96,7 @@ ROOMS = {
     "worker/cli": ["worker/golden", "worker/trust", "worker/versions", "worker/watch", "worker/world", "worker/frozen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
                    "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
                    "worker/serving", "scenarios/import/openscenario", "scenarios/import/womd",
-                   "scenarios/protocol", "scenarios/coverage", "store/server", "store/check"],
+                   "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"],
     "worker/cli/controls": ["worker/cli", "engine/tinyphysics"],
     "worker/plan": ["scheduler"],
     "worker/cli/fleet": ["worker/cli", "worker/plan"],
@@ -111,7 +111,7 @@ FORBIDDEN = [("worker/", "kernels")]
 # Headers that one file (or folder) alone may include.
 GUARDED = {
     "sqlite3.h": ["store/sql/sqlite_db.c"],
-    "libpq-fe.h": [f"store/postgres/postgres_{name}" for name in ("columns.c", "db.c", "listen.c", "pipeline.c", "transaction.c", "url.c")],
+    "libpq-fe.h": [f"store/postgres/postgres_{name}" for name in ("columns.c", "connect.c", "db.c", "listen.c", "locks.c", "pipeline.c", "transaction.c", "url.c")],
     "expat.h": ["scenarios/import/commonroad_xml.c"],
     "microhttpd.h": ["store/server/http_server.c", "store/server/http_response.c"],
     "gnutls/abstract.h": ["store/server/tls.h"],

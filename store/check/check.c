@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FINDINGS_MAX = 20, BUSY_PAUSE_MS = 50 };
+enum { BUSY_PAUSE_MS = 50 };
 
 /* ---- findings ---- */
 
@@ -76,7 +76,8 @@ enum status check_statement(struct check *check, const char *what, enum status s
         return status;
     }
     check_fault(check, "unreadable", check->path, "%s could not be looked at: %s", what, why->text);
-    return STATUS_OK;
+    /* Where a failure undoes the transaction, whoever began it has left a savepoint. */
+    return db_shares(check->db) ? query_simple(check->db, STATEMENT_ROLLBACK_TO, error) : STATUS_OK;
 }
 
 /* ---- pages and references ---- */
@@ -132,11 +133,11 @@ static enum status check_version(struct check *check, struct error *error)
     return STATUS_OK;
 }
 
-static enum status check_database(struct check *check, struct check_references *references,
-                                  struct error *error)
+enum status check_rows(struct check *check, struct check_references *references,
+                       struct error *error)
 {
     static enum status (*const parts[])(struct check *, struct error *) = {
-        check_integrity, check_queries, check_outcomes, check_money, check_models, check_scenarios,
+        check_queries, check_outcomes, check_money, check_models, check_scenarios,
     };
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
@@ -156,6 +157,16 @@ static void say_what_is_unsaid(struct check *check)
             check->options->found(check->options->context, &finding);
         }
     }
+}
+
+enum status check_files(struct check *check, struct check_references *references, int64_t begun_s,
+                        struct error *error)
+{
+    if (!check->options->skip_artifacts && check->beside != NULL) {
+        TRY(check_artifacts(check, references, begun_s, error));
+    }
+    say_what_is_unsaid(check);
+    return STATUS_OK;
 }
 
 /* Begins to read; BUSY while somebody has the store to itself. */
@@ -201,20 +212,16 @@ enum status store_check(const char *path, const struct store_check_options *opti
 {
     struct store_check_options chosen = *options;
     struct check_references references = {.rows = NULL};
-    struct check check = {.options = &chosen, .summary = out, .path = path};
+    struct check check = {.options = &chosen, .summary = out, .path = path, .beside = path};
     int64_t begun_s = (int64_t)time(NULL);
 
     memset(out, 0, sizeof *out);
-    chosen.findings_max = options->findings_max > 0 ? options->findings_max : FINDINGS_MAX;
+    chosen.findings_max = options->findings_max > 0 ? options->findings_max : CHECK_FINDINGS_MAX;
     enum status status = check_begin(&check, error);
-    THEN(status, check_database(&check, &references, error));
+    THEN(status, check_integrity(&check, error));
+    THEN(status, check_rows(&check, &references, error));
     db_close(check.db); /* and with it the transaction, which changed nothing */
-    if (status == STATUS_OK && !chosen.skip_artifacts) {
-        status = check_artifacts(&check, &references, begun_s, error);
-    }
+    THEN(status, check_files(&check, &references, begun_s, error));
     check_references_finish(&references);
-    if (status == STATUS_OK) {
-        say_what_is_unsaid(&check);
-    }
     return status;
 }

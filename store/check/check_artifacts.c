@@ -220,7 +220,7 @@ enum status check_artifacts(struct check *check, struct check_references *refere
 
     TRY(memory_check(artifacts, error, "%s: out of memory", check->path));
     /* Not artifacts_open, which makes directories. */
-    status = store_path_resolve(check->path, real, error);
+    status = store_path_resolve(check->beside, real, error);
     int bytes = snprintf(artifacts->path, sizeof artifacts->path, "%s.artifacts",
                          status == STATUS_OK ? real : "");
     if (status == STATUS_OK && (bytes < 0 || (size_t)bytes >= sizeof artifacts->path)) {

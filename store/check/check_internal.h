@@ -11,13 +11,14 @@
 
 #include <stddef.h>
 
-enum { CHECK_KINDS_MAX = 64 };
+enum { CHECK_KINDS_MAX = 64, CHECK_FINDINGS_MAX = 20 };
 
 struct check {
     const struct store_check_options *options;
     struct store_check_summary *summary;
     struct db *db;
-    const char *path;
+    const char *path;   /* of the store, for sentences */
+    const char *beside; /* .. whose artifacts are in BESIDE.artifacts; NULL: they are not read */
     struct {
         const char *kind;
         int64_t count;
@@ -25,11 +26,20 @@ struct check {
     size_t kind_count;
 };
 
+struct check_references;
+
 /* Reports a fault (or a note), unless there were enough of its kind. */
 void check_fault(struct check *check, const char *kind, const char *place, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 void check_note(struct check *check, const char *kind, const char *place, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+
+/* Looks at all that rows say, inside a read transaction on check->db, then at the artifacts, with
+ * the connection closed. For a file, check_integrity comes first. */
+enum status check_rows(struct check *check, struct check_references *references,
+                       struct error *error);
+enum status check_files(struct check *check, struct check_references *references, int64_t begun_s,
+                        struct error *error);
 
 /* A statement that failed is a fault of the store's (a damaged page, a sum that overflows), after
  * which other statements may still work. Others are returned. */

@@ -4,6 +4,8 @@
  *
  * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
  * sorts them, in a temporary file where they are many.
+ *
+ * In words that store/postgres/dialect.h knows: the same statements look through a database there.
  */
 #include "store/check/check_internal.h"
 
@@ -47,10 +49,10 @@ static const struct {
     const char *sql;
 } queries[] = {
     {"counter", "counters of jobs",
-     "WITH n AS MATERIALIZED (SELECT j.suite, SUM(j.state = 0) AS jobs_queued,"
-     " SUM(j.state = 1) AS jobs_leased, SUM(j.state = 2) AS jobs_done,"
-     " SUM(j.state = 3) AS jobs_flagged, SUM(j.state = 4) AS jobs_dead,"
-     " SUM(j.state = 5) AS jobs_cancelled, COUNT(j.memo_of) AS jobs_memoised,"
+     "WITH n AS MATERIALIZED (SELECT j.suite, SUM(CAST(j.state = 0 AS INTEGER)) AS jobs_queued,"
+     " SUM(CAST(j.state = 1 AS INTEGER)) AS jobs_leased, SUM(CAST(j.state = 2 AS INTEGER)) AS jobs_done,"
+     " SUM(CAST(j.state = 3 AS INTEGER)) AS jobs_flagged, SUM(CAST(j.state = 4 AS INTEGER)) AS jobs_dead,"
+     " SUM(CAST(j.state = 5 AS INTEGER)) AS jobs_cancelled, COUNT(j.memo_of) AS jobs_memoised,"
      " SUM(CASE WHEN s.parent_job IS NULL AND j.audit = 0 THEN j.rollouts ELSE 0 END) AS rollouts_total"
      " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id WHERE " COUNTED " GROUP BY j.suite)"
      COUNTER(jobs_queued) " UNION ALL" COUNTER(jobs_leased) " UNION ALL" COUNTER(jobs_done)
@@ -82,7 +84,7 @@ static const struct {
      " ELSE 'is marked as an audit job (' || j.audit || ') or a shadow''s (' || COALESCE(j.shadow, 0) ||"
      "  '), and its spec says otherwise' END"
      " FROM jobs j LEFT JOIN job_specs s ON s.job = j.id"
-     " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit + (j.shadow IS NOT NULL) <> (s.audit_key IS NOT NULL)"},
+     " WHERE s.job IS NULL OR s.suite <> j.suite OR j.audit + CAST(j.shadow IS NOT NULL AS INTEGER) <> CAST(s.audit_key IS NOT NULL AS INTEGER)"},
     {"spec", "jobs of shadows",
      "SELECT " JOB ", 'is the shadow''s of model ' || j.shadow || ' and drives in another'"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"
@@ -172,7 +174,7 @@ static const struct {
     {"unstarted", "planners that did not start",
      "SELECT 'host ' || t.host || ', planner ' || t.planner, CASE"
      " WHEN w.id IS NULL THEN 'was told of by a worker that is not there'"
-     " WHEN t.host <> IIF(w.host = '', w.name, w.host) THEN 'was told of by worker ' || w.id ||"
+     " WHEN t.host <> CASE w.host WHEN '' THEN w.name ELSE w.host END THEN 'was told of by worker ' || w.id ||"
      "  ', which runs elsewhere'"
      " WHEN " ODD("t.error", 0, 2047) " THEN 'has a reason that is cut off or longer than any that is stored'"
      " WHEN t.driven IS NOT (SELECT MAX(c.driven) FROM contexts c WHERE c.planner = t.planner"
@@ -180,7 +182,7 @@ static const struct {
      "  ', its planner otherwise'"
      " ELSE 'was told of by worker ' || w.id || ', which handed no such job of suite ' || t.suite || ' back' END"
      " FROM unstarted t LEFT JOIN workers w ON w.id = t.worker WHERE w.id IS NULL"
-     " OR t.host <> IIF(w.host = '', w.name, w.host) OR " ODD("t.error", 0, 2047)
+     " OR t.host <> CASE w.host WHEN '' THEN w.name ELSE w.host END OR " ODD("t.error", 0, 2047)
      " OR t.driven IS NOT (SELECT MAX(c.driven) FROM contexts c WHERE c.planner = t.planner"
      "  AND c.planner_hash = t.planner_hash)"
      " OR NOT EXISTS (SELECT 1 FROM attempts a JOIN job_specs s ON s.job = a.job"
@@ -217,7 +219,7 @@ static const struct {
      " WHEN j.epoch < 0 OR (j.epoch = 0 AND j.state IN (1, 2, 3, 4)) THEN"
      "  'is ' || " STATES " || ' at epoch ' || j.epoch"
      " WHEN (j.worker IS NULL) <> (j.epoch = 0) THEN"
-     "  'has epoch ' || j.epoch || ' and ' || IIF(j.worker IS NULL, 'no', 'a') || ' worker'"
+     "  'has epoch ' || j.epoch || ' and ' || CASE WHEN j.worker IS NULL THEN 'no' ELSE 'a' END || ' worker'"
      " ELSE 'is ' || " STATES " || ' and due at ' || j.due_ns || ' after ' || j.delay_ns || ' ns' END"
      " FROM jobs j WHERE (j.state = 1 AND j.worker IS NULL)"
      " OR (j.memo_of IS NOT NULL AND (j.state <> 2 OR j.epoch <> 0)) OR j.epoch < 0"
@@ -289,13 +291,13 @@ static const struct {
     {"attempt", "attempts of jobs",
      "SELECT " JOB ", 'is ' || " STATES " || ' at epoch ' || j.epoch || ' and has ' ||"
      " (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id) || ' ended attempts' FROM jobs j"
-     " WHERE j.epoch - (j.state = 1) <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id"
-     "  AND a.epoch BETWEEN 1 AND j.epoch - (j.state = 1))"
-     " OR EXISTS (SELECT 1 FROM attempts a WHERE a.job = j.id AND a.epoch > j.epoch - (j.state = 1))"},
+     " WHERE j.epoch - CAST(j.state = 1 AS INTEGER) <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id"
+     "  AND a.epoch BETWEEN 1 AND j.epoch - CAST(j.state = 1 AS INTEGER))"
+     " OR EXISTS (SELECT 1 FROM attempts a WHERE a.job = j.id AND a.epoch > j.epoch - CAST(j.state = 1 AS INTEGER))"},
     {"attempt", "attempts that were counted",
      "SELECT " JOB ", 'counts ' || j.attempts || ' attempts, ' || j.lost || ' of them lost; its'"
      " || ' attempts say otherwise' FROM jobs j WHERE j.epoch > 0 AND ("
-     " j.attempts <> (j.state = 1) + (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending <> 3)"
+     " j.attempts <> CAST(j.state = 1 AS INTEGER) + (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending <> 3)"
      " OR j.lost <> (SELECT COUNT(*) FROM attempts a WHERE a.job = j.id AND a.ending IN (4, 5)))"
      " OR (j.epoch = 0 AND (j.attempts <> 0 OR j.lost <> 0))"},
     {"attempt", "last attempts",
@@ -373,7 +375,7 @@ static const struct {
      " ' jobs' FROM n LEFT JOIN pool_jobs k ON n.pool = k.pool AND n.state = k.state"
      " WHERE k.pool IS NULL"},
     {"counter", "progress of suites",
-     "WITH n AS MATERIALIZED (SELECT j.suite, j.pool, c.tier, SUM(j.state <= 1) AS jobs_open,"
+     "WITH n AS MATERIALIZED (SELECT j.suite, j.pool, c.tier, SUM(CAST(j.state <= 1 AS INTEGER)) AS jobs_open,"
      " SUM(COALESCE(x.ticks, 0)) AS ticks,"
      " SUM(CASE WHEN j.state <= 1 THEN COALESCE(x.ticks, 0) ELSE 0 END) AS ticks_open"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"

@@ -355,8 +355,12 @@ enum status check_money(struct check *check, struct error *error)
         check_account(check, &accounts);
     }
     status = query_end(&accounts, &why);
-    THEN(status,
-         sqlite_db_scalar(check->db, "SELECT COUNT(*) FROM jobs", &check->summary->jobs, &why));
+    TRY(check_statement(check, "accounts", status, &why, error));
+    struct query jobs = query_begin_sql(check->db, "SELECT COUNT(*) FROM jobs");
+    if (query_row(&jobs)) {
+        check->summary->jobs = query_column_int(&jobs, 0);
+    }
+    status = query_end(&jobs, &why);
     return check_statement(check, "accounts", status, &why, error);
 }
 

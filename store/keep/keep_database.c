@@ -23,8 +23,14 @@ enum status keep_database_find(const char *store, int64_t wait_ms, struct keep_d
 
 enum status keep_database_begin(struct keep_database *database, struct error *error)
 {
-    return database->url[0] != '\0' ? query_simple(database->check.db, STATEMENT_READ_BEGIN, error)
-                                    : check_begin(&database->check, error);
+    struct db *db = database->check.db;
+
+    if (database->url[0] == '\0') {
+        return check_begin(&database->check, error);
+    }
+    /* Behind the savepoint, a statement that fails leaves the others their transaction. */
+    TRY(query_simple(db, STATEMENT_READ_BEGIN, error));
+    return query_simple(db, STATEMENT_SAVEPOINT, error);
 }
 
 void keep_database_close(struct keep_database *database)

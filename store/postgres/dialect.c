@@ -54,7 +54,8 @@ static void text_put(struct text *text, const char *part)
 
 /* ---- statements ---- */
 
-/* Words for lists in JSON. */
+/* Words for lists in JSON, and those of `swerve check`. Behind a text's lengths: it holds no byte
+ * of 0 there, and strpos of an empty text is 1. */
 static const struct {
     const char *from;
     const char *to;
@@ -70,6 +71,11 @@ static const struct {
     {"json_extract(e.value, '$[3]')", "(e.value ->> 3)"},
     {"json_extract(e.value, '$[4]')", "(e.value ->> 4)"},
     {"json_extract(e.value, '$[5]')", "(e.value ->> 5)"},
+    {"length(CAST(", "octet_length(CAST("},
+    {" AS BLOB)", " AS TEXT)"},
+    {"instr(", "strpos("},
+    {", char(0)) > 0", ", '') < 0"},
+    {SCENARIO_TICKS("b.body"), "swerve_scenario_ticks(b.body)"},
 };
 
 static bool begins(const char *text, const char *with)
@@ -113,6 +119,27 @@ static bool takes_two(const char *at)
     return false;
 }
 
+/* "substr(TEXT, -length(PART) - 1)", the end of a text, as long as a part and one more. NULL: it is
+ * another one. */
+static const char *take_end(struct text *out, const char *at)
+{
+    static const char middle[] = ", -length(";
+    static const char last[] = ") - 1)";
+    const char *text = at + strlen("substr(");
+    size_t text_bytes = strcspn(text, "(),");
+    const char *part = text + text_bytes + strlen(middle);
+
+    if (!begins(text + text_bytes, middle) || !begins(part + strcspn(part, "()"), last)) {
+        return NULL;
+    }
+    text_put(out, "right(");
+    text_add(out, text, text_bytes);
+    text_put(out, ", length(");
+    text_add(out, part, strcspn(part, "()"));
+    text_put(out, ") + 1)");
+    return part + strcspn(part, "()") + strlen(last);
+}
+
 /* Takes one piece of a statement; where the next begins. */
 static const char *query_piece(struct text *out, const char *at)
 {
@@ -138,6 +165,14 @@ static const char *query_piece(struct text *out, const char *at)
             text_put(out, phrases[i].to);
             return at + strlen(phrases[i].from);
         }
+    }
+    const char *behind = begins(at, "substr(") ? take_end(out, at) : NULL;
+    if (behind != NULL) {
+        return behind;
+    }
+    if (begins(at, " IS NOT ") && !begins(at, " IS NOT NULL")) {
+        text_put(out, " IS DISTINCT FROM ");
+        return at + strlen(" IS NOT ");
     }
     size_t bytes = word_bytes(at);
     if (*at == '?') {
@@ -194,6 +229,9 @@ static const char *own_text(enum statement statement)
     case STATEMENT_MEMO_LINK:
         return "INSERT INTO memo_outcomes (suite, outcome, job)"
                " SELECT CAST($2 AS BIGINT), id, CAST($3 AS BIGINT) FROM outcomes WHERE job = $1";
+    case STATEMENT_SCHEMA_COLUMN:
+        return "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(quote_ident($1))"
+               " AND attname = $2 AND attnum > 0 AND NOT attisdropped";
     case STATEMENT_UNSTARTED_SUITE:
         return "SELECT (SELECT COUNT(DISTINCT host) FROM unstarted WHERE suite = $1), w.name,"
                " t.error FROM unstarted t JOIN workers w ON w.id = t.worker"
@@ -260,11 +298,28 @@ bool dialect_lacks(enum statement statement)
     switch ((int)statement) {
     case STATEMENT_SCHEMA_LIST:
     case STATEMENT_SCHEMA_OBJECT:
-    case STATEMENT_SCHEMA_COLUMN:
         return true;
     default:
         return false;
     }
+}
+
+bool dialect_writes_row(const char *text)
+{
+    static const char *const keys[] = {" WHERE id = $1", " WHERE job = $1 AND epoch = $2"};
+    size_t bytes = strlen(text);
+
+    if (begins(text, "INSERT INTO ")) {
+        return strstr(text, " DO NOTHING") == NULL &&
+               (strstr(text, ") VALUES (") != NULL || begins(text, "INSERT INTO memo_outcomes "));
+    }
+    for (size_t i = 0; i < COUNT_OF(keys) && begins(text, "UPDATE "); i++) {
+        size_t key_bytes = strlen(keys[i]);
+        if (bytes > key_bytes && strcmp(text + bytes - key_bytes, keys[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 /* ---- migrations ---- */

@@ -19,6 +19,10 @@ char *dialect_statement(enum statement statement);
 char *dialect_statement_as(enum statement statement, const char *sql);
 /* Any other statement, malloc'ed. */
 char *dialect_query(const char *sql);
+/* Whether a text, as above, inserts or updates at least one row whenever all is well: it inserts
+ * values that nothing stands against, or updates a row by its key, which whoever runs it has seen.
+ */
+bool dialect_writes_row(const char *text);
 /* A migration's text, malloc'ed. `fresh`: no table has rows yet, so statements that only change or
  * copy rows are left out. */
 char *dialect_migration(const char *sql, bool fresh);

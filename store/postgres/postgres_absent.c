@@ -2,6 +2,7 @@
  * The store in PostgreSQL in a build without libpq: says so. See postgres_store.h.
  */
 #include "store/postgres/postgres_db.h"
+#include "store/postgres/postgres_references.h"
 #include "store/postgres/postgres_store.h"
 
 #include <string.h>
@@ -41,4 +42,15 @@ enum status postgres_store_look(const char *url, char *cut, size_t cut_bytes,
     (void)cut_bytes;
     cut[0] = path[0] = '\0';
     return postgres_db_open(url, NULL, out, error);
+}
+
+enum status postgres_references(struct db *db, uint32_t max,
+                                const struct postgres_references_visit *visit, void *context,
+                                struct error *error)
+{
+    (void)db;
+    (void)max;
+    (void)visit;
+    (void)context;
+    return postgres_store_open("", NULL, NULL, error);
 }

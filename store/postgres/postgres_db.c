@@ -19,120 +19,12 @@
 #include <inttypes.h>
 #include <libpq-fe.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const struct db_driver postgres_driver;
-
-enum { AWAY_PAUSE_MS = 50 }; /* between two tries to connect */
-
-/* ---- connecting ---- */
-
-static enum status away(const struct postgres_db *db, const char *why, struct error *error)
-{
-    return error_set(error, STATUS_BUSY, "PostgreSQL %s does not answer: %.*s", db->who,
-                     (int)strcspn(why, "\n"), why);
-}
-
-static void disconnect(struct postgres_db *db)
-{
-    PQfreeCancel(db->cancel);
-    PQfinish(db->connection);
-    db->pending = 0;
-    db->undone = false;
-    db->writes = false;
-    db->cancel = NULL;
-    db->connection = NULL;
-    memset(db->prepared, 0, sizeof db->prepared);
-    db->kept_count = 0;
-}
-
-static enum status run_setup(struct postgres_db *db, const char *sql, struct error *error)
-{
-    PGresult *result = PQexec(db->connection, sql);
-    ExecStatusType code = PQresultStatus(result);
-
-    PQclear(result);
-    return code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK
-               ? STATUS_OK
-               : away(db, PQerrorMessage(db->connection), error);
-}
-
-/* Errors have sentences of their own; what the server says beside is in its log. */
-static void hear_notice(void *context, const char *text)
-{
-    (void)context;
-    (void)text;
-}
-
-static enum status connect_now(struct postgres_db *db, struct error *error)
-{
-    /* The later of two values counts: the URL may say otherwise of all in front of it. A machine
-     * that vanishes without a word is noticed after 30 s, and not after the system's 2 hours. */
-    const char *const names[] = {"application_name",
-                                 "connect_timeout",
-                                 "keepalives_idle",
-                                 "keepalives_interval",
-                                 "keepalives_count",
-                                 "tcp_user_timeout",
-                                 "dbname",
-                                 "client_encoding",
-                                 NULL};
-    const char *const values[] = {"swerve", "10", "15", "5", "3", "30000", db->url, "UTF8", NULL};
-    int64_t now_ns = clock_now_ns(clock_system());
-
-    if (db->away_ns != 0 && now_ns - db->away_ns < AWAY_PAUSE_MS * NS_PER_MS) {
-        return away(db, "it was asked a moment ago", error);
-    }
-    db->connection = PQconnectdbParams(names, values, 1);
-    if (PQstatus(db->connection) != CONNECTION_OK) {
-        enum status status = away(db, PQerrorMessage(db->connection), error);
-        disconnect(db);
-        db->away_ns = clock_now_ns(clock_system());
-        return status;
-    }
-    PQsetNoticeProcessor(db->connection, hear_notice, NULL);
-    db->away_ns = 0;
-    db->connections++;
-    db->cancel = PQgetCancel(db->connection);
-    const char *host = PQhost(db->connection);
-    snprintf(db->who, sizeof db->who, "%.60s at %.60s", PQdb(db->connection),
-             host != NULL ? host : "");
-    /* Whatever the site has chosen, an acknowledged commit is on the disk; a process that hangs
-     * inside a transaction does not keep the others waiting, and who waits for its turn waits.
-     * Each statement is written for an index, whose order it reads in: neither a table that is
-     * still empty when it is planned nor an average of its sizes is a reason to sort. */
-    enum status status = run_setup(db,
-                                   "SET jit = off; SET max_parallel_workers_per_gather = 0;"
-                                   " SET enable_seqscan = off; SET enable_bitmapscan = off; SET "
-                                   "standard_conforming_strings = on; SET "
-                                   "idle_in_transaction_session_timeout"
-                                   " = 20000; SET statement_timeout = 0; SET lock_timeout = 0;"
-                                   " SELECT set_config('synchronous_commit', 'on', false)"
-                                   " WHERE current_setting('synchronous_commit') = 'off'",
-                                   error);
-    if (status != STATUS_OK) {
-        disconnect(db);
-    }
-    return status;
-}
-
-/* One that a pipeline did not leave, for want of memory, takes no further statement. */
-static bool usable(const struct postgres_db *db)
-{
-    return PQstatus(db->connection) == CONNECTION_OK &&
-           (db->pending > 0 || PQpipelineStatus(db->connection) == PQ_PIPELINE_OFF);
-}
-
-static enum status reconnect(struct postgres_db *db, struct error *error)
-{
-    if (usable(db)) {
-        return STATUS_OK;
-    }
-    disconnect(db);
-    return connect_now(db, error);
-}
 
 enum status postgres_db_open(const char *url, struct postgres_clock *clock, struct db **out,
                              struct error *error)
@@ -144,7 +36,7 @@ enum status postgres_db_open(const char *url, struct postgres_clock *clock, stru
     db->url = url;
     db->clock = clock;
     snprintf(db->who, sizeof db->who, "server");
-    enum status status = connect_now(db, error);
+    enum status status = postgres_connect_first(db, error);
     if (status != STATUS_OK) {
         free(db);
         return status;
@@ -160,7 +52,7 @@ static void driver_close(struct db *base)
     for (int i = 0; i < QUERIES_MAX; i++) {
         PQclear(db->queries[i].result);
     }
-    disconnect(db);
+    postgres_disconnect(db);
     free(db);
 }
 
@@ -185,14 +77,37 @@ static bool fails_again(struct postgres_db *db, const PGresult *result)
     return ++db->twin_tries > TRIES_MAX;
 }
 
+/* A connection that could not be written to counts as whole until its end has been read. */
+static bool is_lost(struct postgres_db *db)
+{
+    enum { READS_MAX = 64 };
+    struct pollfd end = {.fd = PQsocket(db->connection), .events = POLLIN};
+
+    for (int i = 0; i < READS_MAX && end.fd >= 0 && poll(&end, 1, 0) > 0; i++) {
+        if (PQconsumeInput(db->connection) != 1) {
+            return true;
+        }
+    }
+    return db->connection == NULL || PQstatus(db->connection) != CONNECTION_OK;
+}
+
 static enum status fail(struct postgres_db *db, const PGresult *result, struct error *error)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-    bool lost = db->connection == NULL || PQstatus(db->connection) != CONNECTION_OK;
+    bool lost = state == NULL ? is_lost(db) : PQstatus(db->connection) != CONNECTION_OK;
     enum status status = postgres_wire_status(state != NULL ? state : "", lost);
 
     text = text != NULL ? text : PQerrorMessage(db->connection);
+    if (state != NULL && strcmp(state, POSTGRES_LOCK_TIMEOUT) == 0) {
+        char who[256];
+        bool stranger = postgres_locks_stranger(db, who);
+        return error_set(
+            error, status,
+            "PostgreSQL %s: waited for a lock in vain: %s, and until that ends nothing "
+            "that needs it can be done",
+            db->who, stranger ? who : "another process of the store holds it");
+    }
     if (state != NULL && strcmp(state, "23505") == 0 && fails_again(db, result)) {
         status = STATUS_STORE;
     }
@@ -209,14 +124,31 @@ static enum status fail(struct postgres_db *db, const PGresult *result, struct e
                      text, state != NULL ? ", SQLSTATE " : "", state != NULL ? state : "");
 }
 
+/* Somebody's trigger that returns NULL, or his rule, took the row of a statement of ours. */
+static enum status say_swallowed(const struct postgres_db *db, const char *sql, struct error *error)
+{
+    const char *table = sql + strlen(strncmp(sql, "UPDATE ", 7) == 0 ? "UPDATE " : "INSERT INTO ");
+    return error_set(
+        error, STATUS_STORE,
+        "PostgreSQL %s: table %.*s did not take a row: a trigger or a rule that is not "
+        "Swerve's swallows it. Nothing of the transaction was kept",
+        db->who, (int)strcspn(table, " "), table);
+}
+
 PGresult *postgres_settle(struct postgres_db *db)
 {
     bool undone = false;
-    PGresult *last = postgres_pipeline_end(db->connection, &db->pending, &undone);
+    const char *missed = NULL;
+    PGresult *last =
+        postgres_pipeline_end(db->connection, &db->pending, db->awaits, &undone, &missed);
 
-    if (undone) {
+    if (undone || missed != NULL) {
         db->undone = true;
-        fail(db, last, &db->deferred);
+        if (missed != NULL) {
+            say_swallowed(db, missed, &db->deferred);
+        } else {
+            fail(db, last, &db->deferred);
+        }
         PQclear(last);
         return NULL;
     }
@@ -245,7 +177,11 @@ void postgres_queue(struct postgres_db *db, const struct postgres_send *send)
     if (db->pending >= POSTGRES_PIPELINE_MAX) {
         postgres_settle_all(db, NULL);
     }
-    if (!db->undone && !postgres_pipeline_send(db->connection, &db->pending, send)) {
+    if (db->undone) {
+        return;
+    }
+    db->awaits[db->pending] = send->awaits;
+    if (!postgres_pipeline_send(db->connection, &db->pending, send)) {
         db->undone = true;
         fail(db, NULL, &db->deferred);
     }
@@ -254,7 +190,7 @@ void postgres_queue(struct postgres_db *db, const struct postgres_send *send)
 enum status postgres_db_script(struct db *base, const char *sql, struct error *error)
 {
     struct postgres_db *db = postgres_of(base);
-    TRY(reconnect(db, error));
+    TRY(postgres_reconnect(db, error));
     TRY(postgres_settle_all(db, error));
     PGresult *result = PQexec(db->connection, sql);
     ExecStatusType code = PQresultStatus(result);
@@ -281,7 +217,7 @@ static void driver_limit(struct db *base, int64_t limit_ms)
         db->limit_ms = limit_ms;
         /* In vain where the connection is lost, which the next statement says. It is not made anew
          * here: another thread may be about to interrupt it. */
-        run_setup(db, text, &ignored);
+        postgres_setup(db, text, &ignored);
     }
 }
 
@@ -335,7 +271,7 @@ static enum status driver_checkpoint(struct db *base, struct error *error)
  * the disk. Where the log is there already nothing is written. */
 static enum status driver_durable(struct db *base, struct error *error)
 {
-    return run_setup(
+    return postgres_setup(
         postgres_of(base),
         "SELECT pg_logical_emit_message(true, 'swerve', '')"
         " WHERE pg_current_wal_insert_lsn() > pg_current_wal_flush_lsn(); COMMIT AND CHAIN",
@@ -358,7 +294,7 @@ static struct query query_of(struct postgres_db *db, enum statement statement, c
     use->parameters = 0;
     use->result = NULL;
     use->row = -1;
-    use->streams = false;
+    use->streams = use->writes_row = false;
     return (struct query){.db = &db->base, .statement = use, .next = 1, .code = CODE_READY};
 }
 
@@ -435,10 +371,14 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
 
     if (use->sql == NULL) {
         snprintf(use->own_name, sizeof use->own_name, "s%d", (int)use->statement);
+        use->writes_row = db->writes_row[use->statement];
         if (db->prepared[use->statement]) {
             return NULL;
         }
         text = postgres_text(db, use->statement);
+    } else if (db->clock == NULL) { /* a reader's: any text, once */
+        use->own_name[0] = '\0';
+        text = dialect_query(use->sql);
     } else {
         int index = 0;
         while (index < db->kept_count && db->kept_sql[index] != use->sql) {
@@ -446,6 +386,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
         }
         if (index < db->kept_count) {
             snprintf(use->own_name, sizeof use->own_name, "k%d", index);
+            use->writes_row = db->kept_writes_row[index];
             return NULL;
         }
         CHECK(db->kept_count < KEPT_SQL_MAX);
@@ -457,6 +398,7 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
         return NULL;
     }
     PGresult *result = PQprepare(db->connection, use->own_name, text != NULL ? text : "", 0, NULL);
+    use->writes_row = text != NULL && dialect_writes_row(text);
     free(text);
     if (PQresultStatus(result) != PGRES_COMMAND_OK) {
         return result;
@@ -464,7 +406,9 @@ static PGresult *prepare(struct postgres_db *db, struct postgres_query *use)
     PQclear(result);
     if (use->sql == NULL) {
         db->prepared[use->statement] = true;
-    } else {
+        db->writes_row[use->statement] = use->writes_row;
+    } else if (use->own_name[0] != '\0') {
+        db->kept_writes_row[db->kept_count] = use->writes_row;
         db->kept_sql[db->kept_count++] = use->sql;
     }
     return NULL;
@@ -476,7 +420,7 @@ static bool answered_well(const struct postgres_query *use, const PGresult *resu
     ExecStatusType code = PQresultStatus(result);
     bool commits = use->sql == NULL && use->statement == STATEMENT_COMMIT;
 
-    return (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK || code == PGRES_SINGLE_TUPLE) &&
+    return (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK) &&
            (!commits || strcmp(PQcmdStatus((PGresult *)result), "COMMIT") == 0);
 }
 
@@ -502,34 +446,83 @@ static bool is_begin(const struct postgres_query *use)
            (use->statement == STATEMENT_BEGIN || use->statement == STATEMENT_BEGIN_BESIDE);
 }
 
+/* In SQLite's words. */
+static const char *words_of(const struct postgres_query *use)
+{
+    return use->sql != NULL ? use->sql : statement_text(use->statement);
+}
+
 static struct postgres_send send_of(const struct postgres_query *use)
 {
     return (struct postgres_send){.name = use->own_name,
+                                  .awaits = use->writes_row ? words_of(use) : NULL,
                                   .parameters = use->parameters,
                                   .values = use->values,
                                   .lengths = use->lengths,
                                   .formats = use->formats};
 }
 
-/* Statements that give a row or more of each outcome that there is. */
+/* Statements that give a row or more of each outcome, attempt or scenario that there is. */
 static bool is_long(const struct postgres_query *use)
 {
-    return use->sql == NULL && (use->statement == STATEMENT_CHECK_ARTIFACTS ||
-                                use->statement == STATEMENT_CHECK_RETAINED);
+    switch ((int)use->statement) {
+    case STATEMENT_CHECK_ARTIFACTS:
+    case STATEMENT_CHECK_ATTEMPTS:
+    case STATEMENT_CHECK_OUTCOMES:
+    case STATEMENT_CHECK_PARTIALS:
+    case STATEMENT_CHECK_RETAINED:
+    case STATEMENT_CHECK_SCENARIOS:
+        return use->sql == NULL;
+    default:
+        return false;
+    }
+}
+
+/* Their rows come by a cursor, as many at a time as memory may hold, so that other statements may
+ * run in between. */
+static PGresult *fetch(struct postgres_db *db, const struct postgres_query *use)
+{
+    char sql[48];
+    snprintf(sql, sizeof sql, "FETCH 256 FROM c%d", (int)(use - db->queries));
+    return PQexecParams(db->connection, sql, 0, NULL, NULL, NULL, NULL, 1);
+}
+
+static PGresult *begin_long(struct postgres_db *db, struct postgres_query *use)
+{
+    char *text = postgres_text(db, use->statement);
+    size_t bytes = text != NULL ? strlen(text) + 64 : 0;
+    char *sql = text != NULL ? malloc(bytes) : NULL;
+    PGresult *result = NULL;
+
+    if (sql != NULL) {
+        snprintf(sql, bytes, "DECLARE c%d NO SCROLL CURSOR FOR %s", (int)(use - db->queries), text);
+        result = PQexec(db->connection, sql);
+    }
+    free(text);
+    free(sql);
+    if (PQresultStatus(result) != PGRES_COMMAND_OK) {
+        return result;
+    }
+    PQclear(result);
+    use->streams = true;
+    return fetch(db, use);
+}
+
+static void end_long(struct postgres_db *db, const struct postgres_query *use)
+{
+    char sql[48];
+    snprintf(sql, sizeof sql, "CLOSE c%d", (int)(use - db->queries));
+    PQclear(PQexec(db->connection, sql)); /* in vain in a transaction that failed */
 }
 
 /* Sends a prepared statement with all that is pending, and waits for its answer. */
 static PGresult *run_prepared(struct postgres_db *db, struct postgres_query *use)
 {
-    PGresult *result = prepare(db, use);
-
-    if (result != NULL || db->undone) {
-        return result;
-    }
     if (is_long(use) && postgres_settle_all(db, NULL) == STATUS_OK) {
-        const struct postgres_send send = send_of(use);
-        result = postgres_stream_begin(db->connection, &send);
-        use->streams = true;
+        return begin_long(db, use);
+    }
+    PGresult *result = prepare(db, use);
+    if (result != NULL || db->undone) {
         return result;
     }
     if (db->pending == 0) {
@@ -561,7 +554,7 @@ static void send_query(struct query *query)
     bool plain = use->sql == NULL && postgres_transaction_is(use->statement);
 
     if (is_begin(use)) {
-        if (reconnect(db, &use->error) != STATUS_OK) {
+        if (postgres_reconnect(db, &use->error) != STATUS_OK) {
             query->code = CODE_FAILED;
             return;
         }
@@ -582,6 +575,11 @@ static void send_query(struct query *query)
     use->result = plain ? postgres_transaction_run(db, use->statement) : run_prepared(db, use);
     if (db->undone || !answered_well(use, use->result)) {
         fail_query(query, use->result);
+        return;
+    }
+    if (use->writes_row && !postgres_pipeline_wrote(use->result)) {
+        query->code = CODE_FAILED;
+        say_swallowed(db, words_of(use), &use->error);
         return;
     }
     if (!plain) {
@@ -605,9 +603,9 @@ static bool driver_row(struct query *query)
         return false;
     }
     use->row++;
-    if (use->streams && use->row > 0) {
+    if (use->streams && use->row > 0 && use->row == PQntuples(use->result)) {
         PQclear(use->result);
-        use->result = PQgetResult(db->connection);
+        use->result = fetch(db, use);
         use->row = 0;
         if (!answered_well(use, use->result)) {
             fail_query(query, use->result);
@@ -655,11 +653,7 @@ static enum status driver_end(struct query *query, struct error *error)
         status = error_set(error, STATUS_LIMIT, "PostgreSQL %s: a value is too large", db->who);
     }
     if (use->streams) {
-        if (query->code == CODE_ROW) {
-            char why[256];
-            PQcancel(db->cancel, why, sizeof why);
-        }
-        postgres_stream_end(db->connection);
+        end_long(db, use);
     }
     PQclear(use->result);
     use->result = NULL;

@@ -34,7 +34,8 @@ struct postgres_query {
     char numbers[PARAMETERS_MAX][32];
     struct pg_result *result; /* NULL: not sent yet */
     int row;
-    bool streams;       /* results of one row each are still to come */
+    bool writes_row;    /* or nothing is as it should be */
+    bool streams;       /* rows come by a cursor, and more may be still to come */
     struct error error; /* of a failure */
     char own_name[16];
 };
@@ -47,20 +48,27 @@ struct postgres_db {
     struct pg_conn *connection;
     struct pg_cancel *cancel;
     bool prepared[STATEMENT_COUNT];
+    bool writes_row[STATEMENT_COUNT]; /* those that are prepared: see dialect_writes_row */
     const char *kept_sql[KEPT_SQL_MAX];
+    bool kept_writes_row[KEPT_SQL_MAX];
     int kept_count;
     int64_t limit_ms;
     atomic_bool interrupted;
     int64_t last_id;
     int64_t changes;
-    int pending;           /* statements whose answers have not been read */
-    bool writes;           /* the transaction was begun by a writer */
+    int pending;                               /* statements whose answers have not been read */
+    const char *awaits[POSTGRES_PIPELINE_MAX]; /* of them: see struct postgres_send */
+    bool writes;                               /* the transaction was begun by a writer */
     bool undone;           /* one of them failed: nothing but a rollback is of use */
     struct error deferred; /* its error */
     int64_t connections;
     int64_t away_ns; /* of the machine's clock: the last try to connect that failed; 0: none */
     char who[128];   /* database and host, for sentences */
-    char twin[256];  /* the key of the row that was made twice last */
+    /* Of a writer: a place of the server's log that was durable, 0 as yet, and whose log it is. */
+    uint64_t mark;
+    char server[32];
+    struct error older; /* OK: whatever answered had the mark in its log */
+    char twin[256];     /* the key of the row that was made twice last */
     int twin_tries;
     struct postgres_query queries[QUERIES_MAX];
 };
@@ -79,6 +87,25 @@ static inline struct postgres_query *postgres_use_of(const struct query *query)
 {
     return query->statement;
 }
+
+/* postgres_connect.c: a new connection. BUSY: nobody answers. USAGE: a pooler that does not keep
+ * sessions. STORE: what answers now is an older copy; so it stays, whatever answers later. */
+enum status postgres_connect(struct postgres_db *db, struct error *error);
+/* The first one, which waits for a server that is there and starts or stops. */
+enum status postgres_connect_first(struct postgres_db *db, struct error *error);
+/* The same where the one that there was is lost. */
+enum status postgres_reconnect(struct postgres_db *db, struct error *error);
+/* Accepts one that is not connected. */
+void postgres_disconnect(struct postgres_db *db);
+/* Settings of the connection, and other texts without rows. */
+enum status postgres_setup(struct postgres_db *db, const char *sql, struct error *error);
+
+/* "16/B374D848" as a number: a place in the server's log; 0: it is none. */
+uint64_t postgres_log_place(const char *text);
+
+/* postgres_locks.c: ends the transaction, which failed, and tells who else than this store's
+ * processes holds locks of the store. False: nobody does. */
+bool postgres_locks_stranger(struct postgres_db *db, char who[256]);
 
 /* Queues a statement. What cannot even be sent is lost with the connection. */
 void postgres_queue(struct postgres_db *db, const struct postgres_send *send);

@@ -19,6 +19,7 @@ struct pg_result;
 struct postgres_send {
     const char *name; /* NULL: `text` */
     const char *text;
+    const char *awaits; /* what it is, where it has to insert or update a row; NULL: it need not */
     int parameters;
     const char *const *values;
     const int *lengths;
@@ -29,16 +30,21 @@ struct postgres_send {
 bool postgres_pipeline_send(struct pg_conn *connection, int *pending,
                             const struct postgres_send *send);
 
+/* Whether the answer to something that has to insert or update a row says that it did. Rules and
+ * triggers of somebody else's may keep it from that without an error. */
+bool postgres_pipeline_wrote(const struct pg_result *result);
+
 /* Waits for all pending answers, and returns the first bad one, else the last, which the caller
  * clears. NULL: the connection is lost, or nothing was pending. *undone: an answer before the last
- * is the bad one. */
-struct pg_result *postgres_pipeline_end(struct pg_conn *connection, int *pending, bool *undone);
+ * is the bad one. *missed: one that was awaited (see above, in the order in which they were sent)
+ * had no row, and is the bad one; NULL: none. */
+struct pg_result *postgres_pipeline_end(struct pg_conn *connection, int *pending,
+                                        const char *const *awaits, bool *undone,
+                                        const char **missed);
 
-/* A prepared statement whose rows may be more than memory should hold, with nothing pending: one
- * row a result, then one without rows. The caller clears each. NULL: not even sent. */
-struct pg_result *postgres_stream_begin(struct pg_conn *connection,
-                                        const struct postgres_send *send);
-/* Reads what is left of it, up to the end, which may come late: cancel it before. */
-void postgres_stream_end(struct pg_conn *connection);
+/* Commits, with nothing pending, and behind that waits for the disk: in one go. Both answers are
+ * the caller's to clear; NULL: there is none. */
+void postgres_pipeline_commit(struct pg_conn *connection, struct pg_result **commit,
+                              struct pg_result **synced);
 
 #endif

@@ -7,6 +7,7 @@
 #include "store/postgres/postgres_schema.h"
 
 #include "base/check.h"
+#include "schemas/limits.h"
 #include "store/objects/object_storage.h"
 #include "store/postgres/dialect.h"
 #include "store/postgres/postgres_db.h"
@@ -102,13 +103,38 @@ static enum status order_indexes(struct db *db, struct error *error)
     return STATUS_OK;
 }
 
+/* A search path may name schemas that are not there, as one does whose quotes were forgotten. */
+static enum status check_named(struct db *db, struct error *error)
+{
+    int64_t none = 0;
+    char path[256] = "";
+    struct query query =
+        query_begin_sql(db, "SELECT CASE WHEN current_schema() IS NULL THEN 1 ELSE 0 END,"
+                            " CAST(left(current_setting('search_path'), 200) AS TEXT)");
+    if (query_row(&query)) {
+        none = query_column_int(&query, 0);
+        query_column_text(&query, 1, path, sizeof path);
+    }
+    TRY(query_end(&query, error));
+    return none != 0
+               ? error_set(error, STATUS_STORE,
+                           "the PostgreSQL database has none of the schemas on the search path, "
+                           "which is %s; make one (CREATE SCHEMA), or name another by "
+                           "?options=-csearch_path%%3DNAME (a name with capitals or signs needs "
+                           "its quotes, %%22NAME%%22)",
+                           path)
+               : STATUS_OK;
+}
+
 static enum status apply_all(struct db *db, const struct logger *logger, struct error *error)
 {
     int64_t version = 0;
     int64_t strange = 0;
+    TRY(check_named(db, error));
     TRY(read_int(db,
-                 "SELECT COUNT(*) FROM pg_class c WHERE c.relnamespace = CAST(current_schema() AS"
-                 " REGNAMESPACE) AND c.relname = 'jobs' AND NOT EXISTS (SELECT 1 FROM pg_class s"
+                 "SELECT COUNT(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+                 " WHERE n.nspname = current_schema() AND c.relname = 'jobs'"
+                 " AND NOT EXISTS (SELECT 1 FROM pg_class s"
                  " WHERE s.relnamespace = c.relnamespace AND s.relname = 'swerve_schema')",
                  &strange, error));
     if (strange > 0) {
@@ -135,21 +161,6 @@ static enum status apply_all(struct db *db, const struct logger *logger, struct 
     }
     TRY(order_indexes(db, error));
     return postgres_db_script(db, references_again, error);
-}
-
-enum status postgres_schema_apply(struct db *db, const struct logger *logger, struct error *error)
-{
-    struct error ignored;
-    /* Also takes the lock of all writers of this schema. */
-    TRY(query_simple(db, STATEMENT_BEGIN, error));
-    enum status status = postgres_db_script(db, "SET LOCAL client_min_messages = warning", error);
-
-    THEN(status, apply_all(db, logger, error));
-    if (status != STATUS_OK) {
-        query_simple(db, STATEMENT_ROLLBACK, &ignored);
-        return status;
-    }
-    return query_simple(db, STATEMENT_COMMIT, error);
 }
 
 /* ---- settings ---- */
@@ -191,18 +202,33 @@ static enum status keep_artifacts(struct db *db, const char *given, char *out, s
     return read_artifacts(db, given, out, capacity, error);
 }
 
-enum status postgres_schema_artifacts(struct db *db, const char *given, char *out, size_t capacity,
-                                      struct error *error)
+/* ---- the whole ---- */
+
+/* Inside the transaction of all: what was set up half was not set up. */
+static enum status set_up(struct db *db, const struct postgres_schema_setup *setup,
+                          struct error *error)
+{
+    char folder[LIMIT_PATH_BYTES - 32];
+    TRY(postgres_db_script(db, "SET LOCAL client_min_messages = warning", error));
+    TRY(apply_all(db, setup->logger, error));
+    TRY(keep_artifacts(db, setup->artifacts, folder, sizeof folder, error));
+    return setup->place(setup->context, folder, error);
+}
+
+enum status postgres_schema_apply(struct db *db, const struct postgres_schema_setup *setup,
+                                  struct error *error)
 {
     struct error ignored;
+    const char *given = setup->artifacts;
     TRY(given[0] != '\0' && given[0] != '/' && !object_storage_is_url(given)
             ? error_set(error, STATUS_USAGE,
                         "store: artifacts=%.300s: expected a path that begins with /, or "
                         "s3://BUCKET/PREFIX",
                         given)
             : STATUS_OK);
+    /* Also takes the lock of all writers of this schema. */
     TRY(query_simple(db, STATEMENT_BEGIN, error));
-    enum status status = keep_artifacts(db, given, out, capacity, error);
+    enum status status = set_up(db, setup, error);
 
     if (status != STATUS_OK) {
         query_simple(db, STATEMENT_ROLLBACK, &ignored);

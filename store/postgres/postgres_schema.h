@@ -11,16 +11,23 @@
 
 #include <stddef.h>
 
-/* Makes the tables, or brings them up to this program's version. STORE: the schema is newer, and
- * was left as it is. */
-enum status postgres_schema_apply(struct db *db, const struct logger *logger, struct error *error);
+/* Sets a store up, or finds one that was. */
+struct postgres_schema_setup {
+    const struct logger *logger;
+    const char *artifacts; /* where they lie, as the URL says; "": what was said before */
+    /* Opens that place, before anything of it is kept. What it makes there stays. */
+    enum status (*place)(void *context, const char *artifacts, struct error *error);
+    void *context;
+};
 
-/* The folder beside which artifacts lie, for every process: `given`, which the first one says, or
- * what was said before. CONFLICT: another one was; USAGE: none. */
-enum status postgres_schema_artifacts(struct db *db, const char *given, char *out, size_t capacity,
-                                      struct error *error);
+/* Makes the tables, or brings them up to this program's version, and keeps for every process where
+ * artifacts lie. All in one transaction: a set-up that fails leaves the database as it was. STORE:
+ * the schema is newer, or somebody else's. CONFLICT: artifacts are elsewhere; USAGE: nowhere. */
+enum status postgres_schema_apply(struct db *db, const struct postgres_schema_setup *setup,
+                                  struct error *error);
 
-/* The same of a schema that is there and of this program's version, else STORE. `db` reads. */
+/* Where the artifacts of a schema lie that is there and of this program's version, else STORE. `db`
+ * reads. */
 enum status postgres_schema_look(struct db *db, const char *given, char *out, size_t capacity,
                                  struct error *error);
 

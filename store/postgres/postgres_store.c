@@ -5,8 +5,10 @@
 
 #include "base/check.h"
 #include "base/sha256.h"
+#include "base/units.h"
 #include "store/api/cache_path.h"
 #include "store/objects/object_storage.h"
+#include "store/postgres/postgres_again.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_leases.h"
 #include "store/postgres/postgres_listen.h"
@@ -16,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* Beside its connections, an open store keeps this. */
 struct place {
@@ -39,6 +42,10 @@ static enum status open_artifacts(struct sql_store *store, struct place *place,
 {
     char cache[LIMIT_PATH_BYTES];
 
+    if (place->objects != NULL) { /* of an earlier try */
+        object_storage_close(place->objects);
+        place->objects = NULL;
+    }
     if (!object_storage_is_url(artifacts)) {
         snprintf(store->path, sizeof store->path, "%s/swerve", artifacts);
         return artifacts_open_shared(store->path, &store->artifacts, error);
@@ -58,19 +65,40 @@ static enum status open_artifacts(struct sql_store *store, struct place *place,
     return STATUS_OK;
 }
 
+/* A set-up's artifacts, which have to be there and to be written to before they are kept. */
+static enum status open_place(void *context, const char *artifacts, struct error *error)
+{
+    struct sql_store *store = context;
+    return open_artifacts(store, store->medium_context, artifacts, error);
+}
+
+static enum status set_up(struct sql_store *store, struct place *place, struct error *error)
+{
+    const struct postgres_schema_setup setup = {.logger = store->logger,
+                                                .artifacts = place->artifacts,
+                                                .place = open_place,
+                                                .context = store};
+    enum status status = postgres_schema_apply(store->db, &setup, error);
+
+    return status == STATUS_OK ? lease_restart(store, error) : status;
+}
+
 static enum status open_store(struct sql_store *store, void *context, struct error *error)
 {
     struct place *place = context;
-    char folder[LIMIT_PATH_BYTES - 32];
 
     if (place->own_clock) {
         store->clock = &place->clock.clock;
     }
     TRY(postgres_db_open(place->url, &place->clock, &store->db, error));
-    TRY(postgres_schema_apply(store->db, store->logger, error));
-    TRY(postgres_schema_artifacts(store->db, place->artifacts, folder, sizeof folder, error));
-    TRY(open_artifacts(store, place, folder, error));
-    TRY(lease_restart(store, error));
+    int64_t until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS;
+    enum status status = set_up(store, place, error);
+    while (status == STATUS_BUSY && clock_now_ns(clock_system()) < until_ns) {
+        const struct timespec pause = {.tv_nsec = SQL_STORE_AWAY_PAUSE_MS * NS_PER_MS};
+        nanosleep(&pause, NULL);
+        status = set_up(store, place, error);
+    }
+    TRY(status);
     return postgres_listen_start(place->url, heard, store, &place->listener, error);
 }
 
@@ -95,6 +123,7 @@ static const struct store_medium postgres_medium = {
     .open = open_store,
     .open_reader = open_reader,
     .finish = finish,
+    .adapt = postgres_again_adapt,
     .peers = &postgres_lease_peers,
 };
 

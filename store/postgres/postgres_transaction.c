@@ -5,6 +5,7 @@
 #include "store/postgres/dialect.h"
 #include "store/postgres/postgres_db.h"
 #include "store/postgres/postgres_internal.h"
+#include "store/postgres/postgres_wire.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>
@@ -18,15 +19,30 @@ bool postgres_transaction_is(enum statement statement)
 /* The lock of this schema's writers, then the database's clock: whoever waited for the lock has the
  * time at which he got it. A site's defaults do not count: what was committed before the lock was
  * given must be seen behind it. The commit itself waits for no disk, see commit_writer. */
-#define BEGIN_WRITER(lock)                                                                 \
-    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = off;" \
-    " SELECT " lock "(1398232662, hashtext(current_schema()));"                            \
+#define BEGIN_WRITER(lock)                                                                      \
+    "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = off;"      \
+    " SET LOCAL lock_timeout = 5000;"                                                           \
+    " SELECT " lock "(1398232662, hashtext(current_schema())); SET LOCAL lock_timeout = 25000;" \
     " SELECT CAST(1000000 * extract(epoch FROM clock_timestamp()) AS BIGINT)"
+
+/* The lock's wait ended in vain. Others of the store may take as long as they like, an upgrade
+ * minutes: they are waited for again. */
+static bool waits_again(struct postgres_db *db, const PGresult *result)
+{
+    char who[256];
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    return state != NULL && strcmp(state, POSTGRES_LOCK_TIMEOUT) == 0 &&
+           !postgres_locks_stranger(db, who) && PQstatus(db->connection) == CONNECTION_OK;
+}
 
 static PGresult *begin_writer(struct postgres_db *db, const char *begin)
 {
     PGresult *result = PQexec(db->connection, begin);
 
+    while (waits_again(db, result)) {
+        PQclear(result);
+        result = PQexec(db->connection, begin);
+    }
     db->writes = PQresultStatus(result) == PGRES_TUPLES_OK;
     if (db->writes && db->clock != NULL) {
         int64_t server_ns = strtoll(PQgetvalue(result, 0, 0), NULL, 10) * (NS_PER_MS / 1000);
@@ -37,28 +53,28 @@ static PGresult *begin_writer(struct postgres_db *db, const char *begin)
 
 /* Commits, which gives the locks back, and then waits for the disk: behind the commit goes a
  * message into the log, whose own transaction is durable when it is answered, and with it all that
- * was committed before it. So others have their turn while the disk works. */
+ * was committed before it. So others have their turn while the disk works. All answers are read
+ * before: a row that was not written is no error of the server's. */
 static PGresult *commit_writer(struct postgres_db *db)
 {
-    const struct postgres_send commit = {.text = "COMMIT"};
-    const struct postgres_send sync = {.text =
-                                           "SELECT pg_logical_emit_message(true, 'swerve', '')"};
-    bool durable = true;
+    PGresult *result = NULL;
+    PGresult *synced = NULL;
 
-    postgres_queue(db, &commit);
-    PGresult *result = postgres_settle(db);
-    if (!db->undone && PQresultStatus(result) == PGRES_COMMAND_OK) {
-        PGresult *synced = PQexec(db->connection, sync.text);
-        durable = PQresultStatus(synced) == PGRES_TUPLES_OK;
-        if (durable) {
-            PQclear(synced);
-        } else {
-            PQclear(result);
-            result = synced;
-        }
+    if (postgres_settle_all(db, NULL) != STATUS_OK) {
+        return NULL;
+    }
+    postgres_pipeline_commit(db->connection, &result, &synced);
+    if (PQresultStatus(synced) == PGRES_TUPLES_OK) {
+        db->mark = postgres_log_place(PQgetvalue(synced, 0, 0));
+        PQclear(synced);
+    } else if (PQresultStatus(result) == PGRES_COMMAND_OK) { /* but it may not be durable */
+        PQclear(result);
+        result = synced;
+    } else {
+        PQclear(synced);
     }
     db->writes = false;
-    if (db->probe != NULL && !db->undone && PQresultStatus(result) != PGRES_FATAL_ERROR) {
+    if (db->probe != NULL && PQresultStatus(result) == PGRES_COMMAND_OK) {
         db->probe->committed(db->probe->context);
     }
     return result;

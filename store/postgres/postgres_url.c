@@ -21,6 +21,11 @@ enum status postgres_url_split(const char *given, char *url, size_t url_bytes, c
     }
     snprintf(url, url_bytes, "%s", given);
     postgres_wire_cut(url, "artifacts", artifacts, artifacts_bytes);
+    if (!postgres_wire_decode(artifacts)) {
+        return error_set(error, STATUS_USAGE,
+                         "store: artifacts=: expected %%XX with two hexadecimal digits, not 00, "
+                         "behind each %% (a %% itself is %%25)");
+    }
     PQconninfoOption *options = PQconninfoParse(url, &why);
     if (options == NULL) {
         /* Without the sentence of libpq, which may quote a password. */

@@ -58,11 +58,13 @@ enum status postgres_wire_status(const char *state, bool lost)
             *state; /* or how it begins: https://www.postgresql.org/docs/15/errcodes-appendix */
         enum status status;
     } classes[] = {
-        {"08", STATUS_BUSY},       {"57P", STATUS_BUSY},        {"40001", STATUS_BUSY},
-        {"40P01", STATUS_BUSY},    {"23505", STATUS_BUSY},      {"25P03", STATUS_BUSY},
-        {"57014", STATUS_TIMEOUT}, {"53100", STATUS_IO},        {"53200", STATUS_NO_MEMORY},
-        {"53300", STATUS_BUSY},    {"22021", STATUS_BAD_INPUT}, {"22P05", STATUS_BAD_INPUT},
-        {"58", STATUS_IO},
+        {"08", STATUS_BUSY},         {"57P", STATUS_BUSY},
+        {"40001", STATUS_BUSY},      {"40P01", STATUS_BUSY},
+        {"23505", STATUS_BUSY},      {"25P03", STATUS_BUSY},
+        {"57014", STATUS_TIMEOUT},   {"53100", STATUS_IO},
+        {"53200", STATUS_NO_MEMORY}, {"53300", STATUS_BUSY},
+        {"22021", STATUS_BAD_INPUT}, {"22P05", STATUS_BAD_INPUT},
+        {"58", STATUS_IO},           {POSTGRES_LOCK_TIMEOUT, STATUS_BUSY},
     };
 
     for (size_t i = 0; i < COUNT_OF(classes); i++) {
@@ -94,4 +96,33 @@ void postgres_wire_cut(char *url, const char *name, char *value, size_t value_by
         }
         at = strchr(text, '&');
     }
+}
+
+static int hex_digit(char digit)
+{
+    return digit >= '0' && digit <= '9'   ? digit - '0'
+           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
+           : digit >= 'A' && digit <= 'F' ? digit - 'A' + 10
+                                          : -1;
+}
+
+bool postgres_wire_decode(char *value)
+{
+    char *to = value;
+
+    for (const char *at = value; *at != '\0'; at++) {
+        int byte = (unsigned char)*at;
+        if (*at == '%') {
+            int high = hex_digit(at[1]);
+            int low = high >= 0 ? hex_digit(at[2]) : -1;
+            byte = low >= 0 ? high * 16 + low : 0;
+            at += 2;
+        }
+        if (byte == 0) {
+            return false;
+        }
+        *to++ = (char)byte;
+    }
+    *to = '\0';
+    return true;
 }

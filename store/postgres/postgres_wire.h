@@ -30,10 +30,16 @@ int64_t postgres_wire_numeric(const char *data);
 /* Of 4 or 8 bytes. */
 double postgres_wire_double(const char *data, int bytes);
 
+/* SQLSTATE of a wait for a lock that lasted too long. */
+#define POSTGRES_LOCK_TIMEOUT "55P03"
+
 /* Status for a SQLSTATE ("": none), on a connection that is lost or not. */
 enum status postgres_wire_status(const char *state, bool lost);
 
 /* Cuts "name=value" out of a URL's parameters; value "" where there is none. */
 void postgres_wire_cut(char *url, const char *name, char *value, size_t value_bytes);
+
+/* Puts the bytes that %XX stand for in their place. False: a % without two digits, or byte 0. */
+bool postgres_wire_decode(char *value);
 
 #endif

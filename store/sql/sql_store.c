@@ -35,8 +35,6 @@ enum {
     ALONE_TRIES = 10,     /* whether others are connected to a database whose log was left */
     ALONE_PAUSE_MS = 10,  /* between two tries: they may just be leaving */
     LOOK_MS_MAX = 2000,   /* a single answer to those who only read */
-    AWAY_MS_MAX = 30000,  /* that a database of others may be away, and the pauses between tries */
-    AWAY_PAUSE_MS = 20,
 };
 
 /* ---- calls in progress ---- */
@@ -65,10 +63,9 @@ void sql_store_leave(struct sql_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* False: it stays away, or the store is being closed. */
-static bool await_database(struct sql_store *store, int64_t until_ns)
+bool sql_store_await(struct sql_store *store, int64_t until_ns)
 {
-    const struct timespec pause = {.tv_nsec = AWAY_PAUSE_MS * NS_PER_MS};
+    const struct timespec pause = {.tv_nsec = SQL_STORE_AWAY_PAUSE_MS * NS_PER_MS};
 
     nanosleep(&pause, NULL);
     pthread_mutex_lock(&store->mutex);
@@ -96,11 +93,11 @@ static enum status run_once(struct sql_store *store, const struct store_run *how
 static enum status run_until(struct sql_store *store, const struct store_run *how, void *context,
                              struct error *error)
 {
-    int64_t until_ns = clock_now_ns(clock_system()) + AWAY_MS_MAX * NS_PER_MS;
+    int64_t until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS;
     enum status status = run_once(store, how, context, error);
 
     while (status == STATUS_BUSY && store->medium->peers != NULL &&
-           await_database(store, until_ns)) {
+           sql_store_await(store, until_ns)) {
         status = run_once(store, how, context, error);
     }
     return status;
@@ -190,9 +187,9 @@ enum status sql_store_read_begin(struct store *base, struct db **db, struct erro
     struct db *reader = readers->db[index];
     pthread_mutex_unlock(&store->mutex);
     status = begin_read(store, lane, &reader, error);
-    int64_t until_ns = clock_now_ns(clock_system()) + AWAY_MS_MAX * NS_PER_MS;
+    int64_t until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS;
     while (status == STATUS_BUSY && store->medium->peers != NULL &&
-           await_database(store, until_ns)) {
+           sql_store_await(store, until_ns)) {
         drop_reader(store, &readers->db[index], &reader);
         status = begin_read(store, lane, &reader, error);
     }
@@ -630,8 +627,12 @@ enum status sql_store_open_medium(const struct store_medium *medium, void *conte
     TRY(memory_check(store, error, "out of memory for a store"));
     store->medium = medium;
     store->medium_context = context;
+    store->plain = &store_sql_ops;
     store->ops = store_sql_ops;
     store->ops.name = medium->name;
+    if (medium->adapt != NULL) {
+        medium->adapt(&store->ops);
+    }
     for (int lane = 0; lane < SQL_LANE_COUNT; lane++) {
         store->backends[lane] = (struct sql_backend){
             .store = {&store->ops}, .owner = store, .lane = (enum sql_lane)lane};

@@ -24,7 +24,12 @@
 
 #include <pthread.h>
 
-enum { STORE_READERS = 2 }; /* of each lane */
+enum {
+    STORE_READERS = 2, /* of each lane */
+    /* A database of others may be away so long, and the pauses between two tries. */
+    SQL_STORE_AWAY_MS_MAX = 30000,
+    SQL_STORE_AWAY_PAUSE_MS = 20,
+};
 
 /* Who waits for whose reads: the lanes have nothing in common. */
 enum sql_lane { SQL_LANE_WORK = 0, SQL_LANE_READ, SQL_LANE_COUNT };
@@ -52,6 +57,8 @@ struct store_medium {
     enum status (*intact)(void *store, int log_pages, struct error *error);
     /* Closes the writer's connection, and gives back what open took. After a failed open too. */
     void (*finish)(struct sql_store *store);
+    /* Changes the table of calls. NULL: it stays as it is. */
+    void (*adapt)(struct store_ops *ops);
     /* Other processes write too: their part in leases. NULL: this process alone writes. */
     const struct lease_peers *peers;
 };
@@ -60,7 +67,8 @@ struct sql_store {
     struct sql_backend backends[SQL_LANE_COUNT]; /* first */
     const struct store_medium *medium;
     void *medium_context;
-    struct store_ops ops; /* of the backends */
+    struct store_ops ops;          /* of the backends */
+    const struct store_ops *plain; /* before the medium changed them */
     const struct clock *clock;
     const struct logger *logger;
     int64_t lease_ttl_ns;
@@ -126,6 +134,8 @@ enum status sql_store_run(struct sql_store *store, group_operation run, void *co
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
                                  group_operation finish, bool takes, void *context,
                                  struct error *error);
+/* A pause for a database that is away. False: it stays away, or the store is being closed. */
+bool sql_store_await(struct sql_store *store, int64_t until_ns);
 /* Any thread: jobs may have become claimable. */
 void sql_store_wake(struct sql_store *store);
 

@@ -1,10 +1,11 @@
 /*
- * swerve check: whether everything in a store fits together (store/check/check.h). One line per
+ * swerve check: whether everything in a store fits together (store/keep/keep_check.h). One line per
  * finding; the exit code is 4 when there is a fault, 7 when the store is in use and nothing was
  * looked at.
  */
-#include "store/check/check.h"
+#include "store/keep/keep_check.h"
 #include "store/log/log_scan.h"
+#include "store/postgres/postgres_store.h"
 #include "store/sql/ownership.h"
 #include "worker/cli/cli.h"
 #include "worker/report/summary.h"
@@ -83,8 +84,12 @@ static void finish_text(const char *path, const struct store_check_summary *summ
     }
 }
 
-static enum status path_of(const char *given, const char **out, struct error *error)
+static enum status store_of(const char *given, const char **out, struct error *error)
 {
+    *out = cli_store_url(given);
+    if (postgres_store_is_url(*out)) {
+        return STATUS_OK;
+    }
     TRY(cli_store_path(given, out, error));
     return cli_store_exists(*out, error);
 }
@@ -124,7 +129,8 @@ int command_check(int argc, char **argv)
     struct check_output output = {.json = false};
     struct store_check_options options = {.found = on_finding, .context = &output};
     const struct cli_option rows[] = {
-        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--store", "PATH", "job store, or postgresql://.. ($SWERVE_STORE, else swerve.db)",
+         .text = &url},
         {"--skip-artifacts", NULL, "do not read the artifacts", .flag = &options.skip_artifacts},
         {"--findings", "N", "of one kind at most (20)", .number = &findings_max},
         {"--wait", "S", "for a program that has the store to itself (10)", .number = &wait_s},
@@ -155,14 +161,15 @@ int command_check(int argc, char **argv)
     options.findings_max = (uint32_t)findings_max;
     options.wait_ms = wait_s * 1000;
     output.findings = json_array();
-    enum status status = path_of(url, &path, &error);
+    enum status status = store_of(url, &path, &error);
     if (status == STATUS_OK && output.findings == NULL) {
         status = error_set(&error, STATUS_NO_MEMORY, "check: out of memory");
     }
     int64_t log_faults = 0;
-    THEN(status, check_log(path, &options, &log_faults, &error));
+    THEN(status,
+         postgres_store_is_url(path) ? STATUS_OK : check_log(path, &options, &log_faults, &error));
     if (status == STATUS_OK) {
-        status = store_check(path, &options, &summary, &error);
+        status = keep_check(path, &options, &summary, &error);
         summary.faults += log_faults;
     }
     if (status != STATUS_OK) {

@@ -18,6 +18,7 @@ enum {
     JOBS_FIRST = 8,              /* of the first claim */
     NARROW_JOBS = 4,             /* per rollout that goes on at a time, where these are few */
     IDLE_WAIT_MS = 300,          /* long poll while there is nothing to do; see the config */
+    QUEUED_MS_MAX = 30000,       /* that a drain waits for queued jobs without anything moving */
     IDLE_DOUBLINGS_MAX = 3,      /* of that, while all there is are jobs that do not start here */
     OFFLINE_PAUSE_MS = 20,       /* between looks, when there is nothing to do without the store */
     REPORT_PERIOD_MS = 200,
@@ -258,7 +259,8 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     uint32_t count = 0;
     int64_t ttl_ms = 0;
     int64_t wait_ms = 0;
-    if (loop->running_count == 0 && (!loop->config->drain || loop->retry_count > 0)) {
+    if (loop->running_count == 0 &&
+        (!loop->config->drain || loop->retry_count > 0 || loop->queued_count > 0)) {
         wait_ms = loop->idle_wait_ms << loop->idle_doublings;
         /* That nothing is held: it may be long until the next time. */
         claim_loop_report_to_keeper(loop);
@@ -381,6 +383,44 @@ static enum status retries_left(struct claim_loop *loop, bool *left, struct erro
     return STATUS_OK;
 }
 
+/* Jobs of the pool that are queued although a claim found none: another transaction holds their
+ * rows at this moment, or they wait for a delay, or for their tenant's limit. A drain stays for
+ * them, as long as something moves. A store or a token that cannot say ends it as it is. */
+static enum status queued_left(struct claim_loop *loop, bool *left, struct error *error)
+{
+    const struct claim_loop_config *config = loop->config;
+    struct store_demand rows[STORE_DEMAND_ROWS_MAX];
+    int64_t now_ns = clock_now_ns(loop->clock);
+    int64_t queued = 0;
+    int64_t leased = 0;
+    uint32_t count = 0;
+    *left = false;
+    if (config->store->ops->demand == NULL || loop->unstarted.count > 0) {
+        return STATUS_OK;
+    }
+    enum status status =
+        config->store->ops->demand(config->store, rows, STORE_DEMAND_ROWS_MAX, &count, error);
+    if (status != STATUS_OK) {
+        return status == STATUS_TIMEOUT ? status : STATUS_OK;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        bool own = strcmp(rows[i].pool, config->worker.pool) == 0;
+        queued += own ? rows[i].jobs_queued : 0;
+        leased += own ? rows[i].jobs_leased : 0;
+    }
+    if (queued != loop->queued_count || leased > 0) {
+        loop->queued_count = queued;
+        loop->queued_ns = now_ns;
+    }
+    *left = queued > 0;
+    return *left && now_ns - loop->queued_ns > QUEUED_MS_MAX * NS_PER_MS
+               ? error_set(error, STATUS_BUSY,
+                           "%lld jobs of pool \"%s\" are queued and could not be claimed for %d s: "
+                           "another transaction holds them, or their tenant's limit does",
+                           (long long)queued, config->worker.pool, QUEUED_MS_MAX / 1000)
+               : STATUS_OK;
+}
+
 /* With nothing to claim but jobs that do not start here, whoever is to report that ends. */
 static enum status stuck_here(struct claim_loop *loop, bool *stuck, struct error *error)
 {
@@ -437,6 +477,11 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     if (*over && claiming && loop->config->drain) {
         status = note_offline(loop, retries_left(loop, over, error), error);
         *over = status == STATUS_OK && loop->offline_ns == 0 && loop->retry_count == 0;
+        if (*over) {
+            bool queued = false;
+            status = note_offline(loop, queued_left(loop, &queued, error), error);
+            *over = status == STATUS_OK && loop->offline_ns == 0 && !queued;
+        }
     } else if (*over && claiming) {
         status = note_offline(loop, stuck_here(loop, over, error), error);
     }

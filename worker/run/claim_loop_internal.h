@@ -46,6 +46,8 @@ struct claim_loop {
     bool runners_full;  /* a job had to be released: no claims until a runner is idle */
     int64_t retries[CLAIM_LOOP_RETRIES_MAX]; /* jobs that failed here and have attempts left */
     uint32_t retry_count;
+    int64_t queued_count;  /* jobs that a drain found queued and not to be claimed; 0: none */
+    int64_t queued_ns;     /* since when so many */
     uint32_t failed_count; /* attempts that broke here */
     bool keeps_nothing;    /* the store takes no partial outcomes */
     struct unstarted unstarted;

@@ -19,9 +19,28 @@ void jobs_submit(struct store *store, uint32_t count)
     jobs_submit_as(store, NULL, count);
 }
 
+static const char body[] = "{\"id\":\"a\"}";
+
+void jobs_fill_spec(struct job_spec *spec, uint32_t index)
+{
+    memset(spec, 0, sizeof *spec);
+    snprintf(spec->key, sizeof spec->key, "k-%" PRIu32, index);
+    snprintf(spec->suite_id, sizeof spec->suite_id, "suite");
+    snprintf(spec->scenario_id, sizeof spec->scenario_id, "scenario-%" PRIu32, index);
+    sha256_hex(body, sizeof body - 1, spec->scenario_hash);
+    strcpy(spec->planner, "builtin:reference");
+    strcpy(spec->planner_hash, "p");
+    strcpy(spec->pool, "bulk");
+    strcpy(spec->backend, "cpu");
+    strcpy(spec->revision, "r");
+    spec->tier = TIER_OBJECT;
+    spec->seed = index;
+    spec->rollout_count = 1;
+    spec->attempts_max = 3;
+}
+
 void jobs_submit_as(struct store *store, const char *tenant, uint32_t count)
 {
-    static const char body[] = "{\"id\":\"a\"}";
     static struct job_spec specs[JOBS_MAX];
     static struct store_submit_result results[JOBS_MAX];
     char hash[SHA256_HEX_BYTES];
@@ -29,22 +48,8 @@ void jobs_submit_as(struct store *store, const char *tenant, uint32_t count)
 
     sha256_hex(body, sizeof body - 1, hash);
     CHECK(store->ops->scenario_put(store, hash, body, sizeof body - 1, &error) == STATUS_OK);
-    memset(specs, 0, sizeof specs);
     for (uint32_t i = 0; i < count; i++) {
-        struct job_spec *spec = &specs[i];
-        snprintf(spec->key, sizeof spec->key, "k-%" PRIu32, i);
-        snprintf(spec->suite_id, sizeof spec->suite_id, "suite");
-        snprintf(spec->scenario_id, sizeof spec->scenario_id, "scenario-%" PRIu32, i);
-        memcpy(spec->scenario_hash, hash, sizeof hash);
-        strcpy(spec->planner, "builtin:reference");
-        strcpy(spec->planner_hash, "p");
-        strcpy(spec->pool, "bulk");
-        strcpy(spec->backend, "cpu");
-        strcpy(spec->revision, "r");
-        spec->tier = TIER_OBJECT;
-        spec->seed = i;
-        spec->rollout_count = 1;
-        spec->attempts_max = 3;
+        jobs_fill_spec(&specs[i], i);
     }
     CHECK((tenant == NULL ? store->ops->submit(store, "suite", 1, specs, count, results, &error)
                           : store->ops->submit_as(store, tenant, "suite", 1, specs, count, results,

@@ -6,6 +6,8 @@
 
 #include "store/api/store.h"
 
+/* A job of that suite, one of several. */
+void jobs_fill_spec(struct job_spec *spec, uint32_t index);
 /* So many jobs, 256 at most, of the suite "suite". */
 void jobs_submit(struct store *store, uint32_t count);
 /* .. which is this tenant's; NULL: nobody's. */

@@ -203,6 +203,15 @@ void postgres_site_kill(struct postgres_site *site)
     }
 }
 
+void postgres_site_stop(struct postgres_site *site)
+{
+    if (site->server > 0) {
+        kill(site->server, SIGINT);
+        waitpid(site->server, NULL, 0);
+        site->server = 0;
+    }
+}
+
 void postgres_site_remove(struct postgres_site *site)
 {
     char command[128];

@@ -24,6 +24,8 @@ bool postgres_site_make(struct postgres_site *site);
 bool postgres_site_start(struct postgres_site *site);
 /* Without warning, as kill -9 of the server; what it started sees that, and ends a moment later. */
 void postgres_site_kill(struct postgres_site *site);
+/* In order, whatever is connected: a "fast" shutdown. */
+void postgres_site_stop(struct postgres_site *site);
 /* Stops it and removes everything. */
 void postgres_site_remove(struct postgres_site *site);
 

@@ -352,7 +352,7 @@ static void limits_of_a_site_do_not_count(void)
         const char *name;
         const char *value;
     } expected[] = {
-        {"statement_timeout", "0"}, {"lock_timeout", "0"}, {"synchronous_commit", "on"}};
+        {"statement_timeout", "0"}, {"lock_timeout", "25s"}, {"synchronous_commit", "on"}};
     char url[1024];
     char sql[COUNT_OF(expected)][128];
     char found[64];
