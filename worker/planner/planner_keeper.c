@@ -117,14 +117,15 @@ static void forget_memory(int fd)
     }
 }
 
-/* ---- the end of all ---- */
+/* ---- lists of processes ---- */
 
-/* Parent of a process, from "number (name) state parent .."; 0: it has ended. */
-static pid_t parent_of(const char *name)
+/* A field of /proc/PROCESS/stat, from the third on, which is behind the name in brackets; 0: there
+ * is none. */
+static uintptr_t read_stat(const char *process, int field)
 {
     char path[64] = "/proc/";
     char text[LINE_BYTES];
-    strncat(path, name, 20);
+    strncat(path, process, 20);
     strcat(path, "/stat");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ssize_t bytes = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
@@ -133,12 +134,25 @@ static pid_t parent_of(const char *name)
     }
     text[bytes > 0 ? bytes : 0] = '\0';
     const char *at = strrchr(text, ')');
-    if (at == NULL || strnlen(at, 4) < 4) {
-        return 0;
+    for (int i = 2; at != NULL && i < field; i++) {
+        skip_word(&at);
     }
-    at += 4; /* ") S " */
-    return (pid_t)read_number(&at, 10);
+    return at != NULL ? read_number(&at, 10) : 0;
 }
+
+/* It is no worker: lists that have the command lines of processes show its name instead. */
+static void wipe_command_line(void)
+{
+    enum { ARGUMENTS_START = 48, ARGUMENTS_END = 49 };
+    uintptr_t from = read_stat("self", ARGUMENTS_START);
+    uintptr_t to = read_stat("self", ARGUMENTS_END);
+    (void)prctl(PR_SET_NAME, "planner-keeper");
+    if (from != 0 && to > from) {
+        memset((void *)from, 0, to - from);
+    }
+}
+
+/* ---- the end of all ---- */
 
 struct entry { /* of getdents64 */
     uint64_t inode;
@@ -151,14 +165,15 @@ struct entry { /* of getdents64 */
 static void kill_children(void)
 {
     _Alignas(struct entry) char block[BLOCK_BYTES];
-    const pid_t self = getpid();
+    enum { PARENT = 4 };
+    const uintptr_t self = (uintptr_t)getpid();
     int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     long got;
     while (fd >= 0 && (got = syscall(SYS_getdents64, fd, block, sizeof block)) > 0) {
         for (long at = 0; at < got;) {
             const struct entry *entry = (const struct entry *)(const void *)(block + at);
             const char *name = entry->name;
-            if (is_digit(name[0]) && parent_of(name) == self) {
+            if (is_digit(name[0]) && read_stat(name, PARENT) == self) {
                 kill((pid_t)read_number(&name, 10), SIGKILL);
             }
             at += entry->bytes;
@@ -192,6 +207,7 @@ int keeper_prepare(void)
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);
     (void)setpgid(0, 0);
+    wipe_command_line();
     return open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 }
 
@@ -247,8 +263,10 @@ void keeper_wait(int line_fd, int memory_fd, pid_t planner, bool sandbox)
     sigset_t child;
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    (void)prctl(PR_SET_NAME, "planner-keeper");
     forget_memory(memory_fd);
+    if (memory_fd >= 0) {
+        close(memory_fd);
+    }
     int child_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (child_fd >= 0) {
         watch(line_fd, child_fd, planner, &report);

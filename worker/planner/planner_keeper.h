@@ -30,17 +30,16 @@ struct keeper_report {
     int value; /* status or signal */
 };
 
-/* In the keeper, before it has a child: a group of its own, no signals. What it needs later is
- * opened: the descriptor of the list of its memory, -1: there is none. */
+/* In the keeper, before it has a child: a group and a name of its own, no signals. Opens what it
+ * needs later: the list of its memory, -1: there is none. */
 int keeper_prepare(void);
 
 /* In the keeper: hides it from its children and makes the planner's process, by a system call: a
  * lock of fork() may be another thread's. As fork(). */
 pid_t keeper_fork(bool sandbox);
 
-/* In the keeper: forgets the worker's memory, waits until `planner` has ended or the line has, and
- * ends what is left. `lowest_kept` and above are the line and keeper_prepare's; descriptors below
- * are closed. */
+/* In the keeper, which holds no other descriptors: forgets the worker's memory, waits until
+ * `planner` has ended or the line has, and ends what is left. */
 _Noreturn void keeper_wait(int line_fd, int memory_fd, pid_t planner, bool sandbox);
 
 /* By the worker, at its end: how the planner ended; false: not known. */

@@ -14,10 +14,8 @@
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
-#include "base/units.h"
 
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -28,7 +26,6 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SCRIPTS SWERVE_SOURCE_ROOT "/tests/worker/bad_planners/"
@@ -470,112 +467,6 @@ static void plugins_are_refused_where_they_cannot_be_confined(void)
     EXPECT_CONTAINS(error.text, "apart");
 }
 
-/* ---- the end of a worker ---- */
-
-enum { GONE_MS = 5000 }; /* a second is enough for an idle machine */
-
-/* Processes with a word on their command lines. */
-static int count_processes(const char *word)
-{
-    char path[64];
-    char text[1024];
-    int count = 0;
-    DIR *stream = opendir("/proc");
-    CHECK(stream != NULL);
-    const struct dirent *entry;
-    while ((entry = readdir(stream)) != NULL) {
-        snprintf(path, sizeof path, "/proc/%.20s/cmdline", entry->d_name);
-        int fd = entry->d_name[0] >= '0' && entry->d_name[0] <= '9' ? open(path, O_RDONLY) : -1;
-        ssize_t bytes = fd >= 0 ? read(fd, text, sizeof text) : 0;
-        count += bytes > 0 && memmem(text, (size_t)bytes, word, strlen(word)) != NULL;
-        close(fd);
-    }
-    closedir(stream);
-    return count;
-}
-
-/* The worker: opens two planners, so that one could hold what ends the other, and waits. */
-_Noreturn static void be_worker(const char *spec, const struct planner_confinement *confined,
-                                int tell_fd)
-{
-    struct planner *planner[2];
-    struct error error = {0};
-    const struct planner_config config = {
-        .session_count = 1, .open_deadline_ms = 100000, .confinement = confined};
-    for (int i = 0; i < 2; i++) {
-        if (planner_open(spec, &config, &planner[i], &error) != STATUS_OK) {
-            fprintf(stderr, "# %s\n", error.text);
-            _exit(1);
-        }
-    }
-    CHECK(write(tell_fd, "x", 1) == 1);
-    for (;;) {
-        pause();
-    }
-}
-
-/* Kills a worker and sees its planners end, whatever they have done to stay. */
-static void kill_worker(const char *name, const char *option,
-                        const struct planner_confinement *confined)
-{
-    char spec[400];
-    char byte;
-    int ready[2];
-    CHECK(pipe2(ready, O_CLOEXEC) == 0);
-    snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S " SCRIPTS "outlive.py %s %s", name,
-             option);
-    fflush(stdout);
-    pid_t worker = fork();
-    if (worker == 0) {
-        be_worker(spec, confined, ready[1]);
-    }
-    close(ready[1]);
-    EXPECT_INT(read(ready[0], &byte, 1), 1);
-    close(ready[0]);
-    EXPECT(count_processes(name) >= 8); /* of each planner, itself and those that left it */
-    EXPECT(kill(worker, SIGKILL) == 0 && waitpid(worker, NULL, 0) == worker);
-    int left = 1;
-    for (int ms = 0; ms < GONE_MS && left > 0; ms++) {
-        struct timespec pause_for = {.tv_nsec = NS_PER_MS};
-        left = count_processes(name);
-        nanosleep(&pause_for, NULL);
-    }
-    EXPECT_INT(left, 0);
-}
-
-static void no_planner_outlives_its_worker(void)
-{
-    char name[32];
-    const struct planner_confinement confined = confinement();
-    snprintf(name, sizeof name, "outlive-%d", (int)getpid());
-    kill_worker(name, "", NULL); /* careless: nobody there attacks its keeper */
-    if (possible()) {
-        kill_worker(name, "", &confined);
-        kill_worker(name, "spin", &confined);
-    }
-}
-
-/* Goal: its keeper ends a planner too when it is closed, sandbox or not. */
-static void nothing_is_left_of_a_closed_planner(void)
-{
-    const struct planner_confinement confined = confinement();
-    char spec[400];
-    char name[32];
-    snprintf(name, sizeof name, "outlive-%d-closed", (int)getpid());
-    snprintf(spec, sizeof spec, "exec:/usr/bin/python3 -S " SCRIPTS "outlive.py %s", name);
-    for (int sandboxed = 0; sandboxed < (possible() ? 2 : 1); sandboxed++) {
-        struct planner *planner = NULL;
-        struct error error = {0};
-        const struct planner_config config = {.session_count = 1,
-                                              .open_deadline_ms = 100000,
-                                              .confinement = sandboxed ? &confined : NULL};
-        EXPECT_OK(planner_open(spec, &config, &planner, &error), error);
-        EXPECT_INT(count_processes(name), 4);
-        planner_close(planner);
-        EXPECT_INT(count_processes(name), 0);
-    }
-}
-
 /* ---- plugins in a process of their own ---- */
 
 enum { SESSIONS = 3, TICKS = 20 };
@@ -741,7 +632,6 @@ int main(void)
         TEST(outside_the_attempts_succeed), TEST(memory_is_limited_inside),
         TEST(ways_out_are_closed), TEST(all_memory_counts), TEST(a_cgroup_limits_all),
         TEST(limits_say_that_they_are_ours), TEST(what_lies_outside_is_said_to),
-        TEST(no_planner_outlives_its_worker), TEST(nothing_is_left_of_a_closed_planner),
         TEST(secrets_must_not_be_in_sight), TEST(plugins_are_refused_where_they_cannot_be_confined),
         TEST(a_plugin_apart_equals_one_in_process), TEST(a_bad_plugin_apart_costs_only_itself));
     remove_outside();
