@@ -68,3 +68,4 @@ class Straight(swerve_planner.Planner):
 
 
 swerve_planner.run(Straight)
+stay()  # its input has ended
