@@ -192,7 +192,10 @@ static int settle(const struct child_plan *plan, pid_t keeper, struct sandbox_fa
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_DATA, (rlim_t)plan->limits->memory_bytes);
     limit(RLIMIT_NOFILE, plan->limits->files);
-    return plan->sandbox != NULL ? sandbox_filter(fault) : 0;
+    if (plan->sandbox == NULL) {
+        return 0;
+    }
+    return sandbox_limit(plan->sandbox, fault) == 0 ? sandbox_filter(fault) : -1;
 }
 
 _Noreturn static void planner_main(const struct child_plan *plan, pid_t keeper)

@@ -308,9 +308,6 @@ static void raise_loopback(void)
 
 static int drop_privileges(const struct sandbox *sandbox, struct sandbox_fault *fault)
 {
-    const struct rlimit none_at_all = {0, 0};
-    const rlim_t count = sandbox->processes + 1; /* with the keeper */
-    const struct rlimit processes = {count, count};
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
     const int id = SANDBOX_UID_OF_ROOT;
@@ -324,9 +321,7 @@ static int drop_privileges(const struct sandbox *sandbox, struct sandbox_fault *
     }
     if ((sandbox->as_root && syscall(SYS_setresuid, id, id, id) != 0) ||
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 ||
-        syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        setrlimit(RLIMIT_NPROC, &processes) != 0 || setrlimit(RLIMIT_RTPRIO, &none_at_all) != 0 ||
-        setrlimit(RLIMIT_NICE, &none_at_all) != 0) {
+        syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return fail(fault, SANDBOX_PRIVILEGES, 0);
     }
     return 0;
@@ -339,6 +334,19 @@ int sandbox_enter(const struct sandbox *sandbox, struct sandbox_fault *fault)
     }
     raise_loopback();
     return drop_privileges(sandbox, fault);
+}
+
+int sandbox_limit(const struct sandbox *sandbox, struct sandbox_fault *fault)
+{
+    const struct rlimit none = {0, 0};
+    const rlim_t count = sandbox->processes + 1; /* with the keeper */
+    const struct rlimit processes = {count, count};
+    /* Nothing runs before the keeper. */
+    if (setrlimit(RLIMIT_NPROC, &processes) != 0 || setrlimit(RLIMIT_RTPRIO, &none) != 0 ||
+        setrlimit(RLIMIT_NICE, &none) != 0) {
+        return fail(fault, SANDBOX_PRIVILEGES, 0);
+    }
+    return 0;
 }
 
 /* ---- words ---- */

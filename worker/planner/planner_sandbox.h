@@ -79,6 +79,8 @@ pid_t sandbox_clone(void);
 int sandbox_map_users(pid_t child);
 /* By the keeper: builds and enters the new root, gives up privileges. 0 or -1 with *fault. */
 int sandbox_enter(const struct sandbox *sandbox, struct sandbox_fault *fault);
+/* By the planner: how many processes there may be, and with what priority. 0 or -1 with *fault. */
+int sandbox_limit(const struct sandbox *sandbox, struct sandbox_fault *fault);
 /* By the planner, last before exec: the filter of system calls. 0 or -1 with *fault. */
 int sandbox_filter(struct sandbox_fault *fault);
 
