@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* How the planner's own process ended, as waitid says; sent along the line. */
+/* End of the planner's own process, as waitid says; sent along the line. */
 struct keeper_report {
     int code;  /* CLD_EXITED, CLD_KILLED ..; 0: not known */
     int value; /* status or signal */

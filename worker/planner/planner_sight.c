@@ -412,7 +412,7 @@ static enum status add_code_above(struct planner_sight *sight, const char *file,
     return status;
 }
 
-/* What lies at a word is judged by its real path, and shown under the word's own name too. */
+/* A file is judged by its real path, and shown under the name that the word gives it too. */
 static enum status add_word(struct planner_sight *sight, const char *word, struct error *error)
 {
     char full[LIMIT_PATH_BYTES];
