@@ -441,7 +441,9 @@ class _Sessions(BatchPlanner):
                 answers.append(self.planners[observation.session].act(observation))
                 if answers[-1] is None:  # a missing `return`, mostly
                     _tell(self.errors, observation, "act() returned None, expected (accel, steer) or a trajectory")
-            except Exception as problem:
+            except BaseException as problem:
+                if _ends_process(problem, self.errors):
+                    raise
                 # Many sessions often fail alike; what is kept of stderr has room for few tracebacks.
                 trace = traceback.format_exc()
                 if _terminal():
@@ -574,6 +576,13 @@ def _terminal():
     except OSError:
         return False
     return True
+
+
+def _ends_process(problem, errors):
+    """Whether what was raised is not the planner's failure: somebody at a terminal, or in a process that does
+    other things too, wants to end. Else KeyboardInterrupt and SystemExit are failures as others are: a process
+    that ended by them would be started again, and asked again."""
+    return not isinstance(problem, Exception) and (errors is not None or _terminal())
 
 
 class _Client:
@@ -808,7 +817,9 @@ class _Client:
             try:
                 answer = self.handle(kind, payload)
                 _speak(None)  # and what was written is there before the answer is
-            except Exception as problem:
+            except BaseException as problem:
+                if _ends_process(problem, self.errors):
+                    raise
                 traceback.print_exc(file=self.errors)
                 (self.errors or sys.stderr).flush()
                 if kind != END:

@@ -9,6 +9,8 @@
 #include "tests/engine/world_dummy.h"
 #include "tests/worker/jobs.h"
 
+#include <unistd.h>
+
 #define GOOD "plugin:" PLUGIN_MOODY "?good"
 
 enum { HORIZON = 60 };
@@ -401,6 +403,20 @@ static void a_world_that_refuses_fails_the_job(void)
 
 /* ---- planner faults ---- */
 
+#define DEATH ": run again alone, since its planner died here"
+
+/* Takes out what rollouts keep of a death among their neighbours. */
+static void forget_deaths(struct job_run *job)
+{
+    for (uint32_t i = 0; i < job->rollout_count; i++) {
+        if (strstr(job->results[i].error, DEATH) != NULL) {
+            EXPECT(strncmp(job->results[i].error, "tick ", 5) == 0);
+            EXPECT(job->results[i].verdict != VERDICT_PLANNER_ERROR);
+            job->results[i].error[0] = '\0';
+        }
+    }
+}
+
 /* Two innocent jobs around a targeted one under `bad`; the innocent ones must equal those of the
  * well-behaved planner. Returns the targeted job. */
 static struct job_run *among_neighbours(const char *bad, const char *good, struct jobs_scenario *s,
@@ -419,6 +435,8 @@ static struct job_run *among_neighbours(const char *bad, const char *good, struc
     jobs_add(runner, s, 1, 4);
     jobs_add(runner, &innocent, 2, 3);
     jobs_run(runner, jobs, 3);
+    forget_deaths(jobs[0]);
+    forget_deaths(jobs[2]);
     jobs_expect_same(jobs[0], alone);
     jobs_expect_same(jobs[2], alone);
     EXPECT_INT(jobs[1]->failure, STATUS_OK);
@@ -460,6 +478,7 @@ static void check_fault(const char *bad, const char *mask, const char *text, boo
     struct job_run *solo = jobs_run_one(&world_dummy_ops, bad, &s, 4, 1, true, NULL);
     for (uint32_t slots = 1; slots <= 16; slots += 5) {
         struct job_run *job = among_neighbours(bad, GOOD, &s, slots, &stats);
+        forget_deaths(job);
         jobs_expect_same(job, solo);
         expect_faults(job, mask, text);
         EXPECT((stats.planner_restarts > 0) == dies);
@@ -541,8 +560,51 @@ static void a_process_that_dies_is_blamed_on_the_guilty_alone(void)
         } else {
             /* It only dies when it is asked to fork, and alone nobody asks. */
             struct job_run *solo = jobs_run_one(&world_dummy_ops, good, &s, 4, 1, true, NULL);
+            EXPECT_CONTAINS(job->results[0].error, DEATH);
+            EXPECT_CONTAINS(job->results[0].error, "split personality");
+            forget_deaths(job);
             jobs_expect_same(job, solo);
             job_run_destroy(solo);
+        }
+        job_run_destroy(job);
+    }
+    jobs_scenario_finish(&s);
+}
+
+/* Goal: a planner that dies once and drives well when it is asked again leaves a sign, and one that
+ * raises fails its rollout, whatever it raises. */
+static void a_first_death_is_kept(void)
+{
+    static const struct {
+        const char *mode;
+        const char *text; /* NULL: no death, but a failure */
+    } cases[] = {{"exit", "exited with status 0"},
+                 {"segv", "was killed by signal 11"},
+                 {"hang", "no answer within"},
+                 {"interrupt", NULL}};
+    char file[64];
+    char spec[400];
+    struct jobs_scenario s;
+    jobs_scenario_init(&s, "once", HORIZON);
+    jobs_clear_lane(&s);
+    jobs_prepared(&s);
+    snprintf(file, sizeof file, "/tmp/swerve-once-%d", (int)getpid());
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct runner_stats stats;
+        snprintf(spec, sizeof spec,
+                 "exec:python3 -S " SWERVE_SOURCE_ROOT "/tests/worker/bad_planners/once.py %s %s",
+                 cases[i].mode, file);
+        struct job_run *job = jobs_run_one(&world_dummy_ops, spec, &s, 4, 1, false, &stats);
+        const struct rollout_result *result = &job->results[0];
+        EXPECT_INT(unlink(file), 0);
+        EXPECT_INT(job->failure, STATUS_OK);
+        EXPECT_INT(result->verdict == VERDICT_PLANNER_ERROR, cases[i].text == NULL);
+        EXPECT_INT(stats.planner_restarts, cases[i].text != NULL);
+        EXPECT_CONTAINS(result->error, cases[i].text != NULL ? cases[i].text : "KeyboardInterrupt");
+        EXPECT_CONTAINS(result->error, "tick 5: ");
+        EXPECT_CONTAINS(result->error, "my last words");
+        if (cases[i].text != NULL) {
+            EXPECT_CONTAINS(result->error, "tick 5" DEATH ": planner exec:");
         }
         job_run_destroy(job);
     }
@@ -708,14 +770,15 @@ static void a_dark_lidar_keeps_its_last_frame(void)
 
 int main(void)
 {
-    return TEST_RUN(
-        TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
-        TEST(jobs_end_one_after_the_other), TEST(the_world_hears_which_branches_go_on_next),
-        TEST(neighbours_do_not_matter), TEST(branches_of_a_main_line_that_ends_early),
-        TEST(a_cancelled_job_leaves_the_others_alone), TEST(a_world_that_refuses_fails_the_job),
-        TEST(a_nan_ends_its_rollout_alone),
-        TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
-        TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
-        TEST(a_process_that_dies_is_blamed_on_the_guilty_alone), TEST(sick_worlds_are_flagged),
-        TEST(latency_delays_the_action), TEST(a_dark_lidar_keeps_its_last_frame));
+    return TEST_RUN(TEST(forks_equal_solo), TEST(a_wide_fan_simulates_its_past_once),
+                    TEST(jobs_end_one_after_the_other),
+                    TEST(the_world_hears_which_branches_go_on_next), TEST(neighbours_do_not_matter),
+                    TEST(branches_of_a_main_line_that_ends_early),
+                    TEST(a_cancelled_job_leaves_the_others_alone),
+                    TEST(a_world_that_refuses_fails_the_job), TEST(a_nan_ends_its_rollout_alone),
+                    TEST(an_instance_that_dies_is_blamed_on_the_guilty_alone),
+                    TEST(a_planner_that_cannot_fork_runs_the_prefix_again),
+                    TEST(a_process_that_dies_is_blamed_on_the_guilty_alone),
+                    TEST(a_first_death_is_kept), TEST(sick_worlds_are_flagged),
+                    TEST(latency_delays_the_action), TEST(a_dark_lidar_keeps_its_last_frame));
 }

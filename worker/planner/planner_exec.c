@@ -29,7 +29,7 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-enum { EXEC_FILES_MAX = 1024, DEATH_BYTES = 800, LIMIT_BYTES = 240 };
+enum { EXEC_FILES_MAX = 1024, DEATH_BYTES = 1200, LIMIT_BYTES = 240 };
 #define EXIT_GRACE_NS (1 * NS_PER_S)
 #define MEMORY_OPTION "--planner-memory-mib"
 
@@ -111,8 +111,9 @@ static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bo
 {
     char exit_text[96] = "";
     char line[240] = "";
-    char limit[LIMIT_BYTES] = "";
+    char limit[LIMIT_BYTES + PROCESS_UNSEEN_BYTES] = "";
     char over[LIMIT_BYTES];
+    const char *unseen = exec->process.unseen;
     process_end(&exec->process, wait_ns);
     if (tell_exit) {
         process_exit_text(&exec->process, exit_text, sizeof exit_text);
@@ -127,6 +128,8 @@ static void die(struct planner_exec *exec, const char *what, int64_t wait_ns, bo
                  (long long)(exec->config.memory_limit_bytes >> 20), MEMORY_OPTION);
         what = over;
         tell_exit = false;
+    } else if (unseen[0] != '\0') {
+        snprintf(limit, sizeof limit, " (%s)", unseen);
     } else {
         limit_text(exec, line, limit, sizeof limit);
     }
@@ -450,7 +453,7 @@ enum status planner_exec_open(const char *spec, const struct planner_argv *words
     struct planner_exec *exec = calloc(1, sizeof *exec);
     TRY(memory_check(exec, error, "planner %s: out of memory", spec));
     exec->config = *config;
-    exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
+    process_init(&exec->process);
     exec->frame_capacity = wire_act_bytes(config->session_count);
     exec->answer_capacity =
         sizeof(struct wire_header) +
@@ -505,7 +508,7 @@ enum status planner_confinement_check(const struct planner_confinement *confinem
         return status;
     }
     process_end(&process, EXIT_GRACE_NS);
-    if (process.exit_code != CLD_EXITED || process.exit_value != 0) {
+    if (process.exit.code != CLD_EXITED || process.exit.value != 0) {
         char text[96];
         process_exit_text(&process, text, sizeof text);
         status = error_set(error, STATUS_PLANNER, "planner check: /bin/true %s", text);

@@ -3,7 +3,7 @@
  * schemas/planner.h. Private to the planner host (worker/planner/planner.c).
  *
  * Whatever the child does (hang, crash, talk nonsense, flood stderr) costs at most the deadline:
- * its process group is killed and reaped, the instance is dead, and a sentence says why.
+ * its processes are killed and reaped, the instance is dead, and a sentence says why.
  */
 #ifndef SWERVE_WORKER_PLANNER_PLANNER_EXEC_H
 #define SWERVE_WORKER_PLANNER_PLANNER_EXEC_H
@@ -13,9 +13,8 @@
 
 struct planner_exec;
 
-/* Starts the program, exchanges hello and welcome within the open deadline. The child is
- * killed by the kernel should the calling thread die, so the thread that opens an instance must
- * outlive it. `config` has its defaults filled in; `spec` is for messages. */
+/* Starts the program, exchanges hello and welcome within the open deadline. `config` has its
+ * defaults filled in; `spec` is for messages. */
 enum status planner_exec_open(const char *spec, const struct planner_argv *words,
                               const struct planner_config *config, struct planner_exec **out,
                               struct error *error);

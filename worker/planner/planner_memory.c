@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -82,6 +81,10 @@ static bool is_inside(const struct memory_watch *watch, const char *process)
 {
     char path[64];
     struct stat space;
+    /* The keeper's memory is ours: what it has left of the worker's. */
+    if (strtol(process, NULL, 10) == (watch->own_proc ? 1 : (long)watch->leader)) {
+        return false;
+    }
     if (watch->own_proc) {
         return true;
     }
@@ -238,14 +241,6 @@ static int open_inside(pid_t leader, const char *name)
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* Already, before it was looked at: then nothing of it is left to be counted. */
-static bool has_ended(pid_t leader)
-{
-    siginfo_t info = {.si_pid = 0};
-    return waitid(P_PID, (id_t)leader, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           info.si_pid == leader;
-}
-
 static enum status open_places(struct memory_watch *watch, struct error *error)
 {
     char path[64];
@@ -264,7 +259,7 @@ static enum status open_places(struct memory_watch *watch, struct error *error)
     }
     snprintf(path, sizeof path, "/proc/%d/ns/pid", (int)watch->leader);
     watch->proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (watch->proc_fd < 0 || (stat(path, &watch->space) != 0 && !has_ended(watch->leader))) {
+    if (watch->proc_fd < 0 || stat(path, &watch->space) != 0) {
         return error_set(error, STATUS_PLANNER,
                          "planner memory: the sandbox's processes cannot be seen in /proc: %s",
                          strerror(errno));

@@ -22,8 +22,9 @@
 
 struct memory_watch;
 
-/* Watches the sandbox whose first process is `leader`, a child of this process that has started and
- * is not reaped before the watch has ended. Beyond limit_bytes it is killed. */
+/* Watches the sandbox whose first process is `leader`, the planner's keeper: a child of this
+ * process that has made the sandbox, has started nothing in it yet, and is not reaped before the
+ * watch has ended. Its own memory does not count. Beyond limit_bytes it is killed. */
 enum status memory_watch_start(pid_t leader, int64_t limit_bytes, struct memory_watch **out,
                                struct error *error);
 

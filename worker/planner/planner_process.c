@@ -1,6 +1,6 @@
 /*
- * Child process of an exec planner. Between fork and exec only async-signal-safe calls are made,
- * because the worker has threads; everything that allocates is prepared before.
+ * Processes of an exec planner. Between fork and exec, and in the keeper, only async-signal-safe
+ * calls are made, because the worker has threads; everything that allocates is prepared before.
  */
 #include "worker/planner/planner_process.h"
 
@@ -25,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define KEEPER_GRACE_NS (5 * NS_PER_S)
+
 int64_t process_now_ns(void)
 {
     struct timespec now;
@@ -48,7 +50,7 @@ struct plumbing {
     int out[2]; /* pipe: ours (read), child's (write) */
     int err[2];
     int start[2]; /* carries a struct sandbox_fault if exec fails, closes if it succeeds */
-    int go[2];    /* child's end, ours: a byte once its users are known, for the sandbox */
+    int line[2];  /* socket pair with the keeper; bytes in turn while a sandbox is made */
 };
 
 static void plumbing_close(struct plumbing *plumbing, int end)
@@ -57,7 +59,7 @@ static void plumbing_close(struct plumbing *plumbing, int end)
     close_fd(&plumbing->out[end]);
     close_fd(&plumbing->err[end]);
     close_fd(&plumbing->start[end]);
-    close_fd(&plumbing->go[1 - end]);
+    close_fd(&plumbing->line[end]);
 }
 
 static int plumbing_open(struct plumbing *plumbing)
@@ -65,7 +67,8 @@ static int plumbing_open(struct plumbing *plumbing)
     *plumbing = (struct plumbing){{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->in) == 0 &&
         pipe2(plumbing->out, O_CLOEXEC) == 0 && pipe2(plumbing->err, O_CLOEXEC) == 0 &&
-        pipe2(plumbing->start, O_CLOEXEC) == 0 && pipe2(plumbing->go, O_CLOEXEC) == 0 &&
+        pipe2(plumbing->start, O_CLOEXEC) == 0 &&
+        socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, plumbing->line) == 0 &&
         shutdown(plumbing->in[0], SHUT_RD) == 0 && /* nothing comes back, descriptors neither */
         fcntl(plumbing->out[0], F_SETFL, O_NONBLOCK) == 0 &&
         fcntl(plumbing->err[0], F_SETFL, O_NONBLOCK) == 0) {
@@ -87,30 +90,34 @@ static void limit(int resource, rlim_t value)
     }
 }
 
-/* Puts the child's descriptors at 0..3 and the start pipe at 4, closes all others. */
-static int arrange_descriptors(const struct plumbing *plumbing, int shm_fd)
+/* Descriptors of the keeper; the planner has those below. */
+enum { START_FD = 4, LINE_FD, KEEPER_FD_COUNT };
+
+/* Puts the child's descriptors where they are to be and closes all others, before anything is
+ * waited for: among them are lines of other planners, whose ends the worker alone is to hold. */
+static bool arrange_descriptors(const struct plumbing *plumbing, int shm_fd)
 {
-    enum { COUNT = 5, ABOVE = 16 };
-    const int sources[COUNT] = {plumbing->in[1], plumbing->out[1], plumbing->err[1], shm_fd,
-                                plumbing->start[1]};
-    int raised[COUNT];
-    for (int i = 0; i < COUNT; i++) {
+    enum { ABOVE = 16 };
+    const int sources[KEEPER_FD_COUNT] = {plumbing->in[1], plumbing->out[1],   plumbing->err[1],
+                                          shm_fd,          plumbing->start[1], plumbing->line[1]};
+    int raised[KEEPER_FD_COUNT];
+    for (int i = 0; i < KEEPER_FD_COUNT; i++) {
         raised[i] = fcntl(sources[i], F_DUPFD, ABOVE);
         if (raised[i] < 0) {
-            return -1;
+            return false;
         }
     }
-    for (int i = 0; i < COUNT; i++) {
-        if (dup3(raised[i], i, i == COUNT - 1 ? O_CLOEXEC : 0) < 0) {
-            return -1;
+    for (int i = 0; i < KEEPER_FD_COUNT; i++) {
+        if (dup3(raised[i], i, i >= START_FD ? O_CLOEXEC : 0) < 0) {
+            return false;
         }
     }
-    if (syscall(SYS_close_range, COUNT, ~0u, 0) != 0) {
-        for (int fd = COUNT; fd < 65536; fd++) {
+    if (syscall(SYS_close_range, KEEPER_FD_COUNT, ~0u, 0) != 0) {
+        for (int fd = KEEPER_FD_COUNT; fd < 65536; fd++) {
             close(fd);
         }
     }
-    return COUNT - 1;
+    return true;
 }
 
 /* Inputs of the child, all of it made before the fork. */
@@ -122,18 +129,22 @@ struct child_plan {
     const struct process_limits *limits;
     const struct sandbox *sandbox; /* NULL: none */
     int shm_fd;
-    pid_t parent;
 };
 
-/* Our parent may have died before we asked to be told. In a namespace of our own its number is not
- * known, but the start pipe has lost its reader then. */
-static bool parent_lives(const struct child_plan *plan, int start_fd)
+/* A byte to the other side of a line, and one from there. False: it is gone. */
+static bool pass_turn(int fd)
 {
-    if (plan->sandbox == NULL) {
-        return getppid() == plan->parent;
-    }
-    struct pollfd watched = {.fd = start_fd, .events = 0};
-    return poll(&watched, 1, 0) == 0;
+    return send(fd, "", 1, MSG_NOSIGNAL) == 1;
+}
+
+static bool await_turn(int fd)
+{
+    char byte;
+    ssize_t got;
+    do {
+        got = recv(fd, &byte, 1, 0);
+    } while (got < 0 && errno == EINTR);
+    return got == 1;
 }
 
 /* Makes the caller's process group the one that reads from the terminal, if there is one. Whoever
@@ -149,8 +160,15 @@ static void take_terminal(void)
     }
 }
 
-/* Everything between fork and exec but the descriptors. */
-static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fault *fault)
+/* Writes why the program could not be started. */
+_Noreturn static void tell_start(const struct sandbox_fault *fault)
+{
+    ssize_t wrote = write(START_FD, fault, sizeof *fault);
+    _exit(wrote == (ssize_t)sizeof *fault ? 127 : 126);
+}
+
+/* Everything of the planner's between fork and exec. */
+static int settle(const struct child_plan *plan, pid_t keeper, struct sandbox_fault *fault)
 {
     sigset_t none;
     sigemptyset(&none);
@@ -161,11 +179,8 @@ static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fa
     if (plan->limits->debug) {
         take_terminal();
     }
-    if (plan->sandbox != NULL && sandbox_enter(plan->sandbox, fault) != 0) {
-        return -1;
-    }
-    /* After the change of users, which forgets it. */
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || !parent_lives(plan, start_fd)) {
+    /* Should somebody kill the keeper. In a sandbox the kernel ends all others with it. */
+    if (plan->sandbox == NULL && (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)) {
         *fault = (struct sandbox_fault){ECHILD, SANDBOX_EXEC, 0};
         return -1;
     }
@@ -177,27 +192,56 @@ static int settle(const struct child_plan *plan, int start_fd, struct sandbox_fa
     limit(RLIMIT_CORE, 0);
     limit(RLIMIT_DATA, (rlim_t)plan->limits->memory_bytes);
     limit(RLIMIT_NOFILE, plan->limits->files);
-    return plan->sandbox != NULL ? sandbox_filter(fault) : 0;
+    if (plan->sandbox == NULL) {
+        return 0;
+    }
+    return sandbox_limit(plan->sandbox, fault) == 0 ? sandbox_filter(fault) : -1;
+}
+
+_Noreturn static void planner_main(const struct child_plan *plan, pid_t keeper)
+{
+    struct sandbox_fault fault = {.code = 0};
+    close(LINE_FD);
+    if (settle(plan, keeper, &fault) == 0) {
+        execve(plan->path, plan->argv, plan->environment);
+        fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
+    }
+    tell_start(&fault);
 }
 
 _Noreturn static void child_main(const struct child_plan *plan)
 {
     struct sandbox_fault fault = {.code = 0};
-    char go = '\0';
-    close(plan->plumbing->go[1]); /* or its end would not be seen */
-    if (plan->sandbox != NULL && read(plan->plumbing->go[0], &go, 1) != 1) {
-        _exit(126); /* our parent gave up, or died */
-    }
-    int start_fd = arrange_descriptors(plan->plumbing, plan->shm_fd);
-    if (start_fd < 0) {
+    const bool sandbox = plan->sandbox != NULL;
+    if (!arrange_descriptors(plan->plumbing, plan->shm_fd)) {
         _exit(126);
     }
-    if (settle(plan, start_fd, &fault) == 0) {
-        execve(plan->path, plan->argv, plan->environment);
-        fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
+    /* Its users are known; then it is looked into, for the last time. */
+    if (sandbox && !await_turn(LINE_FD)) {
+        _exit(126); /* our parent gave up, or died */
     }
-    ssize_t wrote = write(start_fd, &fault, sizeof fault);
-    _exit(wrote == (ssize_t)sizeof fault ? 127 : 126);
+    int memory_fd = keeper_prepare();
+    if (sandbox) {
+        if (sandbox_enter(plan->sandbox, &fault) != 0) {
+            tell_start(&fault);
+        }
+        if (!pass_turn(LINE_FD) || !await_turn(LINE_FD)) {
+            _exit(126);
+        }
+    }
+    const pid_t keeper = getpid();
+    const pid_t planner = keeper_fork(sandbox);
+    if (planner == 0) {
+        planner_main(plan, keeper);
+    }
+    if (planner < 0) {
+        fault = (struct sandbox_fault){errno, SANDBOX_EXEC, 0};
+        tell_start(&fault);
+    }
+    for (int fd = 0; fd < LINE_FD; fd++) {
+        close(fd);
+    }
+    keeper_wait(LINE_FD, memory_fd, planner, sandbox);
 }
 
 /* The child's fault if its start failed; code 0 once exec has happened. */
@@ -215,44 +259,6 @@ static void start_result(int fd, struct sandbox_fault *fault)
     }
 }
 
-/* The child's process id once exec has happened; -1 and a fault otherwise, nothing left behind. */
-static pid_t launch(const struct child_plan *plan, struct plumbing *plumbing,
-                    struct planner_cgroup *cgroup, struct sandbox_fault *fault)
-{
-    if (plan->sandbox != NULL) {
-        planner_cgroup_prepare(cgroup);
-    }
-    pid_t pid = plan->sandbox != NULL ? sandbox_clone() : fork();
-    if (pid == 0) {
-        child_main(plan);
-    }
-    *fault = (struct sandbox_fault){errno, SANDBOX_USERS, 0};
-    plumbing_close(plumbing, 1);
-    if (pid < 0) {
-        fault->step = plan->sandbox != NULL ? SANDBOX_USERS : SANDBOX_EXEC;
-        return -1;
-    }
-    if (plan->sandbox != NULL) {
-        planner_cgroup_enter(cgroup, pid, plan->limits->memory_bytes);
-    }
-    bool mapped = plan->sandbox == NULL ||
-                  (sandbox_map_users(pid) == 0 && write(plumbing->go[1], "g", 1) == 1);
-    fault->code = errno;
-    close_fd(&plumbing->go[1]);
-    if (mapped) {
-        start_result(plumbing->start[0], fault);
-    }
-    close_fd(&plumbing->start[0]);
-    if (fault->code == 0) {
-        return pid;
-    }
-    kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-    }
-    (void)planner_cgroup_leave(cgroup);
-    return -1;
-}
-
 static enum status tell_fault(const struct child_plan *plan, const struct sandbox_fault *fault,
                               struct error *error)
 {
@@ -266,18 +272,79 @@ static enum status tell_fault(const struct child_plan *plan, const struct sandbo
                      plan->path, text);
 }
 
+/* Our side of making a sandbox, in turns with the keeper. Where the keeper has failed, what is
+ * wrong is in the start pipe. */
+static enum status make_sandbox(struct planner_process *process, const struct child_plan *plan,
+                                struct sandbox_fault *fault, struct error *error)
+{
+    planner_cgroup_enter(&process->cgroup, process->pid, plan->limits->memory_bytes);
+    if (sandbox_map_users(process->pid) != 0 || !pass_turn(process->line_fd)) {
+        *fault = (struct sandbox_fault){errno, SANDBOX_USERS, 0};
+        return tell_fault(plan, fault, error);
+    }
+    if (!await_turn(process->line_fd)) {
+        return STATUS_OK;
+    }
+    TRY(memory_watch_start(process->pid, plan->limits->memory_bytes, &process->watch, error));
+    (void)pass_turn(process->line_fd);
+    return STATUS_OK;
+}
+
+/* Afterwards exec has happened, or nothing is left of it but open descriptors. */
+static enum status launch(const struct child_plan *plan, struct plumbing *plumbing,
+                          struct planner_process *process, struct error *error)
+{
+    struct sandbox_fault fault;
+    enum status status = STATUS_OK;
+    if (process->sandbox) {
+        planner_cgroup_prepare(&process->cgroup);
+    }
+    pid_t pid = process->sandbox ? sandbox_clone() : fork();
+    if (pid == 0) {
+        child_main(plan);
+    }
+    fault = (struct sandbox_fault){errno, process->sandbox ? SANDBOX_USERS : SANDBOX_EXEC, 0};
+    plumbing_close(plumbing, 1);
+    process->line_fd = plumbing->line[0];
+    process->in_fd = plumbing->in[0];
+    process->out_fd = plumbing->out[0];
+    process->err_fd = plumbing->err[0];
+    if (pid < 0) {
+        close_fd(&plumbing->start[0]);
+        return tell_fault(plan, &fault, error);
+    }
+    process->pid = pid;
+    process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (process->sandbox) {
+        status = make_sandbox(process, plan, &fault, error);
+    }
+    if (status == STATUS_OK) {
+        start_result(plumbing->start[0], &fault);
+        status = fault.code != 0 ? tell_fault(plan, &fault, error) : STATUS_OK;
+    }
+    close_fd(&plumbing->start[0]);
+    if (status != STATUS_OK) {
+        process_end(process, 0);
+    }
+    return status;
+}
+
+void process_init(struct planner_process *process)
+{
+    memset(process, 0, sizeof *process);
+    process->pid_fd = process->line_fd = -1;
+    process->in_fd = process->out_fd = process->err_fd = process->closed_fd = -1;
+}
+
 enum status process_start(struct planner_process *process, const struct planner_argv *words,
                           int shm_fd, size_t shm_bytes, const struct process_limits *limits,
                           struct error *error)
 {
-    memset(process, 0, sizeof *process);
-    process->pid_fd = process->in_fd = process->out_fd = process->err_fd = -1;
-    process->closed_fd = -1;
+    process_init(process);
     const struct planner_confinement *confinement = limits->confinement;
     char path[LIMIT_PATH_BYTES];
     char **environment = NULL;
     struct sandbox *sandbox = NULL;
-    struct sandbox_fault fault;
     struct plumbing plumbing;
     enum status status = planner_program_find(words->argv[0], path, error);
     if (status == STATUS_OK && confinement != NULL && confinement->sandbox) {
@@ -301,27 +368,16 @@ enum status process_start(struct planner_process *process, const struct planner_
         .limits = limits,
         .sandbox = sandbox,
         .shm_fd = shm_fd,
-        .parent = getpid(),
     };
-    pid_t pid = launch(&plan, &plumbing, &process->cgroup, &fault);
-    if (pid < 0) {
-        plumbing_close(&plumbing, 0);
-        status = tell_fault(&plan, &fault, error);
-        goto done;
-    }
-    process->pid = pid;
+    process->sandbox = sandbox != NULL;
     process->memory_bytes = limits->memory_bytes;
     process->debug = limits->debug;
     process->output = limits->output;
-    process->pid_fd = (int)syscall(SYS_pidfd_open, pid, 0);
-    process->in_fd = plumbing.in[0];
-    process->out_fd = plumbing.out[0];
-    process->err_fd = plumbing.err[0];
     if (sandbox != NULL) {
-        status = memory_watch_start(pid, limits->memory_bytes, &process->watch, error);
+        snprintf(process->unseen, sizeof process->unseen, "%s", sandbox_unseen(sandbox));
     }
+    status = launch(&plan, &plumbing, process, error);
     if (status != STATUS_OK) {
-        process_end(process, 0);
         process_finish(process);
     }
 done:
@@ -388,7 +444,7 @@ static enum process_result receive_some(struct planner_process *process, struct 
     return PROCESS_OK;
 }
 
-/* Takes what a process had written whose leader has exited, or which has closed its stdin. Others
+/* Takes what a planner had written that has exited, or which has closed its stdin. Others
  * that hold its descriptors answer nothing that can be relied on, and may keep them open for ever.
  */
 static enum process_result receive_rest(struct planner_process *process, struct process_talk *talk,
@@ -454,8 +510,8 @@ enum process_result process_exchange(struct planner_process *process, struct pro
 
 /* ---- end ---- */
 
-/* True once the leader has exited; it is left unreaped, so its number stays ours. */
-static bool leader_exited(struct planner_process *process)
+/* True once the keeper has exited; it is left unreaped, so its number stays ours. */
+static bool keeper_exited(struct planner_process *process)
 {
     siginfo_t info;
     memset(&info, 0, sizeof info);
@@ -463,8 +519,9 @@ static bool leader_exited(struct planner_process *process)
         info.si_pid == 0) {
         return false;
     }
-    process->exit_code = info.si_code;
-    process->exit_value = info.si_status;
+    if (!keeper_hear(process->line_fd, &process->exit) && process->exit.code == 0) {
+        process->exit = (struct keeper_report){info.si_code, info.si_status};
+    }
     return true;
 }
 
@@ -472,7 +529,7 @@ static bool leader_exited(struct planner_process *process)
 static void wait_for_exit(struct planner_process *process, int64_t wait_ns)
 {
     int64_t deadline_ns = process_now_ns() + wait_ns;
-    while (!leader_exited(process)) {
+    while (!keeper_exited(process)) {
         int64_t left_ns = deadline_ns - process_now_ns();
         if (left_ns <= 0) {
             return;
@@ -505,11 +562,18 @@ void process_end(struct planner_process *process, int64_t wait_ns)
         return;
     }
     wait_for_exit(process, wait_ns);
+    const struct keeper_report ended = process->exit;
     process->killed_at_bytes = memory_watch_end(process->watch);
     process->watch = NULL;
-    kill(-process->pid, SIGKILL);
+    if (!process->sandbox) {
+        /* The keeper does it; one that was stopped does nothing. */
+        (void)shutdown(process->line_fd, SHUT_WR);
+        wait_for_exit(process, KEEPER_GRACE_NS);
+    }
+    kill(process->pid, SIGKILL);
     while (waitpid(process->pid, NULL, 0) < 0 && errno == EINTR) {
     }
+    process->exit = ended;
     if (planner_cgroup_leave(&process->cgroup) && process->killed_at_bytes == 0) {
         process->killed_at_bytes = process->memory_bytes;
     }
@@ -523,6 +587,7 @@ void process_end(struct planner_process *process, int64_t wait_ns)
 void process_finish(struct planner_process *process)
 {
     close_fd(&process->pid_fd);
+    close_fd(&process->line_fd);
     close_fd(&process->in_fd);
     close_fd(&process->out_fd);
     close_fd(&process->err_fd);
@@ -532,11 +597,11 @@ void process_finish(struct planner_process *process)
 
 void process_exit_text(const struct planner_process *process, char *text, size_t bytes)
 {
-    if (process->exit_code == CLD_EXITED) {
-        snprintf(text, bytes, "exited with status %d", process->exit_value);
-    } else if (process->exit_code == CLD_KILLED || process->exit_code == CLD_DUMPED) {
-        const char *name = sigdescr_np(process->exit_value);
-        snprintf(text, bytes, "was killed by signal %d (%s)", process->exit_value,
+    if (process->exit.code == CLD_EXITED) {
+        snprintf(text, bytes, "exited with status %d", process->exit.value);
+    } else if (process->exit.code == CLD_KILLED || process->exit.code == CLD_DUMPED) {
+        const char *name = sigdescr_np(process->exit.value);
+        snprintf(text, bytes, "was killed by signal %d (%s)", process->exit.value,
                  name != NULL ? name : "unknown");
     } else if (process->closed_fd >= 0) {
         snprintf(text, bytes, "closed descriptor %d and had to be killed", process->closed_fd);

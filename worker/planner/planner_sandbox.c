@@ -4,7 +4,9 @@
  *
  * The new root is assembled in a tmpfs: pivot_root puts the old root below it at /old, what is to
  * be seen is bound from there, a second pivot_root makes the assembly the root and the old one is
- * detached. Binding comes before giving up root, so that a directory can be shown whose parents
+ * detached. What is bound is what was judged (planner_sight.c): it is opened by its real path, no
+ * link on the way, compared with the file that was looked at, and bound by its descriptor. Binding
+ * comes before giving up root, so that a directory can be shown whose parents
  * only root may enter.
  */
 #include "worker/planner/planner_sandbox.h"
@@ -17,6 +19,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/mount.h>
+#include <linux/openat2.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
@@ -86,6 +89,11 @@ void sandbox_free(struct sandbox *sandbox)
         planner_sight_free(sandbox->sight);
     }
     free(sandbox);
+}
+
+const char *sandbox_unseen(const struct sandbox *sandbox)
+{
+    return sandbox->sight->unseen;
 }
 
 /* ---- the parent's part ---- */
@@ -178,16 +186,57 @@ static int make_parents(char *place)
     return 0;
 }
 
-static int restrict_mount(const char *place, unsigned int flags, bool read_only)
+static int restrict_mount(int fd, const char *place, unsigned int flags, bool read_only)
 {
     struct mount_attr attributes = {.attr_set =
                                         MOUNT_ATTR_NOSUID | (read_only ? MOUNT_ATTR_RDONLY : 0)};
-    return (int)syscall(SYS_mount_setattr, AT_FDCWD, place, flags, &attributes, sizeof attributes);
+    return (int)syscall(SYS_mount_setattr, fd, place, flags, &attributes, sizeof attributes);
+}
+
+/* The item as it was judged; -1: another thing stands there by now (ESTALE), or a link (ELOOP). */
+static int open_source(const struct sight_item *item)
+{
+    char from[PLACE_BYTES];
+    struct stat info;
+    const struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                                 .resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS};
+    if (!join(from, "/old", item->source)) {
+        return -1;
+    }
+    int fd = (int)syscall(SYS_openat2, AT_FDCWD, from, &how, sizeof how);
+    if (fd >= 0 &&
+        (fstat(fd, &info) != 0 || info.st_dev != item->device || info.st_ino != item->inode)) {
+        close(fd);
+        errno = ESTALE;
+        return -1;
+    }
+    return fd;
+}
+
+static int bind_source(const struct sight_item *item, const char *to)
+{
+    int result = -1;
+    int source = open_source(item);
+    if (source < 0) {
+        return -1;
+    }
+    int tree = (int)syscall(SYS_open_tree, source, "",
+                            OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH | AT_RECURSIVE);
+    if (tree >= 0 &&
+        restrict_mount(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, item->kind != SIGHT_DEVICE) == 0) {
+        result = (int)syscall(SYS_move_mount, tree, "", AT_FDCWD, to, MOVE_MOUNT_F_EMPTY_PATH);
+    }
+    int code = errno;
+    if (tree >= 0) {
+        close(tree);
+    }
+    close(source);
+    errno = code;
+    return result;
 }
 
 static int show(const struct sight_item *item)
 {
-    char from[PLACE_BYTES];
     char to[PLACE_BYTES];
     if (!join(to, "/new", item->place) || make_parents(to) != 0) {
         return -1;
@@ -206,13 +255,7 @@ static int show(const struct sight_item *item)
         }
         close(fd);
     }
-    if (item->kind == SIGHT_EMPTY) {
-        return 0;
-    }
-    if (!join(from, "/old", item->source) || mount(from, to, NULL, MS_BIND | MS_REC, NULL) != 0) {
-        return -1;
-    }
-    return restrict_mount(to, AT_RECURSIVE, item->kind != SIGHT_DEVICE);
+    return item->kind == SIGHT_EMPTY ? 0 : bind_source(item, to);
 }
 
 static int mount_at(const char *place, const char *type, const char *options)
@@ -236,14 +279,15 @@ static int enter_root(const struct sandbox *sandbox, struct sandbox_fault *fault
         mount_at("/new/dev/shm", "tmpfs", sandbox->tmp_options) != 0) {
         return fail(fault, SANDBOX_ROOT, 0);
     }
-    /* Refused where the outer /proc is covered in part (containers): then there is none. */
-    (void)mount_at("/new/proc", "proc", NULL);
+    /* Refused where the outer /proc is covered in part (containers): then there is none. The keeper
+     * is not on its list. */
+    (void)mount_at("/new/proc", "proc", "hidepid=2");
     for (uint32_t i = 0; i < sandbox->sight->count; i++) {
         if (show(&sandbox->sight->items[i]) != 0) {
             return fail(fault, SANDBOX_SHOW, i);
         }
     }
-    if (restrict_mount("/new", 0, true) != 0 || chdir("/new") != 0 ||
+    if (restrict_mount(AT_FDCWD, "/new", 0, true) != 0 || chdir("/new") != 0 ||
         syscall(SYS_pivot_root, ".", ".") != 0 || umount2(".", DETACH) != 0 ||
         chdir(sandbox->sight->directory) != 0) {
         return fail(fault, SANDBOX_TURN, 0);
@@ -264,7 +308,6 @@ static void raise_loopback(void)
 
 static int drop_privileges(const struct sandbox *sandbox, struct sandbox_fault *fault)
 {
-    const struct rlimit processes = {sandbox->processes, sandbox->processes};
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0}};
     const int id = SANDBOX_UID_OF_ROOT;
@@ -278,8 +321,7 @@ static int drop_privileges(const struct sandbox *sandbox, struct sandbox_fault *
     }
     if ((sandbox->as_root && syscall(SYS_setresuid, id, id, id) != 0) ||
         prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0 ||
-        syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        setrlimit(RLIMIT_NPROC, &processes) != 0) {
+        syscall(SYS_capset, &header, none) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return fail(fault, SANDBOX_PRIVILEGES, 0);
     }
     return 0;
@@ -292,6 +334,19 @@ int sandbox_enter(const struct sandbox *sandbox, struct sandbox_fault *fault)
     }
     raise_loopback();
     return drop_privileges(sandbox, fault);
+}
+
+int sandbox_limit(const struct sandbox *sandbox, struct sandbox_fault *fault)
+{
+    const struct rlimit none = {0, 0};
+    const rlim_t count = sandbox->processes + 1; /* with the keeper */
+    const struct rlimit processes = {count, count};
+    /* Nothing runs before the keeper. */
+    if (setrlimit(RLIMIT_NPROC, &processes) != 0 || setrlimit(RLIMIT_RTPRIO, &none) != 0 ||
+        setrlimit(RLIMIT_NICE, &none) != 0) {
+        return fail(fault, SANDBOX_PRIVILEGES, 0);
+    }
+    return 0;
 }
 
 /* ---- words ---- */
@@ -321,6 +376,11 @@ void sandbox_fault_text(const struct sandbox *sandbox, const struct sandbox_faul
     if (fault->step == SANDBOX_SHOW && fault->item >= 0 &&
         (uint32_t)fault->item < sandbox->sight->count) {
         path = sandbox->sight->items[fault->item].place;
+        if (fault->code == ESTALE || fault->code == ELOOP || fault->code == ENOENT) {
+            snprintf(text, bytes, "%.300s was replaced while the sandbox was made: try again",
+                     path);
+            return;
+        }
     }
     bool known = fault->step > 0 && fault->step < SANDBOX_STEPS;
     snprintf(text, bytes,

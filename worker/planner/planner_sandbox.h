@@ -4,8 +4,9 @@
  *
  * Built from the kernel's own facilities, nothing to install: new user, mount, process, network,
  * IPC, host name and cgroup namespaces; a root of its own; no privileges and no way to get any; a
- * filter of system calls; limits. Inside, the planner is process 1: when it ends, everything that
- * it started ends with it.
+ * filter of system calls; limits. Inside, process 1 is the planner's keeper
+ * (worker/planner/planner_keeper.h): when the planner ends, or the worker, everything that it
+ * started ends with it.
  *
  *   sees      what is on the list that worker/planner/planner_sight.h makes, read-only; its own
  * empty /tmp and /dev/shm, in memory; its own processes has not   network (a loopback of its own),
@@ -64,6 +65,9 @@ enum status sandbox_prepare(const struct planner_confinement *confinement,
                             struct sandbox **out, struct error *error);
 void sandbox_free(struct sandbox *sandbox); /* accepts NULL */
 
+/* See planner_sight.unseen; valid while the sandbox is. */
+const char *sandbox_unseen(const struct sandbox *sandbox);
+
 /* Limits that hold: as the confinement says, or the ordinary ones. */
 uint32_t sandbox_processes(const struct planner_confinement *confinement);
 int64_t sandbox_tmp_bytes(const struct planner_confinement *confinement);
@@ -73,9 +77,11 @@ pid_t sandbox_clone(void);
 /* By the parent: makes the child's users known in its namespace. 0 or -1 with errno. The child must
  * not go on before. */
 int sandbox_map_users(pid_t child);
-/* By the child: builds and enters the new root, gives up privileges. 0 or -1 with *fault. */
+/* By the keeper: builds and enters the new root, gives up privileges. 0 or -1 with *fault. */
 int sandbox_enter(const struct sandbox *sandbox, struct sandbox_fault *fault);
-/* By the child, last before exec: the filter of system calls. 0 or -1 with *fault. */
+/* By the planner: how many processes there may be, and with what priority. 0 or -1 with *fault. */
+int sandbox_limit(const struct sandbox *sandbox, struct sandbox_fault *fault);
+/* By the planner, last before exec: the filter of system calls. 0 or -1 with *fault. */
 int sandbox_filter(struct sandbox_fault *fault);
 
 /* A sentence about a fault, with what can be done about it. */

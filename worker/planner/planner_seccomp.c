@@ -63,6 +63,11 @@ enum { CALLS_KNOWN = 463 };
 #define REFUSE_AS(number, code) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), RETURN(DENY(code))
 #define REFUSE(name) REFUSE_AS(SYS_##name, EPERM)
+/* Refuses it where an argument names process 1, the planner's keeper. */
+#define REFUSE_OF_KEEPER(name, argument)                                         \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), LOAD(args[argument]), \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)),       \
+        RETURN(SECCOMP_RET_ALLOW)
 #define ALLOW_DOMAIN(domain) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (domain), 0, 1), RETURN(SECCOMP_RET_ALLOW)
 
@@ -142,6 +147,14 @@ static const struct sock_filter program[] = {
     REFUSE(clock_settime),
     REFUSE(clock_adjtime),
     REFUSE(adjtimex),
+    /* When the keeper runs, and what it may open: users may do this to their processes. */
+    REFUSE_OF_KEEPER(sched_setscheduler, 0),
+    REFUSE_OF_KEEPER(sched_setparam, 0),
+    REFUSE_OF_KEEPER(sched_setattr, 0),
+    REFUSE_OF_KEEPER(sched_setaffinity, 0),
+    REFUSE_OF_KEEPER(prlimit64, 0),
+    REFUSE_OF_KEEPER(setpriority, 1),
+    REFUSE_OF_KEEPER(ioprio_set, 1),
     REFUSE_AS(SYS_clone3, ENOSYS),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 5),
     LOAD(args[3]),

@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -129,7 +130,7 @@ bool planner_sight_holds(const struct planner_sight *sight, const char *path)
 }
 
 static enum status append(struct planner_sight *sight, enum sight_kind kind, const char *place,
-                          const char *source, struct error *error)
+                          const char *source, const struct stat *info, struct error *error)
 {
     if (sight->count == SIGHT_ITEMS_MAX) {
         return error_set(error, STATUS_LIMIT,
@@ -143,6 +144,10 @@ static enum status append(struct planner_sight *sight, enum sight_kind kind, con
         free(item.place);
         free(item.source);
         return error_set(error, STATUS_NO_MEMORY, "planner sight: out of memory");
+    }
+    if (info != NULL) {
+        item.device = info->st_dev;
+        item.inode = info->st_ino;
     }
     sight->items[sight->count++] = item;
     return STATUS_OK;
@@ -162,7 +167,7 @@ static enum status add_at(struct planner_sight *sight, const char *place, const 
     enum sight_kind kind = S_ISDIR(info.st_mode)   ? SIGHT_DIRECTORY
                            : S_ISCHR(info.st_mode) ? SIGHT_DEVICE
                                                    : SIGHT_FILE;
-    return append(sight, kind, place, real, error);
+    return append(sight, kind, place, real, &info, error);
 }
 
 /* A path in full; where it is not plain, its real name. */
@@ -210,13 +215,14 @@ static enum status add_system(struct planner_sight *sight, struct error *error)
 {
     for (size_t i = 0; i < COUNT_OF(system_paths); i++) {
         char text[LIMIT_PATH_BYTES];
+        char real[PATH_MAX];
         const char *path = system_paths[i];
         ssize_t bytes = readlink(path, text, sizeof text - 1);
         if (bytes > 0) {
             text[bytes] = '\0';
-            TRY(append(sight, SIGHT_LINK, path, text, error));
-        } else if (access(path, F_OK) == 0) {
-            TRY(add_at(sight, path, path, error));
+            TRY(append(sight, SIGHT_LINK, path, text, NULL, error));
+        } else if (realpath(path, real) != NULL) {
+            TRY(add_at(sight, path, real, error));
         }
     }
     return STATUS_OK;
@@ -272,10 +278,20 @@ static bool is_package(const char *directory)
     return has_ending(directory, endings, COUNT_OF(endings));
 }
 
-enum status planner_sight_add_code(struct planner_sight *sight, const char *directory,
-                                   struct error *error)
+/* Whether naming may show what really lies there: below the worker's directory, nothing hidden. */
+static bool may_be_named(const struct planner_sight *sight, const char *real)
+{
+    const char *here = sight->directory;
+    return within(real, here) && strcmp(real, here) != 0 && !has_dots(real + strlen(here), false);
+}
+
+/* With `named`, a directory that was chosen by whoever submits: links in it show no more than
+ * naming what they lead to. */
+static enum status add_code(struct planner_sight *sight, const char *directory, bool named,
+                            struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
+    char real[PATH_MAX];
     enum status status = STATUS_OK;
     if (planner_sight_holds(sight, directory)) {
         return STATUS_OK;
@@ -291,6 +307,11 @@ enum status planner_sight_add_code(struct planner_sight *sight, const char *dire
             (entry->d_type == DT_REG && !is_code(entry->d_name)) || stat(path, &info) != 0) {
             continue;
         }
+        if (named && (realpath(path, real) == NULL ||
+                      (!may_be_named(sight, real) && !planner_sight_holds(sight, real)) ||
+                      (S_ISREG(info.st_mode) && !is_code(real)))) {
+            continue;
+        }
         if (S_ISREG(info.st_mode) && is_code(entry->d_name)) {
             status = planner_sight_add(sight, path, error);
         } else if (S_ISDIR(info.st_mode) && is_package(path)) {
@@ -299,6 +320,12 @@ enum status planner_sight_add_code(struct planner_sight *sight, const char *dire
     }
     closedir(stream);
     return status;
+}
+
+enum status planner_sight_add_code(struct planner_sight *sight, const char *directory,
+                                   struct error *error)
+{
+    return add_code(sight, directory, false, error);
 }
 
 /* The code of the directories in a variable of ours: its owner put them there. */
@@ -337,7 +364,55 @@ static bool is_of_planners(const char *name, const struct stat *info)
            (has_ending(name, settings, COUNT_OF(settings)) && (info->st_mode & 077) != 0);
 }
 
+/* Keeps a sentence about a word that stays unseen though it lies below the worker's directory, as
+ * it stands: a link on its way leads to where naming shows nothing. */
+static void note_unseen(struct planner_sight *sight, const char *word, const char *full,
+                        const char *real)
+{
+    char link[LIMIT_PATH_BYTES];
+    char leads_to[PATH_MAX];
+    struct stat info;
+    const char *here = sight->directory;
+    if (sight->unseen[0] != '\0' || !within(full, here) || strcmp(full, real) == 0) {
+        return;
+    }
+    for (size_t bytes = strlen(here) + 1; full[bytes - 1] != '\0';) {
+        bytes += strcspn(full + bytes, "/");
+        memcpy(link, full, bytes);
+        link[bytes++] = '\0';
+        if (lstat(link, &info) == 0 && S_ISLNK(info.st_mode) && realpath(link, leads_to) != NULL &&
+            (!may_be_named(sight, leads_to) || full[bytes - 1] == '\0')) {
+            snprintf(
+                sight->unseen, sizeof sight->unseen,
+                "%.100s of the command line is not shown in the sandbox: the link %.120s leads "
+                "to %.120s (--planner-path shows it)",
+                word, link, leads_to);
+            return;
+        }
+    }
+}
+
 /* Code is shown with that of the directories from its own up to the worker's. */
+static enum status add_code_above(struct planner_sight *sight, const char *file,
+                                  struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    char real[PATH_MAX];
+    enum status status = STATUS_OK;
+    memcpy(directory, file, strlen(file) + 1);
+    while (status == STATUS_OK) {
+        *strrchr(directory, '/') = '\0';
+        if (strcmp(directory, sight->directory) == 0) {
+            break;
+        }
+        if (realpath(directory, real) != NULL && may_be_named(sight, real)) {
+            status = add_code(sight, directory, true, error);
+        }
+    }
+    return status;
+}
+
+/* A file is judged by its real path, and shown under the name that the word gives it too. */
 static enum status add_word(struct planner_sight *sight, const char *word, struct error *error)
 {
     char full[LIMIT_PATH_BYTES];
@@ -349,28 +424,27 @@ static enum status add_word(struct planner_sight *sight, const char *word, struc
     if (name_in_full(sight, word, full, real, &ignored) != STATUS_OK || stat(real, &info) != 0) {
         return STATUS_OK; /* no file is meant */
     }
-    const char *plain = within(full, here) ? full : real;
-    if (!within(plain, here) || strcmp(plain, here) == 0 || has_dots(plain + strlen(here), false)) {
+    bool inside = within(full, here);
+    if (strcmp(real, here) == 0 || (inside && has_dots(full + strlen(here), false))) {
         return STATUS_OK;
     }
+    if (inside && planner_sight_holds(sight, real)) {
+        return add_at(sight, full, real, error);
+    }
+    bool shown = may_be_named(sight, real) &&
+                 (S_ISDIR(info.st_mode) ? is_package(real)
+                                        : S_ISREG(info.st_mode) && is_of_planners(real, &info) &&
+                                              !planner_sight_find_store(real, found));
+    if (!shown) {
+        note_unseen(sight, word, full, real);
+        return STATUS_OK;
+    }
+    const char *plain = inside ? full : real;
     if (S_ISDIR(info.st_mode)) {
-        return is_package(plain) ? add_whole(sight, plain, error) : STATUS_OK;
+        return add_whole(sight, plain, error);
     }
-    if (!S_ISREG(info.st_mode) || !is_of_planners(plain, &info) ||
-        planner_sight_find_store(plain, found)) {
-        return STATUS_OK;
-    }
-    enum status status = planner_sight_add(sight, plain, error);
-    bool code = is_code(plain);
-    memmove(full, plain, strlen(plain) + 1);
-    while (status == STATUS_OK && code) {
-        *strrchr(full, '/') = '\0';
-        if (strcmp(full, here) == 0) {
-            break;
-        }
-        status = planner_sight_add_code(sight, full, error);
-    }
-    return status;
+    TRY(planner_sight_add(sight, plain, error));
+    return is_code(plain) ? add_code_above(sight, plain, error) : STATUS_OK;
 }
 
 /* Whether the program lies where this worker's own PATH looks. */
@@ -394,9 +468,13 @@ static enum status add_command(struct planner_sight *sight, const struct planner
     char full[LIMIT_PATH_BYTES];
     char real[PATH_MAX];
     TRY(name_in_full(sight, program, full, real, error));
+    bool inside = here && within(full, sight->directory);
     if (is_in_path(full) || planner_sight_holds(sight, full) ||
-        (here && within(full, sight->directory))) {
+        (inside && (within(real, sight->directory) || planner_sight_holds(sight, real) ||
+                    planner_sight_is_installed(full)))) {
         TRY(planner_sight_add_program(sight, full, error));
+    } else if (inside) {
+        note_unseen(sight, program, full, real);
     }
     for (uint32_t i = 1; here && words != NULL && i < words->count; i++) {
         const char *value = strchr(words->argv[i], '=');
@@ -432,9 +510,10 @@ static enum status check_secrets(const struct planner_sight *sight,
 static enum status fill(struct planner_sight *sight, const struct planner_confinement *confinement,
                         const struct planner_argv *words, const char *program, struct error *error)
 {
-    if (getcwd(sight->directory, sizeof sight->directory) == NULL) {
+    if (getcwd(sight->directory, sizeof sight->directory) == NULL || sight->directory[0] != '/') {
         return error_set(error, STATUS_IO, "planner sandbox: working directory: %s",
-                         strerror(errno));
+                         sight->directory[0] != '\0' ? "it cannot be reached from here"
+                                                     : strerror(errno));
     }
     enum status status = add_system(sight, error);
     /* The program that runs plugins apart may be installed anywhere. */
@@ -453,7 +532,7 @@ static enum status fill(struct planner_sight *sight, const struct planner_confin
     THEN(status, add_search_path(sight, "LD_LIBRARY_PATH", error));
     if (status == STATUS_OK && !is_own(sight->directory) &&
         !planner_sight_holds(sight, sight->directory)) {
-        status = append(sight, SIGHT_EMPTY, sight->directory, NULL, error);
+        status = append(sight, SIGHT_EMPTY, sight->directory, NULL, NULL, error);
     }
     return status == STATUS_OK ? check_secrets(sight, confinement, error) : status;
 }

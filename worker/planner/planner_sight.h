@@ -14,7 +14,9 @@
  *   given       what the worker's owner names with --planner-path
  *
  * The command line is chosen by whoever submitted the job, so naming a file there shows nothing
- * outside the worker's directory, and nothing hidden (a name that begins with a dot) in it. A home
+ * outside the worker's directory, and nothing hidden (a name that begins with a dot) in it. It is
+ * the real path that is judged, links in every component resolved: a link in the directory shows
+ * what it leads to only where naming that would show it, or where it is in sight anyhow. A home
  * directory is nobody's planner directory: a worker that runs in one, or above one, shows nothing
  * of it. A directory that holds a store is never shown as a whole.
  *
@@ -29,8 +31,9 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
-enum { SIGHT_ITEMS_MAX = 1024 };
+enum { SIGHT_ITEMS_MAX = 1024, SIGHT_UNSEEN_BYTES = 480 };
 
 enum sight_kind {
     SIGHT_DIRECTORY = 0,
@@ -42,13 +45,18 @@ enum sight_kind {
 
 struct sight_item {
     enum sight_kind kind;
-    char *place; /* absolute: where the planner sees it */
-    char *source;
+    char *place;  /* absolute: where the planner sees it */
+    char *source; /* its real path */
+    dev_t device; /* of the source, when it was judged */
+    ino_t inode;
 };
 
 struct planner_sight {
     uint32_t count;
     char directory[LIMIT_PATH_BYTES]; /* the worker's, to work in */
+    /* A sentence about the first word of the command line that a link leads to where naming shows
+     * nothing; "": none does. */
+    char unseen[SIGHT_UNSEEN_BYTES];
     struct sight_item items[SIGHT_ITEMS_MAX];
 };
 
@@ -73,6 +81,10 @@ enum status planner_sight_add_code(struct planner_sight *sight, const char *dire
 /* Adds a program and what it needs to start: see "program" above. (planner_sight_program.c) */
 enum status planner_sight_add_program(struct planner_sight *sight, const char *program,
                                       struct error *error);
+
+/* Whether a program belongs to an installation: a virtual environment's python is a link to one
+ * that lies elsewhere. (planner_sight_program.c) */
+bool planner_sight_is_installed(const char *program);
 
 /* Looks for a store or a socket in a directory, a few levels down, or at a file; true: `found`
  * names it.

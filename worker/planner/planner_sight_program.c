@@ -62,6 +62,15 @@ static bool is_installation(const char *directory, const char *name)
             exists(directory, library));
 }
 
+bool planner_sight_is_installed(const char *program)
+{
+    char directory[LIMIT_PATH_BYTES];
+    snprintf(directory, sizeof directory, "%s", program);
+    const char *name = strrchr(program, '/') + 1;
+    return cut(directory) && strcmp(strrchr(directory, '/') + 1, "bin") == 0 && cut(directory) &&
+           is_installation(directory, name);
+}
+
 static enum status add_installation(struct planner_sight *sight, const char *program,
                                     struct error *error)
 {

@@ -300,44 +300,6 @@ static void print_notes(const struct summary *summary, FILE *stream)
     text_print(stream, "%s\n", SUMMARY_COVERAGE_TEXT);
 }
 
-void summary_print(const struct summary *summary, FILE *stream)
-{
-    const char *group = "";
-    int width = NAME_WIDTH_MIN;
-    for (uint32_t i = 0; i < summary->row_count; i++) {
-        const struct summary_row *row = &summary->rows[i];
-        if (strcmp(group, row->group) != 0) {
-            group = row->group;
-            width = name_width(summary, i);
-            print_head(group, width, stream);
-        }
-        print_row(row, width, stream);
-    }
-    print_head("all", NAME_WIDTH_MIN, stream);
-    struct summary_row total = summary->total;
-    snprintf(total.value, sizeof total.value, "total");
-    print_row(&total, NAME_WIDTH_MIN, stream);
-    print_tiers(summary, stream);
-    meters_print(summary, stream);
-    print_freezes(summary, stream);
-    print_flags(summary, stream);
-    summary_print_invalid(summary, stream);
-    summary_print_field(summary, stream);
-    print_audit(summary, stream);
-    print_notes(summary, stream);
-    char saved[SUMMARY_MONEY_BYTES];
-    char bill[SUMMARY_MONEY_BYTES];
-    text_print(stream,
-               "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
-               "guardian overrides in main lines: %lld; bill: %s\n",
-               (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
-               summary_usd_text(summary->prefix_usd_saved, saved),
-               (long long)summary->interventions, summary_bill_text(summary, bill));
-    print_missing(summary, stream);
-}
-
-/* ---- what has no pass and what has no answer ---- */
-
 static int first_line(const char *text)
 {
     return (int)strcspn(text, "\r\n");
@@ -367,6 +329,69 @@ static void print_planner_error(const char *text, FILE *stream)
         text_print(stream, "; stderr ends: %.*s", (int)(end - start), start);
     }
 }
+
+/* Drives that ended as others do after their planner had died and was started again: a death that
+ * does not repeat itself is nobody's verdict, and still a fault. */
+static void print_deaths(const struct summary *summary, FILE *stream)
+{
+    const struct outcome *first = NULL;
+    long long count = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if ((outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
+            outcome->error[0] != '\0') {
+            first = first != NULL ? first : outcome;
+            count++;
+        }
+    }
+    if (first != NULL) {
+        text_print(stream,
+                   "\nthe planner died in %lld drive%s, run again alone and counted as they ended "
+                   "then; the first: %lld %s",
+                   count, summary_plural(count), (long long)first->id, first->scenario_id);
+        print_planner_error(first->error, stream);
+        fputc('\n', stream);
+    }
+}
+
+void summary_print(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            width = name_width(summary, i);
+            print_head(group, width, stream);
+        }
+        print_row(row, width, stream);
+    }
+    print_head("all", NAME_WIDTH_MIN, stream);
+    struct summary_row total = summary->total;
+    snprintf(total.value, sizeof total.value, "total");
+    print_row(&total, NAME_WIDTH_MIN, stream);
+    print_tiers(summary, stream);
+    meters_print(summary, stream);
+    print_freezes(summary, stream);
+    print_flags(summary, stream);
+    summary_print_invalid(summary, stream);
+    print_deaths(summary, stream);
+    summary_print_field(summary, stream);
+    print_audit(summary, stream);
+    print_notes(summary, stream);
+    char saved[SUMMARY_MONEY_BYTES];
+    char bill[SUMMARY_MONEY_BYTES];
+    text_print(stream,
+               "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
+               "guardian overrides in main lines: %lld; bill: %s\n",
+               (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
+               summary_usd_text(summary->prefix_usd_saved, saved),
+               (long long)summary->interventions, summary_bill_text(summary, bill));
+    print_missing(summary, stream);
+}
+
+/* ---- what has no pass and what has no answer ---- */
 
 static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
                           FILE *stream)

@@ -541,13 +541,19 @@ static void measure(const struct rollout *rollout, struct rollout_result *result
     }
 }
 
-void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
+/* Puts the sentence of an earlier death behind the error. */
+static void keep_death(struct rollout_result *result, const char *death)
 {
-    struct rollout_result *result = own_result(rollout, ticks);
-    if (result == NULL) {
-        return;
+    size_t bytes = strlen(result->error);
+    if (death[0] != '\0' && bytes + 1 < sizeof result->error) {
+        snprintf(result->error + bytes, sizeof result->error - bytes, "%s%s", bytes > 0 ? "\n" : "",
+                 death);
     }
-    measure(rollout, result);
+}
+
+/* The verdict and its words; result->error is "". */
+static void conclude(struct rollout *rollout, struct rollout_result *result, const char *error)
+{
     if (error[0] != '\0') {
         result->verdict = VERDICT_PLANNER_ERROR;
         result->reasons = 0;
@@ -571,9 +577,45 @@ void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
     }
 }
 
+void rollout_finish(struct rollout *rollout, uint32_t ticks, const char *error)
+{
+    char death[OUTCOME_ERROR_BYTES];
+    struct rollout_result *result = own_result(rollout, ticks);
+    if (result == NULL) {
+        return;
+    }
+    measure(rollout, result);
+    memcpy(death, result->error, sizeof death);
+    result->error[0] = '\0';
+    conclude(rollout, result, error);
+    keep_death(result, death);
+}
+
+static void health_sentence(const struct health_verdict *health, char *text, size_t bytes)
+{
+    char where[32] = "ego or the world";
+    if (health->check == HEALTH_WORLD) {
+        snprintf(text, bytes, "health: world at tick %u: %s", health->tick, health->said);
+        return;
+    }
+    if (health->agent >= 0) {
+        snprintf(where, sizeof where, "agent %d", health->agent);
+    }
+    if (health->check == HEALTH_NOT_FINITE) {
+        snprintf(text, bytes,
+                 "health: not_finite at tick %u, %s: its state has a NaN or an infinity",
+                 health->tick, where);
+        return;
+    }
+    snprintf(text, bytes, "health: %s at tick %u, %s: found %g, expected at %s %g",
+             health_check_names[health->check], health->tick, where, health->value,
+             health->value < health->threshold ? "least" : "most", health->threshold);
+}
+
 void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_verdict *health,
                   uint8_t *snapshot)
 {
+    char death[OUTCOME_ERROR_BYTES];
     struct rollout_result *result = own_result(rollout, ticks);
     if (result == NULL) {
         free(snapshot);
@@ -584,25 +626,9 @@ void rollout_flag(struct rollout *rollout, uint32_t ticks, const struct health_v
     result->reasons = 0;
     result->health = *health;
     result->snapshot = snapshot;
-    if (health->check == HEALTH_WORLD) {
-        snprintf(result->error, sizeof result->error, "health: world at tick %u: %s", health->tick,
-                 health->said);
-        return;
-    }
-    char where[32] = "ego or the world";
-    if (health->agent >= 0) {
-        snprintf(where, sizeof where, "agent %d", health->agent);
-    }
-    if (health->check == HEALTH_NOT_FINITE) {
-        snprintf(result->error, sizeof result->error,
-                 "health: not_finite at tick %u, %s: its state has a NaN or an infinity",
-                 health->tick, where);
-        return;
-    }
-    snprintf(result->error, sizeof result->error,
-             "health: %s at tick %u, %s: found %g, expected at %s %g",
-             health_check_names[health->check], health->tick, where, health->value,
-             health->value < health->threshold ? "least" : "most", health->threshold);
+    memcpy(death, result->error, sizeof death);
+    health_sentence(health, result->error, sizeof result->error);
+    keep_death(result, death);
 }
 
 void rollout_result_share(struct job_run *job, int32_t branch)

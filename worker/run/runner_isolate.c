@@ -2,6 +2,9 @@
  * A planner's instance died while it drove several rollouts. Nobody knows which one is to blame, so
  * each of them is run again from tick 0 with the planner to itself; the one during which it dies
  * again is the guilty one. A fresh instance is opened after every death.
+ *
+ * A planner that dies once and not again is a result all the same, and one to be looked at: each
+ * rollout that was being driven keeps the sentence of that death, whatever its verdict becomes.
  */
 #include "worker/planner/planner_spec.h"
 #include "worker/run/runner_internal.h"
@@ -81,11 +84,37 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     return open_views(runner, error);
 }
 
-static void isolate(struct runner *runner, struct rollout *rollout)
+struct death {
+    const char *sentence;
+    uint32_t driven; /* rollouts that the planner had then */
+};
+
+/* Puts the sentence of a death where the result's error will be. The first one counts. Whose fault
+ * it was is not known yet, so each that was driven has it. */
+static void keep_death(struct runner *runner, const struct rollout *rollout,
+                       const struct death *death)
+{
+    char sentence[ERROR_TEXT_BYTES + 128];
+    char others[64] = "";
+    struct rollout_result *result = &rollout->job->results[rollout->branch + 1];
+    if (result->finished || result->error[0] != '\0') {
+        return; /* finished: it drives the past of others */
+    }
+    if (death->driven > 1) {
+        snprintf(others, sizeof others, " while it drove %u more", death->driven - 1);
+    }
+    snprintf(sentence, sizeof sentence, "run again alone, since its planner died here%s: %s",
+             others, death->sentence);
+    runner_fault_text(runner, rollout, rollout->trace.first_tick + rollout->trace.tick_count,
+                      sentence, result->error);
+}
+
+static void isolate(struct runner *runner, struct rollout *rollout, const struct death *death)
 {
     struct error error;
     struct rollout *again = NULL;
     struct job_run *job = rollout->job;
+    keep_death(runner, rollout, death);
     if (rollout_create(job, rollout->branch, rollout->branch != ROLLOUT_MAIN, runner->wants, &again,
                        &error) != STATUS_OK) {
         runner_fail_job(job, &error);
@@ -154,6 +183,7 @@ static void blame(struct runner *runner, const struct error *error)
     uint32_t tick = runner_ops(runner)->slot_scene(runner->world, (uint32_t)guilty->slot)->tick;
     runner_fault_text(runner, guilty, tick, error->text, text);
     runner_keep_output(runner, guilty);
+    guilty->job->results[guilty->branch + 1].error[0] = '\0'; /* this death says it all */
     rollout_finish(guilty, tick, text);
     runner_discard(runner, guilty);
 }
@@ -165,16 +195,17 @@ void runner_planner_died(struct runner *runner, const struct error *error)
     if (runner->alone != NULL) {
         blame(runner, error);
     }
+    const struct death death = {error->text, runner->session_count - runner->free_session_count};
     for (uint32_t i = 0; i < runner->slot_count; i++) {
         if (runner->slots[i] != NULL) {
-            isolate(runner, runner->slots[i]);
+            isolate(runner, runner->slots[i], &death);
         }
     }
     struct rollout_list kept = {0};
     struct rollout *rollout;
     while ((rollout = rollout_list_pop(&runner->waiting)) != NULL) {
         if (rollout->has_session) {
-            isolate(runner, rollout);
+            isolate(runner, rollout, &death);
         } else {
             rollout_list_push_back(&kept, rollout);
         }

@@ -31,7 +31,7 @@ enum {
     WIRE_MAGIC = 0x4C575753, /* the bytes SWWL */
     WIRE_ERROR_BYTES_MAX = 4096,
     FILES_MAX = 1024,
-    DEATH_BYTES = 448,
+    DEATH_BYTES = 960,
     SESSION = 0, /* what is written to stderr is nobody's in particular */
 };
 #define EXIT_GRACE_NS (1 * NS_PER_S)
@@ -94,9 +94,10 @@ static void die(struct world_exec *exec, const char *what, bool tell_exit)
     }
     planner_output_tail(exec->output, tail);
     planner_output_last_line(tail, line, sizeof line);
-    snprintf(exec->death, sizeof exec->death, "%.159s%s%s%s%s", what,
-             exit_text[0] != '\0' ? " " : "", exit_text,
-             line[0] != '\0' ? "; its last words: " : "", line);
+    const char *unseen = exec->process.unseen;
+    snprintf(exec->death, sizeof exec->death, "%.159s%s%s%s%s%s%s%s", what,
+             exit_text[0] != '\0' ? " " : "", exit_text, unseen[0] != '\0' ? " (" : "", unseen,
+             unseen[0] != '\0' ? ")" : "", line[0] != '\0' ? "; its last words: " : "", line);
     exec->alive = false;
 }
 
@@ -227,7 +228,7 @@ static struct world_exec *create(const struct swerve_world_setup *setup)
         return NULL;
     }
     exec->host = setup->host;
-    exec->process.pid_fd = exec->process.in_fd = exec->process.out_fd = exec->process.err_fd = -1;
+    process_init(&exec->process);
     exec->question = malloc(sizeof(struct wire_header) + sizeof(struct wire_step) +
                             setup->batch_max * sizeof(struct swerve_world_given));
     exec->answer_bytes_max =

@@ -110,7 +110,7 @@ def privileges():
 
 def strangers():
     numbers = [name for name in os.listdir("/proc") if name.isdigit()]
-    if numbers == ["1"]:
+    if numbers == [str(os.getpid())]:  # its keeper is not to be seen either
         raise OSError(errno.ESRCH, "alone")
     return f"processes {numbers}"
 

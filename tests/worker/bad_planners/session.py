@@ -45,6 +45,10 @@ def misbehave():
         time.sleep(0.15)
     elif MODE == "raise":
         raise ValueError("no idea")
+    elif MODE == "interrupt":
+        raise KeyboardInterrupt("no wish to go on")
+    elif MODE == "sysexit":
+        sys.exit("no wish to go on")
     elif MODE == "memory":
         hog = []
         while True:

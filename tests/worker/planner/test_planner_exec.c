@@ -283,18 +283,26 @@ static void session_failures(void)
     }
 }
 
+/* Whatever it raises: what would end the process, which is started again, too. */
 static void raising_fails_its_sessions(void)
 {
-    struct planner *planner = open_script("session.py raise 1", 5000, 0);
-    reset_all(planner);
-    struct swerve_action actions[SESSIONS];
-    uint8_t failed[SESSIONS];
-    struct error error = {0};
-    EXPECT_OK(act_all(planner, 1, actions, failed, &error), error);
-    EXPECT_INT(failed[0] + failed[1] + failed[2] + failed[3], 4);
-    EXPECT_CONTAINS(planner_stderr_tail(planner), "ValueError: no idea");
-    EXPECT(planner_alive(planner));
-    planner_close(planner);
+    static const char *const cases[][2] = {
+        {"session.py raise 1", "ValueError: no idea"},
+        {"session.py interrupt 1", "KeyboardInterrupt: no wish to go on"},
+        {"session.py sysexit 1", "SystemExit: no wish to go on"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct planner *planner = open_script(cases[i][0], 5000, 0);
+        reset_all(planner);
+        struct swerve_action actions[SESSIONS];
+        uint8_t failed[SESSIONS];
+        struct error error = {0};
+        EXPECT_OK(act_all(planner, 1, actions, failed, &error), error);
+        EXPECT_INT(failed[0] + failed[1] + failed[2] + failed[3], 4);
+        EXPECT_CONTAINS(planner_stderr_tail(planner), cases[i][1]);
+        EXPECT(planner_alive(planner));
+        planner_close(planner);
+    }
 }
 
 static void refused_reset_keeps_the_instance(void)

@@ -134,6 +134,44 @@ static void make_home(void)
     setenv("LD_LIBRARY_PATH", at("elsewhere/lib"), 1);
 }
 
+/* A worker's directory with links in it. */
+static void make_links(void)
+{
+    static const char *const links[][2] = {
+        {"../outside", "links/data"},
+        {"../outside/weights.bin", "links/weights.bin"},
+        {"sub", "links/inner"},
+        {"sub/model.pt", "links/model.pt"},
+        {"sub/key.pem", "links/key.bin"},
+        {"sub/private.json", "links/private.json"},
+        {".hidden", "links/shown"},
+        {"../links/back", "outside/round"},
+        {"../outside/round", "links/about"},
+        {"../../outside/code.py", "links/sub/code.py"},
+        {"../outside/planner", "links/planner"},
+        {"../given", "links/given"},
+        {"/usr", "links/system"},
+    };
+    make_directory("links/sub");
+    make_directory("links/back");
+    make_directory("links/.hidden");
+    make_directory("given");
+    make_file("outside/weights.bin", "", 0644);
+    make_file("outside/code.py", "", 0644);
+    make_file("outside/settings.json", "", 0644);
+    make_file("links/back/model.npz", "", 0644);
+    make_file("links/.hidden/model.npz", "", 0644);
+    make_file("links/sub/model.pt", "", 0644);
+    make_file("links/sub/named.py", "", 0644);
+    make_file("links/sub/key.pem", "", 0644);
+    make_file("links/sub/private.json", "", 0600);
+    make_file("given/model.npz", "", 0644);
+    for (size_t i = 0; i < COUNT_OF(links); i++) {
+        CHECK(symlink(links[i][0], at(links[i][1])) == 0);
+    }
+    CHECK(symlink(at("outside/settings.json"), at("links/link.json")) == 0);
+}
+
 static const struct planner_confinement nothing_given = {.sandbox = true};
 
 /* The list for a command line, in the directory of the worker. */
@@ -225,6 +263,70 @@ static void naming_shows_nothing_that_is_not_a_planners(void)
         EXPECT(!planner_sight_holds(sight, "/etc/shadow"));
         planner_sight_free(sight);
     }
+}
+
+/* Goal: a word is judged by where it really leads, whichever of its components is the link. */
+static void links_lead_to_nothing_else(void)
+{
+    static const struct {
+        const char *command;
+        const char *place; /* as it is named */
+        const char *link;  /* that is told of; NULL: it is shown */
+        const char *leads_to;
+    } cases[] = {
+        {"/bin/sh data/weights.bin", "links/data/weights.bin", "links/data", "outside"},
+        {"/bin/sh --weights=data/weights.bin", "links/data/weights.bin", "links/data", "outside"},
+        {"/bin/sh ./data/weights.bin", "links/data/weights.bin", "links/data", "outside"},
+        {"/bin/sh link.json", "links/link.json", "links/link.json", "outside/settings.json"},
+        {"/bin/sh weights.bin", "links/weights.bin", "links/weights.bin", "outside/weights.bin"},
+        {"/bin/sh key.bin", "links/key.bin", "links/key.bin", "links/sub/key.pem"},
+        {"/bin/sh private.json", "links/private.json", "links/private.json",
+         "links/sub/private.json"},
+        {"/bin/sh shown/model.npz", "links/shown/model.npz", "links/shown", "links/.hidden"},
+        {"./planner", "links/planner", "links/planner", "outside/planner"},
+        {"data/planner", "links/data/planner", "links/data", "outside"},
+        {"/bin/sh inner/model.pt", "links/inner/model.pt", NULL, NULL},
+        {"/bin/sh model.pt", "links/model.pt", NULL, NULL},
+        {"/bin/sh about/model.npz", "links/about/model.npz", NULL, NULL},
+        {"/bin/sh given/model.npz", "links/given/model.npz", NULL, NULL},
+        {"/bin/sh system/bin/env", "links/system/bin/env", NULL, NULL},
+    };
+    static const char *const never[] = {"outside/weights.bin",    "outside/settings.json",
+                                        "outside/planner",        "links/sub/key.pem",
+                                        "links/sub/private.json", "links/.hidden/model.npz"};
+    char path[LIMIT_PATH_BYTES];
+    const char *const given[] = {path};
+    const struct planner_confinement confinement = {
+        .sandbox = true, .paths = given, .path_count = 1};
+    snprintf(path, sizeof path, "%s", at("given"));
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct planner_sight *sight = NULL;
+        struct error error;
+        EXPECT_OK(make("links", cases[i].command, &confinement, &sight, &error), error);
+        expect_sight(sight, NULL, 0, never, COUNT_OF(never));
+        if (planner_sight_holds(sight, at(cases[i].place)) != (cases[i].link == NULL) ||
+            (sight->unseen[0] == '\0') != (cases[i].link == NULL)) {
+            TEST_FAIL("%s: %s", cases[i].command, sight->unseen);
+        }
+        if (cases[i].link != NULL) {
+            EXPECT_CONTAINS(sight->unseen, at(cases[i].link));
+            EXPECT_CONTAINS(sight->unseen, " leads to ");
+            EXPECT_CONTAINS(sight->unseen, at(cases[i].leads_to));
+        }
+        planner_sight_free(sight);
+    }
+}
+
+/* Goal: code beside a file that is named shows nothing by links either. */
+static void code_beside_what_is_named_is_judged_too(void)
+{
+    static const char *const seen[] = {"links/sub/named.py"};
+    static const char *const unseen[] = {"links/sub/code.py", "outside/code.py"};
+    struct planner_sight *sight = NULL;
+    struct error error;
+    EXPECT_OK(make("links", "/bin/sh sub/named.py", &nothing_given, &sight, &error), error);
+    expect_sight(sight, seen, COUNT_OF(seen), unseen, COUNT_OF(unseen));
+    planner_sight_free(sight);
 }
 
 static void a_home_is_nobodys_planner_directory(void)
@@ -322,11 +424,13 @@ int main(void)
     strcpy(top, "/tmp/swerve-sight-XXXXXX");
     CHECK(mkdtemp(top) != NULL);
     make_home();
-    int failed = TEST_RUN(TEST(code_and_named_files_are_seen),
-                          TEST(naming_shows_nothing_that_is_not_a_planners),
-                          TEST(a_home_is_nobodys_planner_directory), TEST(installations_are_found),
-                          TEST(programs_of_nobodys_choice_stay_unseen),
-                          TEST(what_is_given_is_seen_unless_a_store_is_in_it));
+    make_links();
+    int failed = TEST_RUN(
+        TEST(code_and_named_files_are_seen), TEST(naming_shows_nothing_that_is_not_a_planners),
+        TEST(links_lead_to_nothing_else), TEST(code_beside_what_is_named_is_judged_too),
+        TEST(a_home_is_nobodys_planner_directory), TEST(installations_are_found),
+        TEST(programs_of_nobodys_choice_stay_unseen),
+        TEST(what_is_given_is_seen_unless_a_store_is_in_it));
     CHECK(chdir("/") == 0);
     nftw(top, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
     return failed;

@@ -482,6 +482,31 @@ static void each_scenario_counts_once(void)
     summary_finish(&summary);
 }
 
+/* Goal: a death that did not repeat itself is told of, though the drive passed. */
+static void a_planner_that_died_once_is_told_of(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    plain_outcome("well", 1, VERDICT_PASS);
+    snprintf(
+        plain_outcome("odd", 1, VERDICT_PASS)->error, OUTCOME_ERROR_BYTES,
+        "tick 5: run again alone, since its planner died here: no answer\nstderr: so\nlast words");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    char *text = printed(&summary, false);
+    EXPECT_CONTAINS(text, "the planner died in 1 drive, run again alone and counted as they ended "
+                          "then; the first: 2 odd: tick 5: ");
+    EXPECT_CONTAINS(text, "last words");
+    free(text);
+    summary_finish(&summary);
+    made_count = 1;
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    text = printed(&summary, false);
+    EXPECT(strstr(text, "the planner died") == NULL);
+    free(text);
+    summary_finish(&summary);
+}
+
 /* Forty points of one grid are one logical scenario: their interval is as wide as that of one. */
 static void points_of_a_grid_are_one_draw(void)
 {
@@ -1175,10 +1200,11 @@ int main(void)
         TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
         TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
         TEST(the_terminal_shows_every_row), TEST(each_scenario_counts_once),
-        TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
-        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
-        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
-        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(a_planner_that_died_once_is_told_of), TEST(points_of_a_grid_are_one_draw),
+        TEST(tiers_are_not_mixed), TEST(flagged_main_lines_give_a_range),
+        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
+        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
+        TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),
