@@ -15,4 +15,8 @@
  * file need not exist (a link may lead to where it will be), its directory must. STATUS_STORE. */
 enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], struct error *error);
 
+/* STORE: there is no file, or an empty one that nobody made a store of or is about to: no lock file
+ * and no log is beside it. Makes nothing, opens nothing. */
+enum status store_path_check(const char *path, struct error *error);
+
 #endif

@@ -15,6 +15,9 @@
  * was left as it is. */
 enum status postgres_schema_apply(struct db *db, const struct logger *logger, struct error *error);
 
+/* STORE: there is no store yet. */
+enum status postgres_schema_check(struct db *db, struct error *error);
+
 /* The folder beside which artifacts lie, for every process: `given`, which the first one says, or
  * what was said before. CONFLICT: another one was; USAGE: none. */
 enum status postgres_schema_artifacts(struct db *db, const char *given, char *out, size_t capacity,

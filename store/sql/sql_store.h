@@ -61,6 +61,7 @@ struct sql_store {
     struct store_ops ops; /* of the backends */
     const struct clock *clock;
     const struct logger *logger;
+    enum store_intent intent;
     int64_t lease_ttl_ns;
     int64_t backoff_ns;
     int64_t bill_slack_ns;
