@@ -45,6 +45,8 @@ static enum status open_artifacts(struct sql_store *store, struct place *place,
     }
     char hash[SHA256_HEX_BYTES];
     TRY(object_storage_open(artifacts, &place->objects, error));
+    /* Nothing is claimed whose results could not be kept. */
+    TRY(store->intent != STORE_ASK ? object_storage_probe(place->objects, error) : STATUS_OK);
     const char *where = object_storage_place(place->objects);
     sha256_hex(where, strlen(where), hash);
     TRY(cache_path_find("SWERVE_ARTIFACT_CACHE", "artifacts", cache, error));
@@ -67,6 +69,7 @@ static enum status open_store(struct sql_store *store, void *context, struct err
         store->clock = &place->clock.clock;
     }
     TRY(postgres_db_open(place->url, &place->clock, &store->db, error));
+    TRY(store->intent != STORE_MAKE ? postgres_schema_check(store->db, error) : STATUS_OK);
     TRY(postgres_schema_apply(store->db, store->logger, error));
     TRY(postgres_schema_artifacts(store->db, place->artifacts, folder, sizeof folder, error));
     TRY(open_artifacts(store, place, folder, error));
