@@ -86,8 +86,11 @@ enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], st
             return unresolved(path, links == LINKS_MAX ? ELOOP : errno, error);
         }
     }
-    if (strlen(found) >= LIMIT_PATH_BYTES) {
-        return unresolved(path, ENAMETOOLONG, error);
+    if (strlen(found) > STORE_PATH_BYTES_MAX) {
+        return error_set(error, STATUS_LIMIT,
+                         "a store's path is too long: expected at most %d bytes from the root on, "
+                         "found %zu: %.600s",
+                         STORE_PATH_BYTES_MAX, strlen(found), found);
     }
     memcpy(real, found, strlen(found) + 1);
     return STATUS_OK;
