@@ -8,7 +8,8 @@ half-closed, smuggled into one another, no HTTP at all. Checks what each of them
 smuggled took effect, that the server lives, that its memory stays bounded and that it gives the
 memory back, and that every request of the well-behaved clients was answered. Then starts a server
 with tokens and TLS, and tries tokens that are wrong, expired, of another role or malformed, and
-connections that are no TLS, or stop in the middle of it.
+connections that are no TLS, or stop in the middle of it; and four addresses that open connections as
+fast as they can and say nothing, beside one that has a token.
 
 The ratio of their p99 to their own p99 before is printed; --p99-ratio makes it a condition. Exit
 status 0 when everything held, else 1.
@@ -33,6 +34,7 @@ import warnings
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 GOOD_CLIENTS = 4
 SLOW_CLIENTS = 60
+CROWD_HELD = 1200  # connections of one address that says nothing
 REPLY_WAIT_S = 40  # the server's own deadline for a request is 30 s
 KINDS = "slow_headers,slow_bodies,slow_readers,idlers,shaped,pipelines,half_closed,resetters"
 ABUSERS = "127.0.0.2"  # their address, so that limits per address do not hit the others
@@ -487,6 +489,59 @@ def abuse_tls(abuse, port, cert, texts):
         client.close()
 
 
+def crowd(port, address, ending, held):
+    """Connections of one address that begin a handshake and stop, opened anew as they are cut."""
+    while not ending.is_set():
+        client = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            client.bind((address, 0))
+            client.settimeout(5)
+            client.connect(("127.0.0.1", port))
+            client.sendall(bytes([22, 3, 1, 2, 0, 1]))
+            held.append(client)
+        except OSError:
+            client.close()
+            ending.wait(0.01)
+        if len(held) > CROWD_HELD:
+            held.pop(0).close()
+        ending.wait(0.001)
+
+
+def abuse_by_crowds(options, abuse, port, pid, cert, texts):
+    """Four addresses that hold up to 1,200 connections each, and one that has a token or asks for health."""
+    ending = threading.Event()
+    held = [[] for _ in range(4)]
+    crowds = [threading.Thread(target=crowd, args=(port, "127.0.0.%d" % (3 + i), ending, held[i]))
+              for i in range(4)]
+    memory = Abuse(options, port, pid)
+    before_kb = memory.memory_kb()
+    for thread in crowds:
+        thread.start()
+    end_s = time.monotonic() + min(options.seconds, 15)
+    slowest_s = 0.0
+    most_kb = 0
+    while time.monotonic() < end_s:
+        for path, headers in (("/v1/suites", {"Authorization": "Bearer " + texts["live"]}), ("/healthz", {})):
+            start_s = time.monotonic()
+            try:
+                code = https_code(port, cert, "GET", path, headers)
+            except OSError as problem:
+                code = repr(problem)
+            abuse.check(code == 200, "%s beside crowds that say nothing: %s" % (path, code))
+            slowest_s = max(slowest_s, time.monotonic() - start_s)
+            abuse.count("asked beside crowds")
+        most_kb = max(most_kb, memory.memory_kb())
+    ending.set()
+    for thread in crowds:
+        thread.join()
+    print("crowds: %d connections of four addresses held, the slowest answer to others %.2f s, memory %.0f MiB more" % (
+        sum(len(clients) for clients in held), slowest_s, (most_kb - before_kb) / 1024), flush=True)
+    abuse.check((most_kb - before_kb) / 1024 < 128, "crowds cost %.0f MiB" % ((most_kb - before_kb) / 1024))
+    for clients in held:
+        for client in clients:
+            client.close()
+
+
 def run_guarded(options, abuse, directory):
     cert, key, tokens, texts = make_guard(options, directory)
     server, port = start_server(options, directory, [
@@ -494,6 +549,7 @@ def run_guarded(options, abuse, directory):
     try:
         abuse_tokens(abuse, port, cert, texts)
         abuse_tls(abuse, port, cert, texts)
+        abuse_by_crowds(options, abuse, port, server.pid, cert, texts)
     finally:
         server.send_signal(signal.SIGTERM)
         abuse.check(server.wait(60) == 0, "exit status with TLS: %s" % server.returncode)
@@ -572,7 +628,7 @@ def main():
     parser.add_argument("--good", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    need = options.idle + 1024
+    need = max(options.idle, 4 * CROWD_HELD) + 1024
     if soft < need:
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(need, hard), hard))
     if options.good:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Memory that a server holds while many clients hold it up.
 
-Starts `swerve serve` on a scratch store (TLS with --tls), opens many connections that keep still,
-then as many uploads of large artifacts as it takes, each stopped half-way, then asks for a large artifact
+Starts `swerve serve` on a scratch store (TLS with --tls), opens many connections of four addresses that
+never show a token, then many that do and keep still, then as many uploads of large artifacts as it takes, each stopped half-way, then asks for a large artifact
 many times without reading it. Prints the server's resident memory after each step;
 fails when it exceeds --limit-mib or the server stops answering.
 
@@ -48,6 +48,14 @@ class Server:
         plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         return self.context.wrap_socket(plain, server_hostname="127.0.0.1") if self.context else plain
 
+    def begin(self, address: str) -> socket.socket:
+        """A connection from there that has sent a part of a handshake, or of headers without a token."""
+        plain = socket.socket()
+        plain.bind((address, 0))
+        plain.connect(("127.0.0.1", self.port))
+        plain.sendall(bytes([22, 3, 1, 2, 0, 1]) if self.context else b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 20000)
+        return plain
+
     def head(self, method: str, path: str, length: int = 0) -> bytes:
         return (f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.token}\r\n"
                 f"Content-Length: {length}\r\n\r\n").encode()
@@ -76,6 +84,7 @@ class Server:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", default="build/worker/swerve")
+    parser.add_argument("--unknown", type=int, default=4000)
     parser.add_argument("--connections", type=int, default=1024)
     parser.add_argument("--artifact-mib", type=int, default=256)
     parser.add_argument("--downloads", type=int, default=200)
@@ -98,12 +107,22 @@ def main() -> int:
                 print(f"{server.resident_mib():8.1f} MiB  {what}", flush=True)
 
             report("at rest")
+            rest = server.resident_mib()
+            unknown = [server.begin(f"127.0.0.{2 + i % 4}") for i in range(options.unknown)]
+            served = options.unknown and min(options.unknown, 1025)  # a quarter of the connections
+            time.sleep(1)  # not to synchronise: the figure is what stands after a moment
+            each = 1024 * (server.resident_mib() - rest) / served if served else 0.0
+            report(f"{len(unknown)} connections that stop in the middle of their headers, {each:.0f} kB each of {served}")
+            for connection in unknown:
+                connection.close()
+            time.sleep(2)
             held = []
             for _ in range(options.connections):
                 held.append(server.connect())
                 held[-1].sendall(server.head("GET", "/healthz"))
                 assert server.code(held[-1]) == 200
-            report(f"{len(held)} connections that keep still")
+            each = 1024 * (server.resident_mib() - rest) / len(held)
+            report(f"{len(held)} connections that have asked and keep still, {each:.0f} kB each")
             size = options.artifact_mib << 20
             piece = os.urandom(1 << 20)
             codes = {}

@@ -91,6 +91,18 @@ def _picture(bev):
     return numpy.clip(image, 0, 255).astype(numpy.uint8)
 
 
+_CHOICES = ("scenario", "scenario_seed")
+
+
+def _known(options, names):
+    """Options of a reset as a dict of one's own; a name that means nothing would be a choice that is not made."""
+    options = dict(options or {})
+    strange = [repr(name) for name in options if name not in names]
+    if strange:
+        raise ValueError(f"options: expected {', '.join(names)}, found {', '.join(strange)}")
+    return options
+
+
 class _Drives:
     """Base of the two environments: a batch, who draws which drive, and what is shown of it."""
 
@@ -112,12 +124,11 @@ class _Drives:
 
     def begin(self, which, random, options):
         """Environments which[i] begin a drive that random[i] draws, unless options say which."""
-        options = options or {}
         scenarios, seeds = [], []
         for at, rng in enumerate(random):
             drawn = int(rng.integers(len(self.names))), int(rng.integers(1, _SEED_MAX))
             chosen = []
-            for name, value in zip(("scenario", "scenario_seed"), drawn):
+            for name, value in zip(_CHOICES, drawn):
                 wanted = options.get(name)
                 if isinstance(wanted, (list, tuple, numpy.ndarray)):
                     wanted = wanted[at]
@@ -215,11 +226,11 @@ class SwerveVectorEnv(VectorEnv):
         self._idle = numpy.zeros(num_envs, numpy.uint8)
 
     def reset(self, *, seed=None, options=None):
+        options = _known(options, (*_CHOICES, "reset_mask"))
         if seed is None or isinstance(seed, (int, numpy.integer)):
             seed = [None if seed is None else int(seed) + i for i in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ValueError(f"seed: expected {self.num_envs}, found {len(seed)}")
-        options = dict(options or {})
         mask = options.pop("reset_mask", None)
         if mask is None:
             mask = numpy.ones(self.num_envs, bool)
@@ -229,7 +240,7 @@ class SwerveVectorEnv(VectorEnv):
         for index in which:
             if self._random[index] is None or seed[index] is not None:
                 self._random[index] = seeding.np_random(seed[index])[0]
-        for name in ("scenario", "scenario_seed"):
+        for name in _CHOICES:
             given = options.get(name)
             if isinstance(given, (list, tuple, numpy.ndarray)):
                 if len(given) != self.num_envs:
@@ -256,7 +267,7 @@ class SwerveVectorEnv(VectorEnv):
 
     def _reset_some(self, which):
         which = [int(index) for index in which]
-        self.drives.begin(which, [self._random[index] for index in which], None)
+        self.drives.begin(which, [self._random[index] for index in which], {})
         self._idle[which] = 0
 
     def _reset_now(self, outcomes, infos):
@@ -351,6 +362,7 @@ class SwerveEnv(gymnasium.Env):
         return {name: rows[0] for name, rows in self.drives.seen().items()}
 
     def reset(self, *, seed=None, options=None):
+        options = _known(options, _CHOICES)
         super().reset(seed=seed)
         self.drives.begin([0], [self.np_random], options)
         self._actions = []

@@ -169,6 +169,12 @@ class Rules(unittest.TestCase):
             env.step(numpy.array([[numpy.nan, 0.0], [0.0, 0.0]]))
         with self.assertRaises(ValueError):
             env.reset(options={"scenario": "no such scenario"})
+        with self.assertRaisesRegex(ValueError, "expected scenario, scenario_seed, reset_mask, found 'scenarios', 1"):
+            env.reset(options={"scenarios": "ccrs", 1: 2, "scenario_seed": 3})
+        single = SwerveEnv("smoke")
+        for options in ({"seed": 3}, {"reset_mask": numpy.ones(1, bool)}):
+            with self.assertRaisesRegex(ValueError, "options: expected scenario, scenario_seed, found"):
+                single.reset(options=options)
         with self.assertRaises(ValueError):
             SwerveVectorEnv("smoke", 2).restore(env.save(0), 0)
 

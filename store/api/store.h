@@ -515,7 +515,15 @@ struct store {
     const struct store_ops *ops;
 };
 
+/* What a store is opened for. */
+enum store_intent {
+    STORE_MAKE = 0, /* to work with; made where there is none */
+    STORE_WORK,     /* to work with: one that is there */
+    STORE_ASK,      /* to ask or to order: one that is there, and nothing is made beside it */
+};
+
 struct store_config {
+    enum store_intent intent;
     const struct clock *clock;   /* NULL: the system's */
     const struct logger *logger; /* NULL: silent; borrowed */
     int64_t lease_ttl_ms;        /* 0: 15,000 */
@@ -535,10 +543,11 @@ struct store_config {
     int checkpoint_pages;   /* of the log, before it is copied into the database; 0: 1,000 */
 };
 
-/* Opens a store URL. A path: takes the owner's lock and serves others on PATH.sock, or becomes a
- * client of the process that has it; when that one dies, calls find or make a new owner and go on
- * (DESIGN: one writer). `http(s)://..`: a client. `postgresql://..`: a process beside others on one
- * database. */
+/* Opens a store URL (store/api/store_url.h). STORE: there is none, and the intent is not to make
+ * one; nothing is left where it was looked for. A path: takes the owner's lock and serves others on
+ * PATH.sock, or becomes a client of the process that has it; when that one dies, calls find or make
+ * a new owner and go on (DESIGN: one writer). `http(s)://..`: a client. `postgresql://..`: a
+ * process beside others on one database. */
 enum status store_open(const char *url, const struct store_config *config, struct store **out,
                        struct error *error);
 

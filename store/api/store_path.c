@@ -3,12 +3,15 @@
  */
 #include "store/api/store_path.h"
 
+#include "base/check.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LINKS_MAX = 40 }; /* as the kernel's */
@@ -83,9 +86,32 @@ enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], st
             return unresolved(path, links == LINKS_MAX ? ELOOP : errno, error);
         }
     }
-    if (strlen(found) >= LIMIT_PATH_BYTES) {
-        return unresolved(path, ENAMETOOLONG, error);
+    if (strlen(found) > STORE_PATH_BYTES_MAX) {
+        return error_set(error, STATUS_LIMIT,
+                         "a store's path is too long: expected at most %d bytes from the root on, "
+                         "found %zu: %.600s",
+                         STORE_PATH_BYTES_MAX, strlen(found), found);
     }
     memcpy(real, found, strlen(found) + 1);
     return STATUS_OK;
+}
+
+enum status store_path_check(const char *path, struct error *error)
+{
+    static const char *const beside[] = {".lock", "-wal"};
+    char name[PATH_MAX];
+    struct stat info;
+
+    if (stat(path, &info) != 0) {
+        return error_set(error, STATUS_STORE, "store %.800s: %s", path, strerror(errno));
+    }
+    for (size_t i = 0; i < COUNT_OF(beside) && info.st_size == 0; i++) {
+        snprintf(name, sizeof name, "%s%s", path, beside[i]);
+        if (access(name, F_OK) == 0) {
+            return STATUS_OK;
+        }
+    }
+    return info.st_size > 0
+               ? STATUS_OK
+               : error_set(error, STATUS_STORE, "store %.800s: the file is empty: no store", path);
 }

@@ -11,8 +11,16 @@
 #include "base/status.h"
 #include "schemas/limits.h"
 
+/* SQLite opens names of 512 bytes, that of a journal ("-journal") included. */
+enum { STORE_PATH_BYTES_MAX = 504 };
+
 /* The absolute path of the file, without links in any component, written to `real` on success. The
- * file need not exist (a link may lead to where it will be), its directory must. STATUS_STORE. */
+ * file need not exist (a link may lead to where it will be), its directory must. STATUS_STORE;
+ * LIMIT: it has more than STORE_PATH_BYTES_MAX bytes. */
 enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], struct error *error);
+
+/* STORE: there is no file, or an empty one that nobody made a store of or is about to: no lock file
+ * and no log is beside it. Makes nothing, opens nothing. */
+enum status store_path_check(const char *path, struct error *error);
 
 #endif

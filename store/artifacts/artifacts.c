@@ -215,7 +215,9 @@ enum status artifacts_exists(const struct artifacts *artifacts, const char *hash
     bool old = here && (int64_t)info.st_mtime < (int64_t)time(NULL) - ARTIFACTS_FRESH_S;
     *exists = here && info.st_size > 0; /* an empty one was cut off: it may be written again */
     if (artifacts->objects != NULL && (!*exists || old)) { /* a bucket's rule may have let it go */
-        TRY(object_storage_exists(artifacts->objects, key_of(artifacts, path), exists, error));
+        int64_t bytes = *exists ? (int64_t)info.st_size : -1;
+        TRY(object_storage_exists(artifacts->objects, key_of(artifacts, path), bytes, exists,
+                                  error));
     }
     if (!*exists || !old) {
         return STATUS_OK;

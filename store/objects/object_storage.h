@@ -10,7 +10,8 @@
  *
  * A request that fails for the network or the server's sake (5xx, 429) is repeated, with pauses of
  * 4 s in all; none when a minute has gone by. One that trickles ends after 15 minutes, and of an
- * answer that is no object only the beginning is read. Redirections are refusals. Thread-safe.
+ * answer that is no object only the beginning is read. Redirections are refusals. A HEAD that is
+ * refused or redirected has no body to say why, and is asked again by GET. Thread-safe.
  */
 #ifndef SWERVE_STORE_OBJECTS_OBJECT_STORAGE_H
 #define SWERVE_STORE_OBJECTS_OBJECT_STORAGE_H
@@ -19,14 +20,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct object_storage;
 
 /* Whether a text is a bucket's URL: "s3://BUCKET" or "s3://BUCKET/PREFIX". */
 bool object_storage_is_url(const char *text);
 
-/* Connects to nothing, and reads no keys yet. USAGE: a URL or an endpoint that is none, or one
- * where requests would travel in the clear. */
+/* Connects to nothing, and reads no keys yet: see object_storage_probe. USAGE: a URL or an endpoint
+ * that is none, or one where requests would travel in the clear. */
 enum status object_storage_open(const char *url, struct object_storage **out, struct error *error);
 void object_storage_close(struct object_storage *storage); /* accepts NULL */
 /* "s3://BUCKET/PREFIX at ENDPOINT", for people. */
@@ -35,14 +37,19 @@ const char *object_storage_place(const struct object_storage *storage);
 /* The calls below: IO when the storage cannot be reached, refuses the keys or fails, with its code
  * and its sentence. `key` has letters, digits and "./_-". */
 
-/* Stores the file open at `fd`, from its first byte. Durable on return, as the storage has it. */
+/* Writes an object of random content, PREFIX/probe/HH, reads it again and compares: IO with what
+ * answered instead, where that is no object storage. Asks nothing once that was good. */
+enum status object_storage_probe(struct object_storage *storage, struct error *error);
+/* Stores the file open at `fd`, from its first byte, behind a probe, and looks whether it is there,
+ * by its length and ETag. Durable on return, as the storage has it. */
 enum status object_storage_put(struct object_storage *storage, const char *key, int fd,
                                struct error *error);
 /* Writes the object to the empty file open at `fd`. NOT_FOUND; LIMIT: it is longer than that. */
 enum status object_storage_get(struct object_storage *storage, const char *key, size_t bytes_max,
                                int fd, struct error *error);
-/* An empty object is none: no artifact is empty. */
-enum status object_storage_exists(struct object_storage *storage, const char *key, bool *exists,
-                                  struct error *error);
+/* An empty object is none: no artifact is empty. Nor is a page that a web server shows for any
+ * name, or an object that does not have so many `bytes` (-1: any). */
+enum status object_storage_exists(struct object_storage *storage, const char *key, int64_t bytes,
+                                  bool *exists, struct error *error);
 
 #endif

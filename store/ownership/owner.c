@@ -21,6 +21,7 @@
 #include "base/units.h"
 #include "schemas/limits.h"
 #include "store/api/store_path.h"
+#include "store/api/store_url.h"
 #include "store/client/http_client.h"
 #include "store/client/retry.h"
 #include "store/postgres/postgres_store.h"
@@ -326,7 +327,8 @@ static enum status settle(struct store_owner *owner, int64_t deadline_ms, struct
     }
 }
 
-static enum status check_path(const char *path, struct error *error)
+static enum status check_path(const char *path, const struct store_config *config,
+                              struct error *error)
 {
     struct stat info;
     size_t bytes = strlen(path);
@@ -342,7 +344,8 @@ static enum status check_path(const char *path, struct error *error)
                          "%s: expected a database file (it may not exist yet), found a directory",
                          path);
     }
-    return STATUS_OK;
+    return config != NULL && config->intent != STORE_MAKE ? store_path_check(path, error)
+                                                          : STATUS_OK;
 }
 
 /* Neither owner nor client yet. */
@@ -350,7 +353,7 @@ static enum status owner_create(const char *path, const struct store_config *con
                                 store_embedded_open embedded, struct store_owner **out,
                                 struct error *error)
 {
-    TRY(check_path(path, error));
+    TRY(check_path(path, config, error));
     struct store_owner *owner = calloc(1, sizeof *owner);
     TRY(memory_check(owner, error, "%s: out of memory", path));
     enum status status = store_path_resolve(path, owner->path, error);
@@ -420,7 +423,9 @@ enum status store_owner_open(const char *path, const struct store_config *config
     struct store *embedded = NULL;
     struct store_owner *owner = NULL;
     char name[OWNER_NAME_BYTES];
-    if (postgres_store_is_url(path)) {
+    enum store_url_kind kind;
+    TRY(store_url_kind(path, &kind, error));
+    if (kind == STORE_URL_POSTGRES) {
         return peer_open(path, config, out, error);
     }
     TRY(owner_create(path, config, store_sqlite_open, &owner, error));

@@ -237,16 +237,20 @@ enum status postgres_schema_apply(struct db *db, const struct postgres_schema_se
     return query_simple(db, STATEMENT_COMMIT, error);
 }
 
+enum status postgres_schema_check(struct db *db, struct error *error)
+{
+    int64_t tables = 0;
+    TRY(read_int(db, "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('swerve_schema')",
+                 &tables, error));
+    return tables > 0 ? STATUS_OK
+                      : error_set(error, STATUS_STORE, "the PostgreSQL schema holds no store");
+}
+
 enum status postgres_schema_look(struct db *db, const char *given, char *out, size_t capacity,
                                  struct error *error)
 {
-    int64_t tables = 0;
     int64_t version = 0;
-    TRY(read_int(db, "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('swerve_schema')",
-                 &tables, error));
-    if (tables == 0) {
-        return error_set(error, STATUS_STORE, "the PostgreSQL schema holds no store");
-    }
+    TRY(postgres_schema_check(db, error));
     TRY(read_int(db, "SELECT COALESCE(MAX(version), 0) FROM swerve_schema", &version, error));
     if (version != (int64_t)store_migrations_count) {
         return error_set(error, STATUS_STORE,

@@ -25,6 +25,8 @@ struct postgres_schema_setup {
  * the schema is newer, or somebody else's. CONFLICT: artifacts are elsewhere; USAGE: nowhere. */
 enum status postgres_schema_apply(struct db *db, const struct postgres_schema_setup *setup,
                                   struct error *error);
+/* STORE: there is no store yet. */
+enum status postgres_schema_check(struct db *db, struct error *error);
 
 /* Where the artifacts of a schema lie that is there and of this program's version, else STORE. `db`
  * reads. */

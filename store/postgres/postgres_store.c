@@ -52,6 +52,8 @@ static enum status open_artifacts(struct sql_store *store, struct place *place,
     }
     char hash[SHA256_HEX_BYTES];
     TRY(object_storage_open(artifacts, &place->objects, error));
+    /* Nothing is claimed whose results could not be kept. */
+    TRY(store->intent != STORE_ASK ? object_storage_probe(place->objects, error) : STATUS_OK);
     const char *where = object_storage_place(place->objects);
     sha256_hex(where, strlen(where), hash);
     TRY(cache_path_find("SWERVE_ARTIFACT_CACHE", "artifacts", cache, error));
@@ -92,6 +94,7 @@ static enum status open_store(struct sql_store *store, void *context, struct err
     }
     TRY(postgres_db_open(place->url, &place->clock, &store->db, error));
     int64_t until_ns = clock_now_ns(clock_system()) + SQL_STORE_AWAY_MS_MAX * NS_PER_MS;
+    TRY(store->intent != STORE_MAKE ? postgres_schema_check(store->db, error) : STATUS_OK);
     enum status status = set_up(store, place, error);
     while (status == STATUS_BUSY && clock_now_ns(clock_system()) < until_ns) {
         const struct timespec pause = {.tv_nsec = SQL_STORE_AWAY_PAUSE_MS * NS_PER_MS};

@@ -14,7 +14,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-enum { DESCRIPTORS_RESERVED = 96 }; /* left to the rest of the process */
+enum {
+    DESCRIPTORS_RESERVED = 96, /* left to the rest of the process */
+    UNKNOWN_PART = 4,          /* a quarter of the places */
+};
 
 static int64_t now_ns(void)
 {
@@ -41,19 +44,88 @@ static struct http_peer peer_of(const struct sockaddr *address)
     return peer;
 }
 
-/* With the mutex held. */
-static enum http_crowd judge_crowd(const struct http_connections *list,
-                                   const struct http_peer *peer)
+/* ---- addresses: with the mutex held ---- */
+
+static struct http_address **place_of(struct http_connections *list, const struct http_peer *peer)
 {
-    size_t same = 0;
-    for (const struct http_connection *each = list->first; each != NULL; each = each->next) {
-        same += each->peer.known && memcmp(each->peer.bytes, peer->bytes, sizeof peer->bytes) == 0;
+    uint32_t hash = 2166136261U; /* FNV-1a: who can choose many addresses gains nothing by it */
+    for (size_t i = 0; i < sizeof peer->bytes; i++) {
+        hash = (hash ^ peer->bytes[i]) * 16777619U;
     }
-    if (list->peer_max > 0 && peer->known && same >= list->peer_max) {
-        return HTTP_CROWD_PEER;
+    struct http_address **at = &list->addresses[hash % HTTP_ADDRESS_BUCKETS];
+    while (*at != NULL && memcmp((*at)->peer.bytes, peer->bytes, sizeof peer->bytes) != 0) {
+        at = &(*at)->next;
     }
-    return list->count >= list->server_max ? HTTP_CROWD_SERVER : HTTP_CROWD_NONE;
+    return at;
 }
+
+/* NULL: out of memory. */
+static struct http_address *find_address(struct http_connections *list,
+                                         const struct http_peer *peer)
+{
+    struct http_address **at = place_of(list, peer);
+    if (*at == NULL) {
+        *at = calloc(1, sizeof **at);
+        if (*at != NULL) {
+            (*at)->peer = *peer;
+        }
+    }
+    return *at;
+}
+
+static void count(struct http_connection *connection, bool comes)
+{
+    size_t one = comes ? 1 : SIZE_MAX; /* sizes wrap */
+    connection->list->count += one;
+    connection->list->unknown += connection->known ? 0 : one;
+    if (connection->address != NULL) {
+        connection->address->count += one;
+        connection->address->unknown += connection->known ? 0 : one;
+    }
+}
+
+/* The oldest unknown connection of the address that has the most of them. One whose answer is being
+ * made is spared. NULL: there is none. */
+static struct http_connection *find_displaced(const struct http_connections *list,
+                                              const struct http_connection *newcomer)
+{
+    struct http_connection *found = NULL;
+    for (struct http_connection *each = list->first; each != NULL; each = each->next) {
+        if (each == newcomer || each->known || each->displaced || each->phase == HTTP_HANDLING) {
+            continue;
+        }
+        size_t mine = each->address->unknown;
+        size_t most = found != NULL ? found->address->unknown : 0;
+        if (mine > most || (mine == most && each->serial < found->serial)) {
+            found = each;
+        }
+    }
+    return found;
+}
+
+/* Makes a place for the newcomer, which is counted, or says why it has none. */
+static enum http_crowd settle(struct http_connections *list, struct http_connection *newcomer)
+{
+    if (list->peer_max > 0 && newcomer->address != NULL &&
+        newcomer->address->count > list->peer_max) {
+        newcomer->crowd = HTTP_CROWD_PEER;
+    }
+    bool full = list->count > list->server_max;
+    if (!full && list->unknown <= list->unknown_max) {
+        return newcomer->crowd;
+    }
+    struct http_connection *displaced = find_displaced(list, newcomer);
+    if (displaced != NULL) {
+        count(displaced, false);
+        displaced->displaced = true;
+        shutdown(displaced->fd, SHUT_RDWR);
+    } else if (full && newcomer->crowd == HTTP_CROWD_NONE) {
+        return HTTP_CROWD_SERVER;
+    }
+    return newcomer->crowd;
+}
+
+/* ---- connections ---- */
 
 struct http_connection *http_connection_open(struct http_connections *list, void *owner, int fd,
                                              const struct sockaddr *address, int64_t allow_ms)
@@ -66,18 +138,40 @@ struct http_connection *http_connection_open(struct http_connections *list, void
     connection->owner = owner;
     connection->fd = fd;
     connection->peer = peer_of(address);
+    connection->known = !connection->peer.known; /* at a Unix socket */
     connection->deadline_ns = now_ns() + allow_ms * NS_PER_MS;
     pthread_mutex_lock(&list->mutex);
-    connection->crowd = judge_crowd(list, &connection->peer);
+    if (connection->peer.known) {
+        connection->address = find_address(list, &connection->peer);
+        if (connection->address == NULL) {
+            pthread_mutex_unlock(&list->mutex);
+            free(connection);
+            return NULL;
+        }
+        connection->address->holders++;
+    }
+    connection->serial = list->serial++;
     connection->next = list->first;
     connection->link = &list->first;
     if (connection->next != NULL) {
         connection->next->link = &connection->next;
     }
     list->first = connection;
-    list->count++;
+    count(connection, true);
+    connection->crowd = settle(list, connection);
     pthread_mutex_unlock(&list->mutex);
     return connection;
+}
+
+/* With the mutex held. An address whose connections are all displaced is still pointed to. */
+static void leave_address(struct http_connections *list, const struct http_connection *connection)
+{
+    struct http_address *address = connection->address;
+    if (address != NULL && --address->holders == 0) {
+        struct http_address **at = place_of(list, &address->peer);
+        *at = address->next;
+        free(address);
+    }
 }
 
 void http_connection_close(struct http_connection *connection)
@@ -91,10 +185,34 @@ void http_connection_close(struct http_connection *connection)
     if (connection->next != NULL) {
         connection->next->link = connection->link;
     }
-    list->count--;
+    if (!connection->displaced) {
+        count(connection, false);
+    }
+    leave_address(list, connection);
     pthread_cond_broadcast(&list->changed);
     pthread_mutex_unlock(&list->mutex);
     free(connection);
+}
+
+void http_connection_know(struct http_connection *connection, bool known)
+{
+    struct http_connections *list = connection->list;
+    pthread_mutex_lock(&list->mutex);
+    known = known || connection->address == NULL;
+    if (!connection->displaced && known != connection->known) {
+        count(connection, false);
+        connection->known = known;
+        count(connection, true);
+    }
+    pthread_mutex_unlock(&list->mutex);
+}
+
+bool http_connection_known(struct http_connection *connection)
+{
+    pthread_mutex_lock(&connection->list->mutex);
+    bool known = connection->known;
+    pthread_mutex_unlock(&connection->list->mutex);
+    return known;
 }
 
 void http_connection_phase(struct http_connection *connection, enum http_phase phase,
@@ -103,7 +221,9 @@ void http_connection_phase(struct http_connection *connection, enum http_phase p
     struct http_connections *list = connection->list;
     pthread_mutex_lock(&list->mutex);
     connection->phase = phase;
-    connection->deadline_ns = now_ns() + allow_ms * NS_PER_MS;
+    if (allow_ms >= 0) {
+        connection->deadline_ns = now_ns() + allow_ms * NS_PER_MS;
+    }
     if (phase == HTTP_IDLE) {
         pthread_cond_broadcast(&list->changed);
     }
@@ -211,6 +331,7 @@ enum status http_connections_start(struct http_connections *list, int64_t watch_
     list->watch_ms = watch_ms;
     list->server_max = server_max;
     list->peer_max = peer_max;
+    list->unknown_max = server_max / UNKNOWN_PART + 1;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&list->changed, &monotonic);

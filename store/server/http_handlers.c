@@ -241,6 +241,25 @@ enum status http_handle_healthz(struct http_exchange *exchange, struct error *er
     return http_reply_put(exchange, "ok", json_true()) ? STATUS_OK : http_no_memory(error);
 }
 
+/* Whoever shows no token is told that the store does not answer; why may name its files. */
+enum status http_handle_readyz(struct http_exchange *exchange, struct error *error)
+{
+    const struct http_context *context = exchange->context;
+    enum status status = context->ready != NULL
+                             ? http_ready_check(context->ready, exchange->store, error)
+                             : STATUS_OK;
+    if (status == STATUS_OK) {
+        return http_handle_healthz(exchange, error);
+    }
+    exchange->code = 503;
+    return context->guard == NULL
+               ? status
+               : error_set(error, status,
+                           "the store does not answer (%s); the server's log and calls with a "
+                           "token say why",
+                           status_name(status));
+}
+
 enum status http_handle_metrics(struct http_exchange *exchange, struct error *error)
 {
     const struct http_context *context = exchange->context;

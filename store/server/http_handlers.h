@@ -107,6 +107,7 @@ enum status http_overview(struct store *store, const char *after, int64_t limit,
 /* ---- handlers ---- */
 
 enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
+enum status http_handle_readyz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);
 enum status http_handle_health(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scenario_put(struct http_exchange *exchange, struct error *error);

@@ -70,6 +70,47 @@ void http_headers_make(const struct http_reply *reply, const char *uri, bool tak
     }
 }
 
+/* ---- request targets ---- */
+
+bool http_host_is_plain(const char *host)
+{
+    size_t bytes = strcspn(host, " \t/@?#\\\"<>,");
+    return host[bytes + strspn(host + bytes, " \t")] == '\0';
+}
+
+enum status http_target_split(const char *target, struct http_target *out, struct error *error)
+{
+    static const char *const schemes[] = {"http://", "https://"};
+    const char *authority = NULL;
+    out->path = target;
+    out->authority[0] = '\0';
+    for (size_t i = 0; i < COUNT_OF(schemes); i++) {
+        if (strncasecmp(target, schemes[i], strlen(schemes[i])) == 0) {
+            authority = target + strlen(schemes[i]);
+        }
+    }
+    if (authority == NULL) {
+        return STATUS_OK;
+    }
+    size_t bytes = strcspn(authority, "/?#");
+    if (bytes == 0 || bytes >= sizeof out->authority) {
+        return error_set(error, STATUS_BAD_INPUT, "request target: expected a host behind ://");
+    }
+    memcpy(out->authority, authority, bytes);
+    out->authority[bytes] = '\0';
+    if (!http_host_is_plain(out->authority)) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "request target: expected HOST or HOST:PORT behind ://, found \"%.100s\"",
+                         out->authority);
+    }
+    out->path = authority + bytes;
+    if (out->path[0] != '/') {
+        snprintf(out->root, sizeof out->root, "/%s", out->path);
+        out->path = out->root;
+    }
+    return STATUS_OK;
+}
+
 /* ---- origins ---- */
 
 /* "localhost", "127.0.0.1", "[::1]", each perhaps with a port. */

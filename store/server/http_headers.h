@@ -10,6 +10,7 @@
 #define SWERVE_STORE_SERVER_HTTP_HEADERS_H
 
 #include "store/server/http_routes.h"
+#include "store/wire/http_wire.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,6 +29,23 @@ struct http_headers {
 /* takes_packed: the request's path takes zstd frames. */
 void http_headers_make(const struct http_reply *reply, const char *uri, bool takes_packed,
                        bool close_after, struct http_headers *out);
+
+/* ---- request targets (RFC 9112, 3.2) ---- */
+
+enum { HTTP_AUTHORITY_BYTES = 256 };
+
+/* A target in absolute form, "http://HOST[:PORT]/PATH", as proxies send it: *path is where its path
+ * and query begin ("/" where it has no path, in `root`), `authority` its HOST[:PORT], which counts
+ * instead of the Host header. Others are left alone, and have no authority: "". BAD_INPUT. */
+struct http_target {
+    const char *path;
+    char root[HTTP_URI_BYTES_MAX]; /* for the path where one has to be made up */
+    char authority[HTTP_AUTHORITY_BYTES];
+};
+enum status http_target_split(const char *target, struct http_target *out, struct error *error);
+
+/* Whether a Host header's value is one host, perhaps with a port, or nothing (RFC 9110, 7.2). */
+bool http_host_is_plain(const char *host);
 
 /* Headers of a request on where it comes from; NULL: it does not. */
 struct http_origin {

@@ -50,6 +50,7 @@ struct route {
 /* clang-format off: a table */
 static const struct route routes[] = {
     {"GET", "/healthz", ANYBODY, WORK, BODY_NONE, http_handle_healthz, {NULL}},
+    {"GET", "/readyz", ANYBODY, WORK, BODY_NONE, http_handle_readyz, {NULL}},
     {"GET", "/metrics", READ | ADMIN, READS, BODY_NONE, http_handle_metrics, {NULL}},
     {"GET", "/", ANYBODY, WORK, BODY_NONE, http_handle_web, {NULL}},
     {"GET", "/web/*", ANYBODY, WORK, BODY_NONE, http_handle_web, {NULL}},

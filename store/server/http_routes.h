@@ -12,6 +12,7 @@
 #include "store/server/http_events.h"
 #include "store/server/http_metrics.h"
 #include "store/server/http_readers.h"
+#include "store/server/http_ready.h"
 #include "store/server/request_body.h"
 #include "store/server/server.h"
 #include "store/server/tokens.h"
@@ -65,7 +66,8 @@ struct http_context {
     void *scaling_context;
     store_server_agreement *agreement; /* NULL: nobody follows it */
     void *agreement_context;
-    bool read_only; /* what changes the store is refused to everybody */
+    bool read_only;           /* what changes the store is refused to everybody */
+    struct http_ready *ready; /* NULL where requests are made up: nobody asks */
     /* For /metrics; NULL where requests are made up. */
     struct http_metrics *metrics;
     struct http_connections *connections;

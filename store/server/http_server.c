@@ -42,13 +42,15 @@ enum {
 static const struct http_server_times usual_times = {
     .idle_ms = HTTP_IDLE_MS,
     .request_ms = HTTP_REQUEST_MS,
+    .unknown_ms = HTTP_UNKNOWN_MS,
     .watch_ms = 500,
     .drain_ms = 5000,
 };
 
 struct request {
-    char uri[HTTP_URI_BYTES_MAX];
-    bool begun; /* headers are complete */
+    char uri[HTTP_URI_BYTES_MAX];         /* path and query */
+    char authority[HTTP_AUTHORITY_BYTES]; /* of a target in absolute form; "": it was none */
+    bool begun;                           /* headers are complete */
     struct http_connection *connection;
     struct request_body request_body;
     struct http_admission admission;
@@ -67,6 +69,7 @@ struct store_server {
     atomic_bool stopping;
     struct http_readers readers;
     struct http_events events;
+    struct http_ready ready;
     struct http_connections connections;
     struct http_budget budget;
     struct http_metrics metrics;
@@ -98,7 +101,7 @@ static void on_connection(void *context, struct MHD_Connection *handle, void **s
         /* NULL: its requests find no context and are refused. */
         struct http_connection *connection = http_connection_open(
             &server->connections, server, fd->connect_fd,
-            address != NULL ? address->client_addr : NULL, server->times.request_ms);
+            address != NULL ? address->client_addr : NULL, server->times.unknown_ms);
         if (connection != NULL && unix_peer_check(fd->connect_fd, &refused) != STATUS_OK) {
             connection->stranger = true;
             log_event(server->logger, LOG_ERROR, "refused a connection: %s", refused.text);
@@ -131,6 +134,32 @@ static int on_certificate(gnutls_session_t session, const gnutls_datum_t *author
 
 /* ---- requests ---- */
 
+/* For a phase that others have allow_ms for: nobody waits so long for a peer that has not shown
+ * that it may ask. */
+static int64_t allowed_ms(const struct request *request, int64_t allow_ms)
+{
+    const struct store_server *server = request->connection->owner;
+    return http_connection_known(request->connection) || allow_ms < server->times.unknown_ms
+               ? allow_ms
+               : server->times.unknown_ms;
+}
+
+static void take_target(struct request *request, const char *uri)
+{
+    struct request_body *request_body = &request->request_body;
+    struct http_target target;
+    struct error error;
+    if (strlen(uri) >= sizeof request->uri) {
+        request_body_refuse(request_body, STATUS_LIMIT, 0, "URI: expected at most %zu bytes",
+                            sizeof request->uri - 1);
+    } else if (http_target_split(uri, &target, &error) != STATUS_OK) {
+        request_body_refuse(request_body, error.status, 0, "%s", error.text);
+    } else {
+        memcpy(request->uri, target.path, strlen(target.path) + 1);
+        memcpy(request->authority, target.authority, sizeof request->authority);
+    }
+}
+
 /* A request line has arrived. The result becomes the request's context. */
 static void *on_uri(void *context, const char *uri, struct MHD_Connection *handle)
 {
@@ -144,13 +173,10 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *handl
     request->request_body.budget = &server->budget;
     request->start_ns = clock_now_ns(clock_system());
     request->admission.route = HTTP_METRICS_ROUTES_MAX;
-    if (strlen(uri) < sizeof request->uri) {
-        strcpy(request->uri, uri);
-    } else {
-        request_body_refuse(&request->request_body, STATUS_LIMIT, 0,
-                            "URI: expected at most %zu bytes", sizeof request->uri - 1);
-    }
-    http_connection_phase(connection, HTTP_RECEIVING, server->times.request_ms);
+    take_target(request, uri);
+    /* The time of an unknown one runs from its first byte to the end of its headers. */
+    http_connection_phase(connection, HTTP_RECEIVING,
+                          http_connection_known(connection) ? server->times.request_ms : -1);
     return request;
 }
 
@@ -170,9 +196,10 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
                               clock_now_ns(clock_system()) - request->start_ns);
         }
         struct http_connection *connection = request->connection;
+        int64_t idle_ms = allowed_ms(request, server->times.idle_ms);
         free(request);
         *request_context = NULL;
-        http_connection_phase(connection, HTTP_IDLE, server->times.idle_ms);
+        http_connection_phase(connection, HTTP_IDLE, idle_ms);
     }
 }
 
@@ -204,7 +231,7 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
     request->answered = true;
     http_metrics_count(&server->metrics, request->admission.route, reply->code);
     http_connection_phase(request->connection, HTTP_REPLYING,
-                          server->times.request_ms +
+                          allowed_ms(request, server->times.request_ms) +
                               (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
     enum MHD_Result result = MHD_queue_response(handle, (unsigned)reply->code, response);
     MHD_destroy_response(response);
@@ -222,9 +249,11 @@ static enum MHD_Result queue_refusal(struct MHD_Connection *handle, struct reque
 /* ---- from headers to handlers ---- */
 
 struct framing {
-    unsigned lengths; /* headers that say where the body ends */
+    unsigned hosts;   /* headers that say whom it is for */
+    unsigned lengths; /* .. where the body ends */
     unsigned codings;
     bool plain; /* each of them is well-formed */
+    bool named; /* and so is each host */
 };
 
 static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, const char *key,
@@ -235,6 +264,10 @@ static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, cons
     (void)kind;
     /* "Content-Length : 2" is a length to some (RFC 9112, 5.1). */
     framing->plain = framing->plain && key[strcspn(key, " \t")] == '\0';
+    if (strcasecmp(key, MHD_HTTP_HEADER_HOST) == 0) {
+        framing->hosts++;
+        framing->named = framing->named && http_host_is_plain(value != NULL ? value : "");
+    }
     if (strcasecmp(key, MHD_HTTP_HEADER_CONTENT_LENGTH) == 0) {
         size_t digits = value != NULL ? strspn(value, "0123456789") : 0;
         framing->lengths++;
@@ -249,12 +282,22 @@ static enum MHD_Result take_framing(void *context, enum MHD_ValueKind kind, cons
 
 /* The end of a body must be said once and plainly: whoever stands between a client and this server
  * may understand anything else in another way, and take the rest of the body for a request of its
- * own (RFC 9112, 6.3 and 11.2). */
-static bool framing_is_plain(struct MHD_Connection *handle)
+ * own (RFC 9112, 6.3 and 11.2). So must the host, or another one may have been meant (3.2). */
+static enum status check_framing(struct MHD_Connection *handle, const char *version,
+                                 struct error *error)
 {
-    struct framing framing = {.plain = true};
+    struct framing framing = {.plain = true, .named = true};
     MHD_get_connection_values(handle, MHD_HEADER_KIND, take_framing, &framing);
-    return framing.plain && framing.lengths + framing.codings <= 1;
+    if (!framing.plain || framing.lengths + framing.codings > 1) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "headers: expected one Content-Length of digits, or "
+                         "Transfer-Encoding: chunked");
+    }
+    bool must = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
+    return framing.named && (framing.hosts == 1 || (framing.hosts == 0 && !must))
+               ? STATUS_OK
+               : error_set(error, STATUS_BAD_INPUT,
+                           "headers: expected one Host with one name, found %u", framing.hosts);
 }
 
 struct codings {
@@ -298,7 +341,9 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
         return;
     }
     const struct http_origin origin = {
-        .host = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
+        .host = request->authority[0] != '\0'
+                    ? request->authority
+                    : MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST),
         .origin = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_ORIGIN),
         .fetch_site = MHD_lookup_connection_value(handle, MHD_HEADER_KIND, "Sec-Fetch-Site"),
     };
@@ -312,6 +357,10 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
     const char *authorization =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
     http_route_admit(&server->context, method, request->uri, authorization, &request->admission);
+    /* Who needs no token has shown none, and counts as before. */
+    if (request->admission.limited || server->context.guard == NULL) {
+        http_connection_know(request->connection, request->admission.code != 401);
+    }
     if (request->admission.code != 0) {
         request_body_refuse(request_body, request->admission.error.status, request->admission.code,
                             "%s", request->admission.error.text);
@@ -341,9 +390,11 @@ static void settle_coding(struct MHD_Connection *handle, struct request *request
 
 /* Headers are complete: decides by them. */
 static enum MHD_Result begin_request(struct store_server *server, struct MHD_Connection *handle,
-                                     struct request *request, const char *method)
+                                     struct request *request, const char *method,
+                                     const char *version)
 {
     struct request_body *request_body = &request->request_body;
+    struct error refused;
     const char *length =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool chunked = MHD_lookup_connection_value(handle, MHD_HEADER_KIND,
@@ -353,10 +404,8 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
     if (request_body->refused) {
         return queue_refusal(handle, request, true); /* the URI is too long */
     }
-    if (!framing_is_plain(handle)) {
-        request_body_refuse(request_body, STATUS_BAD_INPUT, 0,
-                            "headers: expected one Content-Length of digits, or "
-                            "Transfer-Encoding: chunked");
+    if (check_framing(handle, version, &refused) != STATUS_OK) {
+        request_body_refuse(request_body, refused.status, 0, "%s", refused.text);
         return queue_refusal(handle, request, true);
     }
     admit(server, handle, request, method);
@@ -390,7 +439,8 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
     }
     uint64_t expect = declared < LIMIT_ARTIFACT_BYTES ? declared : LIMIT_ARTIFACT_BYTES;
     http_connection_phase(request->connection, HTTP_RECEIVING,
-                          server->times.request_ms + (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
+                          allowed_ms(request, server->times.request_ms) +
+                              (int64_t)(expect / HTTP_BYTES_PER_MS_MIN));
     return MHD_YES;
 }
 
@@ -432,12 +482,11 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *handle, 
     struct store_server *server = context;
     struct request *request = *request_context;
     (void)url;
-    (void)version;
     if (request == NULL) {
         return MHD_NO; /* no memory for its context */
     }
     if (!request->begun) {
-        return begin_request(server, handle, request, method);
+        return begin_request(server, handle, request, method, version);
     }
     if (*upload_bytes > 0) {
         bool go_on = request_body_take(&request->request_body, upload, *upload_bytes);
@@ -509,6 +558,7 @@ static void destroy(struct store_server *server)
     http_events_finish(&server->events);
     http_metrics_finish(&server->metrics);
     http_readers_finish(&server->readers);
+    http_ready_finish(&server->ready);
     free(server);
 }
 
@@ -534,11 +584,13 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
     }
     atomic_init(&server->stopping, false);
     http_readers_init(&server->readers);
+    http_ready_init(&server->ready);
     status = http_events_start(&server->events, store, &server->readers, error);
     if (status != STATUS_OK) {
         close(listen_fd);
         http_connections_finish(&server->connections);
         http_readers_finish(&server->readers);
+        http_ready_finish(&server->ready);
         free(server);
         return status;
     }
@@ -553,6 +605,7 @@ enum status http_server_start(struct store *store, int listen_fd, const struct s
         .stopping = &server->stopping,
         .readers = &server->readers,
         .events = &server->events,
+        .ready = &server->ready,
         .guard = options->guard,
         .drive = options->drive,
         .scaling = options->scaling,

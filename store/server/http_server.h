@@ -9,6 +9,7 @@
 
 struct http_server_times {
     int64_t idle_ms;    /* a connection without a request */
+    int64_t unknown_ms; /* most of these two for a peer that has not shown that it may ask */
     int64_t request_ms; /* to send a request, or to take a reply, besides its bytes */
     int64_t watch_ms;   /* how often connections are looked at */
     int64_t drain_ms;   /* how long a stop waits for clients that send or take bytes */

@@ -573,8 +573,14 @@ static enum status own(struct sql_store *store, const char *path, struct error *
     char shm[LIMIT_PATH_BYTES + 8];
     struct stat info;
     TRY(store_path_resolve(path, store->path, error));
+    TRY(store->intent != STORE_MAKE ? store_path_check(store->path, error) : STATUS_OK);
     TRY(ownership_take(store->path, &store->ownership, error));
-    if (stat(store->path, &info) == 0 && info.st_size == 0) {
+    bool empty = stat(store->path, &info) == 0 && info.st_size == 0;
+    if (empty && store->intent != STORE_MAKE) { /* whoever was about to make it did not */
+        return error_set(error, STATUS_STORE, "store %.800s: the file is empty: no store",
+                         store->path);
+    }
+    if (empty) {
         /* A new file; shared memory at its name is of one that was removed, whose owner may live.
          */
         snprintf(shm, sizeof shm, "%s-shm", store->path);
@@ -608,6 +614,7 @@ static void configure(struct sql_store *store, const struct store_config *config
 
     config = config != NULL ? config : &none;
     store->clock = config->clock != NULL ? config->clock : clock_system();
+    store->intent = config->intent;
     store->logger = config->logger;
     store->lease_ttl_ns =
         (config->lease_ttl_ms > 0 ? config->lease_ttl_ms : LEASE_TTL_MS) * NS_PER_MS;

@@ -71,6 +71,7 @@ struct sql_store {
     const struct store_ops *plain; /* before the medium changed them */
     const struct clock *clock;
     const struct logger *logger;
+    enum store_intent intent;
     int64_t lease_ttl_ns;
     int64_t backoff_ns;
     int64_t bill_slack_ns;

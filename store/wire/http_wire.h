@@ -35,6 +35,7 @@ enum {
     HTTP_WAIT_MS_MAX = 60000,            /* long poll */
     HTTP_WAIT_SLICE_MS = 500,            /* how soon a waiting claim notices a stop */
     HTTP_IDLE_MS = 120000,               /* keep-alive connection without a request */
+    HTTP_UNKNOWN_MS = 5000,              /* until the first request of whoever may ask */
     HTTP_REQUEST_MS = 30000,             /* to send a request, or to take a reply .. */
     HTTP_BYTES_PER_MS_MIN = 1 << 10,     /* .. plus its bytes at this rate */
     HTTP_CONNECT_MS = 5000,

@@ -194,6 +194,31 @@ static void paths_may_be_long(void)
     second->ops->close(second);
 }
 
+/* Longer ones are refused with the limit, and before anything is made. */
+static void too_long_a_path_is_said(void)
+{
+    char path[1024];
+    char lock[1100];
+    int used = snprintf(path, sizeof path, "%s", support_directory());
+    for (int i = 0; i < 2; i++) {
+        memset(path + used, 'l', 201);
+        path[used] = '/';
+        used += 201;
+        path[used] = '\0';
+        EXPECT(mkdir(path, 0700) == 0);
+    }
+    path[used] = '/';
+    memset(path + used + 1, 'f', (size_t)(505 - used - 1));
+    path[505] = '\0';
+    expect_open_fails(path, STATUS_LIMIT, "expected at most 504 bytes from the root on, found 505");
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    EXPECT(access(path, F_OK) != 0 && access(lock, F_OK) != 0);
+    path[504] = '\0';
+    struct store *store = must_open(path);
+    EXPECT(store != NULL);
+    store->ops->close(store);
+}
+
 static enum status open_fake(const char *path, const struct store_config *config,
                              struct store **out, struct error *error)
 {
@@ -587,6 +612,7 @@ int main(int argc, char **argv)
     return TEST_RUN(TEST(two_handles_share_a_path_and_the_second_takes_over),
                     TEST(wrong_urls_are_said_to_be_wrong),
                     TEST(readers_without_the_right_to_write_are_told), TEST(paths_may_be_long),
+                    TEST(too_long_a_path_is_said),
                     TEST(leftovers_are_replaced_and_silent_owners_named),
                     TEST(owners_hand_over_under_load), TEST(owners_are_killed_again_and_again));
 }

@@ -10,6 +10,7 @@ Usage: test_dashboard.py SWERVE SOURCE_ROOT. Without Chromium it is skipped (77)
 """
 import hashlib
 import http.client
+import http.server
 import json
 import os
 import pathlib
@@ -18,6 +19,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import urllib.parse
 
 import browser
@@ -39,6 +41,33 @@ def check(condition, what):
     global failures
     print(("ok - " if condition else "not ok - ") + what, flush=True)
     failures += not condition
+
+
+class Prefixed(http.server.BaseHTTPRequestHandler):
+    """A proxy that has a server's paths behind /tools/swerve/, as others have, and nothing else."""
+    protocol_version = "HTTP/1.0"
+    port = 0
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        if not self.path.startswith("/tools/swerve/"):
+            return self.send_error(404)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", self.path.removeprefix("/tools/swerve"), headers=dict(self.headers))
+        answer = connection.getresponse()
+        self.send_response(answer.status)
+        for name, value in answer.getheaders():
+            if name.lower() not in ("transfer-encoding", "connection"):
+                self.send_header(name, value)
+        self.end_headers()
+        try:
+            while piece := answer.read1(65536):
+                self.wfile.write(piece)
+        except OSError:
+            pass
+        connection.close()
 
 
 class Server:
@@ -112,8 +141,8 @@ def headers_and_origins(server):
     check("unsafe" not in policy, "the policy allows nothing inline")
     check(headers.get("X-Content-Type-Options") == "nosniff", "types are not guessed")
     check(re.search(r"<script(?![^>]*src=)|\son\w+=|\sstyle=|<style", text) is None, "no script or style is inline")
-    check(re.findall(r'(?:src|href)="(?!/web/|#|data:,)', text) == [], "nothing comes from another host")
-    for name in re.findall(r'/web/([\w.]+)', text):
+    check(re.findall(r'(?:src|href)="(?!web/|#|data:,)', text) == [], "nothing comes from another host, and no link is absolute")
+    for name in re.findall(r'"web/([\w.]+)', text):
         code, headers, _ = server.ask("/web/" + name)
         check(code == 200 and headers.get("X-Content-Type-Options") == "nosniff", f"/web/{name} is there")
     check(server.ask("/web/nothing.js")[0] == 404, "other files are not")
@@ -332,6 +361,18 @@ def trust(chromium, work):
     check(server.stop() == 0, "the server ends in order")
 
 
+def behind_a_prefix(chromium, server, suite):
+    Prefixed.port = server.port
+    proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Prefixed)
+    proxy.daemon_threads = True
+    threading.Thread(target=proxy.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{proxy.server_port}/tools/swerve/"
+    check("#/suite/" in render(chromium, url), "the page shows its suites behind a prefix")
+    check("cruise" in render(chromium, url + "#/suite/" + suite), "and their rollouts")
+    shown.pop().go("about:blank")
+    proxy.shutdown()
+
+
 def main():
     if browser.available() is None:
         print("chromium is not installed (scripts/setup test)", file=sys.stderr)
@@ -348,6 +389,7 @@ def main():
         submit(server, HOSTILE, 1, "<i>pool</i>")
         pages(chromium, server, suite)
         keys_and_news(chromium, server, suite)
+        behind_a_prefix(chromium, server, suite)
         check(server.stop() == 0, "the server ends in order")
         with_tokens(chromium, work, store, suite)
         trust(chromium, work)

@@ -8,6 +8,8 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "schemas/json_read.h"
+#include "store/api/store_path.h"
+#include "store/api/store_url.h"
 #include "worker/golden/golden_library.h"
 #include "worker/world/world_source.h"
 
@@ -296,19 +298,21 @@ const char *cli_store_url(const char *given)
 
 enum status cli_store_exists(const char *url, struct error *error)
 {
-    return strchr(url, ':') != NULL || access(url, F_OK) == 0
-               ? STATUS_OK
-               : error_set(error, STATUS_STORE, "store %s: %s", url, strerror(errno));
+    enum store_url_kind kind;
+    TRY(store_url_kind(url, &kind, error));
+    return kind == STORE_URL_PATH ? store_path_check(url, error) : STATUS_OK;
 }
 
 enum status cli_store_path(const char *given, const char **out, struct error *error)
 {
     const char *url = cli_store_url(given);
+    enum store_url_kind kind;
+    TRY(store_url_kind(url, &kind, error));
     *out = url;
-    if (strstr(url, "://") == NULL) {
+    if (kind == STORE_URL_PATH) {
         return STATUS_OK;
     }
-    if (strncmp(url, "postgres", strlen("postgres")) == 0) {
+    if (kind == STORE_URL_POSTGRES) {
         return error_set(error, STATUS_USAGE,
                          "this command reads a store's files, and a store in PostgreSQL has none: "
                          "back it up with pg_dump and a copy of its artifacts' folder "
@@ -323,9 +327,8 @@ enum status cli_store_open(const char *given, struct store **store, struct error
 {
     const char *url = cli_store_url(given);
     static const struct logger logger = {STDERR_FILENO, LOG_ERROR, "swerve"};
-    const struct store_config config = {.logger = &logger};
-    enum status status = cli_store_exists(url, error);
-    return status == STATUS_OK ? store_open(url, &config, store, error) : status;
+    const struct store_config config = {.logger = &logger, .intent = STORE_ASK};
+    return store_open(url, &config, store, error);
 }
 
 enum status cli_suite_id(struct store *store, const char *url, const char *given,

@@ -99,7 +99,7 @@ const char *cli_date(int64_t seconds, char out[CLI_DATE_BYTES]);
 /* The store URL given, or SWERVE_STORE, or "swerve.db". */
 const char *cli_store_url(const char *given);
 
-/* STATUS_STORE for a path where nothing is; addresses pass. */
+/* STATUS_STORE for a path where no store is; addresses pass. */
 enum status cli_store_exists(const char *url, struct error *error);
 
 /* The path of the store given, for a command that works on files: STATUS_USAGE for addresses. */

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "store/api/store_url.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -36,7 +37,10 @@ struct named_side {
 /* The store of a name that --store does not explain. */
 static enum status expect_store(const char *name, struct error *error)
 {
-    if (strstr(name, "://") != NULL || access(name, F_OK) == 0) {
+    struct error ignored;
+    enum store_url_kind kind;
+    if (access(name, F_OK) == 0 ||
+        (store_url_kind(name, &kind, &ignored) == STATUS_OK && kind != STORE_URL_PATH)) {
         return STATUS_OK;
     }
     if (strchr(name, ':') != NULL) {

@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "store/api/progress.h"
+#include "store/api/store_url.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -602,8 +603,9 @@ static enum status check_dashboard(struct run_options *options, struct error *er
         return error_set(error, STATUS_USAGE,
                          "--tokens, --tls-cert, --tls-key and --insecure go with --dashboard");
     }
-    if (dashboard->listen != NULL &&
-        (strstr(url, "://") != NULL || strncmp(url, "unix:", strlen("unix:")) == 0)) {
+    enum store_url_kind kind;
+    TRY(store_url_kind(url, &kind, error));
+    if (dashboard->listen != NULL && kind != STORE_URL_PATH) {
         return error_set(error, STATUS_USAGE,
                          "--dashboard: expected --store with the path of a database, found an "
                          "address, whose server has a dashboard of its own");

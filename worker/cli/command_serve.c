@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "scheduler/trust.h"
+#include "store/api/store_url.h"
 #include "worker/watch/watch.h"
 
 #include <errno.h>
@@ -221,7 +222,11 @@ int command_serve(int argc, char **argv)
         return cli_fail(&error);
     }
     const char *url = cli_store_url(options.store_path);
-    if (strstr(url, "://") != NULL && strncmp(url, "postgres", strlen("postgres")) != 0) {
+    enum store_url_kind kind;
+    if (store_url_kind(url, &kind, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (kind != STORE_URL_PATH && kind != STORE_URL_POSTGRES) {
         error_set(&error, STATUS_USAGE,
                   "--store: expected the path of a database to serve or postgresql://.., found "
                   "another URL");

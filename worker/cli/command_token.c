@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "store/api/store_url.h"
 #include "store/server/tokens.h"
 
 #include <errno.h>
@@ -186,17 +187,21 @@ static enum status revoke_tokens(const char *path, const char *which, struct err
 static enum status tokens_path(const struct token_options *options, char *out, size_t capacity,
                                struct error *error)
 {
+    enum store_url_kind kind = STORE_URL_PATH;
+    TRY(options->tokens_path == NULL
+            ? store_url_kind(cli_store_url(options->store_path), &kind, error)
+            : STATUS_OK);
+    if (kind != STORE_URL_PATH) {
+        return error_set(error, STATUS_USAGE,
+                         "tokens are kept beside a database file: expected its path for --store, "
+                         "found a URL; --tokens FILE names the list itself");
+    }
     int bytes = options->tokens_path != NULL
                     ? snprintf(out, capacity, "%s", options->tokens_path)
                     : snprintf(out, capacity, "%s.tokens", cli_store_url(options->store_path));
     if (bytes < 0 || (size_t)bytes >= capacity) {
         return error_set(error, STATUS_LIMIT, "tokens file: expected a path of at most %zu bytes",
                          capacity - 1);
-    }
-    if (strstr(out, "://") != NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "tokens are kept beside a database file: expected its path for --store, "
-                         "found a URL; --tokens FILE names the list itself");
     }
     return STATUS_OK;
 }

@@ -40,11 +40,13 @@ static enum status read_summary(const struct traceability_options *options, stru
     return status;
 }
 
-static void write_matrix(const struct trace_matrix *matrix, enum format format, FILE *out)
+/* False: out of memory. */
+static bool write_matrix(const struct trace_matrix *matrix, enum format format, FILE *out)
 {
     if (format == FORMAT_CSV) {
-        trace_matrix_csv(matrix, out);
-    } else if (format == FORMAT_MARKDOWN) {
+        return trace_matrix_csv(matrix, out);
+    }
+    if (format == FORMAT_MARKDOWN) {
         trace_matrix_markdown(matrix, out);
     } else if (format == FORMAT_TABLE) {
         trace_matrix_print(matrix, out);
@@ -56,6 +58,7 @@ static void write_matrix(const struct trace_matrix *matrix, enum format format, 
         }
         json_decref(json);
     }
+    return true;
 }
 
 static enum status put_matrix(const struct traceability_options *options,
@@ -65,8 +68,9 @@ static enum status put_matrix(const struct traceability_options *options,
     size_t bytes = 0;
     FILE *out = open_memstream(&text, &bytes);
     TRY(memory_check(out, error, "traceability: out of memory"));
-    write_matrix(matrix, options->format, out);
-    enum status status = fclose(out) == 0 ? STATUS_OK : memory_check(NULL, error, "traceability");
+    bool written = write_matrix(matrix, options->format, out);
+    enum status status =
+        fclose(out) == 0 && written ? STATUS_OK : memory_check(NULL, error, "traceability");
     THEN(status, cli_put_text(options->output, text, bytes, error));
     free(text);
     return status;

@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "engine/learned/device.h"
+#include "store/api/store_url.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -153,7 +154,7 @@ static int fail(const struct error *error, int64_t words_fd)
 
 static bool is_remote(const char *url)
 {
-    return strncmp(url, "http", 4) == 0;
+    return store_url_is_http(url);
 }
 
 /* Returns as cli_parse. */
@@ -286,11 +287,11 @@ static enum status work(const struct worker_options *options, const char *url,
 {
     const struct store_config store_config = {
         .logger = config->logger,
+        /* Without --drain it may wait in a new store for what will be submitted. */
+        .intent = config->drain ? STORE_WORK : STORE_MAKE,
         .call_deadline_ms = is_remote(url) ? REMOTE_CALL_MS : 0,
         .stop = &stop_requested,
     };
-    /* Without --drain it may wait in a new store for what will be submitted. */
-    TRY(config->drain ? cli_store_exists(url, error) : STATUS_OK);
     TRY(store_open(url, &store_config, &config->store, error));
     struct claim_loop_stats stats = {0};
     struct error why;

@@ -2,12 +2,14 @@
  * The outcome table as CSV, and as JSON rows for converters.
  *
  * Texts are other people's, and tables are looked at: what a terminal would obey, hide or reorder
- * is spelled out (base/text.h). In JSON that keeps its meaning.
+ * is spelled out, and no cell is a formula (worker/report/csv_cell.h). In JSON that keeps its
+ * meaning.
  */
 #include "worker/export/export.h"
 #include "worker/export/export_table.h"
 
 #include "base/text.h"
+#include "worker/report/csv_cell.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -23,46 +25,6 @@ struct writer {
     char *tail; /* owned; NULL: none yet */
     size_t tail_bytes;
 };
-
-enum { SPELLED_BYTES_MAX = 6 }; /* of one byte, "\\u001b" */
-
-/* Bytes of a text of letters, digits and the like, as most are; SIZE_MAX: it holds something else.
- */
-static size_t plain_bytes(const char *text)
-{
-    size_t bytes = 0;
-    while (text[bytes] >= ' ' && text[bytes] <= '~' && text[bytes] != ',' && text[bytes] != '"') {
-        bytes++;
-    }
-    return text[bytes] == '\0' ? bytes : SIZE_MAX;
-}
-
-/* False: out of memory. */
-static bool put_csv_text(const char *text, FILE *out)
-{
-    size_t bytes = plain_bytes(text);
-    if (bytes != SIZE_MAX) {
-        fwrite_unlocked(text, 1, bytes, out);
-        return true;
-    }
-    size_t capacity = strlen(text) * SPELLED_BYTES_MAX + 1;
-    char *spelled = malloc(capacity);
-    if (spelled == NULL) {
-        return false;
-    }
-    text_escape(text, TEXT_LINES, spelled, capacity);
-    const char *quote = strpbrk(spelled, ",\"\n") != NULL ? "\"" : "";
-    fputs(quote, out);
-    for (const char *at = spelled; *at != '\0'; at++) {
-        if (*at == '"') {
-            fputc('"', out);
-        }
-        fputc(*at, out);
-    }
-    fputs(quote, out);
-    free(spelled);
-    return true;
-}
 
 static void put_real(double value, FILE *out)
 {
@@ -90,7 +52,7 @@ static bool put_csv_value(const json_t *value, FILE *out)
 {
     switch (json_typeof(value)) {
     case JSON_STRING:
-        return put_csv_text(json_string_value(value), out);
+        return csv_cell_put(json_string_value(value), out);
     case JSON_INTEGER:
         put_integer(json_integer_value(value), out);
         break;
@@ -130,11 +92,7 @@ static bool put_common(const struct export_column *column, const struct outcome 
         }
         text = field->kind == JSON_FIELD_TEXT ? place : NULL;
     }
-    size_t bytes = text != NULL ? plain_bytes(text) : SIZE_MAX;
-    if (bytes != SIZE_MAX) {
-        fwrite_unlocked(text, 1, bytes, out);
-    }
-    return bytes != SIZE_MAX;
+    return text != NULL && csv_cell_put(text, out);
 }
 
 static enum status put_cells(const struct writer *writer, uint32_t begin, uint32_t end,
@@ -229,7 +187,7 @@ enum status export_csv(const struct export_request *request, struct error *error
         if (i > 0) {
             fputc(',', request->out);
         }
-        put = put_csv_text(writer.table.columns[i].name, request->out) && put;
+        put = csv_cell_put(writer.table.columns[i].name, request->out) && put;
     }
     fputc('\n', request->out);
     enum status status =

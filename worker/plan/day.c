@@ -55,6 +55,8 @@ struct simulation {
     int64_t serial;
     char scenario_hash[SHA256_HEX_BYTES];
     char digest[SHA256_HEX_BYTES];
+    struct outcome outcomes[BATCH]; /* of the machine whose jobs end */
+    struct job_completion completions[BATCH];
 };
 
 static int64_t clock_of(void *context)
@@ -285,12 +287,11 @@ static void fill_completion(struct simulation *day, const struct machine *machin
 
 static enum status finish_jobs(struct simulation *day, struct machine *machine, struct error *error)
 {
-    static _Thread_local struct outcome outcomes[BATCH];
-    static _Thread_local struct job_completion completions[BATCH];
+    struct job_completion *completions = day->completions;
     struct store_completion_result results[BATCH];
     struct day_pool *pool = &day->day->pools[machine->pool];
     for (uint32_t i = 0; i < machine->lease_count; i++) {
-        fill_completion(day, machine, i, &completions[i], &outcomes[i]);
+        fill_completion(day, machine, i, &completions[i], &day->outcomes[i]);
     }
     TRY(day->store->ops->complete(day->store, completions, machine->lease_count, results, error));
     for (uint32_t i = 0; i < machine->lease_count; i++) {

@@ -7,6 +7,7 @@
 #include "worker/report/report.h"
 
 #include "base/file.h"
+#include "store/api/store_url.h"
 #include "worker/report/report_internal.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ enum status report_check(const char *path, struct error *error)
 static const char *showable(const char *store_url)
 {
     if (store_url == NULL || strchr(store_url, '\'') != NULL ||
-        (strstr(store_url, "://") != NULL && strpbrk(store_url, "@?") != NULL)) {
+        (!store_url_is_path(store_url) && strpbrk(store_url, "@?") != NULL)) {
         return NULL;
     }
     return store_url;

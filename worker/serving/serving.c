@@ -3,6 +3,7 @@
  */
 #include "worker/serving/serving.h"
 
+#include "store/api/store_url.h"
 #include "store/server/tokens.h"
 #include "worker/report/drive_json.h"
 
@@ -29,7 +30,7 @@ static enum status open_tokens(const struct serving_options *options, struct ser
 {
     char beside[LIMIT_PATH_BYTES];
     const char *path = options->tokens_path;
-    if (path == NULL && strstr(options->store_path, "://") != NULL) {
+    if (path == NULL && !store_url_is_path(options->store_path)) {
         return STATUS_OK;
     }
     if (path == NULL) {

@@ -5,6 +5,7 @@
 #include "worker/traceability/traceability.h"
 
 #include "base/text.h"
+#include "worker/report/csv_cell.h"
 
 #include <string.h>
 
@@ -70,47 +71,39 @@ void trace_matrix_print(const struct trace_matrix *matrix, FILE *out)
 
 /* ---- CSV ---- */
 
-static void put_cell(const char *text, FILE *out)
+static bool put_item(const struct trace_item *item, FILE *out)
 {
-    fputc('"', out);
-    for (; *text != '\0'; text++) {
-        if (*text == '"') {
-            fputc('"', out);
-        }
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
-static void put_item(const struct trace_item *item, FILE *out)
-{
-    put_cell(item != NULL ? item->id : "", out);
+    bool put = csv_cell_put(item != NULL ? item->id : "", out);
     fputc(',', out);
-    put_cell(item != NULL ? item->text : "", out);
+    put = csv_cell_put(item != NULL ? item->text : "", out) && put;
     fputc(',', out);
+    return put;
 }
 
 /* An item that no scenario has: a row with nothing behind it. */
-static void put_gap(const struct trace_matrix *matrix, int kind, uint32_t index, FILE *out)
+static bool put_gap(const struct trace_matrix *matrix, int kind, uint32_t index, FILE *out)
 {
+    bool put = true;
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
-        put_item(k == kind ? &matrix->items->items[kind][index] : NULL, out);
+        put = put_item(k == kind ? &matrix->items->items[kind][index] : NULL, out) && put;
     }
-    fputs("\"\",0,0,0,no scenario,\n", out);
+    fputs(",0,0,0,no scenario,\n", out);
+    return put;
 }
 
-void trace_matrix_csv(const struct trace_matrix *matrix, FILE *out)
+bool trace_matrix_csv(const struct trace_matrix *matrix, FILE *out)
 {
     char name[LIMIT_ID_BYTES];
+    bool put = true;
     fputs("hazard,hazard_text,triggering_condition,triggering_condition_text,requirement,"
           "requirement_text,scenario,concrete,driven,passed,verdict,failed_outcome\n",
           out);
     for (uint32_t r = 0; r < matrix->row_count; r++) {
         const struct trace_row *row = &matrix->rows[r];
         for (int k = 0; k < TRACE_KIND_COUNT; k++) {
-            put_item(item_of(matrix, row, k), out);
+            put = put_item(item_of(matrix, row, k), out) && put;
         }
-        put_cell(trace_row_scenario(matrix, row, name), out);
+        put = csv_cell_put(trace_row_scenario(matrix, row, name), out) && put;
         fprintf(out, ",%u,%u,%u,%s,", row->result.concrete, row->result.driven, row->result.passed,
                 verdict_of(matrix, &row->result));
         if (row->result.failure > 0) {
@@ -121,10 +114,11 @@ void trace_matrix_csv(const struct trace_matrix *matrix, FILE *out)
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
         for (uint32_t i = 0; i < matrix->items->count[k]; i++) {
             if (matrix->totals[k][i].concrete == 0) {
-                put_gap(matrix, k, i, out);
+                put = put_gap(matrix, k, i, out) && put;
             }
         }
     }
+    return put;
 }
 
 /* ---- Markdown ---- */
@@ -149,7 +143,9 @@ static void put_kind(const struct trace_matrix *matrix, int kind, const char *le
     for (uint32_t i = 0; i < matrix->items->count[kind]; i++) {
         const struct trace_item *item = &matrix->items->items[kind][i];
         const struct trace_result *at = &matrix->totals[kind][i];
-        fprintf(out, "| %s | ", item->id);
+        fputs("| ", out);
+        put_markdown(item->id, out);
+        fputs(" | ", out);
         put_markdown(item->text, out);
         fputs(" | ", out);
         put_markdown(item->source, out);
@@ -193,11 +189,14 @@ void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out)
         const struct trace_row *row = &matrix->rows[r];
         for (int k = 0; k < TRACE_KIND_COUNT; k++) {
             const struct trace_item *item = item_of(matrix, row, k);
-            fprintf(out, "| %s ", item != NULL ? item->id : "-");
+            fputs("| ", out);
+            put_markdown(item != NULL ? item->id : "-", out);
+            fputc(' ', out);
         }
-        fprintf(out, "| %s | %u | %u | %u | %s | ", trace_row_scenario(matrix, row, name),
-                row->result.concrete, row->result.driven, row->result.passed,
-                verdict_of(matrix, &row->result));
+        fputs("| ", out);
+        put_markdown(trace_row_scenario(matrix, row, name), out);
+        fprintf(out, " | %u | %u | %u | %s | ", row->result.concrete, row->result.driven,
+                row->result.passed, verdict_of(matrix, &row->result));
         if (row->result.failure > 0) {
             fprintf(out, "%lld", (long long)row->result.failure);
         }

@@ -74,7 +74,7 @@ const char *trace_row_scenario(const struct trace_matrix *matrix, const struct t
 /* ---- trace_write.c ---- */
 
 void trace_matrix_print(const struct trace_matrix *matrix, FILE *out);
-void trace_matrix_csv(const struct trace_matrix *matrix, FILE *out);
+bool trace_matrix_csv(const struct trace_matrix *matrix, FILE *out);
 /* Hazards, conditions and requirements with results, as a chapter of another document. */
 void trace_matrix_chapter(const struct trace_matrix *matrix, FILE *out);
 void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out);

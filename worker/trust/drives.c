@@ -185,8 +185,8 @@ struct trust_monitor drives_flags(const struct drives *drives, const struct trus
 struct drives_drift drives_drift(const struct drives *drives, enum slice_kind kind,
                                  const struct drives_student *of, int64_t evaluated_until)
 {
-    static _Thread_local int64_t before[DRIVES_VALUES_MAX];
-    static _Thread_local int64_t after[DRIVES_VALUES_MAX];
+    int64_t before[DRIVES_VALUES_MAX];
+    int64_t after[DRIVES_VALUES_MAX];
     const struct drives_texts *values = &drives->values[kind];
     uint32_t student = find_student(drives, of);
     struct drives_drift drift = {0};

@@ -143,7 +143,7 @@ async function followEvents() {
   let wait = RETRY_MS;
   while (!own.signal.aborted) {
     try {
-      const response = await fetch('/v1/events', {headers: headers(), signal: own.signal, cache: 'no-store'});
+      const response = await fetch('v1/events', {headers: headers(), signal: own.signal, cache: 'no-store'});
       if (response.ok) {
         say('on', 'live');
         await readEvents(response);
@@ -153,7 +153,7 @@ async function followEvents() {
         return;
       } else {
         say('off', 'every 10 s');
-        takeNews(JSON.stringify(await get('/v1/overview', own.signal)));
+        takeNews(JSON.stringify(await get('v1/overview', own.signal)));
         wait = POLL_MS;
       }
     } catch (error) {

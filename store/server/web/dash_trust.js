@@ -86,7 +86,7 @@ const studentColumns = [
 /* Asks and draws until the rows have every outcome: each question reads on. */
 async function askOn(context, query, draw) {
   for (let read = -1; ;) {
-    const data = await get('/v1/agreement?' + query, context.signal);
+    const data = await get('v1/agreement?' + query, context.signal);
     if (!context.current()) return;
     draw(data);
     if (data.whole) return;
@@ -148,7 +148,7 @@ async function readEvents(context) {
   const events = [];
   for (let pages = 0; pages < EVENT_PAGES_MAX; pages++) {
     const after = events.length ? events[events.length - 1].id : 0;
-    const data = await get(`/v1/model-events?after=${after}&max=${EVENTS_PAGE}`, context.signal);
+    const data = await get(`v1/model-events?after=${after}&max=${EVENTS_PAGE}`, context.signal);
     events.push(...data.events);
     if (data.events.length < EVENTS_PAGE) break;
   }
@@ -210,7 +210,7 @@ export async function trustView(context) {
   const drawDays = async () => {
     const at = shown.findIndex((row) => keyOf(row) === chosen);
     if (at < 0) return;
-    const data = await get(`/v1/agreement?after=${from + at}&limit=1&days=${DAYS}`, context.signal);
+    const data = await get(`v1/agreement?after=${from + at}&limit=1&days=${DAYS}`, context.signal);
     if (context.current() && data.rows.length && keyOf(data.rows[0]) === chosen) days.replaceChildren(daysCard(data.rows[0]));
   };
   const choose = (row) => {
@@ -219,7 +219,7 @@ export async function trustView(context) {
   };
   let newest = 0;         /* event: the list stays as it is while somebody pages through it */
   const renewEvents = async () => {
-    const data = await get(`/v1/model-events?after=${newest}&max=1`, context.signal);
+    const data = await get(`v1/model-events?after=${newest}&max=1`, context.signal);
     if (data.events.length > 0 && context.current()) newest = await drawEvents(context, events);
   };
   const draw = () => askOn(context, `after=${from}&limit=${PAGE_ROWS}`, (data) => {

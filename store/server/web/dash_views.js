@@ -133,7 +133,7 @@ export async function overviewView(context) {
   const after = context.query.get('after') || '';
   const before = context.query.getAll('before');
   const trust = trustTile(context);
-  const load = () => get('/v1/overview' + (after ? '?after=' + encodeURIComponent(after) : ''), context.signal);
+  const load = () => get('v1/overview' + (after ? '?after=' + encodeURIComponent(after) : ''), context.signal);
   const draw = (data) => {
     const go = (to) => {
       const back = to === data.next ? [...before, after] : before.slice(0, -1);
@@ -166,7 +166,7 @@ export async function overviewView(context) {
 export async function workersView(context) {
   const after = context.query.get('after') || '';
   const draw = async () => {
-    const data = await get('/v1/workers?limit=100' + (after ? '&after=' + encodeURIComponent(after) : ''), context.signal);
+    const data = await get('v1/workers?limit=100' + (after ? '&after=' + encodeURIComponent(after) : ''), context.signal);
     if (!context.current()) return;
     context.main.replaceChildren(el('h1', {}, 'Workers'), el('div', {class: 'card'}, table([
       ['Worker', 'suite', (w) => w.worker], ['Pool', '', (w) => w.pool || '\u2013'], ['Device', '', (w) => w.device || '\u2013'],
@@ -249,7 +249,7 @@ async function countSlices(context, suite, place) {
   const counted = new Map();
   let after = 0;
   for (let pages = 0; ; pages++) {
-    const data = await get(`/v1/suites/${encodeURIComponent(suite)}/slices?after=${after}`, context.signal);
+    const data = await get(`v1/suites/${encodeURIComponent(suite)}/slices?after=${after}`, context.signal);
     addSlices(counted, data.slices);
     if (!data.next || pages >= COUNTED_PAGES_MAX) {
       place.replaceChildren(...sliceTables(suite, counted),
@@ -307,7 +307,7 @@ async function rolloutPage(context, suite, after) {
   while (rows.length < PAGE_ROWS && next !== null) {
     query.set('after', String(next));
     query.set('limit', String(PAGE_ROWS - rows.length));
-    const data = await get('/v1/outcomes?' + query, context.signal);
+    const data = await get('v1/outcomes?' + query, context.signal);
     const full = data.outcomes.length === PAGE_ROWS - rows.length;
     rows.push(...data.outcomes);
     next = full ? rows[rows.length - 1].id : data.next ?? null;
@@ -335,7 +335,7 @@ async function drawRollouts(context, suite, place) {
 }
 
 async function drawDead(context, suite, place) {
-  const data = await get(`/v1/suites/${encodeURIComponent(suite)}/dead?max=20`, context.signal);
+  const data = await get(`v1/suites/${encodeURIComponent(suite)}/dead?max=20`, context.signal);
   if (data.jobs.length === 0) return;
   place.replaceChildren(el('h2', {}, 'Dead jobs'), el('div', {class: 'card'}, table([
     ['Job', 'suite', (j) => j.spec.scenario_id], ['Seed', 'n', (j) => String(j.spec.seed)],
@@ -344,7 +344,7 @@ async function drawDead(context, suite, place) {
 }
 
 async function drawLedger(context, suite, place) {
-  const data = await get('/v1/ledger?suite=' + encodeURIComponent(suite), context.signal);
+  const data = await get('v1/ledger?suite=' + encodeURIComponent(suite), context.signal);
   place.replaceChildren(table([
     ['Pool', '', (r) => r.pool], ['World', '', (r) => r.tier + (r.audit ? ' (audit)' : '')], ['Device', '', (r) => r.device],
     ['Ended', '', (r) => r.end], ['Attempts', 'n', (r) => count(r.totals.attempts)],
@@ -359,7 +359,7 @@ export async function suiteView(context, suite) {
   const rollouts = el('div', {class: 'card'});
   const dead = el('div');
   const ledger = el('div', {class: 'card'});
-  const fetchStatus = () => get('/v1/suites/' + encodeURIComponent(suite), context.signal);
+  const fetchStatus = () => get('v1/suites/' + encodeURIComponent(suite), context.signal);
   const status = await fetchStatus();
   let seen = JSON.stringify([status.jobs, status.rollouts]);
   page.path([[suite, suiteLink(suite)]]);
@@ -426,11 +426,11 @@ function rolloutFacts(o) {
 
 /* The drive of an outcome, played; further rollouts of its suite and scenario can be laid over it. */
 async function play(context, o, stage) {
-  const drive = await get(`/v1/outcomes/${o.id}/drive`, context.signal);
-  const alike = await get('/v1/outcomes?' + new URLSearchParams({suite: o.suite_id, scenario: o.scenario_id, limit: '50'}), context.signal);
+  const drive = await get(`v1/outcomes/${o.id}/drive`, context.signal);
+  const alike = await get('v1/outcomes?' + new URLSearchParams({suite: o.suite_id, scenario: o.scenario_id, limit: '50'}), context.signal);
   const others = alike.outcomes.filter((b) => b.job_id !== o.job_id && b.branch_id === '').map((b) => ({
     outcome: b.id, label: `${b.planner}, ${b.tier} world, seed ${b.seed}`,
-    load: () => get(`/v1/outcomes/${b.id}/drive`, context.signal),
+    load: () => get(`v1/outcomes/${b.id}/drive`, context.signal),
   }));
   const player = SwervePlayer.create(stage, {others});
   await player.show(drive, o.id);
@@ -439,10 +439,10 @@ async function play(context, o, stage) {
 
 export async function outcomeView(context, text) {
   const id = /^[0-9]{1,18}$/.test(text) ? text : '0';
-  const data = await get(`/v1/outcomes?outcome=${id}&limit=1`, context.signal);
+  const data = await get(`v1/outcomes?outcome=${id}&limit=1`, context.signal);
   if (data.outcomes.length === 0) throw new Error('The store has no outcome ' + text + '.');
   const o = data.outcomes[0];
-  const family = await get(`/v1/outcomes?job=${o.job_id}&limit=257`, context.signal);
+  const family = await get(`v1/outcomes?job=${o.job_id}&limit=257`, context.signal);
   page.path([[o.suite_id, suiteLink(o.suite_id)], [o.scenario_id, '#/outcome/' + o.id]]);
   const stage = el('div', {id: 'stage'});
   context.main.replaceChildren(

@@ -92,7 +92,84 @@ static void plain_framing_is_taken(void)
     stack_stop(&stack);
 }
 
+static int code_of(const struct stack *stack, const char *request)
+{
+    static char reply[65536];
+    converse(stack, request, reply, sizeof reply);
+    return strncmp(reply, "HTTP/1.1 ", 9) == 0 ? atoi(reply + 9) : 0;
+}
+
+/* RFC 9112, 3.2.2: what proxies send. */
+static void absolute_targets_are_taken(void)
+{
+    static const struct {
+        const char *request; /* without the lines that all have */
+        int code;
+    } rows[] = {
+        {"GET http://store.example:8080/v1/suites?max=3 HTTP/1.1\r\nHost: x\r\n", 200},
+        {"GET HTTPS://store.example/v1/suites HTTP/1.1\r\nHost: store.example\r\n", 200},
+        {"GET http://[::1]:80/healthz HTTP/1.1\r\nHost: x\r\n", 200},
+        {"GET http://x HTTP/1.1\r\nHost: x\r\n", 200}, /* the page */
+        {"GET http://x/v1/nothing HTTP/1.1\r\nHost: x\r\n", 404},
+        {"GET http://x?max=3 HTTP/1.1\r\nHost: x\r\n", 400},
+        {"GET http:///healthz HTTP/1.1\r\nHost: x\r\n", 400},
+        {"GET http://user@x/healthz HTTP/1.1\r\nHost: x\r\n", 400},
+        {"GET ftp://x/healthz HTTP/1.1\r\nHost: x\r\n", 404},
+        /* Its host counts, not the header's: a page may only ask its own. */
+        {"GET http://a/v1/suites HTTP/1.1\r\nHost: b\r\nOrigin: http://a\r\n", 200},
+        {"GET http://a/v1/suites HTTP/1.1\r\nHost: b\r\nOrigin: http://b\r\n", 403},
+    };
+    static struct stack stack;
+    char request[512];
+    stack_start(&stack);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(request, sizeof request, "%sConnection: close\r\n\r\n", rows[i].request);
+        int code = code_of(&stack, request);
+        if (code != rows[i].code) {
+            TEST_FAIL("expected %d, found %d: %s", rows[i].code, code, rows[i].request);
+        }
+    }
+    stack_stop(&stack);
+}
+
+/* RFC 9112, 3.2: whoever stands in between may have gone by the other one. */
+static void one_host_is_named(void)
+{
+    static const struct {
+        const char *lines;
+        const char *version;
+        int code;
+    } rows[] = {
+        {"Host: x\r\n", "1.1", 200},
+        {"Host: x:8080\r\n", "1.1", 200},
+        {"Host: [::1]:8080 \r\n", "1.1", 200},
+        {"Host:\r\n", "1.1", 200},
+        {"", "1.0", 200},
+        {"", "1.1", 400},
+        {"Host: x\r\nHost: y\r\n", "1.1", 400},
+        {"Host: x\r\nhost: x\r\n", "1.1", 400},
+        {"Host: x\r\nHost: x\r\n", "1.0", 400},
+        {"Host: x, y\r\n", "1.1", 400},
+        {"Host: x y\r\n", "1.1", 400},
+        {"Host: x/y\r\n", "1.1", 400},
+        {"Host: a@x\r\n", "1.1", 400},
+    };
+    static struct stack stack;
+    char request[512];
+    stack_start(&stack);
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        snprintf(request, sizeof request, "GET /healthz HTTP/%s\r\n%sConnection: close\r\n\r\n",
+                 rows[i].version, rows[i].lines);
+        int code = code_of(&stack, request);
+        if (code != rows[i].code) {
+            TEST_FAIL("expected %d, found %d: %s", rows[i].code, code, request);
+        }
+    }
+    stack_stop(&stack);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(ambiguous_framing_is_refused), TEST(plain_framing_is_taken));
+    return TEST_RUN(TEST(ambiguous_framing_is_refused), TEST(plain_framing_is_taken),
+                    TEST(absolute_targets_are_taken), TEST(one_host_is_named));
 }

@@ -149,6 +149,7 @@ static const struct {
     const char *roles; /* r read, s submit, w worker, a admin, - nobody needs a token */
 } expected[] = {
     {"GET", "/healthz", "-"},
+    {"GET", "/readyz", "-"},
     {"GET", "/metrics", "ra"},
     {"GET", "/", "-"},
     {"GET", "/web/*", "-"},
@@ -930,9 +931,12 @@ static void refusals_do_not_wait_for_bodies(void)
 static void crowd(size_t server_max, size_t peer_max, int code)
 {
     enum { MEMBERS = 3 };
-    static const char request[] = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+    char request[256];
     int fds[MEMBERS];
     site_start(server_max, peer_max);
+    snprintf(request, sizeof request,
+             "GET /v1/health HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
+             site.texts[TOKEN_ROLE_READ]);
     for (int i = 0; i < MEMBERS; i++) {
         fds[i] = dial();
         EXPECT_INT(support_request(fds[i], request, strlen(request), reply, sizeof reply), 200);

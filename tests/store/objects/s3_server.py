@@ -8,7 +8,10 @@ The computation is tried first on the example of those documents. In DIRECTORY:
     BUCKET/..   objects are files; a bucket is a folder that is there
     fault       "N KIND": the next N requests fail: a number is answered with that code, "cut" ends
                 the connection in the middle of the answer, "PUT" refuses those alone, "endless"
-                is refused by an answer that does not end, with a sentence that would colour a terminal
+                is refused by an answer that does not end, with a sentence that would colour a terminal,
+                "console" answers as the console of an object storage does: a page, whatever is asked for,
+                and 405 to a PUT, "page" takes a PUT as well, "away" sends elsewhere by 307, "forget" answers a PUT
+                well and keeps nothing, "shorten" keeps all but the last byte, "HEAD" refuses those alone
     seen        a line for each request: the code, method, path
 """
 import datetime
@@ -83,15 +86,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 file.write(f"{max(0, int(count) - 1)} {kind}")
             return kind if int(count) > 0 else ""
 
-    def act(self, path: str, body: bytes) -> tuple[int, bytes]:
+    def act(self, path: str, body: bytes, kind: str) -> tuple[int, bytes]:
         bucket = os.path.join(self.directory, self.path.split("/")[1])
         if not os.path.isdir(bucket):
             return 404, b"NoSuchBucket"
-        if self.command == "PUT":
+        if self.command == "PUT" and kind != "forget":
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(f"{path}.{threading.get_ident()}", "wb") as file:
-                file.write(body)
+                file.write(body[:-1] if kind == "shorten" else body)
             os.rename(file.name, path)
+        if self.command == "PUT":
             return 200, b""
         try:
             with open(path, "rb") as file:
@@ -110,8 +114,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif why:
             code, answer = 403, why.encode()
         else:
-            code, answer = self.act(self.directory + self.path, body)
-        if code != 200:
+            code, answer = self.act(self.directory + self.path, body, fault)
+        page = fault == "page" or (fault == "console" and self.command != "PUT")
+        if page:
+            code, answer = 200, b"<!doctype html><title>Storage Console</title>"
+        elif fault == "console":
+            code, answer = 405, b""
+        elif fault == "away":
+            code, answer = 307, b"<Error><Code>TemporaryRedirect</Code></Error>"
+        elif code != 200:
             answer = b"<Error><Code>" + answer + b"</Code><Message>as the test says</Message></Error>"
         with LOCK, open(os.path.join(self.directory, "seen"), "a", encoding="utf-8") as file:
             file.write(f"{code} {self.command} {self.path}\n")
@@ -119,6 +130,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.go_on()
         self.send_response(code)
         self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Type", "text/html" if page else "application/zstd" if code == 200 else "application/xml")
+        if fault == "away":
+            self.send_header("Location", "http://elsewhere.example" + self.path)
+        if code == 200 and not page:
+            self.send_header("ETag", '"' + hashlib.md5(body if self.command == "PUT" else answer).hexdigest() + '"')
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer[:len(answer) // 2] if fault == "cut" else answer)

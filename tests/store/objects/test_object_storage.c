@@ -340,6 +340,133 @@ static void an_answer_without_end_is_not_waited_for(void)
     end(&one);
 }
 
+/* A machine of its own, whose bucket answers so from the first request on. */
+static void expect_no_storage(const char *fault, const char *first, const char *second)
+{
+    struct machine one;
+    char hash[SHA256_HEX_BYTES] = "";
+    char text[64];
+    bool exists = true;
+    begin(&one, "stranger");
+    snprintf(text, sizeof text, "told to %.40s", fault);
+    sha256_hex(text, strlen(text), hash);
+    put("fault", fault);
+    enum status looked = artifacts_exists(&one.artifacts, hash, &exists, &error);
+    EXPECT(looked != STATUS_OK || !exists);
+    EXPECT_INT(object_storage_probe(one.objects, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "s3://traces/of/tests at http://127.0.0.1:") != NULL);
+    EXPECT(strstr(error.text, first) != NULL && strstr(error.text, second) != NULL);
+    hash[0] = '\0';
+    EXPECT_INT(artifacts_put(&one.artifacts, text, strlen(text), hash, &error), STATUS_IO);
+    EXPECT(hash[0] == '\0');
+    end(&one);
+}
+
+/* 200 to a HEAD is no object: of a console, a proxy, a folder that is served. */
+static void what_answers_and_is_no_storage_is_said(void)
+{
+    expect_no_storage("1000 console", "HTTP 405", "AWS_ENDPOINT_URL must name its API");
+    EXPECT_INT(count_seen("405 PUT"), 2); /* nothing but the probe, each time */
+    expect_no_storage("1000 page", "text/html \"<!doctype html>", "AWS_ENDPOINT_URL");
+    expect_no_storage("1000 away", "HTTP 307 to http://elsewhere.example/traces/of/tests/probe/",
+                      "TemporaryRedirect");
+    expect_no_storage("1000 forget", "what was read is something else", "AWS_ENDPOINT_URL");
+    expect_no_storage("1000 shorten", "what was read is something else", "AWS_ENDPOINT_URL");
+}
+
+/* A storage that was one when it was opened, and is none, or a bad one, later. */
+static void what_is_stored_is_looked_at(void)
+{
+    static const char *const faults[] = {"1000 page", "1000 forget", "1000 shorten"};
+    static const char *const said[] = {"it is not there", "it is not there", "and is there with"};
+    for (size_t i = 0; i < COUNT_OF(faults); i++) {
+        struct machine one;
+        char hash[SHA256_HEX_BYTES] = "";
+        begin(&one, "looked");
+        EXPECT_OK(object_storage_probe(one.objects, &error), error);
+        put("fault", faults[i]);
+        EXPECT_INT(artifacts_put(&one.artifacts, faults[i], strlen(faults[i]), hash, &error),
+                   STATUS_IO);
+        EXPECT(strstr(error.text, said[i]) != NULL && hash[0] == '\0');
+        unlink(path_of("fault"));
+        EXPECT_OK(artifacts_put(&one.artifacts, faults[i], strlen(faults[i]), hash, &error), error);
+        end(&one);
+    }
+}
+
+/* A HEAD has no body, so its refusal has no code: a GET is asked for that. */
+static void a_refused_look_is_repeated_by_reading(void)
+{
+    struct machine one;
+    char hash[SHA256_HEX_BYTES];
+    char none[SHA256_HEX_BYTES];
+    char copy[512];
+    bool exists = false;
+    begin(&one, "one");
+    EXPECT_OK(artifacts_put(&one.artifacts, "looked for", 10, hash, &error), error);
+    snprintf(copy, sizeof copy, "%.400s/%.2s/%.64s.zst", one.artifacts.path, hash, hash);
+    EXPECT_INT(unlink(copy), 0);
+    put("fault", "1000 HEAD");
+    EXPECT_OK(artifacts_exists(&one.artifacts, hash, &exists, &error), error);
+    EXPECT(exists);
+    sha256_hex("not there", 9, none);
+    EXPECT_OK(artifacts_exists(&one.artifacts, none, &exists, &error), error);
+    EXPECT(!exists);
+    put("fault", "1000 away");
+    EXPECT_INT(artifacts_exists(&one.artifacts, hash, &exists, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "HTTP 307 to http://elsewhere.example/") != NULL);
+    end(&one);
+}
+
+static void a_probe_is_played_once(void)
+{
+    struct machine one;
+    char hash[SHA256_HEX_BYTES];
+    begin(&one, "one");
+    for (int i = 0; i < 3; i++) {
+        EXPECT_OK(object_storage_probe(one.objects, &error), error);
+        EXPECT_OK(artifacts_put(&one.artifacts, &"abc"[i], 1, hash, &error), error);
+    }
+    EXPECT_INT(count_seen("200 PUT /traces/of/tests/probe/"), 1);
+    EXPECT_INT(count_seen("200 GET /traces/of/tests/probe/"), 1);
+    end(&one);
+}
+
+/* "The database names its bucket", and nothing goes on that would have to be stored there. */
+static void a_store_without_its_storage_is_not_opened(void)
+{
+    char url[512];
+    const struct store_config asks = {.intent = STORE_ASK};
+    struct machine unused;
+    struct store *store = NULL;
+    if (!postgres_site_installed(&site)) {
+        printf("# no PostgreSQL server is installed\n");
+        EXPECT(getenv("CI") == NULL);
+        return;
+    }
+    begin(&unused, "one");
+    EXPECT(postgres_site_make(&site) && postgres_site_schema(&site, 2, url, sizeof url));
+    strcpy(strstr(url, "&artifacts="), "&artifacts=s3://traces/fleet2");
+    setenv("SWERVE_ARTIFACT_CACHE", path_of("copies/of/c"), 1);
+    for (int i = 0; i < 2; i++) { /* the first one made nothing */
+        EXPECT_INT(postgres_store_open(url, &asks, &store, &error), STATUS_STORE);
+        EXPECT(strstr(error.text, "holds no store") != NULL);
+    }
+    put("fault", "1000 console");
+    EXPECT_INT(postgres_store_open(url, NULL, &store, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "s3://traces/fleet2 at http://127.0.0.1:") != NULL);
+    unlink(path_of("fault"));
+    EXPECT_OK(postgres_store_open(url, NULL, &store, &error), error);
+    store->ops->close(store);
+    /* Who only asks is told what is there. */
+    put("fault", "1000 console");
+    EXPECT_OK(postgres_store_open(url, &asks, &store, &error), error);
+    store->ops->close(store);
+    unlink(path_of("fault"));
+    unsetenv("SWERVE_ARTIFACT_CACHE");
+    end(&unused);
+}
+
 static void a_bucket_that_is_not_there_is_said(void)
 {
     struct machine one;
@@ -409,8 +536,10 @@ static void a_database_names_its_bucket(void)
     free(data);
     EXPECT_INT(keep_gc(url, &collect, &summary, &error), STATUS_USAGE);
     EXPECT(strstr(error.text, "bucket") != NULL);
-    EXPECT_INT(count_seen("200 PUT /traces/fleet/"), 1);
-    EXPECT_INT(count_seen("200 GET /traces/fleet/"), 1);
+    int probes = count_seen("200 PUT /traces/fleet/probe/");
+    EXPECT_INT(probes, 2);
+    EXPECT_INT(count_seen("200 PUT /traces/fleet/"), 1 + probes);
+    EXPECT_INT(count_seen("200 GET /traces/fleet/"), 1 + probes);
     for (int i = 0; i < 2; i++) {
         stores[i]->ops->close(stores[i]);
     }
@@ -440,9 +569,11 @@ int main(int argc, char **argv)
         TEST(what_is_not_there_is_not_found), TEST(overload_and_cut_connections_are_outlasted),
         TEST(a_refusal_stores_nothing_and_says_why), TEST(a_session_and_a_file_of_keys_are_taken),
         TEST(a_damaged_object_is_never_given), TEST(a_lost_object_is_stored_again),
-        TEST(an_answer_without_end_is_not_waited_for), TEST(a_bucket_that_is_not_there_is_said),
+        TEST(an_answer_without_end_is_not_waited_for), TEST(what_answers_and_is_no_storage_is_said),
+        TEST(what_is_stored_is_looked_at), TEST(a_refused_look_is_repeated_by_reading),
+        TEST(a_probe_is_played_once), TEST(a_bucket_that_is_not_there_is_said),
         TEST(places_that_are_none_are_refused), TEST(a_database_names_its_bucket),
-        TEST(a_server_that_is_gone_is_said));
+        TEST(a_store_without_its_storage_is_not_opened), TEST(a_server_that_is_gone_is_said));
     postgres_site_remove(&site);
     return failed;
 }

@@ -375,7 +375,23 @@ a_dashboard_is_for_this_machine_unless_there_are_tokens() {
     says err "dashboard: http://0.0.0.0:"
 }
 
-echo "1..12" >&3
+# Each connection has a thread, and each thread all of the program's own variables: what one command needs would cost all of them.
+threads_have_little_of_their_own() {
+    grep -qa "__asan_init\|__tsan_init" "$swerve" && return
+    local bytes
+    bytes=$(python3 - "$swerve" <<'PY'
+import struct, sys
+image = open(sys.argv[1], "rb").read()
+(start,), (size, count) = struct.unpack_from("<Q", image, 32), struct.unpack_from("<HH", image, 54)
+headers = [struct.unpack_from("<IIQQQQQQ", image, start + i * size) for i in range(count)]
+print(sum(header[6] for header in headers if header[0] == 7))  # PT_TLS
+PY
+    )
+    [ "$bytes" -lt 4096 ] || fail "a thread begins with $bytes bytes of variables"
+}
+
+echo "1..13" >&3
+t threads_have_little_of_their_own
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
 t a_killed_server_loses_nothing

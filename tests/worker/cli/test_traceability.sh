@@ -63,6 +63,16 @@ PY
     # Rows that the store keeps are read back, ids included.
     code 0 "$swerve" replay --all --store a.db
 }
+a_spreadsheet_runs_no_cell() {
+    sed 's/"one"/"=HYPERLINK(\\"http:\/\/x\\")"/; s/"dark"/"-1+1"/' r.json >formulas.json
+    code 0 "$swerve" traceability s.json --register formulas.json --format csv -o f.csv
+    python3 - <<'PY' || fail "CSV"
+import csv
+rows = list(csv.DictReader(open("f.csv", newline="")))
+assert any(r["hazard_text"] == "'=HYPERLINK(\"http://x\")" for r in rows), rows
+assert any(r["triggering_condition_text"] == "'-1+1" for r in rows), rows
+PY
+}
 every_format_has_the_same() {
     code 0 "$swerve" traceability s.json --register r.json --store a.db --format csv -o m.csv
     python3 - <<'PY' || fail "CSV"
@@ -121,6 +131,7 @@ the_library_is_traced() {
 
 t paths_and_results_are_right
 t every_format_has_the_same
+t a_spreadsheet_runs_no_cell
 t a_hazard_without_own_parts_has_a_path
 t mistakes_have_a_place
 t the_library_is_traced

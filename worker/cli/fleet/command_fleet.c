@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "store/api/store_url.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -30,7 +31,7 @@ struct fleet_command {
 static const char *place_of(const char *url, char out[LIMIT_PATH_BYTES])
 {
     char whole[PATH_MAX];
-    if (strstr(url, "://") != NULL || realpath(url, whole) == NULL ||
+    if (!store_url_is_path(url) || realpath(url, whole) == NULL ||
         strlen(whole) >= LIMIT_PATH_BYTES) {
         return url;
     }
