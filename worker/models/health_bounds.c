@@ -20,7 +20,8 @@
 /* Files have all of these; of later ones as many as there were when they were made. */
 enum { HEALTH_BYTES_MAX = 1 << 18, MEASURES_FIRST = MEASURE_ABSENT };
 
-_Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT && (int)HEALTH_TICKS == HEALTH_TICKS_MAX,
+_Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT &&
+                   (int)HEALTH_WINDOW == 8 * (int)HEALTH_TICKS_MAX,
                "sizes of struct health_world");
 
 /* Built-in bounds: far outside what a working model shows, inside what each fault does. */
@@ -39,10 +40,9 @@ const struct health_measure_info health_measures[MEASURE_COUNT] = {
     [MEASURE_CAMERA] = {"camera", HEALTH_CAMERA, true, 3, 0.1, -0.5, 1.0, {-0.5, -0.5, -0.5}},
     [MEASURE_JUMP] = {"jump", HEALTH_TELEPORT, false, 1, 1.0, 0.0, 12.0, {12.0, 12.0, 12.0}},
     [MEASURE_LOST] = {"lost", HEALTH_PERMANENCE, false, 1, 1.0, 0.0, 64.0, {4.0, 4.0, 4.0}},
-    /* Values of single agents are the mildest of three ticks already. */
-    [MEASURE_ABSENT] = {"absent", HEALTH_ABSENT, false, 1, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
-    [MEASURE_ABSENT_VRU] = {"absent_vru", HEALTH_ABSENT, false, 1, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
-    [MEASURE_OFFSET] = {"offset", HEALTH_OFFSET, false, 1, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
+    [MEASURE_ABSENT] = {"absent", HEALTH_ABSENT, false, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_ABSENT_VRU] = {"absent_vru", HEALTH_ABSENT, false, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_OFFSET] = {"offset", HEALTH_OFFSET, false, 3, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
     [MEASURE_PHANTOM] = {"phantom", HEALTH_PHANTOM, false, 3, 0.5, 1.0, 3.0, {1.5, 1.5, 1.5}},
     [MEASURE_PHANTOM_VRU] = {"phantom_vru", HEALTH_PHANTOM, false, 3, 0.1, 0.2, 0.5, {0.25, 0.25, 0.25}},
 };

@@ -4,8 +4,10 @@
  * beside it as NAME.health.json and bound to its hash; without such a file wide built-in bounds are
  * used.
  *
- * A measure is a number per tick, judged where it stays beyond its bound for `ticks` ticks in a
- * row: the statistic of a tick is the mildest of the last `ticks` values.
+ * A measure is a number per tick, judged where it is beyond its bound in `ticks` ticks in a row, in
+ * ticks + 1 of the last 2 * ticks + 2, or in 2 * ticks of the last 8 * ticks: the statistic of a
+ * tick is the worst value that so many reach. So a world that is well in between, again and again,
+ * is found too. A measure of one tick is judged by that alone.
  */
 #ifndef SWERVE_WORKER_MODELS_HEALTH_BOUNDS_H
 #define SWERVE_WORKER_MODELS_HEALTH_BOUNDS_H
@@ -28,7 +30,7 @@ enum health_measure {
     MEASURE_CAMERA, /* correlation of cameras and their layout */
     MEASURE_JUMP,   /* unexplained step of an agent, m */
     MEASURE_LOST,   /* agents that vanished in view */
-    /* Of the worst agent, three ticks in a row (agents). */
+    /* Of the agent that is worst over its own ticks (agents). */
     MEASURE_ABSENT,     /* share of the returns due that are not drawn; of anybody but .. */
     MEASURE_ABSENT_VRU, /* .. a vulnerable road user */
     MEASURE_OFFSET,     /* distance between where it is drawn and where it is, m */
@@ -42,7 +44,7 @@ struct health_measure_info {
     const char *name;
     enum health_check check; /* that it raises */
     bool low_is_sick;
-    uint32_t ticks; /* in a row, at most HEALTH_TICKS_MAX */
+    uint32_t ticks; /* as above, at most HEALTH_TICKS_MAX */
     double slack;   /* that calibration leaves beyond the worst healthy tick, at least */
     double floor;   /* calibrated bounds stay within floor .. ceiling, so that a fault that must */
     double ceiling; /* never pass (nothing moves at all) does not become healthy by calibration */
