@@ -134,7 +134,7 @@ static void a_healthy_drive_is_never_flagged(void)
     planted.fault = PLANTED_NONE;
     make_scene(&s);
     calibrate(&s);
-    struct health_bounds calibrated = health_calibration_bounds(&calibration, "h");
+    struct health_bounds calibrated = health_calibration_bounds(&calibration, "h", NN_BF16);
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         const struct health_bounds *both[] = {NULL, &calibrated};
         for (int b = 0; b < 2; b++) {
@@ -158,7 +158,7 @@ static void every_planted_fault_is_caught(void)
     planted.fault = PLANTED_NONE;
     make_scene(&s);
     calibrate(&s);
-    struct health_bounds calibrated = health_calibration_bounds(&calibration, "h");
+    struct health_bounds calibrated = health_calibration_bounds(&calibration, "h", NN_BF16);
     planted.from_tick = SICK_FROM;
     planted.in_tier[TIER_STUDENT] = true;
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
@@ -316,14 +316,26 @@ static void calibrations_belong_to_their_model(void)
     planted.fault = PLANTED_NONE;
     make_scene(&s);
     calibrate(&s);
-    saved = health_calibration_bounds(&calibration, hash);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NULL, &loaded, &error), error);
+    saved = health_calibration_bounds(&calibration, hash, NN_BF16);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
     EXPECT(!loaded.calibrated);
     EXPECT_OK(health_calibration_save(&calibration, &saved, directory, "m", &error), error);
-    EXPECT_OK(health_bounds_load(directory, "m", hash, NULL, &loaded, &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
-    EXPECT_INT(health_bounds_load(directory, "m", other, NULL, &loaded, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(health_bounds_load(directory, "m", other, NN_BF16, NULL, &loaded, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "m.health.json");
+    /* .. and to the precision that it was driven in, each in a file of its own. */
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, NULL, &loaded, &error), error);
+    EXPECT(!loaded.calibrated);
+    struct health_bounds integers = health_calibration_bounds(&calibration, hash, NN_INT8);
+    integers.bound[CONDITIONING_AGENTS][MEASURE_LAYOUT] = 0.25;
+    EXPECT_OK(health_calibration_save(&calibration, &integers, directory, "m", &error), error);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, NULL, &loaded, &error), error);
+    EXPECT(loaded.calibrated && loaded.bound[CONDITIONING_AGENTS][MEASURE_LAYOUT] == 0.25);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
+    EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
+    EXPECT_OK(health_bounds_load(directory, "m", hash, NN_FP32, NULL, &loaded, &error), error);
+    EXPECT(!loaded.calibrated);
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
             double worst = worst_statistic[conditioning][i];
@@ -339,7 +351,7 @@ static void calibrations_belong_to_their_model(void)
         }
     }
     write_file("bad.health.json", "{\"format\": \"swerve-health/1\"}");
-    EXPECT(health_bounds_load(directory, "bad", hash, NULL, &loaded, &error) != STATUS_OK);
+    EXPECT(health_bounds_load(directory, "bad", hash, NN_BF16, NULL, &loaded, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "bad.health.json");
     jobs_scenario_finish(&s);
 }

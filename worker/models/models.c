@@ -371,8 +371,8 @@ static enum status open_entry(struct models *models, const char *directory, cons
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    status = health_bounds_load(directory, name, entry->view.hash, bounds_hash, &entry->view.bounds,
-                                error);
+    status = health_bounds_load(directory, name, entry->view.hash, precision, bounds_hash,
+                                &entry->view.bounds, error);
     if (status != STATUS_OK) {
         close_entry(models, entry);
         return status;
