@@ -32,8 +32,8 @@ enum status versions_fetch_from(struct store *store, struct models *models, stru
 enum status versions_calibrated(struct store *store, const struct model_version *version, bool *out,
                                 struct error *error);
 
-/* Reads a model's file here, its health bounds of this precision beside it, puts both into the store and adds the
- * version. Of *version the caller sets name, parents and data_note. */
+/* Reads a model's file here, its health bounds of this precision beside it, puts both into the
+ * store and adds the version. Of *version the caller sets name, parents and data_note. */
 enum status versions_add(struct store *store, struct models *models, const char *file,
                          enum nn_precision precision, struct model_version *version,
                          struct error *error);
