@@ -49,6 +49,8 @@ struct double_memory {
 static struct {
     enum planted_fault fault;
     uint32_t from_tick;
+    uint32_t period; /* of a fault that comes and goes; 0: it stays */
+    uint32_t ticks;  /* in each period that are sick, the first ones */
     bool in_tier[TIER_COUNT];
     /* Changes *scene, the true one, into what is drawn. */
     void (*believe)(const struct double_memory *memory, struct scene *scene);
@@ -266,8 +268,10 @@ static void generate(struct double_world *self, uint32_t index, bool first)
     const struct scene *scene = double_inner->slot_scene(self->inner, index);
     struct window before = slot->window;
     struct pose local = anchor_local(&slot->anchor, scene->ego.pose);
-    bool sick = planted.fault != PLANTED_NONE && planted.in_tier[self->base.ops->tier] &&
-                scene->tick >= planted.from_tick && !first;
+    bool sick =
+        planted.fault != PLANTED_NONE && planted.in_tier[self->base.ops->tier] &&
+        scene->tick >= planted.from_tick && !first &&
+        (planted.period == 0 || (scene->tick - planted.from_tick) % planted.period < planted.ticks);
     slot->window = window_of(local);
     draw_frame(self, slot, scene, sick);
     layout_bev(slot->prepared, scene, &slot->anchor, slot->window, self->conditioning,

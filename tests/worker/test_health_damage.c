@@ -38,13 +38,14 @@ enum damage {
     MIRRORED,
     FROZEN,
     DRIFTING, /* all agents, from 3 s on by 0.3 m/s to their left */
+    FLICKERING, /* as ERASED_VRU, in two of three ticks */
     DAMAGE_COUNT
 };
 
 static const char *const damage_names[DAMAGE_COUNT] = {
     "none",    "erased VRU",   "erased car",          "1 m shift",       "0.3 s lag",
     "phantom", "frozen agent", "unreactive follower", "mirrored camera", "frozen world",
-    "drift"};
+    "drift",   "flickering VRU"};
 
 static enum damage damage;
 
@@ -125,6 +126,9 @@ static void believe(const struct double_memory *memory, struct scene *scene)
     case ERASED_VRU:
         agents[targets.vru].present = false;
         break;
+    case FLICKERING:
+        agents[targets.vru].present &= (scene->tick - FROM_TICK) % 3 == 2;
+        break;
     case ERASED_CAR:
         agents[targets.car].present = false;
         break;
@@ -156,13 +160,15 @@ static void believe(const struct double_memory *memory, struct scene *scene)
 /* Those that the test plants; the table has all. */
 static bool is_gross(enum damage kind)
 {
-    return kind <= ERASED_CAR || kind == PHANTOM || kind == STANDING || kind == FROZEN;
+    return kind <= ERASED_CAR || kind == PHANTOM || kind == STANDING || kind == FROZEN ||
+           kind == FLICKERING;
 }
 
 static bool has_target(enum damage kind)
 {
     switch (kind) {
     case ERASED_VRU:
+    case FLICKERING:
         return targets.vru >= 0;
     case ERASED_CAR:
         return targets.car >= 0;

@@ -1,7 +1,8 @@
 /*
  * Registry and models. A model of the registry is kept beside it through random promotions and
  * rollbacks, reloaded from the file each time; a job's model is found by its hash and by nothing
- * else; files that changed, lie about their tier or are not there are said to be so.
+ * else; files that changed, lie about their tier or are not there are said to be so. More models
+ * than may be open at once answer all the same, and whoever is held stays open.
  */
 #include "tests/worker/learned_double.h"
 
@@ -163,6 +164,58 @@ static void jobs_get_their_model_and_no_other(void)
     models_close(models);
     EXPECT_INT(models_open("/nowhere", &double_loader, &models, &error), STATUS_NOT_FOUND);
     models_close(NULL);
+}
+
+/* The file `number`, and its hash. */
+static void write_numbered(int number, char hash[SHA256_HEX_BYTES])
+{
+    char name[32];
+    char text[32];
+    snprintf(name, sizeof name, "many-%d.safetensors", number);
+    snprintf(text, sizeof text, "student %d 100", 50 + number);
+    write_file(name, text);
+    sha256_hex(text, strlen(text), hash);
+}
+
+static void models_that_nobody_holds_make_room(void)
+{
+    enum { MANY = 3 * MODELS_OPEN_MAX };
+    struct models *models = NULL;
+    const struct models_model *held[MODELS_OPEN_MAX] = {NULL};
+    const struct models_model *found = NULL;
+    static char hash[MANY][SHA256_HEX_BYTES];
+    EXPECT_OK(models_open(directory, &double_loader, &models, &error), error);
+    for (int i = 0; i < MANY; i++) {
+        write_numbered(i, hash[i]);
+    }
+    for (int i = 0; i < MANY; i++) {
+        enum nn_precision precision = (enum nn_precision)(i % NN_PRECISION_COUNT);
+        EXPECT_OK(models_find(models, hash[i], precision, &found, &error), error);
+        EXPECT_INT(found->config->steps, 50 + i);
+        if (i % 3 == 0 && i / 3 < MODELS_OPEN_MAX - 1) {
+            held[i / 3] = found;
+            models_hold(models, found);
+            models_hold(models, found); /* twice: two drive it */
+            models_release(models, found);
+        }
+    }
+    for (int i = 0; i < MODELS_OPEN_MAX - 1; i++) {
+        EXPECT_OK(models_find(models, hash[3 * i], (enum nn_precision)0, &found, &error), error);
+        EXPECT(found == held[i] && found->config->steps == 50U + 3U * (unsigned)i);
+    }
+    EXPECT_OK(models_find(models, hash[1], NN_BF16, &held[MODELS_OPEN_MAX - 1], &error), error);
+    models_hold(models, held[MODELS_OPEN_MAX - 1]);
+    EXPECT_INT(models_find(models, hash[2], NN_BF16, &found, &error), STATUS_BUSY);
+    EXPECT_INT(models_named(models, "many-2", NN_BF16, &found, &error), STATUS_BUSY);
+    models_release(models, held[4]);
+    EXPECT_OK(models_find(models, hash[2], NN_BF16, &found, &error), error);
+    models_release(models, NULL);
+    models_close(models);
+    for (int i = 0; i < MANY; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "many-%d.safetensors", i);
+        remove_file(name);
+    }
 }
 
 /* ---- turns of a host's processes ---- */
@@ -401,6 +454,7 @@ int main(void)
     int failed = TEST_RUN(
         TEST(without_a_registry_names_decide), TEST(promotions_are_a_stack),
         TEST(wrong_registries_are_refused), TEST(jobs_get_their_model_and_no_other),
+        TEST(models_that_nobody_holds_make_room),
         TEST(one_process_brings_a_model_and_few_read_it_at_once),
         TEST(bounds_that_the_store_does_not_name_are_not_believed), TEST(samplers_are_parsed));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);

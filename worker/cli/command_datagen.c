@@ -107,6 +107,7 @@ static enum status find_world(struct datagen_source *source, struct error *error
         return models_missing(source->models, tier, error);
     }
     TRY(models_promoted(source->opened, tier, precision, &model, error));
+    models_hold(source->opened, model);
     models_sampler(source->opened, model, CONDITIONING_AGENTS, source->sampler);
     const struct foreign *foreign = model->foreign;
     source->found = (struct datagen_world){

@@ -486,6 +486,37 @@ static enum status check_evaluation(const struct suite_options *options,
     return error->status;
 }
 
+/* Says which of the models that answer were not calibrated, or promoted without an evaluation: of a
+ * directory nobody asks for one. */
+static void name_untried(struct models *models, const struct submission_options *build,
+                         const struct submission *submission)
+{
+    for (enum tier tier = TIER_STUDENT; models != NULL && tier <= TIER_TEACHER; tier++) {
+        const struct registry_entry *entry = registry_promoted(models_registry(models), tier);
+        const struct models_model *model = NULL;
+        enum nn_precision precision = build->precision;
+        struct error ignored;
+        uint32_t i = 0;
+        while (i < submission->job_count && submission->specs[i].tier != tier) {
+            i++;
+        }
+        if (i == submission->job_count ||
+            models_promoted(models, tier, build->precision, &model, &ignored) != STATUS_OK ||
+            model->foreign != NULL) {
+            continue;
+        }
+        bool moved = entry != NULL && entry->promoted_s > 0 &&
+                     !models_pointed(models, tier, &precision);
+        if (moved || !model->bounds.calibrated) {
+            text_print(stderr, "swerve: %s %s (%.12s): %s%s%s\n", tier_names[tier], model->name,
+                       model->hash,
+                       model->bounds.calibrated ? "" : "not calibrated, built-in health bounds",
+                       moved && !model->bounds.calibrated ? "; " : "",
+                       moved ? "promoted in its directory, without an evaluation" : "");
+        }
+    }
+}
+
 /* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
 static enum status build_jobs(const struct suite_options *options, const struct suite *suite,
                               const char *path, struct suite **loaded,
@@ -525,6 +556,9 @@ static enum status build_jobs(const struct suite_options *options, const struct 
                                 check_goldens(models, submission, error) != STATUS_OK)) {
         status = error->status;
         submission_finish(submission);
+    }
+    if (status == STATUS_OK && loaded != NULL) { /* once, where a search builds often */
+        name_untried(models, &build, submission);
     }
     models_close(models); /* jobs name them by hash */
     free(frozen);

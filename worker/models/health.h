@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 /* Sizes of health_bounds.h's tables, checked there. */
-enum { HEALTH_MEASURES = 14, HEALTH_TICKS = 3, HEALTH_SAID_BYTES = 384 };
+enum { HEALTH_MEASURES = 14, HEALTH_WINDOW = 24, HEALTH_SAID_BYTES = 384 };
 
 enum health_check {
     HEALTH_OK = 0,
@@ -47,17 +47,16 @@ struct health_verdict {
     char said[HEALTH_SAID_BYTES];
 };
 
-/* Memory of health_world.h of the ticks before. */
+/* Memory of health_world.h of the last ticks, by tick modulo HEALTH_WINDOW. */
 struct health_world {
     uint32_t seen;
     double mass_cells;
-    uint32_t run[HEALTH_MEASURES]; /* values in a row, as far as it matters */
-    double recent[HEALTH_MEASURES][HEALTH_TICKS];
+    double recent[HEALTH_MEASURES][HEALTH_WINDOW];
     int32_t agent[HEALTH_MEASURES]; /* whose value it is, -1: nobody's */
-    /* Of each agent in the last two ticks: share that is missing, in 1/255, and offset, in
-     * decimetres. An agent that was not judged had none of either. */
-    uint8_t missing[LIMIT_AGENTS][HEALTH_TICKS - 1];
-    uint8_t offset_dm[LIMIT_AGENTS][HEALTH_TICKS - 1];
+    /* Of each agent: share that is missing, in 1/255, and offset, in decimetres. An agent that was
+     * not judged had none of either. */
+    uint8_t missing[LIMIT_AGENTS][HEALTH_WINDOW];
+    uint8_t offset_dm[LIMIT_AGENTS][HEALTH_WINDOW];
 };
 
 /* Memory of the checks of the tick before. A plain value: a fork copies it. */

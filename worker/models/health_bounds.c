@@ -20,7 +20,8 @@
 /* Files have all of these; of later ones as many as there were when they were made. */
 enum { HEALTH_BYTES_MAX = 1 << 18, MEASURES_FIRST = MEASURE_ABSENT };
 
-_Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT && (int)HEALTH_TICKS == HEALTH_TICKS_MAX,
+_Static_assert((int)HEALTH_MEASURES == MEASURE_COUNT &&
+                   (int)HEALTH_WINDOW == 8 * (int)HEALTH_TICKS_MAX,
                "sizes of struct health_world");
 
 /* Built-in bounds: far outside what a working model shows, inside what each fault does. */
@@ -39,10 +40,9 @@ const struct health_measure_info health_measures[MEASURE_COUNT] = {
     [MEASURE_CAMERA] = {"camera", HEALTH_CAMERA, true, 3, 0.1, -0.5, 1.0, {-0.5, -0.5, -0.5}},
     [MEASURE_JUMP] = {"jump", HEALTH_TELEPORT, false, 1, 1.0, 0.0, 12.0, {12.0, 12.0, 12.0}},
     [MEASURE_LOST] = {"lost", HEALTH_PERMANENCE, false, 1, 1.0, 0.0, 64.0, {4.0, 4.0, 4.0}},
-    /* Values of single agents are the mildest of three ticks already. */
-    [MEASURE_ABSENT] = {"absent", HEALTH_ABSENT, false, 1, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
-    [MEASURE_ABSENT_VRU] = {"absent_vru", HEALTH_ABSENT, false, 1, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
-    [MEASURE_OFFSET] = {"offset", HEALTH_OFFSET, false, 1, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
+    [MEASURE_ABSENT] = {"absent", HEALTH_ABSENT, false, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_ABSENT_VRU] = {"absent_vru", HEALTH_ABSENT, false, 3, 0.1, 0.5, 0.8, {0.6, 0.6, 0.6}},
+    [MEASURE_OFFSET] = {"offset", HEALTH_OFFSET, false, 3, 0.5, 1.0, 2.0, {2.0, 2.0, 2.0}},
     [MEASURE_PHANTOM] = {"phantom", HEALTH_PHANTOM, false, 3, 0.5, 1.0, 3.0, {1.5, 1.5, 1.5}},
     [MEASURE_PHANTOM_VRU] = {"phantom_vru", HEALTH_PHANTOM, false, 3, 0.1, 0.2, 0.5, {0.25, 0.25, 0.25}},
 };
@@ -90,10 +90,11 @@ static double calibrated_bound(const struct health_measure_info *info,
 }
 
 struct health_bounds health_calibration_bounds(const struct health_calibration *calibration,
-                                               const char *hash)
+                                               const char *hash, enum nn_precision precision)
 {
     struct health_bounds bounds = health_bounds_builtin();
     bounds.calibrated = true;
+    bounds.precision = precision;
     snprintf(bounds.hash, sizeof bounds.hash, "%s", hash);
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
@@ -133,9 +134,19 @@ static json_t *calibration_json(const struct health_calibration *calibration,
         }
         json_object_set_new(conditionings, conditioning_names[conditioning], measures);
     }
-    return json_pack("{s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
-                     bounds->hash, "rollouts", (json_int_t)calibration->rollouts, "ticks",
+    return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
+                     bounds->hash, "precision", nn_precision_names[bounds->precision], "rollouts", (json_int_t)calibration->rollouts, "ticks",
                      (json_int_t)calibration->ticks, "degrees", conditionings);
+}
+
+const char *health_bounds_extension(enum nn_precision precision)
+{
+    static const char *const extensions[NN_PRECISION_COUNT] = {
+        [NN_FP32] = ".fp32.health.json",
+        [NN_BF16] = ".health.json",
+        [NN_INT8] = ".int8.health.json",
+    };
+    return extensions[precision];
 }
 
 enum status health_calibration_save(const struct health_calibration *calibration,
@@ -143,7 +154,7 @@ enum status health_calibration_save(const struct health_calibration *calibration
                                     const char *name, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
-    TRY(registry_path(directory, name, ".health.json", path, error));
+    TRY(registry_path(directory, name, health_bounds_extension(bounds->precision), path, error));
     json_t *json = calibration_json(calibration, bounds);
     char *text = json != NULL ? json_dumps(json, JSON_INDENT(1) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(json);
@@ -177,8 +188,9 @@ static enum status read_conditioning(const struct json_cursor *cursor, double bo
 static enum status read_bounds(const struct json_cursor *cursor, struct health_bounds *out,
                                struct error *error)
 {
-    static const char *const keys[] = {"format", "model_hash", "rollouts",
+    static const char *const keys[] = {"format", "model_hash", "precision", "rollouts",
                                        "ticks",  "degrees",    NULL};
+    int precision = NN_BF16; /* of files that name none */
     const char *names[CONDITIONING_COUNT + 1] = {NULL};
     char format[LIMIT_ID_BYTES] = "";
     enum status status = json_object_begin(cursor, keys, error);
@@ -188,6 +200,9 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
             json_fail(cursor, error, "expected format \"%s\", found \"%s\"", HEALTH_FORMAT, format);
     }
     THEN(status, json_member_text(cursor, "model_hash", true, out->hash, sizeof out->hash, error));
+    THEN(status, json_member_choice(cursor, "precision", false, nn_precision_names,
+                                    NN_PRECISION_COUNT, &precision, error));
+    out->precision = (enum nn_precision)precision;
     for (int i = 0; i < CONDITIONING_COUNT; i++) {
         names[i] = conditioning_names[i];
     }
@@ -200,50 +215,52 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
     return status;
 }
 
-/* Reads the file; it is the one with that hash, where one is asked for. */
-static enum status read_file(const char *path, const char *file_hash, json_t **root,
-                             struct error *error)
+enum status health_bounds_parse(const char *label, const char *text, size_t bytes, const char *hash,
+                                enum nn_precision precision, struct health_bounds *out,
+                                struct error *error)
 {
-    char found[SHA256_HEX_BYTES];
-    char *text = NULL;
-    size_t bytes = 0;
-    TRY(file_read(path, HEALTH_BYTES_MAX, &text, &bytes, error));
-    sha256_hex(text, bytes, found);
-    enum status status =
-        file_hash == NULL || strcmp(found, file_hash) == 0
-            ? json_read_text(path, text, bytes, root, error)
-            : error_set(error, STATUS_BAD_INPUT,
-                        "%s: expected the health bounds with hash %.12s, found %.12s", path,
-                        file_hash, found);
-    free(text);
-    return status;
-}
-
-enum status health_bounds_load(const char *directory, const char *name, const char *hash,
-                               const char *file_hash, struct health_bounds *out,
-                               struct error *error)
-{
-    char path[LIMIT_PATH_BYTES];
     struct health_bounds bounds = health_bounds_builtin();
-    bounds.calibrated = true;
     json_t *root = NULL;
-    TRY(registry_path(directory, name, ".health.json", path, error));
-    if (file_hash != NULL ? file_hash[0] == '\0' : access(path, F_OK) != 0) {
-        *out = health_bounds_builtin();
-        return STATUS_OK;
-    }
-    TRY(read_file(path, file_hash, &root, error));
-    struct json_cursor cursor = json_cursor_root(path, root);
+    TRY(json_read_text(label, text, bytes, &root, error));
+    struct json_cursor cursor = json_cursor_root(label, root);
     enum status status = read_bounds(&cursor, &bounds, error);
     json_decref(root);
     if (status == STATUS_OK && strcmp(bounds.hash, hash) != 0) {
         status = error_set(error, STATUS_BAD_INPUT,
                            "%s: expected bounds of the model with hash %.12s, found those of "
                            "%.12s; calibrate this model (swerve model calibrate)",
-                           path, hash, bounds.hash);
+                           label, hash, bounds.hash);
     }
     if (status == STATUS_OK) {
-        *out = bounds;
+        bounds.calibrated = bounds.precision == precision;
+        *out = bounds.calibrated ? bounds : health_bounds_builtin();
     }
+    return status;
+}
+
+enum status health_bounds_load(const char *directory, const char *name, const char *hash,
+                               enum nn_precision precision, const char *file_hash,
+                               struct health_bounds *out, struct error *error)
+{
+    char path[LIMIT_PATH_BYTES];
+    char found[SHA256_HEX_BYTES];
+    char *text = NULL;
+    size_t bytes = 0;
+    TRY(registry_path(directory, name,
+                      health_bounds_extension(file_hash != NULL ? NN_BF16 : precision), path,
+                      error));
+    if (file_hash != NULL ? file_hash[0] == '\0' : access(path, F_OK) != 0) {
+        *out = health_bounds_builtin();
+        return STATUS_OK;
+    }
+    TRY(file_read(path, HEALTH_BYTES_MAX, &text, &bytes, error));
+    sha256_hex(text, bytes, found);
+    enum status status =
+        file_hash == NULL || strcmp(found, file_hash) == 0
+            ? health_bounds_parse(path, text, bytes, hash, precision, out, error)
+            : error_set(error, STATUS_BAD_INPUT,
+                        "%s: expected the health bounds with hash %.12s, found %.12s", path,
+                        file_hash, found);
+    free(text);
     return status;
 }

@@ -1,17 +1,20 @@
 /*
  * Health bounds: what a learned world's frame statistics may be before they count as sick, per
- * conditioning. Calibrated on healthy rollouts of one model (`swerve model calibrate`), stored
- * beside it as NAME.health.json and bound to its hash; without such a file wide built-in bounds are
- * used.
+ * conditioning. Calibrated on healthy rollouts of one model in one precision (`swerve model
+ * calibrate`), stored beside it as NAME.health.json (of bf16) or NAME.PRECISION.health.json, and
+ * bound to its hash and precision; without such a file wide built-in bounds are used.
  *
- * A measure is a number per tick, judged where it stays beyond its bound for `ticks` ticks in a
- * row: the statistic of a tick is the mildest of the last `ticks` values.
+ * A measure is a number per tick, judged where it is beyond its bound in `ticks` ticks in a row, in
+ * ticks + 1 of the last 2 * ticks + 2, or in 2 * ticks of the last 8 * ticks: the statistic of a
+ * tick is the worst value that so many reach. So a world that is well in between, again and again,
+ * is found too. A measure of one tick is judged by that alone.
  */
 #ifndef SWERVE_WORKER_MODELS_HEALTH_BOUNDS_H
 #define SWERVE_WORKER_MODELS_HEALTH_BOUNDS_H
 
 #include "base/sha256.h"
 #include "base/status.h"
+#include "engine/learned/model.h"
 #include "engine/sensors/conditioning.h"
 #include "worker/models/health.h"
 
@@ -28,7 +31,7 @@ enum health_measure {
     MEASURE_CAMERA, /* correlation of cameras and their layout */
     MEASURE_JUMP,   /* unexplained step of an agent, m */
     MEASURE_LOST,   /* agents that vanished in view */
-    /* Of the worst agent, three ticks in a row (agents). */
+    /* Of the agent that is worst over its own ticks (agents). */
     MEASURE_ABSENT,     /* share of the returns due that are not drawn; of anybody but .. */
     MEASURE_ABSENT_VRU, /* .. a vulnerable road user */
     MEASURE_OFFSET,     /* distance between where it is drawn and where it is, m */
@@ -42,7 +45,7 @@ struct health_measure_info {
     const char *name;
     enum health_check check; /* that it raises */
     bool low_is_sick;
-    uint32_t ticks; /* in a row, at most HEALTH_TICKS_MAX */
+    uint32_t ticks; /* as above, at most HEALTH_TICKS_MAX */
     double slack;   /* that calibration leaves beyond the worst healthy tick, at least */
     double floor;   /* calibrated bounds stay within floor .. ceiling, so that a fault that must */
     double ceiling; /* never pass (nothing moves at all) does not become healthy by calibration */
@@ -56,17 +59,28 @@ extern const struct health_measure_info health_measures[MEASURE_COUNT];
 struct health_bounds {
     bool calibrated;
     char hash[SHA256_HEX_BYTES]; /* of the model; "" for the built-in ones */
+    enum nn_precision precision; /* that it was driven in */
     double bound[CONDITIONING_COUNT][MEASURE_COUNT];
 };
 
 struct health_bounds health_bounds_builtin(void);
 
-/* DIRECTORY/NAME.health.json, or the built-in bounds where there is none or for measures that it
- * does not have yet. `file_hash`: of the only file that is believed, "": none is; NULL: any.
- * BAD_INPUT: another file, or it was made for another model than the one of `hash`. */
+/* The name's end of the file that has a model's bounds in this precision. */
+const char *health_bounds_extension(enum nn_precision precision);
+
+/* The model's file in the directory, or the built-in bounds where there is none, where it is of
+ * another precision (one that names none is of bf16), or for measures that it does not have yet.
+ * `file_hash`: of the only file that is believed, of a folder that keeps one precision to a name
+ * and calls it NAME.health.json; "": none is; NULL: any. BAD_INPUT: another file, or it was made
+ * for another model than the one of `hash`. */
 enum status health_bounds_load(const char *directory, const char *name, const char *hash,
-                               const char *file_hash, struct health_bounds *out,
-                               struct error *error);
+                               enum nn_precision precision, const char *file_hash,
+                               struct health_bounds *out, struct error *error);
+
+/* The same of a file's text; `label` names it in errors. */
+enum status health_bounds_parse(const char *label, const char *text, size_t bytes, const char *hash,
+                                enum nn_precision precision, struct health_bounds *out,
+                                struct error *error);
 
 /* Range of healthy rollouts: extremes and a histogram-free sketch of the middle. */
 struct health_sample {
@@ -88,9 +102,9 @@ void health_calibration_add(struct health_calibration *calibration, enum conditi
 /* Bounds half as far beyond the worst healthy tick as that is from the mean, but at least the
  * measure's slack; conditionings that were not seen keep the built-in ones. */
 struct health_bounds health_calibration_bounds(const struct health_calibration *calibration,
-                                               const char *hash);
+                                               const char *hash, enum nn_precision precision);
 
-/* Writes NAME.health.json, extremes and bounds. */
+/* Writes the model's file, extremes and bounds. */
 enum status health_calibration_save(const struct health_calibration *calibration,
                                     const struct health_bounds *bounds, const char *directory,
                                     const char *name, struct error *error);

@@ -3,6 +3,7 @@
  */
 #include "worker/models/health_world.h"
 
+#include "base/check.h"
 #include "base/dmath.h"
 #include "engine/sensors/layout.h"
 
@@ -20,6 +21,8 @@
 /* So much is due of an agent that is judged: single cells at the edge of a shadow come and go. */
 #define DUE_CELLS_MIN 1.0
 #define DUE_VRU_CELLS_MIN 0.25
+/* Ticks of the longest window that have to be sick. */
+enum { HEALTH_RANK_MAX = 2 * HEALTH_TICKS_MAX };
 /* Below this ego stands: a still picture is then no sign of anything. 0.1 m a tick is 1 m/s. */
 #define MOVING_STEP_M 0.1
 
@@ -62,28 +65,58 @@ static double overlap(const struct frame_stats *frame_stats)
     return frame_stats->layout_cells >= LAYOUT_CELLS_MIN ? frame_stats->layout_iou : (double)NAN;
 }
 
+/* ---- over several ticks ---- */
+
+/* The value that `rank` of the last `window` ticks reach or are worse than, NAN: there are fewer. */
+static double ranked(const double recent[HEALTH_WINDOW], uint32_t now, uint32_t window,
+                     uint32_t rank, bool low_is_sick)
+{
+    double worst[HEALTH_RANK_MAX + 1]; /* the worst first, and room to insert */
+    uint32_t count = 0;
+    for (uint32_t back = 0; back < window && back <= now; back++) {
+        double value = recent[(now - back) % HEALTH_WINDOW];
+        uint32_t at = count;
+        if (isnan(value)) {
+            continue;
+        }
+        for (; at > 0 && (low_is_sick ? value < worst[at - 1] : value > worst[at - 1]); at--) {
+            worst[at] = worst[at - 1];
+        }
+        worst[at] = value;
+        count = count < rank ? count + 1 : rank;
+    }
+    return count == rank ? worst[rank - 1] : (double)NAN;
+}
+
+/* The worst that is reached in a row, by half of a short window or by a quarter of a long one: a
+ * good tick in between clears no record. */
+static double lasting(const double recent[HEALTH_WINDOW], uint32_t now,
+                      const struct health_measure_info *info)
+{
+    uint32_t k = info->ticks;
+    const uint32_t windows[][2] = {{k, k}, {k + 1, 2 * k + 2}, {2 * k, 8 * k}};
+    double statistic = (double)NAN;
+    for (size_t i = 0; i < (k == 1 ? 1 : COUNT_OF(windows)); i++) {
+        double value = ranked(recent, now, windows[i][1], windows[i][0], info->low_is_sick);
+        bool worse = info->low_is_sick ? value < statistic : value > statistic;
+        statistic = worse || isnan(statistic) ? value : statistic;
+    }
+    return statistic;
+}
+
 /* ---- single agents ---- */
 
-static uint8_t mildest(uint8_t now, const uint8_t before[HEALTH_TICKS - 1])
+static void keep_worst(struct health_world *state, enum health_measure measure,
+                       const uint8_t history[HEALTH_WINDOW], double unit, uint32_t agent,
+                       double *statistic)
 {
-    uint8_t least = now;
-    for (int i = 0; i < HEALTH_TICKS - 1; i++) {
-        least = before[i] < least ? before[i] : least;
+    double recent[HEALTH_WINDOW];
+    for (uint32_t i = 0; i < HEALTH_WINDOW; i++) {
+        recent[i] = history[i] / unit;
     }
-    return least;
-}
-
-static void remember(uint8_t before[HEALTH_TICKS - 1], uint8_t now)
-{
-    memmove(before + 1, before, HEALTH_TICKS - 2);
-    before[0] = now;
-}
-
-static void keep_worst(struct health_world *state, enum health_measure measure, double candidate,
-                       uint32_t agent, double *value)
-{
-    if (isnan(*value) || candidate > *value) {
-        *value = candidate;
+    double candidate = lasting(recent, state->seen + HEALTH_WINDOW, &health_measures[measure]);
+    if (isnan(*statistic) || candidate > *statistic) {
+        *statistic = candidate;
         state->agent[measure] = (int32_t)agent;
     }
 }
@@ -99,28 +132,24 @@ static uint8_t offset_byte(const struct agent_stats *agent)
     return isnan(agent->offset_m) ? 0 : (uint8_t)dmath_min(agent->offset_m * 10.0, 255.0);
 }
 
-/* The worst agent of this tick, each by the mildest of its last three. An agent that is not judged
- * begins anew. */
+/* The agent of this tick that is worst over its own last ticks. */
 static void measure_agents(struct health_world *state, const struct frame_stats *frame_stats,
-                           double value[MEASURE_COUNT])
+                           double statistic[MEASURE_COUNT])
 {
+    uint32_t now = state->seen % HEALTH_WINDOW;
     uint32_t next = 0;
     for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
         const struct agent_stats *agent = &frame_stats->agents[next];
-        if (next >= frame_stats->agent_count || agent->agent != i) {
-            remember(state->missing[i], 0);
-            remember(state->offset_dm[i], 0);
-            continue;
+        bool judged = next < frame_stats->agent_count && agent->agent == i;
+        state->missing[i][now] = judged ? missing_byte(agent) : 0;
+        state->offset_dm[i][now] = judged ? offset_byte(agent) : 0;
+        if (judged) {
+            enum health_measure measure = agent->vru ? MEASURE_ABSENT_VRU : MEASURE_ABSENT;
+            keep_worst(state, measure, state->missing[i], 255.0, i, &statistic[measure]);
+            keep_worst(state, MEASURE_OFFSET, state->offset_dm[i], 10.0, i,
+                       &statistic[MEASURE_OFFSET]);
+            next++;
         }
-        next++;
-        uint8_t missing = missing_byte(agent);
-        uint8_t offset_dm = offset_byte(agent);
-        enum health_measure measure = agent->vru ? MEASURE_ABSENT_VRU : MEASURE_ABSENT;
-        keep_worst(state, measure, mildest(missing, state->missing[i]) / 255.0, i, &value[measure]);
-        keep_worst(state, MEASURE_OFFSET, mildest(offset_dm, state->offset_dm[i]) / 10.0, i,
-                   &value[MEASURE_OFFSET]);
-        remember(state->missing[i], missing);
-        remember(state->offset_dm[i], offset_dm);
     }
 }
 
@@ -146,21 +175,10 @@ void health_world_measure(struct health_world *state, const struct frame_stats *
     };
     for (int i = 0; i < MEASURE_COUNT; i++) {
         state->agent[i] = -1;
+        state->recent[i][state->seen % HEALTH_WINDOW] = value[i];
+        statistic[i] = lasting(state->recent[i], state->seen, &health_measures[i]);
     }
-    measure_agents(state, frame_stats, value);
-    for (int i = 0; i < MEASURE_COUNT; i++) {
-        const struct health_measure_info *info = &health_measures[i];
-        uint32_t run = isnan(value[i]) ? 0 : state->run[i] + 1;
-        state->run[i] = run < HEALTH_TICKS_MAX ? run : HEALTH_TICKS_MAX;
-        state->recent[i][state->seen % HEALTH_TICKS_MAX] = value[i];
-        statistic[i] = state->run[i] < info->ticks ? NAN : value[i];
-        for (uint32_t back = 1; back < info->ticks && !isnan(statistic[i]); back++) {
-            double before =
-                state->recent[i][(state->seen + HEALTH_TICKS_MAX - back) % HEALTH_TICKS_MAX];
-            bool milder = info->low_is_sick ? before > statistic[i] : before < statistic[i];
-            statistic[i] = milder ? before : statistic[i];
-        }
-    }
+    measure_agents(state, frame_stats, statistic);
     state->seen++;
 }
 

@@ -23,11 +23,13 @@
 #define SAMPLER_EXACT "exact"
 #define SAMPLER_VARIES "varies"
 
-enum { MODELS_OPEN_MAX = 16, MODELS_LENT_MAX = 4, FILES_MAX = 1024 };
+enum { MODELS_LENT_MAX = 4, FILES_MAX = 1024 };
 
 struct models_entry {
     struct model *model; /* NULL: free */
     enum nn_precision precision;
+    uint32_t holders;
+    uint64_t last_use;
     struct models_model view;
 };
 
@@ -52,7 +54,7 @@ struct models {
         enum nn_precision precision;
     } pointed[TIER_COUNT];
     struct models_entry entries[MODELS_OPEN_MAX];
-    uint32_t count;
+    uint64_t uses;
     struct models_lent lent[MODELS_LENT_MAX];
     uint32_t lent_count;
 };
@@ -142,10 +144,18 @@ enum status models_open(const char *given, const struct model_loader *loader, st
     return STATUS_OK;
 }
 
+static void close_entry(struct models *models, struct models_entry *entry)
+{
+    if (entry->model != NULL) {
+        models->loader->close(entry->model);
+    }
+    *entry = (struct models_entry){.model = NULL};
+}
+
 void models_close(struct models *models)
 {
-    for (uint32_t i = 0; models != NULL && i < models->count; i++) {
-        models->loader->close(models->entries[i].model);
+    for (uint32_t i = 0; models != NULL && i < MODELS_OPEN_MAX; i++) {
+        close_entry(models, &models->entries[i]);
     }
     for (uint32_t i = 0; models != NULL && i < models->lent_count; i++) {
         models->lent[i].close(models->lent[i].owner);
@@ -268,6 +278,73 @@ bool models_available(const struct models *models, enum tier tier)
 
 /* ---- opening ---- */
 
+/* The open model that is called so, or has that hash, in this precision; NULL: it is not open. */
+static const struct models_model *find_open(struct models *models, const char *name,
+                                            const char *hash, enum nn_precision precision)
+{
+    for (uint32_t i = 0; i < MODELS_OPEN_MAX; i++) {
+        struct models_entry *entry = &models->entries[i];
+        if (entry->model != NULL && entry->precision == precision &&
+            (name == NULL || strcmp(entry->view.name, name) == 0) &&
+            (hash == NULL || strcmp(entry->view.hash, hash) == 0)) {
+            entry->last_use = ++models->uses;
+            return &entry->view;
+        }
+    }
+    return NULL;
+}
+
+/* A free place, else that of the least recently used model which nobody holds, closed. */
+static enum status make_place(struct models *models, struct models_entry **out, struct error *error)
+{
+    struct models_entry *place = NULL;
+    for (uint32_t i = 0; i < MODELS_OPEN_MAX; i++) {
+        struct models_entry *entry = &models->entries[i];
+        if (entry->model == NULL) {
+            *out = entry;
+            return STATUS_OK;
+        }
+        if (entry->holders == 0 && (place == NULL || entry->last_use < place->last_use)) {
+            place = entry;
+        }
+    }
+    if (place == NULL) {
+        return error_set(error, STATUS_BUSY, "more than %d models are driven at once",
+                         MODELS_OPEN_MAX);
+    }
+    close_entry(models, place);
+    *out = place;
+    return STATUS_OK;
+}
+
+static struct models_entry *entry_of(struct models *models, const struct models_model *model)
+{
+    for (uint32_t i = 0; i < MODELS_OPEN_MAX; i++) {
+        if (&models->entries[i].view == model) {
+            return &models->entries[i];
+        }
+    }
+    return NULL; /* a foreign world, which stays */
+}
+
+void models_hold(struct models *models, const struct models_model *model)
+{
+    struct models_entry *entry = entry_of(models, model);
+    if (entry != NULL) {
+        CHECK(entry->model != NULL);
+        entry->holders++;
+    }
+}
+
+void models_release(struct models *models, const struct models_model *model)
+{
+    struct models_entry *entry = model != NULL ? entry_of(models, model) : NULL;
+    if (entry != NULL) {
+        CHECK(entry->holders > 0);
+        entry->holders--;
+    }
+}
+
 /* Opens the file that has this name in the directory now, with the bounds of that hash (NULL: what
  * is there). */
 static enum status open_entry(struct models *models, const char *directory, const char *name,
@@ -276,15 +353,11 @@ static enum status open_entry(struct models *models, const char *directory, cons
 {
     char path[LIMIT_PATH_BYTES];
     TRY(registry_path(directory, name, MODELS_EXTENSION, path, error));
-    if (models->count == MODELS_OPEN_MAX) {
-        return error_set(error, STATUS_LIMIT, "model %s: more than %d models at once", name,
-                         MODELS_OPEN_MAX);
-    }
     if (access(path, R_OK) != 0) {
         return error_set(error, STATUS_NOT_FOUND, "model %s: %s: %s", name, path, strerror(errno));
     }
-    struct models_entry *entry = &models->entries[models->count];
-    memset(entry, 0, sizeof *entry);
+    struct models_entry *entry = NULL;
+    TRY(make_place(models, &entry, error));
     int turn = -1;
     if (models->source[0] != '\0') {
         turn = model_turns_take(models->source, "open", MODEL_TURNS_OPEN, MODEL_TURNS_WAIT_MS);
@@ -293,17 +366,17 @@ static enum status open_entry(struct models *models, const char *directory, cons
     model_turns_end(turn);
     TRY(status);
     entry->precision = precision;
+    entry->last_use = ++models->uses;
     entry->view.model = entry->model;
     entry->view.config = models->loader->config(entry->model);
     entry->view.hash = models->loader->hash(entry->model);
     snprintf(entry->view.name, sizeof entry->view.name, "%s", name);
-    status = health_bounds_load(directory, name, entry->view.hash, bounds_hash, &entry->view.bounds,
-                                error);
+    status = health_bounds_load(directory, name, entry->view.hash, precision, bounds_hash,
+                                &entry->view.bounds, error);
     if (status != STATUS_OK) {
-        models->loader->close(entry->model);
+        close_entry(models, entry);
         return status;
     }
-    models->count++;
     *out = &entry->view;
     return STATUS_OK;
 }
@@ -311,12 +384,10 @@ static enum status open_entry(struct models *models, const char *directory, cons
 enum status models_named(struct models *models, const char *name, enum nn_precision precision,
                          const struct models_model **out, struct error *error)
 {
-    for (uint32_t i = 0; i < models->count; i++) {
-        if (models->entries[i].precision == precision &&
-            strcmp(models->entries[i].view.name, name) == 0) {
-            *out = &models->entries[i].view;
-            return STATUS_OK;
-        }
+    const struct models_model *found = find_open(models, name, NULL, precision);
+    if (found != NULL) {
+        *out = found;
+        return STATUS_OK;
     }
     return open_entry(models, models->registry.directory, name, precision, NULL, out, error);
 }
@@ -458,10 +529,17 @@ static enum status locate_source(struct models *models, const char *hash,
     *found = is_kept(out, hash);
     if (!*found && supply != NULL) {
         int turn = model_turns_take(out->directory, out->name, 1, MODEL_TURNS_WAIT_MS);
-        *found = is_kept(out, hash) || /* another one's turn has brought it */
-                 supply->fetch(models->supply_context, hash, precision, out->directory, out->name,
-                               why) == STATUS_OK;
+        enum status status = STATUS_OK;
+        if (!is_kept(out, hash)) { /* another one's turn may have brought it */
+            status = supply->fetch(models->supply_context, hash, precision, out->directory,
+                                   out->name, why);
+        }
         model_turns_end(turn);
+        *found = status == STATUS_OK;
+        if (status == STATUS_TIMEOUT || status == STATUS_NO_MEMORY || status == STATUS_IO) {
+            *error = *why; /* may be otherwise the next time */
+            return status;
+        }
     }
     return STATUS_OK;
 }
@@ -496,16 +574,10 @@ enum status models_find(struct models *models, const char *hash, enum nn_precisi
     for (int tier = 0; tier < TIER_COUNT && found == NULL; tier++) {
         found = find_lent(models, (enum tier)tier, hash);
     }
+    found = found != NULL ? found : find_open(models, NULL, hash, precision);
     if (found != NULL) {
         *out = found;
         return STATUS_OK;
-    }
-    for (uint32_t i = 0; i < models->count; i++) {
-        if (models->entries[i].precision == precision &&
-            strcmp(models->entries[i].view.hash, hash) == 0) {
-            *out = &models->entries[i].view;
-            return STATUS_OK;
-        }
     }
     TRY(locate(models, hash, precision, &located, error));
     /* Not by name: the file may have been another one when the name was last asked for. */

@@ -1,7 +1,8 @@
 /*
- * Models: the world models of one directory as a process sees them, opened when first asked for and
- * kept until the end. Asked by tier (what is promoted) when jobs are made, by hash when they are
- * run: a job names its model, and no other may answer for it.
+ * Models: the world models of one directory as a process sees them, opened when asked for. A few
+ * stay open at a time: the least recently used one that nobody holds closes for another. Asked by
+ * tier (what is promoted) when jobs are made, by hash when they are run: a job names its model, and
+ * no other may answer for it.
  *
  * Not thread-safe: one thread of a process asks.
  */
@@ -29,7 +30,10 @@ struct model_loader {
 
 extern const struct model_loader model_loader_engine;
 
-/* A model with what the worker knows of it. Owned by the models, valid until models_close. */
+enum { MODELS_OPEN_MAX = 16 };
+
+/* A model with what the worker knows of it. Owned by the models, valid until another is asked for,
+ * or until it is let go where it is held. */
 struct models_model {
     const struct model *model;     /* NULL: a foreign world */
     const struct foreign *foreign; /* engine/worlds/foreign.h; NULL: a model of ours */
@@ -53,6 +57,10 @@ enum status models_missing(const char *given, enum tier tier, struct error *erro
 enum status models_open(const char *given, const struct model_loader *loader, struct models **out,
                         struct error *error);
 void models_close(struct models *models); /* accepts NULL */
+
+/* Whoever drives a model holds it meanwhile: it stays open until it is released as often. */
+void models_hold(struct models *models, const struct models_model *model);
+void models_release(struct models *models, const struct models_model *model); /* accepts NULL */
 
 /* A foreign world answers for a tier from now on, in place of what is promoted. Borrowed until
  * models_close, which then calls close(owner). STATUS_LIMIT: there are too many. */
@@ -104,7 +112,8 @@ bool models_available(const struct models *models, enum tier tier);
 enum status models_promoted(struct models *models, enum tier tier, enum nn_precision precision,
                             const struct models_model **out, struct error *error);
 
-/* The model of a hash, wherever in the directory it is. STATUS_DEVICE: this worker has none. */
+/* The model of a hash, wherever in the directory it is. STATUS_DEVICE: this worker has none.
+ * STATUS_BUSY, here and where a model is asked for otherwise: as many as may be open are held. */
 enum status models_find(struct models *models, const char *hash, enum nn_precision precision,
                         const struct models_model **out, struct error *error);
 

@@ -47,18 +47,6 @@ static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease 
     snprintf(completion->error, sizeof completion->error, "%s", why->text);
 }
 
-bool claim_loop_leave_world(struct claim_loop *loop, const struct job_lease *lease,
-                            const struct error *why)
-{
-    struct store_planner world;
-    unstarted_world(&lease->spec, &world);
-    if (!unstarted_has(&loop->unstarted, &world) && !unstarted_add(&loop->unstarted, &world, why)) {
-        return false;
-    }
-    unstarted_hand_back(&loop->unstarted, &world, lease->job_id, loop->config->logger);
-    return true;
-}
-
 /* The runner for a leased job; its planner is not tried again when it did not start before. */
 static enum status get_runner(struct claim_loop *loop, const struct job_lease *lease,
                               struct runner **runner, struct error *error)
@@ -121,10 +109,6 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         hand_back_unstarted(loop, lease, &error);
         return;
     }
-    if (status == STATUS_DEVICE && claim_loop_leave_world(loop, lease, &error)) {
-        claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
-        return;
-    }
     THEN(status, prepared_cache_get(loop->prepared_scenarios, loop->config->store,
                                     lease->spec.scenario_hash, &prepared, &error));
     THEN(status, check_spec(&lease->spec, prepared_scenario(prepared), &error));
@@ -142,7 +126,7 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
         /* The store fell silent before the job had begun: nobody's fault. */
         claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
     } else if (status != STATUS_OK) {
-        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), lease, error.text);
+        claim_loop_end_broken(loop, claim_loop_pending_add(loop, lease), lease, status, error.text);
     }
     if (status != STATUS_OK) {
         job_run_destroy(job);
@@ -179,6 +163,9 @@ static bool wants_jobs(struct claim_loop *loop)
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX && loop->runners_full; i++) {
         const struct runner *runner = loop->cache.entries[i].open.runner;
         loop->runners_full = runner == NULL || runner_busy(runner);
+    }
+    if (claim_loop_paused(loop)) {
+        return false;
     }
     if (loop->alone) {
         return loop->running_count == 0;
@@ -469,7 +456,7 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     if (status != STATUS_OK) {
         return status;
     }
-    if (loop->offline_ns != 0 && !busy) {
+    if ((loop->offline_ns != 0 || claim_loop_paused(loop)) && !busy) {
         const struct timespec pause = {.tv_nsec = OFFLINE_PAUSE_MS * NS_PER_MS};
         nanosleep(&pause, NULL);
     }

@@ -19,6 +19,9 @@ enum {
     CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
     CLAIM_LOOP_RETRIES_MAX = 64,      /* own failed jobs that a drain waits for */
     CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
+    CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
+    CLAIM_LOOP_FAULTS_JOB = 3,        /* times that this host gives a job back before it is blamed */
+    CLAIM_LOOP_FAULTY_JOBS = 64,      /* of which these are counted */
 };
 
 struct claim_loop {
@@ -51,7 +54,15 @@ struct claim_loop {
     uint32_t failed_count; /* attempts that broke here */
     bool keeps_nothing;    /* the store takes no partial outcomes */
     struct unstarted unstarted;
-    struct error refusal; /* why the store kept no artifact; OK: it does */
+    struct error refusal; /* why the loop ends: the store, or this host; OK: it goes on */
+    /* Faults of this host since it last finished a job, and when it claims again. */
+    uint32_t fault_count;
+    int64_t paused_until_ns;
+    struct {
+        int64_t job_id;
+        uint32_t times;
+    } faulty_jobs[CLAIM_LOOP_FAULTY_JOBS];
+    uint32_t faulty_next;
     struct claim_loop_stats stats;
 };
 
@@ -69,10 +80,13 @@ enum status claim_loop_make_room(struct claim_loop *loop, struct error *error);
 void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
                                 const struct job_lease *lease, const char *text);
 
-/* The job's world does not run here: no more of its jobs are claimed, and this one is to be handed
- * back. False: there are too many such worlds. */
-bool claim_loop_leave_world(struct claim_loop *loop, const struct job_lease *lease,
-                            const struct error *why);
+/* The attempt broke, or could not begin: what broke it decides whether that is charged to the job.
+ * Completes it either way. */
+void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *completion,
+                           const struct job_lease *lease, enum status status, const char *text);
+
+/* Whether this host has had a fault and claims nothing for a while. */
+bool claim_loop_paused(const struct claim_loop *loop);
 
 /* Turns what left the runners into completions, and sends those when their time has come, or at
  * once with `force`. */

@@ -18,7 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMPLETION_WAIT_MS = 30 }; /* a completion waits no longer for others to share its commit */
+enum {
+    COMPLETION_WAIT_MS = 30, /* a completion waits no longer for others to share its commit */
+    FAULT_PAUSE_MS = 100,    /* after a fault of this host, doubled each time */
+};
 
 void claim_loop_pending_clear(struct claim_loop *loop)
 {
@@ -150,6 +153,87 @@ void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *
     end_failed(loop, completion, lease->attempt < lease->spec.attempts_max, text);
 }
 
+/* ---- whose fault it is ---- */
+
+/* The job's world does not run here: no more of its jobs are claimed. False: there are too many
+ * such worlds to leave another one. */
+static bool leave_world(struct claim_loop *loop, const struct job_lease *lease,
+                        const char *text)
+{
+    struct store_planner world;
+    struct error why;
+    error_set(&why, STATUS_DEVICE, "%.900s", text);
+    unstarted_world(&lease->spec, &world);
+    if (!unstarted_has(&loop->unstarted, &world) &&
+        !unstarted_add(&loop->unstarted, &world, &why)) {
+        return false;
+    }
+    unstarted_hand_back(&loop->unstarted, &world, lease->job_id, loop->config->logger);
+    return true;
+}
+
+/* Number of times that this host has given the job back, this one included. */
+static uint32_t count_fault(struct claim_loop *loop, int64_t job_id)
+{
+    for (uint32_t i = 0; i < CLAIM_LOOP_FAULTY_JOBS; i++) {
+        if (loop->faulty_jobs[i].job_id == job_id) {
+            return ++loop->faulty_jobs[i].times;
+        }
+    }
+    uint32_t place = loop->faulty_next++ % CLAIM_LOOP_FAULTY_JOBS;
+    loop->faulty_jobs[place].job_id = job_id;
+    loop->faulty_jobs[place].times = 1;
+    return 1;
+}
+
+/* Memory, disk or descriptors are short here: nothing is claimed for a while, and longer each time.
+ * A host that finishes nothing in between ends its loop; where others are finished beside a job
+ * that was given back several times, it is the job. */
+static void give_back(struct claim_loop *loop, struct job_completion *completion,
+                      const struct job_lease *lease, enum status status, const char *text)
+{
+    if (count_fault(loop, lease->job_id) > CLAIM_LOOP_FAULTS_JOB && loop->fault_count == 0) {
+        claim_loop_fail_completion(loop, completion, lease, text);
+        return;
+    }
+    completion->kind = COMPLETION_RELEASED;
+    int64_t pause_ms = FAULT_PAUSE_MS << loop->fault_count++;
+    loop->paused_until_ns = clock_now_ns(loop->clock) + pause_ms * NS_PER_MS;
+    log_event(loop->config->logger, loop->fault_count == 1 ? LOG_ERROR : LOG_WARNING,
+              "job %lld goes back uncharged, for a fault of this host: %.*s",
+              (long long)lease->job_id, (int)strcspn(text, "\r\n"), text);
+    if (loop->fault_count >= CLAIM_LOOP_FAULTS_MAX) {
+        error_set(&loop->refusal, status, "%.900s", text);
+    }
+}
+
+bool claim_loop_paused(const struct claim_loop *loop)
+{
+    return loop->paused_until_ns != 0 && clock_now_ns(loop->clock) < loop->paused_until_ns;
+}
+
+void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *completion,
+                           const struct job_lease *lease, enum status status, const char *text)
+{
+    completion->outcome_count = 0;
+    completion->artifact_hash[0] = '\0';
+    switch (status) {
+    case STATUS_DEVICE:
+        completion->kind = COMPLETION_RELEASED;
+        if (!leave_world(loop, lease, text)) {
+            give_back(loop, completion, lease, status, text);
+        }
+        break;
+    case STATUS_NO_MEMORY:
+    case STATUS_IO:
+        give_back(loop, completion, lease, status, text);
+        break;
+    default:
+        claim_loop_fail_completion(loop, completion, lease, text);
+        break;
+    }
+}
+
 static const char *first_flag(const struct job_run *job)
 {
     for (uint32_t i = 0; i < job->rollout_count; i++) {
@@ -215,7 +299,8 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
     struct store *store = loop->config->store;
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
     if (outcomes == NULL) {
-        claim_loop_fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
+        error_set(error, STATUS_NO_MEMORY, "outcomes: out of memory");
+        claim_loop_end_broken(loop, completion, &job->lease, error->status, error->text);
         return STATUS_OK;
     }
     enum status status =
@@ -233,7 +318,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
         if (status == STATUS_TIMEOUT || store_refuses(status)) {
             return status;
         }
-        claim_loop_fail_completion(loop, completion, &job->lease, error->text);
+        claim_loop_end_broken(loop, completion, &job->lease, status, error->text);
         return STATUS_OK;
     }
     completion->kind = COMPLETION_DONE;
@@ -264,14 +349,6 @@ static void give_back_refused(struct claim_loop *loop, struct job_completion *co
     loop->refusal = *error;
 }
 
-/* The device failed under the job: the host's fault, not the job's. */
-static bool device_failed(struct claim_loop *loop, const struct job_run *job)
-{
-    struct error why = {.status = STATUS_DEVICE};
-    snprintf(why.text, sizeof why.text, "%.900s", job->error);
-    return claim_loop_leave_world(loop, &job->lease, &why);
-}
-
 /* Turns a job that left its runner into a completion. STATUS_TIMEOUT: the store is silent, the job
  * is kept for later. */
 static enum status report(struct claim_loop *loop, struct job_run *job, struct error *error)
@@ -280,10 +357,8 @@ static enum status report(struct claim_loop *loop, struct job_run *job, struct e
     claim_loop_add_costs(completion, job);
     if (job->cancelled) {
         completion->kind = COMPLETION_RELEASED;
-    } else if (job->failure == STATUS_DEVICE && device_failed(loop, job)) {
-        completion->kind = COMPLETION_RELEASED;
     } else if (job->failure != STATUS_OK) {
-        claim_loop_fail_completion(loop, completion, &job->lease, job->error);
+        claim_loop_end_broken(loop, completion, &job->lease, job->failure, job->error);
     } else {
         enum status status = attach_outcomes(loop, completion, job, error);
         if (status == STATUS_TIMEOUT) {
@@ -294,8 +369,9 @@ static enum status report(struct claim_loop *loop, struct job_run *job, struct e
         }
         if (status != STATUS_OK) {
             give_back_refused(loop, completion, error);
-        } else {
+        } else if (completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED) {
             loop->stats.jobs++;
+            loop->fault_count = 0;
         }
     }
     claim_loop_drop_job(loop, job);

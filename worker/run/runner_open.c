@@ -14,9 +14,25 @@ static bool learned(enum tier tier)
     return tier >= TIER_STUDENT;
 }
 
+/* The model that the job names. Whatever is wrong with it, its file or its bounds, is wrong here:
+ * the job has only named it. */
+static enum status find_model(const struct runner_source *source, const struct job_spec *spec,
+                              enum nn_precision precision, const struct models_model **out,
+                              struct error *error)
+{
+    enum status status = models_find(source->models, spec->model_hash, precision, out, error);
+    bool passes = status == STATUS_BUSY || status == STATUS_TIMEOUT ||
+                  status == STATUS_NO_MEMORY || status == STATUS_IO;
+    if (status != STATUS_OK && !passes) {
+        status = error->status = STATUS_DEVICE;
+    }
+    return status;
+}
+
 /* Fills the model's part of the configuration, after checking that it is what the job names. */
 static enum status choose_model(const struct runner_source *source, const struct job_spec *spec,
-                                struct runner_config *config, struct error *error)
+                                struct runner_config *config, const struct models_model **out,
+                                struct error *error)
 {
     enum conditioning conditioning = CONDITIONING_AGENTS;
     enum nn_precision precision = NN_BF16;
@@ -27,7 +43,7 @@ static enum status choose_model(const struct runner_source *source, const struct
                          tier_names[spec->tier]);
     }
     TRY(models_parse_sampler(spec->sampler, &conditioning, &precision, error));
-    TRY(models_find(source->models, spec->model_hash, precision, &model, error));
+    TRY(find_model(source, spec, precision, &model, error));
     models_sampler(source->models, model, conditioning, sampler);
     bool may = model->foreign != NULL || model->config->tier == spec->tier;
     if (!may || strcmp(sampler, spec->sampler) != 0) {
@@ -46,6 +62,7 @@ static enum status choose_model(const struct runner_source *source, const struct
     }
     config->conditioning = conditioning;
     config->bounds = &model->bounds;
+    *out = model;
     return STATUS_OK;
 }
 
@@ -91,8 +108,10 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
     enum status status = STATUS_OK;
     struct device device;
     if (learned(spec->tier)) {
-        status = choose_model(source, spec, &config, error);
+        status = choose_model(source, spec, &config, &opened.model, error);
         if (status == STATUS_OK) {
+            models_hold(source->models, opened.model);
+            opened.models = source->models;
             status = choose_device(source, spec, &device, error);
             config.device = &device;
         }
@@ -103,7 +122,7 @@ enum status runner_open(const struct runner_source *source, const struct job_spe
     }
     THEN(status, runner_create(&config, &opened.runner, error));
     if (status != STATUS_OK) {
-        spill_destroy(opened.spill);
+        runner_close(&opened);
         return status;
     }
     *out = opened;
@@ -114,5 +133,6 @@ void runner_close(struct open_runner *open)
 {
     runner_destroy(open->runner);
     spill_destroy(open->spill); /* the world's pages refer to it until it is closed */
+    models_release(open->models, open->model);
     *open = (struct open_runner){0};
 }

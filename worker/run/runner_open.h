@@ -31,10 +31,13 @@ struct runner_source {
 struct open_runner {
     struct runner *runner; /* NULL: none */
     struct spill *spill;
+    struct models *models;            /* borrowed, where a model is held: */
+    const struct models_model *model; /* NULL: none */
 };
 
 /* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, backend ("" is
- * "cpu"). STATUS_DEVICE: no such world, model, sampler or device here. */
+ * "cpu"). STATUS_DEVICE: no such world, model, sampler or device here. STATUS_BUSY: all models that
+ * may be open are held. */
 enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
                         struct open_runner *out, struct error *error);
 void runner_close(struct open_runner *open); /* accepts one that is not open */

@@ -177,24 +177,49 @@ enum status versions_point(struct store *store, struct models *models, struct er
 
 /* ---- adding ---- */
 
-/* NAME.health.json beside NAME.safetensors, where there is one. */
-static enum status put_health(struct store *store, const char *file, char hash[SHA256_HEX_BYTES],
-                              struct error *error)
+/* The health bounds beside NAME.safetensors, where there are some of this precision. */
+static enum status put_health(struct store *store, const char *file, enum nn_precision precision,
+                              struct model_version *version, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
     const char *tail = strrchr(file, '.');
     char *data = NULL;
     size_t bytes = 0;
-    int length = snprintf(path, sizeof path, "%.*s.health.json",
-                          (int)(tail != NULL ? tail - file : (long)strlen(file)), file);
-    hash[0] = '\0';
+    struct health_bounds bounds;
+    int length = snprintf(path, sizeof path, "%.*s%s",
+                          (int)(tail != NULL ? tail - file : (long)strlen(file)), file,
+                          health_bounds_extension(precision));
+    version->health_hash[0] = '\0';
     if (length < 0 || length >= (int)sizeof path || access(path, R_OK) != 0) {
         return STATUS_OK;
     }
     TRY(file_read(path, HEALTH_BYTES_MAX, &data, &bytes, error));
-    enum status status = store->ops->artifact_put(store, data, bytes, hash, error);
+    enum status status =
+        health_bounds_parse(path, data, bytes, version->hash, precision, &bounds, error);
+    if (status == STATUS_OK && bounds.calibrated) {
+        status = store->ops->artifact_put(store, data, bytes, version->health_hash, error);
+    }
     free(data);
     return status;
+}
+
+enum status versions_calibrated(struct store *store, const struct model_version *version, bool *out,
+                                struct error *error)
+{
+    struct health_bounds bounds = {.calibrated = false};
+    enum nn_precision precision = NN_BF16;
+    void *data = NULL;
+    size_t bytes = 0;
+    TRY(models_parse_precision(version->precision, &precision, error));
+    if (version->health_hash[0] != '\0') {
+        TRY(store->ops->artifact_get(store, version->health_hash, &data, &bytes, error));
+        enum status status = health_bounds_parse(version->name, data, bytes, version->hash,
+                                                 precision, &bounds, error);
+        free(data);
+        TRY(status);
+    }
+    *out = bounds.calibrated;
+    return STATUS_OK;
 }
 
 static enum status put_weights(struct store *store, const char *file, const char *expected,
@@ -232,6 +257,6 @@ enum status versions_add(struct store *store, struct models *models, const char 
     version->none_ticks = config->horizon_ticks[CONDITIONING_NONE];
     loader->close(model);
     TRY(put_weights(store, file, version->hash, error));
-    TRY(put_health(store, file, version->health_hash, error));
+    TRY(put_health(store, file, precision, version, error));
     return store->ops->model_add(store, version, error);
 }

@@ -28,8 +28,12 @@ enum status versions_point(struct store *store, struct models *models, struct er
 /* From now on `models` brings what it lacks from the store, which is borrowed. */
 enum status versions_fetch_from(struct store *store, struct models *models, struct error *error);
 
-/* Reads a model's file here, its health bounds beside it, puts both into the store and adds the
- * version. Of *version the caller sets name, parents and data_note. */
+/* Whether a version has health bounds that were calibrated on its weights in its precision. */
+enum status versions_calibrated(struct store *store, const struct model_version *version, bool *out,
+                                struct error *error);
+
+/* Reads a model's file here, its health bounds of this precision beside it, puts both into the
+ * store and adds the version. Of *version the caller sets name, parents and data_note. */
 enum status versions_add(struct store *store, struct models *models, const char *file,
                          enum nn_precision precision, struct model_version *version,
                          struct error *error);

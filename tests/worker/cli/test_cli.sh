@@ -696,6 +696,10 @@ models_are_promoted_and_rolled_back() {
     code 4 "$swerve" model add newer.safetensors --models models
     code 4 "$swerve" model rollback student --models models
     code 0 "$swerve" model promote newer --models models
+    says out "answers for tier student now; not calibrated: built-in health bounds; a directory asks for no"
+    code 0 "$swerve" submit "$root/scenarios/smoke.json" --models models --world student --horizon clip \
+        --store untried.db
+    says err "not calibrated, built-in health bounds; promoted in its directory, without an evaluation"
     code 0 "$swerve" model show newer --models models
     holds 'd["promoted"] and [e["name"] for e in d["history"]] == ["student", "newer"]' out
     code 0 "$swerve" model rollback student --models models

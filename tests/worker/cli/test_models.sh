@@ -34,7 +34,13 @@ PY
 
 versions_are_added_once() {
     code 0 "$swerve" model add "$student" --name one --note "clips" --parents "nobody" --store m.db
+    grep -q "not calibrated" out && fail "$(cat out)"
     code 0 "$swerve" model add "$student" --name two --precision int8 --store m.db
+    says out "two is not calibrated in int8: built-in health bounds"
+    code 0 "$swerve" model show two --store m.db --json
+    grep -q '"health_hash": ""' out || fail "$(cat out)"
+    code 0 "$swerve" model show one --store m.db --json
+    grep -q '"health_hash": "[0-9a-f]' out || fail "$(cat out)"
     code 0 "$swerve" model add "$student" --name one --note "clips" --parents "nobody" --store m.db
     code 4 "$swerve" model add "$student" --name one --note "other clips" --store m.db
     says err "versions do not change"
@@ -62,6 +68,7 @@ queued_jobs_go_along() {
         --models "$SWERVE_MODELS"
     code 0 "$swerve" model promote two --force --evidence "a test" --store m.db
     says out "3 queued jobs moved"
+    says out "two is not calibrated in int8: built-in health bounds"
     [ "$(samplers 0 | sort | uniq -c | tr -s ' ' | tr '\n' ,)" = " 1 agents/euler2/bf16, 3 agents/euler2/int8," ] ||
         fail "$(samplers 0)"
 }
@@ -70,7 +77,9 @@ one_tiers_precision_is_not_anothers() {
     code 0 "$swerve" model promote t --force --evidence "a test" --store p.db
     code 0 "$swerve" submit short.json --store p.db --world student --seeds 1 --audit off
     [ "$(samplers 0 p.db)" = agents/euler2/bf16 ] || fail "$(samplers 0 p.db)"
+    grep -q "not calibrated" err && fail "$(cat err)"
     code 0 "$swerve" submit short.json --store p.db --world teacher --seeds 1 --audit off
+    says err "not calibrated, built-in health bounds"
     [ "$(samplers 0 p.db | tail -1)" = agents/euler2/fp32 ] || fail "$(samplers 0 p.db)"
 }
 workers_bring_what_they_lack() {

@@ -248,8 +248,11 @@ static enum status promote_model(struct model_command *command, struct error *er
     }
     registry_promote(&registry, model->config->tier, &entry);
     TRY(registry_save(&registry, error));
-    text_print(stdout, "%s (%.12s) answers for tier %s now\n", entry.name, entry.hash,
-               tier_names[model->config->tier]);
+    text_print(stdout,
+               "%s (%.12s) answers for tier %s now; %sa directory asks for no evaluation, as a "
+               "store does\n",
+               entry.name, entry.hash, tier_names[model->config->tier],
+               model->bounds.calibrated ? "" : "not calibrated: built-in health bounds; ");
     return STATUS_OK;
 }
 
@@ -275,6 +278,9 @@ static enum status calibrate_model(struct model_command *command, struct error *
     }
     enum status status =
         models_named(command->models, command->name, command->parsed_precision, &model, error);
+    if (status == STATUS_OK) {
+        models_hold(command->models, model);
+    }
     const struct calibrate_options options = {
         .models = command->models,
         .model = model,
@@ -285,8 +291,9 @@ static enum status calibrate_model(struct model_command *command, struct error *
     };
     THEN(status, calibrate_run(&options, &result, error));
     if (status == STATUS_OK) {
-        text_print(stdout, "%s.health.json: bounds from %lld rollouts, %lld ticks\n", model->name,
-                   (long long)result.rollouts, (long long)result.ticks);
+        text_print(stdout, "%s%s: bounds from %lld rollouts, %lld ticks\n", model->name,
+                   health_bounds_extension(command->parsed_precision), (long long)result.rollouts,
+                   (long long)result.ticks);
     }
     return status;
 }

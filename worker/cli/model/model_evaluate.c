@@ -192,7 +192,9 @@ static enum status find_weights(const struct evaluation *evaluation,
 {
     enum nn_precision precision = NN_FP32;
     TRY(models_parse_precision(precision_name, &precision, error));
-    return models_find(evaluation->options->models, version->hash, precision, out, error);
+    TRY(models_find(evaluation->options->models, version->hash, precision, out, error));
+    models_hold(evaluation->options->models, *out); /* beside the others, to the end */
+    return STATUS_OK;
 }
 
 static enum status drive_frozen(struct evaluation *evaluation, struct store *store,

@@ -200,6 +200,19 @@ static enum status copy_text(const char *what, const char *text, char *out, size
     return STATUS_OK;
 }
 
+/* Bounds of another precision are none. */
+static enum status say_uncalibrated(struct store *store, const struct model_version *version,
+                                    struct error *error)
+{
+    bool calibrated = false;
+    TRY(versions_calibrated(store, version, &calibrated, error));
+    if (!calibrated) {
+        text_print(stdout, "%s is not calibrated in %s: built-in health bounds\n", version->name,
+                   version->precision);
+    }
+    return STATUS_OK;
+}
+
 static enum status add_version(const struct model_store_command *command, struct store *store,
                                struct error *error)
 {
@@ -221,7 +234,7 @@ static enum status add_version(const struct model_store_command *command, struct
     TRY(versions_add(store, command->models, command->name, command->precision, &version, error));
     text_print(stdout, "%s (%.12s, %s, %s) is a candidate for tier %s now\n", version.name,
                version.hash, version.precision, version.sampler, tier_names[version.tier]);
-    return STATUS_OK;
+    return say_uncalibrated(store, &version, error);
 }
 
 void model_store_user(char out[LIMIT_ID_BYTES])
@@ -276,6 +289,11 @@ static enum status move_version(const struct model_store_command *command, struc
     model_store_user(event.actor);
     TRY(store->ops->model_event(store, &event, &done, error));
     print_event(&done);
+    if (to == MODEL_CANARY || to == MODEL_PROMOTED) {
+        struct model_version version;
+        TRY(versions_named(store, name, &version, error));
+        return say_uncalibrated(store, &version, error);
+    }
     return STATUS_OK;
 }
 

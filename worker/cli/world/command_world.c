@@ -56,6 +56,7 @@ static enum status take_model(struct world_command *command, enum tier tier,
     const struct models_model *model = NULL;
     TRY(models_open(command->models, NULL, &command->opened, error));
     TRY(models_promoted(command->opened, tier, NN_BF16, &model, error));
+    models_hold(command->opened, model);
     options->ops = world_ops_for_tier(tier);
     options->config.model = model->model;
     options->exact = true;
