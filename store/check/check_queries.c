@@ -491,7 +491,7 @@ static const struct {
     {"outcome", "outcomes", "'outcome ' || t.id", &invariants_outcome},
     {"spec", "jobs", "'job ' || t.id", &invariants_spec},
     {"spec", "job_specs", "'job ' || t.job", &invariants_spec},
-    {"spec", "contexts", "'context ' || t.id", &invariants_spec},
+    {"spec", "contexts", "'context ' || t.id", &invariants_context},
     {"model", "models", "'model ' || t.id", &invariants_model},
     {"model", "model_events", "'event ' || t.id || ' of models'", &invariants_model_event},
     {"trust", "trust_events", "'event ' || t.id || ' of trust'", &invariants_trust_event},

@@ -88,6 +88,7 @@ static const struct invariant golden_rows[] = {
     }
 
 const struct invariants invariants_spec = OF(job_spec_field_list, spec_rows);
+const struct invariants invariants_context = {&job_spec_field_list, NULL, 0};
 const struct invariants invariants_completion = OF(job_completion_field_list, completion_rows);
 const struct invariants invariants_outcome = OF(outcome_record, outcome_rows);
 const struct invariants invariants_tenant = OF(tenant_fields, tenant_rows);

@@ -46,6 +46,7 @@ struct invariants {
 };
 
 extern const struct invariants invariants_spec;
+extern const struct invariants invariants_context; /* outcomes of earlier versions name no pool */
 extern const struct invariants invariants_completion;
 extern const struct invariants invariants_outcome;
 extern const struct invariants invariants_tenant;

