@@ -377,7 +377,7 @@ class HostileSoak(soak.FleetSoak):
 
     def false_outcomes(self):
         return [(outcome, trace, holder) for outcome, trace, holder in self.rows(
-            "SELECT o.id, o.trace_hash, w.holder FROM outcomes o JOIN jobs j ON j.id = o.job"
+            "SELECT o.id, o.trace_hash, w.token FROM outcomes o JOIN jobs j ON j.id = o.job"
             " JOIN workers w ON w.id = j.worker") if trace in self.false_traces]
 
     def look(self):
@@ -390,7 +390,7 @@ class HostileSoak(soak.FleetSoak):
                   " OR o.scenario_id IS NOT NULL OR o.scenario_hash IS NOT NULL OR o.seed IS NOT NULL")
         self.none("nobody made a job", "SELECT s.job FROM job_specs s WHERE s.parent_job IS NOT NULL")
         bills = self.rows("SELECT a.job, a.epoch, a.device_ns FROM attempts a JOIN workers w ON w.id = a.worker"
-                          " WHERE w.holder = '%s'" % rogue)
+                          " WHERE w.token = '%s'" % rogue)
         above = [row for row in bills if (row[0], row[1]) in self.held_ns and
                  row[2] > self.held_ns[row[0], row[1]] + BILL_SLACK_NS]
         self.check(not above, "%d bills above the time of their attempts, first %s" % (len(above), above[:1]))
