@@ -77,6 +77,7 @@ class Hostile(threading.Thread):
         super().__init__(daemon=True)
         self.fleet = fleet
         self.api = Api(fleet.port, token)
+        self.reader = Api(fleet.port, fleet.secrets["admin"])
         self.name = name
         self.random = random.Random(fleet.options.seed + hash(name) % 1000)
         self.ending = threading.Event()
@@ -93,7 +94,7 @@ class Hostile(threading.Thread):
     def outcome(self, spec, branch, **changed):
         trace = "%064x" % self.random.getrandbits(256)
         self.fleet.false_traces.add(trace)
-        found = self.fleet.template(spec, branch)
+        found = self.fleet.template(self.reader, spec, branch)
         found.update(trace_hash=trace, artifact_hash=self.fleet.artifact, branch_id=branch, verdict="pass")
         found.update(changed)
         return found
@@ -301,12 +302,12 @@ class HostileSoak(soak.FleetSoak):
         jobs = answer["jobs"] if code == 200 else {}
         return sum(jobs.get(state, 0) for state in soak.STATES[2:])
 
-    def template(self, spec, branch):
+    def template(self, api, spec, branch):
         """An outcome of the scenario as honest workers report it, with this job's question."""
         key = (spec["scenario_id"], branch)
         with self.mutex:
             if key not in self.templates:
-                code, answer = self.admin.call("GET", "/v1/outcomes?suite=%s&scenario=%s&limit=50" % (
+                code, answer = api.call("GET", "/v1/outcomes?suite=%s&scenario=%s&limit=50" % (
                     self.suite, spec["scenario_id"]))
                 for outcome in answer["outcomes"] if code == 200 else []:
                     self.templates.setdefault((spec["scenario_id"], outcome["branch_id"]), outcome)
