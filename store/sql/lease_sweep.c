@@ -21,6 +21,20 @@ enum { END_CHUNK = 64 }; /* jobs whose ids are read at once */
 
 /* ---- attempts that end without a completion ---- */
 
+static enum status leave_state(struct db *db, int64_t job_id, enum job_state to_state,
+                               int64_t attempts, int64_t lost, bool shadow, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_JOB_END);
+
+    query_int(&query, job_id);
+    query_int(&query, (int64_t)to_state);
+    query_int(&query, attempts);
+    query_int(&query, lost);
+    query_int(&query, shadow && to_state == JOB_QUEUED ? STATEMENT_DUE_IDLE : 0);
+    query_int(&query, 0);
+    return query_run(&query, error);
+}
+
 /* Facts that ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
 enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int64_t job_id,
                               enum job_state to_state, bool alone, struct error *error)
@@ -80,14 +94,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
     attempt.kind = ledger_kind_of(&spec, shadow);
     attempt.error = lost_text;
     TRY(ledger_charge(tally, &attempt, error));
-    struct query end = query_begin(tally->db, STATEMENT_JOB_END);
-    query_int(&end, job_id);
-    query_int(&end, (int64_t)to_state);
-    query_int(&end, attempts);
-    query_int(&end, lost);
-    query_int(&end, shadow && to_state == JOB_QUEUED ? STATEMENT_DUE_IDLE : 0);
-    query_int(&end, 0);
-    TRY(query_run(&end, error));
+    TRY(leave_state(tally->db, job_id, to_state, attempts, lost, shadow, error));
     if (!shadow) {
         TRY(tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
         TRY(tenants_lease_end(store, tally, tenant, &spec, error));
