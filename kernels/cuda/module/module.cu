@@ -17,7 +17,7 @@
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error)
 {
     snprintf(why->text, sizeof why->text, "%s: %s", what,
-             error == cudaSuccess ? "out of host memory" : cudaGetErrorString(error));
+             error == cudaSuccess ? "out of host memory" : gpu_error_text(error));
     return fault;
 }
 
@@ -39,7 +39,7 @@ int module_refuse(struct device_text *why, const char *sentence)
 
 cudaError_t module_enter(const struct device_session *session)
 {
-    return cudaSetDevice((int)session->options.device);
+    return gpu_device_enter((int)session->options.device);
 }
 
 cudaError_t module_follow_copies(struct device_session *session)
@@ -67,7 +67,7 @@ static uint32_t count_devices(struct device_text *why)
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
-        snprintf(why->text, sizeof why->text, "%s", cudaGetErrorString(error));
+        snprintf(why->text, sizeof why->text, "%s", gpu_error_text(error));
         return 0;
     }
     if (count == 0) {
@@ -83,7 +83,7 @@ static int describe(uint32_t device, struct device_info *out, struct device_text
     size_t total_bytes = 0;
     cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
     if (error == cudaSuccess) {
-        error = cudaSetDevice((int)device);
+        error = gpu_device_enter((int)device);
     }
     if (error == cudaSuccess) {
         error = cudaMemGetInfo(&free_bytes, &total_bytes);
@@ -141,6 +141,8 @@ static void close_session(struct device_session *session)
     cudaFreeHost(session->host_layouts);
     cudaFreeHost(session->host_frames);
     module_views_close(session);
+    gpu_error_take(); /* of what a device that failed cannot free */
+    free(session->written);
     free(session);
 }
 
@@ -198,7 +200,6 @@ static int open_memory(struct device_session *session, struct device_text *why)
         error = cudaMemset(session->buffer_memory, 0, buffer_bytes); /* the maps' borders */
     }
     if (error != cudaSuccess) {
-        cudaGetLastError(); /* an allocation that failed leaves the device usable */
         char what[128];
         snprintf(what, sizeof what, "%.2f GB of buffers for %zu slots and %.2f GB of pages",
                  (double)buffer_bytes / 1e9, slots, (double)arena_bytes / 1e9);
@@ -231,6 +232,9 @@ static int capture(struct device_session *session, struct device_text *why)
     }
     module_plan_tick(session);
     error = cudaStreamEndCapture(session->stream, &graph);
+    if (error == cudaSuccess) {
+        error = cudaGetLastError(); /* of a launch that the graph lacks */
+    }
     if (error == cudaSuccess) {
         error = cudaGraphInstantiate(&session->graph, graph, 0);
     }
@@ -281,9 +285,8 @@ static int open_session(const struct device_model *model, const struct device_op
     if (fault != DEVICE_OK) {
         return fault;
     }
-    cudaError_t error = cudaSetDevice((int)options->device);
+    cudaError_t error = gpu_device_enter((int)options->device);
     if (error != cudaSuccess) {
-        cudaGetLastError();
         return module_fault(why, DEVICE_FAULT_INPUT, "choosing the device", error);
     }
     struct device_session *session = (struct device_session *)calloc(1, sizeof *session);
@@ -291,7 +294,10 @@ static int open_session(const struct device_model *model, const struct device_op
         return module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
     }
     session->options = *options;
-    if (!module_kernels_init(&session->kernels, options->reference != 0)) {
+    session->written = module_bits_create(options->page_count);
+    if (session->written == NULL) {
+        fault = module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
+    } else if (!module_kernels_init(&session->kernels, options->reference != 0)) {
         fault = module_fault(why, DEVICE_FAULT_INPUT, "no reference kernels in this module",
                              cudaSuccess);
     }
@@ -362,6 +368,45 @@ static bool gates_valid(const struct device_slot *slot)
     return valid;
 }
 
+/* A slot that reads or writes what another one writes. */
+static int refuse_page(struct device_text *why, uint32_t slot, const char *does, uint32_t page)
+{
+    snprintf(why->text, sizeof why->text,
+             "slot %u: expected pages that no other slot writes in this tick, found that it %s "
+             "page %u, which another one writes",
+             slot, does, page);
+    return DEVICE_FAULT_INPUT;
+}
+
+/* Slots of a tick run side by side, so nobody may write or read what another one writes: in either
+ * order it would be somebody's false past. Their page numbers are valid. */
+static int check_written(const struct device_session *session, struct device_text *why)
+{
+    const struct device_slot *slots = session->host_slots;
+    const uint32_t count = session->options.slot_count;
+    int fault = DEVICE_OK;
+    uint32_t seen = 0;
+    for (; seen < count && fault == DEVICE_OK; seen++) {
+        const struct device_slot *slot = &slots[seen];
+        if (slot->active && !module_bit_set(session->written, slot->write_page)) {
+            fault = refuse_page(why, seen, "writes", slot->write_page);
+        }
+    }
+    for (uint32_t i = 0; i < count && fault == DEVICE_OK; i++) {
+        for (uint32_t k = 0; slots[i].active && k < slots[i].page_count; k++) {
+            if (module_bit_is_set(session->written, slots[i].page[k])) {
+                fault = refuse_page(why, i, "reads", slots[i].page[k]);
+            }
+        }
+    }
+    for (uint32_t i = 0; i < seen; i++) {
+        if (slots[i].active) {
+            session->written[slots[i].write_page / 64] = 0;
+        }
+    }
+    return fault;
+}
+
 /* Page numbers and cells become addresses on the device without another look. */
 static int check_slots(const struct device_session *session, struct device_text *why)
 {
@@ -383,7 +428,7 @@ static int check_slots(const struct device_session *session, struct device_text 
             return DEVICE_FAULT_INPUT;
         }
     }
-    return DEVICE_OK;
+    return check_written(session, why);
 }
 
 /* Frames to be delivered, behind the tick. What lies together comes in one copy; with all slots
@@ -511,7 +556,7 @@ static void *host_alloc(size_t bytes)
 {
     void *memory = NULL;
     if (cudaMallocHost(&memory, bytes) != cudaSuccess) {
-        cudaGetLastError();
+        gpu_error_take();
         return NULL;
     }
     return memory;

@@ -18,6 +18,8 @@
 #include "kernels/cuda/student/shape.h"
 #include "kernels/device.h"
 
+#include <stdlib.h>
+
 /* A product on the device. */
 struct module_matmul {
     uint32_t n, k;
@@ -118,6 +120,7 @@ struct module_views {
     bool bev, cameras;
     size_t bytes;    /* of a view */
     uint8_t *memory; /* [count][bytes] */
+    uint64_t *drawn; /* bits of the views that a call draws; none between checks */
     struct device_view *records;
     uint64_t *digests;
     /* pinned, on the host */
@@ -149,6 +152,7 @@ struct device_session {
     bool copy_pending, running;
     cudaGraphExec_t graph; /* NULL: eager */
     bool lost;             /* a device call failed: nothing but close may follow */
+    uint64_t *written;     /* bits of the pages that a tick writes; none between checks */
     struct module_views views;
     struct device_stats stats;
 };
@@ -195,6 +199,29 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
                      struct device_scale *out, struct device_text *why);
 
 int module_rollouts_run(uint32_t device, struct device_rollouts *rollouts, struct device_text *why);
+
+/* Bits of numbers that a call names: whether one is named, and the first time that it is. */
+static inline uint64_t module_bit(uint32_t number)
+{
+    return (uint64_t)1 << number % 64;
+}
+
+static inline bool module_bit_is_set(const uint64_t *bits, uint32_t number)
+{
+    return (bits[number / 64] & module_bit(number)) != 0;
+}
+
+static inline bool module_bit_set(uint64_t *bits, uint32_t number)
+{
+    bool first = !module_bit_is_set(bits, number);
+    bits[number / 64] |= module_bit(number);
+    return first;
+}
+
+static inline uint64_t *module_bits_create(uint32_t count) /* NULL: no memory */
+{
+    return (uint64_t *)calloc((size_t)count / 64 + 1, sizeof(uint64_t));
+}
 
 static inline uint8_t *module_page_at(const struct device_session *session, uint32_t page)
 {
