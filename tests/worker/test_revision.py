@@ -31,7 +31,7 @@ import tap  # noqa: E402
 revision.tokens = functools.lru_cache(None)(revision.tokens)
 revision.is_excluded = functools.lru_cache(None)(revision.is_excluded)
 
-# Where drives begin and end, also those that are entered by a table of functions alone.
+# Functions at which drives begin and end, also those that are entered by a table of functions alone.
 ENTRIES = ["claim_loop_run", "scenario_load_text", "job_run_create", "runner_tick", "outcome_build", "trace_pack",
            "snapshot_png", "outcome_decode", "world_golden_ops", "world_exec_ops", "world_onnx_ops", "world_replay_ops",
            "world_student_ops"]

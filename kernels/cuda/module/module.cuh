@@ -1,8 +1,9 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
- * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
- * (the model to the device), module_draw_list.cu (maps and what layouts are made of),
- * module_plan.cu (the launches of a tick) and module_views.cu (what planners are shown); nobody
+ * module.cu (life cycle, ticks, pages), module_slots.cu (checks of what a tick is asked for),
+ * module_moves.cu (pages over the bus), module_weights.cu (the model to the device),
+ * module_draw_list.cu (maps and what layouts are made of), module_plan.cu (the launches of a tick)
+ * and module_views.cu (what planners are shown); nobody
  * else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
@@ -184,6 +185,10 @@ uint32_t module_plan_maker(struct device_session *session);
 int module_map_make(struct device_session *session, uint32_t map, const struct raster_map *source,
                     struct device_text *why);
 void module_map_drop(struct device_session *session, uint32_t map);
+
+/* Whether the records of active slots name pages and cells that there are, and none writes what
+ * another one writes or reads. */
+int module_slots_check(const struct device_session *session, struct device_text *why);
 
 /* Whether the draw lists of active slots fit and name maps that are there; their bytes in use. */
 int module_draw_lists_check(const struct device_session *session, struct device_text *why);
