@@ -127,7 +127,8 @@ struct device_slot {
     uint32_t page_count;
     uint32_t page[DEVICE_PAGES_MAX]; /* newest first */
     int32_t page_window[DEVICE_PAGES_MAX][2];
-    uint32_t write_page; /* where the frame and its memory go; no slot's page[] may name it */
+    uint32_t write_page; /* where the frame and its memory go; no slot of the tick may name it, in
+                          * page[] or as its own */
     uint32_t deliver;    /* 1: the frame comes to the host with the counts */
     uint32_t given;      /* enum device_given */
     float cond[DEVICE_COND];

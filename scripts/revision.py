@@ -1,64 +1,160 @@
 #!/usr/bin/env python3
-"""Writes a C file with the SHA-256 of the sources that decide a rollout's bits.
+"""Writes a C file with the SHA-256 of the sources that decide an outcome: the simulation revision.
 
-Usage: revision.py ROOT OUT.c. Comments, included paths and the names and order of files do not count: a
-source that only moves leaves the revision as it is. OUT.c is rewritten only when the hash changed, so that a
-build without changes stays a no-op.
+Usage: revision.py ROOT             lists the files that count
+       revision.py ROOT OUT.c [FLAG...]
+FLAG is one of the compiler's that decides what arithmetic gives: it counts. OUT.c is rewritten only when the
+hash changed, so that a build without changes stays a no-op.
+
+Everything in ROOMS counts but what EXCLUDED names, with its reason: what is forgotten there costs a result that
+is driven again, what is forgotten in a list of what counts costs a false one. tests/worker/test_revision.py asks
+the objects of a build whether what counts needs nothing that does not.
+
+A file counts as the tokens that a compiler sees, so comments, line breaks and indentation do not, nor do the
+names of files and their order: a source that only moves leaves the revision as it is. A move edits included paths
+(the base name counts), the order of includes side by side (they are sorted), include guards and the texts of
+#error (left out). What is renamed, cut in two or reordered within a file counts.
 """
+import fnmatch
 import hashlib
 import pathlib
 import re
 import sys
 
-# Rooms and files whose code reaches an outcome. Command line, store and report are not among them.
-PATTERNS = [
-    "base/*.[ch]",
-    "kernels/**/*.[ch]",
-    "kernels/cuda/**/*.cu",
-    "kernels/cuda/**/*.cuh",
-    "engine/**/*.[ch]",
-    "schemas/observation.h",
-    "schemas/planner.h",
-    "schemas/scenario.h",
-    "schemas/scene.h",
-    "schemas/trace.h",
-    "schemas/world/world.h",
-    "worker/models/health*.[ch]",
-    "worker/given/*.[ch]",
-    "worker/planner/**/*.[ch]",
-    "worker/run/actuation.[ch]",
-    "worker/run/rollout.[ch]",
-    "worker/run/runner*.[ch]",
-    "worker/score/**/*.[ch]",
-    "worker/tracker/*.[ch]",
-    "worker/onnx/*.[ch]",
-    "worker/world/world_exec.[ch]",
-    "worker/world/world_onnx*.[ch]",
-]
+# Rooms with code that a worker, or the module that it opens for a GPU, is made of.
+ROOMS = ["base", "schemas", "kernels", "engine", "scenarios", "scheduler", "store", "worker"]
+SUFFIXES = {".c", ".h", ".cu", ".cuh"}
+
+# Data that decide what an outcome says and that no hash in a question names: the bounds beyond which a frame of
+# a shipped model is flagged. (Weights, scenarios, planners and worlds are named by hashes of their own.)
+DATA = ["engine/models/*.health.json"]
+
+# Code that is not on the path from a scenario's text to the row of an outcome: a folder and all below it, or files.
+EXCLUDED = {
+    # Keepers of questions and answers, and who decides which are asked.
+    "store/": "keeps rows as they are given, and hands them on",
+    "scheduler/": "decides which questions are asked, and what is told of many answers",
+    "worker/run/submission.*": "asks questions; what it decides is in the job",
+    "worker/run/lease_keeper.*": "keeps leases alive beside the drives",
+    "worker/run/unstarted.*": "remembers what did not start here, so that its jobs are left to others",
+    "worker/trust/": "compares answers",
+    "worker/versions/": "brings models here; a job names its own by hash",
+    "worker/watch/": "compares versions",
+    "worker/plan/": "a fleet on paper",
+    # Makers of scenarios: the text that is driven is what the question's hash is of.
+    "scenarios/import/commonroad*": "makes scenarios",
+    "scenarios/import/opendrive/": "makes scenarios",
+    "scenarios/import/openscenario/": "makes scenarios",
+    "scenarios/import/right_of_way.*": "makes scenarios",
+    "scenarios/import/womd/": "makes scenarios",
+    "scenarios/coverage/": "counts what suites have",
+    "scenarios/protocol/": "judges finished drives by protocols",
+    "scenarios/ranges/": "makes scenarios",
+    "scenarios/expand.c": "makes scenarios",
+    "scenarios/json_place.*": "says where in a file an error is",
+    "scenarios/suite*.c": "lists scenarios",
+    # Readers of answers, and measures of the program.
+    "engine/bench/bench*": "measures speed",
+    "engine/bench/ranks.*": "measures speed",
+    "engine/bench/scale_ranks.*": "measures speed",
+    "kernels/nn_peak.*": "measures speed",
+    "kernels/x86/nn_peak*": "measures speed",
+    "worker/bench/": "measures speed",
+    "worker/careful/": "drives of its own, for reports",
+    "worker/cli/": "commands: what they pass on is in the job or decides no bit",
+    "worker/compare/": "compares answers",
+    "worker/correlate/": "compares models with logs",
+    "worker/datagen/": "writes drives down as training data",
+    "worker/dossier/": "writes about answers",
+    "worker/draw/": "pictures for people",
+    "worker/env/": "drives for learners, who keep what comes of them",
+    "worker/export/": "writes answers for other tools",
+    "worker/frozen/": "compares models with drives",
+    "worker/golden/golden_make.*": "records goldens, which are named by hash",
+    "worker/report/": "tells of answers",
+    "worker/risk/": "tells of answers",
+    "worker/run/avoidance.*": "drives of its own, for reports",
+    "worker/run/calibrate.*": "makes health bounds",
+    "worker/run/replay_compare.*": "compares two drives",
+    "worker/serving/": "a server's side of a command",
+    "worker/trace/npz.*": "writes training data",
+    "worker/traceability/": "tells of answers",
+}
+
+LITERAL = r"""["](?:[^"\\\n]|\\.)*["]|'(?:[^'\\\n]|\\.)*'"""
 # A comment, or a literal that may hold what looks like one.
-TOKEN = re.compile(r'/\*.*?\*/|//[^\n]*|("(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\')', re.S)
-LOCAL_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"[^"]*"[^\n]*$', re.M)
+COMMENT = re.compile(rf"/\*.*?\*/|//[^\n]*|({LITERAL})", re.S)
+# Operators as the longest that there are.
+TOKEN = re.compile(rf"""[A-Za-z_]\w*|[(){{}}\[\],;?~]|\.?\d(?:[eEpP][+-]|[\w.])*|{LITERAL}"""
+                   r"""|<<=|>>=|\.\.\.|->|\+\+|--|&&|\|\||::|<<|>>|[-+*/%&|^=!<>]=|\S""")
+SPACE = re.compile(rf"({LITERAL})|\s+")
+# Unknown to the three above: raw literals, and numbers with a ' in them, which begins no literal.
+UNKNOWN = re.compile(r"""\b(?:u8|[uUL])?R["]|\d'\d""")
+DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(\w*)[^\n]*", re.M)
+INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]*)"')
 GUARD = re.compile(r"\bSWERVE_\w+_C?U?H\b")
 
 
-def substance(text: str) -> bytes:
-    """The source without comments, local includes, include guards and white space between lines."""
-    text = TOKEN.sub(lambda match: match.group(1) or " ", text)
-    text = GUARD.sub("", LOCAL_INCLUDE.sub("", text))
-    return "\n".join(line.strip() for line in text.splitlines() if line.strip()).encode()
+def tokens(text: str) -> bytes:
+    """Tokens that a compiler sees, but for what a move edits; a token is a line, a directive too."""
+    if UNKNOWN.search(text):
+        return text.encode()  # as it stands
+    text = COMMENT.sub(lambda match: match.group(1) or " ", text.replace("\r\n", "\n").replace("\\\n", ""))
+    found, includes, end = [], [], 0
+    for directive in DIRECTIVE.finditer(text):
+        words = TOKEN.findall(text, end, directive.start())
+        end = directive.end()
+        if words or directive.group(1) != "include":
+            found += sorted(includes) + words
+            includes = []
+        if directive.group(1) == "include":
+            own = INCLUDE.match(directive.group())
+            includes.append(f'#include "{own.group(1).rpartition("/")[2]}"' if own else directive.group().strip())
+        elif directive.group(1) in ("error", "warning"):
+            found.append("#error")
+        else:
+            line = SPACE.sub(lambda match: match.group(1) or " ", GUARD.sub("", directive.group()))
+            found.append(line.strip())
+    return "\n".join(found + sorted(includes) + TOKEN.findall(text, end)).encode()
 
 
-def revision(root: pathlib.Path) -> str:
-    files = {path for pattern in PATTERNS for path in root.glob(pattern)}
-    return hashlib.sha256(b"".join(sorted(hashlib.sha256(substance(path.read_text())).digest() for path in files))).hexdigest()
+def is_excluded(name: str) -> bool:
+    return any(name.startswith(row) if row.endswith("/") else fnmatch.fnmatchcase(name, row) for row in EXCLUDED)
+
+
+def sources(root: pathlib.Path) -> list:
+    """All code of the rooms, by its name in the tree; what counts of it, excluded() says."""
+    return sorted(path.relative_to(root).as_posix() for room in ROOMS for path in (root / room).rglob("*")
+                  if path.suffix in SUFFIXES and not path.name.startswith(".") and path.is_file())
+
+
+def counted(root: pathlib.Path) -> list:
+    data = [path.relative_to(root).as_posix() for pattern in DATA for path in root.glob(pattern)]
+    return [name for name in sources(root) if not is_excluded(name)] + sorted(data)
+
+
+def digest(root: pathlib.Path, name: str) -> bytes:
+    content = (root / name).read_bytes()
+    code = pathlib.PurePosixPath(name).suffix in SUFFIXES
+    return hashlib.sha256(tokens(content.decode()) if code else content).digest()
+
+
+def revision(root: pathlib.Path, flags=()) -> str:
+    whole = hashlib.sha256("\n".join(flags).encode())
+    whole.update(b"".join(sorted(digest(root, name) for name in counted(root))))
+    return whole.hexdigest()
 
 
 def main() -> None:
-    root, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    root = pathlib.Path(sys.argv[1])
+    if len(sys.argv) == 2:
+        print("\n".join(counted(root)))
+        return
+    out = pathlib.Path(sys.argv[2])
     text = (
         "/* Generated by scripts/revision.py. */\n"
         '#include "worker/run/revision.h"\n\n'
-        f'const char revision_hash[] = "{revision(root)}";\n'
+        f'const char revision_hash[] = "{revision(root, sys.argv[3:])}";\n'
     )
     if not out.exists() or out.read_text() != text:
         out.write_text(text)

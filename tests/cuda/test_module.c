@@ -5,7 +5,8 @@
  * random model. Rollouts are driven through struct device_ops directly: beside forward_tick over
  * several ticks; then one rollout in different company, slots, sessions, after a spill, from a
  * fork, by graph and by launches. argv[1]: the module; argv[2]: "checked" or "fast", for one that
- * checks every access: a tick of the plain kernels, ticks of a GPU's.
+ * checks every access: a tick of the plain kernels, ticks of a GPU's; "failures": a session goes on
+ * beside allocations that fail.
  */
 #include "base/check.h"
 #include "engine/learned/backend.h"
@@ -18,6 +19,7 @@
 #include "tests/engine/maps.h"
 #include "tests/harness.h"
 
+#include <dlfcn.h>
 #include <stdlib.h>
 
 enum { TICKS = 3, PAGES = 12, SLOTS = 3 };
@@ -908,6 +910,249 @@ static void bad_requests_are_refused(void)
     device.ops->close(NULL);
 }
 
+/* Pages of slots that run side by side: nobody writes or reads what another one writes. */
+static void pages_of_other_slots_are_refused(void)
+{
+    struct rig rig;
+    struct rollout rollout[SLOTS];
+    struct device_text why = {""};
+    rig_open(&rig, SLOTS, true);
+    struct device_slot *slots = device.ops->slots(rig.session);
+    for (uint32_t i = 0; i < SLOTS; i++) {
+        begin(&rig, &rollout[i], 5 + i);
+        load_slot(&rig, &rollout[i], i);
+    }
+    const struct device_slot good = slots[2];
+    slots[2].write_page = slots[0].write_page;
+    EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "slot 2: ");
+    EXPECT_CONTAINS(why.text, "writes page");
+    slots[2] = good;
+    for (uint32_t writer = 0; writer < SLOTS; writer++) {
+        const uint32_t reader = (writer + 1) % SLOTS;
+        const uint32_t kept = slots[reader].page[0];
+        char name[16];
+        slots[reader].page[0] = slots[writer].write_page;
+        snprintf(name, sizeof name, "slot %u: ", reader);
+        EXPECT_INT(device.ops->tick_start(rig.session, &why), DEVICE_FAULT_INPUT);
+        EXPECT_CONTAINS(why.text, name);
+        EXPECT_CONTAINS(why.text, "reads page");
+        slots[reader].page[0] = kept;
+    }
+    /* A past that is shared is a fork's; a slot that rests neither writes nor reads. */
+    slots[1].page[0] = slots[0].page[0];
+    slots[2].active = 0;
+    slots[2].write_page = slots[0].page[0];
+    run_tick(&rig);
+    slots[2].write_page = UINT32_MAX;
+    for (uint32_t i = 0; i < 2; i++) {
+        advance(&rollout[i], &slots[i]);
+        load_slot(&rig, &rollout[i], i);
+    }
+    run_tick(&rig);
+    rig_close(&rig);
+}
+
+/* Two records of a call name the same view. */
+static void views_of_other_records_are_refused(void)
+{
+    struct rig rig;
+    struct rollout rollout[2];
+    struct device_text why = {""};
+    uint64_t digests[2];
+    rig_open(&rig, 2, true);
+    EXPECT_INT(device.ops->views_open(rig.session, 2, 1, 0, &why), DEVICE_OK);
+    struct device_view *records = device.ops->views(rig.session);
+    for (uint32_t i = 0; i < 2; i++) {
+        begin(&rig, &rollout[i], 5 + i);
+        records[i] = (struct device_view){
+            .view = 1, .page = rollout[i].page[0], .bev = DEVICE_VIEW_CLEAR, .map = DEVICE_NO_MAP};
+    }
+    EXPECT_INT(device.ops->views_draw(rig.session, 2, digests, &why), DEVICE_FAULT_INPUT);
+    EXPECT_CONTAINS(why.text, "record 1: ");
+    records[0].view = 0;
+    EXPECT_INT(device.ops->views_draw(rig.session, 2, digests, &why), DEVICE_OK);
+    EXPECT_INT(device.ops->views_draw(rig.session, 2, digests, &why), DEVICE_OK);
+    rig_close(&rig);
+}
+
+/* ---- memory that is not there ---- */
+
+/* The emulator's; on a GPU NULL: there only what is too large fails. */
+static struct {
+    void (*fail_allocations)(uint64_t after, uint64_t count);
+    int (*keeps_error)(void);
+    void (*leave_error)(void);
+} simt;
+
+static void find_controls(void)
+{
+    void *module = dlopen(getenv("SWERVE_CUDA_MODULE"), RTLD_NOW | RTLD_NOLOAD);
+    EXPECT(module != NULL);
+    *(void **)&simt.fail_allocations = dlsym(module, "simt_fail_allocations");
+    *(void **)&simt.keeps_error = dlsym(module, "simt_keeps_error");
+    *(void **)&simt.leave_error = dlsym(module, "simt_leave_error");
+    EXPECT(!emulated() ||
+           (simt.fail_allocations != NULL && simt.keeps_error != NULL && simt.leave_error != NULL));
+}
+
+/* Nobody is told again of what failed: neither who asks the runtime next, such as a planner on the
+ * device, nor the session, whose next launches are checked. */
+static void expect_untouched(struct rig *rig, const char *what)
+{
+    static const uint8_t frame[FRAME_BYTES];
+    struct device_text why = {""};
+    if (simt.keeps_error != NULL && simt.keeps_error() != 0) {
+        TEST_FAIL("%s: the runtime still keeps its error", what);
+    }
+    if (device.ops->page_make(rig->session, PAGES - 1, frame, &why) != DEVICE_OK) {
+        TEST_FAIL("%s: the session beside it is lost: %s", what, why.text);
+    }
+}
+
+static int open_second(struct rig *rig, struct device_text *why)
+{
+    const struct device_options options = {
+        .slot_count = 2, .page_count = PAGES, .eager = 1, .reference = emulated()};
+    struct device_session *second = NULL;
+    int fault = device.ops->open(&description.description, &options, &second, why);
+    (void)rig;
+    EXPECT((second != NULL) == (fault == DEVICE_OK));
+    device.ops->close(second);
+    return fault;
+}
+
+static int make_another_map(struct rig *rig, struct device_text *why)
+{
+    int fault = device.ops->map_make(rig->session, 0, &ground.prepared->layers->map, why);
+    device.ops->map_drop(rig->session, 0);
+    return fault;
+}
+
+static int open_views(struct rig *rig, struct device_text *why)
+{
+    return device.ops->views_open(rig->session, 2, 1, 1, why);
+}
+
+static int time_bus(struct rig *rig, struct device_text *why)
+{
+    double rate;
+    return device.ops->bus_rate(rig->session, 1, &rate, why);
+}
+
+static int allocate_on_host(struct rig *rig, struct device_text *why)
+{
+    void *memory = device.ops->host_alloc(4096);
+    (void)rig;
+    (void)why;
+    device.ops->host_free(memory);
+    return memory != NULL ? DEVICE_OK : DEVICE_FAULT_MEMORY;
+}
+
+/* Calls that allocate, each with its first allocation failing, its second .. until none fails. */
+static void fail_each_allocation(struct rig *rig)
+{
+    static const struct {
+        const char *name;
+        int (*run)(struct rig *rig, struct device_text *why);
+        uint64_t allocations; /* at least */
+    } calls[] = {
+        {"a second session", open_second, 10},
+        {"a map", make_another_map, 1},
+        {"views", open_views, 6},
+        {"timing the bus", time_bus, 2},
+        {"pinned memory", allocate_on_host, 1},
+    };
+    for (size_t i = 0; i < COUNT_OF(calls); i++) {
+        uint64_t failed = 0;
+        int fault = DEVICE_FAULT_MEMORY;
+        while (fault != DEVICE_OK) {
+            struct device_text why = {""};
+            simt.fail_allocations(failed, 1);
+            fault = calls[i].run(rig, &why);
+            simt.fail_allocations(0, 0);
+            if (fault != DEVICE_OK && fault != DEVICE_FAULT_MEMORY) {
+                TEST_FAIL("%s: %s", calls[i].name, why.text);
+            }
+            failed += fault != DEVICE_OK ? 1 : 0;
+            expect_untouched(rig, calls[i].name);
+        }
+        if (failed < calls[i].allocations) {
+            TEST_FAIL("%s: only %d allocations failed", calls[i].name, (int)failed);
+        }
+    }
+}
+
+/* Work that is no session's, with all allocations failing from one on: the drives of the controls
+ * challenge, and a world step at full scale, which goes on without trying wgmma. */
+static void fail_work_of_others(struct rig *rig)
+{
+    static const uint32_t ends[1];
+    static struct device_scale scale;
+    struct device_text why = {""};
+    struct device_rollouts rollouts = {.count = 1, .ends = ends};
+    simt.fail_allocations(0, 1);
+    EXPECT_INT(device.ops->rollouts_run(0, &rollouts, &why), DEVICE_FAULT_MEMORY);
+    expect_untouched(rig, "drives");
+    for (uint64_t after = 0; after < 4; after++) {
+        simt.fail_allocations(after, UINT64_MAX);
+        EXPECT(device.ops->scale_run(0, "student-3b", NULL, &scale, &why) != DEVICE_OK);
+        EXPECT_CONTAINS(why.text, "out of memory");
+        simt.fail_allocations(0, 0);
+        expect_untouched(rig, "a world step at full scale");
+    }
+}
+
+/* A model, a map and numbers of slots that fit on no device. */
+static void fail_for_want_of_memory(struct rig *rig)
+{
+    const struct device_options options = {
+        .slot_count = 1, .page_count = 1u << 30, .eager = 1, .reference = emulated()};
+    struct raster_map huge = ground.prepared->layers->map;
+    struct device_session *second = NULL;
+    struct device_text why = {""};
+    huge.tile_count = 1u << 27; /* two terabytes */
+    EXPECT_INT(device.ops->open(&description.description, &options, &second, &why),
+               DEVICE_FAULT_MEMORY);
+    expect_untouched(rig, "a session that does not fit");
+    EXPECT_INT(device.ops->map_make(rig->session, 0, &huge, &why), DEVICE_FAULT_MEMORY);
+    expect_untouched(rig, "a map that does not fit");
+    const struct device_options elsewhere = {.device = 77, .slot_count = 1, .page_count = 1};
+    EXPECT_INT(device.ops->open(&description.description, &elsewhere, &second, &why),
+               DEVICE_FAULT_INPUT);
+    expect_untouched(rig, "a device that is not there");
+}
+
+static void a_session_goes_on_beside_what_fails(void)
+{
+    static uint8_t undisturbed[TICKS + 1][FRAME_BYTES];
+    struct rig rig;
+    struct rollout rollout;
+    find_controls();
+    for (int disturbed = 0; disturbed < 2; disturbed++) {
+        rig_open(&rig, 1, true);
+        begin(&rig, &rollout, 5);
+        for (uint32_t tick = 1; tick <= TICKS; tick++) {
+            if (disturbed != 0 && simt.fail_allocations != NULL && tick == 1) {
+                fail_each_allocation(&rig);
+            } else if (disturbed != 0 && simt.fail_allocations != NULL && tick == 2) {
+                fail_work_of_others(&rig);
+            } else if (disturbed != 0) {
+                fail_for_want_of_memory(&rig);
+            }
+            if (disturbed != 0 && simt.leave_error != NULL) {
+                simt.leave_error(); /* a planner's own, of which it never asked */
+            }
+            step(&rig, &rollout, 0);
+            if (disturbed == 0) {
+                memcpy(undisturbed[tick], device.ops->frame(rig.session, 0), FRAME_BYTES);
+            }
+            EXPECT(memcmp(device.ops->frame(rig.session, 0), undisturbed[tick], FRAME_BYTES) == 0);
+        }
+        rig_close(&rig);
+    }
+}
+
 static void modules_that_cannot_be_used_are_named(void)
 {
     struct error error = {0};
@@ -1035,19 +1280,26 @@ int main(int argc, char **argv)
     const char *which = argc > 2 ? argv[2] : "";
     bool checked = strcmp(which, "checked") == 0;
     bool fast = strcmp(which, "fast") == 0;
+    bool failures = strcmp(which, "failures") == 0;
     create_ground();
-    create_model(checked ? 1 : 2, checked || fast ? 1 : 2);
+    create_model(checked || failures ? 1 : 2, checked || fast || failures ? 1 : 2);
     int status =
         checked ? TEST_RUN(TEST(a_tick_breaks_no_rule))
-        : fast
-            ? TEST_RUN(TEST(ticks_of_fast_kernels_break_no_rule))
+        : fast  ? TEST_RUN(TEST(ticks_of_fast_kernels_break_no_rule))
+        : failures
+            ? TEST_RUN(TEST(a_session_goes_on_beside_what_fails),
+                       TEST(pages_of_other_slots_are_refused),
+                       TEST(views_of_other_records_are_refused))
             : TEST_RUN(TEST(device_agrees_with_the_cpu), TEST(other_kernels_agree_too),
                        TEST(bits_do_not_depend_on_company_slot_or_graph),
                        TEST(bits_survive_spills_and_forks), TEST(pages_move_together),
                        TEST(pages_far_apart_move_one_by_one), TEST(frames_come_down_when_asked_for),
                        TEST(every_capability_ticks), TEST(drawn_layouts_are_those_that_are_given),
                        TEST(bad_draw_lists_are_refused), TEST(bad_numbers_are_counted),
-                       TEST(bad_requests_are_refused), TEST(modules_that_cannot_be_used_are_named));
+                       TEST(bad_requests_are_refused), TEST(pages_of_other_slots_are_refused),
+                       TEST(views_of_other_records_are_refused),
+                       TEST(a_session_goes_on_beside_what_fails),
+                       TEST(modules_that_cannot_be_used_are_named));
     model_close(model);
     prepared_unref(ground.prepared);
     arena_finish(&ground.arena);

@@ -4,6 +4,7 @@
 #include "tests/simt/planted.h"
 
 #include "kernels/cuda/common/gpu.h"
+#include "tests/simt/simt_control.h"
 
 #include <string.h>
 
@@ -447,6 +448,24 @@ static bool graph(const bench &b, bool joins)
     return by == 5.0f && fetch(b) && all_are(64.0f);
 }
 
+/* An allocation fails, and what succeeds behind it does not take its error away. */
+static bool kept_error(const bench &b)
+{
+    float *memory = nullptr;
+    cudaGetLastError(); /* what an earlier schedule left */
+    simt_fail_allocations(1, 2);
+    bool first = cudaMallocHost(&memory, sizeof host) == cudaSuccess;
+    cudaFreeHost(memory);
+    bool failed = cudaMalloc(&memory, sizeof host) == cudaErrorMemoryAllocation &&
+                  cudaMallocHost(&memory, sizeof host) == cudaErrorMemoryAllocation;
+    LAUNCH(scale_kernel, 2, THREADS, 0, b.stream, b.out, 1.0f);
+    bool went_on = cudaStreamSynchronize(b.stream) == cudaSuccess;
+    bool kept = simt_keeps_error() && cudaPeekAtLastError() == cudaErrorMemoryAllocation &&
+                cudaGetLastError() == cudaErrorMemoryAllocation;
+    return first && failed && went_on && kept && cudaGetLastError() == cudaSuccess &&
+           !simt_keeps_error();
+}
+
 /* The captured pointer is freed before the replay. */
 static bool stale_graph(const bench &b)
 {
@@ -805,6 +824,8 @@ static bool run(const bench &b, const char *name)
         return pageable_copy(b, true);
     } else if (IS("pageable copy, not waited for")) {
         return pageable_copy(b, false);
+    } else if (IS("an error that nobody asked for")) {
+        return kept_error(b);
     } else if (IS("fresh memory")) {
         return fresh_memory(b);
     }
@@ -950,6 +971,7 @@ extern "C" const struct planted planted_all[] = {
     {"unwritten device memory", SIMT_UNWRITTEN},
     {"graph of a copy", nullptr},
     {"pageable copy, waited for", nullptr},
+    {"an error that nobody asked for", nullptr},
     {"waiting during a capture", SIMT_CAPTURE},
     {"waiting for an event during a capture", SIMT_CAPTURE},
     {"cudaMalloc during a capture", SIMT_CAPTURE},

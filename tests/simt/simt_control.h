@@ -18,6 +18,9 @@
 extern "C" {
 #endif
 
+/* Also found by dlsym in a module that the emulator is linked into. */
+#define SIMT_CONTROL __attribute__((visibility("default")))
+
 #define SIMT_RACE "race"               /* two accesses, one a write, that nothing orders */
 #define SIMT_BOUNDS "out of bounds"    /* no allocation, past its end, or freed */
 #define SIMT_HOST "host memory"        /* a kernel followed a host pointer */
@@ -40,6 +43,16 @@ void simt_seed(unsigned seed);
 
 /* The first fault since simt_seed, or NULL. */
 const char *simt_fault(void);
+
+/* Allocations, the device's and pinned ones: the next `after` are as ever, `count` behind them
+ * fail. */
+SIMT_CONTROL void simt_fail_allocations(uint64_t after, uint64_t count);
+
+/* Whether the runtime keeps an error that nobody has asked for: the next cudaGetLastError gives it.
+ */
+SIMT_CONTROL int simt_keeps_error(void);
+/* Leaves one, as code of others in the same thread may. */
+SIMT_CONTROL void simt_leave_error(void);
 
 /* Nonzero (the default): check every access. 0: run fast, for long tests of host code. */
 void simt_check(int on);

@@ -68,11 +68,41 @@ static simt_stream default_stream;
 static std::vector<simt_stream *> streams; /* without the default one */
 static std::map<const void *, size_t> pinned;
 static cudaError_t last_error;
+static uint64_t allocations_left, allocations_failing; /* simt_fail_allocations */
 
 cudaError_t simt_result(cudaError_t error)
 {
     last_error = error != cudaSuccess ? error : last_error;
     return error;
+}
+
+void simt_fail_allocations(uint64_t after, uint64_t count)
+{
+    allocations_left = after;
+    allocations_failing = count;
+}
+
+bool simt_allocation_fails(void)
+{
+    if (allocations_failing == 0) {
+        return false;
+    }
+    if (allocations_left > 0) {
+        allocations_left--;
+        return false;
+    }
+    allocations_failing--;
+    return true;
+}
+
+void simt_leave_error(void)
+{
+    simt_result(cudaErrorInvalidValue);
+}
+
+int simt_keeps_error(void)
+{
+    return cudaPeekAtLastError() != cudaSuccess;
 }
 
 static cudaError_t bad(const char *name, const char *text)
@@ -348,7 +378,8 @@ cudaError_t simt_malloc_host(void **memory, size_t bytes)
     if (simt_capture_forbids("cudaMallocHost")) {
         return cudaErrorStreamCaptureUnsupported;
     }
-    void *made = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
+    void *made =
+        simt_allocation_fails() ? nullptr : aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
     if (made == nullptr) {
         return simt_result(cudaErrorMemoryAllocation);
     }
@@ -427,7 +458,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream)
     if (stream != nullptr && !stream->queue.empty()) {
         step(stream); /* asking often enough brings the end */
     }
-    return stream == nullptr || stream->queue.empty() ? health() : cudaErrorNotReady;
+    return stream == nullptr || stream->queue.empty() ? health() : simt_result(cudaErrorNotReady);
 }
 
 cudaError_t cudaDeviceSynchronize(void)
@@ -519,7 +550,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
     if (event->last != nullptr && !event->last->done) {
         step(event->last->stream);
     }
-    return event->last == nullptr || event->last->done ? health() : cudaErrorNotReady;
+    return event->last == nullptr || event->last->done ? health() : simt_result(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t end)

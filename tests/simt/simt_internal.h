@@ -134,7 +134,9 @@ int simt_function_shared_max(const void *kernel); /* what it opted in to */
 
 /* ---- simt_host.cpp ---- */
 
-cudaError_t simt_result(cudaError_t error); /* kept for cudaGetLastError */
+/* Of every call that fails: kept until cudaGetLastError, whatever succeeds in between. */
+cudaError_t simt_result(cudaError_t error);
+bool simt_allocation_fails(void); /* asked once by each (simt_fail_allocations) */
 enum simt_pinned { SIMT_NOT_PINNED, SIMT_PINNED, SIMT_BEYOND_PINNED };
 /* Whether cudaMallocHost gave these bytes, or memory that ends in or right before them. */
 simt_pinned simt_pinned_of(const void *address, size_t bytes);

@@ -618,8 +618,8 @@ cudaError_t simt_malloc(void **memory, size_t bytes)
         open_arena();
     }
     size_t room = (bytes + PAGE - 1) / PAGE * PAGE;
-    if (room + PAGE > ARENA - arena_used) {
-        return cudaErrorMemoryAllocation;
+    if (simt_allocation_fails() || room + PAGE > ARENA - arena_used) {
+        return simt_result(cudaErrorMemoryAllocation);
     }
     char *start = arena + arena_used;
     arena_used += room + PAGE; /* addresses are never given twice: freed ones stay wrong */
@@ -642,7 +642,7 @@ cudaError_t cudaFree(void *memory)
     allocation *a = simt_is_device(memory) ? (allocation *)allocation_at((char *)memory) : nullptr;
     if (a == nullptr || a->start != memory || !a->live) {
         simt_fail(SIMT_API, "cudaFree of %p, which cudaMalloc did not give or was freed", memory);
-        return cudaErrorInvalidValue;
+        return simt_result(cudaErrorInvalidValue);
     }
     a->live = false;
     simt_counted.device_bytes -= a->bytes;

@@ -476,6 +476,29 @@ GPU_FN void gpu_multiply_add8(gpu_sums8 &sums, const uint16_t *a, const uint16_t
 
 /* ---- both ---- */
 
+/* Errors. The runtime keeps a thread's last one until somebody asks for it, and whoever checks a
+ * launch asks: another session, or a planner on this device, would be told of an allocation that
+ * failed here. So an error goes to the caller, or who handles it takes it away: with the sentence
+ * that tells of it, or where work goes on without what failed. */
+static inline void gpu_error_take(void)
+{
+    (void)cudaGetLastError();
+}
+
+static inline const char *gpu_error_text(cudaError_t error)
+{
+    gpu_error_take();
+    return cudaGetErrorString(error);
+}
+
+/* Begins work on a device: it is a thread's, and the caller may come on another one. Errors that
+ * strangers have left are none of what begins here. */
+static inline cudaError_t gpu_device_enter(int device)
+{
+    gpu_error_take();
+    return cudaSetDevice(device);
+}
+
 /* Bytes of shared memory that a block of the present device can have; 0 where it cannot be asked,
  * which the launch that follows then finds. */
 static inline size_t gpu_shared_max(void)

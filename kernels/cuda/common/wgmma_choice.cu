@@ -51,7 +51,7 @@ template <bool warpgroup> static __global__ void probe_kernel(uint32_t *there)
 static bool good(cudaError_t error, const char *what, struct device_text *why)
 {
     if (error != cudaSuccess) {
-        snprintf(why->text, sizeof why->text, "mma.sync: %s: %s", what, cudaGetErrorString(error));
+        snprintf(why->text, sizeof why->text, "mma.sync: %s: %s", what, gpu_error_text(error));
     }
     return error == cudaSuccess;
 }
@@ -267,5 +267,6 @@ extern "C" uint32_t gpu_wgmma_choose(float tolerance, void *stream, struct devic
     cudaFree(t.sums);
     cudaFree(t.there);
     free(t.host);
+    gpu_error_take(); /* work goes on by mma.sync */
     return chosen ? 1 : 0;
 }

@@ -17,7 +17,7 @@
 int module_fault(struct device_text *why, int fault, const char *what, cudaError_t error)
 {
     snprintf(why->text, sizeof why->text, "%s: %s", what,
-             error == cudaSuccess ? "out of host memory" : cudaGetErrorString(error));
+             error == cudaSuccess ? "out of host memory" : gpu_error_text(error));
     return fault;
 }
 
@@ -39,7 +39,7 @@ int module_refuse(struct device_text *why, const char *sentence)
 
 cudaError_t module_enter(const struct device_session *session)
 {
-    return cudaSetDevice((int)session->options.device);
+    return gpu_device_enter((int)session->options.device);
 }
 
 cudaError_t module_follow_copies(struct device_session *session)
@@ -67,7 +67,7 @@ static uint32_t count_devices(struct device_text *why)
     int count = 0;
     cudaError_t error = cudaGetDeviceCount(&count);
     if (error != cudaSuccess) {
-        snprintf(why->text, sizeof why->text, "%s", cudaGetErrorString(error));
+        snprintf(why->text, sizeof why->text, "%s", gpu_error_text(error));
         return 0;
     }
     if (count == 0) {
@@ -83,7 +83,7 @@ static int describe(uint32_t device, struct device_info *out, struct device_text
     size_t total_bytes = 0;
     cudaError_t error = cudaGetDeviceProperties(&properties, (int)device);
     if (error == cudaSuccess) {
-        error = cudaSetDevice((int)device);
+        error = gpu_device_enter((int)device);
     }
     if (error == cudaSuccess) {
         error = cudaMemGetInfo(&free_bytes, &total_bytes);
@@ -141,6 +141,8 @@ static void close_session(struct device_session *session)
     cudaFreeHost(session->host_layouts);
     cudaFreeHost(session->host_frames);
     module_views_close(session);
+    gpu_error_take(); /* of what a device that failed cannot free */
+    free(session->written);
     free(session);
 }
 
@@ -198,7 +200,6 @@ static int open_memory(struct device_session *session, struct device_text *why)
         error = cudaMemset(session->buffer_memory, 0, buffer_bytes); /* the maps' borders */
     }
     if (error != cudaSuccess) {
-        cudaGetLastError(); /* an allocation that failed leaves the device usable */
         char what[128];
         snprintf(what, sizeof what, "%.2f GB of buffers for %zu slots and %.2f GB of pages",
                  (double)buffer_bytes / 1e9, slots, (double)arena_bytes / 1e9);
@@ -231,6 +232,9 @@ static int capture(struct device_session *session, struct device_text *why)
     }
     module_plan_tick(session);
     error = cudaStreamEndCapture(session->stream, &graph);
+    if (error == cudaSuccess) {
+        error = cudaGetLastError(); /* of a launch that the graph lacks */
+    }
     if (error == cudaSuccess) {
         error = cudaGraphInstantiate(&session->graph, graph, 0);
     }
@@ -281,9 +285,8 @@ static int open_session(const struct device_model *model, const struct device_op
     if (fault != DEVICE_OK) {
         return fault;
     }
-    cudaError_t error = cudaSetDevice((int)options->device);
+    cudaError_t error = gpu_device_enter((int)options->device);
     if (error != cudaSuccess) {
-        cudaGetLastError();
         return module_fault(why, DEVICE_FAULT_INPUT, "choosing the device", error);
     }
     struct device_session *session = (struct device_session *)calloc(1, sizeof *session);
@@ -291,7 +294,10 @@ static int open_session(const struct device_model *model, const struct device_op
         return module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
     }
     session->options = *options;
-    if (!module_kernels_init(&session->kernels, options->reference != 0)) {
+    session->written = module_bits_create(options->page_count);
+    if (session->written == NULL) {
+        fault = module_fault(why, DEVICE_FAULT_MEMORY, "a session", cudaSuccess);
+    } else if (!module_kernels_init(&session->kernels, options->reference != 0)) {
         fault = module_fault(why, DEVICE_FAULT_INPUT, "no reference kernels in this module",
                              cudaSuccess);
     }
@@ -340,52 +346,6 @@ static const struct device_counts *counts_of(const struct device_session *sessio
 
 /* ---- ticks ---- */
 
-static bool pages_valid(const struct device_session *session, const struct device_slot *slot)
-{
-    bool valid = slot->page_count <= session->weights.window &&
-                 slot->write_page < session->options.page_count;
-    for (uint32_t i = 0; valid && i < slot->page_count; i++) {
-        valid = slot->page[i] < session->options.page_count && slot->page[i] != slot->write_page;
-    }
-    return valid;
-}
-
-/* Whether the cells that gates name lie in the window. */
-static bool gates_valid(const struct device_slot *slot)
-{
-    bool valid = slot->gate_count <= AGENT_GATES_MAX;
-    for (uint32_t i = 0; valid && i < slot->gate_count; i++) {
-        const struct agent_gate *gate = &slot->gates[i];
-        valid = gate->row_first <= gate->row_end && gate->row_end <= AGENT_CELLS &&
-                gate->col_first <= gate->col_end && gate->col_end <= AGENT_CELLS;
-    }
-    return valid;
-}
-
-/* Page numbers and cells become addresses on the device without another look. */
-static int check_slots(const struct device_session *session, struct device_text *why)
-{
-    for (uint32_t i = 0; i < session->options.slot_count; i++) {
-        const struct device_slot *slot = &session->host_slots[i];
-        if (slot->active && !pages_valid(session, slot)) {
-            snprintf(why->text, sizeof why->text,
-                     "slot %u: expected at most %u pages below %u, none of them the written one "
-                     "(%u), found %u pages",
-                     i, session->weights.window, session->options.page_count, slot->write_page,
-                     slot->page_count);
-            return DEVICE_FAULT_INPUT;
-        }
-        if (slot->active && !gates_valid(slot)) {
-            snprintf(why->text, sizeof why->text,
-                     "slot %u: expected at most %d gates within the window, found %u, or one "
-                     "beyond it",
-                     i, AGENT_GATES_MAX, slot->gate_count);
-            return DEVICE_FAULT_INPUT;
-        }
-    }
-    return DEVICE_OK;
-}
-
 /* Frames to be delivered, behind the tick. What lies together comes in one copy; with all slots
  * looked at, or none, the tick costs the host the same call or none. */
 static cudaError_t queue_frames(struct device_session *session)
@@ -413,7 +373,7 @@ static int tick_start(struct device_session *session, struct device_text *why)
     if (session->lost || session->running) {
         return module_refuse(why, "the session is lost or a tick is under way");
     }
-    int fault = check_slots(session, why);
+    int fault = module_slots_check(session, why);
     if (fault == DEVICE_OK) {
         fault = module_draw_lists_check(session, why);
     }
@@ -511,7 +471,7 @@ static void *host_alloc(size_t bytes)
 {
     void *memory = NULL;
     if (cudaMallocHost(&memory, bytes) != cudaSuccess) {
-        cudaGetLastError();
+        gpu_error_take();
         return NULL;
     }
     return memory;

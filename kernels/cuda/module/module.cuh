@@ -1,8 +1,9 @@
 /*
  * Inside of a device session: weights, buffers, streams and the graph of a tick. Shared by
- * module.cu (life cycle, ticks, pages), module_moves.cu (pages over the bus), module_weights.cu
- * (the model to the device), module_draw_list.cu (maps and what layouts are made of),
- * module_plan.cu (the launches of a tick) and module_views.cu (what planners are shown); nobody
+ * module.cu (life cycle, ticks, pages), module_slots.cu (checks of what a tick is asked for),
+ * module_moves.cu (pages over the bus), module_weights.cu (the model to the device),
+ * module_draw_list.cu (maps and what layouts are made of), module_plan.cu (the launches of a tick)
+ * and module_views.cu (what planners are shown); nobody
  * else includes it.
  *
  * Every pointer here is fixed from open to close, because a captured graph holds them by value.
@@ -17,6 +18,8 @@
 #include "kernels/cuda/student/draw_list.h"
 #include "kernels/cuda/student/shape.h"
 #include "kernels/device.h"
+
+#include <stdlib.h>
 
 /* A product on the device. */
 struct module_matmul {
@@ -118,6 +121,7 @@ struct module_views {
     bool bev, cameras;
     size_t bytes;    /* of a view */
     uint8_t *memory; /* [count][bytes] */
+    uint64_t *drawn; /* bits of the views that a call draws; none between checks */
     struct device_view *records;
     uint64_t *digests;
     /* pinned, on the host */
@@ -149,6 +153,7 @@ struct device_session {
     bool copy_pending, running;
     cudaGraphExec_t graph; /* NULL: eager */
     bool lost;             /* a device call failed: nothing but close may follow */
+    uint64_t *written;     /* bits of the pages that a tick writes; none between checks */
     struct module_views views;
     struct device_stats stats;
 };
@@ -181,6 +186,10 @@ int module_map_make(struct device_session *session, uint32_t map, const struct r
                     struct device_text *why);
 void module_map_drop(struct device_session *session, uint32_t map);
 
+/* Whether the records of active slots name pages and cells that there are, and none writes what
+ * another one writes or reads. */
+int module_slots_check(const struct device_session *session, struct device_text *why);
+
 /* Whether the draw lists of active slots fit and name maps that are there; their bytes in use. */
 int module_draw_lists_check(const struct device_session *session, struct device_text *why);
 uint64_t module_draw_lists_bytes(const struct device_session *session);
@@ -195,6 +204,29 @@ int module_scale_run(uint32_t device, const char *name, const struct device_rank
                      struct device_scale *out, struct device_text *why);
 
 int module_rollouts_run(uint32_t device, struct device_rollouts *rollouts, struct device_text *why);
+
+/* Bits of numbers that a call names: whether one is named, and the first time that it is. */
+static inline uint64_t module_bit(uint32_t number)
+{
+    return (uint64_t)1 << number % 64;
+}
+
+static inline bool module_bit_is_set(const uint64_t *bits, uint32_t number)
+{
+    return (bits[number / 64] & module_bit(number)) != 0;
+}
+
+static inline bool module_bit_set(uint64_t *bits, uint32_t number)
+{
+    bool first = !module_bit_is_set(bits, number);
+    bits[number / 64] |= module_bit(number);
+    return first;
+}
+
+static inline uint64_t *module_bits_create(uint32_t count) /* NULL: no memory */
+{
+    return (uint64_t *)calloc((size_t)count / 64 + 1, sizeof(uint64_t));
+}
 
 static inline uint8_t *module_page_at(const struct device_session *session, uint32_t page)
 {

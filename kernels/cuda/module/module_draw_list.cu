@@ -36,7 +36,6 @@ int module_map_make(struct device_session *session, uint32_t map, const struct r
     uint8_t *memory = NULL;
     cudaError_t error = cudaMalloc(&memory, parts.total);
     if (error != cudaSuccess) {
-        cudaGetLastError(); /* an allocation that failed leaves the device usable */
         char what[128];
         snprintf(what, sizeof what, "%.2f GB for a map of %u tiles", (double)parts.total / 1e9,
                  source->tile_count);

@@ -35,7 +35,7 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
     cudaEvent_t start = NULL;
     cudaEvent_t end = NULL;
     float ms = 0.0f;
-    cudaError_t error = cudaSetDevice((int)session->options.device);
+    cudaError_t error = module_enter(session);
     if (error == cudaSuccess) {
         error = cudaMalloc(&device, COPY_BYTES);
     }
@@ -67,7 +67,6 @@ int module_bus_rate(struct device_session *session, int up, double *out, struct 
     cudaFree(device);
     cudaFreeHost(host);
     if (error != cudaSuccess) {
-        cudaGetLastError();
         return module_fault(why, DEVICE_FAULT_MEMORY, "timing a copy", error);
     }
     *out = COPY_BYTES / (ms > 0.0f ? (double)ms * 1e-3 : 1e-9);

@@ -18,7 +18,7 @@ struct rollouts_run {
 static bool good(struct rollouts_run *run, cudaError_t error, const char *what)
 {
     if (error != cudaSuccess) {
-        snprintf(run->why->text, sizeof run->why->text, "%s: %s", what, cudaGetErrorString(error));
+        snprintf(run->why->text, sizeof run->why->text, "%s: %s", what, gpu_error_text(error));
     }
     return error == cudaSuccess;
 }
@@ -120,7 +120,7 @@ int module_rollouts_run(uint32_t device, struct device_rollouts *job, struct dev
         }
     }
     const bool done =
-        good(&run, cudaSetDevice((int)device), "choosing the device") && run_all(&run, job);
+        good(&run, gpu_device_enter((int)device), "choosing the device") && run_all(&run, job);
     if (run.stream != NULL) {
         cudaStreamSynchronize(run.stream); /* nobody reads or writes what is freed */
         cudaStreamDestroy(run.stream);
@@ -132,6 +132,6 @@ int module_rollouts_run(uint32_t device, struct device_rollouts *job, struct dev
         cudaEventDestroy(run.end);
     }
     cudaFree(run.memory);
-    cudaGetLastError(); /* what was told is no fault of what follows */
+    gpu_error_take(); /* of what a device that failed cannot free */
     return done ? DEVICE_OK : run.memory == NULL ? DEVICE_FAULT_MEMORY : DEVICE_FAULT_LOST;
 }

@@ -38,7 +38,7 @@ struct scale_run {
 static bool good(struct scale_run *run, cudaError_t error, const char *what)
 {
     if (error != cudaSuccess) {
-        snprintf(run->why->text, sizeof run->why->text, "%s: %s", what, cudaGetErrorString(error));
+        snprintf(run->why->text, sizeof run->why->text, "%s: %s", what, gpu_error_text(error));
     }
     return error == cudaSuccess;
 }
@@ -65,6 +65,7 @@ static void finish(struct scale_run *run)
     }
     free(run->latents[0]);
     free(run->latents[1]);
+    gpu_error_take(); /* of what a device that failed cannot free */
 }
 
 /* Waits, and says how long the stream took since `start` was recorded. */
@@ -136,7 +137,7 @@ static bool capture_if_possible(struct scale_run *run, struct device_scale *out)
     if (possible) {
         size_t used = strlen(out->all_to_all);
         snprintf(out->all_to_all + used, sizeof out->all_to_all - used, "; %.60s", run->why->text);
-        cudaGetLastError(); /* what a capture broke off with is no fault of what follows */
+        gpu_error_take(); /* what the capture broke off with */
     }
     return true;
 }
@@ -350,7 +351,7 @@ static bool capable(struct scale_run *run, uint32_t device, const struct scale_c
         return false;
     }
     uint32_t there = 0;
-    if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
+    if (!good(run, gpu_device_enter((int)device), "choosing the device") ||
         !good(run, (cudaError_t)gpu_e4m3_there(&there), "asking for fp8 products")) {
         return false;
     }
@@ -401,7 +402,7 @@ static bool open_run(struct scale_run *run, uint32_t device, const struct scale_
                      struct device_scale *out)
 {
     struct scale_options options = {};
-    if (!good(run, cudaSetDevice((int)device), "choosing the device") ||
+    if (!good(run, gpu_device_enter((int)device), "choosing the device") ||
         gemm_tuner_create(&run->gemm_tuner, run->why) != DEVICE_OK ||
         !good(run, cudaStreamCreateWithFlags(&run->stream, cudaStreamNonBlocking), "a stream") ||
         !good(run, cudaEventCreate(&run->start), "an event") ||

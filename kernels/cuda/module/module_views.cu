@@ -14,6 +14,10 @@ enum { MAP_BYTES = 2 * DEVICE_VIEW_CELLS }; /* drivable area and markings, the l
 static cudaError_t allocate(struct device_session *session, struct module_views *views)
 {
     size_t slots = session->options.slot_count;
+    views->drawn = module_bits_create(views->count);
+    if (views->drawn == NULL) {
+        return cudaErrorMemoryAllocation;
+    }
     cudaError_t error = cudaMalloc(&views->memory, views->count * views->bytes);
     if (error == cudaSuccess) {
         error = cudaMalloc(&views->records, slots * sizeof *views->records);
@@ -41,6 +45,7 @@ static void free_views(struct module_views *views)
     cudaFreeHost(views->host_records);
     cudaFreeHost(views->host_digests);
     cudaFreeHost(views->host_maps);
+    free(views->drawn);
     *views = {};
 }
 
@@ -68,7 +73,6 @@ int module_views_open(struct device_session *session, uint32_t count, int bev, i
                    (cameras ? (size_t)DEVICE_VIEW_CAMERAS_BYTES : 0);
     error = allocate(session, views);
     if (error != cudaSuccess) {
-        cudaGetLastError(); /* an allocation that failed leaves the device usable */
         char what[96];
         snprintf(what, sizeof what, "%.2f GB for observations of %u rollouts",
                  (double)count * (double)views->bytes / 1e9, count);
@@ -102,6 +106,30 @@ uint8_t *module_view_map(struct device_session *session, uint32_t index)
     return maps != NULL ? maps + (size_t)index * MAP_BYTES : NULL;
 }
 
+/* Records of a call are drawn side by side, so each has a view of its own. Their numbers are valid.
+ */
+static int check_drawn(const struct device_session *session, uint32_t count,
+                       struct device_text *why)
+{
+    const struct module_views *views = &session->views;
+    int fault = DEVICE_OK;
+    uint32_t seen = 0;
+    for (; seen < count && fault == DEVICE_OK; seen++) {
+        const uint32_t view = views->host_records[seen].view;
+        if (!module_bit_set(views->drawn, view)) {
+            snprintf(why->text, sizeof why->text,
+                     "record %u: expected a view of its own, found view %u, which an earlier one "
+                     "names",
+                     seen, view);
+            fault = DEVICE_FAULT_INPUT;
+        }
+    }
+    for (uint32_t i = 0; i < seen; i++) {
+        views->drawn[views->host_records[i].view / 64] = 0;
+    }
+    return fault;
+}
+
 /* Numbers become addresses on the device without another look. */
 static int check_records(const struct device_session *session, uint32_t count,
                          struct device_text *why)
@@ -120,7 +148,7 @@ static int check_records(const struct device_session *session, uint32_t count,
             return DEVICE_FAULT_INPUT;
         }
     }
-    return DEVICE_OK;
+    return check_drawn(session, count, why);
 }
 
 /* The planes that the host drew, each to its place. */

@@ -104,7 +104,7 @@ struct all_to_all_group {
 static int group_fault(struct device_text *why, cudaError_t error)
 {
     snprintf(why->text, sizeof why->text, "exchange between emulated ranks: %s",
-             cudaGetErrorString(error));
+             gpu_error_text(error));
     return DEVICE_FAULT_LOST;
 }
 

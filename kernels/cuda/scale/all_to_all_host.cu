@@ -59,8 +59,7 @@ static uint8_t *window(const struct device_ranks *place, uint32_t from, uint32_t
 
 static int host_fault(struct device_text *why, cudaError_t error)
 {
-    snprintf(why->text, sizeof why->text, "exchange through the host: %s",
-             cudaGetErrorString(error));
+    snprintf(why->text, sizeof why->text, "exchange through the host: %s", gpu_error_text(error));
     return DEVICE_FAULT_LOST;
 }
 

@@ -54,7 +54,7 @@ struct gemm_tuner {
 
 static int fault(struct device_text *why, const char *what, cudaError_t error)
 {
-    snprintf(why->text, sizeof why->text, "%s: %s", what, cudaGetErrorString(error));
+    snprintf(why->text, sizeof why->text, "%s: %s", what, gpu_error_text(error));
     return error == cudaErrorMemoryAllocation ? DEVICE_FAULT_MEMORY : DEVICE_FAULT_LOST;
 }
 
@@ -69,6 +69,7 @@ static void open_store(struct gemm_tuner *gemm_tuner, const char *folder)
     if (gemm_tuner->vendor.context == NULL || folder == NULL ||
         cudaGetDevice(&device) != cudaSuccess ||
         cudaGetDeviceProperties(&properties, device) != cudaSuccess) {
+        gpu_error_take();
         return;
     }
     const char *warned = gemm_tuner_store_open(&gemm_tuner->store, folder, properties.name,
@@ -148,8 +149,11 @@ static bool affordable(const struct gemm_tuner *gemm_tuner, uint64_t bytes)
 {
     size_t free_bytes = 0;
     size_t total_bytes = 0;
-    return cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess &&
-           free_bytes >= RESERVE_BYTES && bytes <= free_bytes - RESERVE_BYTES &&
+    if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) {
+        gpu_error_take();
+        return false;
+    }
+    return free_bytes >= RESERVE_BYTES && bytes <= free_bytes - RESERVE_BYTES &&
            gemm_tuner->expanded_bytes <= gemm_tuner->parts.memory_bytes &&
            bytes <= gemm_tuner->parts.memory_bytes - gemm_tuner->expanded_bytes;
 }
@@ -260,7 +264,8 @@ static int run(struct gemm_tuner *gemm_tuner, const struct plan *plan,
     const struct gemm_vendor *vendor = &gemm_tuner->vendor;
     if (choice->way == GEMM_TUNER_OWN) {
         gpu_gemm_launch(g, stream);
-        return DEVICE_OK;
+        cudaError_t error = cudaPeekAtLastError();
+        return error == cudaSuccess ? DEVICE_OK : fault(why, "a product", error);
     }
     if (choice->way == GEMM_TUNER_SAME) {
         return vendor->multiply(vendor->context, g, choice->algorithm, gemm_tuner->workspace,
@@ -301,6 +306,9 @@ static int time_candidate(struct gemm_tuner *gemm_tuner, const struct plan *plan
                     ? cudaEventElapsedTime(&taken, gemm_tuner->start, gemm_tuner->end)
                     : error;
         least = i == 0 || (double)taken < least ? (double)taken : least;
+    }
+    if (!*runs) {
+        gpu_error_take(); /* of the candidate that is left out */
     }
     *ms = gemm_tuner->parts.measured != NULL
               ? gemm_tuner->parts.measured(gemm_tuner->parts.context, g, choice, least)
@@ -437,6 +445,7 @@ static int make_ready(struct gemm_tuner *gemm_tuner, struct plan *plan, const st
                             : cudaErrorMemoryAllocation;
     error = error == cudaSuccess ? expand_weights(gemm_tuner, g, stream) : error;
     if (error == cudaErrorMemoryAllocation) {
+        gpu_error_take();
         snprintf(
             why->text, sizeof why->text,
             "product %u x %u x %u runs in bf16, as %.200s says, and there is no memory for its "

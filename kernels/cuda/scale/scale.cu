@@ -45,7 +45,7 @@ extern "C" uint32_t scale_reading(const struct scale_config *c, uint32_t token)
 
 static int lost(struct device_text *why, const char *what, cudaError_t error)
 {
-    snprintf(why->text, sizeof why->text, "%s: %s", what, cudaGetErrorString(error));
+    snprintf(why->text, sizeof why->text, "%s: %s", what, gpu_error_text(error));
     return error == cudaErrorMemoryAllocation ? DEVICE_FAULT_MEMORY : DEVICE_FAULT_LOST;
 }
 
@@ -398,7 +398,7 @@ static int allocate(struct scale *s, struct device_text *why)
         snprintf(why->text, sizeof why->text,
                  "%zu MB of weights, %zu of workspace, %zu of %u pages: %s", s->weight_bytes >> 20,
                  s->workspace_bytes >> 20, arena_bytes >> 20, s->options.page_count,
-                 cudaGetErrorString(error));
+                 gpu_error_text(error));
         return DEVICE_FAULT_MEMORY;
     }
     place_weights(s, s->weight_memory);
