@@ -1,28 +1,18 @@
 /*
- * The embedded backend of the store: opening, closing, and who may use which connection when.
- *
- * Order at open: own the file, look at it without changing it (a newer schema or damage is left
- * alone), make what was found durable, switch to write-ahead logging, migrate, give leases and
- * backoffs a new start, then the writer thread. Close goes the other way; it waits for the calls in
- * progress.
+ * The store in SQL: opening on a medium, closing, and who may use which connection when. The medium
+ * opens its database, then the writer thread begins. Close goes the other way; it waits for the
+ * calls in progress.
  */
 #include "store/sql/sql_store.h"
 #include "store/sql/tenants.h"
 
 #include "base/check.h"
 #include "base/units.h"
-#include "store/api/store_path.h"
-#include "store/log/log_renew.h"
-#include "store/log/log_scan.h"
-#include "store/sql/migrate.h"
 #include "store/sql/models.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
     LEASE_TTL_MS = 15000,

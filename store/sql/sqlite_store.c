@@ -8,11 +8,8 @@
 #include "store/log/log_renew.h"
 #include "store/log/log_scan.h"
 #include "store/sql/migrate.h"
-#include "store/sql/models.h"
 #include "store/sql/sql_store.h"
-#include "store/sql/tenants.h"
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
