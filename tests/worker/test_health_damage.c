@@ -37,14 +37,14 @@ enum damage {
     UNREACTIVE, /* the nearest agent behind ego goes on as it went */
     MIRRORED,
     FROZEN,
-    DRIFTING, /* all agents, from 3 s on by 0.3 m/s to their left */
+    DRIFTING,   /* all agents, from 3 s on by 0.3 m/s to their left */
     FLICKERING, /* as ERASED_VRU, in two of three ticks */
     DAMAGE_COUNT
 };
 
 static const char *const damage_names[DAMAGE_COUNT] = {
-    "none",    "erased VRU",   "erased car",          "1 m shift",       "0.3 s lag",
-    "phantom", "frozen agent", "unreactive follower", "mirrored camera", "frozen world",
+    "none",    "erased VRU",    "erased car",          "1 m shift",       "0.3 s lag",
+    "phantom", "frozen agent",  "unreactive follower", "mirrored camera", "frozen world",
     "drift",   "flickering VRU"};
 
 static enum damage damage;

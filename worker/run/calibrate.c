@@ -157,8 +157,8 @@ enum status calibrate_run(const struct calibrate_options *options, struct calibr
                            options->model->name);
     }
     if (status == STATUS_OK) {
-        struct health_bounds bounds = health_calibration_bounds(
-            &drive.calibration, options->model->hash, options->precision);
+        struct health_bounds bounds =
+            health_calibration_bounds(&drive.calibration, options->model->hash, options->precision);
         status = health_calibration_save(&drive.calibration, &bounds, registry->directory,
                                          options->model->name, error);
     }

@@ -158,8 +158,7 @@ void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *
 
 /* The job's world does not run here: no more of its jobs are claimed. False: there are too many
  * such worlds to leave another one. */
-static bool leave_world(struct claim_loop *loop, const struct job_lease *lease,
-                        const char *text)
+static bool leave_world(struct claim_loop *loop, const struct job_lease *lease, const char *text)
 {
     struct store_planner world;
     struct error why;

@@ -21,8 +21,8 @@ static enum status find_model(const struct runner_source *source, const struct j
                               struct error *error)
 {
     enum status status = models_find(source->models, spec->model_hash, precision, out, error);
-    bool passes = status == STATUS_BUSY || status == STATUS_TIMEOUT ||
-                  status == STATUS_NO_MEMORY || status == STATUS_IO;
+    bool passes = status == STATUS_BUSY || status == STATUS_TIMEOUT || status == STATUS_NO_MEMORY ||
+                  status == STATUS_IO;
     if (status != STATUS_OK && !passes) {
         status = error->status = STATUS_DEVICE;
     }
