@@ -240,12 +240,12 @@ static void drive(enum weather weather, enum light light, uint64_t seed, enum fa
     }
     if (healthy != (fault == HEALTHY) || !(healthy || faults[fault].check[verdict.check]) ||
         (!healthy && verdict.check != HEALTH_PHANTOM && verdict.agent != faults[fault].agent)) {
-        TEST_FAIL("%s, %u of %u ticks, weather %d, light %d, scene %d: check %s, agent %d, tick %u, "
-                  "%g",
-                  faults[fault].name, flicker->ticks, flicker->period, (int)weather, (int)light,
-                  (int)seed,
-                  healthy ? "none" : health_check_names[verdict.check], verdict.agent,
-                  rig->scene.tick, healthy ? 0.0 : verdict.value);
+        TEST_FAIL(
+            "%s, %u of %u ticks, weather %d, light %d, scene %d: check %s, agent %d, tick %u, "
+            "%g",
+            faults[fault].name, flicker->ticks, flicker->period, (int)weather, (int)light,
+            (int)seed, healthy ? "none" : health_check_names[verdict.check], verdict.agent,
+            rig->scene.tick, healthy ? 0.0 : verdict.value);
     }
     teardown(rig);
 }

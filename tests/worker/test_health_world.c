@@ -322,7 +322,8 @@ static void calibrations_belong_to_their_model(void)
     EXPECT_OK(health_calibration_save(&calibration, &saved, directory, "m", &error), error);
     EXPECT_OK(health_bounds_load(directory, "m", hash, NN_BF16, NULL, &loaded, &error), error);
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
-    EXPECT_INT(health_bounds_load(directory, "m", other, NN_BF16, NULL, &loaded, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(health_bounds_load(directory, "m", other, NN_BF16, NULL, &loaded, &error),
+               STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "m.health.json");
     /* .. and to the precision that it was driven in, each in a file of its own. */
     EXPECT_OK(health_bounds_load(directory, "m", hash, NN_INT8, NULL, &loaded, &error), error);
@@ -363,10 +364,10 @@ int main(void)
     if (mkdtemp(directory) == NULL) {
         return 1;
     }
-    int failed = TEST_RUN(
-        TEST(a_healthy_drive_is_never_flagged), TEST(every_planted_fault_is_caught),
-        TEST(a_fault_that_comes_and_goes_is_caught), TEST(statistics_are_what_lasts),
-        TEST(calibrations_belong_to_their_model));
+    int failed =
+        TEST_RUN(TEST(a_healthy_drive_is_never_flagged), TEST(every_planted_fault_is_caught),
+                 TEST(a_fault_that_comes_and_goes_is_caught), TEST(statistics_are_what_lasts),
+                 TEST(calibrations_belong_to_their_model));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
 }

@@ -505,8 +505,8 @@ static void name_untried(struct models *models, const struct submission_options 
             model->foreign != NULL) {
             continue;
         }
-        bool moved = entry != NULL && entry->promoted_s > 0 &&
-                     !models_pointed(models, tier, &precision);
+        bool moved =
+            entry != NULL && entry->promoted_s > 0 && !models_pointed(models, tier, &precision);
         if (moved || !model->bounds.calibrated) {
             text_print(stderr, "swerve: %s %s (%.12s): %s%s%s\n", tier_names[tier], model->name,
                        model->hash,

@@ -135,8 +135,9 @@ static json_t *calibration_json(const struct health_calibration *calibration,
         json_object_set_new(conditionings, conditioning_names[conditioning], measures);
     }
     return json_pack("{s:s, s:s, s:s, s:I, s:I, s:o}", "format", HEALTH_FORMAT, "model_hash",
-                     bounds->hash, "precision", nn_precision_names[bounds->precision], "rollouts", (json_int_t)calibration->rollouts, "ticks",
-                     (json_int_t)calibration->ticks, "degrees", conditionings);
+                     bounds->hash, "precision", nn_precision_names[bounds->precision], "rollouts",
+                     (json_int_t)calibration->rollouts, "ticks", (json_int_t)calibration->ticks,
+                     "degrees", conditionings);
 }
 
 const char *health_bounds_extension(enum nn_precision precision)

@@ -67,7 +67,8 @@ static double overlap(const struct frame_stats *frame_stats)
 
 /* ---- over several ticks ---- */
 
-/* The value that `rank` of the last `window` ticks reach or are worse than, NAN: there are fewer. */
+/* The value that `rank` of the last `window` ticks reach or are worse than, NAN: there are fewer.
+ */
 static double ranked(const double recent[HEALTH_WINDOW], uint32_t now, uint32_t window,
                      uint32_t rank, bool low_is_sick)
 {

@@ -20,8 +20,8 @@ enum {
     CLAIM_LOOP_RETRIES_MAX = 64,      /* own failed jobs that a drain waits for */
     CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
     CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
-    CLAIM_LOOP_FAULTS_JOB = 3,        /* times that this host gives a job back before it is blamed */
-    CLAIM_LOOP_FAULTY_JOBS = 64,      /* of which these are counted */
+    CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
+    CLAIM_LOOP_FAULTY_JOBS = 64, /* of which these are counted */
 };
 
 struct claim_loop {
