@@ -138,7 +138,9 @@ struct outcome {
     /* Sights that the planner was given: "bev,cameras,objects:seen,map", "route"
      * (schemas/planner.md); "" of outcomes that are older than this member. */
     char given[LIMIT_ID_BYTES];
-    char error[OUTCOME_ERROR_BYTES]; /* planner error and the tail of its stderr; else "" */
+    /* Planner error and the tail of its stderr; of another verdict, why it is invalid or flagged,
+     * and the first death of a planner that was started again; else "". */
+    char error[OUTCOME_ERROR_BYTES];
     /* The evidence of a flagged rollout, or why one is invalid. */
     char health_check[LIMIT_ID_BYTES]; /* name of the check that fired; "" unless one did */
     uint32_t health_tick;

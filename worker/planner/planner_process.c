@@ -216,7 +216,7 @@ _Noreturn static void child_main(const struct child_plan *plan)
     if (!arrange_descriptors(plan->plumbing, plan->shm_fd)) {
         _exit(126);
     }
-    /* Its users are known; then it is looked into, for the last time. */
+    /* First its users are made known, later its watch is: nobody can look into it from then on. */
     if (sandbox && !await_turn(LINE_FD)) {
         _exit(126); /* our parent gave up, or died */
     }
@@ -444,9 +444,8 @@ static enum process_result receive_some(struct planner_process *process, struct 
     return PROCESS_OK;
 }
 
-/* Takes what a planner had written that has exited, or which has closed its stdin. Others
- * that hold its descriptors answer nothing that can be relied on, and may keep them open for ever.
- */
+/* Takes what a planner had written that has exited, or has closed its stdin. Others that hold its
+ * descriptors answer nothing that can be relied on, and may keep them open for ever. */
 static enum process_result receive_rest(struct planner_process *process, struct process_talk *talk,
                                         size_t want_bytes)
 {

@@ -1,10 +1,10 @@
 """A planner that does what it can to go on when its worker is gone.
 
-    outlive.py NAME [spin]
+    outlive.py NAME [spin] [world]
 
 It takes back the signal that its parent's death sends, leaves group and session, forks away twice, and
-attacks process 1: with signals, its priority, its limits. With "spin" it keeps all processors busy. All
-of its processes have NAME on their command lines.
+attacks process 1: with signals, its priority, its limits. With "spin" it keeps all processors busy; as
+a "world" it never answers. All of its processes have NAME on their command lines.
 """
 
 import ctypes
@@ -57,6 +57,8 @@ if os.getppid() == 1:  # in a sandbox; elsewhere process 1 is the machine's
 for _ in range(16 if "spin" in sys.argv else 3):
     leave()
 LIBC.prctl(PR_SET_PDEATHSIG, 0)
+if "world" in sys.argv:
+    stay()
 
 
 class Straight(swerve_planner.Planner):
