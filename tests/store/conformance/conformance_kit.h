@@ -165,9 +165,12 @@ static inline void fill_outcome(struct outcome *outcome, const struct job_spec *
     outcome->ticks = 100;
     outcome->metres_mm = 5000;
     outcome->device_ns = NS_PER_S;
+    if (verdict == VERDICT_FLAGGED) {
+        strcpy(outcome->health_check, "frozen");
+    }
 }
 
-/* completions[index] for leases[index]; DONE brings `rollout_count` passes. */
+/* completions[index] for leases[index]; DONE brings `rollout_count` passes, FLAGGED the main line. */
 static inline struct job_completion *make_completion(uint32_t index, const char *worker_id,
                                                      enum completion_kind kind)
 {
@@ -184,6 +187,11 @@ static inline struct job_completion *make_completion(uint32_t index, const char 
         fill_outcome(&outcomes[index], &leases[index].spec, VERDICT_PASS);
         completion->outcomes = &outcomes[index];
         completion->outcome_count = leases[index].spec.rollout_count;
+    }
+    if (kind == COMPLETION_FLAGGED) {
+        fill_outcome(&outcomes[index], &leases[index].spec, VERDICT_FLAGGED);
+        completion->outcomes = &outcomes[index];
+        completion->outcome_count = 1;
     }
     return completion;
 }
