@@ -136,7 +136,8 @@ static enum status check_database(struct check *check, struct check_references *
                                   struct error *error)
 {
     static enum status (*const parts[])(struct check *, struct error *) = {
-        check_integrity, check_queries, check_outcomes, check_money, check_models, check_scenarios,
+        check_integrity, check_queries, check_questions, check_outcomes,
+        check_money,     check_models,  check_scenarios,
     };
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
