@@ -137,7 +137,7 @@ enum status check_rows(struct check *check, struct check_references *references,
                        struct error *error)
 {
     static enum status (*const parts[])(struct check *, struct error *) = {
-        check_queries, check_outcomes, check_money, check_models, check_scenarios,
+        check_queries, check_questions, check_outcomes, check_money, check_models, check_scenarios,
     };
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {

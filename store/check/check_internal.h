@@ -1,6 +1,7 @@
 /*
  * The parts of a check: check.c (the whole, and what it says), check_queries.c (what one statement
- * can find), check_rows.c (what takes arithmetic: digests, counters, money), check_artifacts.c.
+ * can find), check_questions.c (questions of outcomes, audits, successors), check_rows.c (what
+ * takes arithmetic: digests, counters, money), check_artifacts.c.
  */
 #ifndef SWERVE_STORE_SQLITE_CHECK_INTERNAL_H
 #define SWERVE_STORE_SQLITE_CHECK_INTERNAL_H
@@ -52,6 +53,7 @@ enum status check_begin(struct check *check, struct error *error);
 
 enum status check_integrity(struct check *check, struct error *error);
 enum status check_queries(struct check *check, struct error *error);
+enum status check_questions(struct check *check, struct error *error);
 enum status check_outcomes(struct check *check, struct error *error);
 enum status check_money(struct check *check, struct error *error);
 enum status check_models(struct check *check, struct error *error);

@@ -2,6 +2,7 @@
  * Handlers of the endpoints that submit and do work. See http_handlers.h.
  */
 #include "base/units.h"
+#include "schemas/job_context.h"
 #include "schemas/job_json.h"
 #include "schemas/json_record.h"
 #include "store/server/http_handlers.h"
@@ -303,6 +304,9 @@ static enum status claim_for(struct patience *patience, struct error *error)
     json_write_literal(&text, "{\"leases\":[");
     for (uint32_t i = 0; i < count; i++) {
         json_write_literal(&text, i == 0 ? "" : ",");
+        /* Nothing to a worker, and one of an earlier version refuses members that it does not know.
+         */
+        job_escalation_clear(&leases[i].spec);
         json_write_record(&text, &job_lease_field_list, &leases[i]);
     }
     json_write_literal(&text, "],\"ttl_ms\":");

@@ -160,7 +160,7 @@ enum status question_check_outcomes(const struct job_completion *completion,
 /* A job that answers for another one of its suite asks the same. */
 enum status question_check_parent(struct db *db, int64_t suite, const struct job_spec *spec,
                                   struct error *error);
-/* What an audit or a shadow's job repeats. */
+/* Job that an audit or a shadow's job repeats. */
 struct question_audited {
     char key[SHA256_HEX_BYTES]; /* that it has now */
     /* The job, where the teacher answers it already, or one of its audits that asks the same model:

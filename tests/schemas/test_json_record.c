@@ -147,6 +147,12 @@ static void draw_spec(struct job_spec *out)
     DRAW_TEXT(out->audit_key);
     out->follows = draw() % 2 == 0;
     out->evaluates = draw() % 2 == 0;
+    if (draw() % 2 == 0) {
+        DRAW_TEXT(out->escalate_pool);
+        out->escalate_tier = (enum tier)(draw() % TIER_COUNT);
+        DRAW_TEXT(out->escalate_model_hash);
+        DRAW_TEXT(out->escalate_sampler);
+    }
 }
 
 /* Through text and back; the encoder's reference is consumed. */

@@ -88,10 +88,13 @@ static void make_outcomes(uint64_t seed)
     made_count = 0;
     memset(memo_of, 0, sizeof memo_of);
     int64_t waiting[16] = {0};
+    uint32_t asked_of[JOBS] = {0}; /* scenario of a job */
     for (int64_t job = 1; job < JOBS; job++) {
         uint32_t scenario = draw(40);
         uint32_t branches = draw(3) == 0;
         bool student_first = draw(2) == 0;
+        bool forged = draw(8) == 0; /* it audits another scenario */
+        asked_of[job] = scenario;
         for (uint32_t b = 0; b <= branches && student_first; b++) {
             add(job, scenario, b, TIER_STUDENT, 0);
         }
@@ -101,14 +104,14 @@ static void make_outcomes(uint64_t seed)
             memo_of[asked] = student_first ? job : 0;
         }
         for (uint32_t b = 0; b <= branches && draw(4) > 0; b++) {
-            add(JOBS * 2 + job, scenario, b, TIER_TEACHER, asked);
+            add(JOBS * 2 + job, scenario + forged, b, TIER_TEACHER, asked);
         }
         if (!student_first) { /* .. its student answers later, or never */
             int64_t *late = &waiting[draw(COUNT_OF(waiting))];
             int64_t now = *late;
             *late = job;
             for (uint32_t b = 0; b < 2 && now != 0; b++) {
-                add(now, scenario, b, TIER_STUDENT, 0);
+                add(now, asked_of[now], b, TIER_STUDENT, 0);
             }
         }
         for (uint32_t b = 0, any = draw(3) == 0; any && b <= branches; b++) { /* a shadow's */
@@ -185,6 +188,7 @@ static void shadows_are_told_apart(void)
     struct table table = {0};
     EXPECT_OK(pairs_read(&fake, &pairs, &error), error);
     EXPECT_OK(table_make(&pairs, policy, &table, &error), error);
+    EXPECT(table.unlike > 20);
     pairs_finish(&pairs);
     int64_t found = 0;
     int64_t agreed = 0;

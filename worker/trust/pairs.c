@@ -38,7 +38,7 @@ static uint64_t question_of(const struct outcome *outcome)
     return question;
 }
 
-/* What the store compares when an audit comes: rows that are older than that are compared here. */
+/* Question as the store compares it when an audit comes: older rows are compared here. */
 static uint64_t asked_of(const struct outcome *outcome)
 {
     const struct job_context context = job_context_of_outcome(outcome);

@@ -10,6 +10,7 @@
  */
 #include "base/check.h"
 #include "base/rng.h"
+#include "store/api/trust.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
@@ -957,10 +958,126 @@ static void goldens_are_kept_until_they_are_let_go(void)
     close_store();
 }
 
+/* ---- the teacher ---- */
+
+/* A promoted teacher. */
+static void promote_teacher(struct model_version *teacher, const char *name)
+{
+    struct model_event done;
+    struct model_event event = {.kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+
+    memset(teacher, 0, sizeof *teacher);
+    strcpy(teacher->name, name);
+    EXPECT_OK(store->ops->artifact_put(store, name, strlen(name), teacher->hash, &error), error);
+    teacher->tier = TIER_TEACHER;
+    strcpy(teacher->precision, "bf16");
+    strcpy(teacher->sampler, "euler9/bf16");
+    teacher->agents_ticks = 300;
+    EXPECT_OK(store->ops->model_add(store, teacher, &error), error);
+    strcpy(event.model, name);
+    strcpy(event.evidence, "for a test");
+    EXPECT_OK(store->ops->model_event(store, &event, &done, &error), error);
+}
+
+/* specs[0]: a student's job; specs[1]: its audit by that teacher. */
+static void make_audited(const struct model_version *teacher, uint64_t seed, bool follows)
+{
+    make_specs("a", "-", 2);
+    struct job_spec *spec = &specs[0];
+    spec->seed = seed;
+    spec->tier = TIER_STUDENT;
+    spec->follows = follows;
+    strcpy(spec->model_hash, "student");
+    strcpy(spec->sampler, "agents/euler1/bf16");
+    job_key_make(spec, 0);
+    trust_job_audit(teacher, spec, &specs[1]);
+}
+
+/* Goal: whoever may submit cannot have another than the store's teacher speak against the student;
+ * what one is told of it comes once. */
+static void audits_ask_the_promoted_teacher(void)
+{
+    static struct model_version teacher;
+    static struct model_version rival;
+    struct model_event done;
+
+    open_store(true);
+    promote_teacher(&teacher, "teacher");
+    rival = teacher;
+    strcpy(rival.name, "rival");
+    EXPECT_OK(store->ops->artifact_put(store, "rival", 5, rival.hash, &error), error);
+    for (uint32_t i = 0; i < 100; i++) { /* another teacher, or the same sampled otherwise */
+        struct model_version forged = i % 2 == 0 ? rival : teacher;
+        if (i % 2 != 0) {
+            strcpy(forged.sampler, "euler1/bf16");
+        }
+        make_audited(&forged, i, i % 3 == 0);
+        EXPECT_INT(store->ops->submit(store, "a", 1, specs, 2, submitted, &error), STATUS_CONFLICT);
+        EXPECT_CONTAINS(error.text, "an audit asks the store's promoted teacher, teacher");
+    }
+    EXPECT_INT(store->ops->suite_status(store, "a", &(struct store_suite_status){0}, &error),
+               STATUS_NOT_FOUND);
+    make_audited(&teacher, 1, false);
+    submit_made("a", 1, 2);
+    int64_t audit = submitted[1].job_id;
+    for (uint32_t i = 0; i < 100; i++) { /* the same once more, under other keys */
+        specs[0] = specs[1];
+        snprintf(specs[0].key, sizeof specs[0].key, "again-%" PRIu32, i);
+        submit_made("a", 1, 1);
+        EXPECT(submitted[0].existed);
+        EXPECT_INT(submitted[0].job_id, audit);
+    }
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 2);
+    /* Another teacher is promoted: its word counts beside that of the first. */
+    EXPECT_OK(store->ops->model_add(store, &rival, &error), error);
+    struct model_event event = {.kind = MODEL_MOVED, .to_state = MODEL_PROMOTED, .forced = true};
+    strcpy(event.model, "rival");
+    strcpy(event.evidence, "for a test");
+    EXPECT_OK(store->ops->model_event(store, &event, &done, &error), error);
+    make_audited(&rival, 1, false);
+    submit_made("a", 1, 2);
+    EXPECT(submitted[0].existed && !submitted[1].existed);
+    make_audited(&teacher, 2, false);
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 2, submitted, &error), STATUS_CONFLICT);
+    close_store();
+}
+
+/* Goal: a flagged job of which nobody has said who answers goes to the promoted teacher, where that
+ * is trusted for as long; one that follows goes to it whoever was named; and the teacher's own job
+ * says nobody. */
+static void flagged_jobs_ask_the_promoted_teacher(void)
+{
+    static struct model_version teacher;
+
+    open_store(true);
+    promote_teacher(&teacher, "teacher");
+    for (int way = 0; way < 3; way++) {
+        make_audited(&teacher, (uint64_t)way, way == 1);
+        if (way > 0) {
+            name_teacher(&specs[0]);
+        }
+        submit_made("a", 1, 1);
+        EXPECT_INT(claim("w", 1), 1);
+        complete_one("w", COMPLETION_FLAGGED);
+        EXPECT_INT(completed[0].status, STATUS_OK);
+        get_job(completed[0].escalated_job_id);
+        EXPECT_INT(job.spec.tier, TIER_TEACHER);
+        EXPECT_TEXT(job.spec.pool, "teacher");
+        EXPECT_TEXT(job.spec.model_hash, way == 2 ? "teacher-model" : teacher.hash);
+        EXPECT_TEXT(job.spec.sampler, way == 2 ? "agents/euler30/fp32" : "agents/euler9/bf16");
+        EXPECT_INT(job.spec.follows, way == 1);
+        EXPECT_TEXT(job.spec.escalate_pool, "");
+        get_job(leases[0].job_id); /* and its row says so from then on */
+        EXPECT_TEXT(job.spec.escalate_model_hash, way == 2 ? "teacher-model" : teacher.hash);
+    }
+    close_store();
+}
+
 int conformance_models(const struct conformance_backend *tested)
 {
     backend = tested;
     return finish_half(TEST_RUN(
+        TEST(audits_ask_the_promoted_teacher), TEST(flagged_jobs_ask_the_promoted_teacher),
         TEST(versions_do_not_change), TEST(goldens_are_kept_until_they_are_let_go),
         TEST(nobody_answers_without_an_evaluation), TEST(audits_find_what_has_moved),
         TEST(late_answers_of_another_version_are_stale),

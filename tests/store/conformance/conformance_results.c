@@ -917,6 +917,46 @@ static void successors_keep_their_identity(void)
     close_store();
 }
 
+/* Goal: a successor takes over what another completion of the same call has just finished. */
+static void successors_take_over_what_the_call_brings(void)
+{
+    struct store_worker teacher = worker_of("t", "teacher");
+    static struct job_lease asked;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    open_store(true);
+    make_student("a", "student");
+    submit_made("a", 1, 1);
+    job_escalation_take(&specs[0], &specs[1]);
+    specs[0] = specs[1];
+    strcpy(specs[0].suite_id, "b");
+    job_key_make(&specs[0], 0);
+    submit_made("b", 1, 1);
+    EXPECT_OK(
+        store->ops->claim(store, &teacher, fresh_claim_id(), 1, 0, leases, &count, &ttl_ms, &error),
+        error);
+    asked = leases[0];
+    EXPECT_INT(claim("w", 1), 1);
+    leases[1] = leases[0];
+    leases[0] = asked;
+    make_completion(0, "t", COMPLETION_DONE);
+    make_completion(1, "w", COMPLETION_FLAGGED);
+    fill_outcome(&outcomes[1], &leases[1].spec, VERDICT_FLAGGED);
+    completions[1].outcomes = &outcomes[1];
+    completions[1].outcome_count = 1;
+    complete(2);
+    get_job(completed[1].escalated_job_id);
+    EXPECT_INT(job.state, JOB_DONE);
+    EXPECT_INT(status_of("a").memoised_jobs, 1);
+    EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 1);
+    EXPECT_INT(status_of("b").rollouts[VERDICT_PASS], 1);
+    struct store_outcome_filter filter = {.limit = 10, .job_id = job.id};
+    EXPECT_OK(store->ops->outcomes(store, &filter, outcomes, &count, &error), error);
+    EXPECT_INT(count, 1);
+    close_store();
+}
+
 /* Refused, and nothing of it is there. */
 static void expect_refused(const char *what)
 {
@@ -1520,6 +1560,7 @@ int conformance_results(const struct conformance_backend *tested)
                  TEST(one_world_is_left_alone), TEST(two_hosts_blame_the_planner),
                  TEST(a_driven_planner_is_not_blamed), TEST(flagged_jobs_are_escalated),
                  TEST(successors_keep_their_identity), TEST(flags_name_no_job_of_their_own),
+                 TEST(successors_take_over_what_the_call_brings),
                  TEST(jobs_that_name_nobody_can_be_named_later), TEST(outcomes_answer_their_job),
                  TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
                  TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),

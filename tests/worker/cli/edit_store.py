@@ -67,6 +67,8 @@ UNNOTICED = {
     "audit_log.action": ("likewise", lambda row, value: True),
     "audit_log.subject": ("likewise", lambda row, value: True),
     "audit_log.code": ("likewise", lambda row, value: True),
+    "job_specs.escalation": ("who answers if it is flagged: another teacher's context of the same planner",
+                             lambda row, value: value is None),
     "jobs.evaluates": ("what a submitter asked of a student", lambda row, value: value in (0, 1)),
     "log_losses.id": ("in which order they were found", lambda row, value: True),
     "log_losses.frames": ("what an opening found: nothing else keeps it", lambda row, value: value >= row["commits"]),

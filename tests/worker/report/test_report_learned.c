@@ -10,8 +10,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
-#include "schemas/job_context.h"
 #include "engine/worlds/world.h"
+#include "schemas/job_context.h"
 #include "tests/claim_ids.h"
 #include "tests/harness.h"
 #include "tests/worker/pack_all.h"
