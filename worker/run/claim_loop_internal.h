@@ -17,7 +17,6 @@
 
 enum {
     CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
-    CLAIM_LOOP_RETRIES_MAX = 64,      /* own failed jobs that a drain waits for */
     CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
 };
 
@@ -44,8 +43,11 @@ struct claim_loop {
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
     bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
     bool runners_full;  /* a job had to be released: no claims until a runner is idle */
-    int64_t retries[CLAIM_LOOP_RETRIES_MAX]; /* jobs that failed here and have attempts left */
-    uint32_t retry_count;
+    /* Of a drain: since when there is nothing to claim (0: there is), and whether it waits then for
+     * jobs that may come back; that is said once. */
+    int64_t drained_ns;
+    bool awaits;
+    bool awaits_told;
     uint32_t failed_count; /* attempts that broke here */
     bool keeps_nothing;    /* the store takes no partial outcomes */
     struct unstarted unstarted;
@@ -63,9 +65,9 @@ enum status claim_loop_flush(struct claim_loop *loop, struct error *error);
 /* Sends what waits when another completion would find no room. */
 enum status claim_loop_make_room(struct claim_loop *loop, struct error *error);
 
-/* The attempt broke. A drain remembers the job, to see its retries through. */
+/* The attempt broke. */
 void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
-                                const struct job_lease *lease, const char *text);
+                                const char *text);
 
 /* The job's world does not run here: no more of its jobs are claimed, and this one is to be handed
  * back. False: there are too many such worlds. */

@@ -44,24 +44,17 @@ static void note_unstarted(struct claim_loop *loop, uint32_t index, bool excused
     unstarted_judge(&loop->unstarted, &loop->pending_planners[index], completion->job_id, excused,
                     loop->config->logger);
     if (!excused) {
-        if (loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
-            loop->retries[loop->retry_count++] = completion->job_id;
-        }
         tell_failure(loop, completion->job_id, completion->error);
     }
 }
 
-/* The attempt failed; the job is tried again where it has attempts left. */
-static void end_failed(struct claim_loop *loop, struct job_completion *completion, bool again,
-                       const char *text)
+void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
+                                const char *text)
 {
     completion->kind = COMPLETION_FAILED;
     completion->outcome_count = 0;
     completion->artifact_hash[0] = '\0';
     snprintf(completion->error, sizeof completion->error, "%s", text);
-    if (again && loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
-        loop->retries[loop->retry_count++] = completion->job_id;
-    }
     tell_failure(loop, completion->job_id, text);
 }
 
@@ -76,7 +69,7 @@ static enum status complete_each(struct claim_loop *loop, struct store_completio
         enum status status = store->ops->complete(store, completion, 1, &results[i], error);
         if (status == STATUS_CONFLICT && completion->outcome_count > 0) {
             loop->stats.jobs--;
-            end_failed(loop, completion, true, error->text);
+            claim_loop_fail_completion(loop, completion, error->text);
             status = store->ops->complete(store, completion, 1, &results[i], error);
         }
         if (status != STATUS_OK) {
@@ -143,12 +136,6 @@ void claim_loop_add_costs(struct job_completion *completion, const struct job_ru
         completion->metres_mm += job->results[i].metres_mm;
     }
     completion->mflop = outcome_job_mflop(job);
-}
-
-void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
-                                const struct job_lease *lease, const char *text)
-{
-    end_failed(loop, completion, lease->attempt < lease->spec.attempts_max, text);
 }
 
 static const char *first_flag(const struct job_run *job)
@@ -261,7 +248,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
     struct store *store = loop->config->store;
     struct outcome *outcomes = calloc(job->rollout_count, sizeof *outcomes);
     if (outcomes == NULL) {
-        claim_loop_fail_completion(loop, completion, &job->lease, "outcomes: out of memory");
+        claim_loop_fail_completion(loop, completion, "outcomes: out of memory");
         return STATUS_OK;
     }
     enum status status =
@@ -279,7 +266,7 @@ static enum status attach_outcomes(struct claim_loop *loop, struct job_completio
         if (status == STATUS_TIMEOUT || store_refuses(status)) {
             return status;
         }
-        claim_loop_fail_completion(loop, completion, &job->lease, error->text);
+        claim_loop_fail_completion(loop, completion, error->text);
         return STATUS_OK;
     }
     completion->kind = COMPLETION_DONE;
@@ -330,7 +317,7 @@ static enum status report(struct claim_loop *loop, struct job_run *job, struct e
     } else if (job->failure == STATUS_DEVICE && device_failed(loop, job)) {
         completion->kind = COMPLETION_RELEASED;
     } else if (job->failure != STATUS_OK) {
-        claim_loop_fail_completion(loop, completion, &job->lease, job->error);
+        claim_loop_fail_completion(loop, completion, job->error);
     } else {
         enum status status = attach_outcomes(loop, completion, job, error);
         if (status == STATUS_TIMEOUT) {

@@ -166,6 +166,7 @@ static const struct {
     {"POST", "/v1/suites/*/cancel", "sa"},
     {"POST", "/v1/workers/*/heartbeat", "wa"},
     {"POST", "/v1/workers/*/claim", "wa"},
+    {"GET", "/v1/workers/*/awaited", "rswa"},
     {"POST", "/v1/workers/*/gone", "wa"},
     {"POST", "/v1/completions", "wa"},
     {"GET", "/v1/outcomes", "rsa"},

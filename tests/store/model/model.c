@@ -397,10 +397,15 @@ void model_time(struct model *model, int64_t now_ns)
             worker->leased = false;
         }
     }
-    for (int i = 0; model->opening_ns <= now_ns && i < model->worker_count; i++) {
-        model->workers[i].openings += model->workers[i].leased && model->workers[i].unheard;
+    while (model->opening_ns <= now_ns) {
+        bool silent = false;
+        for (int i = 0; i < model->worker_count; i++) {
+            bool counts = model->workers[i].leased && model->workers[i].unheard;
+            model->workers[i].openings += counts;
+            silent |= counts;
+        }
+        model->opening_ns = silent ? model->opening_ns + model->ttl_ns / LEASE_PARTS : INT64_MAX;
     }
-    model->opening_ns = model->opening_ns <= now_ns ? INT64_MAX : model->opening_ns;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0 && job->due_ns <= now_ns) {
@@ -413,6 +418,7 @@ void model_time(struct model *model, int64_t now_ns)
 void model_stalled(struct model *model, int64_t stalled_ns)
 {
     model->restart_ns += stalled_ns;
+    model->opening_ns += model->opening_ns < INT64_MAX ? stalled_ns : 0;
     for (int i = 0; i < model->worker_count; i++) {
         model->workers[i].until_ns += model->workers[i].leased ? stalled_ns : 0;
     }
@@ -445,9 +451,10 @@ void model_restart(struct model *model, int64_t now_ns)
         struct model_worker *worker = &model->workers[i];
         worker->leased = holds_jobs(model, i);
         worker->unheard = worker->leased;
-        worker->until_ns = worker->openings >= LEASE_OPENINGS_MAX ? now_ns : now_ns + model->ttl_ns;
+        int64_t left = worker->openings < LEASE_PARTS ? LEASE_PARTS - worker->openings : 0;
+        worker->until_ns = now_ns + model->ttl_ns / LEASE_PARTS * left;
     }
-    model->opening_ns = model->goes_on ? INT64_MAX : now_ns + model->ttl_ns / LEASE_OPENING_PART;
+    model->opening_ns = model->goes_on ? INT64_MAX : now_ns + model->ttl_ns / LEASE_PARTS;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0) {

@@ -167,7 +167,7 @@ struct model_worker {
     int64_t claim_id; /* of its last claim that leased jobs */
     bool leased;      /* has a lease, perhaps one that is over */
     int64_t until_ns;
-    int64_t openings; /* of the store that counted, since it was heard of */
+    int64_t openings; /* parts of a lease in which the store heard nothing from it */
     bool unheard;     /* since the store was opened */
 };
 
@@ -206,7 +206,7 @@ struct model {
     int64_t now_ns;     /* the server's clock during the call */
     int64_t stall_ns;   /* the call's reads of it may be later by as much */
     int64_t wall_ns;    /* wall clock minus that clock */
-    int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
+    int64_t opening_ns; /* when the present part of silence ends; INT64_MAX: nobody is silent */
     struct model_price prices[MODEL_PRICES_MAX];
     int64_t price_now[MODEL_POOLS][MODEL_DEVICES]; /* index into prices */
     struct model_race races[MODEL_POOLS];
