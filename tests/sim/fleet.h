@@ -231,6 +231,8 @@ struct bug {
     bool late_claims;   /* the server takes up claims that come late */
     bool new_claim_ids; /* clients do not repeat a claim under its id */
     bool old_version;   /* a worker goes on with the model that it opened first */
+    bool one_holder;    /* the server takes all tokens for one */
+    bool restarted;     /* planted in the server's second process and those behind it */
 };
 
 const struct bug *bug_at(size_t index); /* NULL: no more */

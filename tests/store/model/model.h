@@ -117,8 +117,9 @@ struct model_job {
     int64_t epoch;
     int64_t attempts;
     int64_t lost;
-    int worker;       /* -1: nobody ever */
-    int64_t claim_id; /* of that worker's claim */
+    int worker;         /* -1: nobody ever */
+    int64_t claim_id;   /* of that worker's claim */
+    int64_t claimed_ns; /* when, by the wall clock */
     int64_t due_ns;
     int64_t delay_ns;
     int64_t progress_ns;
@@ -133,6 +134,7 @@ struct model_job {
     /* Of rollouts that are finished while the job goes on; epoch 0: none. */
     struct model_partial {
         int64_t epoch;
+        int worker; /* who drove it */
         char token[SHA256_HEX_BYTES];
         struct model_time at;
     } partials[MODEL_ROLLOUTS_MAX];
@@ -143,6 +145,7 @@ struct model_attempt {
     int64_t epoch;
     int worker;
     enum model_end end;
+    int64_t claimed_ns; /* by the wall clock */
     int64_t device_ns;
     int64_t metres_mm;
     int64_t mflop;
@@ -186,6 +189,8 @@ struct model_race {
 struct model {
     int64_t ttl_ns;
     int64_t backoff_ns;
+    int64_t bill_slack_ns; /* beyond what has passed since a claim; 0: bills have no bounds */
+    bool parties;          /* two tokens hold the workers, by turns: model_party() */
     bool goes_on; /* the store's clock outlives its process, and leases and backoffs with it */
     int64_t restart_ns; /* goes_on: within one time to live of it no lease ends */
     bool affinity;      /* jobs have prefixes: suites may run into debt */
@@ -226,6 +231,8 @@ struct model {
 };
 
 void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns);
+/* The token that holds a worker, where there are two: by the number in its name. */
+int model_party(const char *worker_id);
 
 /* ---- what calls must answer; false: they did not, see why ---- */
 
