@@ -35,7 +35,6 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
     int64_t tenant = 0;
     struct tally_part part = {.suite = 0};
     struct query query = query_begin(tally->db, STATEMENT_JOB_HELD);
-
     query_int(&query, job_id);
     bool found = query_row(&query);
     if (found) {

@@ -365,7 +365,7 @@ static bool one_party(const struct model *model, int a, int b)
            model_party(model->workers[a].id) == model_party(model->workers[b].id);
 }
 
-/* What the job's worker is shown of a rollout; NULL: nothing. */
+/* The partial outcome of a rollout that the job's worker is shown; NULL: none. */
 static const struct model_partial *partial_shown(const struct model *model,
                                                  const struct model_job *job, uint32_t rollout)
 {
