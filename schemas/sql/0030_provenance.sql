@@ -16,5 +16,8 @@ UPDATE partial_outcomes SET worker = COALESCE(
     (SELECT a.worker FROM attempts a WHERE a.job = partial_outcomes.job AND a.epoch = partial_outcomes.epoch),
     (SELECT j.worker FROM jobs j WHERE j.id = partial_outcomes.job AND j.epoch = partial_outcomes.epoch));
 
+-- workers.openings counts fifths of a lease from here on: those in which the store was open, since it was last opened with a word from
+-- the worker, and heard nothing from it. What it counted before, openings of a fifth or more, is the same or less.
+
 -- Raised by each change of a tenant's settings, so that one can be asked for that nobody has come before.
 ALTER TABLE tenants ADD COLUMN version INTEGER NOT NULL DEFAULT 1 CHECK (version >= 1);

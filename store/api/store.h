@@ -250,6 +250,17 @@ struct store_demand {
     int64_t tick_p99_ns;
 };
 
+/* Longest time that a drain asks about. */
+#define STORE_SINCE_MS_MAX (INT64_C(365) * 24 * 3600 * 1000)
+
+/* Jobs of a worker's pool that it could not claim just now, and that may come back. */
+struct store_awaited {
+    int64_t jobs_silent;  /* leased by others that have not been heard of lately .. */
+    int64_t silent_ms;    /* .. and until the last of their leases ends, if they stay silent */
+    int64_t jobs_delayed; /* that wait out the delay behind an attempt that failed .. */
+    int64_t delayed_ms;   /* .. and until the last of them has */
+};
+
 /* A worker with a live lease. */
 struct store_live_worker {
     char worker_id[LIMIT_ID_BYTES];
@@ -345,6 +356,10 @@ struct store_ops {
     enum status (*complete)(struct store *store, const struct job_completion *completions,
                             uint32_t count, struct store_completion_result *results,
                             struct error *error);
+    /* Jobs that whoever drains the worker's pool waits for. Silent are other workers that have not
+     * been heard of in the last since_ms. NULL: the store cannot say. */
+    enum status (*awaited)(struct store *store, const struct store_worker *worker, int64_t since_ms,
+                           struct store_awaited *out, struct error *error);
     /* The worker is known to be gone: its leases end now (spawned children that died). */
     enum status (*worker_gone)(struct store *store, const char *worker_id, struct error *error);
 

@@ -456,6 +456,7 @@ static const struct store_ops client_ops = {
     .complete = http_client_complete,
     .worker_gone = http_client_worker_gone,
     .partials = http_client_partials,
+    .awaited = http_client_awaited,
     .suite_status = client_suite_status,
     .suites = client_suites,
     .outcomes = client_outcomes,

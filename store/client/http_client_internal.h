@@ -34,6 +34,8 @@ enum status http_client_complete(struct store *store, const struct job_completio
                                  struct error *error);
 enum status http_client_worker_gone(struct store *store, const char *worker_id,
                                     struct error *error);
+enum status http_client_awaited(struct store *store, const struct store_worker *worker,
+                                int64_t since_ms, struct store_awaited *out, struct error *error);
 enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
                                  uint32_t max, uint32_t *count, struct error *error);
 

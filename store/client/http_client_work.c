@@ -229,3 +229,14 @@ enum status http_client_partials(struct store *store, int64_t job_id, struct out
     return http_get_list(http_client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
                          max, count, error);
 }
+
+enum status http_client_awaited(struct store *store, const struct store_worker *worker,
+                                int64_t since_ms, struct store_awaited *out, struct error *error)
+{
+    struct http_path path;
+    TRY(http_id_check("worker", worker->worker_id, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/workers/%s/awaited?since_ms=%lld", worker->worker_id,
+                   (long long)since_ms);
+    http_path_add(&path, "&pool=%s", worker->pool);
+    return http_get_record(http_client_of(store)->transport, &path, &wire_awaited, out, error);
+}

@@ -199,6 +199,8 @@ RETRIED(heartbeat,
         worker, progress, count, cancelled, cancelled_count, ttl_ms)
 RETRIED(partials, (int64_t job_id, struct outcome *out, uint32_t max, uint32_t *count), job_id, out,
         max, count)
+RETRIED(awaited, (const struct store_worker *worker, int64_t since_ms, struct store_awaited *out),
+        worker, since_ms, out)
 RETRIED(suite_status, (const char *suite_id, struct store_suite_status *out), suite_id, out)
 RETRIED(suites, (char (*ids)[LIMIT_ID_BYTES], uint32_t max, uint32_t *count), ids, max, count)
 RETRIED(outcomes, (const struct store_outcome_filter *filter, struct outcome *out, uint32_t *count),
@@ -268,6 +270,7 @@ static const struct store_ops retry_ops = {
     .complete = retry_complete,
     .worker_gone = retry_worker_gone,
     .partials = retry_partials,
+    .awaited = retry_awaited,
     .suite_status = retry_suite_status,
     .suites = retry_suites,
     .outcomes = retry_outcomes,

@@ -116,6 +116,7 @@ enum status http_handle_submit(struct http_exchange *exchange, struct error *err
 enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *error);
 enum status http_handle_claim(struct http_exchange *exchange, struct error *error);
 enum status http_handle_complete(struct http_exchange *exchange, struct error *error);
+enum status http_handle_awaited(struct http_exchange *exchange, struct error *error);
 enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error);
 enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error);
 enum status http_handle_suites(struct http_exchange *exchange, struct error *error);

@@ -537,3 +537,25 @@ enum status http_handle_worker_gone(struct http_exchange *exchange, struct error
     TRY(store->ops->worker_gone(store, exchange->ids[0], error));
     return http_reply_nothing(exchange, error);
 }
+
+enum status http_handle_awaited(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct store_worker worker = {.device = "any"}; /* which does not matter */
+    struct store_awaited awaited;
+    int64_t since_ms = 0;
+    if (store->ops->awaited == NULL) {
+        return error_set(error, STATUS_NOT_FOUND, "this store cannot say what a drain waits for");
+    }
+    TRY(http_id_check("worker", exchange->ids[0], sizeof worker.worker_id, error));
+    strcpy(worker.worker_id, exchange->ids[0]);
+    TRY(http_query_text(exchange, "pool", worker.pool, sizeof worker.pool, error));
+    if (worker.pool[0] == '\0') {
+        return error_set(error, STATUS_BAD_INPUT, "pool: expected the pool that is drained");
+    }
+    TRY(http_query_integer(exchange, "since_ms", 0, STORE_SINCE_MS_MAX, &since_ms, error));
+    TRY(http_check_pool(exchange, worker.worker_id, worker.pool, error));
+    TRY(store->ops->awaited(store, &worker, since_ms, &awaited, error));
+    exchange->reply = wire_encode(&wire_awaited, &awaited);
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+}

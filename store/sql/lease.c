@@ -94,6 +94,7 @@ void lease_stalled(void *context, int64_t stalled_ns)
 {
     struct sql_store *store = context;
     store->leases.connected_ns += stalled_ns;
+    store->leases.opening_ns += store->leases.opening_ns < INT64_MAX ? stalled_ns : 0;
     for (size_t i = 0; i < store->leases.count; i++) {
         store->leases.rows[i].until_ns += stalled_ns;
     }
@@ -168,6 +169,7 @@ enum status lease_renew(struct sql_store *store, struct db *db, const struct sto
     TRY(leases_renew(&store->leases, worker_id, until_ns, out, error));
     lease = *out;
     lease->holder = holder;
+    lease->heard_ns = clock_now_ns(store->clock);
     if (store->medium->peers != NULL) {
         TRY(store->medium->peers->renew(db, worker_id, lease->until_ns, error));
     }
@@ -196,16 +198,17 @@ enum status lease_restart(struct sql_store *store, struct error *error)
     while (status == STATUS_OK && query_row(&workers)) {
         char worker_id[LIMIT_ID_BYTES];
         struct lease *lease;
-        bool lost = query_column_int(&workers, 1) >= LEASE_OPENINGS_MAX;
+        int64_t parts = query_column_int(&workers, 1);
+        int64_t left = parts < LEASE_PARTS ? LEASE_PARTS - parts : 0;
         query_column_text(&workers, 0, worker_id, sizeof worker_id);
         status = leases_renew(&store->leases, worker_id,
-                              lost ? now_ns : now_ns + store->lease_ttl_ns, &lease, error);
+                              now_ns + store->lease_ttl_ns / LEASE_PARTS * left, &lease, error);
         if (status == STATUS_OK) {
             lease_holder_read(&workers, 2, &lease->holder);
         }
     }
     store->leases.opening_ns =
-        store->leases.count > 0 ? now_ns + store->lease_ttl_ns / LEASE_OPENING_PART : INT64_MAX;
+        store->leases.count > 0 ? now_ns + store->lease_ttl_ns / LEASE_PARTS : INT64_MAX;
     if (status != STATUS_OK) {
         query_end(&workers, NULL);
         return status;
@@ -316,5 +319,121 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     TRY(status);
     *(cancelled_count != NULL ? cancelled_count : &count) = call.cancelled_count;
     *ttl_ms = store->lease_ttl_ns / NS_PER_MS;
+    return STATUS_OK;
+}
+
+/* ---- what a drain waits for ---- */
+
+enum { NAMES_CHUNK = 64 };
+
+struct held_by {
+    char worker_id[LIMIT_ID_BYTES];
+    int64_t jobs;
+};
+
+struct awaited_call {
+    struct sql_store *store;
+    const struct store_worker *worker;
+    int64_t since_ns;
+    int64_t now_ns;
+    struct held_by rows[NAMES_CHUNK];
+    struct store_awaited found;
+};
+
+/* Workers of the pool that hold jobs, above `after`. */
+static enum status read_holders(struct awaited_call *call, struct db *db, const char *after,
+                                uint32_t *count, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_LEASED_OF_POOL);
+
+    query_text(&query, call->worker->pool);
+    query_text(&query, after);
+    query_int(&query, NAMES_CHUNK);
+    *count = 0;
+    while (*count < NAMES_CHUNK && query_row(&query)) {
+        struct held_by *row = &call->rows[(*count)++];
+        query_column_text(&query, 0, row->worker_id, sizeof row->worker_id);
+        row->jobs = query_column_int(&query, 1);
+    }
+    return query_end(&query, error);
+}
+
+/* When the worker was heard of last (INT64_MIN: not since the opening), and when its lease ends. */
+static enum status last_heard(struct awaited_call *call, struct db *db, const char *worker_id,
+                              int64_t *heard_ns, int64_t *until_ns, struct error *error)
+{
+    struct sql_store *store = call->store;
+    const struct lease_peers *peers = store->medium->peers;
+    const struct lease *lease = leases_find(&store->leases, worker_id);
+
+    if (peers != NULL) {
+        TRY(peers->until(db, worker_id, until_ns, error));
+        *heard_ns = *until_ns - store->lease_ttl_ns;
+        int64_t first_ns = store->leases.connected_ns + store->lease_ttl_ns;
+        *until_ns = *until_ns > first_ns ? *until_ns : first_ns;
+        return STATUS_OK;
+    }
+    *heard_ns = lease == NULL || lease->unheard ? INT64_MIN : lease->heard_ns;
+    *until_ns = lease == NULL ? call->now_ns : lease->until_ns;
+    if (lease != NULL && lease->retry_ns != 0) { /* nobody can say when its jobs come back */
+        *heard_ns = INT64_MAX;
+    }
+    return STATUS_OK;
+}
+
+static int64_t until_ms(int64_t until_ns, int64_t now_ns)
+{
+    return until_ns > now_ns ? (until_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+}
+
+static enum status awaited_op(struct db *db, void *context, struct error *error)
+{
+    struct awaited_call *call = context;
+    struct store_awaited *found = &call->found;
+    char after[LIMIT_ID_BYTES] = "";
+    uint32_t count = NAMES_CHUNK;
+
+    memset(found, 0, sizeof *found);
+    call->now_ns = clock_now_ns(call->store->clock);
+    while (count == NAMES_CHUNK) {
+        TRY(read_holders(call, db, after, &count, error));
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t heard_ns = 0;
+            int64_t until_ns = 0;
+            memcpy(after, call->rows[i].worker_id, sizeof after);
+            TRY(last_heard(call, db, after, &heard_ns, &until_ns, error));
+            if (heard_ns >= call->now_ns - call->since_ns ||
+                strcmp(after, call->worker->worker_id) == 0) {
+                continue;
+            }
+            int64_t left_ms = until_ms(until_ns, call->now_ns);
+            found->jobs_silent += call->rows[i].jobs;
+            found->silent_ms = left_ms > found->silent_ms ? left_ms : found->silent_ms;
+        }
+    }
+    struct query delayed = query_begin(db, STATEMENT_DELAYED_OF_POOL);
+    query_text(&delayed, call->worker->pool);
+    if (query_row(&delayed)) {
+        found->jobs_delayed = query_column_int(&delayed, 0);
+        found->delayed_ms = until_ms(query_column_int(&delayed, 1), call->now_ns);
+    }
+    return query_end(&delayed, error);
+}
+
+enum status lease_awaited(struct store *base, const struct store_worker *worker, int64_t since_ms,
+                          struct store_awaited *out, struct error *error)
+{
+    struct awaited_call call = {.store = sql_store_of(base), .worker = worker};
+    TRY(claim_worker_check(worker, error));
+
+    if (since_ms < 0 || since_ms > STORE_SINCE_MS_MAX) {
+        return error_set(error, STATUS_BAD_INPUT,
+                         "expected a time of 0 to %" PRId64 " ms since which workers were heard "
+                         "of, found %" PRId64,
+                         STORE_SINCE_MS_MAX, since_ms);
+    }
+    call.since_ns = since_ms * NS_PER_MS;
+    TRY(sql_store_write(call.store, awaited_op, &call, error));
+    *out = call.found;
     return STATUS_OK;
 }

@@ -2,9 +2,11 @@
  * Leases: which workers are alive.
  *
  * They are kept in memory. A lease is liveness, never safety (that is the epoch), and the
- * clock that measures it does not survive a reboot; so whoever opens a store gives every worker
- * that holds jobs one full time to live from then on, but for those that were not heard of in
- * LEASE_OPENINGS_MAX openings: a store that keeps falling over must not keep the dead alive.
+ * clock that measures it does not survive a reboot. So a lease has its age in parts of its length,
+ * in the worker's row: those in which the store was open and heard nothing from the worker, whether
+ * in one opening or in several. Whoever opens a store gives every worker that holds jobs the rest:
+ * a store that is opened again and again does not keep the dead alive, and one that was away for
+ * long takes nobody for dead. The living are heard of every third of a lease.
  *
  * Where several processes write one database, its rows say until when each lease lasts
  * (struct lease_peers): a lease that ended here may have been renewed elsewhere, and one whose
@@ -31,10 +33,7 @@ enum {
     /* A poison job (JOB_LOST_POISON) runs alone; when it is lost this often more, the last time as
      * all that its worker held, there is nothing else to blame. */
     LEASE_LOST_ALONE_MAX = 3,
-    /* An opening counts once it has lasted for a fifth of a lease. The living are heard of every
-     * third of one, so they are never missed this often in a row. */
-    LEASE_OPENINGS_MAX = 3,
-    LEASE_OPENING_PART = 5,
+    LEASE_PARTS = 5, /* by which silence is counted; less than one in an opening counts nothing */
 };
 
 struct sql_store;
@@ -50,6 +49,7 @@ struct lease {
     int64_t until_ns;
     int64_t prefix; /* of the job claimed last; 0: none */
     struct store_holder holder;
+    int64_t heard_ns; /* when it was made or lengthened last; of no use where `unheard` */
     int64_t requeued; /* its jobs that the running sweep has queued again */
     int64_t retry_ns; /* until a sweep tries again what it could not; 0: it could */
     bool unheard;     /* its worker has not been heard of since this was made */
@@ -84,7 +84,7 @@ struct leases {
     int64_t requeued;   /* by the running sweep, over all rows */
     int64_t connection; /* struct lease_peers, and since when it is known */
     int64_t connected_ns;
-    int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
+    int64_t opening_ns; /* when the present part of silence ends; INT64_MAX: nobody is silent */
 };
 
 void leases_finish(struct leases *leases);

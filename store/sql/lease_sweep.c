@@ -49,7 +49,6 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
     int64_t tenant = 0;
     struct tally_part part = {.suite = 0};
     struct query query = query_begin(tally->db, STATEMENT_JOB_HELD);
-
     query_int(&query, job_id);
     bool found = query_row(&query);
     if (found) {
@@ -161,24 +160,29 @@ static enum status promote_delayed(struct sql_store *store, int64_t now_ns, int6
     return query_end(&next, error);
 }
 
-/* The opening has lasted long enough to count against those who were not heard of in it. */
-static enum status count_opening(struct sql_store *store, int64_t now_ns, int64_t *next_ns,
+/* The opening has lasted for another part of a lease, or several: they count against those who have
+ * not been heard of in it. */
+static enum status count_silence(struct sql_store *store, int64_t now_ns, int64_t *next_ns,
                                  struct error *error)
 {
     struct leases *leases = &store->leases;
+    int64_t part_ns = store->lease_ttl_ns / LEASE_PARTS;
+    bool silent = false;
 
-    if (leases->opening_ns > now_ns) {
-        *next_ns = leases->opening_ns < *next_ns ? leases->opening_ns : *next_ns;
-        return STATUS_OK;
-    }
-    for (size_t i = 0; i < leases->count; i++) {
-        if (leases->rows[i].unheard) {
-            struct query unheard = query_begin(store->db, STATEMENT_WORKER_UNHEARD);
-            query_text(&unheard, leases->rows[i].worker_id);
-            TRY(query_run(&unheard, error));
+    if (leases->opening_ns <= now_ns) {
+        int64_t parts = 1 + (now_ns - leases->opening_ns) / part_ns;
+        for (size_t i = 0; i < leases->count; i++) {
+            if (leases->rows[i].unheard) {
+                struct query unheard = query_begin(store->db, STATEMENT_WORKER_UNHEARD);
+                query_text(&unheard, leases->rows[i].worker_id);
+                query_int(&unheard, parts < LEASE_PARTS ? parts : LEASE_PARTS);
+                TRY(query_run(&unheard, error));
+                silent = true;
+            }
         }
+        leases->opening_ns = silent ? leases->opening_ns + parts * part_ns : INT64_MAX;
     }
-    leases->opening_ns = INT64_MAX;
+    *next_ns = leases->opening_ns < *next_ns ? leases->opening_ns : *next_ns;
     return STATUS_OK;
 }
 
@@ -218,7 +222,7 @@ static enum status sweep_time_op(struct db *db, void *context, struct error *err
     struct sweep_part *part = context;
 
     (void)db;
-    TRY(count_opening(part->store, part->now_ns, &part->next_ns, error));
+    TRY(count_silence(part->store, part->now_ns, &part->next_ns, error));
     return promote_delayed(part->store, part->now_ns, &part->next_ns, error);
 }
 

@@ -356,6 +356,7 @@ static const struct store_ops store_sql_ops = {
     .claim = claim_jobs,
     .complete = lifecycle_complete,
     .worker_gone = lease_worker_gone,
+    .awaited = lease_awaited,
     .partials = sql_read_partials,
     .suite_status = sql_read_suite_status,
     .suites = sql_read_suites,

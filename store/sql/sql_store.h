@@ -239,6 +239,8 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
                             const struct store_progress *progress, uint32_t count,
                             int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                             struct error *error);
+enum status lease_awaited(struct store *base, const struct store_worker *worker, int64_t since_ms,
+                          struct store_awaited *out, struct error *error);
 enum status lease_worker_gone(struct store *base, const char *worker_id, struct error *error);
 
 /* ledger.c: */

@@ -394,7 +394,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_LEASED_WORKERS] =
         "SELECT name, openings, token, holder FROM workers"
         " WHERE id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1)",
-    [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + 1 WHERE name = ?1",
+    /* A worker's pool is that of the jobs that it holds. */
+    [STATEMENT_LEASED_OF_POOL] =
+        "SELECT w.name, (SELECT COUNT(*) FROM jobs j WHERE j.worker = w.id AND j.state = 1) FROM workers w"
+        " CROSS JOIN pools p ON p.id = w.pool WHERE p.name = ?1 AND w.name > ?2"
+        " AND w.id IN (SELECT DISTINCT worker FROM jobs WHERE state = 1) ORDER BY w.name LIMIT ?3",
+    [STATEMENT_DELAYED_OF_POOL] =
+        "SELECT COUNT(*), COALESCE(MAX(j.due_ns), 0) FROM jobs j CROSS JOIN pools p ON p.id = j.pool"
+        " WHERE j.state = 0 AND j.due_ns > 0 AND p.name = ?1",
+    [STATEMENT_WORKER_UNHEARD] = "UPDATE workers SET openings = openings + ?2 WHERE name = ?1",
     [STATEMENT_WORKER_HEARD] = "UPDATE workers SET openings = 0 WHERE name = ?1 AND openings <> 0",
     /* `state <= 1` is what jobs_open is made of. */
     [STATEMENT_OPEN_OF_SUITE] =

@@ -180,6 +180,7 @@ enum status http_percent_decode(const char *what, const char *text, size_t bytes
 #define SUITE(member, kind) JSON_FIELD(struct store_suite_status, member, kind)
 #define RESULT(member, kind) JSON_FIELD(struct store_completion_result, member, kind)
 #define ROW(member, kind) JSON_FIELD(struct store_ledger_row, member, kind)
+#define AWAITED(member) JSON_FIELD(struct store_awaited, member, JSON_FIELD_I64)
 #define DEMAND(member, kind) JSON_FIELD(struct store_demand, member, kind)
 #define JOB(member, kind) JSON_FIELD(struct store_job, member, kind)
 
@@ -259,6 +260,13 @@ static const struct json_field ledger_row_fields[] = {
                       &ledger_totals_field_list),
 };
 
+static const struct json_field awaited_fields[] = {
+    AWAITED(jobs_silent),
+    AWAITED(silent_ms),
+    AWAITED(jobs_delayed),
+    AWAITED(delayed_ms),
+};
+
 static const struct json_field demand_fields[] = {
     DEMAND(pool, JSON_FIELD_TEXT),
     JSON_FIELD_ENUM(struct store_demand, tier, tier_names, TIER_COUNT),
@@ -297,6 +305,7 @@ static const struct json_field_list completion_result_list =
     JSON_FIELD_LIST(completion_result_fields);
 static const struct json_field_list suite_status_list = JSON_FIELD_LIST(suite_status_fields);
 static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row_fields);
+static const struct json_field_list awaited_list = JSON_FIELD_LIST(awaited_fields);
 static const struct json_field_list demand_list = JSON_FIELD_LIST(demand_fields);
 static const struct json_field_list audit_list = JSON_FIELD_LIST(audit_fields);
 static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
@@ -311,6 +320,7 @@ const struct wire_codec wire_completion_result = {sizeof(struct store_completion
 const struct wire_codec wire_suite_status = {sizeof(struct store_suite_status), &suite_status_list,
                                              NULL};
 const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &ledger_row_list, NULL};
+const struct wire_codec wire_awaited = {sizeof(struct store_awaited), &awaited_list, NULL};
 const struct wire_codec wire_demand = {sizeof(struct store_demand), &demand_list, NULL};
 const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL};
 const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL};

@@ -81,6 +81,7 @@ extern const struct wire_codec wire_progress;          /* struct store_progress 
 extern const struct wire_codec wire_completion_result; /* struct store_completion_result */
 extern const struct wire_codec wire_suite_status;      /* struct store_suite_status */
 extern const struct wire_codec wire_ledger_row;        /* struct store_ledger_row */
+extern const struct wire_codec wire_awaited;           /* struct store_awaited */
 extern const struct wire_codec wire_demand;            /* struct store_demand */
 extern const struct wire_codec wire_job;               /* struct store_job */
 extern const struct wire_codec wire_lease;             /* struct job_lease */

@@ -334,6 +334,17 @@ static const struct bug bugs[] = {
     {.name = "partial-for-ever",
      .what = "a job that has ended keeps its partial outcomes",
      .swaps = {{STATEMENT_PARTIAL_DROP, "job = ?1", "job = ?1 AND 1 = 0"}}},
+    {.name = "partial-of-others",
+     .what =
+         "tokens are not told apart, and what one's workers have finished is given to another's",
+     .one_holder = true},
+    {.name = "forgotten-claims",
+     .what =
+         "when attempts were claimed is not known after a restart, and they bill what they like",
+     .files = true,
+     .restarted = true,
+     .swaps = {{STATEMENT_JOB_HELD, "j.claimed_ns", "1"},
+               {STATEMENT_JOB_PROGRESS_GET, "j.claimed_ns", "1"}}},
     {.name = "free-release",
      .seed = 2,
      .what = "a job that is handed back costs nothing",
@@ -453,6 +464,9 @@ const struct bug *bug_named(const char *name)
 
 const char *bug_text(struct fleet *fleet, enum statement statement, const char *sql)
 {
+    if (fleet->bug != NULL && fleet->bug->restarted && fleet->server.incarnation < 2) {
+        return sql;
+    }
     for (size_t i = 0; fleet->bug != NULL && i < BUG_SWAPS_MAX; i++) {
         const struct bug_swap *swap = &fleet->bug->swaps[i];
         if (swap->to == NULL || swap->statement != statement) {

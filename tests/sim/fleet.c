@@ -358,6 +358,8 @@ static void draw_world(struct fleet *fleet)
     struct model *model = fleet->model;
 
     model_init(model, sim_between(sim, 4, 15) * NS_PER_S, sim_between(sim, 100, 2000) * NS_PER_MS);
+    model->bill_slack_ns = NS_PER_S;
+    model->parties = true;
     model->affinity = sim_chance(sim, 0.5);
     model->rollouts_max = (uint32_t)sim_between(sim, 1, 3);
     fleet->one_tier = sim_chance(sim, 0.2);

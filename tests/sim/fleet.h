@@ -232,6 +232,8 @@ struct bug {
     bool new_claim_ids; /* clients do not repeat a claim under its id */
     bool forged_audits; /* audits ask another seed than what they repeat */
     bool old_version;   /* a worker goes on with the model that it opened first */
+    bool one_holder;    /* the server takes all tokens for one */
+    bool restarted;     /* planted in the server's second process and those behind it */
 };
 
 const struct bug *bug_at(size_t index); /* NULL: no more */

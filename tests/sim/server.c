@@ -45,9 +45,8 @@ static void open_store(struct server *server)
 {
     struct error error;
     const struct fleet *fleet = server->fleet;
-    /* Workers' clocks are set forwards here, so that they ask for more than can be. */
     struct store_config config = {.clock = &server->clock.clock,
-                                  .bill_slack_ms = 1000000000,
+                                  .bill_slack_ms = fleet->model->bill_slack_ns / NS_PER_MS,
                                   .lease_ttl_ms = fleet->model->ttl_ns / NS_PER_MS,
                                   .backoff_ms = fleet->model->backoff_ns / NS_PER_MS,
                                   .checkpoint_pages = fleet->checkpoint_pages};

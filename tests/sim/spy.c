@@ -135,18 +135,28 @@ static enum status spy_submit(struct store *store, const char *suite_id, uint32_
     return spy_submit_as(store, "", suite_id, weight, specs, count, results, error);
 }
 
+/* The worker as a server's guard knows it: by its token. */
+static struct store_worker held_by(const struct fleet *fleet, const struct store_worker *worker)
+{
+    struct store_worker held = *worker;
+    bool one = fleet->bug != NULL && fleet->bug->one_holder;
+    snprintf(held.holder, sizeof held.holder, "token %d", one ? 0 : model_party(worker->worker_id));
+    return held;
+}
+
 static enum status spy_heartbeat(struct store *store, const struct store_worker *worker,
                                  const struct store_progress *progress, uint32_t count,
                                  int64_t *cancelled, uint32_t *cancelled_count, int64_t *ttl_ms,
                                  struct error *error)
 {
     struct fleet *fleet = fleet_of(store);
+    const struct store_worker held = held_by(fleet, worker);
     write_begin(fleet);
     enum status status =
         fleet->bug != NULL && fleet->bug->heartbeat != NULL
-            ? fleet->bug->heartbeat(fleet, worker, progress, count, cancelled, cancelled_count,
+            ? fleet->bug->heartbeat(fleet, &held, progress, count, cancelled, cancelled_count,
                                     ttl_ms, error)
-            : inner_of(store)->ops->heartbeat(inner_of(store), worker, progress, count, cancelled,
+            : inner_of(store)->ops->heartbeat(inner_of(store), &held, progress, count, cancelled,
                                               cancelled_count, ttl_ms, error);
     sim_log(&fleet->sim, "store", "heartbeat of %s: %" PRIu32 " jobs, %" PRIu32 " cancelled, %s",
             worker->worker_id, count, *cancelled_count, status_name(status));
@@ -185,13 +195,14 @@ static enum status spy_claim(struct store *store, const struct store_worker *wor
 {
     struct fleet *fleet = fleet_of(store);
     int64_t asked = *claim_id;
+    const struct store_worker held = held_by(fleet, worker);
     CHECK(wait_ms == 0);
     write_begin(fleet);
     if (fleet->bug != NULL && fleet->bug->late_claims) {
         *claim_id = model_claim_late(fleet->model, worker->worker_id, asked) ? INT32_MAX : asked;
     }
-    enum status status = inner_of(store)->ops->claim(inner_of(store), worker, claim_id, max,
-                                                     wait_ms, leases, count, ttl_ms, error);
+    enum status status = inner_of(store)->ops->claim(inner_of(store), &held, claim_id, max, wait_ms,
+                                                     leases, count, ttl_ms, error);
     sim_log(&fleet->sim, "store",
             "claim %" PRId64 " of %s for %" PRIu32 ": %" PRIu32 " jobs, next %" PRId64 ", %s",
             asked, worker->worker_id, max, *count, *claim_id, status_name(status));

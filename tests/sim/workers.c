@@ -61,8 +61,13 @@ static uint64_t key_hash(const char *key)
 
 /* ---- what was done ---- */
 
+/* Every eighth worker asks for an hour, whatever it has done. Others' clocks are set forwards, so
+ * that they ask for more than can be, too. */
 static int64_t cost_ns(const struct worker *worker, const struct held *held)
 {
+    if (atoi(worker->identity.worker_id + 1) % 8 == 3) {
+        return NS_PER_HOUR;
+    }
     int64_t worked_ns = process_now(worker->process) - held->start_ns;
     return worked_ns > 0 ? worked_ns / 2 + 1 : 1;
 }

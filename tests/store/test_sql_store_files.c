@@ -568,6 +568,52 @@ static enum job_state state_of(int64_t job_id)
     return job.state;
 }
 
+/* Goal: a lease keeps its age: what an opening has heard nothing of it, in fifths, is not waited
+ * for again by the next. Method: an opening of three fifths, and one of a little more than the
+ * rest. */
+static void leases_keep_their_age(void)
+{
+    struct manual_clock manual;
+    const struct store_config config = {.clock = &manual.clock, .lease_ttl_ms = 15000};
+    const struct store_worker dead = {.worker_id = "dead", .pool = "bulk", .device = "cpu"};
+    const struct store_worker other = {.worker_id = "o", .pool = "bulk", .device = "cpu"};
+    struct job_spec spec = {.key = "key",
+                            .suite_id = "s",
+                            .scenario_id = "a",
+                            .planner = "p",
+                            .pool = "bulk",
+                            .backend = "cpu",
+                            .rollout_count = 1,
+                            .attempts_max = 1};
+    struct store_submit_result result;
+    struct store_awaited awaited;
+    static struct job_lease lease;
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+
+    manual_clock_init(&manual);
+    set_path("age.db");
+    EXPECT_OK(store_sqlite_open(path, &config, &store, &error), error);
+    EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
+    EXPECT_OK(
+        store->ops->claim(store, &dead, fresh_claim_id(), 1, 0, &lease, &count, &ttl_ms, &error),
+        error);
+    EXPECT(count == 1);
+    for (int opening = 0; opening < 3; opening++) {
+        open_again(&config);
+        EXPECT_OK(store->ops->awaited(store, &other, 0, &awaited, &error), error);
+        EXPECT_INT(awaited.silent_ms, opening == 0 ? 15000 : 6000);
+        manual_clock_advance(&manual, (opening == 0   ? 9500
+                                       : opening == 1 ? 2500
+                                                      : 6000) *
+                                          NS_PER_MS);
+        EXPECT_OK(store->ops->heartbeat(store, &other, NULL, 0, NULL, NULL, &ttl_ms, &error),
+                  error);
+        EXPECT((state_of(lease.job_id) == JOB_QUEUED) == (opening == 2));
+    }
+    store->ops->close(store);
+}
+
 /* Goal: a store that is opened again and again before any lease ends takes back the jobs of workers
  * that are gone, and of no others; openings too short to hear of anybody change nothing. Method: a
  * clock of our own, on which each opening lasts for less than a lease; one of two workers sends a
@@ -616,7 +662,7 @@ static void the_dead_do_not_live_by_restarts(void)
         EXPECT_OK(store->ops->heartbeat(store, &workers[0], NULL, 0, NULL, NULL, &ttl_ms, &error),
                   error);
         EXPECT(state_of(leases[0].job_id) == JOB_LEASED);
-        EXPECT((state_of(leases[1].job_id) == JOB_QUEUED) == (opening > 3));
+        EXPECT((state_of(leases[1].job_id) == JOB_QUEUED) == (opening > 4));
     }
     store->ops->close(store);
 }
@@ -737,7 +783,7 @@ int main(void)
         TEST(damaged_databases_are_refused), TEST(paths_are_only_paths),
         TEST(damaged_artifacts_are_reported), TEST(unfinished_artifacts_are_removed),
         TEST(a_folder_that_was_tidied_away_is_made_again), TEST(a_log_without_its_database_is_kept),
-        TEST(names_are_utf8), TEST(first_reads_come_together),
+        TEST(names_are_utf8), TEST(first_reads_come_together), TEST(leases_keep_their_age),
         TEST(the_dead_do_not_live_by_restarts), TEST(the_living_are_not_taken_for_dead),
         TEST(a_full_ledger_ends_leases), TEST(the_benchmark_keeps_up_with_the_statements));
     snprintf(command, sizeof command, "rm -rf '%s'", directory);

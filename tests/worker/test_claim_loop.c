@@ -13,6 +13,7 @@
 #include "base/check.h"
 #include "engine/worlds/world.h"
 
+#include <pthread.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -218,6 +219,13 @@ static enum status meddle_partials(struct store *store, int64_t job_id, struct o
     return m->inner->ops->partials(m->inner, job_id, out, max, count, error);
 }
 
+static enum status meddle_awaited(struct store *store, const struct store_worker *worker,
+                                  int64_t since_ms, struct store_awaited *out, struct error *error)
+{
+    struct meddler *m = (struct meddler *)store;
+    return m->inner->ops->awaited(m->inner, worker, since_ms, out, error);
+}
+
 /* Calls that a worker needs of a store, no more: any other call would crash. */
 static void meddler_init(struct meddler *m, struct store *inner, enum trick trick)
 {
@@ -233,6 +241,7 @@ static void meddler_init(struct meddler *m, struct store *inner, enum trick tric
                                 .artifact_put = meddle_artifact_put,
                                 .artifact_get = meddle_artifact_get,
                                 .partials = meddle_partials,
+                                .awaited = meddle_awaited,
                                 .job = meddle_job};
     m->base.ops = &m->ops;
     m->worker = (struct store_worker){.worker_id = "worker", .pool = "bulk", .device = "cpu"};
@@ -564,6 +573,92 @@ static void what_fails_is_tried_again_and_then_dead(void)
     EXPECT_INT(count, 1);
     EXPECT_INT(dead.attempts, 2);
     EXPECT_CONTAINS(dead.error, "config");
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+/* Goal: a drain does not end while a worker that has gone holds jobs: it waits for its lease to
+ * end, drives them, and leaves nothing. For one that is alive it does not wait until it has done
+ * them. */
+static void a_drain_waits_for_those_who_have_gone(void)
+{
+    enum { TTL_MS = 1500, HELD = 4 };
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct error error;
+    static struct job_lease leases[HELD];
+    const struct store_worker other = {.worker_id = "other", .pool = "bulk", .device = "cpu"};
+    char path[256];
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    int64_t claim_id = 1;
+    int64_t attempts;
+    shop_open(&shop, TTL_MS);
+    shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+    send(&shop, &order, path, order_options("builtin:reference", 10));
+    EXPECT_OK(shop.store->ops->claim(shop.store, &other, &claim_id, HELD, 0, leases, &count,
+                                     &ttl_ms, &error),
+              error);
+    EXPECT_INT(count, HELD);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    EXPECT_INT(drain(&m, 8).jobs, 10);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_DONE], 10);
+    ledger_device_ns(&shop, &attempts);
+    EXPECT_INT(attempts, 10 + HELD);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
+struct living {
+    struct store *store;
+    atomic_bool stop;
+};
+
+static void *go_on_living(void *context)
+{
+    struct living *living = context;
+    const struct store_worker other = {.worker_id = "other", .pool = "bulk", .device = "cpu"};
+    const struct timespec pause = {.tv_nsec = 20 * NS_PER_MS};
+    struct error error;
+    int64_t ttl_ms = 0;
+    while (!atomic_load(&living->stop)) {
+        CHECK(living->store->ops->heartbeat(living->store, &other, NULL, 0, NULL, NULL, &ttl_ms,
+                                            &error) == STATUS_OK);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+static void a_drain_ends_beside_the_living(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct error error;
+    struct living living = {.store = NULL};
+    static struct job_lease lease;
+    const struct store_worker other = {.worker_id = "other", .pool = "bulk", .device = "cpu"};
+    char path[256];
+    uint32_t count = 0;
+    int64_t ttl_ms = 0;
+    int64_t claim_id = 1;
+    pthread_t thread;
+    shop_open(&shop, 24 * 3600 * 1000); /* were it waited for, this test would not end */
+    shop_scenario(&shop, "one", "0.1", SHOP_LEAD, "", path);
+    send(&shop, &order, path, order_options("builtin:reference", 3));
+    EXPECT_OK(shop.store->ops->claim(shop.store, &other, &claim_id, 1, 0, &lease, &count, &ttl_ms,
+                                     &error),
+              error);
+    living.store = shop.store;
+    EXPECT_INT(pthread_create(&thread, NULL, go_on_living, &living), 0);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    EXPECT_INT(drain(&m, 8).jobs, 2);
+    struct store_suite_status status = shop_status(&shop, order.submission.suite_id);
+    EXPECT_INT(status.jobs[JOB_LEASED], 1);
+    atomic_store(&living.stop, true);
+    pthread_join(thread, NULL);
     order_finish(&order);
     shop_close(&shop);
 }
@@ -1121,8 +1216,8 @@ int main(void)
         TEST(a_job_that_lies_harms_nobody), TEST(a_flagged_job_is_dead_with_its_evidence),
         TEST(a_planner_that_changed_does_not_drive),
         TEST(a_planner_that_raises_leaves_its_traceback),
-        TEST(what_fails_is_tried_again_and_then_dead),
-        TEST(a_planner_that_does_not_start_is_left_to_others),
+        TEST(what_fails_is_tried_again_and_then_dead), TEST(a_drain_waits_for_those_who_have_gone),
+        TEST(a_drain_ends_beside_the_living), TEST(a_planner_that_does_not_start_is_left_to_others),
         TEST(a_world_that_is_missing_is_left_to_others), TEST(a_full_batch_meets_finished_jobs),
         TEST(a_refusing_world_fails_the_job_only), TEST(many_planners_take_turns),
         TEST(a_stolen_job_is_stale_and_ends_once), TEST(a_lost_lease_hands_the_jobs_back),

@@ -151,6 +151,14 @@ static enum status mortal_job(struct store *store, int64_t job_id, struct store_
     return is_dead(store, error) ? STATUS_STORE : inner->ops->job(inner, job_id, out, error);
 }
 
+static enum status mortal_awaited(struct store *store, const struct store_worker *worker,
+                                  int64_t since_ms, struct store_awaited *out, struct error *error)
+{
+    struct store *inner = mortal_of(store)->inner;
+    return is_dead(store, error) ? STATUS_STORE
+                                 : inner->ops->awaited(inner, worker, since_ms, out, error);
+}
+
 static void mortal_init(struct mortal *m, struct store *inner)
 {
     memset(m, 0, sizeof *m);
@@ -160,6 +168,7 @@ static void mortal_init(struct mortal *m, struct store *inner)
                                 .heartbeat = mortal_heartbeat,
                                 .complete = mortal_complete,
                                 .partials = mortal_partials,
+                                .awaited = mortal_awaited,
                                 .scenario_get = mortal_scenario_get,
                                 .artifact_put = mortal_artifact_put,
                                 .artifact_get = mortal_artifact_get,

@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "worker/run/revision.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease 
     unstarted_planner(&lease->spec, &planner);
     if (!unstarted_has(&loop->unstarted, &planner) &&
         !unstarted_add(&loop->unstarted, &planner, why)) {
-        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), lease, why->text);
+        claim_loop_fail_completion(loop, claim_loop_pending_add(loop, lease), why->text);
         return;
     }
     struct job_completion *completion = claim_loop_pending_add(loop, lease);
@@ -247,7 +248,7 @@ static enum status claim(struct claim_loop *loop, bool *nothing, struct error *e
     int64_t ttl_ms = 0;
     int64_t wait_ms = 0;
     if (loop->running_count == 0 &&
-        (!loop->config->drain || loop->retry_count > 0 || loop->queued_count > 0)) {
+        (!loop->config->drain || loop->awaits || loop->queued_count > 0)) {
         wait_ms = loop->idle_wait_ms << loop->idle_doublings;
         /* That nothing is held: it may be long until the next time. */
         claim_loop_report_to_keeper(loop);
@@ -353,20 +354,29 @@ static void hand_back(struct claim_loop *loop)
     }
 }
 
-/* Whether a job that failed here is still queued for another try, which a drain waits for. */
-static enum status retries_left(struct claim_loop *loop, bool *left, struct error *error)
+/* Whether jobs may come back that nobody else sees to, once there is nothing to claim: a drain
+ * waits for them. Workers that are alive are heard of in every third of a lease. */
+static enum status await_jobs(struct claim_loop *loop, struct error *error)
 {
-    struct store *store = loop->config->store;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < loop->retry_count; i++) {
-        struct store_job job;
-        TRY(store->ops->job(store, loop->retries[i], &job, error));
-        if (job.state == JOB_QUEUED) {
-            loop->retries[kept++] = loop->retries[i];
-        }
+    const struct claim_loop_config *config = loop->config;
+    struct store *store = config->store;
+    struct store_awaited found = {.jobs_silent = 0};
+    int64_t now_ns = clock_now_ns(loop->clock);
+    loop->drained_ns = loop->drained_ns != 0 ? loop->drained_ns : now_ns;
+    if (store->ops->awaited != NULL) {
+        enum status status = store->ops->awaited(
+            store, &config->worker, (now_ns - loop->drained_ns) / NS_PER_MS, &found, error);
+        bool unable = status == STATUS_USAGE || status == STATUS_NOT_FOUND; /* an earlier server */
+        TRY(unable ? STATUS_OK : status);
     }
-    loop->retry_count = kept;
-    *left = kept > 0;
+    loop->awaits = found.jobs_silent > 0 || found.jobs_delayed > 0;
+    if (found.jobs_silent > 0 && !loop->awaits_told) {
+        loop->awaits_told = true;
+        log_event(config->logger, LOG_ERROR,
+                  "nothing is left to claim; waits up to %" PRId64 " s for %" PRId64
+                  " jobs of workers that may have gone",
+                  (found.silent_ms + 999) / 1000, found.jobs_silent);
+    }
     return STATUS_OK;
 }
 
@@ -460,10 +470,14 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
         const struct timespec pause = {.tv_nsec = OFFLINE_PAUSE_MS * NS_PER_MS};
         nanosleep(&pause, NULL);
     }
+    if (loop->running_count > 0) {
+        loop->drained_ns = 0;
+        loop->awaits = loop->awaits_told = false;
+    }
     *over = !busy && loop->running_count == 0 && (nothing || !claiming);
     if (*over && claiming && loop->config->drain) {
-        status = note_offline(loop, retries_left(loop, over, error), error);
-        *over = status == STATUS_OK && loop->offline_ns == 0 && loop->retry_count == 0;
+        status = note_offline(loop, await_jobs(loop, error), error);
+        *over = status == STATUS_OK && loop->offline_ns == 0 && !loop->awaits;
         if (*over) {
             bool queued = false;
             status = note_offline(loop, queued_left(loop, &queued, error), error);
@@ -560,7 +574,7 @@ enum status claim_loop_run(const struct claim_loop_config *config, struct claim_
     TRY(memory_check(loop, error, "worker: out of memory"));
     loop->config = config;
     loop->clock = clock_system();
-    /* A drain looks after its own retries in between. */
+    /* A drain looks in between for what may come back. */
     loop->idle_wait_ms =
         config->idle_wait_ms > 0 && !config->drain ? config->idle_wait_ms : IDLE_WAIT_MS;
     loop->cache.source = (struct runner_source){

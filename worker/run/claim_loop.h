@@ -38,7 +38,10 @@ struct claim_loop_config {
     struct store *store; /* borrowed */
     struct store_worker worker;
     uint32_t slot_count;
-    bool drain; /* return when the pool has nothing left to claim, own retries included */
+    /* Return when the pool has nothing left: no job to claim, none that waits out a delay, and none
+     * that is leased by a worker that has gone. Whoever holds one and was heard of meanwhile sees
+     * to it. */
+    bool drain;
     /* Return, too, when all that could be claimed are jobs whose planners do not start here. */
     bool leave_unstarted;
     bool solo; /* run every branch from tick 0 (checks, benchmarks) */

@@ -17,7 +17,6 @@
 
 enum {
     CLAIM_LOOP_FAILURES_TOLD = 10,    /* failed attempts that a drain prints */
-    CLAIM_LOOP_RETRIES_MAX = 64,      /* own failed jobs that a drain waits for */
     CLAIM_LOOP_COMPLETION_BATCH = 32, /* at most this many wait for one commit */
     CLAIM_LOOP_FAULTS_MAX = 8,        /* of this host, in a row: then the loop ends */
     CLAIM_LOOP_FAULTS_JOB = 3,   /* times that this host gives a job back before it is blamed */
@@ -47,8 +46,11 @@ struct claim_loop {
     int64_t offline_ns; /* when the store was found silent; 0: it answers */
     bool alone;         /* poison jobs are about: one job at a time, nothing held beside it */
     bool runners_full;  /* a job had to be released: no claims until a runner is idle */
-    int64_t retries[CLAIM_LOOP_RETRIES_MAX]; /* jobs that failed here and have attempts left */
-    uint32_t retry_count;
+    /* Of a drain: since when there is nothing to claim (0: there is), and whether it waits then for
+     * jobs that may come back; that is said once. */
+    int64_t drained_ns;
+    bool awaits;
+    bool awaits_told;
     int64_t queued_count;  /* jobs that a drain found queued and not to be claimed; 0: none */
     int64_t queued_ns;     /* since when so many */
     uint32_t failed_count; /* attempts that broke here */
@@ -76,9 +78,9 @@ enum status claim_loop_flush(struct claim_loop *loop, struct error *error);
 /* Sends what waits when another completion would find no room. */
 enum status claim_loop_make_room(struct claim_loop *loop, struct error *error);
 
-/* The attempt broke. A drain remembers the job, to see its retries through. */
+/* The attempt broke. */
 void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
-                                const struct job_lease *lease, const char *text);
+                                const char *text);
 
 /* The attempt broke, or could not begin: what broke it decides whether that is charged to the job.
  * Completes it either way. */

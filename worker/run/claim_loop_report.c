@@ -46,24 +46,17 @@ static void note_unstarted(struct claim_loop *loop, uint32_t index, bool excused
     unstarted_judge(&loop->unstarted, &loop->pending_planners[index], completion->job_id, excused,
                     loop->config->logger);
     if (!excused) {
-        if (loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
-            loop->retries[loop->retry_count++] = completion->job_id;
-        }
         tell_failure(loop, completion->job_id, completion->error);
     }
 }
 
-/* The attempt failed; the job is tried again where it has attempts left. */
-static void end_failed(struct claim_loop *loop, struct job_completion *completion, bool again,
-                       const char *text)
+void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
+                                const char *text)
 {
     completion->kind = COMPLETION_FAILED;
     completion->outcome_count = 0;
     completion->artifact_hash[0] = '\0';
     snprintf(completion->error, sizeof completion->error, "%s", text);
-    if (again && loop->retry_count < CLAIM_LOOP_RETRIES_MAX) {
-        loop->retries[loop->retry_count++] = completion->job_id;
-    }
     tell_failure(loop, completion->job_id, text);
 }
 
@@ -78,7 +71,7 @@ static enum status complete_each(struct claim_loop *loop, struct store_completio
         enum status status = store->ops->complete(store, completion, 1, &results[i], error);
         if (status == STATUS_CONFLICT && completion->outcome_count > 0) {
             loop->stats.jobs--;
-            end_failed(loop, completion, true, error->text);
+            claim_loop_fail_completion(loop, completion, error->text);
             status = store->ops->complete(store, completion, 1, &results[i], error);
         }
         if (status != STATUS_OK) {
@@ -147,12 +140,6 @@ void claim_loop_add_costs(struct job_completion *completion, const struct job_ru
     completion->mflop = outcome_job_mflop(job);
 }
 
-void claim_loop_fail_completion(struct claim_loop *loop, struct job_completion *completion,
-                                const struct job_lease *lease, const char *text)
-{
-    end_failed(loop, completion, lease->attempt < lease->spec.attempts_max, text);
-}
-
 /* ---- whose fault it is ---- */
 
 /* The job's world does not run here: no more of its jobs are claimed. False: there are too many
@@ -192,7 +179,7 @@ static void give_back(struct claim_loop *loop, struct job_completion *completion
                       const struct job_lease *lease, enum status status, const char *text)
 {
     if (count_fault(loop, lease->job_id) > CLAIM_LOOP_FAULTS_JOB && loop->fault_count == 0) {
-        claim_loop_fail_completion(loop, completion, lease, text);
+        claim_loop_fail_completion(loop, completion, text);
         return;
     }
     completion->kind = COMPLETION_RELEASED;
@@ -228,7 +215,7 @@ void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *compl
         give_back(loop, completion, lease, status, text);
         break;
     default:
-        claim_loop_fail_completion(loop, completion, lease, text);
+        claim_loop_fail_completion(loop, completion, text);
         break;
     }
 }

@@ -147,6 +147,63 @@ static void missing_metrics_come_back(void)
     close_store();
 }
 
+/* ---- what a drain waits for ---- */
+
+static struct store_awaited awaited_by(const char *worker_id, int64_t since_ms)
+{
+    struct store_awaited found;
+    struct store_worker worker = worker_of(worker_id, "bulk");
+    EXPECT_OK(store->ops->awaited(store, &worker, since_ms, &found, &error), error);
+    return found;
+}
+
+static void heard(const char *worker_id)
+{
+    int64_t ttl_ms = 0;
+    struct store_worker worker = worker_of(worker_id, "bulk");
+    EXPECT_OK(store->ops->heartbeat(store, &worker, NULL, 0, NULL, NULL, &ttl_ms, &error), error);
+}
+
+/* Goal: jobs that others hold are waited for until those were heard of since, or their leases have
+ * ended; so are jobs that wait out a delay; one's own are not. */
+static void drains_know_what_may_come_back(void)
+{
+    open_store(true);
+    submit_plain("a", "k", 8);
+    EXPECT_INT(awaited_by("w", 0).jobs_silent, 0);
+    EXPECT_INT(claim("dead", 3), 3);
+    EXPECT_INT(claim("living", 2), 2);
+    EXPECT_INT(claim("w", 2), 2);
+    advance_ms(1);
+    EXPECT_INT(awaited_by("w", 0).jobs_silent, 5);
+    EXPECT_INT(awaited_by("living", 0).jobs_silent, 5);
+    struct store_worker elsewhere = worker_of("w", "teacher");
+    struct store_awaited found;
+    EXPECT_OK(store->ops->awaited(store, &elsewhere, 0, &found, &error), error);
+    EXPECT_INT(found.jobs_silent, 0);
+    advance_ms(4999);
+    heard("living");
+    advance_ms(1);
+    found = awaited_by("w", 5000);
+    EXPECT_INT(found.jobs_silent, 3);
+    EXPECT_INT(found.silent_ms, TTL_MS - 5001);
+    EXPECT_INT(found.jobs_delayed, 0);
+    complete_one("w", COMPLETION_FAILED); /* the first of its own */
+    found = awaited_by("w", 5000);
+    EXPECT_INT(found.jobs_delayed, 1);
+    EXPECT_INT(found.delayed_ms, BACKOFF_MS);
+    advance_ms(BACKOFF_MS);
+    heard("w");
+    EXPECT_INT(awaited_by("w", 6000).jobs_delayed, 0);
+    advance_ms(TTL_MS - 6001);
+    heard("living");
+    heard("w");
+    EXPECT_INT(awaited_by("w", TTL_MS).jobs_silent, 0);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 1 + 1 + 3);
+    EXPECT_INT(store->ops->awaited(store, &elsewhere, -1, &found, &error), STATUS_BAD_INPUT);
+    close_store();
+}
+
 /* ---- partial outcomes ---- */
 
 /* completions[0]: `count` outcomes from rollout `first` on of the job that is leased. */
@@ -1565,5 +1622,5 @@ int conformance_results(const struct conformance_backend *tested)
                  TEST(audits_ask_what_they_repeat), TEST(evidence_comes_back),
                  TEST(audits_are_second_opinions), TEST(wrong_completions_are_refused),
                  TEST(the_ledger_adds_up), TEST(outcomes_are_filtered_and_paged),
-                 TEST(demand_is_what_waits)));
+                 TEST(demand_is_what_waits), TEST(drains_know_what_may_come_back)));
 }

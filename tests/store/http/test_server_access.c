@@ -167,6 +167,7 @@ static const struct {
     {"POST", "/v1/suites/*/cancel", "sa"},
     {"POST", "/v1/workers/*/heartbeat", "wa"},
     {"POST", "/v1/workers/*/claim", "wa"},
+    {"GET", "/v1/workers/*/awaited", "rswa"},
     {"POST", "/v1/workers/*/gone", "wa"},
     {"POST", "/v1/completions", "wa"},
     {"GET", "/v1/outcomes", "rsa"},
@@ -875,7 +876,7 @@ static void submitters_speak_for_their_tenant(void)
     EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], few), 200);
     EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], few), 409);
     EXPECT_INT(ask("PUT", "/v1/tenants/beta", site.texts[TOKEN_ROLE_ADMIN], "{\"weight\":2}"), 400);
-    /* What a body leaves out stays as it is. */
+    /* A setting that a body leaves out stays as it is. */
     EXPECT_INT(ask("PUT", "/v1/tenants/acme", site.texts[TOKEN_ROLE_ADMIN], "{\"name\":\"acme\"}"),
                200);
     EXPECT_INT(submit_for(acme, "a", "m", NULL), 403);

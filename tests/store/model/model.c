@@ -342,6 +342,38 @@ uint32_t model_claimable(const struct model *model, int pool, int suite)
 
 /* ---- attempts that end ---- */
 
+static int64_t claim_time(const struct model *model)
+{
+    return max_i64(model->now_ns + model->wall_ns, 1);
+}
+
+/* Of the device time that is asked for, what can be charged. */
+static int64_t billed(const struct model *model, int64_t claimed_ns, int64_t asked_ns)
+{
+    int64_t age_ns = max_i64(claim_time(model) - claimed_ns, 0);
+    int64_t most_ns = age_ns + age_ns / 64 + model->bill_slack_ns;
+    return model->bill_slack_ns == 0 || asked_ns <= most_ns ? asked_ns : most_ns;
+}
+
+int model_party(const char *worker_id)
+{
+    return atoi(worker_id + 1) % 2;
+}
+
+static bool one_party(const struct model *model, int a, int b)
+{
+    return !model->parties ||
+           model_party(model->workers[a].id) == model_party(model->workers[b].id);
+}
+
+/* The partial outcome of a rollout that the job's worker is shown; NULL: none. */
+static const struct model_partial *partial_shown(const struct model *model,
+                                                 const struct model_job *job, uint32_t rollout)
+{
+    const struct model_partial *partial = &job->partials[rollout];
+    return partial->epoch != 0 && one_party(model, partial->worker, job->worker) ? partial : NULL;
+}
+
 static struct model_attempt *attempt_add(struct model *model, const struct model_job *job,
                                          enum model_end end)
 {
@@ -352,6 +384,7 @@ static struct model_attempt *attempt_add(struct model *model, const struct model
         .epoch = job->epoch,
         .worker = job->worker,
         .end = end,
+        .claimed_ns = job->claimed_ns,
         .pool = job->pool,
         .tier = job->tier,
         .price = model->price_now[job->pool][model->workers[job->worker].device],
@@ -398,10 +431,15 @@ void model_time(struct model *model, int64_t now_ns)
             worker->leased = false;
         }
     }
-    for (int i = 0; model->opening_ns <= now_ns && i < model->worker_count; i++) {
-        model->workers[i].openings += model->workers[i].leased && model->workers[i].unheard;
+    while (model->opening_ns <= now_ns) {
+        bool silent = false;
+        for (int i = 0; i < model->worker_count; i++) {
+            bool counts = model->workers[i].leased && model->workers[i].unheard;
+            model->workers[i].openings += counts;
+            silent |= counts;
+        }
+        model->opening_ns = silent ? model->opening_ns + model->ttl_ns / LEASE_PARTS : INT64_MAX;
     }
-    model->opening_ns = model->opening_ns <= now_ns ? INT64_MAX : model->opening_ns;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0 && job->due_ns <= now_ns) {
@@ -414,6 +452,7 @@ void model_time(struct model *model, int64_t now_ns)
 void model_stalled(struct model *model, int64_t stalled_ns)
 {
     model->restart_ns += stalled_ns;
+    model->opening_ns += model->opening_ns < INT64_MAX ? stalled_ns : 0;
     for (int i = 0; i < model->worker_count; i++) {
         model->workers[i].until_ns += model->workers[i].leased ? stalled_ns : 0;
     }
@@ -446,9 +485,10 @@ void model_restart(struct model *model, int64_t now_ns)
         struct model_worker *worker = &model->workers[i];
         worker->leased = holds_jobs(model, i);
         worker->unheard = worker->leased;
-        worker->until_ns = worker->openings >= LEASE_OPENINGS_MAX ? now_ns : now_ns + model->ttl_ns;
+        int64_t left = worker->openings < LEASE_PARTS ? LEASE_PARTS - worker->openings : 0;
+        worker->until_ns = now_ns + model->ttl_ns / LEASE_PARTS * left;
     }
-    model->opening_ns = model->goes_on ? INT64_MAX : now_ns + model->ttl_ns / LEASE_OPENING_PART;
+    model->opening_ns = model->goes_on ? INT64_MAX : now_ns + model->ttl_ns / LEASE_PARTS;
     for (int i = 0; i < model->job_count; i++) {
         struct model_job *job = &model->jobs[i];
         if (job->state == JOB_QUEUED && job->due_ns > 0) {
@@ -905,7 +945,8 @@ bool model_heartbeat(struct model *model, const struct store_worker *worker,
         }
         listed += !valid;
         if (valid && job->state == JOB_LEASED) {
-            job->progress_ns = max_i64(job->progress_ns, progress[i].device_ns);
+            job->progress_ns =
+                max_i64(job->progress_ns, billed(model, job->claimed_ns, progress[i].device_ns));
             job->progress_mm = max_i64(job->progress_mm, progress[i].metres_mm);
             job->progress_mflop = max_i64(job->progress_mflop, progress[i].mflop);
         }
@@ -1201,6 +1242,7 @@ static bool claimed_new(struct model *model, struct model_worker *known,
         job->attempts++;
         job->worker = (int)(known - model->workers);
         job->claim_id = claim_id;
+        job->claimed_ns = claim_time(model);
         known->claim_id = claim_id;
         job->progress_ns = 0;
         job->progress_mm = 0;
@@ -1277,9 +1319,9 @@ static void take_outcomes(const struct model *model, struct model_job *job,
     for (uint32_t i = 0; i < completion->outcome_count; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
         memcpy(job->token, outcome->trace_hash, sizeof job->token);
-        const struct model_partial *partial = &job->partials[model_rollout(outcome)];
+        const struct model_partial *partial = partial_shown(model, job, model_rollout(outcome));
         job->outcomes[i] = (struct model_outcome){
-            .at = partial->epoch != 0 ? partial->at : taken_in(model),
+            .at = partial != NULL ? partial->at : taken_in(model),
             .verdict = completion->kind == COMPLETION_FLAGGED ? VERDICT_FLAGGED : outcome->verdict,
             .ticks = outcome->ticks,
             .prefix_ticks = outcome->prefix_ticks,
@@ -1288,9 +1330,11 @@ static void take_outcomes(const struct model *model, struct model_job *job,
     }
 }
 
-static void charge(struct model_attempt *attempt, const struct job_completion *completion)
+static void charge(const struct model *model, struct model_attempt *attempt,
+                   const struct job_completion *completion)
 {
-    attempt->device_ns = max_i64(attempt->device_ns, completion->device_ns);
+    attempt->device_ns =
+        max_i64(attempt->device_ns, billed(model, attempt->claimed_ns, completion->device_ns));
     attempt->metres_mm = max_i64(attempt->metres_mm, completion->metres_mm);
     attempt->mflop = max_i64(attempt->mflop, completion->mflop);
 }
@@ -1361,7 +1405,7 @@ static bool accept(struct model *model, struct model_job *job,
         attempt = attempt_add(model, job, ends[kind]);
     }
     attempt->end = ends[kind];
-    charge(attempt, completion);
+    charge(model, attempt, completion);
     job->due_ns = 0;
     job->delay_ns = 0;
     int64_t failures = job->attempts - job->lost;
@@ -1404,18 +1448,22 @@ uint32_t model_rollout(const struct outcome *outcome)
     return outcome->branch_id[0] == '\0' ? 0 : (uint32_t)(outcome->branch_id[1] - '0');
 }
 
-/* Outcomes handed over by the attempt that holds the job; the first one of a rollout stays. */
+/* Outcomes handed over by the attempt that holds the job; the first one of a rollout stays, among
+ * those of workers that one token holds. */
 static void keep_partials(const struct model *model, struct model_job *job,
                           const struct job_completion *completion)
 {
-    job->progress_ns = max_i64(job->progress_ns, completion->device_ns);
+    job->progress_ns =
+        max_i64(job->progress_ns, billed(model, job->claimed_ns, completion->device_ns));
     job->progress_mm = max_i64(job->progress_mm, completion->metres_mm);
     job->progress_mflop = max_i64(job->progress_mflop, completion->mflop);
     for (uint32_t i = 0; i < completion->outcome_count; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
-        struct model_partial *partial = &job->partials[model_rollout(outcome)];
-        if (partial->epoch == 0) {
+        uint32_t rollout = model_rollout(outcome);
+        struct model_partial *partial = &job->partials[rollout];
+        if (partial_shown(model, job, rollout) == NULL) {
             partial->epoch = completion->epoch;
+            partial->worker = job->worker;
             partial->at = taken_in(model);
             memcpy(partial->token, outcome->trace_hash, sizeof partial->token);
         }
@@ -1430,7 +1478,7 @@ bool model_partials(struct model *model, int64_t job_id, const struct outcome *o
 
     CHECK(job != NULL);
     for (uint32_t i = 0; i < MODEL_ROLLOUTS_MAX && !model_terminal(job); i++) {
-        expected += job->partials[i].epoch != 0;
+        expected += partial_shown(model, job, i) != NULL;
     }
     if (count != expected) {
         return model_differ(model,
@@ -1439,7 +1487,8 @@ bool model_partials(struct model *model, int64_t job_id, const struct outcome *o
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct model_partial *partial = &job->partials[model_rollout(&outcomes[i])];
-        if (outcomes[i].job_id != job_id || outcomes[i].epoch != partial->epoch ||
+        if (partial_shown(model, job, model_rollout(&outcomes[i])) == NULL ||
+            outcomes[i].job_id != job_id || outcomes[i].epoch != partial->epoch ||
             strcmp(outcomes[i].trace_hash, partial->token) != 0 ||
             !model_time_fits(&partial->at, &outcomes[i])) {
             return model_differ(model,
@@ -1510,7 +1559,7 @@ static bool complete_one(struct model *model, const struct job_completion *compl
     if (expected == STATUS_STALE && before != NULL && before->worker == worker &&
         before->end == END_LOST) {
         before->end = END_STALE;
-        charge(before, completion);
+        charge(model, before, completion);
     }
     return true;
 }

@@ -119,8 +119,9 @@ struct model_job {
     int64_t epoch;
     int64_t attempts;
     int64_t lost;
-    int worker;       /* -1: nobody ever */
-    int64_t claim_id; /* of that worker's claim */
+    int worker;         /* -1: nobody ever */
+    int64_t claim_id;   /* of that worker's claim */
+    int64_t claimed_ns; /* when, by the wall clock */
     int64_t due_ns;
     int64_t delay_ns;
     int64_t progress_ns;
@@ -135,6 +136,7 @@ struct model_job {
     /* Of rollouts that are finished while the job goes on; epoch 0: none. */
     struct model_partial {
         int64_t epoch;
+        int worker; /* who drove it */
         char token[SHA256_HEX_BYTES];
         struct model_time at;
     } partials[MODEL_ROLLOUTS_MAX];
@@ -145,6 +147,7 @@ struct model_attempt {
     int64_t epoch;
     int worker;
     enum model_end end;
+    int64_t claimed_ns; /* by the wall clock */
     int64_t device_ns;
     int64_t metres_mm;
     int64_t mflop;
@@ -169,7 +172,7 @@ struct model_worker {
     int64_t claim_id; /* of its last claim that leased jobs */
     bool leased;      /* has a lease, perhaps one that is over */
     int64_t until_ns;
-    int64_t openings; /* of the store that counted, since it was heard of */
+    int64_t openings; /* parts of a lease in which the store heard nothing from it */
     bool unheard;     /* since the store was opened */
 };
 
@@ -188,6 +191,8 @@ struct model_race {
 struct model {
     int64_t ttl_ns;
     int64_t backoff_ns;
+    int64_t bill_slack_ns; /* beyond what has passed since a claim; 0: bills have no bounds */
+    bool parties;          /* two tokens hold the workers, by turns: model_party() */
     bool goes_on; /* the store's clock outlives its process, and leases and backoffs with it */
     int64_t restart_ns; /* goes_on: within one time to live of it no lease ends */
     bool affinity;      /* jobs have prefixes: suites may run into debt */
@@ -208,7 +213,7 @@ struct model {
     int64_t now_ns;     /* the server's clock during the call */
     int64_t stall_ns;   /* the call's reads of it may be later by as much */
     int64_t wall_ns;    /* wall clock minus that clock */
-    int64_t opening_ns; /* when the present opening begins to count; INT64_MAX: it has */
+    int64_t opening_ns; /* when the present part of silence ends; INT64_MAX: nobody is silent */
     struct model_price prices[MODEL_PRICES_MAX];
     int64_t price_now[MODEL_POOLS][MODEL_DEVICES]; /* index into prices */
     struct model_race races[MODEL_POOLS];
@@ -228,6 +233,8 @@ struct model {
 };
 
 void model_init(struct model *model, int64_t ttl_ns, int64_t backoff_ns);
+/* The token that holds a worker, where there are two: by the number in its name. */
+int model_party(const char *worker_id);
 
 /* ---- what calls must answer; false: they did not, see why ---- */
 

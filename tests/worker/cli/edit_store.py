@@ -45,7 +45,13 @@ UNNOTICED = {
     "workers.device": ("likewise", idle),
     "workers.holder": ("which token may speak for a worker; the next claims show it", text(0, 63)),
     "workers.host": ("which machine; compared where a planner did not start there", text(0, 63)),
+    "workers.token": ("likewise", text(0, 63)),
     "workers.openings": ("how long a worker is waited for", number(0, 1000000)),
+    "jobs.claimed_ns": ("when it was claimed, if its attempt has not ended; bills to come are held against it",
+                        lambda row, value: row["id"] in running and value >= 1),
+    "attempts.claimed_ns": ("of an attempt that its job has left behind",
+                            lambda row, value: (row["job"], row["epoch"]) not in latest and value >= 1),
+    "tenants.version": ("how often its settings were changed", lambda row, value: value >= 1),
     "workers.claim_id": ("its claims go on above it", lambda row, value: value >= claims.get(row["id"], 0)),
     "jobs.claim_id": ("which of the worker's claims leased it; used while the job runs",
                       lambda row, value: 0 <= value <= last_claims.get(row["worker"], 0)),
@@ -132,6 +138,8 @@ answered = {
 answered["job_specs"] = answered["jobs"]
 lost = {job for job, in source.execute("SELECT j.id FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
                                        " WHERE a.ending = 4")}
+running = {job for job, in source.execute("SELECT id FROM jobs WHERE state = 1")}
+latest = {(job, epoch) for job, epoch in source.execute("SELECT id, epoch FROM jobs")}
 following = {job for job, in source.execute("SELECT id FROM jobs WHERE follows = 1")}
 busy = {worker for worker, in source.execute("SELECT worker FROM attempts UNION SELECT worker FROM jobs"
                                              " UNION SELECT worker FROM unstarted")}

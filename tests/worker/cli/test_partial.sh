@@ -1,5 +1,5 @@
 #!/bin/bash
-# Goal: what a killed or interrupted worker finished of a job is kept: the next one drives the rest,
+# Goal: a drain finishes what a worker held that was killed. What a killed or interrupted worker finished of a job is kept: the next one drives the rest,
 # the outcomes are those of a run that nothing happened to, the ledger adds up; a store in the middle
 # of such a job is whole, counts none of it, and shows what is damaged.
 # Method: the built binary; a planner that stands still in the third rollout to come near its end, so
@@ -13,9 +13,11 @@ swerve=$(realpath "$1")
 root=$(realpath "$2")
 work=$(mktemp -d /tmp/swerve-partial-XXXXXX)
 run=0
+server=0
 cleanup() {
     touch "$work/go"
     [ "$run" = 0 ] || kill -9 "$run" 2>/dev/null
+    [ "$server" = 0 ] || kill -9 "$server" 2>/dev/null
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -146,8 +148,63 @@ to.execute("UPDATE " + sys.argv[1]); to.commit()' "$edit" || fail "$edit"
     code 4 "$swerve" check --store middle.db
     says out "is not there"
 }
-echo 1..3
+# drained NAME STORE: a worker is killed with jobs in its hands; another one that drains leaves nothing. Why not is in
+# NAME.why.
+drained() {
+    local worker tries=0
+    "$swerve" submit fans.json --seeds 6 --planner "exec:python3 -S hold.py $root" --store "$2" >"$1.out" 2>&1
+    "$swerve" worker --store "$2" --slots 4 --planner-deadline-ms 60000 --planner-sandbox off >"$1.dead" 2>&1 &
+    worker=$!
+    until "$swerve" status --store "$2" --json | grep -q '"leased": [1-9]'; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 500 ] || { echo "nothing was leased: $(cat "$1.dead")" >"$1.why"; return; }
+        sleep 0.02
+    done
+    kill -9 "$worker"
+    touch "go-$1"
+    until [ -e go ]; do
+        sleep 0.02
+    done
+    "$swerve" worker --store "$2" --drain --planner-deadline-ms 60000 --planner-sandbox off >"$1.drain" 2>&1 ||
+        { echo "the drain ended with $?: $(cat "$1.drain")" >"$1.why"; return; }
+    grep -q "waits up to [0-9]* s for [1-9][0-9]* jobs of workers that may have gone" "$1.drain" ||
+        { echo "it does not say that it waits: $(cat "$1.drain")" >"$1.why"; return; }
+    "$swerve" status --store "$2" --json >"$1.status"
+    for state in '"queued": 0' '"leased": 0' '"done": 6'; do
+        grep -q "$state" "$1.status" || { echo "expected $state, found $(cat "$1.status")" >"$1.why"; return; }
+    done
+    : >"$1.why"
+}
+a_drain_finishes_what_a_killed_worker_held() {
+    local url
+    rm -f go
+    "$swerve" serve --store served.db --listen 127.0.0.1:0 >serve.out 2>serve.err &
+    server=$!
+    until [ -s serve.out ]; do
+        kill -0 "$server" 2>/dev/null || { fail "the server ended: $(cat serve.err)"; return; }
+        sleep 0.02
+    done
+    url=$(head -1 serve.out)
+    drained path path.db &
+    local path=$!
+    drained url "$url" &
+    local served=$!
+    until { [ -e go-path ] || [ -s path.why ]; } && { [ -e go-url ] || [ -s url.why ]; }; do
+        sleep 0.02
+    done
+    touch go
+    wait "$path" "$served"
+    kill "$server"
+    wait "$server" 2>/dev/null
+    server=0
+    for place in path url; do
+        [ -e "$place.why" ] && [ ! -s "$place.why" ] || fail "$place: $(cat "$place.why")"
+    done
+    code 0 "$swerve" check --store path.db
+}
+echo 1..4
 t a_killed_worker_keeps_what_it_finished
 t an_interrupted_worker_keeps_what_it_finished
 t a_store_in_the_middle_is_whole_and_shows_damage
+t a_drain_finishes_what_a_killed_worker_held
 [ "$failed" = 0 ]
