@@ -149,8 +149,13 @@ static const struct {
      "SELECT " ATTEMPT ", 'was lost and charged ' || a.device_ns || ' ns, ' || a.metres_mm || ' mm and ' ||"
      " a.mflop || ' mflop; its worker had reported ' || j.progress_ns || ', ' || j.progress_mm || ' and ' ||"
      " j.progress_mflop FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
-     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns > j.progress_ns OR a.metres_mm > j.progress_mm"
-     " OR a.mflop > j.progress_mflop)"},
+     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns, a.metres_mm, a.mflop) <>"
+     " (j.progress_ns, j.progress_mm, MIN(j.progress_mflop, (a.device_ns + " STATEMENT_NUMBER(LEDGER_MFLOP_SLACK_NS) ") * "
+     STATEMENT_NUMBER(LEDGER_MFLOP_PER_NS) "))"
+     /* Unless the books are full: what had no room was not charged. */
+     " AND NOT (a.device_ns <= j.progress_ns AND a.metres_mm <= j.progress_mm AND a.mflop <= j.progress_mflop"
+     "  AND EXISTS (SELECT 1 FROM (SELECT SUM(device_ns) AS ns, SUM(metres_mm) AS mm, SUM(mflop) AS mflop"
+     "   FROM ledger_totals) b WHERE 9223372036854775807 IN (b.ns, b.mm, b.mflop)))"},
 
     {"driven", "marks of planners that were driven",
      "WITH " RESULTS " SELECT 'context ' || c.id, CASE WHEN c.driven NOT IN (0, 1) THEN"

@@ -169,7 +169,7 @@ static void operations_take_their_time(void)
                                              .mflop = LEDGER_ATTEMPT_MFLOP_MAX};
     EXPECT_OK(store->ops->complete(store, completions, 1, completed, &error), error);
     EXPECT_OK(store->ops->ledger(store, NULL, rows, 4, &count, &error), error);
-    EXPECT_INT(rows[0].totals.mflop, (LEDGER_MFLOP_SLACK_NS + 1000) * LEDGER_MFLOP_PER_NS);
+    EXPECT_INT(rows[0].totals.mflop, (INT64_C(1000) + LEDGER_MFLOP_SLACK_NS) * LEDGER_MFLOP_PER_NS);
     close_store();
     EXPECT_INT(check().count, 0);
 }
