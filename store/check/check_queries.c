@@ -2,6 +2,15 @@
  * Faults that one statement can find: each gives a row (place, sentence) per fault. State, verdict
  * and attempt end numbers are those of enum job_state, enum verdict and enum attempt_end.
  *
+ * Every one was asked whether a client's call can bring its rows about, and tests/store/property
+ * asks again by random calls. By what is told: refused at the door (store/door): numbers and texts
+ * of outcomes, specs, models, events, goldens, tenants and prices, names of suites, pools and
+ * workers, rollouts of finished jobs, flags without evidence ("driven"), partial outcomes. Refused
+ * by the call's transaction: parents, audits, results taken over (the whole question, rollouts
+ * too), moves of models, thaws. Counted by the store alone, so that no call says them: counters,
+ * units, the ledger, states, attempts, claims, progress (capped), digests, moves by freezes. Found
+ * here only after damage: specs without jobs, references, losses of logs.
+ *
  * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
  * sorts them, in a temporary file where they are many.
  */

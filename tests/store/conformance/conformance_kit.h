@@ -168,7 +168,8 @@ static inline void fill_outcome(struct outcome *outcome, const struct job_spec *
     }
 }
 
-/* completions[index] for leases[index]; DONE brings `rollout_count` passes, FLAGGED the main line. */
+/* completions[index] for leases[index]; DONE brings `rollout_count` passes, FLAGGED the main line.
+ */
 static inline struct job_completion *make_completion(uint32_t index, const char *worker_id,
                                                      enum completion_kind kind)
 {
