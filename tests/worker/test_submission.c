@@ -243,10 +243,14 @@ static void what_was_cancelled_is_asked_again(void)
 static void suites_of_odd_names_are_driven_again(void)
 {
     static const char *const names[][2] = {
-        {"smoke-12ab", "smoke-12ab-again-"},   {"a/b", "a/b-again-"},
-        {"..", "..-again-"},                   {"a/../b", "a_.._b-again-"},
-        {"/etc", "_etc-again-"},               {"a\nb", "a_b-again-"},
-        {"\x1b[31mred", "_[31mred-again-"},    {"x\xff", "x_-again-"},
+        {"smoke-12ab", "smoke-12ab-again-"},
+        {"a/b", "a/b-again-"},
+        {"..", "..-again-"},
+        {"a/../b", "a_.._b-again-"},
+        {"/etc", "_etc-again-"},
+        {"a\nb", "a_b-again-"},
+        {"\x1b[31mred", "_[31mred-again-"},
+        {"x\xff", "x_-again-"},
         /* cut between characters */
         {"0123456789012345678901234567890123456789012345\xc3\xa9\xc3\xa9",
          "0123456789012345678901234567890123456789012345\xc3\xa9-again-"}};
@@ -262,10 +266,9 @@ static void suites_of_odd_names_are_driven_again(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(the_same_suite_has_the_same_names),
-                    TEST(whatever_changes_the_result_changes_its_name),
-                    TEST(planners_and_seeds_multiply),
-                    TEST(what_cannot_be_stored_is_refused_before), TEST(nominal_is_seed_0),
-                    TEST(sending_again_adds_nothing), TEST(what_was_cancelled_is_asked_again),
-                    TEST(suites_of_odd_names_are_driven_again));
+    return TEST_RUN(
+        TEST(the_same_suite_has_the_same_names), TEST(whatever_changes_the_result_changes_its_name),
+        TEST(planners_and_seeds_multiply), TEST(what_cannot_be_stored_is_refused_before),
+        TEST(nominal_is_seed_0), TEST(sending_again_adds_nothing),
+        TEST(what_was_cancelled_is_asked_again), TEST(suites_of_odd_names_are_driven_again));
 }
