@@ -30,7 +30,8 @@ size_t text_escape(const char *text, enum text_kept kept, char *out, size_t capa
 
 /* A name that is kept, listed, printed and put into paths and URLs: 1 to capacity - 1 bytes that a
  * terminal may show, that do not begin with "/" and have no step "." or ".." between slashes.
- * `what` it names ("suite") begins the sentence of the error. BAD_INPUT, or LIMIT: it is too long. */
+ * `what` it names ("suite") begins the sentence of the error. BAD_INPUT, or LIMIT: it is too long.
+ */
 enum status text_name_check(const char *what, const char *name, size_t capacity,
                             struct error *error);
 

@@ -7,6 +7,7 @@
 #include "schemas/scenario_json.h"
 
 #include "base/check.h"
+#include "base/text.h"
 #include "base/units.h"
 #include "schemas/scenario_parts.h"
 
@@ -423,6 +424,12 @@ enum status scenario_decode_id(const struct json_cursor *cursor, char out[LIMIT_
     }
     if (bytes == 0) {
         return json_fail(cursor, error, "expected an id, found empty text");
+    }
+    if (text_name_check("id", id, sizeof id, NULL) != STATUS_OK) {
+        return json_fail(cursor, error,
+                         "expected an id without a step \".\" or \"..\" between slashes, found "
+                         "\"%s\"",
+                         id);
     }
     memcpy(out, id, sizeof id);
     return STATUS_OK;

@@ -2,6 +2,15 @@
  * Faults that one statement can find: each gives a row (place, sentence) per fault. State, verdict
  * and attempt end numbers are those of enum job_state, enum verdict and enum attempt_end.
  *
+ * Every one was asked whether a client's call can bring its rows about, and tests/store/property
+ * asks again by random calls. By what is told: refused at the door (store/door): numbers and texts
+ * of outcomes, specs, models, events, goldens, tenants and prices, names of suites, pools and
+ * workers, rollouts of finished jobs, flags without evidence ("driven"), partial outcomes. Refused
+ * by the call's transaction: parents, audits, results taken over (the whole question, rollouts
+ * too), moves of models, thaws. Counted by the store alone, so that no call says them: counters,
+ * units, the ledger, states, attempts, claims, progress (capped), digests, moves by freezes. Found
+ * here only after damage: specs without jobs, references, losses of logs.
+ *
  * Each looks at its rows once, with an index for what it looks up beside them; what groups all jobs
  * sorts them, in a temporary file where they are many.
  *
@@ -157,8 +166,13 @@ static const struct {
      "SELECT " ATTEMPT ", 'was lost and charged ' || a.device_ns || ' ns, ' || a.metres_mm || ' mm and ' ||"
      " a.mflop || ' mflop; its worker had reported ' || j.progress_ns || ', ' || j.progress_mm || ' and ' ||"
      " j.progress_mflop FROM jobs j JOIN attempts a ON a.job = j.id AND a.epoch = j.epoch"
-     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns > j.progress_ns OR a.metres_mm > j.progress_mm"
-     " OR a.mflop > j.progress_mflop)"},
+     " WHERE a.ending = 4 AND j.state <> 1 AND (a.device_ns, a.metres_mm, a.mflop) <>"
+     " (j.progress_ns, j.progress_mm, MIN(j.progress_mflop, (a.device_ns + " STATEMENT_NUMBER(LEDGER_MFLOP_SLACK_NS) ") * "
+     STATEMENT_NUMBER(LEDGER_MFLOP_PER_NS) "))"
+     /* Unless the books are full: what had no room was not charged. */
+     " AND NOT (a.device_ns <= j.progress_ns AND a.metres_mm <= j.progress_mm AND a.mflop <= j.progress_mflop"
+     "  AND EXISTS (SELECT 1 FROM (SELECT SUM(device_ns) AS ns, SUM(metres_mm) AS mm, SUM(mflop) AS mflop"
+     "   FROM ledger_totals) b WHERE 9223372036854775807 IN (b.ns, b.mm, b.mflop)))"},
 
     {"driven", "marks of planners that were driven",
      "WITH " RESULTS " SELECT 'context ' || c.id, CASE WHEN c.driven NOT IN (0, 1) THEN"

@@ -52,8 +52,8 @@ static enum status check_outcome(const struct artifacts *artifacts,
         return outcome_fail(completion, index, "expected prefix_ticks of at most ticks", error);
     }
     if (completion->kind != COMPLETION_FLAGGED && outcome->verdict == VERDICT_FLAGGED) {
-        return outcome_fail(completion, index,
-                            "a flagged rollout cannot be part of a finished job", error);
+        return outcome_fail(completion, index, "a flagged rollout cannot be part of a finished job",
+                            error);
     }
     if (outcome->verdict == VERDICT_INVALID && outcome->health_check[0] == '\0') {
         return outcome_fail(completion, index,

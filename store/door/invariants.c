@@ -19,10 +19,14 @@
 enum { HASH_BYTES = SHA256_HEX_BYTES - 1, ID_BYTES = LIMIT_ID_BYTES - 1 };
 
 static const struct invariant spec_rows[] = {
-    {"key", 1, HASH_BYTES},          {"suite_id", 0, ID_BYTES},
-    {"scenario_id", 1, ID_BYTES},    {"pool", 1, ID_BYTES},
-    {"priority", INT32_MIN, INT32_MAX}, {"rollout_count", 1, 1 + LIMIT_BRANCHES},
-    {"attempts_max", 1, 1000},       {"parent_job_id", 0, INT64_MAX},
+    {"key", 1, HASH_BYTES},
+    {"suite_id", 0, ID_BYTES},
+    {"scenario_id", 1, ID_BYTES},
+    {"pool", 1, ID_BYTES},
+    {"priority", INT32_MIN, INT32_MAX},
+    {"rollout_count", 1, 1 + LIMIT_BRANCHES},
+    {"attempts_max", 1, 1000},
+    {"parent_job_id", 0, INT64_MAX},
 };
 
 static const struct invariant completion_rows[] = {
@@ -32,10 +36,8 @@ static const struct invariant completion_rows[] = {
 };
 
 static const struct invariant outcome_rows[] = {
-    {"metres_mm", 0, OUTCOME_MM_MAX},
-    {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
-    {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX},
-    {"pages_used_percent", 0, 100},
+    {"metres_mm", 0, OUTCOME_MM_MAX},       {"device_ns", 0, LEDGER_ATTEMPT_NS_MAX},
+    {"mflop", 0, LEDGER_ATTEMPT_MFLOP_MAX}, {"pages_used_percent", 0, 100},
     {"collision_agent", -1, INT32_MAX},
 };
 
@@ -52,19 +54,15 @@ static const struct invariant tenant_rows[] = {
 #define DATE_S_MAX INT64_C(100000000000) /* the year 5138 */
 
 static const struct invariant model_rows[] = {
-    {"name", 1, ID_BYTES},           {"hash", HASH_BYTES, HASH_BYTES},
-    {"precision", 1, ID_BYTES},      {"sampler", 1, ID_BYTES},
-    {"agents_ticks", 0, INT32_MAX},  {"map_ticks", 0, INT32_MAX},
-    {"none_ticks", 0, INT32_MAX},    {"added_s", 0, DATE_S_MAX},
-    {"canary_percent", 0, 100},
+    {"name", 1, ID_BYTES},        {"hash", HASH_BYTES, HASH_BYTES}, {"precision", 1, ID_BYTES},
+    {"sampler", 1, ID_BYTES},     {"agents_ticks", 0, INT32_MAX},   {"map_ticks", 0, INT32_MAX},
+    {"none_ticks", 0, INT32_MAX}, {"added_s", 0, DATE_S_MAX},       {"canary_percent", 0, 100},
 };
 
 static const struct invariant model_event_rows[] = {
-    {"canary_percent", 0, 100},
-    {"jobs_moved", 0, INT64_MAX},
-    {"expires_s", 0, INT64_MAX},
-    {"at_s", 0, DATE_S_MAX},
-    {"after_outcome", 0, INT64_MAX},
+    {"model", INT64_MIN, INT64_MAX}, /* a number in its row; whoever has it is looked up */
+    {"canary_percent", 0, 100}, {"jobs_moved", 0, INT64_MAX},    {"expires_s", 0, INT64_MAX},
+    {"at_s", 0, DATE_S_MAX},    {"after_outcome", 0, INT64_MAX},
 };
 
 static const struct invariant trust_event_rows[] = {
@@ -82,9 +80,9 @@ static const struct invariant golden_rows[] = {
     {"made_s", 0, DATE_S_MAX},
 };
 
-#define OF(list, rows)                         \
-    {                                          \
-        &(list), (rows), COUNT_OF(rows)        \
+#define OF(list, rows)                  \
+    {                                   \
+        &(list), (rows), COUNT_OF(rows) \
     }
 
 const struct invariants invariants_spec = OF(job_spec_field_list, spec_rows);
@@ -184,8 +182,8 @@ static enum status check_field(const struct invariants *of, const struct json_fi
     }
     bool is_text = field->kind == JSON_FIELD_TEXT;
     return error_set(error, STATUS_BAD_INPUT,
-                     "%s: expected %" PRId64 " to %" PRId64 "%s, found %" PRId64, field->name, least,
-                     greatest, is_text ? " bytes" : "", value);
+                     "%s: expected %" PRId64 " to %" PRId64 "%s, found %" PRId64, field->name,
+                     least, greatest, is_text ? " bytes" : "", value);
 }
 
 static enum status check_fields(const struct invariants *of, const struct json_field_list *list,
@@ -231,8 +229,8 @@ static void add_column(struct sql_text *text, const struct json_field *field, in
                 beyond, name);
     } else {
         fprintf(text->cases,
-                " WHEN %s THEN 'has %s ' || t.%s || ', expected %" PRId64 " to %" PRId64 "'", beyond,
-                name, name, least, greatest);
+                " WHEN %s THEN 'has %s ' || t.%s || ', expected %" PRId64 " to %" PRId64 "'",
+                beyond, name, name, least, greatest);
     }
     fprintf(text->where, "%s%s", text->any ? " OR " : "", beyond);
     text->any = true;

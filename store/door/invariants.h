@@ -24,10 +24,10 @@
 /* Operations, in millions, of a nanosecond of device time: 1e17 a second. A world step is shared by
  * 8 devices at most (kernels/cuda/scale), and the fastest there is does 1e16 operations a second
  * (NVIDIA's data sheet of the B200: 9e15 in FP4, dense). */
-#define LEDGER_MFLOP_PER_NS INT64_C(100)
+#define LEDGER_MFLOP_PER_NS 100
 /* Device time that operations are allowed beside what is billed: clocks of processor time go in
  * steps. */
-#define LEDGER_MFLOP_SLACK_NS INT64_C(100000000)
+#define LEDGER_MFLOP_SLACK_NS 100000000
 /* Of one rollout: 10,000 km in the 10 minutes that one lasts at most, so that a suite of 900
  * million rollouts still counts its metres. */
 #define OUTCOME_MM_MAX (INT64_C(10000) * 1000000)

@@ -384,9 +384,8 @@ static enum status check_new(const struct token_list *list, const struct token *
         return error_set(error, STATUS_USAGE, "a token needs the name of whom it is for");
     }
     TRY(text_name_check("token", token->name, sizeof token->name, error));
-    TRY(token->pool[0] != '\0'
-            ? text_name_check("pool", token->pool, sizeof token->pool, error)
-            : STATUS_OK);
+    TRY(token->pool[0] != '\0' ? text_name_check("pool", token->pool, sizeof token->pool, error)
+                               : STATUS_OK);
     TRY(token->tenant[0] != '\0'
             ? text_name_check("tenant", token->tenant, sizeof token->tenant, error)
             : STATUS_OK);

@@ -11,8 +11,8 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "schemas/scenario_json.h"
-#include "store/sql/models.h"
 #include "store/door/invariants.h"
+#include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
 

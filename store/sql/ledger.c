@@ -199,8 +199,7 @@ static enum status make_room(struct tally *tally, struct ledger_totals *bill, st
                 bill->metres_mm > INT64_MAX - booked->metres_mm ||
                 bill->mflop > INT64_MAX - booked->mflop;
 
-    if (booked->charges == 0 || full ||
-        (db_shares(db) && booked->charges >= BOOKED_CHARGES_MAX)) {
+    if (booked->charges == 0 || full || (db_shares(db) && booked->charges >= BOOKED_CHARGES_MAX)) {
         TRY(tally_flush(tally, error)); /* what it holds is not in the books yet */
         TRY(read_booked(db, error));
     }

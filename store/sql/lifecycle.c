@@ -489,8 +489,8 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
         status = record_partial_insert(call->tally.db, &place, &completion->outcomes[i], error);
     }
-    THEN(status, record_partials_count(call->tally.db, completion->job_id,
-                                       job->spec.rollout_count, error));
+    THEN(status,
+         record_partials_count(call->tally.db, completion->job_id, job->spec.rollout_count, error));
     return status;
 }
 

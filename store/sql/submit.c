@@ -475,7 +475,6 @@ enum status submit_successor(struct sql_store *store, struct tally *tally, int64
     struct store_submit_result result;
     struct submit_call call = {.store = store, .db = tally->db, .tally = tally, .suite = suite};
     TRY(submit_with_shadow(&call, spec, &ids, &result, error));
-
     *job_id = result.job_id;
     return STATUS_OK;
 }

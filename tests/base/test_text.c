@@ -57,6 +57,42 @@ static void controls_and_hidden_characters_are_spelled_out(void)
     }
 }
 
+static void names_are_of_one_rule(void)
+{
+    static const char *const good[] = {"a",   "a b",  "caf\xc3\xa9", "a/b",
+                                       "...", "a..b", "a/...",       "x=1,y"};
+    static const char *const bad[] = {
+        "",      ".",  "..",   "a/../b", "a/..",  "../a",     "./a",
+        "a/./b", "/a", "a\nb", "\x1b",   "a\xff", "\xc2\x9b", "x\xe2\x80\xaey"};
+    char longest[65];
+    struct error error;
+    for (size_t i = 0; i < COUNT_OF(good); i++) {
+        EXPECT_INT(text_name_check("suite", good[i], 64, &error), STATUS_OK);
+    }
+    for (size_t i = 0; i < COUNT_OF(bad); i++) {
+        EXPECT_INT(text_name_check("suite", bad[i], 64, &error), STATUS_BAD_INPUT);
+        EXPECT_CONTAINS(error.text, "suite: expected a name of 1 to 63 bytes");
+    }
+    EXPECT_CONTAINS(error.text, "found \"x\\u202ey\"");
+    memset(longest, 'a', sizeof longest - 1);
+    longest[64] = '\0';
+    EXPECT_INT(text_name_check("suite", longest, 64, &error), STATUS_LIMIT);
+    EXPECT_INT(text_name_check("suite", longest, 65, &error), STATUS_OK);
+}
+
+/* A shell reads back what it was. */
+static void a_shell_reads_names_back(void)
+{
+    static const char *const names[][2] = {
+        {"plain-1.2/x", "plain-1.2/x"},   {"a b", "'a b'"},       {"", "''"},
+        {"x; rm -rf ~", "'x; rm -rf ~'"}, {"it's", "'it'\\''s'"}, {"$(id)", "'$(id)'"}};
+    char out[64];
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        EXPECT_TEXT(text_shell_word(names[i][0], out, sizeof out), names[i][1]);
+    }
+    EXPECT_TEXT(text_shell_word("a 'b", out, 8), "'a '");
+}
+
 static void every_code_point_is_shown_or_named(void)
 {
     int spelled_count = 0;
@@ -202,6 +238,7 @@ static void numbers_have_the_fewest_digits_that_read_back(void)
 int main(void)
 {
     return TEST_RUN(TEST(controls_and_hidden_characters_are_spelled_out),
+                    TEST(names_are_of_one_rule), TEST(a_shell_reads_names_back),
                     TEST(every_code_point_is_shown_or_named), TEST(short_buffers_hold_whole_pieces),
                     TEST(lines_end_where_the_format_says), TEST(log_lines_are_single_and_plain),
                     TEST(numbers_have_the_fewest_digits_that_read_back));

@@ -169,7 +169,7 @@ static void operations_take_their_time(void)
                                              .mflop = LEDGER_ATTEMPT_MFLOP_MAX};
     EXPECT_OK(store->ops->complete(store, completions, 1, completed, &error), error);
     EXPECT_OK(store->ops->ledger(store, NULL, rows, 4, &count, &error), error);
-    EXPECT_INT(rows[0].totals.mflop, (LEDGER_MFLOP_SLACK_NS + 1000) * LEDGER_MFLOP_PER_NS);
+    EXPECT_INT(rows[0].totals.mflop, (INT64_C(1000) + LEDGER_MFLOP_SLACK_NS) * LEDGER_MFLOP_PER_NS);
     close_store();
     EXPECT_INT(check().count, 0);
 }
@@ -201,10 +201,11 @@ static void a_check_finds_what_the_door_refuses(void)
     static const struct {
         const char *column;
         int64_t value;
-    } rows[] = {{"ticks", -1},           {"reasons", 1 << REASON_BIT_COUNT}, {"metres_mm", -1},
-                {"metres_mm", OUTCOME_MM_MAX + 1}, {"collision_agent", -2},  {"collision_kind", 6},
-                {"at_fault", 2},         {"pages_used_percent", 101},        {"collision_count", -1},
-                {"mflop", LEDGER_ATTEMPT_MFLOP_MAX + 1}};
+    } rows[] = {{"ticks", -1},           {"reasons", 1 << REASON_BIT_COUNT},
+                {"metres_mm", -1},       {"metres_mm", OUTCOME_MM_MAX + 1},
+                {"collision_agent", -2}, {"collision_kind", 6},
+                {"at_fault", 2},         {"pages_used_percent", 101},
+                {"collision_count", -1}, {"mflop", LEDGER_ATTEMPT_MFLOP_MAX + 1}};
     struct outcome outcome = {.ticks = 10, .metrics.collision_agent = -1};
     open_store(true);
     submit("a", 0, 1);

@@ -3,6 +3,7 @@
  * again adds nothing; what ended without an answer is asked again under another suite id.
  * Method: suites built in pairs that differ in one thing; sent to an embedded store.
  */
+#include "base/text.h"
 #include "tests/worker/shop.h"
 
 #include "base/check.h"
@@ -237,11 +238,37 @@ static void what_was_cancelled_is_asked_again(void)
     shop_close(&shop);
 }
 
+/* A suite of an earlier version's store may have a name that no new one may have: what is driven
+ * again of it gets one that may. */
+static void suites_of_odd_names_are_driven_again(void)
+{
+    static const char *const names[][2] = {
+        {"smoke-12ab", "smoke-12ab-again-"},
+        {"a/b", "a/b-again-"},
+        {"..", "..-again-"},
+        {"a/../b", "a_.._b-again-"},
+        {"/etc", "_etc-again-"},
+        {"a\nb", "a_b-again-"},
+        {"\x1b[31mred", "_[31mred-again-"},
+        {"x\xff", "x_-again-"},
+        /* cut between characters */
+        {"0123456789012345678901234567890123456789012345\xc3\xa9\xc3\xa9",
+         "0123456789012345678901234567890123456789012345\xc3\xa9-again-"}};
+    struct job_spec spec = {.key = "k"};
+    struct error error;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char out[LIMIT_ID_BYTES];
+        submission_renewed_prefix(names[i][0], &spec, 1, out);
+        EXPECT_CONTAINS(out, names[i][1]);
+        EXPECT_OK(text_name_check("suite", out, sizeof out, &error), error);
+    }
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(the_same_suite_has_the_same_names),
-                    TEST(whatever_changes_the_result_changes_its_name),
-                    TEST(planners_and_seeds_multiply),
-                    TEST(what_cannot_be_stored_is_refused_before), TEST(nominal_is_seed_0),
-                    TEST(sending_again_adds_nothing), TEST(what_was_cancelled_is_asked_again));
+    return TEST_RUN(
+        TEST(the_same_suite_has_the_same_names), TEST(whatever_changes_the_result_changes_its_name),
+        TEST(planners_and_seeds_multiply), TEST(what_cannot_be_stored_is_refused_before),
+        TEST(nominal_is_seed_0), TEST(sending_again_adds_nothing),
+        TEST(what_was_cancelled_is_asked_again), TEST(suites_of_odd_names_are_driven_again));
 }

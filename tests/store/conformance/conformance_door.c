@@ -3,15 +3,17 @@
  *
  * Goal: whatever `swerve check` calls damage is refused when it arrives, with a sentence that names
  * the member, and nothing is changed by the call. Method: one lie in a call that is honest but for
- * it; then the honest one, which is taken. Behind each test the embedded backend's store is checked.
+ * it; then the honest one, which is taken. Behind each test the embedded backend's store is
+ * checked.
  */
 #include "base/utf8.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
 /* Branches that have names, and a job of all of them. */
-#define BRANCHED                                                                                 \
-    "{\"branches\":[{\"at_tick\":4,\"id\":\"left\"},{\"at_tick\":5,\"id\":\"right\"}],\"horizon_s\":2,"  \
+#define BRANCHED                                                                                  \
+    "{\"branches\":[{\"at_tick\":4,\"id\":\"left\"},{\"at_tick\":5,\"id\":\"right\"}],\"horizon_" \
+    "s\":2,"                                                                                      \
     "\"id\":\"branched\"}"
 
 /* `count` leased jobs with their branches. */
@@ -251,11 +253,23 @@ static void audits_repeat_what_they_name(void)
 
 /* ---- names ---- */
 
-static const char *const bad_names[] = {
-    ".", "..", "a/../b", "a/..", "../a", "./a", "/etc/passwd", "a\nb", "a\tb", "\x1b[31mred",
-    "a\x7f", "caf\xc3", "\xff", "x\xe2\x80\xaegnp.exe", "pass\xe2\x80\x8bword"};
-static const char *const good_names[] = {"a", "a b", "caf\xc3\xa9", "a/b", "...", "a..b", "..a/b..",
-                                         "s/1 ?&%", "x=1,y=2"};
+static const char *const bad_names[] = {".",
+                                        "..",
+                                        "a/../b",
+                                        "a/..",
+                                        "../a",
+                                        "./a",
+                                        "/etc/passwd",
+                                        "a\nb",
+                                        "a\tb",
+                                        "\x1b[31mred",
+                                        "a\x7f",
+                                        "caf\xc3",
+                                        "\xff",
+                                        "x\xe2\x80\xaegnp.exe",
+                                        "pass\xe2\x80\x8bword"};
+static const char *const good_names[] = {"a",    "a b",     "caf\xc3\xa9", "a/b",    "...",
+                                         "a..b", "..a/b..", "s/1 ?&%",     "x=1,y=2"};
 
 static enum status name_worker(const char *id, const char *pool, const char *device)
 {
@@ -267,8 +281,8 @@ static enum status name_worker(const char *id, const char *pool, const char *dev
     snprintf(worker.device, sizeof worker.device, "%s", device);
     enum status beats =
         store->ops->heartbeat(store, &worker, NULL, 0, NULL, &count, &ttl_ms, &error);
-    enum status claims = store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count,
-                                           &ttl_ms, &error);
+    enum status claims =
+        store->ops->claim(store, &worker, fresh_claim_id(), 1, 0, leases, &count, &ttl_ms, &error);
     EXPECT_INT(claims, beats);
     return claims;
 }

@@ -21,11 +21,11 @@
     "{\"branches\":[{\"at_tick\":4}],\"horizon_s\":0.9,\"id\":\"simulated\"}"
 
 /* The same with a weather, as a scenario that decodes, for whoever freezes slices. */
-#define MODEL_WEATHER_BODY                                                                    \
-    "{\"branches\":[{\"at_tick\":4,\"id\":\"b\",\"interventions\":[{\"kind\":\"conditions\"," \
-    "\"conditions\":{\"weather\":\"fog\"}}]}],\"conditions\":{\"weather\":\"%s\"},"           \
-    "\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,\"heading_rad\":0},\"route\":[\"a\"]},"           \
-    "\"horizon_s\":0.9,\"id\":\"simulated\",\"map\":{\"lanes\":[{\"id\":\"a\","               \
+#define MODEL_WEATHER_BODY                                                                     \
+    "{\"branches\":[{\"at_tick\":4,\"id\":\"b1\",\"interventions\":[{\"kind\":\"conditions\"," \
+    "\"conditions\":{\"weather\":\"fog\"}}]}],\"conditions\":{\"weather\":\"%s\"},"            \
+    "\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,\"heading_rad\":0},\"route\":[\"a\"]},"            \
+    "\"horizon_s\":0.9,\"id\":\"simulated\",\"map\":{\"lanes\":[{\"id\":\"a\","                \
     "\"centre_line\":[[0,0],[9,0]]}]}}"
 
 enum {

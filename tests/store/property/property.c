@@ -38,8 +38,8 @@ struct property_play {
     bool raw;
     int spec_count;
     struct job_spec specs[SPECS]; /* that were submitted lately */
-    uint64_t given_count; /* of all that there were */
-    struct given given[LEASES]; /* the last ones */
+    uint64_t given_count;         /* of all that there were */
+    struct given given[LEASES];   /* the last ones */
     int64_t claim_ids[WORKERS];
     char bodies[BODIES][SHA256_HEX_BYTES];
     char artifacts[ARTIFACTS][SHA256_HEX_BYTES];
@@ -72,10 +72,29 @@ static bool chance(struct property_play *play, uint64_t in)
 
 static const char *odd_word(struct property_play *play, size_t capacity)
 {
-    static const char *const words[] = {
-        "", "..", ".", "a/../b", "/etc/passwd", "a\nb", "\x1b[31mred", "\xff\xfe", "x\xe2\x80\xaeg",
-        "caf\xc3\xa9", "'; DROP TABLE jobs; --", "0", " ", "null", "=cmd()", "suite-1", "bulk",
-        "teacher", "cpu", "b1", "b2", "student-a", "acme"};
+    static const char *const words[] = {"",
+                                        "..",
+                                        ".",
+                                        "a/../b",
+                                        "/etc/passwd",
+                                        "a\nb",
+                                        "\x1b[31mred",
+                                        "\xff\xfe",
+                                        "x\xe2\x80\xaeg",
+                                        "caf\xc3\xa9",
+                                        "'; DROP TABLE jobs; --",
+                                        "0",
+                                        " ",
+                                        "null",
+                                        "=cmd()",
+                                        "suite-1",
+                                        "bulk",
+                                        "teacher",
+                                        "cpu",
+                                        "b1",
+                                        "b2",
+                                        "student-a",
+                                        "acme"};
     static char longest[4096];
     uint64_t which = draw(play, COUNT_OF(words) + 2);
     if (which < COUNT_OF(words)) {
@@ -242,12 +261,11 @@ static bool call_scenario_put(struct property_play *play)
         odd_text(play, tenant, sizeof tenant);
         tenant[sizeof tenant - 1] = '\0';
     }
-    enum status status =
-        chance(play, 2)
-            ? store->ops->scenario_put(store, hash, bodies[which], strlen(bodies[which]),
-                                       &play->error)
-            : store->ops->scenario_put_as(store, tenant, hash, bodies[which],
-                                          strlen(bodies[which]), &play->error);
+    enum status status = chance(play, 2)
+                             ? store->ops->scenario_put(store, hash, bodies[which],
+                                                        strlen(bodies[which]), &play->error)
+                             : store->ops->scenario_put_as(store, tenant, hash, bodies[which],
+                                                           strlen(bodies[which]), &play->error);
     return note(play, "scenario_put", status);
 }
 
@@ -257,14 +275,13 @@ static bool call_artifact_put(struct property_play *play)
     int which = (int)draw(play, ARTIFACTS);
     char list[256];
     /* The last one is a list of goldens. */
-    int bytes = which < ARTIFACTS - 1
-                    ? snprintf(list, sizeof list, "artifact %d", which)
-                    : snprintf(list, sizeof list,
-                               "{\"recordings\":[{\"artifact\":\"%s\",\"bytes\":10}]}",
-                               play->artifacts[0]);
+    int bytes =
+        which < ARTIFACTS - 1
+            ? snprintf(list, sizeof list, "artifact %d", which)
+            : snprintf(list, sizeof list, "{\"recordings\":[{\"artifact\":\"%s\",\"bytes\":10}]}",
+                       play->artifacts[0]);
     char hash[SHA256_HEX_BYTES];
-    enum status status =
-        store->ops->artifact_put(store, list, (size_t)bytes, hash, &play->error);
+    enum status status = store->ops->artifact_put(store, list, (size_t)bytes, hash, &play->error);
     if (status == STATUS_OK) {
         memcpy(play->artifacts[which], hash, sizeof hash);
     }
@@ -280,9 +297,8 @@ static const char *const model_names[MODELS] = {"student-a", "student-b", "teach
 
 static void make_version(struct property_play *play, int which, struct model_version *version)
 {
-    *version = (struct model_version){.tier = which < 2 ? TIER_STUDENT : TIER_TEACHER,
-                                      .precision = "bf16",
-                                      .agents_ticks = 300};
+    *version = (struct model_version){
+        .tier = which < 2 ? TIER_STUDENT : TIER_TEACHER, .precision = "bf16", .agents_ticks = 300};
     snprintf(version->name, sizeof version->name, "%s", model_names[which]);
     snprintf(version->sampler, sizeof version->sampler, which < 2 ? "euler2/bf16" : "euler9/bf16");
     memcpy(version->hash, play->artifacts[which], sizeof version->hash);
@@ -356,11 +372,10 @@ static bool call_submit(struct property_play *play)
         odd_text(play, name, sizeof name);
         name[sizeof name - 1] = '\0';
     }
-    enum status status =
-        tenant ? store->ops->submit_as(store, name, suite, weight, play->batch, count,
-                                       play->submitted, &play->error)
-               : store->ops->submit(store, suite, weight, play->batch, count, play->submitted,
-                                    &play->error);
+    enum status status = tenant ? store->ops->submit_as(store, name, suite, weight, play->batch,
+                                                        count, play->submitted, &play->error)
+                                : store->ops->submit(store, suite, weight, play->batch, count,
+                                                     play->submitted, &play->error);
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         int at = play->spec_count < SPECS ? play->spec_count++ : (int)draw(play, SPECS);
         play->specs[at] = play->batch[i];
@@ -409,8 +424,8 @@ static bool call_claim(struct property_play *play)
         id = odd_integer(play);
         max = (uint32_t)odd_integer(play);
     }
-    enum status status = store->ops->claim(store, &worker, &id, max, 0, play->leases, &count,
-                                           &ttl_ms, &play->error);
+    enum status status =
+        store->ops->claim(store, &worker, &id, max, 0, play->leases, &count, &ttl_ms, &play->error);
     if (status == STATUS_OK && id > play->claim_ids[which] && id < INT64_MAX / 2) {
         play->claim_ids[which] = id;
     }
@@ -464,12 +479,12 @@ static void make_outcome(struct property_play *play, const struct job_spec *spec
     memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
     outcome->tier = spec->tier;
     outcome->seed = spec->seed;
-    outcome->verdict = flagged          ? VERDICT_FLAGGED
+    outcome->verdict = flagged           ? VERDICT_FLAGGED
                        : chance(play, 2) ? VERDICT_PASS
                        : chance(play, 4) ? VERDICT_PLANNER_ERROR
                                          : VERDICT_FAIL;
-    outcome->reasons = outcome->verdict == VERDICT_FAIL ? (uint32_t)draw(play, 1 << REASON_BIT_COUNT)
-                                                       : 0;
+    outcome->reasons =
+        outcome->verdict == VERDICT_FAIL ? (uint32_t)draw(play, 1 << REASON_BIT_COUNT) : 0;
     outcome->ticks = 20;
     outcome->prefix_ticks = index > 0 ? 10 : 0;
     outcome->metres_mm = 1000;
@@ -492,9 +507,9 @@ static void make_outcome(struct property_play *play, const struct job_spec *spec
 static void make_completion(struct property_play *play, uint32_t index)
 {
     static const enum completion_kind kinds[] = {
-        COMPLETION_DONE,    COMPLETION_DONE,    COMPLETION_DONE,   COMPLETION_FLAGGED,
-        COMPLETION_FLAGGED, COMPLETION_PARTIAL, COMPLETION_FAILED, COMPLETION_RELEASED,
-        COMPLETION_UNSTARTED};
+        COMPLETION_DONE,    COMPLETION_DONE,     COMPLETION_DONE,
+        COMPLETION_FLAGGED, COMPLETION_FLAGGED,  COMPLETION_PARTIAL,
+        COMPLETION_FAILED,  COMPLETION_RELEASED, COMPLETION_UNSTARTED};
     struct job_completion *completion = &play->completions[index];
     const struct given *given = draw_given(play);
     const struct job_spec *spec = &given->lease.spec;
@@ -512,8 +527,8 @@ static void make_completion(struct property_play *play, uint32_t index)
     bool flagged = completion->kind == COMPLETION_FLAGGED;
     uint32_t most = spec->rollout_count < ROLLOUTS_MAX ? spec->rollout_count : ROLLOUTS_MAX;
     completion->outcome_count = completion->kind == COMPLETION_DONE ? most
-                                : partial || flagged ? 1 + (uint32_t)draw(play, most)
-                                                     : 0;
+                                : partial || flagged                ? 1 + (uint32_t)draw(play, most)
+                                                                    : 0;
     if (flagged && chance(play, 2)) {
         snprintf(completion->escalate_pool, sizeof completion->escalate_pool, "teacher");
         completion->escalate_tier = TIER_TEACHER;
@@ -545,13 +560,12 @@ static bool call_complete(struct property_play *play)
     if (count > 1 && chance(play, 8)) { /* the same twice in one call */
         play->completions[1] = play->completions[0];
     }
-    int which = (int)strtol(play->completions[0].worker_id + (play->completions[0].worker_id[0] == 'w'
-                                                                  ? strlen("worker-")
-                                                                  : 0),
+    int which = (int)strtol(play->completions[0].worker_id +
+                                (play->completions[0].worker_id[0] == 'w' ? strlen("worker-") : 0),
                             NULL, 10);
     struct store *store = as(play, role_of(which >= 0 && which < WORKERS ? which : 0));
-    enum status status = store->ops->complete(store, play->completions, count, play->completed,
-                                              &play->error);
+    enum status status =
+        store->ops->complete(store, play->completions, count, play->completed, &play->error);
     return note(play, "complete", status);
 }
 
@@ -580,8 +594,7 @@ static bool call_price_set(struct property_play *play)
         odd_text(play, chance(play, 2) ? pool : device, LIMIT_ID_BYTES);
         pool[LIMIT_ID_BYTES - 1] = device[LIMIT_ID_BYTES - 1] = '\0';
     }
-    return note(play, "price_set",
-                store->ops->price_set(store, pool, device, price, &play->error));
+    return note(play, "price_set", store->ops->price_set(store, pool, device, price, &play->error));
 }
 
 static bool call_model_add(struct property_play *play)
@@ -634,8 +647,7 @@ static bool call_trust_event(struct property_play *play)
     event.audit_rate = chance(play, 2) ? 0.0 : 0.25;
     perhaps(play, 5, &trust_event_fields, &event);
     enum status status = store->ops->trust_event(store, &event, &done, &play->error);
-    play->events[1] =
-        status == STATUS_OK && done.kind == TRUST_FREEZE ? done.id : play->events[1];
+    play->events[1] = status == STATUS_OK && done.kind == TRUST_FREEZE ? done.id : play->events[1];
     return note(play, "trust_event", status);
 }
 
@@ -684,8 +696,7 @@ static bool call_read(struct property_play *play)
     struct store_outcome_filter filter = {.limit = 60};
     char suite[LIMIT_ID_BYTES];
     uint32_t count = 0;
-    int64_t job_id =
-        play->given_count > 0 ? draw_given(play)->lease.job_id : 1;
+    int64_t job_id = play->given_count > 0 ? draw_given(play)->lease.job_id : 1;
     suite_name(play, chance(play, 2), suite);
     switch (draw(play, 6)) {
     case 0:
@@ -705,8 +716,7 @@ static bool call_read(struct property_play *play)
                     store->ops->tenants(store, "", tenants, 4, &count, &play->error));
     default:
         return store->ops->demand == NULL ||
-               note(play, "demand",
-                    store->ops->demand(store, demand, 8, &count, &play->error));
+               note(play, "demand", store->ops->demand(store, demand, 8, &count, &play->error));
     }
 }
 
@@ -714,8 +724,8 @@ static bool call_read(struct property_play *play)
 
 static bool call_time(struct property_play *play)
 {
-    manual_clock_advance(play->clock, chance(play, 6) ? 20 * NS_PER_S
-                                                      : (int64_t)draw(play, 2000) * NS_PER_MS);
+    manual_clock_advance(play->clock,
+                         chance(play, 6) ? 20 * NS_PER_S : (int64_t)draw(play, 2000) * NS_PER_MS);
     return call_heartbeat(play); /* which makes time take effect */
 }
 
@@ -725,10 +735,10 @@ bool property_step(struct property_play *play, bool strict)
         uint64_t share;
         bool (*call)(struct property_play *play);
     } calls[] = {
-        {18, call_submit},      {24, call_claim},     {28, call_complete},   {8, call_heartbeat},
-        {2, call_worker_gone},  {1, call_cancel},     {4, call_time},        {2, call_scenario_put},
-        {2, call_artifact_put}, {1, call_tenant_set}, {1, call_price_set},   {1, call_model_add},
-        {2, call_model_event},  {2, call_trust_event}, {1, call_golden},     {5, call_read},
+        {18, call_submit},      {24, call_claim},      {28, call_complete}, {8, call_heartbeat},
+        {2, call_worker_gone},  {1, call_cancel},      {4, call_time},      {2, call_scenario_put},
+        {2, call_artifact_put}, {1, call_tenant_set},  {1, call_price_set}, {1, call_model_add},
+        {2, call_model_event},  {2, call_trust_event}, {1, call_golden},    {5, call_read},
     };
     uint64_t all = 0;
     size_t at = 0;

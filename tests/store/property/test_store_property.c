@@ -262,7 +262,8 @@ static void play_all(uint64_t calls, uint64_t seed)
                       why);
         }
     }
-    printf("# %s: %" PRIu64 " calls, %" PRIu64 " of them accepted\n", site.backend, calls, accepted);
+    printf("# %s: %" PRIu64 " calls, %" PRIu64 " of them accepted\n", site.backend, calls,
+           accepted);
 }
 
 static uint64_t calls_wanted;
