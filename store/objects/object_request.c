@@ -236,7 +236,7 @@ static void member_of(const char *answer, const char *name, char out[OBJECT_NAME
     make_plain(out);
 }
 
-/* What an answer is that has no code of object storage: a web page, a proxy's refusal, nothing. */
+/* An answer that has no code of object storage: a web page, a proxy's refusal, nothing. */
 static void describe(const struct object_request *request, char *out, size_t capacity)
 {
     char begin[OBJECT_NAME_BYTES];

@@ -62,7 +62,7 @@ struct object_request object_request_reading(const char *method, const char *key
 enum status object_request_send(struct object_place *place, struct object_request *request,
                                 struct error *error);
 
-/* What answered, for the sentence of one that seemed good and was no object storage's. */
+/* The sentence on an answer that seemed good and was no object storage's. */
 enum status object_request_stranger(const struct object_place *place,
                                     const struct object_request *request, const char *what,
                                     enum status status, struct error *error);
