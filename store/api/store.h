@@ -530,7 +530,7 @@ struct store {
     const struct store_ops *ops;
 };
 
-/* What a store is opened for. */
+/* The use that a store is opened for. */
 enum store_intent {
     STORE_MAKE = 0, /* to work with; made where there is none */
     STORE_WORK,     /* to work with: one that is there */

@@ -3,8 +3,6 @@
  */
 #include "store/api/store_path.h"
 
-#include "base/check.h"
-
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -98,20 +96,14 @@ enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], st
 
 enum status store_path_check(const char *path, struct error *error)
 {
-    static const char *const beside[] = {".lock", "-wal"};
-    char name[PATH_MAX];
+    char log[PATH_MAX];
     struct stat info;
 
     if (stat(path, &info) != 0) {
         return error_set(error, STATUS_STORE, "store %.800s: %s", path, strerror(errno));
     }
-    for (size_t i = 0; i < COUNT_OF(beside) && info.st_size == 0; i++) {
-        snprintf(name, sizeof name, "%s%s", path, beside[i]);
-        if (access(name, F_OK) == 0) {
-            return STATUS_OK;
-        }
-    }
-    return info.st_size > 0
+    snprintf(log, sizeof log, "%s-wal", path);
+    return info.st_size > 0 || access(log, F_OK) == 0
                ? STATUS_OK
                : error_set(error, STATUS_STORE, "store %.800s: the file is empty: no store", path);
 }

@@ -19,8 +19,8 @@ enum { STORE_PATH_BYTES_MAX = 504 };
  * LIMIT: it has more than STORE_PATH_BYTES_MAX bytes. */
 enum status store_path_resolve(const char *path, char real[LIMIT_PATH_BYTES], struct error *error);
 
-/* STORE: there is no file, or an empty one that nobody made a store of or is about to: no lock file
- * and no log is beside it. Makes nothing, opens nothing. */
+/* STORE: there is no file, or an empty one without a log beside it. Makes nothing, opens nothing.
+ */
 enum status store_path_check(const char *path, struct error *error);
 
 #endif

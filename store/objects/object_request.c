@@ -71,6 +71,10 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
     size_t bytes = size * count;
 
     curl_easy_getinfo(request->handle, CURLINFO_RESPONSE_CODE, &request->code);
+    if (request->code == 200 && request->measures) {
+        request->taken += bytes;
+        return bytes;
+    }
     if (request->code != 200 || request->fd < 0 || request->bytes >= 0) {
         size_t room = sizeof request->answer - 1 - request->answer_bytes;
         size_t part = bytes < room ? bytes : room;
@@ -94,13 +98,17 @@ static size_t take_header(char *line, size_t size, size_t count, void *context)
     size_t bytes = size * count;
 
     if (bytes > sizeof name && strncasecmp(line, name, sizeof name - 1) == 0) {
-        size_t at = sizeof name - 1;
-        at += line[at] == ' ' ? 1 : 0;
-        size_t value = bytes - at;
-        while (value > 0 && (line[at + value - 1] == '\r' || line[at + value - 1] == '\n')) {
-            value--;
+        /* Some write it in quotes at one time and without them at another. */
+        const char *value = line + sizeof name - 1;
+        size_t rest = bytes - (sizeof name - 1);
+        while (rest > 0 && strchr(" \"", *value) != NULL) {
+            value++;
+            rest--;
         }
-        snprintf(request->tag, sizeof request->tag, "%.*s", (int)value, line + at);
+        while (rest > 0 && strchr(" \"\r\n", value[rest - 1]) != NULL) {
+            rest--;
+        }
+        snprintf(request->tag, sizeof request->tag, "%.*s", (int)rest, value);
     }
     return bytes;
 }
@@ -236,7 +244,7 @@ static void member_of(const char *answer, const char *name, char out[OBJECT_NAME
     make_plain(out);
 }
 
-/* What an answer is that has no code of object storage: a web page, a proxy's refusal, nothing. */
+/* An answer that has no code of object storage: a web page, a proxy's refusal, nothing. */
 static void describe(const struct object_request *request, char *out, size_t capacity)
 {
     char begin[OBJECT_NAME_BYTES];

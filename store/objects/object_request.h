@@ -38,6 +38,7 @@ struct object_request {
     int fd;           /* of the body that is sent, or that is to come; -1: none */
     curl_off_t bytes; /* of the body that is sent; -1: none is */
     size_t bytes_max; /* of the body that is to come */
+    bool measures;    /* that body is counted and dropped */
     char hash[SHA256_HEX_BYTES];
     CURL *handle;
     long code;                      /* out: HTTP code, 0: none came */
@@ -62,7 +63,7 @@ struct object_request object_request_reading(const char *method, const char *key
 enum status object_request_send(struct object_place *place, struct object_request *request,
                                 struct error *error);
 
-/* What answered, for the sentence of one that seemed good and was no object storage's. */
+/* The sentence on an answer that seemed good and was no object storage's. */
 enum status object_request_stranger(const struct object_place *place,
                                     const struct object_request *request, const char *what,
                                     enum status status, struct error *error);

@@ -11,7 +11,6 @@
 #include "store/objects/object_request.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -252,15 +251,10 @@ static enum status measure(struct object_storage *storage, const char *key, curl
                            struct error *error)
 {
     struct object_request request = object_request_reading("GET", key);
-    request.bytes_max = SIZE_MAX;
-    request.fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (request.fd < 0) {
-        return error_set(error, STATUS_IO, "/dev/null: %s", strerror(errno));
-    }
-    enum status status = object_request_send(&storage->place, &request, error);
-    close(request.fd);
+    request.measures = true;
+    TRY(object_request_send(&storage->place, &request, error));
     *length = (curl_off_t)request.taken;
-    return status;
+    return STATUS_OK;
 }
 
 /* The object is the one that was sent: as long, and under the ETag that storing it was answered

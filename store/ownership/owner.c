@@ -344,8 +344,12 @@ static enum status check_path(const char *path, const struct store_config *confi
                          "%s: expected a database file (it may not exist yet), found a directory",
                          path);
     }
-    return config != NULL && config->intent != STORE_MAKE ? store_path_check(path, error)
-                                                          : STATUS_OK;
+    char lock[LIMIT_PATH_BYTES + 8];
+    snprintf(lock, sizeof lock, "%s.lock", path);
+    /* With a lock file an empty one may be being made at this moment: its owner will say. */
+    bool begun = access(path, F_OK) == 0 && access(lock, F_OK) == 0;
+    return config != NULL && config->intent != STORE_MAKE && !begun ? store_path_check(path, error)
+                                                                    : STATUS_OK;
 }
 
 /* Neither owner nor client yet. */

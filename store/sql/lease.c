@@ -424,7 +424,7 @@ enum status lease_awaited(struct store *base, const struct store_worker *worker,
                           struct store_awaited *out, struct error *error)
 {
     struct awaited_call call = {.store = sql_store_of(base), .worker = worker};
-    TRY(claim_worker_check(worker, error));
+    TRY(door_worker(worker, error));
 
     if (since_ms < 0 || since_ms > STORE_SINCE_MS_MAX) {
         return error_set(error, STATUS_BAD_INPUT,

@@ -182,12 +182,7 @@ static enum status own(struct sql_store *store, const char *path, struct error *
     TRY(store_path_resolve(path, store->path, error));
     TRY(store->intent != STORE_MAKE ? store_path_check(store->path, error) : STATUS_OK);
     TRY(ownership_take(store->path, &store->ownership, error));
-    bool empty = stat(store->path, &info) == 0 && info.st_size == 0;
-    if (empty && store->intent != STORE_MAKE) { /* whoever was about to make it did not */
-        return error_set(error, STATUS_STORE, "store %.800s: the file is empty: no store",
-                         store->path);
-    }
-    if (empty) {
+    if (stat(store->path, &info) == 0 && info.st_size == 0) {
         /* A new file; shared memory at its name is of one that was removed, whose owner may live.
          */
         snprintf(shm, sizeof shm, "%s-shm", store->path);

@@ -51,7 +51,7 @@ static void a_store_that_fails_is_not_ready(void)
     stack_stop(&stack);
 }
 
-/* What a file's owner finds out, and what it says of it to those without a token. */
+/* A file's owner finds out by itself. */
 static void a_database_that_is_gone_is_told(void)
 {
     struct http_ready ready;

@@ -11,7 +11,8 @@ The computation is tried first on the example of those documents. In DIRECTORY:
                 is refused by an answer that does not end, with a sentence that would colour a terminal,
                 "console" answers as the console of an object storage does: a page, whatever is asked for,
                 and 405 to a PUT, "page" takes a PUT as well, "away" sends elsewhere by 307, "forget" answers a PUT
-                well and keeps nothing, "shorten" keeps all but the last byte, "HEAD" refuses those alone
+                well and keeps nothing, "shorten" keeps all but the last byte, "HEAD" refuses those alone, "unsized"
+                says no length, and no quotes around the ETag of a PUT
     seen        a line for each request: the code, method, path
 """
 import datetime
@@ -129,12 +130,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault == "endless":
             return self.go_on()
         self.send_response(code)
-        self.send_header("Content-Length", str(len(answer)))
+        if fault == "unsized":
+            self.close_connection = True  # which ends the answer
+        else:
+            self.send_header("Content-Length", str(len(answer)))
         self.send_header("Content-Type", "text/html" if page else "application/zstd" if code == 200 else "application/xml")
         if fault == "away":
             self.send_header("Location", "http://elsewhere.example" + self.path)
         if code == 200 and not page:
-            self.send_header("ETag", '"' + hashlib.md5(body if self.command == "PUT" else answer).hexdigest() + '"')
+            quote = "" if fault == "unsized" and self.command == "PUT" else '"'
+            self.send_header("ETag", quote + hashlib.md5(body if self.command == "PUT" else answer).hexdigest() + quote)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer[:len(answer) // 2] if fault == "cut" else answer)

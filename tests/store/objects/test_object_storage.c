@@ -392,6 +392,14 @@ static void what_is_stored_is_looked_at(void)
         EXPECT_OK(artifacts_put(&one.artifacts, faults[i], strlen(faults[i]), hash, &error), error);
         end(&one);
     }
+    /* One that says no lengths is read for them. */
+    struct machine one;
+    char hash[SHA256_HEX_BYTES] = "";
+    begin(&one, "unsized");
+    put("fault", "1000 unsized");
+    EXPECT_OK(artifacts_put(&one.artifacts, "of any length", 13, hash, &error), error);
+    EXPECT(count_seen("200 GET") >= 2); /* the probe, and this */
+    end(&one);
 }
 
 /* A HEAD has no body, so its refusal has no code: a GET is asked for that. */
