@@ -26,8 +26,8 @@ struct postgres_schema_setup {
 enum status postgres_schema_apply(struct db *db, const struct postgres_schema_setup *setup,
                                   struct error *error);
 
-/* Where the artifacts of a schema lie that is there and of this program's version, else STORE. `db`
- * reads. */
+/* The place of the artifacts of a schema that is there and of this program's version, else STORE.
+ * `db` reads. */
 enum status postgres_schema_look(struct db *db, const char *given, char *out, size_t capacity,
                                  struct error *error);
 
