@@ -76,7 +76,7 @@ enum status check_statement(struct check *check, const char *what, enum status s
         return status;
     }
     check_fault(check, "unreadable", check->path, "%s could not be looked at: %s", what, why->text);
-    /* Where a failure undoes the transaction, whoever began it has left a savepoint. */
+    /* A failure may undo the transaction: then whoever began it has left a savepoint. */
     return db_shares(check->db) ? query_simple(check->db, STATEMENT_ROLLBACK_TO, error) : STATUS_OK;
 }
 

@@ -7,6 +7,8 @@
  * sees one moment also of a store that a server has open, and holds nobody up; the server's log
  * cannot be reset meanwhile. It changes neither the database nor its log nor an artifact.
  *
+ * The same statements look through a database in PostgreSQL: store/keep/keep_check.h.
+ *
  * Memory: some dozen bytes per suite, 48 per artifact that is referred to, and the largest
  * artifact.
  */

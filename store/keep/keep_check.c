@@ -25,7 +25,7 @@ static void on_loose(void *context, const char *table, const char *name)
         name);
 }
 
-/* Where a bucket is, its artifacts stay unread. */
+/* Artifacts in a bucket stay unread. */
 static void choose_artifacts(struct check *check, const char *path)
 {
     bool bucket = object_storage_is_url(path);

@@ -1,6 +1,6 @@
 /*
- * PostgreSQL connections: a driver behind store/sql/db.h. The only file that knows libpq-fe.h is
- * postgres_db.c.
+ * PostgreSQL connections: a driver behind store/sql/db.h. Its files
+ * alone know libpq-fe.h.
  *
  * A writer's transactions take one advisory lock of the schema first, so those of all processes on
  * a database come one after the other, as the logic above expects; ids are given out in the order
@@ -23,8 +23,9 @@
 enum status postgres_url_split(const char *given, char *url, size_t url_bytes, char *artifacts,
                                size_t artifacts_bytes, struct error *error);
 
-/* Connects. The URL and the clock are borrowed until close; clock NULL: a reader, whose
- * transactions change nothing and see one moment. BUSY: nobody answers. */
+/* Connects, and waits for a server that is there and starts or stops. The URL and the clock are
+ * borrowed until close; clock NULL: a reader, whose transactions change nothing and see one moment.
+ * BUSY: nobody answers. USAGE: a pooler that does not keep sessions. */
 enum status postgres_db_open(const char *url, struct postgres_clock *clock, struct db **out,
                              struct error *error);
 

@@ -14,7 +14,7 @@
 
 enum { SQL_BYTES = 1024 };
 
-/* What finds the rows of a key, as SQL: table and place of each. */
+/* SQL that finds the rows of each key, in front of how many. */
 static const char keys[] =
     "SELECT CAST(r.relname AS TEXT), CAST(p.relname AS TEXT), CAST(k.conname AS TEXT),"
     " k.convalidated, format('SELECT CAST(c.ctid AS TEXT), CAST(c.%1$I AS TEXT)"

@@ -28,8 +28,8 @@ enum status postgres_schema_apply(struct db *db, const struct postgres_schema_se
 /* STORE: there is no store yet. */
 enum status postgres_schema_check(struct db *db, struct error *error);
 
-/* Where the artifacts of a schema lie that is there and of this program's version, else STORE. `db`
- * reads. */
+/* The place of the artifacts of a schema that is there and of this program's version, else STORE.
+ * `db` reads. */
 enum status postgres_schema_look(struct db *db, const char *given, char *out, size_t capacity,
                                  struct error *error);
 

@@ -153,10 +153,11 @@ PGresult *PQexec(PGconn *connection, const char *sql)
                                               : really_execute(connection, sql);
 }
 
-/* The place of a name, NULL: none is left, or the connection is not one of these. */
+/* The place of a name, NULL: none is left, it is that of what is not kept, or the connection is not
+ * one of these. */
 static struct prepared *place_of(struct pooled *pooled, const char *name)
 {
-    if (pooled == NULL || strlen(name) >= NAME_BYTES) {
+    if (pooled == NULL || name[0] == '\0' || strlen(name) >= NAME_BYTES) {
         return NULL;
     }
     if (pooled->prepared == NULL) {

@@ -256,7 +256,7 @@ static void begin_waiting(struct waiting *waiting, struct store *store,
     EXPECT(pthread_create(&waiting->thread, NULL, wait_main, waiting) == 0);
 }
 
-/* What the query says when it says neither nothing (0) nor `before`. */
+/* Answer of the query when it is neither nothing (0) nor `before`. */
 static int64_t await_other(struct db *db, const char *sql, int64_t before)
 {
     const struct timespec pause = {.tv_nsec = 5 * NS_PER_MS};

@@ -163,7 +163,9 @@ check_finds_nothing_in_a_good_store() {
     code 4 "$swerve" check --store nothing.db
     code 2 "$swerve" check --store http://localhost:1
     says err "reads the store's files: run it on the machine that has them"
-    code 2 "$swerve" check --store postgresql://localhost/swerve
+    code 7 "$swerve" check --store 'postgresql:///swerve?host=/nowhere'
+    says err "does not answer"
+    code 2 "$swerve" store backup x --store postgresql://localhost/swerve
     says err "a store in PostgreSQL has none: back it up with pg_dump"
     code 2 "$swerve" check --store x.db --findings 0
 }
