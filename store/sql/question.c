@@ -199,7 +199,7 @@ static enum status find_successor(struct sql_store *store, const struct job_spec
     return STATUS_OK;
 }
 
-/* What a flag says of the successor is a copy. Of a job of which nothing is known it is not looked
+/* Names of a successor in a flag are copies. Of a job of which nothing is known they are not looked
  * at: earlier versions left it to the worker. */
 static enum status check_copy(const struct job_spec *job, const struct job_completion *completion,
                               bool found, const struct job_spec *successor, struct error *error)
