@@ -77,7 +77,7 @@ enum status question_check_parent(struct db *db, int64_t suite, const struct job
                              spec->scenario_id, spec->parent_job_id);
 }
 
-/* Where the store has a promoted teacher, nobody else's audits count. */
+/* Audits of nobody else count where the store has a promoted teacher. */
 static enum status check_teacher(struct db *db, const struct job_spec *spec, struct error *error)
 {
     struct model_version promoted;
