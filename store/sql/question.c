@@ -1,5 +1,5 @@
 /*
- * What a job asks, and who answers it: that its row says. Outcomes, flags, successors and audits
+ * Questions of jobs, and who answers them: a job's row says it. Outcomes, flags, successors and audits
  * that clients send say it too, which is a copy and must be equal; else nothing of the call counts.
  * See schemas/job_context.h.
  */
