@@ -1,5 +1,5 @@
 /*
- * What a job asks, and who answers it: that its row says. Outcomes, flags, successors and audits
+ * Questions of jobs, and who answers them: a job's row says it. Outcomes, flags, successors and audits
  * that clients send say it too, which is a copy and must be equal; else nothing of the call counts.
  * See schemas/job_context.h.
  */
@@ -77,7 +77,7 @@ enum status question_check_parent(struct db *db, int64_t suite, const struct job
                              spec->scenario_id, spec->parent_job_id);
 }
 
-/* Where the store has a promoted teacher, nobody else's audits count. */
+/* Audits of nobody else count where the store has a promoted teacher. */
 static enum status check_teacher(struct db *db, const struct job_spec *spec, struct error *error)
 {
     struct model_version promoted;
