@@ -131,6 +131,20 @@ static enum status look_partials(struct memory_caller *caller, struct error *err
     return status;
 }
 
+static enum status look_awaited(struct memory_caller *caller, struct error *error)
+{
+    struct store_awaited found;
+    struct store_worker other = caller->worker;
+    snprintf(other.worker_id, sizeof other.worker_id, "another");
+    enum status status = caller->store->ops->awaited(caller->store, &other, 0, &found, error);
+
+    if (status == STATUS_OK) {
+        answer(caller, &found.jobs_silent, sizeof found.jobs_silent);
+        answer(caller, &found.jobs_delayed, sizeof found.jobs_delayed);
+    }
+    return status;
+}
+
 static enum status suite_status(struct memory_caller *caller, struct error *error)
 {
     struct store_suite_status status;
@@ -716,6 +730,7 @@ const struct memory_call memory_calls[] = {
     {"worker_gone", claim_before, worker_gone, memory_nothing, false},
     {"partial", complete_before, hand_over, handed_over_once, false},
     {"partials", partials_before, look_partials, memory_nothing, true},
+    {"awaited", claim_before, look_awaited, memory_nothing, true},
     {"suite_status", memory_nothing, suite_status, memory_nothing, true},
     {"suites", memory_nothing, suites, memory_nothing, true},
     {"outcomes", memory_nothing, look_outcomes, memory_nothing, true},

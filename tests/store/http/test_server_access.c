@@ -659,7 +659,9 @@ static void send_outcomes(struct store *client, const char *worker_id,
         strcpy(outcomes[i].planner, lease->spec.planner);
         strcpy(outcomes[i].pool, lease->spec.pool);
         strcpy(outcomes[i].backend, lease->spec.backend);
-        snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, i == 0 ? "" : "b%u", i);
+        if (i > 0) {
+            snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, "b%u", i);
+        }
         snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
     }
     EXPECT_OK(client->ops->complete(client, &completion, 1, &result, &error), error);

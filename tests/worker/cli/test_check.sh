@@ -189,7 +189,7 @@ check_notices_rows_that_come_and_go() {
         "DELETE FROM ledger" "DELETE FROM accounts" "DELETE FROM job_specs WHERE job = 2" \
         "UPDATE outcomes SET digest = NULL" \
         "UPDATE outcomes SET pages_used_percent = pages_used_percent + 4294967296 WHERE id = 1" \
-        "INSERT INTO attempts SELECT job, 2, worker, pool, device, tier, ending, 0, 0, price_uusd_per_hour, 0, NULL, NULL, NULL, 0 FROM attempts WHERE job = 1" \
+        "INSERT INTO attempts SELECT job, 2, worker, pool, device, tier, ending, 0, 0, price_uusd_per_hour, 0, NULL, NULL, NULL, 0, NULL FROM attempts WHERE job = 1" \
         "UPDATE jobs SET state = 0 WHERE id = 1" "UPDATE jobs SET epoch = 0" \
         "UPDATE outcomes SET score = 0.5, digest = randomblob(32) WHERE id = 1" \
         "UPDATE outcomes SET id = 9 - id WHERE id IN (4, 3)"; do
