@@ -44,15 +44,15 @@ enum job_context_member {
 
 enum {
     JOB_CONTEXT_ALL = (1 << JOB_CONTEXT_MEMBER_COUNT) - 1,
-    /* What is asked, whoever answers: of an audit and what it repeats. */
+    /* Question alone, whoever answers: of an audit and what it repeats. */
     JOB_CONTEXT_QUESTION = JOB_CONTEXT_SCENARIO_ID | JOB_CONTEXT_SCENARIO_HASH | JOB_CONTEXT_SEED |
                            JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
                            JOB_CONTEXT_ROLLOUT_COUNT,
-    /* What an outcome repeats of its job. */
+    /* Members that an outcome repeats. */
     JOB_CONTEXT_OF_OUTCOME = JOB_CONTEXT_ALL & ~JOB_CONTEXT_ROLLOUT_COUNT,
     /* .. as far as outcomes say it. */
     JOB_CONTEXT_ASKED = JOB_CONTEXT_QUESTION & ~JOB_CONTEXT_ROLLOUT_COUNT,
-    /* What many jobs have alike, so that the store keeps it once. */
+    /* Members that many jobs have alike, so that the store keeps them once. */
     JOB_CONTEXT_SHARED = JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
                          JOB_CONTEXT_POOL | JOB_CONTEXT_TIER | JOB_CONTEXT_MODEL_HASH |
                          JOB_CONTEXT_SAMPLER | JOB_CONTEXT_BACKEND

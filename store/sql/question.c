@@ -1,7 +1,7 @@
 /*
- * Questions of jobs, and who answers them: a job's row says it. Outcomes, flags, successors and audits
- * that clients send say it too, which is a copy and must be equal; else nothing of the call counts.
- * See schemas/job_context.h.
+ * Questions of jobs, and who answers them: a job's row says it. Outcomes, flags, successors and
+ * audits that clients send say it too, which is a copy and must be equal; else nothing of the call
+ * counts. See schemas/job_context.h.
  */
 #include "base/check.h"
 #include "schemas/job_context.h"
