@@ -152,6 +152,14 @@ static enum status release_takers(struct redrive_call *call, int64_t source, str
 
 /* ---- one job ---- */
 
+static enum ledger_kind kind_of(const struct redrive_job *job)
+{
+    if (job->shadow) {
+        return LEDGER_SHADOW;
+    }
+    return job->audit ? LEDGER_AUDIT : LEDGER_RESULT;
+}
+
 /* The attempt that finished it cost what it cost, and counts for nothing. */
 static enum status spoil_attempt(struct redrive_call *call, const struct redrive_job *job,
                                  int64_t epoch, struct error *error)
@@ -165,7 +173,7 @@ static enum status spoil_attempt(struct redrive_call *call, const struct redrive
         .pool = before.pool,
         .device = before.device,
         .tier = before.tier,
-        .kind = job->shadow ? LEDGER_SHADOW : job->audit ? LEDGER_AUDIT : LEDGER_RESULT,
+        .kind = kind_of(job),
         .end = ATTEMPT_STALE,
         .artifact_hash = "",
         .error = "its outcomes were dropped: their author is not believed",
