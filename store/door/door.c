@@ -262,11 +262,11 @@ static enum status check_escalation(const struct job_spec *spec, uint32_t index,
     }
     if (spec->escalate_tier != TIER_TEACHER &&
         (spec->tier != TIER_GOLDEN || spec->escalate_tier != TIER_STUDENT)) {
-        return error_set(
-            error, STATUS_BAD_INPUT,
-            "job %" PRIu32 " escalates from tier %s: expected to teacher%s, found %s", index,
-            tier_names[spec->tier], spec->tier == TIER_GOLDEN ? " or student" : "",
-            tier_names[spec->escalate_tier]);
+        return error_set(error, STATUS_BAD_INPUT,
+                         "job %" PRIu32 " escalates from tier %s: expected to teacher%s, found %s",
+                         index, tier_names[spec->tier],
+                         spec->tier == TIER_GOLDEN ? " or student" : "",
+                         tier_names[spec->escalate_tier]);
     }
     return STATUS_OK;
 }

@@ -5,8 +5,8 @@
  * A step takes REDRIVE_CHUNK jobs of the author that are done, in one transaction: their outcomes
  * go, with what other suites had taken over from them; counters and digests lose what they had
  * counted; the attempt stays on the bill and ends as stale; the job is queued again, as one more
- * that was lost. A shadow's job, which counts nowhere, is cancelled. What an author flagged is left:
- * the teacher answers for it already. Partial outcomes of the author's go too.
+ * that was lost. A shadow's job, which counts nowhere, is cancelled. What an author flagged is
+ * left: the teacher answers for it already. Partial outcomes of the author's go too.
  *
  * Ids of outcomes are never given out twice: the table redrives keeps the greatest one that there
  * was, and SQLite, which would go on from what is left, is told the next.
