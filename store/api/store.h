@@ -161,6 +161,7 @@ struct store_job {
     char worker_id[LIMIT_ID_BYTES];
     char error[OUTCOME_ERROR_BYTES];
     int64_t freeze; /* event of trust that moved it to the teacher, or that it was in flight at */
+    char token[LIMIT_ID_BYTES]; /* id of the token that holds the worker; "": it has none */
     struct job_spec spec;
 };
 

@@ -169,6 +169,7 @@ void record_job_read(struct query *query, struct store_job *job)
     READ_TEXT(query, 5, job->error);
     record_spec_read(query, 6, &job->spec);
     job->freeze = query_column_int(query, 6 + RECORD_SPEC_COLUMNS);
+    READ_TEXT(query, 7 + RECORD_SPEC_COLUMNS, job->token);
 }
 
 void record_outcome_read(struct query *query, struct outcome *outcome)

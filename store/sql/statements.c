@@ -29,7 +29,8 @@
 #define JOB_COLUMNS                                                               \
     "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
     " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
-    "  ORDER BY a.epoch DESC LIMIT 1), " STATEMENT_SPEC_COLUMNS ", COALESCE(j.freeze_event, 0)"
+    "  ORDER BY a.epoch DESC LIMIT 1), " STATEMENT_SPEC_COLUMNS                   \
+    ", COALESCE(j.freeze_event, 0), w.token"
 #define JOB_JOINS STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 
 /* The freeze that the job of outcome `o` was moved by, or in flight at; 0: none. */

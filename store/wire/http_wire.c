@@ -296,6 +296,7 @@ static const struct json_field job_fields[] = {
     JOB(worker_id, JSON_FIELD_TEXT),
     JOB(error, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_job, freeze, JSON_FIELD_I64),
+    JSON_FIELD_OPTIONAL(struct store_job, token, JSON_FIELD_TEXT),
     JSON_FIELD_OBJECT("spec", offsetof(struct store_job, spec), &job_spec_field_list),
 };
 

@@ -175,12 +175,27 @@ static void report_json(struct replay *replay, const struct outcome *outcome,
     json_array_append_new(replay->results, result);
 }
 
+/* Who reported the outcome, for whoever decides what to believe. */
+static void report_author(const struct replay *replay, const struct outcome *outcome)
+{
+    struct store_job *job = malloc(sizeof *job);
+    struct error ignored;
+
+    if (job != NULL &&
+        replay->store->ops->job(replay->store, outcome->job_id, job, &ignored) == STATUS_OK) {
+        text_print(stdout, "  reported by worker %s%s%s\n", job->worker_id,
+                   job->token[0] != '\0' ? ", token " : "", job->token);
+    }
+    free(job);
+}
+
 static void report_text(const struct replay *replay, const struct outcome *outcome,
                         const struct rollout_result *found, const char *fault)
 {
     text_print(stdout, "outcome %" PRId64 ": DIFFERENT (%s%s%s, seed %" PRIu64 ")\n", outcome->id,
                outcome->scenario_id, outcome->branch_id[0] != '\0' ? ", branch " : "",
                outcome->branch_id, outcome->seed);
+    report_author(replay, outcome);
     if (found == NULL) {
         text_print(stdout, "  the replay broke: %s\n", fault);
     }
