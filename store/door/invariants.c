@@ -60,7 +60,6 @@ static const struct invariant model_rows[] = {
 };
 
 static const struct invariant model_event_rows[] = {
-    {"model", INT64_MIN, INT64_MAX}, /* a number in its row; whoever has it is looked up */
     {"canary_percent", 0, 100}, {"jobs_moved", 0, INT64_MAX},    {"expires_s", 0, INT64_MAX},
     {"at_s", 0, DATE_S_MAX},    {"after_outcome", 0, INT64_MAX},
 };
