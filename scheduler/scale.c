@@ -116,8 +116,8 @@ static void note_quiet(const struct scale_facts *facts, struct scale_state *stat
     state->quiet = quiet;
 }
 
-struct scale_advice scale_step(const struct scale_policy *policy, const struct scale_facts *facts,
-                               struct scale_state *state)
+struct scale_advice scale_advise(const struct scale_policy *policy, const struct scale_facts *facts,
+                                 struct scale_state *state)
 {
     int64_t floor = scale_floor(policy, facts->now_ms);
     enum scale_reason reason = SCALE_STEADY;

@@ -105,8 +105,8 @@ struct scale_advice {
     enum scale_reason reason;
 };
 
-struct scale_advice scale_step(const struct scale_policy *policy, const struct scale_facts *facts,
-                               struct scale_state *state);
+struct scale_advice scale_advise(const struct scale_policy *policy, const struct scale_facts *facts,
+                                 struct scale_state *state);
 
 /* The most that a policy wants warm at a moment. */
 int64_t scale_floor(const struct scale_policy *policy, int64_t now_ms);

@@ -126,7 +126,7 @@ static const struct {
                " OR " ODD("w.host", 0, 63) " OR " ODD("w.holder", 0, 63) " OR " ODD("w.token", 0, 63))},
     {unsaid, "workers without a token's id",
      "SELECT 'store', n || ' workers are known by the name of their token alone, until it claims for them' FROM"
-     " (SELECT COUNT(*) AS n FROM workers WHERE token IS NULL) WHERE n > 0"},
+     " (SELECT COUNT(*) AS n FROM workers WHERE token IS NULL) t WHERE n > 0"},
     {"text", "keys of prefixes", ODD_TEXTS("'prefix ' || p.id", "prefixes p", ODD("p.key", 1, 64))},
     {"text", "texts of specs",
      ODD_TEXTS("'job ' || s.job", "job_specs s", ODD("s.audit_key", 1, 64) " OR " ODD("s.asked_key", 1, 64))},
@@ -329,7 +329,7 @@ static const struct {
      " UNION ALL SELECT " ATTEMPT ", 'was claimed at nanosecond ' || a.claimed_ns FROM attempts a WHERE a.claimed_ns < 1"},
     {unsaid, "leases without a claim time",
      "SELECT 'store', n || ' jobs were leased before the times of claims were kept: what they cost is not charged' FROM"
-     " (SELECT COUNT(*) AS n FROM jobs WHERE state = 1 AND claimed_ns IS NULL) WHERE n > 0"},
+     " (SELECT COUNT(*) AS n FROM jobs WHERE state = 1 AND claimed_ns IS NULL) t WHERE n > 0"},
     {"attempt", "attempts beside their jobs",
      "SELECT " ATTEMPT ", CASE WHEN j.id IS NULL THEN 'its job is not there'"
      " WHEN a.ending NOT BETWEEN 0 AND 5 THEN 'ended as number ' || a.ending || ', which there is not'"

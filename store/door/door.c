@@ -1,5 +1,5 @@
 /*
- * What clients send, looked at. See door.h.
+ * Looks at what clients send. See door.h.
  */
 #include "store/door/door.h"
 

@@ -95,7 +95,7 @@ const struct invariants invariants_model_event = OF(model_event_fields, model_ev
 const struct invariants invariants_trust_event = OF(trust_event_fields, trust_event_rows);
 const struct invariants invariants_golden = OF(golden_set_fields, golden_rows);
 
-/* What the member may be; false: whatever it holds. */
+/* Bounds of the member; false: it may be whatever it holds. */
 static bool bounds(const struct invariants *of, const struct json_field *field, int64_t *least,
                    int64_t *greatest)
 {

@@ -310,7 +310,9 @@ bool dialect_writes_row(const char *text)
     size_t bytes = strlen(text);
 
     if (begins(text, "INSERT INTO ")) {
-        return strstr(text, " DO NOTHING") == NULL &&
+        const char *change = strstr(text, " DO UPDATE SET ");
+        bool stays = change != NULL && strstr(change, " WHERE ") != NULL; /* as it may be */
+        return strstr(text, " DO NOTHING") == NULL && !stays &&
                (strstr(text, ") VALUES (") != NULL || begins(text, "INSERT INTO memo_outcomes "));
     }
     for (size_t i = 0; i < COUNT_OF(keys) && begins(text, "UPDATE "); i++) {

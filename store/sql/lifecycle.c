@@ -527,7 +527,8 @@ static enum status answer_recorded(struct complete_call *call, const struct held
     return STATUS_OK;
 }
 
-/* What it brings are the job's rollouts, each once; those of a job that has one need no look-up. */
+/* Its outcomes are of the job's rollouts, each once; those of a job that has one need no look-up.
+ */
 static enum status check_rollouts(struct complete_call *call, const struct held_job *job,
                                   const struct job_completion *completion, struct error *error)
 {

@@ -48,7 +48,7 @@ struct redrive_job {
 
 /* ---- counters ---- */
 
-/* What a suite counted of this job's outcomes is taken back; `taken`: they are another suite's. */
+/* Takes back what a suite counted of this job's outcomes; `taken`: they are another suite's. */
 static enum status uncount(struct redrive_call *call, const struct redrive_job *job, int64_t source,
                            bool taken, struct error *error)
 {

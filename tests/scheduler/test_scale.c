@@ -61,8 +61,8 @@ static void advice_keeps_its_word(void)
             facts.tick_p99_ns = draw(2 * NS_PER_S);
             facts.device_ms_queued = draw(5) == 0 ? -1 : draw(100000000);
             facts.workers_busy = draw(facts.workers_alive + 1);
-            struct scale_advice advice = scale_step(&policy, &facts, &memory);
-            struct scale_advice again = scale_step(&policy, &facts, &twin);
+            struct scale_advice advice = scale_advise(&policy, &facts, &memory);
+            struct scale_advice again = scale_advise(&policy, &facts, &twin);
             EXPECT(advice.workers == again.workers && advice.reason == again.reason);
             int64_t floor = scale_floor(&policy, facts.now_ms);
             target = target < 0 ? facts.workers_alive : target;
@@ -109,7 +109,7 @@ static void a_day_by_hand(void)
         facts.jobs_queued = minute < 20 ? 500 : 0;
         facts.age_ms = minute < 20 ? (int64_t)minute * MINUTE_MS : 0;
         facts.workers_busy = minute < 25 ? facts.workers_alive : 0;
-        seen[minute] = scale_step(&policy, &facts, &memory).workers;
+        seen[minute] = scale_advise(&policy, &facts, &memory).workers;
         facts.workers_alive = seen[minute];
     }
     EXPECT_INT(seen[5], 1); /* exactly five minutes are not over them */
@@ -129,7 +129,7 @@ static void a_small_queue_is_worth_little(void)
     struct scale_state memory = {0};
     struct scale_facts facts = {
         .now_ms = 1, .jobs_queued = 3, .age_ms = 100 * policy.age_max_ms, .device_ms_queued = 1000};
-    EXPECT_INT(scale_step(&policy, &facts, &memory).workers, 1);
+    EXPECT_INT(scale_advise(&policy, &facts, &memory).workers, 1);
 }
 
 /* Goal: windows over midnight and weekdays, by hand. 2026-11-23 is a Monday. */

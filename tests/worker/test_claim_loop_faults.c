@@ -111,7 +111,7 @@ static enum status drain(struct shop *shop, const struct model_loader *loader, i
     return status;
 }
 
-/* How many of the first jobs are in that state; none of them lost an attempt. */
+/* Number of the first jobs that are in that state; none of them lost an attempt. */
 static int count_state(struct shop *shop, int jobs, enum job_state state)
 {
     int count = 0;

@@ -115,7 +115,7 @@ enum status claim_loop_hand_over(struct claim_loop *loop, bool all, struct error
     return status;
 }
 
-/* What keeps a partial outcome from being this job's; NULL: nothing. */
+/* Reason why a partial outcome cannot be this job's; NULL: none. */
 static const char *find_fault(const struct job_run *job, const struct outcome *outcome)
 {
     const struct job_spec *spec = &job->lease.spec;

@@ -55,7 +55,7 @@ enum status scaling_advise(void *context, struct store *store, const char *pool,
         struct scale_facts facts = scale_facts_of(policy, rows, count, now_ms);
         pthread_mutex_lock(&scaling->mutex);
         struct scale_advice advice =
-            scale_step(policy, &facts, &scaling->states[policy - scaling->plan.pools]);
+            scale_advise(policy, &facts, &scaling->states[policy - scaling->plan.pools]);
         pthread_mutex_unlock(&scaling->mutex);
         *out = scale_advice_json(policy, &facts, &advice);
         status = memory_check(*out, error, "scaling: out of memory");

@@ -73,9 +73,13 @@ static void every_statement_has_an_index(void)
             /* Of `swerve check`, on a connection of its own. */
             bool alone = i >= STATEMENT_CHECK_SUITES && i <= STATEMENT_CHECK_ARTIFACTS;
             /* Of the jobs that are leased now: no others are in that index. */
-            bool leased = (i == STATEMENT_LEASED_WORKERS || i == STATEMENT_DEMAND) &&
+            bool leased = (i == STATEMENT_LEASED_WORKERS || i == STATEMENT_LEASED_OF_POOL ||
+                           i == STATEMENT_DEMAND) &&
                           strstr(detail, "INDEX jobs_leased") != NULL;
-            if (sscanf(detail, "SCAN %31s", name) == 1 && is_large(name) && !leased && !alone) {
+            /* Of an administrator, once in a while: what all planners have driven. */
+            bool rare = i == STATEMENT_REDRIVE_UNDRIVEN || i == STATEMENT_REDRIVE_UNSTARTED;
+            if (sscanf(detail, "SCAN %31s", name) == 1 && is_large(name) && !leased && !alone &&
+                !rare) {
                 TEST_FAIL("%s\n# %s", detail, statement_text(i));
             }
         }

@@ -580,7 +580,7 @@ static void the_published_paths_are_served(void)
         paths++;
     }
     fclose(stream);
-    EXPECT_INT(paths, 38);
+    EXPECT_INT(paths, 39);
     stack_stop(&stack);
 }
 

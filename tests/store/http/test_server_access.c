@@ -165,6 +165,7 @@ static const struct {
     {"POST", "/v1/suites/*/jobs", "sa"},
     {"GET", "/v1/suites/*/dead", "rsa"},
     {"POST", "/v1/suites/*/cancel", "sa"},
+    {"POST", "/v1/redrives", "a"},
     {"POST", "/v1/workers/*/heartbeat", "wa"},
     {"POST", "/v1/workers/*/claim", "wa"},
     {"GET", "/v1/workers/*/awaited", "rswa"},
@@ -651,6 +652,9 @@ static void send_outcomes(struct store *client, const char *worker_id,
                                         .kind = kind,
                                         .outcomes = outcomes,
                                         .outcome_count = count};
+    char artifact[SHA256_HEX_BYTES];
+    EXPECT_OK(client->ops->artifact_put(client, worker_id, strlen(worker_id), artifact, &error),
+              error);
     strcpy(completion.worker_id, worker_id);
     for (uint32_t i = 0; i < count; i++) {
         outcomes[i] = (struct outcome){
@@ -663,6 +667,7 @@ static void send_outcomes(struct store *client, const char *worker_id,
             snprintf(outcomes[i].branch_id, sizeof outcomes[i].branch_id, "b%u", i);
         }
         snprintf(outcomes[i].trace_hash, sizeof outcomes[i].trace_hash, "%s", worker_id);
+        memcpy(outcomes[i].artifact_hash, artifact, sizeof outcomes[i].artifact_hash);
     }
     EXPECT_OK(client->ops->complete(client, &completion, 1, &result, &error), error);
     EXPECT_INT(result.status, STATUS_OK);

@@ -77,6 +77,10 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_CHECK_TRUST:
     case STATEMENT_CHECK_PINS:
     case STATEMENT_CHECK_ARTIFACTS:
+    case STATEMENT_REDRIVE_NEWEST: /* the greatest ids */
+    case STATEMENT_REDRIVE_FLOOR:  /* a row per order of an administrator's */
+    case STATEMENT_REDRIVE_UNDRIVEN:
+    case STATEMENT_REDRIVE_UNSTARTED:
     case STATEMENT_LEDGER_BOOKED: /* a row per pool, device, tier and ending */
     case STATEMENT_LOG_LOST: /* one row per damaged log, which PostgreSQL's stores do not have */
         return true;

@@ -42,7 +42,7 @@ void property_stores(struct property_play *play, const struct property_config *c
 /* One call. False: it was answered with an error that no call may bring about (property_last says
  * what, where `strict`). */
 bool property_step(struct property_play *play, bool strict);
-/* What the last call was and what it was answered. */
+/* The last call and its answer. */
 const char *property_last(const struct property_play *play);
 /* Calls that were answered OK. */
 uint64_t property_accepted(const struct property_play *play);

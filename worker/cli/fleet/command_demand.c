@@ -240,7 +240,7 @@ static enum status look(struct demand_command *command, struct error *error)
     for (uint32_t i = 0; i < command->plan.count; i++) {
         const struct scale_policy *policy = &command->plan.pools[i];
         command->facts[i] = scale_facts_of(policy, command->rows, command->count, now_ms);
-        command->advice[i] = scale_step(policy, &command->facts[i], &command->states[i]);
+        command->advice[i] = scale_advise(policy, &command->facts[i], &command->states[i]);
     }
     return save_state(command, error);
 }
