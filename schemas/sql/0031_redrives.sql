@@ -9,3 +9,6 @@ CREATE TABLE redrives (
     last_outcome INTEGER NOT NULL CHECK (last_outcome >= 0),
     at_s INTEGER NOT NULL -- seconds since 1970
 ) STRICT;
+
+-- Who took an outcome over, when it is dropped.
+CREATE INDEX memo_outcomes_by_outcome ON memo_outcomes (outcome);

@@ -169,8 +169,8 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_REDRIVE_ADD] =
         "INSERT INTO redrives (holder, worker, jobs, last_outcome, at_s) VALUES (?1, ?2, ?3, ?4, ?5)",
     [STATEMENT_REDRIVE_PARTIALS] =
-        "DELETE FROM partial_outcomes WHERE job IN (SELECT j.id FROM jobs j CROSS JOIN workers w ON w.id = j.worker"
-        " WHERE j.state <= 1 AND (?1 = '' OR w.token = ?1) AND (?2 = '' OR w.name = ?2))",
+        "DELETE FROM partial_outcomes WHERE worker IN (SELECT w.id FROM workers w"
+        " WHERE (?1 = '' OR w.token = ?1) AND (?2 = '' OR w.name = ?2))",
     [STATEMENT_REDRIVE_UNDRIVEN] =
         "UPDATE contexts SET driven = 0 WHERE driven = 1 AND (planner, planner_hash) NOT IN"
         " (SELECT c.planner, c.planner_hash FROM jobs j JOIN job_specs s ON s.job = j.id"
