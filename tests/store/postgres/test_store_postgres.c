@@ -81,7 +81,8 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_REDRIVE_FLOOR:  /* a row per order of an administrator's */
     case STATEMENT_REDRIVE_UNDRIVEN:
     case STATEMENT_REDRIVE_UNSTARTED:
-    case STATEMENT_LEDGER_BOOKED: /* a row per pool, device, tier and ending */
+    case STATEMENT_REDRIVE_PARTIALS: /* of jobs that go on */
+    case STATEMENT_LEDGER_BOOKED:    /* a row per pool, device, tier and ending */
     case STATEMENT_LOG_LOST: /* one row per damaged log, which PostgreSQL's stores do not have */
         return true;
     default:
