@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "schemas/job.h"
+#include "schemas/scenario.h"
 #include "store/api/store.h"
 #include "store/artifacts/artifacts.h"
 
@@ -25,11 +26,12 @@ enum status door_progress(const struct store_progress *progress, struct error *e
 enum status door_completion(const struct artifacts *artifacts,
                             const struct job_completion *completion, struct error *error);
 
-/* Branches of a scenario, as far as they are known. */
+/* Branches and slices of a scenario, as far as they are known. */
 struct door_branches {
     uint32_t count;
     const char (*names)[LIMIT_ID_BYTES]; /* [count], borrowed */
-    bool known; /* as many as the job has, and each has a name of its own */
+    bool known;                  /* as many as the job has, and each has a name of its own */
+    const struct slices *slices; /* borrowed; NULL: its body is no scenario */
 };
 
 /* The rollouts that a completion brings are the job's: no two outcomes of one, DONE each of them,

@@ -474,6 +474,11 @@ enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SE
     return status;
 }
 
+static bool is_named(const struct token *token, const char *which)
+{
+    return strcmp(token->id, which) == 0 || strcmp(token->name, which) == 0;
+}
+
 enum status tokens_revoke(const char *path, const char *which, uint32_t *count, struct error *error)
 {
     struct token_list *list = NULL;
@@ -481,9 +486,13 @@ enum status tokens_revoke(const char *path, const char *which, uint32_t *count, 
     int lock = -1;
     TRY(lock_file(path, &lock, error));
     enum status status = read_or_begin(path, &list, error);
+    bool named = false;
+    for (uint32_t i = 0; status == STATUS_OK && i < list->count; i++) {
+        named |= is_named(&list->tokens[i], which);
+    }
     for (uint32_t i = 0; status == STATUS_OK && i < list->count; i++) {
         const struct token *token = &list->tokens[i];
-        if (strcmp(token->id, which) != 0 && strcmp(token->name, which) != 0) {
+        if (named ? !is_named(token, which) : strcmp(token->principal, which) != 0) {
             list->tokens[kept++] = *token;
         }
     }

@@ -82,7 +82,8 @@ enum status tokens_read(const char *path, struct token_list *out, struct error *
 enum status tokens_add(const char *path, struct token *token, char text[TOKEN_SECRET_BYTES],
                        struct error *error);
 
-/* Removes the token with this id, or all with this name; *count of them. NOT_FOUND for none. */
+/* Removes the token with this id, or all with this name; where there is none, all that go back to a
+ * first token with this id, by which stores know them; *count of them. NOT_FOUND for none. */
 enum status tokens_revoke(const char *path, const char *which, uint32_t *count,
                           struct error *error);
 

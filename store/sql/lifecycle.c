@@ -53,6 +53,8 @@ struct held_job {
     int64_t claim_id;
     int64_t tenant;     /* 0: nobody's */
     int64_t claimed_ns; /* its present or last attempt; 0: not known */
+    bool sliced;        /* its scenario says what follows */
+    struct slices slices;
 };
 
 /* Result of a completion for its job. */
@@ -181,6 +183,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
         .spec = &job->spec,
         .at_ms = wall_ms(call->store),
         .floor = call->store->outcome_floor,
+        .slices = job->sliced ? &job->slices : NULL,
         .evidence = evidence,
     };
     enum status status = tally_suite(&call->tally, job->suite, &counters, error);
@@ -476,7 +479,8 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
                                          .worker = job->worker,
                                          .context = job->context,
                                          .spec = &job->spec,
-                                         .at_ms = wall_ms(call->store)};
+                                         .at_ms = wall_ms(call->store),
+                                         .slices = job->sliced ? &job->slices : NULL};
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
 
     query_int(&progress, completion->job_id);
@@ -527,23 +531,26 @@ static enum status answer_recorded(struct complete_call *call, const struct held
     return STATUS_OK;
 }
 
-/* Its outcomes are of the job's rollouts, each once; those of a job that has one need no look-up.
- */
-static enum status check_rollouts(struct complete_call *call, const struct held_job *job,
+/* Its outcomes are of the job's rollouts, each once, and answer the job's question. */
+static enum status check_outcomes(struct complete_call *call, struct held_job *job,
                                   const struct job_completion *completion, struct error *error)
 {
-    struct door_branches branches = {.known = false};
-    TRY(job->spec.rollout_count > 1 && completion->outcome_count > 0
-            ? record_branches_find(call->tally.db, &call->store->branches, &job->spec, &branches,
-                                   error)
-            : STATUS_OK);
-    return door_rollouts(completion, job->spec.rollout_count, &branches, error);
+    struct door_branches scenario = {.known = false};
+    TRY(completion->outcome_count > 0 ? record_branches_find(call->tally.db, &call->store->branches,
+                                                             &job->spec, &scenario, error)
+                                      : STATUS_OK);
+    job->sliced = scenario.slices != NULL;
+    if (job->sliced) {
+        job->slices = *scenario.slices;
+    }
+    TRY(door_rollouts(completion, job->spec.rollout_count, &scenario, error));
+    return question_check_outcomes(completion, &job->spec, scenario.slices, error);
 }
 
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
                                 struct store_completion_result *result, struct error *error)
 {
-    struct held_job job;
+    struct held_job job = {.sliced = false};
     struct ledger_entry before = {.found = false};
     enum status status = read_held(call->tally.db, completion->job_id, &job, error);
 
@@ -575,8 +582,7 @@ static enum status complete_one(struct complete_call *call, const struct job_com
             return answer_recorded(call, &job, completion, &before, result);
         }
     }
-    TRY(check_rollouts(call, &job, completion, error));
-    TRY(question_check_outcomes(completion, &job.spec, error));
+    TRY(check_outcomes(call, &job, completion, error));
     result->status = STATUS_OK;
     return partial ? keep_partial(call, &job, completion, error)
                    : accept(call, &job, completion, &before, result, error);

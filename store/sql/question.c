@@ -5,6 +5,7 @@
  */
 #include "base/check.h"
 #include "schemas/job_context.h"
+#include "schemas/scenario_json.h"
 #include "store/sql/models.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
@@ -14,8 +15,41 @@
 
 /* ---- outcomes ---- */
 
+/* An outcome need not say what the scenario says of itself: then the store does. */
+static bool is_unsaid(const struct outcome *outcome)
+{
+    bool unsaid = !outcome->safety_critical;
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        unsaid &= outcome->slice[kind][0] == '\0';
+    }
+    return unsaid;
+}
+
+/* What it says is equal. */
+static enum status check_slices(const struct job_completion *completion, uint32_t index,
+                                const struct slices *slices, struct error *error)
+{
+    const struct outcome *outcome = &completion->outcomes[index];
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        if (strcmp(outcome->slice[kind], slices->value[kind]) != 0) {
+            return error_set(error, STATUS_CONFLICT,
+                             "job %" PRId64 ", outcome %" PRIu32
+                             ": %s is \"%s\", the scenario says \"%s\"",
+                             completion->job_id, index, slice_names[kind], outcome->slice[kind],
+                             slices->value[kind]);
+        }
+    }
+    return outcome->safety_critical == slices->safety_critical
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT,
+                           "job %" PRId64 ", outcome %" PRIu32
+                           ": safety_critical is %s, the scenario says otherwise",
+                           completion->job_id, index, outcome->safety_critical ? "true" : "false");
+}
+
 enum status question_check_outcomes(const struct job_completion *completion,
-                                    const struct job_spec *spec, struct error *error)
+                                    const struct job_spec *spec, const struct slices *slices,
+                                    struct error *error)
 {
     char text[JOB_CONTEXT_TEXT_BYTES];
     struct job_context job = job_context_of_spec(spec);
@@ -26,6 +60,9 @@ enum status question_check_outcomes(const struct job_completion *completion,
             return error_set(error, STATUS_CONFLICT, "job %" PRId64 ", outcome %" PRIu32 ": %s",
                              completion->job_id, i, job_context_text(&found, &job, member, text));
         }
+        TRY(slices != NULL && !is_unsaid(&completion->outcomes[i])
+                ? check_slices(completion, i, slices, error)
+                : STATUS_OK);
     }
     return STATUS_OK;
 }

@@ -7,12 +7,13 @@
  */
 #include "store/sql/records.h"
 
+#include "base/arena.h"
 #include "base/check.h"
 #include "base/utf8.h"
 #include "schemas/job_json.h"
 #include "schemas/json_read.h"
 #include "schemas/outcome_json.h"
-#include "schemas/scenario.h"
+#include "schemas/scenario_json.h"
 #include "store/sql/sql_store.h"
 
 #include <inttypes.h>
@@ -243,6 +244,10 @@ static struct outcome as_stored(const struct record_outcome_place *place,
     stored.epoch = place->epoch;
     memcpy(stored.suite_id, place->spec->suite_id, sizeof stored.suite_id);
     stored.verdict = place->evidence ? VERDICT_FLAGGED : outcome->verdict;
+    if (place->slices != NULL) {
+        memcpy(stored.slice, place->slices->value, sizeof stored.slice);
+        stored.safety_critical = place->slices->safety_critical;
+    }
     if (stored.health_check[0] == '\0') {
         stored.health_tick = 0;
         stored.health_value = 0.0;
@@ -257,6 +262,7 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
                                   struct error *error)
 {
     struct digest digest;
+    struct outcome stored = as_stored(place, outcome);
     struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
     query_int(&query, place->job_id);
     query_int(&query, place->epoch);
@@ -276,14 +282,13 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_text(&query, outcome->trace_hash);
     query_text(&query, outcome->artifact_hash);
     for (int i = 0; i < SLICE_KIND_COUNT; i++) {
-        query_text(&query, outcome->slice[i]);
+        query_text(&query, stored.slice[i]);
     }
-    query_int(&query, outcome->safety_critical);
+    query_int(&query, stored.safety_critical);
     query_text(&query, outcome->error);
     bind_metrics(&query, &outcome->metrics);
     query_int(&query, outcome->mflop);
     bind_health(&query, outcome);
-    struct outcome stored = as_stored(place, outcome);
     digest_outcome(&stored, place->spec, &digest);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
     query_text(&query, outcome->given);
@@ -463,10 +468,28 @@ static enum status read_names(const json_t *list, char (**out)[LIMIT_ID_BYTES], 
     return STATUS_OK;
 }
 
+/* Slices of a body that is a scenario. */
+static enum status read_slices(const json_t *root, struct slices *slices, bool *sliced,
+                               struct error *error)
+{
+    struct error why;
+    struct arena arena;
+    struct scenario *scenario = malloc(sizeof *scenario);
+    TRY(memory_check(scenario, error, "out of memory for a scenario"));
+    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
+    enum status status = scenario_decode("scenario", root, &arena, scenario, &why);
+    *sliced = status == STATUS_OK;
+    if (*sliced) {
+        *slices = scenario->slices;
+    }
+    arena_finish(&arena);
+    free(scenario);
+    return status == STATUS_NO_MEMORY ? error_set(error, status, "%s", why.text) : STATUS_OK;
+}
+
 /* A body that is no scenario has no branches that anybody could name. */
 static enum status read_branches(struct db *db, const char *scenario_hash,
-                                 char (**names)[LIMIT_ID_BYTES], uint32_t *count,
-                                 struct error *error)
+                                 struct record_scenario *out, struct error *error)
 {
     struct error why;
     json_t *root = NULL;
@@ -479,13 +502,18 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
         body != NULL ? json_read_text("scenario", body, bytes, &root, &why) : STATUS_OK;
     status = status == STATUS_NO_MEMORY
                  ? error_set(error, status, "%s", why.text)
-                 : read_names(json_object_get(root, "branches"), names, count, error);
+                 : read_names(json_object_get(root, "branches"), &out->names, &out->count, error);
+    if (status == STATUS_OK && root != NULL) {
+        status = read_slices(root, &out->slices, &out->sliced, error);
+    }
     json_decref(root);
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
-    if (status == STATUS_OK && ended != STATUS_OK) {
-        free(*names);
+    status = status == STATUS_OK ? ended : status;
+    if (status != STATUS_OK) {
+        free(out->names);
+        out->names = NULL;
     }
-    return status == STATUS_OK ? ended : status;
+    return status;
 }
 
 enum status record_branches_find(struct db *db, struct record_branches *branches,
@@ -502,17 +530,17 @@ enum status record_branches_find(struct db *db, struct record_branches *branches
         return STATUS_OK;
     }
     if (at == RECORD_SCENARIOS_KNOWN) {
-        char(*names)[LIMIT_ID_BYTES] = NULL;
-        uint32_t count = 0;
-        TRY(read_branches(db, spec->scenario_hash, &names, &count, error));
+        struct record_scenario read = {.count = 0};
+        TRY(read_branches(db, spec->scenario_hash, &read, error));
+        memcpy(read.scenario_hash, spec->scenario_hash, sizeof read.scenario_hash);
         at = branches->next++ % RECORD_SCENARIOS_KNOWN;
         free(branches->rows[at].names);
-        memcpy(branches->rows[at].scenario_hash, spec->scenario_hash, SHA256_HEX_BYTES);
-        branches->rows[at].names = names;
-        branches->rows[at].count = count;
+        branches->rows[at] = read;
     }
-    out->names = (const char(*)[LIMIT_ID_BYTES])branches->rows[at].names;
-    out->count = branches->rows[at].count;
-    out->known = out->names != NULL && out->count + 1 == spec->rollout_count;
+    const struct record_scenario *row = &branches->rows[at];
+    out->names = (const char(*)[LIMIT_ID_BYTES])row->names;
+    out->count = row->count;
+    out->known = row->names != NULL && row->count + 1 == spec->rollout_count;
+    out->slices = row->sliced ? &row->slices : NULL;
     return STATUS_OK;
 }

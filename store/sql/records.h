@@ -50,6 +50,7 @@ struct record_outcome_place {
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
     int64_t floor;               /* ids up to here were given out */
+    const struct slices *slices; /* of the scenario; NULL: as the outcome says */
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 
@@ -67,18 +68,22 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
  * is not what was stored. */
 enum status record_partial_read(struct query *query, const struct job_spec *spec,
                                 struct outcome *outcome, struct error *error);
-/* Branches of the scenarios that were asked for last, which never change. Writer thread. */
-enum { RECORD_SCENARIOS_KNOWN = 64 };
+/* Branches and slices of the scenarios that were asked for last, which never change. Writer thread.
+ */
+enum { RECORD_SCENARIOS_KNOWN = 256 };
+struct record_scenario {
+    char scenario_hash[SHA256_HEX_BYTES];
+    uint32_t count;
+    char (*names)[LIMIT_ID_BYTES]; /* owned; NULL: they do not all have names of their own */
+    bool sliced;                   /* what follows is known */
+    struct slices slices;
+};
 struct record_branches {
-    struct {
-        char scenario_hash[SHA256_HEX_BYTES];
-        uint32_t count;
-        char (*names)[LIMIT_ID_BYTES]; /* owned; NULL: they do not all have names of their own */
-    } rows[RECORD_SCENARIOS_KNOWN];
+    struct record_scenario rows[RECORD_SCENARIOS_KNOWN];
     uint32_t next;
 };
 void record_branches_finish(struct record_branches *branches);
-/* The branches of the job's scenario, borrowed until the next call. */
+/* Those of the job's scenario, borrowed until the next call. */
 enum status record_branches_find(struct db *db, struct record_branches *branches,
                                  const struct job_spec *spec, struct door_branches *out,
                                  struct error *error);

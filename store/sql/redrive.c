@@ -11,6 +11,7 @@
  * Ids of outcomes are never given out twice: the table redrives keeps the greatest one that there
  * was, and SQLite, which would go on from what is left, is told the next.
  */
+#include "base/text.h"
 #include "base/units.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
@@ -299,6 +300,26 @@ static enum status redrive_op(struct db *db, void *context, struct error *error)
     return status;
 }
 
+/* NOT_FOUND: the store knows no such worker. */
+static enum status find_author_op(struct db *db, void *context, struct error *error)
+{
+    const struct redrive_call *call = context;
+    const struct store_author *author = call->author;
+    struct query query = query_begin(db, STATEMENT_REDRIVE_AUTHOR);
+
+    query_text(&query, author->holder);
+    query_text(&query, author->worker_id);
+    bool found = query_row(&query);
+    TRY(query_end(&query, error));
+    return found ? STATUS_OK
+                 : error_set(error, STATUS_NOT_FOUND,
+                             "redrive: no worker%s%s%s%s has ever claimed a job here; a token is "
+                             "known by the id that `swerve token ls` shows, after a rotation by "
+                             "that of its first one",
+                             author->worker_id[0] != '\0' ? " " : "", author->worker_id,
+                             author->holder[0] != '\0' ? " of token " : "", author->holder);
+}
+
 /* Planners that nobody else has driven count as driven no longer; partial outcomes go. */
 static enum status redrive_finish_op(struct db *db, void *context, struct error *error)
 {
@@ -332,13 +353,19 @@ enum status redrive_author(struct store *base, const struct store_author *author
                          "redrive: expected a token or a worker whose results are dropped, found "
                          "neither");
     }
+    TRY(author->holder[0] != '\0'
+            ? text_name_check("token", author->holder, sizeof author->holder, error)
+            : STATUS_OK);
+    TRY(author->worker_id[0] != '\0'
+            ? text_name_check("worker", author->worker_id, sizeof author->worker_id, error)
+            : STATUS_OK);
+    TRY(sql_store_write(call.store, find_author_op, &call, error));
     do {
         TRY(sql_store_write(call.store, redrive_op, &call, error));
         call.dropped += call.count;
     } while (call.after < call.last_job);
-    if (call.dropped > 0) {
-        TRY(sql_store_write(call.store, redrive_finish_op, &call, error));
-    }
+    /* Always: an order before this one may have been interrupted here. */
+    TRY(sql_store_write(call.store, redrive_finish_op, &call, error));
     *jobs = call.dropped;
     return STATUS_OK;
 }

@@ -26,10 +26,11 @@
     " FROM partial_outcomes WHERE json_valid(outcome)) p WHERE hash <> ''"
 
 /* Read by record_job_read, in this order. */
-#define JOB_COLUMNS                                                               \
-    "j.id, j.state, j.epoch, j.attempts, w.name,"                                 \
-    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL" \
-    "  ORDER BY a.epoch DESC LIMIT 1), " STATEMENT_SPEC_COLUMNS                   \
+#define JOB_COLUMNS                                                                  \
+    "j.id, j.state, j.epoch, j.attempts, w.name,"                                    \
+    " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL"    \
+    "  AND NOT (j.state = 2 AND a.ending = 5)" /* its outcomes were dropped, once */ \
+    "  ORDER BY a.epoch DESC LIMIT 1), " STATEMENT_SPEC_COLUMNS                      \
     ", COALESCE(j.freeze_event, 0), w.token"
 #define JOB_JOINS STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 

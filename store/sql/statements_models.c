@@ -27,6 +27,11 @@
     " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
     " e.at_s, e.after_outcome"
 
+/* The greatest id that an outcome has had, dropped ones included; 0: there was none. */
+#define LAST_OUTCOME                                                                    \
+    "COALESCE((SELECT MAX(n.last) FROM (SELECT MAX(id) AS last FROM outcomes UNION ALL" \
+    " SELECT MAX(last_outcome) AS last FROM redrives) n), 0)"
+
 /* clang-format off */
 const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_MODEL_FIND] = "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.name = ?1",
@@ -53,7 +58,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     [STATEMENT_MODEL_EVENT_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM model_events), 0) + 1,"
-        " COALESCE((SELECT MAX(id) FROM outcomes), 0)",
+        " " LAST_OUTCOME,
     [STATEMENT_GOLDEN_FIND] = "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name = ?1",
     [STATEMENT_GOLDEN_INSERT] =
         "INSERT INTO goldens (name, hash, model_hash, sampler, recordings, bytes, made_s, digest)"
@@ -68,7 +73,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_GOLDEN_DROP] = "DELETE FROM goldens WHERE name = ?1",
     [STATEMENT_TRUST_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
-        " COALESCE((SELECT MAX(id) FROM outcomes), 0)",
+        " " LAST_OUTCOME,
     [STATEMENT_TRUST_ADD] =
         "INSERT INTO trust_events (id, kind, student_hash, student_sampler, teacher_hash,"
         " teacher_sampler, weather, light, road, geography, actor, scenario_type, safety_critical,"
@@ -143,9 +148,10 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "UPDATE job_specs SET audit_key = ?2 WHERE audit_key = ?1"
         " AND suite = (SELECT suite FROM jobs WHERE id = ?3)",
 
+    [STATEMENT_REDRIVE_AUTHOR] =
+        "SELECT 1 FROM workers w WHERE (?1 = '' OR w.token = ?1) AND (?2 = '' OR w.name = ?2) LIMIT 1",
     [STATEMENT_REDRIVE_NEWEST] =
-        "SELECT COALESCE((SELECT MAX(id) FROM jobs), 0), COALESCE((SELECT MAX(n.last) FROM"
-        " (SELECT MAX(id) AS last FROM outcomes UNION ALL SELECT MAX(last_outcome) AS last FROM redrives) n), 0)",
+        "SELECT COALESCE((SELECT MAX(id) FROM jobs), 0), " LAST_OUTCOME,
     [STATEMENT_REDRIVE_FLOOR] = "SELECT COALESCE(MAX(last_outcome), 0) FROM redrives",
     [STATEMENT_REDRIVE_JOBS] =
         "SELECT j.id, j.suite, j.pool, c.tier, COALESCE(x.ticks, 0), j.audit, j.shadow IS NOT NULL, j.epoch,"

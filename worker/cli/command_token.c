@@ -133,10 +133,11 @@ static json_t *list_json(const struct token_list *list)
     json_t *array = json_array();
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
-        json_t *entry = json_pack(
-            "{s:s, s:s, s:s, s:s, s:s, s:I, s:I}", "id", token->id, "name", token->name, "role",
-            token_role_names[token->role], "pool", token->pool, "tenant", token->tenant,
-            "created_s", (json_int_t)token->created_s, "expires_s", (json_int_t)token->expires_s);
+        json_t *entry =
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:s}", "id", token->id, "name",
+                      token->name, "role", token_role_names[token->role], "pool", token->pool,
+                      "tenant", token->tenant, "created_s", (json_int_t)token->created_s,
+                      "expires_s", (json_int_t)token->expires_s, "first", token->principal);
         json_array_append_new(array, entry);
     }
     return json_pack("{s:o}", "tokens", array);
@@ -151,11 +152,13 @@ static void print_list(const struct token_list *list)
         char created[CLI_DATE_BYTES];
         char expires[CLI_DATE_BYTES];
         bool over = token->expires_s != 0 && token->expires_s <= now_s();
-        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-23s  %s%s\n", token->id,
+        bool rotated = strcmp(token->principal, token->id) != 0;
+        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-23s  %s%s%s%s\n", token->id,
                    token->name, token_role_names[token->role], token->pool, token->tenant,
                    cli_date(token->created_s, created),
                    token->expires_s == 0 ? "never" : cli_date(token->expires_s, expires),
-                   over ? " (expired)" : "");
+                   over ? " (expired)" : "", rotated ? ", known to stores as " : "",
+                   rotated ? token->principal : "");
     }
 }
 

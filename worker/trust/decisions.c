@@ -160,6 +160,7 @@ enum status decisions_record(struct store *store, const struct table *table, con
 {
     struct decisions known = {.count = 0};
     enum status status = STATUS_OK;
+    enum status refused = STATUS_OK; /* the first event that the store does not take */
     *recorded = 0;
     if (table->frozen > 0) {
         status = decisions_read(store, &known, error);
@@ -169,12 +170,19 @@ enum status decisions_record(struct store *store, const struct table *table, con
         if (row->verdict.frozen && !holds_already(&known, row)) {
             struct trust_event event = freeze_of(row, hash, actor);
             struct trust_event done;
-            status = store->ops->trust_event(store, &event, &done, error);
+            struct error why;
+            status = store->ops->trust_event(store, &event, &done, &why);
             *recorded += status == STATUS_OK;
+            if (status == STATUS_BAD_INPUT) { /* of a slice that there is not: the others hold */
+                refused = refused == STATUS_OK ? error_set(error, status, "%s", why.text) : refused;
+                status = STATUS_OK;
+            } else if (status != STATUS_OK) {
+                error_set(error, status, "%s", why.text);
+            }
         }
     }
     decisions_finish(&known);
-    return status;
+    return status == STATUS_OK ? refused : status;
 }
 
 enum status decisions_raise_floor(struct store *store, double rate, double safety_critical_rate,

@@ -734,6 +734,8 @@ static void results_of_an_author_are_dropped(void)
         newest = outcomes[i].id > newest ? outcomes[i].id : newest;
     }
     EXPECT_INT(store->ops->redrive(store, &nobody, &jobs, &error), STATUS_BAD_INPUT);
+    strcpy(nobody.worker_id, "stranger");
+    EXPECT_INT(store->ops->redrive(store, &nobody, &jobs, &error), STATUS_NOT_FOUND);
     EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
     EXPECT_INT(jobs, 2);
     EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
@@ -755,6 +757,30 @@ static void results_of_an_author_are_dropped(void)
     EXPECT_INT(outcomes_of("b"), 3);
     EXPECT_INT(status_of("a").rollouts[VERDICT_PASS], 3);
     EXPECT_INT(status_of("b").jobs[JOB_DONE], 3);
+    close_store();
+}
+
+/* Goal: slices by which trust is told apart are the scenario's: a copy that differs is refused, and
+ * one that is left out is filled in. */
+static void slices_are_the_scenarios(void)
+{
+    open_store(true);
+    put_scenarios();
+    ask_in(&specs[0], "a", 1, 1); /* rain */
+    submit_made("a", 1, 1);
+    EXPECT_INT(claim("w", 1), 1);
+    make_completion(0, "w", COMPLETION_DONE);
+    strcpy(outcomes[0].slice[SLICE_WEATHER], "snow");
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "weather is \"snow\", the scenario says \"rain\"");
+    outcomes[0].slice[SLICE_WEATHER][0] = '\0';
+    outcomes[0].safety_critical = true;
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    outcomes[0].safety_critical = false;
+    complete(1);
+    EXPECT_INT(outcomes_of("a"), 1);
+    EXPECT_TEXT(outcomes[0].slice[SLICE_WEATHER], "rain");
+    EXPECT_TEXT(outcomes[0].slice[SLICE_ROAD], "unspecified");
     close_store();
 }
 
@@ -786,5 +812,6 @@ int conformance_trust(const struct conformance_backend *tested)
                  TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
                  TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
                  TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
-                 TEST(dropped_results_do_not_come_back), TEST(random_calls_obey_the_freezes)));
+                 TEST(dropped_results_do_not_come_back), TEST(slices_are_the_scenarios),
+                 TEST(random_calls_obey_the_freezes)));
 }
