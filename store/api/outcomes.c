@@ -106,3 +106,13 @@ enum status store_scenarios_each(struct store *store, const char *suite_id,
     } while (after > before);
     return STATUS_OK;
 }
+
+enum status store_redrives(struct store *store, int64_t *count, struct error *error)
+{
+    enum status status = STATUS_NOT_FOUND; /* as a server of an earlier version answers */
+    *count = 0;
+    if (store->ops->redrives != NULL) {
+        status = store->ops->redrives(store, count, error);
+    }
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status;
+}

@@ -420,6 +420,9 @@ struct store_ops {
      * In steps, as cancel; repeating is free. BAD_INPUT. */
     enum status (*redrive)(struct store *store, const struct store_author *author, int64_t *jobs,
                            struct error *error);
+    /* A number that is raised whenever outcomes were dropped, so that who has counted them begins
+     * anew. NULL: the store cannot say. */
+    enum status (*redrives)(struct store *store, int64_t *count, struct error *error);
 
     /* ---- models ---- */
     /* Takes a version of a model as a candidate; its weights and health bounds are artifacts
@@ -573,6 +576,9 @@ enum status store_open(const char *url, const struct store_config *config, struc
 typedef enum status store_visit(void *context, const struct outcome *outcome, struct error *error);
 enum status store_outcomes_each(struct store *store, const char *suite_id, store_visit *visit,
                                 void *context, struct error *error);
+
+/* store_ops.redrives; 0 of a store that cannot say. */
+enum status store_redrives(struct store *store, int64_t *count, struct error *error);
 
 /* Every scenario of a suite's jobs and outcomes (NULL: of the store's), some more than once. */
 enum status store_scenarios_each(struct store *store, const char *suite_id,

@@ -389,6 +389,15 @@ static enum status client_redrive(struct store *store, const struct store_author
     return http_take_integer(path.text, root, "jobs", jobs, error);
 }
 
+static enum status client_redrives(struct store *store, int64_t *count, struct error *error)
+{
+    struct http_path path;
+    json_t *root = NULL;
+    http_path_make(&path, "/v1/redrives");
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
+    return http_take_integer(path.text, root, "redrives", count, error);
+}
+
 /* ---- artifacts ---- */
 
 static enum status client_artifact_put(struct store *store, const void *data, size_t bytes,
@@ -470,6 +479,7 @@ static const struct store_ops client_ops = {
     .demand = client_demand,
     .cancel = client_cancel,
     .redrive = client_redrive,
+    .redrives = client_redrives,
     .model_add = http_client_model_add,
     .models = http_client_models,
     .model_event = http_client_model_event,

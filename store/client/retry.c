@@ -224,6 +224,7 @@ RETRIED(scenarios_page,
 RETRIED(demand, (struct store_demand * rows, uint32_t max, uint32_t *count), rows, max, count)
 RETRIED(cancel, (const char *suite_id, int64_t *count), suite_id, count)
 RETRIED(redrive, (const struct store_author *author, int64_t *jobs), author, jobs)
+RETRIED(redrives, (int64_t * count), count)
 RETRIED(model_add, (const struct model_version *version), version)
 RETRIED(models, (const char *after, struct model_version *out, uint32_t max, uint32_t *count),
         after, out, max, count)
@@ -284,6 +285,7 @@ static const struct store_ops retry_ops = {
     .demand = retry_demand,
     .cancel = retry_cancel,
     .redrive = retry_redrive,
+    .redrives = retry_redrives,
     .model_add = retry_model_add,
     .models = retry_models,
     .model_event = retry_model_event,

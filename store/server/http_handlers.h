@@ -147,6 +147,7 @@ enum status http_handle_trust_event(struct http_exchange *exchange, struct error
 enum status http_handle_trust_events(struct http_exchange *exchange, struct error *error);
 enum status http_handle_golden_add(struct http_exchange *exchange, struct error *error);
 enum status http_handle_goldens(struct http_exchange *exchange, struct error *error);
+enum status http_handle_redrives(struct http_exchange *exchange, struct error *error);
 enum status http_handle_redrive(struct http_exchange *exchange, struct error *error);
 enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error);
 enum status http_handle_tenants(struct http_exchange *exchange, struct error *error);

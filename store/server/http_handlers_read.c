@@ -320,6 +320,14 @@ enum status http_handle_cancel(struct http_exchange *exchange, struct error *err
     return http_reply_integer(exchange, "cancelled", count, error);
 }
 
+enum status http_handle_redrives(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    int64_t count = 0;
+    TRY(store->ops->redrives(store, &count, error));
+    return http_reply_integer(exchange, "redrives", count, error);
+}
+
 enum status http_handle_redrive(struct http_exchange *exchange, struct error *error)
 {
     static const char *const keys[] = {"token", "worker", NULL};

@@ -90,6 +90,7 @@ static const struct route routes[] = {
      http_handle_dead_jobs,
      {"after", "max", NULL}},
     {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_cancel, {NULL}},
+    {"GET", "/v1/redrives", READERS, READS, BODY_NONE, http_handle_redrives, {NULL}},
     {"POST", "/v1/redrives", ADMIN, WORK, BODY_JSON, http_handle_redrive, {NULL}},
     {"POST",
      "/v1/workers/*/heartbeat",

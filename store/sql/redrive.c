@@ -333,6 +333,19 @@ static enum status redrive_finish_op(struct db *db, void *context, struct error 
     return query_simple(db, STATEMENT_REDRIVE_UNSTARTED, error);
 }
 
+enum status redrive_count(struct store *base, int64_t *count, struct error *error)
+{
+    struct query query;
+    int64_t found = 0;
+    TRY(sql_read_begin(base, STATEMENT_REDRIVE_COUNT, &query, error));
+    if (query_row(&query)) {
+        found = query_column_int(&query, 0);
+    }
+    TRY(sql_read_end(base, &query, error));
+    *count = found;
+    return STATUS_OK;
+}
+
 enum status redrive_restart(struct sql_store *store, struct error *error)
 {
     struct query query = query_begin(store->db, STATEMENT_REDRIVE_FLOOR);

@@ -375,6 +375,7 @@ static const struct store_ops store_sql_ops = {
     .scenarios_page = look_scenarios_page,
     .cancel = lifecycle_cancel,
     .redrive = redrive_author,
+    .redrives = redrive_count,
     .model_add = models_add,
     .models = models_page,
     .model_event = models_event,

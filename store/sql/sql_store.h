@@ -228,6 +228,7 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
 /* redrive.c: */
 enum status redrive_author(struct store *base, const struct store_author *author, int64_t *jobs,
                            struct error *error);
+enum status redrive_count(struct store *base, int64_t *count, struct error *error);
 /* At open: reads store->outcome_floor. */
 enum status redrive_restart(struct sql_store *store, struct error *error);
 

@@ -152,6 +152,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "SELECT 1 FROM workers w WHERE (?1 = '' OR w.token = ?1) AND (?2 = '' OR w.name = ?2) LIMIT 1",
     [STATEMENT_REDRIVE_NEWEST] =
         "SELECT COALESCE((SELECT MAX(id) FROM jobs), 0), " LAST_OUTCOME,
+    [STATEMENT_REDRIVE_COUNT] = "SELECT COALESCE(MAX(id), 0) FROM redrives",
     [STATEMENT_REDRIVE_FLOOR] = "SELECT COALESCE(MAX(last_outcome), 0) FROM redrives",
     [STATEMENT_REDRIVE_JOBS] =
         "SELECT j.id, j.suite, j.pool, c.tier, COALESCE(x.ticks, 0), j.audit, j.shadow IS NOT NULL, j.epoch,"

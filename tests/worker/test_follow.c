@@ -20,6 +20,7 @@ static uint32_t shown;            /* of these, what the store has now */
 static int64_t memo_of[2 * JOBS]; /* by job: whose result it took over; 0: its own */
 static uint64_t state;
 static bool failing; /* some questions fail */
+static int64_t redrives;
 
 static uint32_t draw(uint32_t below)
 {
@@ -55,8 +56,17 @@ static enum status fake_trust_events(struct store *store, int64_t after_id, stru
     return STATUS_OK;
 }
 
-static const struct store_ops fake_ops = {
-    .name = "fake", .outcomes = fake_outcomes, .trust_events = fake_trust_events};
+static enum status fake_redrives(struct store *store, int64_t *count, struct error *error)
+{
+    (void)store, (void)error;
+    *count = redrives;
+    return STATUS_OK;
+}
+
+static const struct store_ops fake_ops = {.name = "fake",
+                                          .outcomes = fake_outcomes,
+                                          .trust_events = fake_trust_events,
+                                          .redrives = fake_redrives};
 static struct store fake = {&fake_ops};
 
 /* A rollout of a job: the main line or a branch. */
@@ -244,7 +254,42 @@ static void following_comes_to_what_reading_gives(void)
     free(policy);
 }
 
+/* Goal: outcomes that were dropped are counted no more. Method: every third job's are taken out of
+ * a store that was followed to its end. */
+static void dropped_outcomes_are_counted_no_more(void)
+{
+    struct error error;
+    struct follow *follow = NULL;
+    struct trust_policy *policy = calloc(1, sizeof *policy);
+    bool end = false;
+    uint32_t kept = 0;
+    made = calloc(OUTCOMES_MAX, sizeof *made);
+    EXPECT(policy != NULL && made != NULL);
+    *policy = trust_policy_default();
+    make_outcomes(11);
+    shown = made_count;
+    failing = false;
+    EXPECT_OK(follow_create(policy, &follow, &error), error);
+    EXPECT_OK(follow_step(follow, &fake, OUTCOMES_MAX, &end, &error), error);
+    EXPECT(end);
+    for (uint32_t i = 0; i < made_count; i++) {
+        if (made[i].job_id % 3 != 0) {
+            made[kept++] = made[i];
+        }
+    }
+    EXPECT(kept < made_count);
+    shown = made_count = kept;
+    redrives++;
+    EXPECT_OK(follow_step(follow, &fake, OUTCOMES_MAX, &end, &error), error);
+    EXPECT(end);
+    expect_same(follow, policy);
+    follow_destroy(follow);
+    free(made);
+    free(policy);
+}
+
 int main(void)
 {
-    return TEST_RUN(TEST(following_comes_to_what_reading_gives), TEST(shadows_are_told_apart));
+    return TEST_RUN(TEST(following_comes_to_what_reading_gives),
+                    TEST(dropped_outcomes_are_counted_no_more), TEST(shadows_are_told_apart));
 }

@@ -13,6 +13,7 @@ enum { PAGE_OUTCOMES = 200 };
 struct follow {
     struct trust_policy policy;
     int64_t up_to;
+    int64_t redrives;   /* store_ops.redrives as it was; -1: not asked yet */
     struct pairs pairs; /* of audits and shadows in the order of outcomes; `missing` is unused */
     uint32_t waiting_count;
     uint32_t *waiting;    /* owned; into pairs: one side is not there yet */
@@ -31,6 +32,7 @@ enum status follow_create(const struct trust_policy *policy, struct follow **out
         return status;
     }
     follow->policy = *policy;
+    follow->redrives = -1;
     *out = follow;
     return STATUS_OK;
 }
@@ -113,12 +115,30 @@ static enum status add_answer(struct follow *follow, const struct outcome *answe
     return STATUS_OK;
 }
 
+/* Begins anew where outcomes were dropped since: those may be among what was counted. */
+static enum status look_for_redrives(struct follow *follow, struct store *store,
+                                     struct error *error)
+{
+    int64_t redrives = 0;
+    TRY(store_redrives(store, &redrives, error));
+    if (follow->redrives >= 0 && redrives != follow->redrives) {
+        struct decisions decisions = follow->pairs.decisions;
+        follow->pairs.decisions = (struct decisions){.count = 0};
+        pairs_finish(&follow->pairs);
+        follow->pairs = (struct pairs){.decisions = decisions};
+        follow->waiting_count = 0;
+        follow->up_to = 0;
+    }
+    follow->redrives = redrives;
+    return STATUS_OK;
+}
+
 enum status follow_step(struct follow *follow, struct store *store, uint32_t outcomes_max,
                         bool *end, struct error *error)
 {
     struct store_outcome_filter filter = {.limit = PAGE_OUTCOMES};
     struct pairs_lookup lookup = {.job_id = 0};
-    enum status status = STATUS_OK;
+    enum status status = look_for_redrives(follow, store, error);
     *end = false;
     for (uint32_t read = 0; status == STATUS_OK && !*end && read < outcomes_max;) {
         uint32_t count = 0;

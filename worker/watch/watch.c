@@ -32,6 +32,7 @@ struct watch {
     int64_t began_after;        /* the last outcome before it */
     char began[LIMIT_ID_BYTES]; /* whose events these are */
     int64_t began_of;           /* the event that the sides belong to */
+    int64_t redrives;           /* .. and store_ops.redrives as it was then */
     char beside[LIMIT_ID_BYTES];
     int64_t outcomes_after;
     struct rollback_side canary_side;
@@ -97,12 +98,15 @@ static enum status read_events(struct watch *watch, struct store *store, struct 
     return STATUS_OK;
 }
 
-/* Begins anew where another canary answers, or beside another promoted version. */
-static void follow_pointers(struct watch *watch)
+/* Begins anew where another canary answers, or beside another promoted version, or outcomes were
+ * dropped that may have been counted. */
+static void follow_pointers(struct watch *watch, int64_t redrives)
 {
-    if (watch->began_of == watch->began_event && strcmp(watch->beside, watch->promoted.name) == 0) {
+    if (watch->redrives == redrives && watch->began_of == watch->began_event &&
+        strcmp(watch->beside, watch->promoted.name) == 0) {
         return;
     }
+    watch->redrives = redrives;
     watch->began_of = watch->began_event;
     memcpy(watch->beside, watch->promoted.name, sizeof watch->beside);
     watch->outcomes_after = watch->began_after;
@@ -277,7 +281,9 @@ enum status watch_sweep(struct watch *watch, struct store *store, struct watch_r
         return STATUS_OK;
     }
     TRY(read_events(watch, store, error));
-    follow_pointers(watch);
+    int64_t redrives = 0;
+    TRY(store_redrives(store, &redrives, error));
+    follow_pointers(watch, redrives);
     TRY(read_outcomes(watch, store, error));
     *out = (struct watch_report){
         .result = WATCH_STAYS,

@@ -165,6 +165,7 @@ static const struct {
     {"POST", "/v1/suites/*/jobs", "sa"},
     {"GET", "/v1/suites/*/dead", "rsa"},
     {"POST", "/v1/suites/*/cancel", "sa"},
+    {"GET", "/v1/redrives", "rsa"},
     {"POST", "/v1/redrives", "a"},
     {"POST", "/v1/workers/*/heartbeat", "wa"},
     {"POST", "/v1/workers/*/claim", "wa"},

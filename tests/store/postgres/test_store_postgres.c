@@ -78,7 +78,8 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_CHECK_PINS:
     case STATEMENT_CHECK_ARTIFACTS:
     case STATEMENT_REDRIVE_NEWEST: /* the greatest ids */
-    case STATEMENT_REDRIVE_FLOOR:  /* a row per order of an administrator's */
+    case STATEMENT_REDRIVE_COUNT:
+    case STATEMENT_REDRIVE_FLOOR: /* a row per order of an administrator's */
     case STATEMENT_REDRIVE_UNDRIVEN:
     case STATEMENT_REDRIVE_UNSTARTED:
     case STATEMENT_REDRIVE_PARTIALS: /* of jobs that go on */

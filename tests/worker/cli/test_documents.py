@@ -45,6 +45,7 @@ NOT_RUN = [  # in which command, why
     (r"swerve model .*--store", "weights that the test's folder lacks; worker_model_store runs these"),
     (r"swerve (controls|import controls)|tinyphysics", "needs the model of the controls challenge, which is not shipped; worker_controls runs these"),
     (r"my_world\.py|onnx:|/mine\.so|/a\.so|my_world\.so", "a world of the reader's; worker_world drives the examples"),
+    (r"store redrive --token", "a token that the test's folder lacks; store_conformance drops what workers reported"),
     (r"swerve golden|golden:longtail", "a world model at work takes minutes; worker_golden drives a plugin"),
     (r"py123d_log\.py|import womd scene\.json -o drive\.json", "needs py123d (PyPI) and its logs; worker_py123d makes and imports some"),
     (r"--world student", "a world model at work takes minutes under a sanitizer; worker_learned_jobs drives it"),
