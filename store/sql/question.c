@@ -25,7 +25,7 @@ static bool is_unsaid(const struct outcome *outcome)
     return unsaid;
 }
 
-/* What it says is equal. */
+/* Compares what it says. */
 static enum status check_slices(const struct job_completion *completion, uint32_t index,
                                 const struct slices *slices, struct error *error)
 {

@@ -77,7 +77,9 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_CHECK_TRUST:
     case STATEMENT_CHECK_PINS:
     case STATEMENT_CHECK_ARTIFACTS:
-    case STATEMENT_REDRIVE_NEWEST: /* the greatest ids */
+    case STATEMENT_MODEL_EVENT_NEXT: /* the greatest ids, and those in redrives */
+    case STATEMENT_TRUST_NEXT:
+    case STATEMENT_REDRIVE_NEWEST:
     case STATEMENT_REDRIVE_COUNT:
     case STATEMENT_REDRIVE_FLOOR: /* a row per order of an administrator's */
     case STATEMENT_REDRIVE_UNDRIVEN:
