@@ -80,6 +80,7 @@ static bool reads_whole(enum statement statement)
     case STATEMENT_MODEL_EVENT_NEXT: /* the greatest ids, and those in redrives */
     case STATEMENT_TRUST_NEXT:
     case STATEMENT_REDRIVE_NEWEST:
+    case STATEMENT_REDRIVE_AUTHOR: /* a row per worker; an administrator's order */
     case STATEMENT_REDRIVE_COUNT:
     case STATEMENT_REDRIVE_FLOOR: /* a row per order of an administrator's */
     case STATEMENT_REDRIVE_UNDRIVEN:
