@@ -382,10 +382,10 @@ static enum status client_redrive(struct store *store, const struct store_author
     struct http_path path;
     json_t *root = NULL;
     http_path_make(&path, "/v1/redrives");
-    TRY(http_send_json(
-        http_client_of(store)->transport, "POST", &path,
-        json_pack("{s:s, s:s}", "token", author->holder, "worker", author->worker_id), &root,
-        error));
+    json_t *body =
+        json_pack("{s:s*, s:s*}", "token", author->holder[0] != '\0' ? author->holder : NULL,
+                  "worker", author->worker_id[0] != '\0' ? author->worker_id : NULL);
+    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, body, &root, error));
     return http_take_integer(path.text, root, "jobs", jobs, error);
 }
 
