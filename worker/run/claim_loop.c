@@ -472,7 +472,7 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
     }
     if (loop->running_count > 0) {
         loop->drained_ns = 0;
-        loop->awaits = loop->awaits_told = false;
+        loop->awaits = loop->awaits_told = loop->looked_again = false;
     }
     *over = !busy && loop->running_count == 0 && (nothing || !claiming);
     if (*over && claiming && loop->config->drain) {
@@ -483,6 +483,10 @@ static enum status round_of(struct claim_loop *loop, bool claiming, bool *over, 
             status = note_offline(loop, queued_left(loop, &queued, error), error);
             *over = status == STATUS_OK && loop->offline_ns == 0 && !queued;
         }
+        /* Jobs whose delay ended between the claim and the question were in neither: once more. */
+        bool again = *over && !loop->looked_again;
+        loop->looked_again = *over;
+        *over = *over && !again;
     } else if (*over && claiming) {
         status = note_offline(loop, stuck_here(loop, over, error), error);
     }

@@ -51,6 +51,7 @@ struct claim_loop {
     int64_t drained_ns;
     bool awaits;
     bool awaits_told;
+    bool looked_again;     /* nothing was left, and a claim after that found nothing either */
     int64_t queued_count;  /* jobs that a drain found queued and not to be claimed; 0: none */
     int64_t queued_ns;     /* since when so many */
     uint32_t failed_count; /* attempts that broke here */
