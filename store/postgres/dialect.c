@@ -177,8 +177,10 @@ static const char *query_piece(struct text *out, const char *at)
     size_t bytes = word_bytes(at);
     if (*at == '?') {
         text_put(out, "$");
-    } else if (*at == '\'') {
-        bytes = strcspn(at + 1, "'") + 2;
+    } else if (*at == '\'' || *at == '"') { /* a text, or a name */
+        const char end[] = {*at, '\0'};
+        bytes = 1 + strcspn(at + 1, end);
+        bytes += at[bytes] != '\0';
         text_add(out, at, bytes);
     } else {
         bytes = bytes > 0 ? bytes : 1;

@@ -152,7 +152,7 @@ static void names_of_schemas_may_need_quotes(void)
         {"\"a\"\"b'c$d\"", "%22a%22%22b%27c%24d%22"},
         {"\"select\"", "%22select%22"},
     };
-    char sql[256];
+    char sql[COUNT_OF(names)][256]; /* kept by their addresses */
     char url[1024];
     struct place home = fresh_place();
     struct db *db = stranger(&home);
@@ -180,8 +180,9 @@ static void names_of_schemas_may_need_quotes(void)
         peers[1]->ops->close(peers[1]);
         peers[0] = open_at(url);
         peers[0]->ops->close(peers[0]);
-        snprintf(sql, sizeof sql, "SELECT COUNT(*) FROM %s.jobs WHERE state = 1", names[i].quoted);
-        struct query query = query_begin_sql(db, strdup(sql)); /* kept by its address */
+        snprintf(sql[i], sizeof sql[i], "SELECT COUNT(*) FROM %s.jobs WHERE state = 1",
+                 names[i].quoted);
+        struct query query = query_begin_sql(db, sql[i]);
         EXPECT(query_row(&query));
         EXPECT_INT(query_column_int(&query, 0), 1);
         EXPECT_OK(query_end(&query, &error), error);
