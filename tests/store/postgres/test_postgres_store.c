@@ -163,8 +163,9 @@ static void names_of_schemas_may_need_quotes(void)
         uint32_t count = 0;
         int64_t claim_id = 1;
         int64_t ttl_ms = 0;
-        snprintf(sql, sizeof sql, "CREATE SCHEMA %s", names[i].quoted);
-        script(db, sql);
+        char create[256];
+        snprintf(create, sizeof create, "CREATE SCHEMA %s", names[i].quoted);
+        script(db, create);
         snprintf(url, sizeof url,
                  "postgresql://swerve@/postgres?host=%s&options=-csearch_path%%3D%s&artifacts=%s",
                  site.directory, names[i].option, site.directory);
