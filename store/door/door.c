@@ -128,7 +128,7 @@ static enum status check_count(const struct job_completion *completion, uint32_t
 }
 
 /* Which of the job's rollouts has that name: 0 the main line; `*found` false: none. */
-static uint32_t rollout_of(const struct door_branches *branches, const char *branch_id,
+static uint32_t rollout_of(const struct door_scenario *branches, const char *branch_id,
                            uint32_t guess, bool *found)
 {
     *found = true;
@@ -157,7 +157,7 @@ static enum status fail_rollout(const struct job_completion *completion, uint32_
 }
 
 static enum status check_known(const struct job_completion *completion,
-                               const struct door_branches *branches, struct error *error)
+                               const struct door_scenario *branches, struct error *error)
 {
     bool seen[1 + LIMIT_BRANCHES] = {false};
     for (uint32_t i = 0; i < completion->outcome_count; i++) {
@@ -211,9 +211,9 @@ static enum status check_flag(const struct job_completion *completion, struct er
 }
 
 enum status door_rollouts(const struct job_completion *completion, uint32_t rollout_count,
-                          const struct door_branches *branches, struct error *error)
+                          const struct door_scenario *branches, struct error *error)
 {
-    static const struct door_branches none = {.known = true};
+    static const struct door_scenario none = {.known = true};
     if (completion->kind != COMPLETION_DONE && completion->kind != COMPLETION_FLAGGED &&
         completion->kind != COMPLETION_PARTIAL) {
         return STATUS_OK;

@@ -27,7 +27,7 @@ enum status door_completion(const struct artifacts *artifacts,
                             const struct job_completion *completion, struct error *error);
 
 /* Branches and slices of a scenario, as far as they are known. */
-struct door_branches {
+struct door_scenario {
     uint32_t count;
     const char (*names)[LIMIT_ID_BYTES]; /* [count], borrowed */
     bool known;                  /* as many as the job has, and each has a name of its own */
@@ -38,6 +38,6 @@ struct door_branches {
  * FLAGGED at least the one that was. `branches` is not looked at where the job has one rollout.
  * CONFLICT. */
 enum status door_rollouts(const struct job_completion *completion, uint32_t rollout_count,
-                          const struct door_branches *branches, struct error *error);
+                          const struct door_scenario *branches, struct error *error);
 
 #endif

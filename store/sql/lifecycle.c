@@ -535,10 +535,11 @@ static enum status answer_recorded(struct complete_call *call, const struct held
 static enum status check_outcomes(struct complete_call *call, struct held_job *job,
                                   const struct job_completion *completion, struct error *error)
 {
-    struct door_branches scenario = {.known = false};
-    TRY(completion->outcome_count > 0 ? record_branches_find(call->tally.db, &call->store->branches,
-                                                             &job->spec, &scenario, error)
-                                      : STATUS_OK);
+    struct door_scenario scenario = {.known = false};
+    TRY(completion->outcome_count > 0
+            ? record_scenarios_find(call->tally.db, &call->store->branches, &job->spec, &scenario,
+                                    error)
+            : STATUS_OK);
     job->sliced = scenario.slices != NULL;
     if (job->sliced) {
         job->slices = *scenario.slices;

@@ -435,7 +435,7 @@ enum status record_partials_count(struct db *db, int64_t job_id, uint32_t rollou
 
 /* ---- branches of scenarios ---- */
 
-void record_branches_finish(struct record_branches *branches)
+void record_scenarios_finish(struct record_scenarios *branches)
 {
     for (size_t i = 0; i < RECORD_SCENARIOS_KNOWN; i++) {
         free(branches->rows[i].names);
@@ -516,16 +516,16 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
     return status;
 }
 
-enum status record_branches_find(struct db *db, struct record_branches *branches,
-                                 const struct job_spec *spec, struct door_branches *out,
-                                 struct error *error)
+enum status record_scenarios_find(struct db *db, struct record_scenarios *branches,
+                                  const struct job_spec *spec, struct door_scenario *out,
+                                  struct error *error)
 {
     uint32_t at = 0;
     while (at < RECORD_SCENARIOS_KNOWN &&
            strcmp(branches->rows[at].scenario_hash, spec->scenario_hash) != 0) {
         at++;
     }
-    *out = (struct door_branches){.known = false};
+    *out = (struct door_scenario){.known = false};
     if (spec->scenario_hash[0] == '\0') {
         return STATUS_OK;
     }

@@ -78,15 +78,15 @@ struct record_scenario {
     bool sliced;                   /* what follows is known */
     struct slices slices;
 };
-struct record_branches {
+struct record_scenarios {
     struct record_scenario rows[RECORD_SCENARIOS_KNOWN];
     uint32_t next;
 };
-void record_branches_finish(struct record_branches *branches);
+void record_scenarios_finish(struct record_scenarios *branches);
 /* Those of the job's scenario, borrowed until the next call. */
-enum status record_branches_find(struct db *db, struct record_branches *branches,
-                                 const struct job_spec *spec, struct door_branches *out,
-                                 struct error *error);
+enum status record_scenarios_find(struct db *db, struct record_scenarios *branches,
+                                  const struct job_spec *spec, struct door_scenario *out,
+                                  struct error *error);
 /* A job keeps no more partial outcomes than it has rollouts: CONFLICT. */
 enum status record_partials_count(struct db *db, int64_t job_id, uint32_t rollout_count,
                                   struct error *error);

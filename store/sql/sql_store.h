@@ -87,7 +87,7 @@ struct sql_store {
     struct turns turns;               /* writer */
     struct claim_places claim_places; /* writer */
     struct freezes freezes;           /* writer */
-    struct record_branches branches;  /* writer */
+    struct record_scenarios branches; /* writer */
     struct paces paces;               /* writer */
     uint64_t bills_capped;            /* writer: that were cut down */
     int64_t outcome_floor;            /* writer: ids up to here were given out (redrive.c) */
