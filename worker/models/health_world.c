@@ -72,7 +72,7 @@ static double overlap(const struct frame_stats *frame_stats)
 static double ranked(const double recent[HEALTH_WINDOW], uint32_t now, uint32_t window,
                      uint32_t rank, bool low_is_sick)
 {
-    double worst[HEALTH_RANK_MAX + 1]; /* the worst first, and room to insert */
+    double worst[HEALTH_RANK_MAX + 1] = {0}; /* the worst first, and room to insert */
     uint32_t count = 0;
     for (uint32_t back = 0; back < window && back <= now; back++) {
         double value = recent[(now - back) % HEALTH_WINDOW];
