@@ -328,7 +328,7 @@ struct device_ops {
     struct device_view *(*views)(struct device_session *session);
     uint8_t *(*view_map)(struct device_session *session, uint32_t index);
     /* Draws the first `count` records, at most slot_count, and waits: then any stream may read the
-     * views. digests[i] is of all bytes of record i's view (worker/trace/trace.h trace_digest: of
+     * views. digests[i] is of all bytes of record i's view (engine/trace/trace.h trace_digest: of
      * the grid from 1, then of the images from that, or from 0). Not during a tick. */
     int (*views_draw)(struct device_session *session, uint32_t count, uint64_t *digests,
                       struct device_text *why);

@@ -1,7 +1,7 @@
 /*
  * Risk: how often an event happens on the road, from how often it happens in each logical scenario
  * and how often traffic brings that scenario about. Pure functions over counts; reading exposures
- * and outcomes is worker/risk's.
+ * and outcomes is report/risk's.
  *
  * The rate is R = sum over logical scenarios of exposure x weight x probability. A probability is
  * known from few concrete scenarios, and logical scenarios resemble each other, so they share a

@@ -1,6 +1,6 @@
 /*
  * Reading scenario ids from their end (scenario_id.h), and the ids by which a scenario says why it
- * is there: form only, whether a register knows them is worker/traceability's matter.
+ * is there: form only, whether a register knows them is report/traceability's matter.
  */
 #include "schemas/scenario_id.h"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks the shape of the house: who includes whom, how full rooms and files are, what tests are called.
 
-A room is a folder of sources. ROOMS says what each may include besides itself; what those may include
-below them is allowed as well. The plan must be free of circles, and CONTRIBUTING.md's table must say the
-same. A test of FILE.c is tests/ROOM/../test_FILE.c
+Usage: check_arrows.py [--write]
+A room is a folder of sources. ROOMS says what each holds and may include; the plan must be free of circles.
+CONTRIBUTING.md shows it as a table, which --write brings up to date. A test of FILE.c is tests/ROOM/../test_FILE.c
 (the folder's name may stand in front), or test_FILE_PART.c for a part of what it does. See CONTRIBUTING.md.
 """
 import pathlib
@@ -11,103 +11,196 @@ import re
 import subprocess
 import sys
 
+# Room: what it holds; what it may include besides itself, and so what that may include.
 ROOMS = {
-    "base": [],
-    "schemas": ["base"],
-    "schemas/storyboard": ["schemas"],
-    "schemas/controls": ["schemas"],
-    "schemas/world": ["base"],
+    "base": ("status, arena, clock, rng, log, check, units, geometry, deterministic math, text, JSON scanner",
+        []),
+    "base/png": ("PNG in memory, through libpng",
+        ["base"]),
+    "schemas": ("records and contracts, limits, codecs, JSON schemas, SQL",
+        ["base"]),
+    "schemas/storyboard": ("storyboards of scenarios: records and their JSON",
+        ["schemas"]),
+    "schemas/controls": ("logs of the controls challenge in scenarios: their JSON",
+        ["schemas"]),
+    "schemas/world": ("the C ABI of world models and their protocol ([world.md](schemas/world/world.md))",
+        ["base"]),
+    "schemas/field": ("scores that others publish: PDMS, EPDMS, two stages",
+        ["schemas"]),
+    "schemas/careful": ("answers of careful drivers",
+        ["schemas"]),
     # Mathematics on plain pointers.
-    "kernels": ["base"],
-    "kernels/ref": ["kernels"],
-    "kernels/x86": ["kernels/ref"],
-    "kernels/cuda/common": ["kernels"],
-    "kernels/cuda/student": ["kernels/cuda/common"],
-    "kernels/cuda/scale": ["kernels/cuda/common"],
-    "kernels/cuda/tinyphysics": ["kernels/cuda/common"],
-    "kernels/cuda/module": ["kernels/cuda/student", "kernels/cuda/scale", "kernels/cuda/tinyphysics"],
+    "kernels": ("tables of math on plain pointers, one per family, and what CPU and GPU share",
+        ["base"]),
+    "kernels/ref": ("plain C",
+        ["kernels"]),
+    "kernels/x86": ("AVX2, AVX-512, AMX",
+        ["kernels/ref"]),
+    "kernels/cuda/common": ("the CUDA header, launchers, kernels that every network uses",
+        ["kernels"]),
+    "kernels/cuda/student": ("the plan of the shipped models",
+        ["kernels/cuda/common"]),
+    "kernels/cuda/scale": ("the plan of a full-scale model, over several GPUs",
+        ["kernels/cuda/common"]),
+    "kernels/cuda/tinyphysics": ("drives of the controls challenge",
+        ["kernels/cuda/common"]),
+    "kernels/cuda/module": ("the shared module that the engine opens ([README](kernels/cuda/README.md))",
+        ["kernels/cuda/student", "kernels/cuda/scale", "kernels/cuda/tinyphysics"]),
     # Worlds.
-    "engine/traffic": ["schemas"],
-    "engine/story": ["schemas/storyboard"],
-    "engine/sensors": ["engine/traffic", "kernels"],
-    "engine/learned": ["engine/sensors"],
-    "engine/tinyphysics": ["engine/learned"],
-    "engine/worlds": ["engine/tinyphysics", "engine/story", "schemas/world"],
-    "engine/bench": ["engine/worlds"],
+    "engine/traffic": ("roads, routes, agents, ego's motion",
+        ["schemas"]),
+    "engine/story": ("storyboards: what agents do when, run in parts of a tick",
+        ["schemas/storyboard"]),
+    "engine/sensors": ("prepared scenarios; lidar grid and cameras; conditioning rasters",
+        ["engine/traffic", "kernels"]),
+    "engine/learned": ("models, the forward pass, frame pages and their tiers, devices",
+        ["engine/sensors"]),
+    "engine/tinyphysics": ("the network and the simulator of comma.ai's controls challenge",
+        ["engine/learned"]),
+    "engine/worlds": ("the table of functions and what fills it: replay, object, student, teacher, foreign, tinyphysics",
+        ["engine/tinyphysics", "engine/story", "schemas/world"]),
+    "engine/bench": ("benchmarks that need the engine's insides",
+        ["engine/worlds"]),
+    "engine/trace": ("recordings of drives: traces, keyframes, frames of goldens",
+        ["engine/worlds"]),
     # Suites.
-    "scenarios": ["schemas"],
-    "scenarios/import": ["scenarios"],
-    "scenarios/import/womd": ["scenarios"],
-    "scenarios/import/opendrive": ["scenarios/import"],
-    "scenarios/import/openscenario": ["scenarios/import/opendrive", "schemas/storyboard"],
-    "scenarios/protocol": ["scenarios"],
-    "scenarios/ranges": ["scenarios"],
-    "scenarios/coverage": ["scenarios"],
+    "scenarios": ("suites: load, validate, expand",
+        ["schemas"]),
+    "scenarios/import": ("CommonRoad",
+        ["scenarios"]),
+    "scenarios/import/womd": ("scenes of the Waymo Open Motion Dataset, as JSON",
+        ["scenarios"]),
+    "scenarios/import/opendrive": ("OpenDRIVE: roads, lanes, links, places on them; scenarios of them",
+        ["scenarios/import"]),
+    "scenarios/import/openscenario": ("OpenSCENARIO XML: catalogs, expressions, positions, storyboards; scenarios of them",
+        ["scenarios/import/opendrive", "schemas/storyboard"]),
+    "scenarios/protocol": ("values of test protocols",
+        ["scenarios"]),
+    "scenarios/ranges": ("logical scenarios with the ranges of their parameters, for searches",
+        ["scenarios"]),
+    "scenarios/coverage": ("what a suite covers",
+        ["scenarios"]),
     # The job store.
-    "store/api": ["schemas"],
-    "store/curl": ["base"],
-    "store/objects": ["store/curl", "schemas"],
-    "store/artifacts": ["store/api", "store/objects"],
-    "store/log": ["schemas"],
-    "store/turns": ["schemas"],
-    "store/door": ["store/artifacts"],
-    "store/sql": ["store/door", "store/log", "store/turns"],
-    "store/wire": ["store/api"],
-    "store/client": ["store/wire", "store/artifacts", "store/curl"],
-    "store/server/web": ["base"],
-    "store/server": ["store/wire", "store/artifacts", "store/server/web"],
-    "store/postgres": ["store/sql"],
-    "store/ownership": ["store/client", "store/server", "store/postgres"],
-    "store/check": ["store/sql"],
-    "store/keep": ["store/postgres", "store/check"],
-    "store/bench": ["store/client", "store/server", "store/postgres"],
-    "scheduler": ["scenarios", "store/api"],
-    # The program.
-    "worker/tracker": ["schemas"],
-    "worker/wire": ["schemas"],
-    "worker/planner/builtin": ["schemas"],
-    "worker/planner": ["worker/planner/builtin", "worker/tracker", "worker/wire"],
-    "worker/given": ["engine/sensors"],
-    "worker/score": ["engine/sensors"],
-    "worker/score/field": ["worker/score", "worker/tracker"],
-    "worker/models": ["engine/bench"],
-    "worker/onnx": ["base"],
-    "worker/world": ["worker/planner", "worker/models", "worker/onnx"],
-    "worker/trace": ["engine/worlds"],
-    "worker/run": ["worker/planner", "worker/given", "worker/score/field", "worker/models", "worker/trace", "scheduler"],
-    "worker/careful": ["worker/run"],
-    "worker/report": ["worker/careful", "worker/trace", "scheduler", "engine/bench", "worker/score/field"],
-    "worker/trust": ["scheduler"],
-    "worker/versions": ["worker/models", "store/api"],
-    "worker/watch": ["worker/versions", "scheduler"],
-    "worker/serving": ["worker/report", "worker/trust", "store/server"],
-    "worker/compare": ["worker/report"],
-    "worker/export": ["worker/report"],
-    "worker/draw": ["worker/report"],
-    "worker/correlate": ["engine/worlds", "scheduler"],
-    "worker/traceability": ["worker/report"],
-    "worker/risk": ["worker/report", "scenarios/coverage"],
-    "worker/dossier": ["worker/risk", "worker/traceability", "scenarios/protocol", "scenarios/coverage"],
-    "worker/datagen": ["worker/run"],
-    "worker/frozen": ["worker/datagen"],
-    "worker/golden": ["worker/run"],
-    "worker/env": ["worker/run"],
-    "worker/bench": ["worker/run", "engine/bench", "engine/tinyphysics", "store/bench"],
-    "worker/cli": ["worker/golden", "worker/trust", "worker/versions", "worker/watch", "worker/world", "worker/frozen", "worker/bench", "worker/compare", "worker/export", "worker/dossier",
-                   "worker/risk", "worker/draw", "worker/traceability", "worker/correlate",
-                   "worker/serving", "scenarios/import/openscenario", "scenarios/import/womd",
-                   "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"],
-    "worker/cli/controls": ["worker/cli", "engine/tinyphysics"],
-    "worker/plan": ["scheduler"],
-    "worker/cli/fleet": ["worker/cli", "worker/plan"],
-    "worker/cli/search": ["worker/cli", "scenarios/ranges"],
-    "worker/cli/world": ["worker/cli"],
-    "worker/cli/golden": ["worker/cli"],
-    "worker/cli/model": ["worker/cli"],
-    "worker/cli/keep": ["worker/cli", "store/keep"],
+    "store/api": ("the job store's table of functions",
+        ["schemas"]),
+    "store/curl": ("what every call by libcurl needs alike",
+        ["base"]),
+    "store/objects": ("object storage that speaks S3: put, get, look",
+        ["store/curl", "schemas"]),
+    "store/artifacts": ("files of traces, in a folder or a bucket",
+        ["store/api", "store/objects"]),
+    "store/log": ("what a damaged write-ahead log holds",
+        ["schemas"]),
+    "store/turns": ("whose jobs are claimed next, between tenants and their suites",
+        ["schemas"]),
+    "store/door": ("what clients send, looked at before it is stored; the table of what numbers and texts may be, which checks are made of too",
+        ["store/artifacts"]),
+    "store/sql": ("the store in SQL: life cycle, leases, ledger, tenants, models, freezes; SQLite as the driver of its database",
+        ["store/door", "store/log", "store/turns"]),
+    "store/wire": ("records as JSON",
+        ["store/api"]),
+    "store/client": ("the HTTP client",
+        ["store/wire", "store/artifacts", "store/curl"]),
+    "store/server/web": ("the dashboard's page: HTML, style, plain JavaScript, and their lookup by name",
+        ["base"]),
+    "store/server": ("the HTTP server, TLS, tokens",
+        ["store/wire", "store/artifacts", "store/server/web"]),
+    "store/postgres": ("the store in PostgreSQL: driver, dialect, leases that processes share ([postgresql.md](docs/postgresql.md))",
+        ["store/sql"]),
+    "store/ownership": ("opening by path or URL: one process owns a file and serves the others",
+        ["store/client", "store/server", "store/postgres"]),
+    "store/check": ("what in a store does not fit together",
+        ["store/sql"]),
+    "store/keep": ("keeping house: checks of files and databases, backups and the way back, artifacts that nothing refers to",
+        ["store/postgres", "store/check"]),
+    "store/bench": ("benchmarks of the store",
+        ["store/client", "store/server", "store/postgres"]),
+    "scheduler": ("routing, audit sampling, agreement, decisions of a search: pure functions over records",
+        ["scenarios", "store/api"]),
+    # Outcomes in, pages out.
+    "report/trust": ("audited pairs of a store, their agreement by slice, what monitors say; what a store has decided",
+        ["scheduler"]),
+    "report/plan": ("a fleet on paper: mixes and cards, a simulated day on the real store",
+        ["scheduler"]),
+    "report": ("summaries, tables, HTML, drives as JSON; the player of `web`",
+        ["base/png", "engine/trace", "schemas/careful", "schemas/field", "scheduler", "engine/bench"]),
+    "report/compare": ("two sides joined, tested and shown",
+        ["report"]),
+    "report/export": ("outcomes and drives in the formats of other tools",
+        ["report"]),
+    "report/draw": ("pictures of scenarios and videos of drives: a painter of pixels or SVG",
+        ["report"]),
+    "report/correlate": ("ego's models and reactive traffic against recorded drives",
+        ["engine/worlds", "scheduler"]),
+    "report/traceability": ("hazards, triggering conditions, requirements against scenarios and results",
+        ["report"]),
+    "report/risk": ("events per distance and time: exposures, severity, plans of further jobs",
+        ["report", "scenarios/coverage"]),
+    "report/dossier": ("credibility dossiers",
+        ["report/risk", "report/traceability", "scenarios/protocol", "scenarios/coverage"]),
+    # One job in, outcomes out.
+    "worker/tracker": ("what turns a planner's trajectory into actions",
+        ["schemas"]),
+    "worker/wire": ("the bytes of the exec protocol",
+        ["schemas"]),
+    "worker/planner/builtin": ("planners that are built in",
+        ["schemas"]),
+    "worker/planner": ("planners: their host, plugins, processes, their sandbox",
+        ["worker/planner/builtin", "worker/tracker", "worker/wire"]),
+    "worker/given": ("objects and map that planners are given",
+        ["engine/sensors"]),
+    "worker/score": ("metrics, guardian",
+        ["engine/sensors"]),
+    "worker/score/field": ("plans along a drive, branches as second stages",
+        ["worker/score", "worker/tracker", "schemas/field"]),
+    "worker/models": ("which models there are, the health of what they generate, pictures as evidence",
+        ["engine/bench", "base/png"]),
+    "worker/onnx": ("ONNX Runtime, opened at run time",
+        ["base"]),
+    "worker/world": ("world models of the user's: specs, plugins, processes, ONNX files, conformance",
+        ["worker/planner", "worker/models", "worker/onnx"]),
+    "worker/run": ("claims, runners, rollouts, forks, outcomes",
+        ["schemas/careful", "worker/planner", "worker/given", "worker/score/field", "worker/models", "engine/trace", "scheduler"]),
+    "worker/careful": ("what a careful driver would have done",
+        ["worker/run"]),
+    "worker/versions": ("models that a store keeps: which answer, and their files here",
+        ["worker/models", "store/api"]),
+    "worker/datagen": ("training shards",
+        ["worker/run"]),
+    "worker/frozen": ("models beside what the sensors recorded, under the same actions",
+        ["worker/datagen"]),
+    "worker/golden": ("drives of a learned world, recorded once, that answer other planners: recordings, lists, their world",
+        ["worker/run"]),
+    "worker/env": ("environments that a learner steps, as a C ABI",
+        ["worker/run"]),
+    # Words to calls.
+    "cli/watch": ("canaries beside the promoted version, and their rollback",
+        ["worker/versions", "scheduler"]),
+    "cli/serving": ("a store that a command owns and serves while it runs: address, tokens, TLS, what is refused; what it tells of trust and scaling",
+        ["report", "report/trust", "store/server"]),
+    "cli/bench": ("`swerve bench`",
+        ["worker/run", "engine/bench", "engine/tinyphysics", "store/bench"]),
+    "cli/dump": ("`--debug-dump`: observations as NumPy files and PNG",
+        ["worker/run", "base/png"]),
+    "cli": ("commands, their options, what they print",
+        ["cli/bench", "cli/dump", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "scenarios/import/openscenario", "scenarios/import/womd", "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"]),
+    "cli/controls": ("`swerve controls`",
+        ["cli", "engine/tinyphysics"]),
+    "cli/fleet": ("`swerve demand`, `swerve fleet`: what waits, how many workers there should be, scripts that start them; `swerve plan`; `swerve tenant`",
+        ["cli", "report/plan"]),
+    "cli/search": ("`swerve search`: what is driven, clusters, boundaries",
+        ["cli", "scenarios/ranges"]),
+    "cli/world": ("`swerve world`",
+        ["cli"]),
+    "cli/golden": ("`swerve golden`",
+        ["cli"]),
+    "cli/model": ("`swerve model`, `swerve trust`",
+        ["cli"]),
+    "cli/keep": ("`swerve store`",
+        ["cli", "store/keep"]),
 }
 # Arrows that the plan would allow but that are not to be.
-FORBIDDEN = [("worker/", "kernels")]
+FORBIDDEN = [("worker/", "kernels"), ("report", "kernels"), ("cli", "kernels"), ("report", "engine/learned")]
 # Headers that one file (or folder) alone may include.
 GUARDED = {
     "sqlite3.h": ["store/sql/sqlite_db.c"],
@@ -132,6 +225,7 @@ WIDE_TESTS = {
     "tests/cuda/test_world.c": "the whole module, driven by the engine",
     "tests/scenarios/test_library.c": "the shipped scenarios",
     "tests/sim/test_sim.c": "the simulated fleet",
+    "tests/worker/test_keyframes.c": "keyframes of whole drives (engine/trace)",
     "tests/worker/test_library_drives.c": "the shipped scenarios, driven",
 }
 
@@ -143,7 +237,7 @@ FUNCTION_LINES_MAX = 70
 def reachable(room: str) -> set[str]:
     seen, queue = set(), [room]
     while queue:
-        for below in ROOMS[queue.pop()]:
+        for below in ROOMS[queue.pop()][1]:
             if below not in seen:
                 seen.add(below)
                 queue.append(below)
@@ -227,40 +321,28 @@ def test_names(paths: list[str]) -> list[str]:
     return found
 
 
-def meant(room: str, name: str) -> str:
-    """The room that the table calls NAME in ROOM's row: its path may lack what both paths begin with."""
-    above = room
-    while above and f"{above}/{name}" not in ROOMS:
-        above = folder(above)
-    return f"{above}/{name}" if above and name not in ROOMS else name
+BEGIN, END = "<!-- rooms: scripts/check_arrows.py --write -->\n", "<!-- end of rooms -->\n"
 
 
-def table(text: str) -> list[str]:
-    """Differences of the plan and the table of CONTRIBUTING.md. "all of worker" stands for rooms below worker/."""
-    said: dict[str, set[str]] = {}
-    found = []
-    for line in text[text.index("| room |"):].split("\n\n")[0].splitlines()[2:]:
-        names, _, below = (cell.strip() for cell in line.strip("|").split("|"))
-        below = {name for name in re.split(r"[,;] *", re.sub(r" *\(.*\)", "", below)) if name not in ("", "libc")}
-        for room in re.findall(r"`([^`]+)`", names):
-            found += [f"CONTRIBUTING.md: {room} stands twice in the table of rooms"] if room in said else []
-            said[room] = below
-    for room, allowed in ROOMS.items():
-        names = said.get(room, set())
-        below = {meant(room, name) for name in names if name != "all of worker"}
-        plan = {name for name in allowed if "all of worker" not in names or not name.startswith("worker/")}
-        if room not in said:
-            found.append(f"CONTRIBUTING.md: {room} is not in the table of rooms")
-        elif below != plan:
-            found.append(f"CONTRIBUTING.md: {room} may include {', '.join(sorted(plan))}, the table says {', '.join(sorted(below))}")
-    tops = {room.split("/")[0] for room in ROOMS}
-    return found + [f"CONTRIBUTING.md: {room} is no room" for room in said if room not in ROOMS and room.split("/")[0] in tops]
+def table() -> str:
+    """The plan, for people: houses first, then rooms."""
+    rows = ["| room | holds | may include |", "|---|---|---|"]
+    for room, (holds, below) in ROOMS.items():
+        rows.append(f"| `{room}` | {holds} | {', '.join(below) or 'libc'} |")
+    return BEGIN + "\n".join(rows) + "\n" + END
 
 
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     paths = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split("\n")
-    found = rooms(paths) + test_names(paths) + table((root / "CONTRIBUTING.md").read_text())
+    found = rooms(paths) + test_names(paths)
+    guide = root / "CONTRIBUTING.md"
+    text = guide.read_text()
+    shown = text[:text.index(BEGIN)] + table() + text[text.index(END) + len(END):]
+    if "--write" in sys.argv:
+        guide.write_text(shown)
+    elif shown != text:
+        found.append("CONTRIBUTING.md: the table of rooms is an older one; scripts/check_arrows.py --write")
     sources = [path for path in paths if path.endswith(SOURCES)]
     for path in sources:
         text = (root / path).read_text()

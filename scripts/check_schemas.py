@@ -23,7 +23,7 @@ def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     validators = {}
     for kind in ("scenario", "suite", "protocols", "exposure", "traceability"):
-        room = {"traceability": "worker/traceability", "exposure": "schemas/fleet"}.get(kind, "schemas")
+        room = {"traceability": "report/traceability", "exposure": "schemas/fleet"}.get(kind, "schemas")
         schema = json.loads((root / f"{room}/{kind}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[kind] = jsonschema.Draft202012Validator(schema)

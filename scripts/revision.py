@@ -22,7 +22,7 @@ import re
 import sys
 
 # Rooms with code that a worker, or the module that it opens for a GPU, is made of.
-ROOMS = ["base", "schemas", "kernels", "engine", "scenarios", "scheduler", "store", "worker"]
+ROOMS = ["base", "schemas", "kernels", "engine", "scenarios", "scheduler", "store", "worker", "report", "cli"]
 SUFFIXES = {".c", ".h", ".cu", ".cuh"}
 
 # Data that decide what an outcome says and that no hash in a question names: the bounds beyond which a frame of
@@ -37,10 +37,7 @@ EXCLUDED = {
     "worker/run/submission.*": "asks questions; what it decides is in the job",
     "worker/run/lease_keeper.*": "keeps leases alive beside the drives",
     "worker/run/unstarted.*": "remembers what did not start here, so that its jobs are left to others",
-    "worker/trust/": "compares answers",
     "worker/versions/": "brings models here; a job names its own by hash",
-    "worker/watch/": "compares versions",
-    "worker/plan/": "a fleet on paper",
     # Makers of scenarios: the text that is driven is what the question's hash is of.
     "scenarios/import/commonroad*": "makes scenarios",
     "scenarios/import/opendrive/": "makes scenarios",
@@ -59,26 +56,17 @@ EXCLUDED = {
     "engine/bench/scale_ranks.*": "measures speed",
     "kernels/nn_peak.*": "measures speed",
     "kernels/x86/nn_peak*": "measures speed",
-    "worker/bench/": "measures speed",
+    "schemas/careful/": "answers of drives for reports",
     "worker/careful/": "drives of its own, for reports",
-    "worker/cli/": "commands: what they pass on is in the job or decides no bit",
-    "worker/compare/": "compares answers",
-    "worker/correlate/": "compares models with logs",
+    "cli/": "commands: what they pass on is in the job or decides no bit",
     "worker/datagen/": "writes drives down as training data",
-    "worker/dossier/": "writes about answers",
-    "worker/draw/": "pictures for people",
     "worker/env/": "drives for learners, who keep what comes of them",
-    "worker/export/": "writes answers for other tools",
     "worker/frozen/": "compares models with drives",
     "worker/golden/golden_make.*": "records goldens, which are named by hash",
-    "worker/report/": "tells of answers",
-    "worker/risk/": "tells of answers",
+    "report/": "tells of answers",
     "worker/run/avoidance.*": "drives of its own, for reports",
     "worker/run/calibrate.*": "makes health bounds",
     "worker/run/replay_compare.*": "compares two drives",
-    "worker/serving/": "a server's side of a command",
-    "worker/trace/npz.*": "writes training data",
-    "worker/traceability/": "tells of answers",
 }
 
 LITERAL = r"""["](?:[^"\\\n]|\\.)*["]|'(?:[^'\\\n]|\\.)*'"""

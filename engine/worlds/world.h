@@ -94,7 +94,7 @@ struct world_view {
     enum view_update bev; /* a part that views do not have is ignored */
     enum view_update cameras[CAMERA_COUNT];
     uint64_t
-        digest; /* out: of all of the view's bytes afterwards, as worker/trace/trace.h trace_digest:
+        digest; /* out: of all of the view's bytes afterwards, as engine/trace/trace.h trace_digest:
                    of the grid from 1, then of the cameras from that, or from 0 */
 };
 

@@ -58,7 +58,7 @@ def _candidates():
         yield named
         return
     top = pathlib.Path(__file__).resolve().parents[2]
-    if (top / "worker/cli/main.c").is_file():
+    if (top / "cli/main.c").is_file():
         yield str(top / "build/worker/swerve")
     schemes = [None, sysconfig.get_preferred_scheme("user")]
     for scheme in schemes:

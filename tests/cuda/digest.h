@@ -1,5 +1,5 @@
 /*
- * The digest of an observation as worker/trace/trace.c computes it, for tests that link the engine
+ * The digest of an observation as engine/trace/trace.c computes it, for tests that link the engine
  * alone.
  */
 #ifndef SWERVE_TESTS_CUDA_DIGEST_H

@@ -9,13 +9,13 @@
  */
 #include "base/check.h"
 #include "engine/tinyphysics/controls_log.h"
+#include "report/plan/plan_mix.h"
+#include "report/risk/exposure.h"
+#include "report/traceability/traceability.h"
 #include "scheduler/audit.h"
 #include "scheduler/scale.h"
 #include "scheduler/trust.h"
 #include "tests/fuzz/json_mutator.h"
-#include "worker/plan/plan_mix.h"
-#include "worker/risk/exposure.h"
-#include "worker/traceability/traceability.h"
 #include "worker/world/world_onnx.h"
 
 #include <math.h>

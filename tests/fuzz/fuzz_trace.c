@@ -6,7 +6,7 @@
  * Traces are large and mostly numbers, so half of the mutations act on the headers alone.
  */
 #include "base/check.h"
-#include "worker/trace/trace.h"
+#include "engine/trace/trace.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,9 @@
 #ifndef SWERVE_TESTS_WORKER_SHOP_H
 #define SWERVE_TESTS_WORKER_SHOP_H
 
+#include "engine/trace/trace.h"
 #include "tests/harness.h"
 #include "worker/run/submission.h"
-#include "worker/trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

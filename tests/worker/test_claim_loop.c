@@ -5,10 +5,10 @@
  * Method: small suites; a store in front of the embedded one that meddles at a given call (claims a
  * job away, cancels, shortens the lease, raises the stop flag) and counts completions by kind.
  */
+#include "engine/trace/trace.h"
 #include "tests/claim_ids.h"
 #include "tests/worker/shop.h"
 #include "worker/run/claim_loop.h"
-#include "worker/trace/trace.h"
 
 #include "base/check.h"
 #include "engine/worlds/world.h"

@@ -8,10 +8,10 @@
  * was left alone.
  */
 #include "base/check.h"
+#include "engine/trace/trace.h"
 #include "engine/worlds/world.h"
 #include "tests/worker/shop.h"
 #include "worker/run/claim_loop.h"
-#include "worker/trace/trace.h"
 
 enum { OUTCOMES_MAX = 64 };
 

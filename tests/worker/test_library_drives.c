@@ -12,9 +12,9 @@
 
 #include "base/dmath.h"
 #include "base/units.h"
+#include "engine/trace/trace.h"
 #include "engine/traffic/ego_model.h"
 #include "scenarios/scenarios.h"
-#include "worker/trace/trace.h"
 
 #include <math.h>
 

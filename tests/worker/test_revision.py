@@ -23,7 +23,7 @@ SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 BUILD = pathlib.Path(os.path.realpath(sys.argv[3]))
 FLAGS = sys.argv[4:]
-sys.path[:0] = [str(ROOT / "tests/worker/cli"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / "tests/cli"), str(ROOT / "scripts")]
 import revision  # noqa: E402
 import tap  # noqa: E402
 
@@ -99,7 +99,7 @@ def what_counts_refers_to_nothing_that_does_not():
 
 
 def an_excluded_file_on_the_path_is_found():
-    for name in ("worker/trace/trace.c", "worker/wire/planner_wire.c", "worker/golden/golden_library.c",
+    for name in ("engine/trace/trace.c", "worker/wire/planner_wire.c", "worker/golden/golden_library.c",
                  "schemas/scenario_map_json.c", "schemas/storyboard/storyboard_json.c", "worker/run/outcome_build.c"):
         found = stray(lambda source: revision.is_excluded(source) or source == name)
         assert found and all(name in line for line in found), name
@@ -204,11 +204,11 @@ def in_copy(test):
 @in_copy
 def a_change_on_the_path_changes_it(copy):
     for name in ("worker/wire/planner_wire.c", "worker/wire/planner_wire.h", "worker/golden/golden_world.c",
-                 "worker/golden/golden_library.h", "worker/trace/trace.c", "schemas/scenario_json.c",
+                 "worker/golden/golden_library.h", "engine/trace/trace.c", "schemas/scenario_json.c",
                  "schemas/scenario_agent_json.c", "schemas/storyboard/storyboard_json.c", "worker/run/outcome_build.c",
                  "scenarios/resolve.c", "kernels/cuda/student/conv.cu", "engine/models/student.health.json"):
         assert copy.changed(name, lambda text: text + "int more;\n"), name
-    for name in ("worker/cli/main.c", "store/sql/lifecycle.c", "worker/report/report.c"):
+    for name in ("cli/main.c", "store/sql/lifecycle.c", "report/report.c"):
         assert not copy.changed(name, lambda text: text + "int more;\n"), name
     path = copy.root / "base/more.c"
     path.write_text("int more;\n")

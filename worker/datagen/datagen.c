@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "engine/sensors/layout.h"
+#include "engine/trace/reel.h"
 #include "engine/worlds/world.h"
 #include "schemas/json_record.h"
 #include "schemas/limits.h"
@@ -19,7 +20,6 @@
 #include "worker/models/health.h"
 #include "worker/models/health_world.h"
 #include "worker/run/revision.h"
-#include "worker/trace/reel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

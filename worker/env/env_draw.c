@@ -1,6 +1,6 @@
 /*
  * Recordings drawn again: the pictures of a tick, from the scenario and what the trace says of it,
- * as the report redraws them (worker/report/report_drive.c).
+ * as the report redraws them (report/report_drive.c).
  */
 #include "worker/env/env_internal.h"
 

@@ -2,14 +2,14 @@
  * Recordings: the drives of one job, main line and branches, with every frame that their world
  * showed: what a golden world answers from. An artifact: a recording_header, the job's trace
  * artifact (schemas/trace.h), then for each rollout of the trace the sizes of its packed frames,
- * one for each tick of it, then the frames themselves (worker/trace/reel.h). Little-endian.
+ * one for each tick of it, then the frames themselves (engine/trace/reel.h). Little-endian.
  */
 #ifndef SWERVE_WORKER_GOLDEN_GOLDEN_RECORDING_H
 #define SWERVE_WORKER_GOLDEN_GOLDEN_RECORDING_H
 
 #include "base/status.h"
+#include "engine/trace/trace.h"
 #include "worker/run/rollout.h"
-#include "worker/trace/trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #include "worker/run/avoidance.h"
 
 #include "engine/sensors/visible.h"
+#include "schemas/careful/careful.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +14,6 @@
 #define SWERVE_M 2.5
 #define SWERVE_S 1.5
 
-/* Reasons that are no matter of safety. */
-#define UNSAFE_REASONS \
-    (~(uint32_t)(REASON_GOAL_NOT_REACHED | REASON_UNCOMFORTABLE | REASON_PROGRESS | REASON_SCORE))
-
 const char *const avoidance_names[AVOIDANCE_MANOEUVRES] = {"brake", "swerve_left", "swerve_right"};
 
 struct sweep {
@@ -25,12 +22,6 @@ struct sweep {
     struct intervention *interventions;
     struct prepared *prepared;
 };
-
-bool avoidance_is_safe(enum verdict verdict, uint32_t reasons, const struct metrics *metrics)
-{
-    return verdict <= VERDICT_FAIL && metrics->collision_count == 0 &&
-           (reasons & UNSAFE_REASONS) == 0;
-}
 
 bool avoidance_in_time(const struct avoidance *found, enum avoidance_manoeuvre manoeuvre)
 {
@@ -122,7 +113,7 @@ static enum status collect(const struct job_run *job, const struct outcome *outc
 {
     const struct rollout_result *main_line = &job->results[0];
     out->same = strcmp(main_line->trace_hash, outcome->trace_hash) == 0;
-    out->safe = avoidance_is_safe(main_line->verdict, main_line->reasons, &main_line->metrics);
+    out->safe = careful_is_safe(main_line->verdict, main_line->reasons, &main_line->metrics);
     if (main_line->metrics.collision_count > 0) {
         out->end_tick = main_line->metrics.collision_tick;
         out->agent = main_line->metrics.collision_agent;
@@ -135,7 +126,7 @@ static enum status collect(const struct job_run *job, const struct outcome *outc
             continue; /* nothing was left to do */
         }
         out->forks[manoeuvre]++;
-        if (avoidance_is_safe(result->verdict, result->reasons, &result->metrics)) {
+        if (careful_is_safe(result->verdict, result->reasons, &result->metrics)) {
             out->safe_forks[manoeuvre]++;
             out->last_tick[manoeuvre] = tick;
         }

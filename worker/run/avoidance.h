@@ -39,10 +39,6 @@ struct avoidance {
     uint32_t last_tick[AVOIDANCE_MANOEUVRES]; /* the last safe fork, UINT32_MAX: none */
 };
 
-/* A drive is safe when ego touched nothing and broke no criterion of safety: what is left to break
- * are goal, progress, comfort and score, which a car that stops in time may miss. */
-bool avoidance_is_safe(enum verdict verdict, uint32_t reasons, const struct metrics *metrics);
-
 /* Whether a manoeuvre was a way out that ego could have known of. */
 bool avoidance_in_time(const struct avoidance *found, enum avoidance_manoeuvre manoeuvre);
 

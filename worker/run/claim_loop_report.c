@@ -11,8 +11,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "worker/models/snapshot.h"
 #include "worker/run/outcome_build.h"
-#include "worker/trace/snapshot.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,10 +11,10 @@
 #ifndef SWERVE_WORKER_RUN_REPLAY_COMPARE_H
 #define SWERVE_WORKER_RUN_REPLAY_COMPARE_H
 
+#include "engine/trace/trace.h"
 #include "schemas/outcome.h"
 #include "store/api/store.h"
 #include "worker/run/rollout.h"
-#include "worker/trace/trace.h"
 
 #include <stdint.h>
 

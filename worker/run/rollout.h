@@ -7,6 +7,7 @@
 #define SWERVE_WORKER_RUN_ROLLOUT_H
 
 #include "base/status.h"
+#include "engine/trace/trace.h"
 #include "engine/traffic/roadmap.h"
 #include "engine/worlds/world.h"
 #include "scenarios/scenarios.h"
@@ -18,7 +19,6 @@
 #include "worker/score/field/stage.h"
 #include "worker/score/score.h"
 #include "worker/score/validity.h"
-#include "worker/trace/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -5,10 +5,10 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "engine/trace/trace.h"
 #include "schemas/job_context.h"
 #include "worker/planner/planner.h"
 #include "worker/run/revision.h"
-#include "worker/trace/trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>

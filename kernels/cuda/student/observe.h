@@ -4,7 +4,7 @@
  * asynchronous on `stream`.
  *
  * The bytes are those of engine/sensors/layout_observe.c and layout_camera_unpack, the digests
- * those of worker/trace/trace.h. A view depends on its own record and page alone.
+ * those of engine/trace/trace.h. A view depends on its own record and page alone.
  */
 #ifndef SWERVE_KERNELS_CUDA_STUDENT_OBSERVE_H
 #define SWERVE_KERNELS_CUDA_STUDENT_OBSERVE_H

@@ -20,7 +20,7 @@ import tempfile
 SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 PLUGINS = [os.path.realpath(path) for path in sys.argv[3:5]]
-sys.path.insert(0, str(ROOT / "tests/worker/cli"))
+sys.path.insert(0, str(ROOT / "tests/cli"))
 import tap  # noqa: E402
 
 LANES = """"map": {"lanes": [
@@ -179,7 +179,7 @@ def nothing_that_a_set_needs_is_taken():
 
 def damage_is_found():
     for table in ("goldens", "golden_artifacts"):
-        subprocess.run([sys.executable, str(ROOT / "tests/worker/cli/edit_store.py"), SWERVE, "g.db", "1", "1", table],
+        subprocess.run([sys.executable, str(ROOT / "tests/cli/edit_store.py"), SWERVE, "g.db", "1", "1", table],
                        check=True, stdout=subprocess.DEVNULL)
     database = sqlite3.connect("g.db")
     hash, = database.execute("SELECT hash FROM golden_artifacts ORDER BY hash LIMIT 1").fetchone()

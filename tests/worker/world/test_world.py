@@ -24,7 +24,7 @@ SWERVE = os.path.realpath(sys.argv[1])
 ROOT = pathlib.Path(os.path.realpath(sys.argv[2]))
 PLUGINS = [os.path.realpath(path) for path in sys.argv[3:7]]
 PART = sys.argv[7]
-sys.path.insert(0, str(ROOT / "tests/worker/cli"))
+sys.path.insert(0, str(ROOT / "tests/cli"))
 import tap  # noqa: E402
 
 SUITE = """{"id": "worlds", "scenarios": [{"file": "road.json"}]}"""

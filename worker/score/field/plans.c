@@ -4,7 +4,7 @@
 #include "worker/score/field/plans.h"
 
 #include "base/units.h"
-#include "worker/score/field/field.h"
+#include "worker/score/field/field_signals.h"
 
 #include <math.h>
 
@@ -15,11 +15,11 @@ static bool agree(const struct tracker_drive *now, const struct tracker_drive *b
     double differences[FIELD_DIFFERENCES];
     const struct field_signals a = {.count = OVERLAP,
                                     .step_s = TICK_S,
-                                    .length_mps2 = now->accel_mps2,
+                                    .accel_mps2 = now->accel_mps2,
                                     .heading_rad = now->heading_rad};
     const struct field_signals b = {.count = OVERLAP,
                                     .step_s = TICK_S,
-                                    .length_mps2 = before->accel_mps2 + PLANS_APART_TICKS,
+                                    .accel_mps2 = before->accel_mps2 + PLANS_APART_TICKS,
                                     .heading_rad = before->heading_rad + PLANS_APART_TICKS};
     return field_extended_comfort(&a, &b, differences);
 }

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
-#include "worker/score/field/field.h"
+#include "schemas/field/field.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,429 @@
+/*
+ * swerve avoid: until when ego could still have avoided what went wrong in a suite's drives, by
+ * forks of each failed main line in which it brakes or swerves (worker/run/avoidance.h), and what
+ * the same manoeuvres break in drives that are safe.
+ */
+#include "cli/cli.h"
+#include "cli/confinement_options.h"
+#include "scheduler/rate.h"
+#include "schemas/scenario_id.h"
+#include "worker/careful/careful_drivers.h"
+#include "worker/run/avoidance.h"
+#include "worker/run/runner_open.h"
+#include "worker/versions/versions.h"
+
+#include "base/array.h"
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AVOID_SLOTS = 16 };
+
+struct avoid_drive {
+    struct outcome outcome;
+    struct avoidance found;
+    bool asked; /* whether a careful driver would have avoided it */
+    struct careful careful;
+};
+
+struct avoid {
+    struct store *store;
+    const char *url; /* as the user names it */
+    const char *suite;
+    bool harm;
+    bool json;
+    const struct planner_confinement *confinement;
+    struct models *models;
+    struct careful_drivers *careful; /* owned */
+    struct open_runner open;
+    struct outcome opened_for;
+    uint32_t main_lines; /* that passed or failed */
+    uint32_t count;
+    struct avoid_drive *drives; /* owned; main lines, by logical scenario and scenario */
+};
+
+/* ---- what is asked ---- */
+
+static int compare_drives(const void *a, const void *b)
+{
+    const struct outcome *x = &((const struct avoid_drive *)a)->outcome;
+    const struct outcome *y = &((const struct avoid_drive *)b)->outcome;
+    size_t x_bytes = scenario_id_logical_bytes(x->scenario_id);
+    size_t y_bytes = scenario_id_logical_bytes(y->scenario_id);
+    int order = memcmp(x->scenario_id, y->scenario_id, x_bytes < y_bytes ? x_bytes : y_bytes);
+    order = order != 0 ? order : (x_bytes > y_bytes) - (x_bytes < y_bytes);
+    order = order != 0 ? order : strcmp(x->scenario_id, y->scenario_id);
+    order = order != 0 ? order : strcmp(x->planner, y->planner);
+    return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
+}
+
+static enum status add_drive(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct avoid *avoid = context;
+    bool unsafe = !careful_is_safe(outcome->verdict, outcome->reasons, &outcome->metrics);
+    if (outcome->branch_id[0] != '\0' || outcome->audit_of != 0 ||
+        outcome->verdict > VERDICT_FAIL) {
+        return STATUS_OK;
+    }
+    avoid->main_lines++;
+    if (!unsafe && !avoid->harm) {
+        return STATUS_OK;
+    }
+    TRY(array_room(&avoid->drives, avoid->count, sizeof *avoid->drives, error));
+    avoid->drives[avoid->count++] = (struct avoid_drive){.outcome = *outcome};
+    return STATUS_OK;
+}
+
+static enum status load_drives(struct avoid *avoid, struct error *error)
+{
+    TRY(store_outcomes_each(avoid->store, avoid->suite, add_drive, avoid, error));
+    if (avoid->count > 0) {
+        qsort(avoid->drives, avoid->count, sizeof *avoid->drives, compare_drives);
+    }
+    return STATUS_OK;
+}
+
+/* ---- sweeps ---- */
+
+static enum status use_runner(struct avoid *avoid, const struct outcome *outcome,
+                              struct error *error)
+{
+    const struct outcome *last = &avoid->opened_for;
+    if (avoid->open.runner != NULL && last->tier == outcome->tier &&
+        strcmp(last->planner, outcome->planner) == 0 &&
+        strcmp(last->model_hash, outcome->model_hash) == 0 &&
+        strcmp(last->sampler, outcome->sampler) == 0 &&
+        strcmp(last->backend, outcome->backend) == 0) {
+        return STATUS_OK;
+    }
+    runner_close(&avoid->open);
+    const struct runner_source source = {
+        .models = avoid->models,
+        .planner_config = {.tick_deadline_ms = 1000, .confinement = avoid->confinement},
+        .slot_count = AVOID_SLOTS,
+        .spill_bytes_max = UINT64_C(8) << 30,
+        .clock = clock_system(),
+    };
+    struct job_spec spec = {.tier = outcome->tier};
+    memcpy(spec.planner, outcome->planner, sizeof spec.planner);
+    memcpy(spec.model_hash, outcome->model_hash, sizeof spec.model_hash);
+    memcpy(spec.sampler, outcome->sampler, sizeof spec.sampler);
+    memcpy(spec.backend, outcome->backend, sizeof spec.backend);
+    avoid->opened_for = *outcome;
+    return runner_open(&source, &spec, &avoid->open, error);
+}
+
+static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct error *error)
+{
+    struct scenario_document *document = NULL;
+    const char *hash = drive->outcome.scenario_hash;
+    char *body = NULL;
+    size_t bytes = 0;
+    TRY(use_runner(avoid, &drive->outcome, error));
+    TRY(avoid->store->ops->scenario_get(avoid->store, hash, &body, &bytes, error));
+    enum status status = scenario_load_text(hash, body, bytes, &document, error);
+    free(body);
+    THEN(status, avoidance_sweep(avoid->open.runner, &document->scenario, &drive->outcome,
+                                 &drive->found, error));
+    drive->asked = status == STATUS_OK && careful_asked(&drive->outcome);
+    if (drive->asked && avoid->careful == NULL) {
+        status = careful_drivers_create(&avoid->careful, error);
+    }
+    if (drive->asked && status == STATUS_OK) {
+        status = careful_ask(avoid->careful, &document->scenario, hash, drive->outcome.seed,
+                             &drive->careful, error);
+    }
+    scenario_destroy(document);
+    return status == STATUS_OK ? status
+                               : error_prefix(error, "outcome %lld", (long long)drive->outcome.id);
+}
+
+/* ---- what is shown ---- */
+
+/* Rates over drives: of unsafe ones those that a manoeuvre saves in time (all three together last),
+ * or before ego could see it; of safe ones the share of forks that a manoeuvre breaks. */
+struct avoid_rates {
+    int64_t different; /* drives that are another one now, in no rate */
+    struct rate in_time[AVOIDANCE_MANOEUVRES + 1];
+    struct rate unseen;
+    struct rate harm[AVOIDANCE_MANOEUVRES];
+    int64_t unsafe;
+    int64_t safe;
+};
+
+static void count_drive(struct avoid_rates *rates, const struct avoidance *found,
+                        int64_t logical_key, int64_t case_key)
+{
+    bool any = false;
+    bool ever = false;
+    rates->unsafe += !found->safe;
+    rates->safe += found->safe;
+    for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+        bool in_time = avoidance_in_time(found, (enum avoidance_manoeuvre)m);
+        any = any || in_time;
+        ever = ever || found->last_tick[m] != UINT32_MAX;
+        if (!found->safe) {
+            rate_add(&rates->in_time[m], logical_key, case_key, in_time);
+        } else if (found->forks[m] > 0) {
+            rate_add(&rates->harm[m], logical_key, case_key,
+                     1.0 - (double)found->safe_forks[m] / found->forks[m]);
+        }
+    }
+    if (!found->safe) {
+        rate_add(&rates->in_time[AVOIDANCE_MANOEUVRES], logical_key, case_key, any);
+        rate_add(&rates->unseen, logical_key, case_key, ever && !any);
+    }
+}
+
+static void count_rates(const struct avoid *avoid, struct avoid_rates *rates)
+{
+    int64_t logical_key = 0;
+    int64_t case_key = 0;
+    *rates = (struct avoid_rates){0};
+    for (uint32_t i = 0; i < avoid->count; i++) {
+        const struct outcome *outcome = &avoid->drives[i].outcome;
+        const struct outcome *last = i > 0 ? &avoid->drives[i - 1].outcome : NULL;
+        size_t bytes = scenario_id_logical_bytes(outcome->scenario_id);
+        logical_key += last == NULL || bytes != scenario_id_logical_bytes(last->scenario_id) ||
+                       memcmp(outcome->scenario_id, last->scenario_id, bytes) != 0;
+        case_key += last == NULL || strcmp(outcome->scenario_id, last->scenario_id) != 0 ||
+                    strcmp(outcome->planner, last->planner) != 0;
+        if (avoid->drives[i].found.same) {
+            count_drive(rates, &avoid->drives[i].found, logical_key, case_key);
+        } else {
+            rates->different++;
+        }
+    }
+}
+
+/* A tick as seconds before the contact or the end; "-": there is none. */
+static const char *before_text(const struct avoidance *found, uint32_t tick, char out[16])
+{
+    snprintf(out, 16, "-");
+    if (tick != UINT32_MAX) {
+        snprintf(out, 16, "%.1f", ((double)found->end_tick - (double)tick) * TICK_S);
+    }
+    return out;
+}
+
+static void print_rate(const char *name, const struct rate *rate)
+{
+    struct rate_estimate at = rate_estimate(rate);
+    if (at.cases > 0) {
+        text_print(stdout, "  %-44s %5.1f%% [%.1f-%.1f]\n", name, 100 * at.value, 100 * at.low,
+                   100 * at.high);
+    }
+}
+
+/* Names drives that cannot be swept, since the planner or the simulation changed. */
+static void print_different(const struct avoid *avoid, int64_t different)
+{
+    for (uint32_t i = 0; different > 0 && i < avoid->count; i++) {
+        const struct outcome *outcome = &avoid->drives[i].outcome;
+        if (!avoid->drives[i].found.same) {
+            text_print(stderr,
+                       "swerve: %lld drive%s not what is stored when driven again, and left out: "
+                       "swerve replay %lld --store %s says why\n",
+                       (long long)different, different == 1 ? " is" : "s are",
+                       (long long)outcome->id, avoid->url);
+            return;
+        }
+    }
+}
+
+static const char *careful_text(const struct avoid_drive *drive)
+{
+    return !drive->asked || drive->careful.outside[0] != '\0' ? "-"
+           : drive->careful.drives[CAREFUL_DRIVER].avoids     ? "avoids"
+                                                              : "fails";
+}
+
+static void print_unsafe(const struct avoid *avoid)
+{
+    text_print(stdout, "seconds before the contact or the end%25s %9s %9s %12s %12s %14s\n", "",
+               "in sight", "brake", "swerve left", "swerve right", "careful driver");
+    for (uint32_t i = 0; i < avoid->count; i++) {
+        const struct avoid_drive *drive = &avoid->drives[i];
+        const struct avoidance *found = &drive->found;
+        char text[AVOIDANCE_MANOEUVRES + 1][16];
+        if (found->safe || !found->same) {
+            continue;
+        }
+        text_print(stdout, "%7lld %-48s %4llu %9s %9s %12s %12s %14s%s\n",
+                   (long long)drive->outcome.id, drive->outcome.scenario_id,
+                   (unsigned long long)drive->outcome.seed,
+                   found->agent >= 0 ? before_text(found, found->visible_tick, text[0]) : "map",
+                   before_text(found, found->last_tick[0], text[1]),
+                   before_text(found, found->last_tick[1], text[2]),
+                   before_text(found, found->last_tick[2], text[3]), careful_text(drive),
+                   avoidance_in_time(found, AVOIDANCE_BRAKE) ||
+                           avoidance_in_time(found, AVOIDANCE_SWERVE_LEFT) ||
+                           avoidance_in_time(found, AVOIDANCE_SWERVE_RIGHT)
+                       ? ""
+                       : "  not in time");
+    }
+}
+
+static void print_drives(const struct avoid *avoid, const struct avoid_rates *rates)
+{
+    if (rates->unsafe > 0) {
+        print_unsafe(avoid);
+        text_print(stdout, "\nof %lld unsafe drive%s, avoidable once the hazard is in sight\n",
+                   (long long)rates->unsafe, rates->unsafe == 1 ? "" : "s");
+    } else if (rates->different == 0) {
+        text_print(stdout, "suite %s: none of %u main lines was unsafe\n", avoid->suite,
+                   avoid->main_lines);
+    }
+    for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+        print_rate(avoidance_names[m], &rates->in_time[m]);
+    }
+    print_rate("any of them", &rates->in_time[AVOIDANCE_MANOEUVRES]);
+    print_rate("only before it is in sight", &rates->unseen);
+    if (rates->safe > 0) {
+        text_print(stdout, "harm: in %lld safe drives, share of forks that end unsafe\n",
+                   (long long)rates->safe);
+        for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+            print_rate(avoidance_names[m], &rates->harm[m]);
+        }
+    }
+}
+
+static json_t *tick_json(uint32_t tick)
+{
+    return tick == UINT32_MAX ? json_null() : json_integer(tick);
+}
+
+static json_t *rate_json(const struct rate *rate)
+{
+    struct rate_estimate at = rate_estimate(rate);
+    json_t *json =
+        json_pack("{s:I, s:I, s:f, s:f}", "scenarios", (json_int_t)at.cases, "logical_scenarios",
+                  (json_int_t)at.logical, "low", at.low, "high", at.high);
+    if (at.cases > 0) {
+        json_object_set_new(json, "rate", json_real(at.value));
+    }
+    return json;
+}
+
+static int print_json(const struct avoid *avoid, const struct avoid_rates *rates)
+{
+    json_t *drives = json_array();
+    json_t *in_time = json_object();
+    json_t *harm = json_object();
+    json_t *different = json_array();
+    for (uint32_t i = 0; i < avoid->count; i++) {
+        const struct avoid_drive *drive = &avoid->drives[i];
+        const struct avoidance *found = &drive->found;
+        if (!found->same) {
+            json_array_append_new(different, json_integer(drive->outcome.id));
+            continue;
+        }
+        json_t *json =
+            json_pack("{s:I, s:s, s:I, s:s, s:b, s:i, s:i, s:o}", "outcome",
+                      (json_int_t)drive->outcome.id, "scenario", drive->outcome.scenario_id, "seed",
+                      (json_int_t)drive->outcome.seed, "planner", drive->outcome.planner, "safe",
+                      found->safe, "end_tick", (int)found->end_tick, "agent", (int)found->agent,
+                      "visible_tick", tick_json(found->visible_tick));
+        if (drive->asked) {
+            json_object_set_new(json, "careful", careful_json(&drive->careful));
+        }
+        for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+            json_object_set_new(json, avoidance_names[m],
+                                json_pack("{s:i, s:i, s:o, s:b}", "forks", (int)found->forks[m],
+                                          "safe_forks", (int)found->safe_forks[m], "last_tick",
+                                          tick_json(found->last_tick[m]), "in_time",
+                                          avoidance_in_time(found, (enum avoidance_manoeuvre)m)));
+        }
+        json_array_append_new(drives, json);
+    }
+    for (int m = 0; m < AVOIDANCE_MANOEUVRES; m++) {
+        json_object_set_new(in_time, avoidance_names[m], rate_json(&rates->in_time[m]));
+        json_object_set_new(harm, avoidance_names[m], rate_json(&rates->harm[m]));
+    }
+    json_object_set_new(in_time, "any", rate_json(&rates->in_time[AVOIDANCE_MANOEUVRES]));
+    return cli_print_json(json_pack(
+        "{s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "unsafe", (json_int_t)rates->unsafe, "safe",
+        (json_int_t)rates->safe, "avoidable", in_time, "avoidable_unseen",
+        rate_json(&rates->unseen), "harm", harm, "drives", drives, "different", different));
+}
+
+static int finish(struct avoid *avoid, enum status status, const struct error *error)
+{
+    int code = 0;
+    if (status == STATUS_OK) {
+        struct avoid_rates rates;
+        count_rates(avoid, &rates);
+        if (avoid->json) {
+            code = print_json(avoid, &rates);
+        } else {
+            print_drives(avoid, &rates);
+        }
+        print_different(avoid, rates.different);
+        code = code == 0 && rates.different > 0 ? 1 : code;
+    } else {
+        code = cli_fail(error);
+    }
+    runner_close(&avoid->open);
+    careful_drivers_destroy(avoid->careful);
+    models_close(avoid->models);
+    free(avoid->drives);
+    avoid->store->ops->close(avoid->store);
+    return code;
+}
+
+int command_avoid(int argc, char **argv)
+{
+    const char *url = NULL;
+    const char *models = NULL;
+    struct avoid avoid = {0};
+    struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
+    const struct cli_option rows[] = {
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--harm", NULL, "also what the manoeuvres break in drives that are safe",
+         .flag = &avoid.harm},
+        {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
+         .text = &models},
+        CONFINEMENT_OPTION_ROWS(confinement),
+        {"--json", NULL, "print one JSON object", .flag = &avoid.json},
+    };
+    const struct cli_command command = {
+        "avoid",
+        "[SUITE] --store URL",
+        "Until when unsafe drives of a suite (the newest) could have been avoided. Exits 1 when "
+        "some\n"
+        "are not what is stored when driven again: another planner or simulation, in no figure.",
+        CLI_ROWS(rows, 0, 1),
+    };
+    char newest[1][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    struct error error;
+    CLI_PARSE(&command, argc, argv, &avoid.suite, &count);
+    if (confinement_options_settle(&confinement, cli_store_url(url), &avoid.confinement, &error) !=
+            STATUS_OK ||
+        cli_store_open(url, &avoid.store, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    enum status status = STATUS_OK;
+    avoid.url = cli_store_url(url);
+    if (count == 0) {
+        status = avoid.store->ops->suites(avoid.store, newest, 1, &count, &error);
+        avoid.suite = newest[0];
+        if (status == STATUS_OK && count == 0) {
+            status = error_set(&error, STATUS_NOT_FOUND, "%s: the store has no suite",
+                               cli_store_url(url));
+        }
+    }
+    THEN(status, models_open(models, NULL, &avoid.models, &error));
+    if (status == STATUS_OK) { /* without a place for them those of the directory remain */
+        versions_fetch_from(avoid.store, avoid.models, NULL);
+    }
+    THEN(status, load_drives(&avoid, &error));
+    for (uint32_t i = 0; status == STATUS_OK && i < avoid.count; i++) {
+        status = sweep(&avoid, &avoid.drives[i], &error);
+    }
+    return finish(&avoid, status, &error);
+}

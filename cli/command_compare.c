@@ -1,0 +1,231 @@
+/*
+ * swerve compare: two planners, models or revisions that drove the same scenarios (report/compare).
+ */
+#include "cli/cli.h"
+#include "report/compare/compare.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "store/api/store_url.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SUITES_LOOKED_AT = 100 };
+
+struct compare_options {
+    const char *store_url; /* NULL: A and B are stores */
+    const char *suite;
+    const char *report;
+    const char *margin_text;
+    double margin; /* NAN: none */
+    bool gate;
+    bool json;
+};
+
+/* A side and where it comes from. */
+struct named_side {
+    const char *name; /* as given */
+    struct compare_side side;
+    char planner[LIMIT_SPEC_BYTES]; /* "": the suite's only one */
+    struct store *opened;           /* to be closed here */
+};
+
+/* The store of a name that --store does not explain. */
+static enum status expect_store(const char *name, struct error *error)
+{
+    struct error ignored;
+    enum store_url_kind kind;
+    if (access(name, F_OK) == 0 ||
+        (store_url_kind(name, &kind, &ignored) == STATUS_OK && kind != STORE_URL_PATH)) {
+        return STATUS_OK;
+    }
+    if (strchr(name, ':') != NULL) {
+        return error_set(error, STATUS_USAGE,
+                         "\"%s\": expected a store's path or URL; planners and suites of a store "
+                         "are compared with --store URL",
+                         name);
+    }
+    return error_set(error, STATUS_STORE,
+                     "store %s: expected a database, found no such file; suites and planners of a "
+                     "store are compared with --store URL",
+                     name);
+}
+
+static bool has_suite(struct store *store, const char *name)
+{
+    struct store_suite_status ignored;
+    struct error error;
+    return strlen(name) < LIMIT_ID_BYTES &&
+           store->ops->suite_status(store, name, &ignored, &error) == STATUS_OK;
+}
+
+/* The newest suite that this planner drove, or several planners; "": none of the newest has. Each
+ * run of a file with another planner is a suite of its own. */
+static enum status suite_of_planner(struct store *store, const char *planner,
+                                    char out[LIMIT_ID_BYTES], struct error *error)
+{
+    char(*ids)[LIMIT_ID_BYTES] = calloc(SUITES_LOOKED_AT, sizeof *ids);
+    uint32_t count = 0;
+    TRY(memory_check(ids, error, "compare: out of memory"));
+    enum status status = store->ops->suites(store, ids, SUITES_LOOKED_AT, &count, error);
+    out[0] = '\0';
+    for (uint32_t i = 0; status == STATUS_OK && i < count && out[0] == '\0'; i++) {
+        struct store_suite_status suite;
+        status = store->ops->suite_status(store, ids[i], &suite, error);
+        if (status == STATUS_OK &&
+            (suite.planner_count > 1 || strcmp(suite.planner, planner) == 0)) {
+            memcpy(out, ids[i], LIMIT_ID_BYTES);
+        }
+    }
+    free(ids);
+    return status;
+}
+
+/* Meaning of a name: a store, or in --store a suite, or a planner of --suite. */
+static enum status find_side(const struct compare_options *options, struct store *shared,
+                             struct named_side *named, struct error *error)
+{
+    struct compare_side *side = &named->side;
+    if (shared == NULL) {
+        TRY(expect_store(named->name, error));
+        TRY(cli_store_open(named->name, &named->opened, error));
+        side->store = named->opened;
+        side->store_url = named->name;
+    } else {
+        side->store = shared;
+        side->store_url = cli_store_url(options->store_url);
+        if (has_suite(shared, named->name)) {
+            snprintf(side->suite_id, sizeof side->suite_id, "%s", named->name);
+            return STATUS_OK;
+        }
+        snprintf(named->planner, sizeof named->planner, "%s", named->name);
+        if (options->suite == NULL) {
+            TRY(suite_of_planner(shared, named->planner, side->suite_id, error));
+            if (side->suite_id[0] != '\0') {
+                return STATUS_OK;
+            }
+        }
+    }
+    return cli_suite_id(side->store, side->store_url, options->suite, side->suite_id, error);
+}
+
+static enum status load_side(const struct compare_options *options, struct store *shared,
+                             struct named_side *named, struct error *error)
+{
+    TRY(find_side(options, shared, named, error));
+    return compare_side_load(&named->side, named->planner[0] != '\0' ? named->planner : NULL,
+                             error);
+}
+
+static enum status show(const struct compare_options *options, const struct compare *compare,
+                        struct error *error)
+{
+    char regression[COMPARE_REGRESSION_BYTES];
+    if (options->report != NULL) {
+        TRY(compare_html(compare, options->report, error));
+    }
+    compare_regression(compare, options->margin, regression);
+    if (options->json) {
+        json_t *json = compare_json(compare);
+        json_object_set_new(json, "regression", json_string(regression));
+        TRY(cli_write_json(json, error));
+    } else {
+        compare_print(compare, stdout);
+    }
+    if (options->gate && compare->all.mains == 0) {
+        return error_set(error, STATUS_MISMATCH, "no main line could be compared");
+    }
+    return options->gate && regression[0] != '\0'
+               ? error_set(error, STATUS_MISMATCH, "regression: %s", regression)
+               : STATUS_OK;
+}
+
+static enum status run_compare(const struct compare_options *options, const char *const names[2],
+                               struct error *error)
+{
+    struct store *shared = NULL;
+    struct compare compare = {0};
+    struct named_side *sides = calloc(2, sizeof *sides);
+    enum status status =
+        sides == NULL ? error_set(error, STATUS_NO_MEMORY, "compare: out of memory") : STATUS_OK;
+    if (status == STATUS_OK && options->store_url != NULL) {
+        status = cli_store_open(options->store_url, &shared, error);
+    }
+    for (int i = 0; status == STATUS_OK && i < 2; i++) {
+        sides[i].name = names[i];
+        status = load_side(options, shared, &sides[i], error);
+    }
+    if (status == STATUS_OK) {
+        status = compare_make(&sides[0].side, &sides[1].side, &compare, error);
+    }
+    if (status == STATUS_OK) {
+        status = show(options, &compare, error);
+        compare_finish(&compare);
+    }
+    for (int i = 0; sides != NULL && i < 2; i++) {
+        compare_side_finish(&sides[i].side);
+        if (sides[i].opened != NULL) {
+            sides[i].opened->ops->close(sides[i].opened);
+        }
+    }
+    if (shared != NULL) {
+        shared->ops->close(shared);
+    }
+    free(sides);
+    return status;
+}
+
+static enum status read_margin(struct compare_options *options, struct error *error)
+{
+    char *end;
+    options->margin = NAN;
+    if (options->margin_text == NULL) {
+        return STATUS_OK;
+    }
+    options->margin = strtod(options->margin_text, &end);
+    if (end == options->margin_text || *end != '\0' ||
+        !(options->margin >= 0 && options->margin <= 1)) {
+        return error_set(error, STATUS_USAGE,
+                         "--margin: expected a share from 0 to 1, found \"%s\"",
+                         options->margin_text);
+    }
+    return STATUS_OK;
+}
+
+int command_compare(int argc, char **argv)
+{
+    struct compare_options options = {0};
+    const struct cli_option rows[] = {
+        {"--store", "URL", "A and B are suites of this store, or planners of --suite",
+         .text = &options.store_url},
+        {"--suite", "ID", "of the stores, or of the planners (else the newest that it drove)",
+         .text = &options.suite},
+        {"--report", "FILE", "HTML with the frames of both sides", .text = &options.report},
+        {"--json", NULL, "print one JSON object", .flag = &options.json},
+        {"--fail-on-regression", NULL, "exit 1 when a main line passes with A and not with B",
+         .flag = &options.gate},
+        {"--margin", "SHARE", "with it: only when the rate of passes falls by more than this",
+         .text = &options.margin_text},
+    };
+    const struct cli_command command = {
+        "compare",
+        "A B [--store URL] [options]",
+        "What B, a store, suite or planner, does better and worse than A.",
+        CLI_ROWS(rows, 2, 2),
+    };
+    const char *names[2];
+    struct error error;
+    CLI_PARSE(&command, argc, argv, names, NULL);
+    enum status status = read_margin(&options, &error);
+    if (status == STATUS_OK && options.margin_text != NULL && !options.gate) {
+        status = error_set(&error, STATUS_USAGE, "--margin: expected --fail-on-regression with it");
+    }
+    if (status == STATUS_OK) {
+        status = run_compare(&options, names, &error);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

@@ -1,0 +1,247 @@
+/*
+ * swerve serve: the process that owns a store and serves it to workers and users on other machines.
+ *
+ * The main thread only waits for signals and, each minute, looks at the canaries that the store may
+ * have (cli/watch) and at what its policy freezes, however many signals come; signals are
+ * blocked in every thread and taken by sigtimedwait, so that no handler runs until then. The first
+ * SIGTERM or SIGINT drains, one a second later ends the process at once: the store does not need a
+ * goodbye (a kill -9 loses nothing that was acknowledged).
+ */
+#include "cli/cli.h"
+#include "cli/serving/serving.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/watch/watch.h"
+#include "scheduler/trust.h"
+#include "store/api/store_url.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { SWEEP_S = 60 };
+
+/* Canaries of both tiers. */
+static const enum tier watched[] = {TIER_STUDENT, TIER_TEACHER};
+enum { WATCHES = sizeof watched / sizeof *watched };
+
+struct serve_options {
+    struct serving_options serving;
+    const char *store_path;
+    int64_t connections_max;
+    int64_t peer_connections_max;
+    bool verbose;
+};
+
+static void block_signals(sigset_t *waited)
+{
+    sigemptyset(waited);
+    sigaddset(waited, SIGTERM);
+    sigaddset(waited, SIGINT);
+    sigaddset(waited, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, waited, NULL);
+}
+
+static enum status announce(const struct serving *serving, struct error *error)
+{
+    if (text_print(stdout, "%s://%s\n", serving_scheme(serving), serving->place.text) < 0 ||
+        fflush(stdout) != 0) {
+        return error_set(error, STATUS_IO, "cannot write to stdout: %s", strerror(errno));
+    }
+    return STATUS_OK;
+}
+
+/* SIGHUP: certificate and key are read again. Tokens need no signal. */
+static void reload(struct serving *serving, const struct logger *logger)
+{
+    struct error error;
+    if (serving->tls == NULL) {
+        log_event(logger, LOG_INFO, "hangup: there is no certificate to read again");
+    } else if (tls_identity_reload(serving->tls, &error) != STATUS_OK) {
+        log_event(logger, LOG_ERROR, "%s; the certificate read before stays in use", error.text);
+    } else {
+        log_event(logger, LOG_INFO, "hangup: the certificate was read again");
+    }
+}
+
+/* By the signal itself, so that whoever waits sees what ended the server. */
+static void end_at_once(int number)
+{
+    if (cli_signal_insists()) {
+        signal(number, SIG_DFL);
+        raise(number); /* when this handler returns */
+    }
+}
+
+/* From here on a signal that insists ends the process. The one that was waited for is noted. */
+static void let_signals_through(const sigset_t *waited)
+{
+    struct sigaction action = {.sa_handler = end_at_once};
+    (void)cli_signal_insists();
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    pthread_sigmask(SIG_UNBLOCK, waited, NULL);
+}
+
+/* A store that does not answer is asked again a minute later. */
+static void sweep(struct watch *watch, struct store *store, const struct logger *logger)
+{
+    struct error error;
+    struct watch_report report;
+    char text[WATCH_TEXT_BYTES];
+    if (watch_sweep(watch, store, &report, &error) != STATUS_OK) {
+        log_event(logger, LOG_WARNING, "looking at the canary: %s", error.text);
+    } else if (report.result != WATCH_IDLE) {
+        log_event(logger, report.result == WATCH_ROLLED_BACK ? LOG_WARNING : LOG_INFO, "%s",
+                  watch_text(&report, text));
+    }
+}
+
+/* Freezes in the store what the policy freezes, for whoever submits. */
+static void decide(struct serving *serving, const struct logger *logger)
+{
+    struct error error;
+    uint32_t recorded = 0;
+    if (agreement_decide(serving->agreement, serving_store(serving), &recorded, &error) !=
+        STATUS_OK) {
+        log_event(logger, LOG_WARNING, "looking at agreement: %s", error.text);
+    } else if (recorded > 0) {
+        log_event(logger, LOG_WARNING,
+                  "%u event%s of trust by the policy: swerve trust ls says which", recorded,
+                  recorded == 1 ? "" : "s");
+    }
+}
+
+static void wait_for_end(const sigset_t *waited, struct serving *serving,
+                         struct watch *watches[WATCHES], const struct logger *logger)
+{
+    const int64_t pause_ns = SWEEP_S * NS_PER_S;
+    int64_t due_ns = clock_now_ns(clock_system()) + pause_ns;
+    int number = 0;
+    decide(serving, logger);
+    while (number != SIGTERM && number != SIGINT) {
+        int64_t left_ns = due_ns - clock_now_ns(clock_system());
+        left_ns = left_ns > 0 ? left_ns : 0;
+        const struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
+        number = sigtimedwait(waited, NULL, &left);
+        if (number == SIGHUP) {
+            reload(serving, logger);
+        }
+        if (number != SIGTERM && number != SIGINT && clock_now_ns(clock_system()) >= due_ns) {
+            for (int i = 0; i < WATCHES; i++) {
+                sweep(watches[i], serving_store(serving), logger);
+            }
+            decide(serving, logger);
+            due_ns = clock_now_ns(clock_system()) + pause_ns;
+        }
+    }
+    log_event(logger, LOG_INFO, "%s: finishing the requests in progress", strsignal(number));
+}
+
+/* Limits by which canaries are judged. */
+static enum status make_watches(const char *path, struct watch *watches[WATCHES],
+                                struct error *error)
+{
+    static struct trust_policy policy;
+    policy = trust_policy_default();
+    TRY(path != NULL ? trust_policy_load(path, &policy, error) : STATUS_OK);
+    for (int i = 0; i < WATCHES; i++) {
+        TRY(watch_create(&policy.rollback, watched[i], "swerve serve", &watches[i], error));
+    }
+    return STATUS_OK;
+}
+
+static enum status serve(const struct serving_options *options, struct watch *watches[WATCHES],
+                         const struct logger *logger, struct error *error)
+{
+    struct serving serving = {.listening = false};
+    const struct store_config config = {.logger = logger};
+    sigset_t waited;
+    block_signals(&waited);
+    enum status status = serving_prepare(options, logger, &serving, error);
+    THEN(status, serving_start(options, &config, &serving, error));
+    THEN(status, announce(&serving, error));
+    if (status == STATUS_OK) {
+        wait_for_end(&waited, &serving, watches, logger);
+    }
+    let_signals_through(&waited);
+    serving_stop(&serving);
+    return status;
+}
+
+int command_serve(int argc, char **argv)
+{
+    struct serve_options options = {
+        .serving = {.listen = "127.0.0.1:8080"},
+        .connections_max = 4096,
+        .peer_connections_max = 1024,
+    };
+    const struct cli_option list[] = {
+        {"--store", "PATH", "database to own and serve", .text = &options.store_path},
+        {"--listen", "ADDR:PORT", "where; port 0 takes a free one (127.0.0.1:8080)",
+         .text = &options.serving.listen},
+        {"--tokens", "FILE", "who may ask, see swerve token (PATH.tokens)",
+         .text = &options.serving.tokens_path},
+        {"--tls-cert", "FILE", "certificate chain in PEM; read again on SIGHUP",
+         .text = &options.serving.cert_path},
+        {"--tls-key", "FILE", "its private key in PEM", .text = &options.serving.key_path},
+        {"--connections", "N", "at most at one time, further ones are answered 503 (4096)",
+         .number = &options.connections_max},
+        {"--peer-connections", "N", "at most from one address, further ones 429; 0: as many (1024)",
+         .number = &options.peer_connections_max},
+        {"--scaling", "FILE", "how many workers pools should have, for /v1/scaling (docs/fleet.md)",
+         .text = &options.serving.scaling_path},
+        {"--insecure", NULL, "allow other machines in the clear",
+         .flag = &options.serving.insecure},
+        {"--trust", "FILE", "policy: which slices are frozen, when a canary is rolled back",
+         .text = &options.serving.trust_path},
+        {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
+    };
+    const struct cli_command command = {
+        "serve",
+        "--store PATH --listen ADDR:PORT [options]",
+        "Owns a store and serves it over HTTP; prints its URL when it is ready.",
+        CLI_ROWS(list, 0, 0),
+    };
+    struct error error;
+    CLI_PARSE(&command, argc, argv, NULL, NULL);
+    if (options.connections_max < 1 || options.connections_max > 65536) {
+        error_set(&error, STATUS_USAGE, "--connections: expected 1 to 65536");
+        return cli_fail(&error);
+    }
+    if (options.peer_connections_max < 0 || options.peer_connections_max > 65536) {
+        error_set(&error, STATUS_USAGE, "--peer-connections: expected 0 to 65536");
+        return cli_fail(&error);
+    }
+    const char *url = cli_store_url(options.store_path);
+    enum store_url_kind kind;
+    if (store_url_kind(url, &kind, &error) != STATUS_OK) {
+        return cli_fail(&error);
+    }
+    if (kind != STORE_URL_PATH && kind != STORE_URL_POSTGRES) {
+        error_set(&error, STATUS_USAGE,
+                  "--store: expected the path of a database to serve or postgresql://.., found "
+                  "another URL");
+        return cli_fail(&error);
+    }
+    options.serving.store_path = cli_store_url(options.store_path);
+    options.serving.connections_max = (size_t)options.connections_max;
+    options.serving.peer_connections_max = (size_t)options.peer_connections_max;
+    const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
+                                  "swerve serve"};
+    struct watch *watches[WATCHES] = {NULL};
+    enum status status = make_watches(options.serving.trust_path, watches, &error);
+    THEN(status, serve(&options.serving, watches, &logger, &error));
+    for (int i = 0; i < WATCHES; i++) {
+        watch_destroy(watches[i]);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}

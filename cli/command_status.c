@@ -1,0 +1,309 @@
+/*
+ * swerve status, report, cancel: questions and orders about the suites of a store.
+ */
+#include "cli/careful_answers.h"
+#include "cli/cli.h"
+#include "report/report.h"
+#include "report/summary.h"
+
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "store/api/progress.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { SUITES_MAX = 256 };
+
+struct suite_query {
+    const char *store_url;
+    const char *suite; /* NULL: the newest, or all for `status` */
+    const char *report;
+    bool json;
+};
+
+#define QUERY_ROWS(query)                                                                        \
+    {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &(query).store_url}, \
+    {                                                                                            \
+        "--json", NULL, "print one JSON object", .flag = &(query).json                           \
+    }
+
+/* Rollouts with a verdict of the planner. */
+static int64_t judged(const struct store_suite_status *status)
+{
+    return status->rollouts[VERDICT_PASS] + status->rollouts[VERDICT_FAIL] +
+           status->rollouts[VERDICT_PLANNER_ERROR];
+}
+
+static bool is_open(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0;
+}
+
+static void progress_json(json_t *json, const struct store_suite_status *status)
+{
+    char text[32] = "";
+    struct tm parts;
+    time_t submitted = (time_t)status->submitted_s;
+    if (submitted > 0 && gmtime_r(&submitted, &parts) != NULL) {
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    }
+    json_object_set_new(json, "planner", json_string(status->planner));
+    json_object_set_new(json, "planner_count", json_integer((json_int_t)status->planner_count));
+    json_object_set_new(json, "submitted", submitted > 0 ? json_string(text) : json_null());
+    json_object_set_new(json, "pass_rate",
+                        judged(status) > 0 ? json_real((double)status->rollouts[VERDICT_PASS] /
+                                                       (double)judged(status))
+                                           : json_null());
+    json_object_set_new(json, "ticks_planned", json_integer((json_int_t)status->ticks_planned));
+    json_object_set_new(json, "ticks_ended", json_integer((json_int_t)status->ticks_ended));
+    json_object_set_new(json, "eta_s",
+                        status->eta_ms >= 0 && is_open(status)
+                            ? json_real((double)status->eta_ms / 1e3)
+                            : json_null());
+}
+
+static json_t *status_json(const char *id, const struct store_suite_status *status)
+{
+    json_t *json = json_object();
+    json_object_set_new(json, "suite", json_string(id));
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        json_object_set_new(json, job_state_names[i], json_integer((json_int_t)status->jobs[i]));
+    }
+    json_object_set_new(json, "rollouts", json_integer((json_int_t)status->rollouts_total));
+    for (int i = 0; i < VERDICT_COUNT; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "rollouts_%s", verdict_names[i]);
+        json_object_set_new(json, name, json_integer((json_int_t)status->rollouts[i]));
+    }
+    json_object_set_new(json, "rollouts_audit", json_integer((json_int_t)status->rollouts_audit));
+    json_object_set_new(json, "audits_dead", json_integer((json_int_t)status->audits_dead));
+    json_object_set_new(json, "unstarted_hosts", json_integer((json_int_t)status->unstarted_hosts));
+    json_object_set_new(json, "unstarted", json_string(status->unstarted));
+    progress_json(json, status);
+    json_object_set_new(json, "tflop", json_real((double)status->mflop / 1e6));
+    json_object_set_new(json, "miles",
+                        json_real((double)status->metres_mm / (double)MM_PER_M / M_PER_MILE));
+    json_object_set_new(json, "usd", json_real((double)status->cost_uusd / (double)UUSD_PER_USD));
+    return json;
+}
+
+/* Whose planner, since when, how far, how well. */
+static void progress_line(const struct store_suite_status *status)
+{
+    char text[PROGRESS_TEXT_BYTES];
+    char date[CLI_DATE_BYTES];
+    text_print(stdout, "  %s", status->planner_count > 0 ? status->planner : "no planner yet");
+    if (status->planner_count > 1) {
+        text_print(stdout, " and %lld more", (long long)status->planner_count - 1);
+    }
+    if (status->submitted_s > 0) {
+        text_print(stdout, "  since %s", cli_date(status->submitted_s, date));
+    }
+    if (judged(status) > 0) {
+        text_print(stdout, "  pass %.1f%% of %lld judged",
+                   100.0 * (double)status->rollouts[VERDICT_PASS] / (double)judged(status),
+                   (long long)judged(status));
+    }
+    if (is_open(status) && status->ticks_planned > 0) {
+        text_print(stdout, "  %.0f%% of ticks",
+                   floor(100.0 * (double)status->ticks_ended / (double)status->ticks_planned));
+    }
+    if (is_open(status)) {
+        text_print(stdout, "  ETA %s", progress_eta_text(status->eta_ms, text));
+    }
+    text_print(stdout, "\n");
+}
+
+static void status_line(const char *id, const struct store_suite_status *status)
+{
+    text_print(stdout, "%-48s", id);
+    for (int i = 0; i < JOB_STATE_COUNT; i++) {
+        if (status->jobs[i] > 0) {
+            text_print(stdout, "  %lld %s", (long long)status->jobs[i], job_state_names[i]);
+        }
+    }
+    if (status->rollouts[VERDICT_INVALID] > 0) {
+        text_print(stdout, "  %lld rollouts invalid", (long long)status->rollouts[VERDICT_INVALID]);
+    }
+    if (status->rollouts_audit > 0) {
+        text_print(stdout, "  %lld rollouts repeated as audit", (long long)status->rollouts_audit);
+    }
+    char bill[SUMMARY_MONEY_BYTES];
+    text_print(stdout, "  %.2f miles  %s\n",
+               (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
+               summary_uusd_text(status->cost_uusd, bill));
+    progress_line(status);
+    if (status->unstarted_hosts > 0 && status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0) {
+        text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
+                   (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",
+                   status->unstarted);
+    }
+}
+
+/* Losses by damaged logs, whoever owns the store and whenever it was opened. */
+static enum status commits_lost(struct store *store, int64_t *count, struct error *error)
+{
+    *count = 0;
+    enum status status = store->ops->commits_lost(store, count, error);
+    return status == STATUS_NOT_FOUND ? STATUS_OK : status; /* an older server does not say */
+}
+
+static enum status print_status(const struct suite_query *query, struct store *store,
+                                struct error *error)
+{
+    static char ids[SUITES_MAX][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    enum status status = STATUS_OK;
+    if (query->suite != NULL) {
+        snprintf(ids[count++], LIMIT_ID_BYTES, "%s", query->suite);
+    } else {
+        status = store->ops->suites(store, ids, SUITES_MAX, &count, error);
+    }
+    json_t *list = json_array();
+    for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+        struct store_suite_status suite;
+        status = store->ops->suite_status(store, ids[i], &suite, error);
+        if (status == STATUS_OK && query->json) {
+            json_array_append_new(list, status_json(ids[i], &suite));
+        } else if (status == STATUS_OK) {
+            status_line(ids[i], &suite);
+        }
+    }
+    int64_t lost = 0;
+    THEN(status, commits_lost(store, &lost, error));
+    if (status == STATUS_OK && !query->json && lost > 0) {
+        text_print(stdout,
+                   "damaged logs took %lld acknowledged commits away: what they held is lost, and "
+                   "can be submitted again (`swerve check` says more)\n",
+                   (long long)lost);
+    }
+    if (status == STATUS_OK && query->json) {
+        status = cli_write_json(
+            json_pack("{s:O, s:I}", "suites", list, "commits_lost", (json_int_t)lost), error);
+    }
+    json_decref(list);
+    return status;
+}
+
+static enum status print_report(const struct suite_query *query, struct store *store,
+                                struct error *error)
+{
+    char id[LIMIT_ID_BYTES];
+    struct summary summary = {0};
+    const char *url = cli_store_url(query->store_url);
+    enum status status = cli_suite_id(store, url, query->suite, id, error);
+    if (status == STATUS_OK && query->report != NULL) {
+        status = report_check(query->report, error);
+    }
+    THEN(status, summary_load(store, id, &summary, error));
+    if (status == STATUS_OK) {
+        summary_measure_peak(&summary);
+    }
+    if (status == STATUS_OK && query->report != NULL) {
+        struct careful_drivers *drivers = NULL;
+        struct careful_answers answers = careful_answers_from(&drivers);
+        status = report_write(store, cli_store_url(query->store_url), id, &summary,
+                              &answers.careful, query->report, error);
+        careful_drivers_destroy(drivers);
+    }
+    json_t *careful = NULL;
+    if (status == STATUS_OK && query->json) {
+        status = careful_answers_json(store, &summary, &careful, error);
+    }
+    if (status == STATUS_OK && query->json) {
+        json_t *json = summary_json(&summary);
+        if (json != NULL) {
+            json_object_set(json, "careful", careful);
+            json_object_set_new(json, "suite", json_string(id));
+            json_object_set_new(json, "store", json_string(cli_store_url(query->store_url)));
+        }
+        status = cli_write_json(json, error);
+    } else if (status == STATUS_OK) {
+        summary_print(&summary, stdout);
+        status = summary_print_dead(store, id, &summary, stdout, error);
+        text_print(stdout, "\nsuite %s\n", id);
+        if (query->report != NULL) {
+            text_print(stdout, "report: %s\n", query->report);
+        }
+    }
+    json_decref(careful);
+    summary_finish(&summary);
+    return status;
+}
+
+static enum status cancel_suite(const struct suite_query *query, struct store *store,
+                                struct error *error)
+{
+    int64_t count = 0;
+    TRY(store->ops->cancel(store, query->suite, &count, error));
+    if (query->json) {
+        return cli_write_json(
+            json_pack("{s:s, s:I}", "suite", query->suite, "cancelled", (json_int_t)count), error);
+    }
+    text_print(stdout, "%s: %lld jobs cancelled\n", query->suite, (long long)count);
+    return STATUS_OK;
+}
+
+static int with_store(const struct suite_query *query,
+                      enum status (*act)(const struct suite_query *, struct store *,
+                                         struct error *))
+{
+    struct error error;
+    struct store *store = NULL;
+    enum status status = cli_store_open(query->store_url, &store, &error);
+    if (status == STATUS_OK) {
+        status = act(query, store, &error);
+        store->ops->close(store);
+    }
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
+
+int command_status(int argc, char **argv)
+{
+    struct suite_query query = {0};
+    const struct cli_option rows[] = {QUERY_ROWS(query)};
+    const struct cli_command command = {
+        "status",
+        "[SUITE] --store URL",
+        "Suites of a store and how far they are.",
+        CLI_ROWS(rows, 0, 1),
+    };
+    CLI_PARSE(&command, argc, argv, &query.suite, NULL);
+    return with_store(&query, print_status);
+}
+
+int command_report(int argc, char **argv)
+{
+    struct suite_query query = {0};
+    const struct cli_option rows[] = {
+        QUERY_ROWS(query),
+        {"--report", "FILE.html", "write the self-contained report", .text = &query.report},
+        {"--output", "FILE.html", "the same, also -o", .text = &query.report},
+    };
+    const struct cli_command command = {
+        "report",
+        "[SUITE] --store URL",
+        "Tables and report of a suite (the newest).",
+        CLI_ROWS(rows, 0, 1),
+    };
+    CLI_PARSE(&command, argc, argv, &query.suite, NULL);
+    return with_store(&query, print_report);
+}
+
+int command_cancel(int argc, char **argv)
+{
+    struct suite_query query = {0};
+    const struct cli_option rows[] = {QUERY_ROWS(query)};
+    const struct cli_command command = {
+        "cancel",
+        "SUITE --store URL",
+        "Cancels what a suite has not finished.",
+        CLI_ROWS(rows, 1, 1),
+    };
+    CLI_PARSE(&command, argc, argv, &query.suite, NULL);
+    return with_store(&query, cancel_suite);
+}

@@ -1,0 +1,336 @@
+/*
+ * Gates of `run`. See gate_options.h.
+ */
+#include "cli/gate_options.h"
+
+#include "base/check.h"
+#include "cli/cli.h"
+#include "report/meters.h"
+#include "schemas/json_read.h"
+#include "schemas/json_record.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* `run --json` names each outcome, so a large suite's is larger than other documents. */
+enum { BASELINE_BYTES_MAX = 128 << 20, METERS_MAX = 10000 };
+
+/* Share by which it may be dearer or slower than the baseline of --gate-cost. */
+#define COST_MARGIN 0.05
+
+/* Rates are sums of quotients: what differs by less is equal. */
+#define RATE_SLACK 1e-9
+
+/* ---- options ---- */
+
+static enum status unknown_kind(const char *kind, struct error *error)
+{
+    char kinds[256] = "";
+    size_t used = 0;
+    for (int i = 0; i < SUMMARY_GROUPS; i++) {
+        used += (size_t)snprintf(kinds + used, sizeof kinds - used, "%s%s", i > 0 ? ", " : "",
+                                 summary_groups[i]);
+        CHECK(used < sizeof kinds);
+    }
+    return error_set(error, STATUS_USAGE,
+                     "--gate-slice: expected a kind of slice (%s), found \"%s\"", kinds, kind);
+}
+
+/* KIND=VALUE>=FRACTION; a value may hold any of these characters but the last ">=". */
+static enum status read_slice(const char *text, struct gate_slice *out, struct error *error)
+{
+    const char *equals = strchr(text, '=');
+    const char *bound = NULL;
+    for (const char *at = text; (at = strstr(at, ">=")) != NULL; at += 2) {
+        bound = at;
+    }
+    if (equals == NULL || bound == NULL || bound <= equals || equals == text ||
+        (size_t)(equals - text) >= sizeof out->group ||
+        (size_t)(bound - equals) > sizeof out->value) {
+        return error_set(error, STATUS_USAGE,
+                         "--gate-slice: expected KIND=VALUE>=FRACTION, such as weather=fog>=0.9, "
+                         "found \"%s\"",
+                         text);
+    }
+    snprintf(out->group, sizeof out->group, "%.*s", (int)(equals - text), text);
+    if (!summary_has_group(out->group)) {
+        return unknown_kind(out->group, error);
+    }
+    snprintf(out->value, sizeof out->value, "%.*s", (int)(bound - equals - 1), equals + 1);
+    return cli_parse_share("--gate-slice", bound + 2, &out->rate, error);
+}
+
+static enum status check_object(const struct json_cursor *cursor, struct error *error)
+{
+    return json_is_object(cursor->value)
+               ? STATUS_OK
+               : json_fail(cursor, error,
+                           "expected an object, as `swerve run --json` prints, found none");
+}
+
+/* Value of a row that is judged. A rate that is no number would be a gate that is always met. */
+static enum status check_row(const struct json_cursor *row, struct error *error)
+{
+    const char *tier;
+    json_t *ignored;
+    TRY(check_object(row, error));
+    struct json_cursor rates = json_cursor_member(row, "pass_rates");
+    TRY(check_object(&rates, error));
+    json_object_foreach ((json_t *)(uintptr_t)rates.value, tier, ignored) {
+        struct json_cursor rate = json_cursor_member(&rates, tier);
+        double value;
+        int known = 0;
+        while (known < TIER_COUNT && strcmp(tier_names[known], tier) != 0) {
+            known++;
+        }
+        if (known == TIER_COUNT) {
+            return json_fail(&rate, error, "expected the name of a world");
+        }
+        TRY(check_object(&rate, error));
+        TRY(json_member_number(&rate, "rate", false, 0, 1, &value, error));
+    }
+    return STATUS_OK;
+}
+
+static enum status check_baseline(const struct json_cursor *top, struct error *error)
+{
+    const char *group;
+    const char *value;
+    json_t *values;
+    json_t *ignored;
+    TRY(check_row(top, error));
+    struct json_cursor slices = json_cursor_member(top, "by_slice");
+    TRY(check_object(&slices, error));
+    json_object_foreach ((json_t *)(uintptr_t)slices.value, group, values) {
+        struct json_cursor kind = json_cursor_member(&slices, group);
+        TRY(check_object(&kind, error));
+        json_object_foreach (values, value, ignored) {
+            struct json_cursor row = json_cursor_member(&kind, value);
+            TRY(check_row(&row, error));
+        }
+    }
+    return STATUS_OK;
+}
+
+static enum status read_baseline(struct gate_options *options, struct error *error)
+{
+    enum status status =
+        json_read_file(options->baseline, BASELINE_BYTES_MAX, &options->earlier, error);
+    if (status == STATUS_OK) {
+        const struct json_cursor top = json_cursor_root(options->baseline, options->earlier);
+        status = check_baseline(&top, error);
+    }
+    if (status != STATUS_OK) {
+        error_prefix(error, "--gate-baseline");
+        return status;
+    }
+    return STATUS_OK;
+}
+
+/* A figure that is none would be a gate that is always met. */
+static enum status check_meter(const struct json_cursor *row, struct error *error)
+{
+    static const char *const names[] = {"pool", "device", "tier", "model", "sampler"};
+    double value;
+    TRY(check_object(row, error));
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        const struct json_cursor text = json_cursor_member(row, names[i]);
+        if (!json_is_string(text.value)) {
+            return json_fail(row, error, "expected a text \"%s\", found none", names[i]);
+        }
+    }
+    if (!json_is_null(json_object_get(row->value, "usd_per_mile"))) { /* stood still */
+        TRY(json_member_number(row, "usd_per_mile", true, 0, 1e12, &value, error));
+    }
+    const struct json_cursor ticks = json_cursor_member(row, "tick_ms");
+    TRY(check_object(&ticks, error));
+    return json_member_number(&ticks, "p99", true, 0, 1e12, &value, error);
+}
+
+/* Meters of an earlier run; what has none is no baseline of costs. */
+static enum status read_metered(struct gate_options *options, struct error *error)
+{
+    enum status status =
+        json_read_file(options->cost, BASELINE_BYTES_MAX, &options->metered, error);
+    if (status == STATUS_OK) {
+        const struct json_cursor top = json_cursor_root(options->cost, options->metered);
+        const struct json_cursor list = json_cursor_member(&top, "meters");
+        size_t count = 0;
+        status = json_is_array(list.value)
+                     ? json_array_begin(&list, 1, METERS_MAX, &count, error)
+                     : json_fail(&top, error,
+                                 "expected \"meters\", as `swerve run --json` prints, found none");
+        for (size_t i = 0; status == STATUS_OK && i < count; i++) {
+            const struct json_cursor row = json_cursor_element(&list, i);
+            status = check_meter(&row, error);
+        }
+    }
+    return status == STATUS_OK ? STATUS_OK : error_prefix(error, "--gate-cost");
+}
+
+enum status gate_options_read(struct gate_options *options, struct error *error)
+{
+    options->asked = options->all || options->rate_text != NULL || options->slice_texts.count > 0 ||
+                     options->baseline != NULL || options->cost != NULL;
+    /* A slice or a baseline alone asks nothing of the whole. */
+    bool parts =
+        options->slice_texts.count > 0 || options->baseline != NULL || options->cost != NULL;
+    options->rate = options->all || !parts ? 1.0 : 0.0;
+    if (options->rate_text != NULL) {
+        TRY(cli_parse_share("--gate-rate", options->rate_text, &options->rate, error));
+    }
+    if (options->margin_text != NULL && options->baseline == NULL) {
+        return error_set(
+            error, STATUS_USAGE,
+            "--gate-margin: expected --gate-baseline beside it, whose rates it loosens");
+    }
+    if (options->margin_text != NULL) {
+        TRY(cli_parse_share("--gate-margin", options->margin_text, &options->margin, error));
+    }
+    for (uint32_t i = 0; i < options->slice_texts.count; i++) {
+        TRY(read_slice(options->slice_texts.values[i], &options->slices[i], error));
+    }
+    TRY(options->baseline != NULL ? read_baseline(options, error) : STATUS_OK);
+    return options->cost != NULL ? read_metered(options, error) : STATUS_OK;
+}
+
+void gate_options_finish(struct gate_options *options)
+{
+    json_decref(options->earlier);
+    options->earlier = NULL;
+    json_decref(options->metered);
+    options->metered = NULL;
+}
+
+/* ---- judging ---- */
+
+/* Sentences so far. A gate whose sentence was lost would be met. */
+struct judging {
+    json_t *missed;
+    bool failed; /* memory ran out */
+};
+
+static void miss(struct judging *judging, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void miss(struct judging *judging, const char *format, ...)
+{
+    char text[LIMIT_SPEC_BYTES + 256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    judging->failed =
+        json_array_append_new(judging->missed, json_text_new(text, sizeof text)) != 0 ||
+        judging->failed;
+}
+
+static const struct summary_row *find_row(const struct summary *summary, const char *group,
+                                          const char *value)
+{
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        if (strcmp(summary->rows[i].group, group) == 0 &&
+            strcmp(summary->rows[i].value, value) == 0) {
+            return &summary->rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* The rate in the world in which it is lowest; NAN without main lines. */
+static double lowest_rate(const struct summary_row *row)
+{
+    int lowest = row != NULL ? summary_row_lowest(row) : -1;
+    return lowest >= 0 ? rate_estimate(&row->rate[lowest]).value : (double)NAN;
+}
+
+static void judge_slices(const struct gate_options *options, const struct summary *summary,
+                         struct judging *judging)
+{
+    for (uint32_t i = 0; i < options->slice_texts.count; i++) {
+        const struct gate_slice *slice = &options->slices[i];
+        double rate = lowest_rate(find_row(summary, slice->group, slice->value));
+        if (isnan(rate)) {
+            miss(judging, "%s=%s: no main line of the suite is in this slice", slice->group,
+                 slice->value);
+        } else if (rate < slice->rate - RATE_SLACK) {
+            miss(judging, "%s=%s: %.1f%% of main lines passed, %.1f%% wanted", slice->group,
+                 slice->value, 100 * rate, 100 * slice->rate);
+        }
+    }
+}
+
+/* Who drove, and what it was shown, is no part of the question: another planner's run may be the
+ * baseline. */
+static bool is_asked_of(const char *group)
+{
+    return strcmp(group, "given") != 0;
+}
+
+/* Each world of a row beside what the earlier run had in it. */
+static void judge_row(const struct gate_options *options, const char *name,
+                      const struct summary_row *row, const json_t *earlier, struct judging *judging)
+{
+    const json_t *rates = json_object_get(earlier, "pass_rates");
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        const json_t *known = json_object_get(json_object_get(rates, tier_names[tier]), "rate");
+        double before = json_is_number(known) ? json_number_value(known) : (double)NAN;
+        double now = row != NULL ? rate_estimate(&row->rate[tier]).value : (double)NAN;
+        if (!isnan(before) && isnan(now)) {
+            miss(judging, "%s: no main line in the %s world, the baseline has some", name,
+                 tier_names[tier]);
+        } else if (now < before - options->margin - RATE_SLACK) {
+            miss(judging, "%s: %.1f%% of main lines passed in the %s world, %.1f%% in the baseline",
+                 name, 100 * now, tier_names[tier], 100 * before);
+        }
+    }
+}
+
+static void judge_baseline(const struct gate_options *options, const struct summary *summary,
+                           struct judging *judging)
+{
+    const char *group;
+    const char *value;
+    json_t *values;
+    json_t *row;
+    judge_row(options, "all", &summary->total, options->earlier, judging);
+    json_object_foreach (json_object_get(options->earlier, "by_slice"), group, values) {
+        if (!is_asked_of(group)) {
+            continue;
+        }
+        json_object_foreach (values, value, row) {
+            char name[LIMIT_SPEC_BYTES];
+            snprintf(name, sizeof name, "%.60s=%.200s", group, value);
+            judge_row(options, name, find_row(summary, group, value), row, judging);
+        }
+    }
+}
+
+json_t *gate_missed(const struct gate_options *options, const struct summary *summary,
+                    int64_t unanswered)
+{
+    struct judging judging = {.missed = json_array()};
+    double rate = lowest_rate(&summary->total);
+    rate = isnan(rate) ? 0.0 : rate;
+    if (rate < options->rate - RATE_SLACK || unanswered > 0) {
+        miss(&judging,
+             "%.1f%% of main lines passed, %.1f%% wanted; %lld jobs without a valid answer",
+             100 * rate, 100 * options->rate, (long long)unanswered);
+    }
+    judge_slices(options, summary, &judging);
+    if (options->earlier != NULL) {
+        judge_baseline(options, summary, &judging);
+    }
+    if (options->metered != NULL) {
+        judging.failed = !meters_compare(summary, options->metered, COST_MARGIN, judging.missed) ||
+                         judging.failed;
+    }
+    if (judging.failed) {
+        json_decref(judging.missed);
+        judging.missed = NULL;
+    }
+    return judging.missed;
+}

@@ -1,0 +1,238 @@
+/*
+ * swerve world: what a world model of the user's says of itself, and whether it keeps its word. The
+ * shipped models can be asked as well: `swerve world check student`.
+ */
+#include "base/check.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/confinement_options.h"
+#include "engine/worlds/foreign.h"
+#include "schemas/json_record.h"
+#include "worker/onnx/ort.h"
+#include "worker/world/world_check.h"
+#include "worker/world/world_source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TICKS_DEFAULT = 24, TICKS_MIN = 8 };
+
+struct world_command {
+    const char *spec;
+    const char *suite;
+    const char *layout;
+    const char *models;
+    int64_t ticks;
+    int64_t deadline_ms;
+    int64_t threads;
+    bool json;
+    struct confinement_options confinement;
+    struct world_source_options how;
+    struct models *opened;
+    struct world_source *source;
+};
+
+static const char *const row_verdicts[] = {"ok", "BAD", "-"};
+
+/* The first scenario with agents. */
+static enum status find_scenario(const struct suite *suite, const struct scenario **out,
+                                 struct error *error)
+{
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        if (suite->entries[i].document->scenario.agent_count > 0) {
+            *out = &suite->entries[i].document->scenario;
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_BAD_INPUT, "suite %s: expected a scenario with agents",
+                     suite->id);
+}
+
+/* A model of ours, by its tier. */
+static enum status take_model(struct world_command *command, enum tier tier,
+                              struct world_check_options *options, struct error *error)
+{
+    const struct models_model *model = NULL;
+    TRY(models_open(command->models, NULL, &command->opened, error));
+    TRY(models_promoted(command->opened, tier, NN_BF16, &model, error));
+    models_hold(command->opened, model);
+    options->ops = world_ops_for_tier(tier);
+    options->config.model = model->model;
+    options->exact = true;
+    return STATUS_OK;
+}
+
+/* Check of a world. One that cannot be opened is a finding, too. */
+static enum status take_world(struct world_command *command, struct world_check_options *options,
+                              struct error *error)
+{
+    if (strcmp(command->spec, "student") == 0 || strcmp(command->spec, "teacher") == 0) {
+        enum tier tier = command->spec[0] == 's' ? TIER_STUDENT : TIER_TEACHER;
+        return take_model(command, tier, options, error);
+    }
+    TRY(world_source_open(command->spec, &command->how, &command->source, error));
+    const struct foreign *foreign = world_source_foreign(command->source);
+    options->ops = foreign->native != NULL ? foreign->native : &world_foreign_student_ops;
+    options->config.foreign = foreign;
+    options->exact = (foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
+    return STATUS_OK;
+}
+
+/* Whether the host has no ONNX Runtime for an ONNX file: no finding about the world. */
+static bool lacks_runtime(const struct world_command *command, struct error *error)
+{
+    struct ort *ort = NULL;
+    bool lacks = strncmp(command->spec, "onnx:", 5) == 0 && ort_open(&ort, error) != STATUS_OK;
+    ort_close(ort);
+    return lacks;
+}
+
+static json_t *declared_json(const struct world_command *command)
+{
+    const struct foreign *foreign =
+        command->source != NULL ? world_source_foreign(command->source) : NULL;
+    if (foreign == NULL) {
+        return json_null();
+    }
+    const struct swerve_world_declared *declared = &foreign->declared;
+    return json_pack(
+        "{s:s, s:s, s:s, s:b, s:b, s:b, s:b, s:b, s:f, s:s}", "name", declared->name, "version",
+        declared->version, "form", declared->form == SWERVE_WORLD_FORM_EGO ? "ego" : "window",
+        "deterministic", (declared->flags & SWERVE_WORLD_DETERMINISTIC) != 0, "bev",
+        (declared->flags & SWERVE_WORLD_BEV) != 0, "cameras",
+        (declared->flags & SWERVE_WORLD_CAMERAS) != 0, "moves_agents",
+        (declared->flags & SWERVE_WORLD_MOVES_AGENTS) != 0, "reads_raster",
+        (declared->flags & SWERVE_WORLD_READS_RASTER) != 0, "horizon_s",
+        declared->horizon_ticks * declared->tick_s, "hash", world_source_hash(command->source));
+}
+
+static int print_json(const struct world_command *command, const struct world_check *check)
+{
+    json_t *rows = json_array();
+    for (uint32_t i = 0; i < check->row_count; i++) {
+        const struct world_check_row *row = &check->rows[i];
+        json_array_append_new(rows, json_pack("{s:s, s:s, s:o}", "check", row->name, "verdict",
+                                              row_verdicts[row->verdict], "text",
+                                              json_text_new(row->text, sizeof row->text)));
+    }
+    return cli_print_json(json_pack("{s:s, s:b, s:o, s:o}", "world", command->spec, "ok",
+                                    check->bad_count == 0, "declared", declared_json(command),
+                                    "checks", rows));
+}
+
+static void print_text(const struct world_command *command, const struct world_check *check)
+{
+    const struct foreign *foreign =
+        command->source != NULL ? world_source_foreign(command->source) : NULL;
+    if (foreign != NULL) {
+        const struct swerve_world_declared *declared = &foreign->declared;
+        text_print(stdout, "%s %s: %s frames%s%s%s, %s, trusted for %g s; hash %.12s\n",
+                   declared->name, declared->version,
+                   declared->form == SWERVE_WORLD_FORM_EGO ? "EGO" : "WINDOW",
+                   (declared->flags & SWERVE_WORLD_BEV) != 0 ? ", grid" : "",
+                   (declared->flags & SWERVE_WORLD_CAMERAS) != 0 ? ", cameras" : "",
+                   (declared->flags & SWERVE_WORLD_MOVES_AGENTS) != 0 ? ", moves agents" : "",
+                   (declared->flags & SWERVE_WORLD_DETERMINISTIC) != 0 ? "deterministic"
+                                                                       : "not deterministic",
+                   declared->horizon_ticks * declared->tick_s, world_source_hash(command->source));
+    }
+    for (uint32_t i = 0; i < check->row_count; i++) {
+        const struct world_check_row *row = &check->rows[i];
+        text_print(stdout, "%-4s %-9s %s\n", row_verdicts[row->verdict], row->name, row->text);
+    }
+}
+
+/* Mistakes of a world are in *check; an error is somebody else's. */
+static enum status run(struct world_command *command, struct world_check *check,
+                       struct error *error)
+{
+    struct suite *suite = NULL;
+    const struct scenario *scenario = NULL;
+    struct world_check_options options = {
+        .config = {.thread_count = (uint32_t)command->threads},
+        .ticks = (uint32_t)command->ticks,
+    };
+    TRY(models_parse_conditioning(command->layout, &options.config.conditioning, error));
+    TRY(cli_suite_load(command->suite, &suite, error));
+    enum status status = find_scenario(suite, &scenario, error);
+    THEN(status, prepared_create(scenario, &options.prepared, error));
+    if (status == STATUS_OK) {
+        status = take_world(command, &options, error);
+        if (status == STATUS_DEVICE && !lacks_runtime(command, error)) {
+            check->rows[0] =
+                (struct world_check_row){.name = "declares", .verdict = WORLD_CHECK_BAD};
+            snprintf(check->rows[0].text, sizeof check->rows[0].text, "%.290s", error->text);
+            check->row_count = check->bad_count = 1;
+            status = STATUS_OK;
+        } else {
+            THEN(status, world_check_run(&options, check, error));
+        }
+    }
+    prepared_unref(options.prepared);
+    suite_destroy(suite);
+    return status;
+}
+
+int command_world(int argc, char **argv)
+{
+    struct world_command world = {
+        .suite = "smoke",
+        .layout = "agents",
+        .ticks = TICKS_DEFAULT,
+        .threads = 1,
+        .confinement = CONFINEMENT_OPTIONS_DEFAULT,
+    };
+    const struct cli_option rows[] = {
+        {"--suite", "FILE", "whose first scenario with agents is driven (smoke)",
+         .text = &world.suite},
+        {"--ticks", "N", "of a rollout, 8 to 200 (24)", .number = &world.ticks},
+        {"--layout", "CONDITIONING", "what it is given: agents, map or none (agents)",
+         .text = &world.layout},
+        {"--threads", "N", "that it may use, 1 to 64 (1)", .number = &world.threads},
+        {"--deadline-ms", "MS", "longest answer of a process (10000; to start it has 60000)",
+         .number = &world.deadline_ms},
+        {"--models", "DIR", "for student and teacher ($SWERVE_MODELS, else the shipped ones)",
+         .text = &world.models},
+        CONFINEMENT_OPTION_ROWS(world.confinement),
+        {"--json", NULL, "print one JSON object", .flag = &world.json},
+    };
+    const struct cli_command command = {
+        "world",
+        "check plugin:FILE.so|exec:COMMAND|onnx:MODEL.onnx|student|teacher [options]",
+        "Whether a world model keeps the contract of schemas/world/world.h (docs/worlds.md).",
+        CLI_ROWS(rows, 2, 2),
+    };
+    const char *arguments[2] = {NULL, NULL};
+    struct error error;
+    int code = 0;
+    CLI_PARSE(&command, argc, argv, arguments, NULL);
+    if (strcmp(arguments[0], "check") != 0 || world.ticks < TICKS_MIN ||
+        world.ticks > WORLD_CHECK_TICKS_MAX || world.threads < 1 || world.threads > 64 ||
+        world.deadline_ms < 0) {
+        error_set(&error, STATUS_USAGE, "world: expected %s, --ticks %d to %d, --threads 1 to 64",
+                  command.usage, TICKS_MIN, WORLD_CHECK_TICKS_MAX);
+        return cli_fail(&error);
+    }
+    world.spec = arguments[1];
+    struct world_check *check = calloc(1, sizeof *check);
+    enum status status = memory_check(check, &error, "world: out of memory");
+    THEN(status,
+         confinement_options_settle(&world.confinement, "", &world.how.confinement, &error));
+    world.how.step_ms = world.deadline_ms;
+    THEN(status, run(&world, check, &error));
+    if (status != STATUS_OK) {
+        code = cli_fail(&error);
+    } else {
+        code = check->bad_count > 0 ? status_exit_code(STATUS_MISMATCH) : 0;
+        if (!world.json) {
+            print_text(&world, check);
+        } else if (print_json(&world, check) != 0) {
+            code = 1;
+        }
+    }
+    free(check);
+    world_source_close(world.source);
+    models_close(world.opened);
+    return code;
+}

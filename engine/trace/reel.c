@@ -1,0 +1,98 @@
+/*
+ * Reels. See reel.h.
+ */
+#include "engine/trace/reel.h"
+
+#include "base/array.h"
+
+#include <stdlib.h>
+#include <zstd.h>
+
+enum { REEL_LEVEL = 3 };
+
+void reel_finish(struct reel *reel)
+{
+    free(reel->sizes);
+    free(reel->data);
+    *reel = (struct reel){.on = reel->on};
+}
+
+struct observation_buffers reel_buffers(uint8_t *frame)
+{
+    struct observation_buffers buffers = {.bev = frame};
+    for (size_t i = 0; i < CAMERA_COUNT; i++) {
+        buffers.camera[i] = frame + BEV_BYTES + i * CAMERA_BYTES;
+    }
+    return buffers;
+}
+
+static enum status reserve(struct reel *reel, size_t bytes, struct error *error)
+{
+    size_t capacity = reel->capacity > 0 ? reel->capacity : (size_t)1 << 20;
+    while (capacity - reel->bytes < bytes) {
+        capacity *= 2;
+    }
+    if (capacity == reel->capacity) {
+        return STATUS_OK;
+    }
+    uint8_t *grown = realloc(reel->data, capacity);
+    TRY(memory_check(grown, error, "reel: out of memory for %zu bytes", capacity));
+    reel->data = grown;
+    reel->capacity = capacity;
+    return STATUS_OK;
+}
+
+/* Packs a part behind what *packed bytes there are already; the room is the bound of both. */
+static enum status pack(uint8_t *room, size_t *packed, const uint8_t *part, size_t bytes,
+                        struct error *error)
+{
+    size_t made = ZSTD_compress(room + *packed, ZSTD_COMPRESSBOUND(bytes), part, bytes, REEL_LEVEL);
+    if (ZSTD_isError(made)) {
+        return error_set(error, STATUS_NO_MEMORY, "reel: %s", ZSTD_getErrorName(made));
+    }
+    *packed += made;
+    return STATUS_OK;
+}
+
+enum status reel_take(struct reel *reel, const struct world *world, uint32_t slot,
+                      struct error *error)
+{
+    const size_t most =
+        ZSTD_COMPRESSBOUND(BEV_BYTES) + ZSTD_COMPRESSBOUND(REEL_FRAME_BYTES - BEV_BYTES);
+    size_t bytes = 0;
+    if (!reel->on) {
+        return STATUS_OK;
+    }
+    TRY(array_room(&reel->sizes, reel->count, sizeof *reel->sizes, error));
+    TRY(reserve(reel, most, error));
+    uint8_t *frame = calloc(1, REEL_FRAME_BYTES);
+    TRY(memory_check(frame, error, "reel: out of memory"));
+    const struct observation_buffers buffers = reel_buffers(frame);
+    world->ops->slot_observe(world, slot, &buffers);
+    enum status status = pack(reel->data + reel->bytes, &bytes, frame, BEV_BYTES, error);
+    THEN(status, pack(reel->data + reel->bytes, &bytes, frame + BEV_BYTES,
+                      REEL_FRAME_BYTES - BEV_BYTES, error));
+    free(frame);
+    if (status == STATUS_OK) {
+        reel->sizes[reel->count++] = (uint32_t)bytes;
+        reel->bytes += bytes;
+    }
+    return status;
+}
+
+static bool unpack(const uint8_t *packed, size_t packed_bytes, uint8_t *part, size_t bytes)
+{
+    return ZSTD_decompress(part, bytes, packed, packed_bytes) == bytes;
+}
+
+bool reel_unpack(const void *packed, size_t bytes, unsigned parts, uint8_t *frame)
+{
+    const uint8_t *data = packed;
+    size_t grid = ZSTD_findFrameCompressedSize(data, bytes);
+    if (ZSTD_isError(grid)) {
+        return false;
+    }
+    return ((parts & REEL_GRID) == 0 || unpack(data, grid, frame, BEV_BYTES)) &&
+           ((parts & REEL_CAMERAS) == 0 ||
+            unpack(data + grid, bytes - grid, frame + BEV_BYTES, REEL_FRAME_BYTES - BEV_BYTES));
+}

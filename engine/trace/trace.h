@@ -1,0 +1,120 @@
+/*
+ * Trace recording: the ticks of one rollout in the layout of schemas/trace.h, with their running
+ * hash.
+ *
+ * A fork copies the hash but not the ticks: a branch's buffer starts at its fork, its hash at tick
+ * 0. trace_pack() joins the rollouts of a job into one artifact; trace_open() reads one back.
+ */
+#ifndef SWERVE_ENGINE_TRACE_TRACE_H
+#define SWERVE_ENGINE_TRACE_TRACE_H
+
+#include "base/sha256.h"
+#include "base/status.h"
+#include "engine/trace/keyframes.h"
+#include "engine/trace/reel.h"
+#include "schemas/scene.h"
+#include "schemas/trace.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct trace {
+    uint8_t *data; /* encoded ticks; owned */
+    size_t bytes;
+    size_t capacity_bytes;
+    uint32_t first_tick;
+    uint32_t tick_count;
+    uint32_t agent_count;
+    struct sha256 hash;
+    struct keyframes keyframes; /* of learned worlds; not part of the hash */
+    struct reel reel;           /* of drives that become goldens; nor part of it */
+    char *output;               /* what the planner wrote; owned, NULL: nothing; nor part of it */
+    uint32_t output_bytes;
+};
+
+/* Everything of a tick that is not in the scene. */
+struct trace_extra {
+    struct action action;
+    uint32_t sensors_dark;
+    bool guardian;
+    uint64_t observation_digest;
+};
+
+void trace_init(struct trace *trace, uint32_t agent_count);
+void trace_finish(struct trace *trace);
+
+/* A branch that begins at `tick`: empty buffer, the parent's hash. */
+void trace_fork(struct trace *branch, const struct trace *parent, uint32_t tick);
+
+/* Appends one tick. NO_MEMORY leaves the trace as it was. */
+enum status trace_append(struct trace *trace, const struct scene *scene,
+                         const struct trace_extra *extra, struct error *error);
+
+/* Keeps what the planner wrote, at most TRACE_OUTPUT_BYTES_MAX; nothing where memory is short. */
+void trace_keep_output(struct trace *trace, const char *text, size_t bytes);
+
+/* Hash over everything from tick 0 on; the trace can go on afterwards. */
+void trace_hash_hex(const struct trace *trace, char out[SHA256_HEX_BYTES]);
+
+/* One artifact from a job's rollouts: traces[i], its branch id and parent index (-1: none). The
+ * result is malloc'ed, owned by the caller. */
+enum status trace_pack(const struct trace *const *traces, const char *const *branch_ids,
+                       const int32_t *parents, uint32_t count, uint8_t **data, size_t *bytes,
+                       struct error *error);
+
+/* The most that a job of this scenario can record, all branches included, keyframes apart. */
+uint64_t trace_artifact_bytes_max(const struct scenario *scenario);
+
+/* Order-sensitive 64-bit digest of an observation buffer (not cryptographic). */
+uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes);
+
+/* ---- reading ---- */
+
+struct trace_rollout_view {
+    struct trace_rollout_header header;
+    const uint8_t *ticks; /* borrowed from the artifact */
+};
+
+struct trace_reader {
+    struct trace_file_header header;
+    struct trace_rollout_view *rollouts; /* owned */
+    const uint8_t *keyframes; /* frames, borrowed from the artifact; NULL: no keyframes */
+    uint32_t keyframes_count;
+    const uint8_t *output; /* struct trace_output and texts, borrowed; NULL: none */
+    uint32_t output_count;
+};
+
+/* Checks an untrusted artifact completely: magic, sizes, parents, tick continuity. `data` is
+ * borrowed and must outlive the reader. */
+enum status trace_reader_init(struct trace_reader *reader, const uint8_t *data, size_t bytes,
+                              struct error *error);
+void trace_reader_finish(struct trace_reader *reader);
+
+/* Index of the rollout of a branch ("" main line), -1: not in this artifact. */
+int32_t trace_reader_find(const struct trace_reader *reader, const char *branch_id);
+
+/* The other way round; borrowed from the reader. */
+const char *trace_reader_branch(const struct trace_reader *reader, int32_t rollout);
+
+/* The last tick recorded for a rollout. */
+uint32_t trace_reader_last_tick(const struct trace_reader *reader, int32_t rollout);
+
+/* Tick `tick` of a rollout, looked up in its parents before its fork; agents[LIMIT_AGENTS] is
+ * filled with agent_count entries. False when the tick was not recorded. */
+bool trace_reader_tick(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                       struct trace_tick *out, struct trace_agent *agents);
+
+/* The keyframe nearest to a tick, looked up in the parents before the fork. False: none. */
+bool trace_reader_keyframes(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                            struct trace_keyframe *out);
+
+/* Text that the planner wrote in that rollout since its first tick there; one that shares its main
+ * line's end shares this too. NULL: nothing. Borrowed, not terminated. */
+const char *trace_reader_output(const struct trace_reader *reader, int32_t rollout,
+                                uint32_t *bytes);
+
+/* The scene of that tick, for redrawing and re-scoring. */
+bool trace_reader_scene(const struct trace_reader *reader, int32_t rollout, uint32_t tick,
+                        struct scene *out, struct trace_tick *tick_out);
+
+#endif

@@ -1,0 +1,159 @@
+/*
+ * Compare: two planners, models or revisions on the same scenarios. Rollouts are joined on
+ * scenario, branch, seed and world; what changed is listed with the commands that drive both again,
+ * and judged by scheduler/paired.h and scheduler/rate.h.
+ *
+ * A rollout without a result on either side (flagged, invalid), or whose scenario's text differs
+ * between the sides, is counted and not compared. Tests and intervals are over main lines: a branch
+ * asks "what if", it is no further drive of the planner. A planner that fails counts as not
+ * passing.
+ */
+#ifndef SWERVE_REPORT_COMPARE_COMPARE_H
+#define SWERVE_REPORT_COMPARE_COMPARE_H
+
+#include "base/status.h"
+#include "scheduler/paired.h"
+#include "scheduler/rate.h"
+#include "schemas/outcome.h"
+#include "schemas/scenario.h"
+#include "store/api/store.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* ---- sides: compare_side.c ---- */
+
+/* Fields that a comparison keeps of an outcome. */
+struct compare_rollout {
+    int64_t id;
+    uint64_t seed;
+    enum tier tier;
+    enum verdict verdict;
+    uint32_t reasons;
+    bool safety_critical;
+    double measure[12]; /* by enum compare_measure */
+    char scenario_id[LIMIT_ID_BYTES];
+    char scenario_hash[SHA256_HEX_BYTES];
+    char branch_id[LIMIT_ID_BYTES];
+    char slice[SLICE_KIND_COUNT][LIMIT_ID_BYTES];
+};
+
+struct compare_side {
+    struct store *store;   /* borrowed */
+    const char *store_url; /* as the user named it */
+    char suite_id[LIMIT_ID_BYTES];
+    char planner[LIMIT_SPEC_BYTES];
+    char planner_hash[SHA256_HEX_BYTES]; /* of the last rollout, and so below */
+    char model_hash[SHA256_HEX_BYTES];
+    char revision[SHA256_HEX_BYTES];
+    uint32_t count;
+    struct compare_rollout *rollouts; /* owned; sorted by key, one for each */
+    uint32_t superseded;              /* older rollouts of the same key */
+};
+
+/* Reads the results of one planner of a suite. planner NULL: the suite's only one; USAGE names them
+ * when there are several. NOT_FOUND: the suite has no results (of that planner). */
+enum status compare_side_load(struct compare_side *side, const char *planner, struct error *error);
+void compare_side_finish(struct compare_side *side);
+
+/* Order of scenario, branch, seed, tier. */
+int compare_rollout_order(const struct compare_rollout *a, const struct compare_rollout *b);
+
+/* ---- the comparison: compare.c ---- */
+
+#define COMPARE_TTC_MOST_S 3.0 /* how far the metric looks ahead */
+
+enum compare_measure {
+    COMPARE_SCORE,
+    COMPARE_PROGRESS,
+    COMPARE_COMFORT,
+    COMPARE_MIN_DISTANCE, /* m; infinite where no agent was present: not compared */
+    COMPARE_MIN_TTC,      /* s, at most its horizon of 3 */
+    COMPARE_JERK,         /* m/s3 */
+    COMPARE_PDMS,         /* NAVSIM's, as the next: worker/METRICS.md */
+    COMPARE_EPDMS,
+    COMPARE_TWO_STAGE,     /* of main lines: EPDMS in two stages */
+    COMPARE_LATACCEL_COST, /* of logs of the controls challenge, as the next two */
+    COMPARE_JERK_COST,
+    COMPARE_TOTAL_COST,
+    COMPARE_MEASURE_COUNT
+};
+
+extern const char *const compare_measure_names[COMPARE_MEASURE_COUNT];
+
+/* Main lines of one slice value, or all of them. */
+struct compare_row {
+    char group[LIMIT_ID_BYTES]; /* "all", "world", "weather", .. */
+    char value[LIMIT_ID_BYTES];
+    int64_t mains;
+    int64_t fixed;  /* B passes, A did not */
+    int64_t broken; /* A passed, B does not */
+    struct rate_estimate a;
+    struct rate_estimate b;
+    struct rate_difference difference;
+    double p; /* exact, over clusters; slices: after Holm */
+};
+
+struct compare_pair {
+    uint32_t a; /* index into the side's rollouts */
+    uint32_t b;
+};
+
+struct compare {
+    const struct compare_side *a;
+    const struct compare_side *b;
+    uint32_t pair_count;
+    struct compare_pair *pairs; /* owned; in order of the key */
+    uint32_t flip_count;
+    uint32_t *flips; /* owned; pairs whose pass or fail differs, main lines first, broken first */
+    int64_t only_a;
+    int64_t only_b;
+    int64_t changed;   /* the scenario's text is another */
+    int64_t no_result; /* on a side: flagged or invalid */
+    int64_t branch_pairs;
+    int64_t branch_fixed;
+    int64_t branch_broken;
+    bool by_case; /* fewer than COMPARE_LOGICAL_MIN logical scenarios: each scenario is a cluster */
+    struct compare_row all;
+    uint32_t row_count;
+    struct compare_row *rows; /* owned; slices */
+    struct {
+        double a; /* mean over cases */
+        double b;
+        int64_t cases;
+        struct paired_mean difference;
+    } measures[COMPARE_MEASURE_COUNT];
+};
+
+enum { COMPARE_LOGICAL_MIN = 6 };
+
+enum status compare_make(const struct compare_side *a, const struct compare_side *b,
+                         struct compare *out, struct error *error);
+void compare_finish(struct compare *compare);
+
+/* Whether a rollout passed. */
+bool compare_passed(const struct compare_rollout *rollout);
+
+/* Why B is worse, as a sentence; "": it is not. Without a margin (NAN): a main line broke, or a
+ * slice passes less often beyond chance. With one: the rate of passes fell by more than that. */
+enum { COMPARE_REGRESSION_BYTES = 256 };
+const char *compare_regression(const struct compare *compare, double margin,
+                               char out[COMPARE_REGRESSION_BYTES]);
+
+/* Revisions of the simulation, as a sentence where the sides have different ones; "": the same. */
+enum { COMPARE_REVISIONS_BYTES = 256 };
+const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES]);
+
+/* ---- showing it: compare_print.c, compare_html.c ---- */
+
+void compare_print(const struct compare *compare, FILE *stream);
+
+/* New reference or NULL. */
+json_t *compare_json(const struct compare *compare);
+
+/* One self-contained page; frames of both sides beside each other for the first flips. */
+enum status compare_html(const struct compare *compare, const char *path, struct error *error);
+
+#endif

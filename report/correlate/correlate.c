@@ -1,0 +1,337 @@
+/*
+ * Windows, inputs and comparisons. See correlate.h.
+ */
+#include "report/correlate/correlate.h"
+
+#include "engine/traffic/ego_model.h"
+#include "engine/worlds/world.h"
+#include "report/correlate/correlate_realism.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TWO_PI 6.283185307179586
+/* A wheelbase is that share of a car's length: ego's own, 2.8 m of 4.8 m. */
+#define WHEELBASE_SHARE (2.8 / 4.8)
+/* Who never moves as far as this says nothing about motion. */
+#define MOVES_M 1.0
+#define STEERS_FROM_MPS 0.5
+
+enum { WINDOW_EVERY_TICKS = 10, HORIZON_MOST_TICKS = 50 };
+
+const char *const correlate_names[CORRELATE_MODEL_COUNT] = {"kinematic", "single_track", "straight",
+                                                            "traffic", "traffic_straight"};
+const double correlate_horizons_s[CORRELATE_HORIZONS] = {1, 2, 3, 5};
+
+/* A recording at the ticks of the simulation. */
+struct recording {
+    uint32_t count;
+    struct trajectory_point *ticks; /* owned */
+};
+
+/* ---- errors ---- */
+
+static void close_scene(struct correlate *correlate)
+{
+    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            correlate_error_close(&correlate->cells[m][h].position_m);
+            correlate_error_close(&correlate->cells[m][h].along_m);
+            correlate_error_close(&correlate->cells[m][h].speed_mps);
+        }
+    }
+}
+
+/* ---- recordings ---- */
+
+static double wrap(double angle_rad)
+{
+    return remainder(angle_rad, TWO_PI);
+}
+
+/* From the first sample on, every tenth of a second, straight between samples. */
+static enum status recording_make(const struct trajectory *trajectory, struct recording *out,
+                                  struct error *error)
+{
+    const struct trajectory_point *points = trajectory->points;
+    uint32_t last = trajectory->point_count - 1;
+    double first_s = fmax(points[0].t_s, 0);
+    uint32_t next = 0;
+    *out = (struct recording){0};
+    if (points[last].t_s <= first_s) {
+        return STATUS_OK;
+    }
+    out->count = (uint32_t)floor((points[last].t_s - first_s) / TICK_S + 1e-6) + 1;
+    out->ticks = calloc(out->count, sizeof *out->ticks);
+    TRY(memory_check(out->ticks, error, "correlate: out of memory"));
+    for (uint32_t k = 0; k < out->count; k++) {
+        double t_s = first_s + k * TICK_S;
+        while (next + 1 < last && points[next + 1].t_s <= t_s) {
+            next++;
+        }
+        const struct trajectory_point *a = &points[next];
+        const struct trajectory_point *b = &points[next + 1 <= last ? next + 1 : last];
+        double share = b->t_s > a->t_s ? fmin((t_s - a->t_s) / (b->t_s - a->t_s), 1) : 0;
+        out->ticks[k] = (struct trajectory_point){
+            .t_s = t_s,
+            .x_m = a->x_m + share * (b->x_m - a->x_m),
+            .y_m = a->y_m + share * (b->y_m - a->y_m),
+            .heading_rad = a->heading_rad + share * wrap(b->heading_rad - a->heading_rad),
+            .speed_mps = a->speed_mps + share * (b->speed_mps - a->speed_mps)};
+    }
+    return STATUS_OK;
+}
+
+static bool moves(const struct recording *recording)
+{
+    const struct trajectory_point *a = recording->ticks;
+    for (uint32_t k = 1; k < recording->count; k++) {
+        const struct trajectory_point *b = &recording->ticks[k];
+        if (hypot(b->x_m - a->x_m, b->y_m - a->y_m) > MOVES_M) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The front-wheel angle of a bicycle about its middle that turns as the recording does. */
+static double steer_at(const struct recording *recording, uint32_t tick, double wheelbase_m)
+{
+    const struct trajectory_point *a = &recording->ticks[tick];
+    const struct trajectory_point *b = &recording->ticks[tick + 1];
+    double speed_mps = 0.5 * (a->speed_mps + b->speed_mps);
+    if (speed_mps < STEERS_FROM_MPS) {
+        return 0;
+    }
+    double curvature = wrap(b->heading_rad - a->heading_rad) / (speed_mps * TICK_S);
+    double sine = fmin(fmax(curvature * wheelbase_m / 2, -0.9), 0.9);
+    double steer_rad = atan(2 * tan(asin(sine)));
+    return fmin(fmax(steer_rad, -EGO_STEER_MAX_RAD), EGO_STEER_MAX_RAD);
+}
+
+static struct action input_at(const struct recording *recording, uint32_t tick, double wheelbase_m)
+{
+    const struct trajectory_point *at = &recording->ticks[tick];
+    return (struct action){.accel_mps2 = (at[1].speed_mps - at->speed_mps) / TICK_S,
+                           .steer_rad = steer_at(recording, tick, wheelbase_m)};
+}
+
+static void compare(struct correlate *correlate, enum correlate_model model, int horizon,
+                    const struct trajectory_point *recorded, double x_m, double y_m,
+                    double speed_mps)
+{
+    struct correlate_cell *cell = &correlate->cells[model][horizon];
+    double dx_m = x_m - recorded->x_m;
+    double dy_m = y_m - recorded->y_m;
+    correlate_error_add(&cell->position_m, hypot(dx_m, dy_m));
+    correlate_error_add(&cell->along_m,
+                        dx_m * cos(recorded->heading_rad) + dy_m * sin(recorded->heading_rad));
+    correlate_error_add(&cell->speed_mps, fabs(speed_mps - recorded->speed_mps));
+}
+
+/* Whether a horizon ends at that tick of a window; -1: none does. */
+static int horizon_at(uint32_t ticks)
+{
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        if ((uint32_t)lround(correlate_horizons_s[h] / TICK_S) == ticks) {
+            return h;
+        }
+    }
+    return -1;
+}
+
+/* ---- ego's models ---- */
+
+static void drive_window(struct correlate *correlate, const struct recording *recording,
+                         uint32_t first, enum dynamics dynamics, double wheelbase_m,
+                         double friction)
+{
+    enum correlate_model model =
+        dynamics == DYNAMICS_KINEMATIC ? CORRELATE_KINEMATIC : CORRELATE_SINGLE_TRACK;
+    const struct trajectory_point *start = &recording->ticks[first];
+    const struct ego record = {.wheelbase_m = wheelbase_m, .dynamics = dynamics};
+    struct action input = input_at(recording, first, wheelbase_m);
+    struct ego_motion motion = {.actuator_mps2 = input.accel_mps2};
+    struct ego_state ego = {.pose = {start->x_m, start->y_m, start->heading_rad},
+                            .speed_mps = start->speed_mps,
+                            .accel_mps2 = input.accel_mps2,
+                            .steer_rad = input.steer_rad};
+    for (uint32_t k = 0; k < HORIZON_MOST_TICKS && first + k + 1 < recording->count; k++) {
+        input = input_at(recording, first + k, wheelbase_m);
+        ego_motion_step(&ego, &motion, &record, &input, friction);
+        int horizon = horizon_at(k + 1);
+        if (horizon >= 0) {
+            compare(correlate, model, horizon, &recording->ticks[first + k + 1], ego.pose.x_m,
+                    ego.pose.y_m, ego.speed_mps);
+        }
+    }
+}
+
+static void go_straight(struct correlate *correlate, enum correlate_model model,
+                        const struct recording *recording, uint32_t first)
+{
+    const struct trajectory_point *start = &recording->ticks[first];
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        uint32_t ticks = (uint32_t)lround(correlate_horizons_s[h] / TICK_S);
+        double way_m = start->speed_mps * correlate_horizons_s[h];
+        if (first + ticks < recording->count) {
+            compare(correlate, model, h, &recording->ticks[first + ticks],
+                    start->x_m + way_m * cos(start->heading_rad),
+                    start->y_m + way_m * sin(start->heading_rad), start->speed_mps);
+        }
+    }
+}
+
+static void drive_recording(struct correlate *correlate, const struct recording *recording,
+                            double wheelbase_m, double friction)
+{
+    for (uint32_t first = 0; first + WINDOW_EVERY_TICKS < recording->count;
+         first += WINDOW_EVERY_TICKS) {
+        drive_window(correlate, recording, first, DYNAMICS_KINEMATIC, wheelbase_m, friction);
+        drive_window(correlate, recording, first, DYNAMICS_SINGLE_TRACK, wheelbase_m, friction);
+        go_straight(correlate, CORRELATE_STRAIGHT, recording, first);
+    }
+}
+
+/* ---- traffic ---- */
+
+static bool drives(enum agent_kind kind)
+{
+    return kind == AGENT_CAR || kind == AGENT_VAN || kind == AGENT_TRUCK || kind == AGENT_BUS;
+}
+
+struct scene_run {
+    const struct scenario *scenario;
+    struct recording ego;
+    struct recording *agents; /* [agent_count]; owned; none where there is nothing to compare */
+    struct prepared *prepared;
+    struct world *world;
+    struct traffic_states states;
+};
+
+static bool is_from_start(const struct recording *recording)
+{
+    return recording->count > 0 && recording->ticks[0].t_s < TICK_S / 2;
+}
+
+static void note_traffic(struct scene_run *run, uint32_t tick)
+{
+    const struct scene *scene = world_object_ops.slot_scene(run->world, 0);
+    const struct roadmap *roadmap = prepared_roadmap(run->prepared);
+    uint32_t agents = run->scenario->agent_count;
+    for (uint32_t i = 0; i < agents; i++) {
+        const struct recording *recording = &run->agents[i];
+        uint32_t count = is_from_start(recording) ? recording->count : 0;
+        run->states.object[i].evaluated = count > 0;
+        traffic_states_note(&run->states, roadmap, i, tick, scene->agents[i].pose,
+                            scene->agents[i].present, recording->ticks, count);
+    }
+    uint32_t count = is_from_start(&run->ego) ? run->ego.count : 0;
+    traffic_states_note(&run->states, roadmap, agents, tick, scene->ego.pose, true, run->ego.ticks,
+                        count);
+}
+
+static void compare_traffic(struct correlate *correlate, const struct scene_run *run, int horizon,
+                            uint32_t tick)
+{
+    const struct scene *scene = world_object_ops.slot_scene(run->world, 0);
+    for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
+        const struct recording *recording = &run->agents[i];
+        const struct agent_state *at = &scene->agents[i];
+        if (is_from_start(recording) && tick < recording->count && at->present) {
+            compare(correlate, CORRELATE_TRAFFIC, horizon, &recording->ticks[tick], at->pose.x_m,
+                    at->pose.y_m, at->speed_mps);
+        }
+    }
+}
+
+static enum status run_traffic(struct correlate *correlate, struct scene_run *run,
+                               struct error *error)
+{
+    const struct world_ops *ops = &world_object_ops;
+    const struct world_config config = {.slot_count = 1};
+    uint8_t active = 1;
+    TRY(prepared_create(run->scenario, &run->prepared, error));
+    TRY(ops->open(&config, &run->world, error));
+    TRY(ops->slot_reset(run->world, 0, run->prepared, 0, error));
+    TRY(traffic_states_create(run->scenario, HORIZON_MOST_TICKS + 1, &run->states, error));
+    note_traffic(run, 0);
+    for (uint32_t tick = 0; tick < HORIZON_MOST_TICKS; tick++) {
+        struct action action = {0};
+        if (tick + 1 < run->ego.count) {
+            action = input_at(&run->ego, tick, run->scenario->ego.wheelbase_m);
+        }
+        ops->step(run->world, &action, &active);
+        note_traffic(run, tick + 1);
+        int horizon = horizon_at(tick + 1);
+        if (horizon >= 0) {
+            compare_traffic(correlate, run, horizon, tick + 1);
+        }
+    }
+    for (uint32_t i = 0; i < run->scenario->agent_count; i++) {
+        if (is_from_start(&run->agents[i])) {
+            go_straight(correlate, CORRELATE_TRAFFIC_STRAIGHT, &run->agents[i], 0);
+        }
+    }
+    traffic_states_judge(&run->states, correlate);
+    return STATUS_OK;
+}
+
+/* ---- scenes ---- */
+
+static enum status read_recordings(struct correlate *correlate, struct scene_run *run,
+                                   uint32_t *found, struct error *error)
+{
+    const struct scenario *scenario = run->scenario;
+    if (scenario->ego.log.point_count > 1) {
+        TRY(recording_make(&scenario->ego.log, &run->ego, error));
+        if (moves(&run->ego)) {
+            drive_recording(correlate, &run->ego, scenario->ego.wheelbase_m,
+                            scenario->conditions.friction);
+            (*found)++;
+        }
+    }
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        const struct agent *agent = &scenario->agents[i];
+        if (!drives(agent->kind) || agent->trajectory.point_count < 2) {
+            continue;
+        }
+        TRY(recording_make(&agent->trajectory, &run->agents[i], error));
+        if (moves(&run->agents[i])) {
+            drive_recording(correlate, &run->agents[i], WHEELBASE_SHARE * agent->length_m,
+                            scenario->conditions.friction);
+            (*found)++;
+        } else {
+            free(run->agents[i].ticks);
+            run->agents[i] = (struct recording){0};
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status correlate_scene(struct correlate *correlate, const struct scenario *scenario,
+                            struct error *error)
+{
+    struct scene_run run = {.scenario = scenario};
+    uint32_t found = 0;
+    run.agents = calloc((size_t)scenario->agent_count + 1, sizeof *run.agents);
+    TRY(memory_check(run.agents, error, "correlate: out of memory"));
+    enum status status = read_recordings(correlate, &run, &found, error);
+    if (status == STATUS_OK && found > 0) {
+        status = run_traffic(correlate, &run, error);
+    }
+    close_scene(correlate);
+    correlate->recordings += found;
+    correlate->scenes += found > 0;
+    correlate->empty += found == 0;
+    world_object_ops.close(run.world);
+    prepared_unref(run.prepared);
+    traffic_states_destroy(&run.states);
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        free(run.agents[i].ticks);
+    }
+    free(run.agents);
+    free(run.ego.ticks);
+    return status;
+}

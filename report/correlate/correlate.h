@@ -1,0 +1,95 @@
+/*
+ * Correlation: how far simulated motion goes from recorded motion, by horizon.
+ *
+ * Ego's models: every recorded drive of a vehicle in a scene (ego's log, agents with a trajectory)
+ * is cut into windows; each starts at the recorded state and is driven on by the inputs that the
+ * recording implies (acceleration and front-wheel angle, from its speeds and headings), without any
+ * correction. Traffic: the scene runs in the object world, whose agents react along their recorded
+ * paths, from its start; ego is given its own recorded inputs, or keeps its speed. Beside each
+ * stands what going straight on at the same speed would have given.
+ *
+ * How likely the recording is under that run is its realism (realism.h).
+ *
+ * Errors are compared at whole horizons; a recording that ends before one says nothing of it. What
+ * the interval takes for drawn are scenes: windows of one scene resemble each other.
+ */
+#ifndef SWERVE_REPORT_CORRELATE_CORRELATE_H
+#define SWERVE_REPORT_CORRELATE_CORRELATE_H
+
+#include "base/status.h"
+#include "report/correlate/realism.h"
+#include "scenarios/scenarios.h"
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum correlate_model {
+    CORRELATE_KINEMATIC = 0, /* engine/traffic/ego_model.h */
+    CORRELATE_SINGLE_TRACK,
+    CORRELATE_STRAIGHT, /* base line of both: constant speed and heading */
+    CORRELATE_TRAFFIC,  /* reactive agents */
+    CORRELATE_TRAFFIC_STRAIGHT,
+    CORRELATE_MODEL_COUNT
+};
+
+enum { CORRELATE_HORIZONS = 4 };
+extern const char *const correlate_names[CORRELATE_MODEL_COUNT];
+extern const double correlate_horizons_s[CORRELATE_HORIZONS];
+
+/* Sums over the windows of one scene; the next scene closes it. */
+struct correlate_sum {
+    double count;
+    double value;
+};
+
+/* A mean over windows, as a ratio estimator over scenes. */
+struct correlate_error {
+    uint32_t scenes;
+    struct correlate_sum all;
+    struct correlate_sum scene;
+    double yy, yn, nn; /* over closed scenes */
+    double fourths[5]; /* y^4, y^3 n .. n^4 */
+    double most;
+    bool is_signed; /* a value was below zero */
+};
+
+/* Adds a window's error to the open scene; ends that scene. */
+void correlate_error_add(struct correlate_error *errors, double value);
+void correlate_error_close(struct correlate_error *errors);
+
+struct correlate_cell {
+    struct correlate_error position_m; /* distance between simulated and recorded place */
+    struct correlate_error along_m;    /* in the recorded heading, simulated ahead positive */
+    struct correlate_error speed_mps;  /* without sign */
+};
+
+struct correlate {
+    uint32_t scenes;     /* that had something to compare */
+    uint32_t recordings; /* vehicles in them that move */
+    uint32_t empty;      /* scenarios without a recording */
+    struct correlate_cell cells[CORRELATE_MODEL_COUNT][CORRELATE_HORIZONS];
+    /* Of traffic, and of standing in for it by going straight on: likelihoods, a value per scene.
+     */
+    struct correlate_error realism[2][REALISM_FEATURES + 1]; /* the last one is the weighted mean */
+};
+
+/* Adds one scenario's comparisons. */
+enum status correlate_scene(struct correlate *correlate, const struct scenario *scenario,
+                            struct error *error);
+
+struct correlate_estimate {
+    double mean; /* NAN without windows */
+    double low;  /* 95%, over scenes, SPEED.md has how often it holds; NAN with too few */
+    double high;
+    double most;
+    double windows;
+    uint32_t scenes;
+};
+struct correlate_estimate correlate_estimate(const struct correlate_error *errors);
+
+void correlate_print(const struct correlate *correlate, FILE *out);
+/* New reference or NULL. */
+json_t *correlate_json(const struct correlate *correlate);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * Means over windows with intervals over scenes. See correlate.h.
+ *
+ * Scenes differ in how many windows they have, so a few of them decide a mean: Kish's number of
+ * draws that would be worth as much stands for the number of scenes, in the correction of the
+ * variance and in the degrees of freedom, which are fewer still where few scenes make up the
+ * spread. Errors are skewed, so the interval of a size is one of its logarithm.
+ */
+#include "report/correlate/correlate.h"
+#include "scheduler/rate.h"
+
+#include <math.h>
+
+void correlate_error_add(struct correlate_error *errors, double value)
+{
+    errors->scene.count++;
+    errors->scene.value += value;
+    errors->most = fmax(errors->most, fabs(value));
+    errors->is_signed |= value < 0;
+}
+
+void correlate_error_close(struct correlate_error *errors)
+{
+    double n = errors->scene.count;
+    double y = errors->scene.value;
+    double powers[5] = {y * y * y * y, y * y * y * n, y * y * n * n, y * n * n * n, n * n * n * n};
+    if (n > 0) {
+        errors->scenes++;
+        errors->all.count += n;
+        errors->all.value += y;
+        errors->yy += y * y;
+        errors->yn += y * n;
+        errors->nn += n * n;
+        for (int i = 0; i < 5; i++) {
+            errors->fourths[i] += powers[i];
+        }
+    }
+    errors->scene = (struct correlate_sum){0};
+}
+
+/* The sum over scenes of (y - mean n)^4. */
+static double fourths(const struct correlate_error *errors, double mean)
+{
+    static const double binomial[5] = {1, -4, 6, -4, 1};
+    double sum = 0;
+    double power = 1;
+    for (int i = 0; i < 5; i++) {
+        sum += binomial[i] * power * errors->fourths[i];
+        power *= mean;
+    }
+    return fmax(sum, 0);
+}
+
+struct correlate_estimate correlate_estimate(const struct correlate_error *errors)
+{
+    double n = errors->all.count;
+    struct correlate_estimate out = {.mean = NAN,
+                                     .low = NAN,
+                                     .high = NAN,
+                                     .most = errors->most,
+                                     .windows = n,
+                                     .scenes = errors->scenes};
+    if (n > 0) {
+        out.mean = errors->all.value / n;
+    }
+    if (errors->scenes >= RATE_CLUSTERS_MIN) {
+        double worth = n * n / errors->nn;
+        double squares = errors->yy - 2 * out.mean * errors->yn + out.mean * out.mean * errors->nn;
+        double deviation = sqrt(fmax(squares, 0) / (1 - 1 / worth)) / n;
+        double degrees = rate_degrees(squares, fourths(errors, out.mean), worth - 1);
+        double half = rate_t95(degrees) * deviation;
+        bool size = !errors->is_signed && out.mean > 0;
+        out.low = size ? out.mean * exp(-half / out.mean) : out.mean - half;
+        out.high = size ? out.mean * exp(half / out.mean) : out.mean + half;
+    }
+    return out;
+}

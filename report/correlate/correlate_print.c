@@ -1,0 +1,137 @@
+/*
+ * Errors by model and horizon, for people and programs.
+ */
+#include "report/correlate/correlate.h"
+
+#include "base/text.h"
+#include "schemas/json_record.h"
+
+#include <math.h>
+
+#define WIDE 100.0 /* of such an end nobody needs decimals */
+enum { CELL_BYTES = 48 };
+
+static const char *const model_texts[CORRELATE_MODEL_COUNT] = {
+    "ego, kinematic", "ego, single-track", "  going straight on", "reactive traffic",
+    "  going straight on"};
+
+static const char *cell_text(const struct correlate_error *errors, char out[CELL_BYTES])
+{
+    struct correlate_estimate at = correlate_estimate(errors);
+    if (isnan(at.mean)) {
+        snprintf(out, CELL_BYTES, "-");
+    } else if (isnan(at.low)) {
+        snprintf(out, CELL_BYTES, "%.2f", at.mean);
+    } else {
+        snprintf(out, CELL_BYTES, "%.2f [%.2f-%.*f]", at.mean, fmax(at.low, 0),
+                 at.high < WIDE ? 2 : 0, at.high);
+    }
+    return out;
+}
+
+static void print_errors(const struct correlate *correlate, const char *title, bool speed,
+                         FILE *out)
+{
+    char text[CELL_BYTES];
+    text_print(out, "%-24s", title);
+    for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+        text_print(out, " %17.0f s", correlate_horizons_s[h]);
+    }
+    text_print(out, "\n");
+    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+        text_print(out, "  %-22s", model_texts[m]);
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            const struct correlate_cell *cell = &correlate->cells[m][h];
+            text_print(out, " %19s", cell_text(speed ? &cell->speed_mps : &cell->position_m, text));
+        }
+        text_print(out, "\n");
+    }
+}
+
+/* Heads of realism_names, and of their mean. */
+static const char *const realism_heads[REALISM_FEATURES + 1] = {
+    "speed", "accel", "yaw rate", "yaw accel", "nearest", "TTC", "contacts", "off road", "mean"};
+static const char *const realism_rows[2] = {"reactive traffic", "  going straight on"};
+
+static void print_realism(const struct correlate *correlate, FILE *out)
+{
+    text_print(out, "%-24s", "realism of traffic");
+    for (int f = 0; f <= REALISM_FEATURES; f++) {
+        text_print(out, " %9s", realism_heads[f]);
+    }
+    text_print(out, "\n");
+    for (int row = 0; row < 2; row++) {
+        text_print(out, "  %-22s", realism_rows[row]);
+        for (int f = 0; f <= REALISM_FEATURES; f++) {
+            double mean = correlate_estimate(&correlate->realism[row][f]).mean;
+            char text[CELL_BYTES] = "-";
+            if (!isnan(mean)) {
+                snprintf(text, sizeof text, "%.2f", mean);
+            }
+            text_print(out, " %9s", text);
+        }
+        text_print(out, "\n");
+    }
+}
+
+void correlate_print(const struct correlate *correlate, FILE *out)
+{
+    text_print(out, "%u recorded vehicle%s in %u scene%s; %u scenario%s without a recording\n",
+               correlate->recordings, correlate->recordings == 1 ? "" : "s", correlate->scenes,
+               correlate->scenes == 1 ? "" : "s", correlate->empty,
+               correlate->empty == 1 ? "" : "s");
+    print_errors(correlate, "position, m", false, out);
+    print_errors(correlate, "speed, m/s", true, out);
+    print_realism(correlate, out);
+    text_print(out, "realism: how likely the recording is under the run, 0 to 1, 1 is best "
+                    "(docs/correlation.md)\n");
+    text_print(
+        out,
+        "means over windows, 95%% intervals over scenes (of five scenes or more; they hold "
+        "the truth in 95 to 97%% of drawn scenes); windows at 1 and 5 s: "
+        "%.0f and %.0f of ego's models, %.0f and %.0f of traffic\n",
+        correlate_estimate(&correlate->cells[CORRELATE_KINEMATIC][0].position_m).windows,
+        correlate_estimate(
+            &correlate->cells[CORRELATE_KINEMATIC][CORRELATE_HORIZONS - 1].position_m)
+            .windows,
+        correlate_estimate(&correlate->cells[CORRELATE_TRAFFIC][0].position_m).windows,
+        correlate_estimate(&correlate->cells[CORRELATE_TRAFFIC][CORRELATE_HORIZONS - 1].position_m)
+            .windows);
+}
+
+static json_t *error_json(const struct correlate_error *errors)
+{
+    struct correlate_estimate at = correlate_estimate(errors);
+    return json_pack("{s:o, s:o, s:o, s:o, s:f, s:i}", "mean", json_finite_new(at.mean), "low",
+                     json_finite_new(at.low), "high", json_finite_new(at.high), "most",
+                     json_finite_new(at.most), "windows", at.windows, "scenes", (int)at.scenes);
+}
+
+json_t *correlate_json(const struct correlate *correlate)
+{
+    json_t *models = json_object();
+    for (int m = 0; m < CORRELATE_MODEL_COUNT; m++) {
+        json_t *horizons = json_array();
+        for (int h = 0; h < CORRELATE_HORIZONS; h++) {
+            const struct correlate_cell *cell = &correlate->cells[m][h];
+            json_array_append_new(horizons, json_pack("{s:f, s:o, s:o, s:o}", "horizon_s",
+                                                      correlate_horizons_s[h], "position_m",
+                                                      error_json(&cell->position_m), "along_m",
+                                                      error_json(&cell->along_m), "speed_mps",
+                                                      error_json(&cell->speed_mps)));
+        }
+        json_object_set_new(models, correlate_names[m], horizons);
+    }
+    json_t *realism = json_object();
+    for (int row = 0; row < 2; row++) {
+        json_t *features = json_object();
+        for (int f = 0; f <= REALISM_FEATURES; f++) {
+            json_object_set_new(features, f < REALISM_FEATURES ? realism_names[f] : "mean",
+                                error_json(&correlate->realism[row][f]));
+        }
+        json_object_set_new(realism, correlate_names[CORRELATE_TRAFFIC + row], features);
+    }
+    return json_pack("{s:i, s:i, s:i, s:o, s:o}", "recordings", (int)correlate->recordings,
+                     "scenes", (int)correlate->scenes, "without_recording", (int)correlate->empty,
+                     "models", models, "realism", realism);
+}

@@ -1,0 +1,77 @@
+/*
+ * A recorded drive reopened for the report: scenario and trace of one job, and what can be drawn of
+ * them.
+ */
+#ifndef SWERVE_REPORT_REPORT_DRIVE_H
+#define SWERVE_REPORT_REPORT_DRIVE_H
+
+#include "engine/sensors/raster.h"
+#include "engine/trace/trace.h"
+#include "report/report_html.h"
+#include "scenarios/scenarios.h"
+#include "store/api/store.h"
+
+struct report_drive {
+    char scenario_hash[SHA256_HEX_BYTES]; /* of what is loaded, so that neighbours reuse it */
+    char artifact_hash[SHA256_HEX_BYTES];
+    struct scenario_document *document;
+    struct raster_layers *layers;
+    void *artifact;
+    struct trace_reader reader;
+};
+
+/* Loads what the outcome refers to; what the drive already holds of it is kept. */
+enum status report_drive_open(struct report_drive *drive, struct store *store,
+                              const struct outcome *outcome, struct error *error);
+void report_drive_close(struct report_drive *drive);
+
+/* Rollout index of the outcome in the trace, -1: not recorded. */
+int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
+
+/* A recorded tick as a scene, with what the signals showed. False: it is not recorded. */
+bool report_drive_scene(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        struct scene *scene, struct trace_tick *at);
+
+/* The branch of that id, NULL: none. */
+const struct branch *report_branch(const struct scenario *scenario, const char *id);
+
+/* When it was decided and against whom. */
+struct report_moment {
+    uint32_t tick;          /* first contact, closest approach, or the end */
+    int32_t agent;          /* touched or closest, -1: none */
+    uint32_t guardian_tick; /* first override up to then, UINT32_MAX: none */
+};
+struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
+                                         const struct outcome *outcome);
+
+/* The tick from which on the agent stays in sight of ego's sensors up to `end_tick`
+ * (engine/sensors/visible.h), UINT32_MAX: it is not then, or the drive was not recorded. */
+uint32_t report_drive_sight(const struct report_drive *drive, int32_t rollout, int32_t agent,
+                            uint32_t end_tick);
+
+/* The tick that is shown for a tick: itself, or in a learned world, whose frames cannot be redrawn,
+ * the nearest keyframe. */
+uint32_t report_drive_shown_tick(const struct report_drive *drive, int32_t rollout, uint32_t tick);
+
+/* Whether the frames are those that a model generated. */
+bool report_drive_has_keyframes(const struct report_drive *drive);
+
+/* Pictures of a tick, RGB: the BEV grid, ego looking up, rgb[BEV_CELLS * 3], and the front camera,
+ * rgb[CAMERA_BYTES]. In a learned world those of report_drive_shown_tick(), of whose grid only the
+ * kept rows are drawn. False: the tick was not recorded, or memory ran out. */
+bool report_drive_bev(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                      uint64_t seed, uint8_t *rgb);
+bool report_drive_front(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        uint64_t seed, uint8_t *rgb);
+
+/* <figure> with the BEV grid at a tick, the time below it, optionally the front camera
+ * above; class "guardian" where the guardian would have overridden. */
+void report_drive_frame(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                        uint64_t seed, bool camera, struct html *html);
+
+/* The three camera images at a tick, side by side; the front one alone where keyframes were kept.
+ */
+void report_drive_cameras(const struct report_drive *drive, int32_t rollout, uint32_t tick,
+                          uint64_t seed, struct html *html);
+
+#endif

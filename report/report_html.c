@@ -1,0 +1,313 @@
+/*
+ * The buffer, escaping, and PNG as data: URIs.
+ */
+#include "report/report_html.h"
+
+#include "base/png/png_encode.h"
+
+#include "base/base64.h"
+#include "base/check.h"
+#include "base/embedded.h"
+#include "base/sha256.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+#include <png.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+static bool reserve(struct html *html, size_t bytes)
+{
+    if (html->failed) {
+        return false;
+    }
+    if (html->capacity_bytes - html->bytes > bytes) {
+        return true;
+    }
+    size_t capacity = html->capacity_bytes == 0 ? 65536 : html->capacity_bytes * 2;
+    while (capacity - html->bytes <= bytes) {
+        capacity *= 2;
+    }
+    char *text = realloc(html->text, capacity);
+    if (text == NULL) {
+        html->failed = true;
+        return false;
+    }
+    html->text = text;
+    html->capacity_bytes = capacity;
+    return true;
+}
+
+static void append(struct html *html, const char *text, size_t bytes)
+{
+    if (reserve(html, bytes)) {
+        memcpy(html->text + html->bytes, text, bytes);
+        html->bytes += bytes;
+        html->text[html->bytes] = '\0';
+    }
+}
+
+void html_finish(struct html *html)
+{
+    free(html->text);
+    *html = (struct html){0};
+}
+
+void html_raw(struct html *html, const char *text)
+{
+    append(html, text, strlen(text));
+}
+
+/* One character as a terminal would show it, because a browser obeys bidirectional overrides as
+ * well. Returns its bytes in text. */
+static size_t append_shown(struct html *html, const char *text)
+{
+    char one[8] = "";
+    char spelled[32];
+    size_t left = strnlen(text, 4);
+    size_t bytes = utf8_sequence_bytes((const unsigned char *)text, left);
+    bytes = bytes > 0 ? bytes : 1;
+    memcpy(one, text, bytes);
+    size_t length = text_escape(one, TEXT_LINES, spelled, sizeof spelled);
+    append(html, spelled, length);
+    return bytes;
+}
+
+/* The first `most` bytes of a text. */
+static void put_text(struct html *html, const char *text, size_t most)
+{
+    for (size_t left = strnlen(text, most); left > 0;) {
+        size_t bytes = 1;
+        switch (*text) {
+        case '&':
+            html_raw(html, "&amp;");
+            break;
+        case '<':
+            html_raw(html, "&lt;");
+            break;
+        case '>':
+            html_raw(html, "&gt;");
+            break;
+        case '"':
+            html_raw(html, "&quot;");
+            break;
+        case '\'':
+            html_raw(html, "&#39;");
+            break;
+        default:
+            bytes = append_shown(html, text);
+            break;
+        }
+        bytes = bytes < left ? bytes : left;
+        text += bytes;
+        left -= bytes;
+    }
+}
+
+void html_text(struct html *html, const char *text)
+{
+    put_text(html, text, SIZE_MAX);
+}
+
+/* The longest double in %f has 309 digits before the point; a format asks for few behind it. */
+enum { NUMBER_BYTES = 512 };
+
+/* One conversion of a format, "%.2f" or so; returns its bytes. */
+static size_t convert(struct html *html, const char *spec, va_list *args)
+{
+    char one[16] = "";
+    char number[NUMBER_BYTES] = "";
+    size_t sized = 1 + strspn(spec + 1, "+-.0123456789");
+    size_t length = strspn(spec + sized, "lz");
+    size_t bytes = sized + length + 1;
+    CHECK(bytes < sizeof one);
+    memcpy(one, spec, bytes);
+    switch (one[bytes - 1]) {
+    case '%':
+        append(html, "%", 1);
+        break;
+    case 's': {
+        const char *point = strchr(one, '.');
+        put_text(html, va_arg(*args, const char *),
+                 point != NULL ? strtoul(point + 1, NULL, 10) : SIZE_MAX);
+        break;
+    }
+    case 'd':
+    case 'u':
+    case 'c':
+        if (length == 0) {
+            snprintf(number, sizeof number, one, va_arg(*args, int));
+        } else {
+            snprintf(number, sizeof number, one, va_arg(*args, long long));
+        }
+        break;
+    default:
+        CHECK(strchr("fg", one[bytes - 1]) != NULL);
+        snprintf(number, sizeof number, one, va_arg(*args, double));
+    }
+    append(html, number, strlen(number));
+    return bytes;
+}
+
+void html_format(struct html *html, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    while (*format != '\0') {
+        size_t plain = strcspn(format, "%");
+        append(html, format, plain);
+        format += plain;
+        format += *format == '%' ? convert(html, format, &args) : 0;
+    }
+    va_end(args);
+}
+
+static void append_base64(struct html *html, const uint8_t *data, size_t bytes)
+{
+    size_t text_bytes = base64_bytes(bytes);
+    if (reserve(html, text_bytes + 1)) {
+        base64_encode(data, bytes, html->text + html->bytes);
+        html->bytes += text_bytes;
+    }
+}
+
+void html_deflated(struct html *html, const void *data, size_t bytes)
+{
+    z_stream stream = {0};
+    if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, MAX_MEM_LEVEL,
+                     Z_DEFAULT_STRATEGY) != Z_OK) {
+        html->failed = true;
+        return;
+    }
+    uLong room = deflateBound(&stream, (uLong)bytes);
+    uint8_t *packed = malloc(room);
+    stream.next_in = (z_const Bytef *)(uintptr_t)data;
+    stream.avail_in = (uInt)bytes;
+    stream.next_out = packed;
+    stream.avail_out = (uInt)room;
+    if (packed != NULL && deflate(&stream, Z_FINISH) == Z_STREAM_END) {
+        append_base64(html, packed, stream.total_out);
+    } else {
+        html->failed = true;
+    }
+    deflateEnd(&stream);
+    free(packed);
+}
+
+void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,
+                  uint32_t shown_width, const char *alt)
+{
+    struct error error;
+    uint8_t *png = NULL;
+    size_t bytes = 0;
+    if (png_encode(rgb, width, height, &png, &bytes, &error) != STATUS_OK) {
+        html->failed = true;
+        return;
+    }
+    html_format(html, "<img width=\"%u\" height=\"%u\" alt=\"%s\" src=\"data:image/png;base64,",
+                shown_width, height * shown_width / width, alt);
+    append_base64(html, png, bytes);
+    html_raw(html, "\">");
+    free(png);
+}
+
+bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
+              const char *alt)
+{
+    png_image image = {.version = PNG_IMAGE_VERSION};
+    if (!png_image_begin_read_from_memory(&image, data, bytes)) {
+        return false;
+    }
+    if (image.width == 0 || image.height == 0 || image.width > HTML_PNG_SIDE_MAX ||
+        image.height > HTML_PNG_SIDE_MAX) {
+        png_image_free(&image);
+        return false;
+    }
+    image.format = PNG_FORMAT_RGB;
+    uint8_t *rgb = malloc(PNG_IMAGE_SIZE(image));
+    bool good = rgb != NULL && png_image_finish_read(&image, NULL, rgb, 0, NULL);
+    if (good) {
+        html_picture(html, rgb, image.width, image.height, shown_width, alt);
+    }
+    png_image_free(&image);
+    free(rgb);
+    return good;
+}
+
+/* ---- the document ---- */
+
+extern const struct embedded_text report_assets[];
+extern const size_t report_assets_count;
+
+static const char *asset(const char *name)
+{
+    for (size_t i = 0; i < report_assets_count; i++) {
+        if (strcmp(report_assets[i].name, name) == 0) {
+            return report_assets[i].text;
+        }
+    }
+    CHECK(!"an asset that was not compiled in");
+    return "";
+}
+
+/* In the order in which they build on one another. */
+static const char *const scripts[] = {"drive.js", "scene.js", "player.js", "report.js"};
+
+/* The one script of a page, as text; the caller's. */
+static char *whole_script(void)
+{
+    size_t bytes = 1;
+    for (size_t i = 0; i < COUNT_OF(scripts); i++) {
+        bytes += strlen(asset(scripts[i]));
+    }
+    char *text = calloc(1, bytes);
+    for (size_t i = 0; text != NULL && i < COUNT_OF(scripts); i++) {
+        strcat(text, asset(scripts[i]));
+    }
+    return text;
+}
+
+/* Nothing is fetched, and of scripts only ours runs, whatever gets into the page. */
+static void policy(struct html *html)
+{
+    uint8_t digest[SHA256_BYTES];
+    struct sha256 hash;
+    char *script = whole_script();
+    if (script == NULL) {
+        html->failed = true;
+        return;
+    }
+    sha256_init(&hash);
+    sha256_update(&hash, script, strlen(script));
+    sha256_final(&hash, digest);
+    free(script);
+    html_raw(html, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                   "img-src data:; style-src 'unsafe-inline'; script-src 'sha256-");
+    append_base64(html, digest, sizeof digest);
+    html_raw(html, "'\">");
+}
+
+void html_begin(struct html *html, const char *title)
+{
+    html_raw(html, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
+    policy(html);
+    html_format(html,
+                "<meta name=\"viewport\" "
+                "content=\"width=device-width,initial-scale=1\"><title>%s</title><style>",
+                title);
+    html_raw(html, asset("report.css"));
+    html_raw(html, asset("player.css"));
+    html_raw(html, "</style></head><body>");
+}
+
+void html_end(struct html *html)
+{
+    html_raw(html, "<script>");
+    for (size_t i = 0; i < COUNT_OF(scripts); i++) {
+        html_raw(html, asset(scripts[i]));
+    }
+    html_raw(html, "</script></body></html>\n");
+}

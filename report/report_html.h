@@ -1,0 +1,52 @@
+/*
+ * HTML writing: a growing text buffer with escaped and plain printing. Sticky failure: after memory
+ * runs out every call is a no-op and html_failed() says so, so that callers check once.
+ */
+#ifndef SWERVE_REPORT_REPORT_HTML_H
+#define SWERVE_REPORT_REPORT_HTML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct html {
+    char *text; /* owned, terminated once anything was written */
+    size_t bytes;
+    size_t capacity_bytes;
+    bool failed;
+};
+
+void html_finish(struct html *html);
+
+/* The document up to its body, with the reports' style and a policy that lets nothing but their own
+ * script run; and its end with that script. */
+void html_begin(struct html *html, const char *title);
+void html_end(struct html *html);
+
+/* Markup: written as it is. */
+void html_raw(struct html *html, const char *text);
+
+/* Markup with values. A text (%s, %.12s) may come from anywhere: it is written as html_text does.
+ * Of numbers there are d, u, lld, llu, c, f and g. */
+void html_format(struct html *html, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Text from anywhere: & < > " ' are escaped, control characters become spaces. */
+void html_text(struct html *html, const char *text);
+
+/* Bytes as base64 of a raw deflate stream (RFC 1951). */
+void html_deflated(struct html *html, const void *data, size_t bytes);
+
+/* <img> with an RGB picture as an inline PNG of the given display size. */
+void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_t height,
+                  uint32_t shown_width, const char *alt);
+
+/* The same from a PNG that anybody may have written: it is decoded and drawn anew. False, with
+ * nothing written: it is no PNG of at most HTML_PNG_SIDE_MAX pixels a side. */
+enum { HTML_PNG_SIDE_MAX = 2048 };
+bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
+              const char *alt);
+
+/* `text` with the metric's definition as its tooltip; text is ours, not the user's. */
+void report_metric(struct html *html, const char *metric, const char *text);
+
+#endif

@@ -1,0 +1,77 @@
+/*
+ * Drives for the player: rollouts of the suite, each job's document (drive_json.h) compressed and
+ * put behind the page, where its script finds it. Failures come first, then fanouts whose branches
+ * disagree, then the others, until REPORT_DRIVES_BYTES are full.
+ *
+ * Runs before the sections are written, so that these know which rollouts can be played.
+ */
+#include "report/drive_json.h"
+#include "report/report_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void embed(struct report *report, const struct report_job *job, const struct json_text *text)
+{
+    struct html *html = &report->drives;
+    const struct outcome *outcomes = report->summary->outcomes + job->first;
+    html_format(html,
+                "<script type=\"application/x-swerve-drive\" data-scenario=\"%.64s\" "
+                "data-label=\"%s, %s world, seed %llu\" data-outcomes=\"",
+                outcomes[0].scenario_hash, outcomes[0].planner, tier_names[outcomes[0].tier],
+                (unsigned long long)outcomes[0].seed);
+    for (uint32_t i = 0; i < job->count; i++) {
+        html_format(html, "%s%lld", i > 0 ? " " : "", (long long)outcomes[i].id);
+    }
+    html_raw(html, "\">");
+    html_deflated(html, text->data, text->bytes);
+    html_raw(html, "</script>\n");
+}
+
+/* A drive whose trace is gone or damaged is not played; its card says why. */
+static enum status add_job(struct report *report, struct report_job *job, struct error *error)
+{
+    const struct drive_json_options options = {.others_bytes = DRIVE_JSON_OTHERS_BYTES};
+    const struct outcome *outcomes = report->summary->outcomes + job->first;
+    struct report_drive *drive = &report->drive;
+    struct json_text text = {0};
+    if (outcomes[0].artifact_hash[0] == '\0') {
+        return STATUS_OK;
+    }
+    enum status status = report_drive_open(drive, report->store, &outcomes[0], error);
+    if (status == STATUS_OK && report_drive_rollout(drive, &outcomes[0]) < 0) {
+        return STATUS_OK;
+    }
+    THEN(status, drive_json_encode(drive, outcomes, job->count, &options, &text, error));
+    if (status == STATUS_OK) {
+        embed(report, job, &text);
+        job->played = true;
+        report->plan.played += job->count;
+    }
+    free(text.data);
+    return status == STATUS_NO_MEMORY || status == STATUS_STORE ? status : STATUS_OK;
+}
+
+enum status report_drives(struct report *report, struct error *error)
+{
+    struct report_plan *plan = &report->plan;
+    enum status status = STATUS_OK;
+    for (int pass = 0; pass < 3; pass++) {
+        for (uint32_t j = 0; status == STATUS_OK && j < plan->job_count; j++) {
+            struct report_job *job = &plan->jobs[j];
+            int rank = job->failure_card ? 0 : job->fanout_card ? 1 : 2;
+            if (rank == pass && report->drives.bytes < REPORT_DRIVES_BYTES) {
+                status = add_job(report, job, error);
+            }
+        }
+    }
+    return status;
+}
+
+void report_play(struct html *html, const struct report_job *job, const struct outcome *outcome)
+{
+    if (job->played) {
+        html_format(html, "<button class=\"play\" hidden data-play=\"%lld\">&#9654;</button> ",
+                    (long long)outcome->id);
+    }
+}

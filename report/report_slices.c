@@ -1,0 +1,316 @@
+/*
+ * Verdicts by slice, by what grids vary, scores of the field, and the ledger. Within a slice the
+ * values that fail come first, weakest first; the others follow by name. Values of a grid keep
+ * their order: it shows from where on a planner fails.
+ */
+#include "report/report_internal.h"
+
+#include "base/units.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BAR_WIDTH = 120 };
+
+/* The rate in the tier where it is lowest; 1 without any. */
+static double pass_rate(const struct summary_row *row)
+{
+    int tier = summary_row_lowest(row);
+    return tier >= 0 ? rate_estimate(&row->rate[tier]).value : 1.0;
+}
+
+/* Rows of one group; what fails first. */
+static int compare_rows(const void *a, const void *b)
+{
+    const struct summary_row *x = *(const struct summary_row *const *)a;
+    const struct summary_row *y = *(const struct summary_row *const *)b;
+    double difference = pass_rate(x) - pass_rate(y);
+    return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(x->value, y->value);
+}
+
+/* A bar for each tier; with several, each is named. */
+static void rate_bars(struct html *html, const struct summary_row *row)
+{
+    bool several = summary_row_tiers(row) > 1;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+        if (at.cases == 0) {
+            continue;
+        }
+        html_format(html,
+                    "<svg class=\"rate\" viewBox=\"0 0 %d 14\"><title>%s: %.1f%% pass, 95%% "
+                    "interval %.0f to %.0f%%, %lld scenarios, %lld logical</title><rect "
+                    "class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" rx=\"2\"/><rect "
+                    "class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/><path "
+                    "class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
+                    BAR_WIDTH, tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high,
+                    (long long)at.cases, (long long)at.logical, BAR_WIDTH, BAR_WIDTH * at.value,
+                    BAR_WIDTH * at.low, BAR_WIDTH * at.high, BAR_WIDTH * at.low + 0.7,
+                    BAR_WIDTH * at.high - 0.7);
+        if (several) {
+            html_format(html, " <span class=\"soft\">%s %.0f%%</span><br>", tier_names[tier],
+                        100 * at.value);
+        }
+    }
+}
+
+static void slice_row(struct html *html, const struct summary_row *row, bool errors)
+{
+    char rate[SUMMARY_MONEY_BYTES];
+    double miles = summary_miles(row);
+    int64_t counted = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        counted += verdict_is_result((enum verdict)v) ? row->verdicts[v] : 0;
+    }
+    int64_t branches = counted - row->main_total;
+    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed;
+    html_format(html, "<tr><td class=\"name\">%s", row->value[0] != '\0' ? row->value : "(none)");
+    if (row->main_total > 0) {
+        html_format(html, "</td><td class=\"n%s\">%lld/%lld</td><td>",
+                    row->main_passed < row->main_total ? " bad" : "", (long long)row->main_passed,
+                    (long long)row->main_total);
+        rate_bars(html, row);
+    } else {
+        html_raw(html, "</td><td class=\"n\">&ndash;</td><td>");
+    }
+    if (branches > 0) {
+        html_format(html, "</td><td class=\"n\">%lld/%lld</td>", (long long)passed,
+                    (long long)branches);
+    } else {
+        html_raw(html, "</td><td class=\"n soft\">&ndash;</td>");
+    }
+    if (errors) {
+        html_format(html, "<td class=\"n\">%lld</td>",
+                    (long long)(row->verdicts[VERDICT_PLANNER_ERROR] +
+                                row->verdicts[VERDICT_FLAGGED] + row->verdicts[VERDICT_INVALID]));
+    }
+    html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\">%s</td></tr>", miles,
+                summary_rate_text(row->work.usd, miles, rate));
+}
+
+/* rows[count], one group, in this order. */
+static void slice_card(struct report *report, const struct summary_row **rows, uint32_t count)
+{
+    struct html *html = &report->html;
+    const struct summary_row *total = &report->summary->total;
+    bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] +
+                      total->verdicts[VERDICT_INVALID] >
+                  0;
+    html_format(html, "<section class=\"card slice\"><table><thead><tr><th>%s</th><th class=\"n\">",
+                rows[0]->group);
+    report_metric(html, "main line", "passed");
+    html_raw(html, "</th><th>");
+    report_metric(html, "95% interval", "95%");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "branch", "what if");
+    html_raw(html, errors ? "</th><th class=\"n\">no result" : "");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "miles", "miles");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "$/1000 miles", "$/1000 miles");
+    html_raw(html, "</th></tr></thead><tbody>");
+    for (uint32_t i = 0; i < count && i < REPORT_SLICE_ROWS_MAX; i++) {
+        slice_row(html, rows[i], errors);
+    }
+    html_raw(html, "</tbody></table>");
+    if (count > REPORT_SLICE_ROWS_MAX) {
+        html_format(html, "<p class=\"note\">%u more values, none weaker, are not listed.</p>",
+                    count - REPORT_SLICE_ROWS_MAX);
+    }
+    html_raw(html, "</section>");
+}
+
+/* Names of parameters that vary over too many values for a table. */
+static void wide_parameters(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    uint32_t wide = 0;
+    for (uint32_t i = 0; i < summary->parameter_count; i++) {
+        if (summary->parameters[i].count == 0) {
+            html_raw(html, wide++ == 0 ? "<p class=\"note\">" : ", ");
+            html_format(html, "<b>%s</b>", summary->parameters[i].name);
+        }
+    }
+    if (wide > 0) {
+        html_format(html,
+                    ": more than %d values, so without a table; swerve export has each as a "
+                    "column.</p>",
+                    SUMMARY_PARAMETER_VALUES_MAX);
+    }
+}
+
+static void parameter_slices(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    const struct summary_row *rows[SUMMARY_PARAMETER_VALUES_MAX];
+    if (summary->parameter_count == 0) {
+        return;
+    }
+    html_raw(html, "<h3 id=\"parameters\">By what the grids vary</h3><p class=\"soft\">Each value "
+                   "over all scenarios that have it, whatever else they vary.</p>"
+                   "<div class=\"columns\">");
+    for (uint32_t i = 0; i < summary->parameter_count; i++) {
+        const struct summary_parameter *parameter = &summary->parameters[i];
+        for (uint32_t k = 0; k < parameter->count; k++) {
+            rows[k] = &summary->parameter_rows[parameter->first + k];
+        }
+        if (parameter->count > 0) {
+            slice_card(report, rows, parameter->count);
+        }
+    }
+    html_raw(html, "</div>");
+    wide_parameters(report);
+}
+
+static void field_cell(struct html *html, double value)
+{
+    html_format(html,
+                isfinite(value) ? "<td class=\"n\">%.3f</td>" : "<td class=\"n\">&ndash;</td>",
+                value);
+}
+
+/* Scores of the field, a row for each tier that has one. */
+static void field_scores(struct report *report)
+{
+    struct html *html = &report->html;
+    struct summary_field rows[TIER_COUNT];
+    bool any = false;
+    summary_field(report->summary, rows);
+    for (int t = 0; t < TIER_COUNT; t++) {
+        const struct summary_field *row = &rows[t];
+        if (row->scored == 0) {
+            continue;
+        }
+        if (!any) {
+            html_raw(html, "<h2 id=\"field\">Scores of the field</h2><p class=\"soft\">Means over "
+                           "the main lines that passed or failed.</p><div class=\"card\"><table>"
+                           "<thead><tr><th>tier</th><th class=\"n\">drives</th><th class=\"n\">");
+            report_metric(html, "score", "nuPlan's score");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "PDMS", "PDMS");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "EPDMS", "EPDMS");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "extended comfort", "extended comfort");
+            html_raw(html, "</th><th class=\"n\">");
+            report_metric(html, "two stages", "EPDMS in two stages");
+            html_raw(html, "</th><th class=\"n\">collisions</th><th class=\"n\">km</th></tr>"
+                           "</thead><tbody>");
+        }
+        any = true;
+        html_format(html, "<tr><td>%s</td><td class=\"n\">%lld</td>", tier_names[t],
+                    (long long)row->scored);
+        field_cell(html, row->nuplan);
+        field_cell(html, row->pdms);
+        field_cell(html, row->epdms);
+        field_cell(html, row->extended_comfort);
+        field_cell(html, row->two_stage);
+        html_format(html, "<td class=\"n\">%lld</td><td class=\"n\">%.1f</td></tr>",
+                    (long long)row->collisions, row->metres / 1e3);
+    }
+    html_raw(html, any ? "</tbody></table></div>" : "");
+}
+
+void report_slices(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    const struct summary_row **rows = malloc((summary->row_count + 1) * sizeof *rows);
+    if (rows == NULL) {
+        html->failed = true;
+        return;
+    }
+    html_raw(html, "<h2 id=\"slices\">Verdicts by slice</h2><p class=\"soft\">Passed counts main "
+                   "lines: the planner drove from start to end. The bracket is the 95% interval; "
+                   "where it is wide, add logical "
+                   "scenarios: seeds and further points of a grid narrow it little. What if: "
+                   "branches that pass.</p><div class=\"columns\">");
+    for (uint32_t i = 0; i < summary->row_count;) {
+        uint32_t count = 0;
+        const char *group = summary->rows[i].group;
+        while (i < summary->row_count && strcmp(summary->rows[i].group, group) == 0) {
+            rows[count++] = &summary->rows[i++];
+        }
+        /* Models are named with what their tiers took. */
+        if (strcmp(group, "model") != 0) {
+            qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
+            slice_card(report, rows, count);
+        }
+    }
+    html_raw(html, "</div>");
+    parameter_slices(report);
+    free(rows);
+    field_scores(report);
+}
+
+void report_cost(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    char money[SUMMARY_MONEY_BYTES];
+    char rate[SUMMARY_MONEY_BYTES];
+    struct ledger_totals all = {0};
+    double all_usd = 0;
+    html_raw(
+        html,
+        "<h2 id=\"cost\">What it cost</h2><p class=\"soft\">Dollars for 1,000 miles are those of "
+        "the world alone, for results alone: what a planner computes in a process of "
+        "its own is not in them. With retries, what was flagged, failed or lost on the "
+        "way is paid by the same miles.</p>");
+    report_tiers(report);
+    html_raw(
+        html,
+        "<p class=\"soft\">The store's ledger: every "
+        "attempt at a job, the failed and lost ones too. Workers report device time and "
+        "distance. Charged is what the ledger booked, at the price of that moment, in whole "
+        "micro-dollars (what an attempt leaves over is carried to the next), so that the rows add "
+        "up to the bill. Dollars for 1,000 miles are the device time at today's price, not "
+        "rounded.</p>"
+        "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
+        "<th>ended</th><th>for</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
+        "<th class=\"n\">TFLOP</th><th class=\"n\">miles</th><th class=\"n\">charged</th><th "
+        "class=\"n\">$/1000 miles</th>"
+        "</tr></thead><tbody>");
+    for (uint32_t i = 0; i <= summary->ledger_count; i++) {
+        bool last = i == summary->ledger_count;
+        const struct store_ledger_row *row = last ? NULL : &summary->ledger[i];
+        const struct ledger_totals *totals = last ? &all : &row->totals;
+        double miles = (double)totals->metres_mm / (double)MM_PER_M / M_PER_MILE;
+        double usd = last ? all_usd : summary->ledger_usd[i];
+        if (last) {
+            html_raw(html, "<tr class=\"total\"><td colspan=\"5\">all");
+        } else {
+            html_format(html, "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s", row->pool, row->device,
+                        tier_names[row->tier], row->end);
+            html_raw(html, row->shadow  ? "</td><td>shadow, in no sum"
+                           : row->audit ? "</td><td>audit"
+                                        : "</td><td>results");
+        }
+        if (!last && !row->shadow) {
+            all.attempts += totals->attempts;
+            all.device_ns += totals->device_ns;
+            all.metres_mm += totals->metres_mm;
+            all.mflop += totals->mflop;
+            all.cost_uusd += totals->cost_uusd;
+            all_usd += usd;
+        }
+        html_format(html,
+                    "</td><td class=\"n\">%lld</td><td class=\"n\">%.2f s</td><td class=\"n\">%.2f"
+                    "</td><td class=\"n\">%.2f</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
+                    "</tr>",
+                    (long long)totals->attempts, (double)totals->device_ns / (double)NS_PER_S,
+                    (double)totals->mflop / 1e6, miles, summary_uusd_text(totals->cost_uusd, money),
+                    summary_rate_text(usd, miles, rate));
+    }
+    html_raw(html, "</tbody></table>");
+    const struct summary_row *total = &summary->total;
+    html_format(html,
+                "<p>The bill is %s.</p><p>%lld ticks were simulated; %lld more were shared with a "
+                "main line and not simulated again, which saved %s.</p></div>",
+                summary_bill_text(summary, money), (long long)total->work.ticks,
+                (long long)summary->prefix_ticks_saved,
+                summary_usd_text(summary->prefix_usd_saved, rate));
+}

@@ -1,0 +1,114 @@
+/*
+ * Every rollout in a table that the script can filter and sort. When there are too many, those that
+ * did not pass come first.
+ */
+#include "report/report_internal.h"
+
+#include "base/units.h"
+#include "schemas/field/field.h"
+
+#include <math.h>
+
+static void number(struct html *html, double value)
+{
+    if (isfinite(value)) {
+        html_format(html, "<td class=\"n\">%.2f</td>", value);
+    } else {
+        html_raw(html, "<td class=\"n\">&ndash;</td>");
+    }
+}
+
+static void table_row(struct report *report, uint32_t index)
+{
+    struct html *html = &report->html;
+    const struct outcome *outcome = &report->summary->outcomes[index];
+    const struct report_job *job = report_job_of(report, index);
+    bool main = (int32_t)index == job->main;
+    double field[FIELD_SCORE_COUNT];
+    field_scores_of(outcome, field);
+    html_format(html, "<tr id=\"r%lld\"><td class=\"n\">", (long long)outcome->id);
+    report_play(html, job, outcome);
+    html_format(html, "%lld</td><td class=\"wrap\">", (long long)outcome->id);
+    if (main && job->failure_card) {
+        html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
+    } else if (job->fanout_card) {
+        html_raw(html, "<a href=\"#");
+        report_anchor(html, job, outcome);
+        html_raw(html, "\">");
+    }
+    html_text(html, outcome->scenario_id);
+    html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a>" : "");
+    html_format(html, "</td><td class=\"wrap\">%s</td><td>", outcome->branch_id);
+    report_chips(html, outcome);
+    html_format(html, "</td><td>%s</td><td class=\"n\">%llu</td>", tier_names[outcome->tier],
+                (unsigned long long)outcome->seed);
+    number(html, outcome->metrics.score);
+    number(html, field[FIELD_PDMS]);
+    number(html, field[FIELD_EPDMS]);
+    number(html, outcome->metrics.min_distance_m);
+    number(html, outcome->metrics.min_ttc_s);
+    html_format(html, "<td class=\"n\">%.1f</td></tr>", outcome->ticks * TICK_S);
+}
+
+static void table_head(struct html *html)
+{
+    html_raw(html, "<div class=\"card\"><div class=\"scroll\">"
+                   "<table id=\"rollouts\"><thead><tr><th class=\"n\">id</th><th>scenario</th>"
+                   "<th>branch</th><th>verdict</th><th>tier</th><th class=\"n\">seed</th>"
+                   "<th class=\"n\">");
+    report_metric(html, "score", "score");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "PDMS", "PDMS");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "EPDMS", "EPDMS");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "closest", "closest, m");
+    html_raw(html, "</th><th class=\"n\">");
+    report_metric(html, "TTC", "TTC, s");
+    html_raw(html, "</th><th class=\"n\">driven, s</th></tr></thead><tbody>");
+}
+
+/* Drives that the player has here, and where it has the others. */
+static void playable(struct report *report)
+{
+    struct html *html = &report->html;
+    uint32_t played = report->plan.played;
+    uint32_t count = report->summary->outcome_count;
+    if (count == 0) {
+        return;
+    }
+    html_format(html, "<p class=\"soft\">%u of %u rollouts can be played here (&#9654;)", played,
+                count);
+    html_raw(html, played < count
+                       ? ". The others: <code>swerve show ID --video FILE.mp4</code>, or "
+                         "the pages of <code>swerve serve</code>.</p>"
+                       : ".</p>");
+}
+
+void report_rollouts(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    bool all = summary->outcome_count <= REPORT_TABLE_ROWS_MAX;
+    uint32_t shown = 0;
+    html_raw(html, "<h2 id=\"all\">All rollouts</h2>");
+    playable(report);
+    table_head(html);
+    for (int pass = 0; pass < (all ? 1 : 2); pass++) {
+        for (uint32_t i = 0; i < summary->outcome_count && shown < REPORT_TABLE_ROWS_MAX; i++) {
+            bool passed = summary->outcomes[i].verdict == VERDICT_PASS;
+            if (all || passed == (pass == 1)) {
+                table_row(report, i);
+                shown++;
+            }
+        }
+    }
+    html_raw(html, "</tbody></table></div>");
+    if (!all) {
+        html_format(html,
+                    "<p class=\"note\">%u of %u rollouts, those that did not pass first; the "
+                    "others: <code>swerve show --json</code>.</p>",
+                    shown, summary->outcome_count);
+    }
+    html_raw(html, "</div>");
+}

@@ -1,0 +1,338 @@
+/*
+ * Summary: outcomes counted by slice, tier and planner, with what they cost. What the terminal,
+ * --json and the HTML report show all comes from here, so they cannot disagree.
+ *
+ * Verdict counts cover every rollout. Pass rates cover main lines only: a branch answers "what if",
+ * it is not another sample of how the planner drives. A rate belongs to one tier, since worlds are
+ * not comparable draws; each scenario counts once in it, with the mean of its seeds, and the
+ * interval takes logical scenarios for what is drawn (scheduler/rate.h).
+ *
+ * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
+ * results drove, its cost too. An audit job is a second opinion: it is in no row, only in
+ * the agreement and on the bill.
+ */
+#ifndef SWERVE_REPORT_SUMMARY_H
+#define SWERVE_REPORT_SUMMARY_H
+
+#include "scheduler/agreement.h"
+#include "scheduler/rate.h"
+#include "schemas/outcome.h"
+#include "schemas/scenario.h"
+#include "store/api/store.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* Use of time and money by driving. */
+struct summary_work {
+    int64_t ticks; /* simulated, shared prefixes once */
+    int64_t metres_mm;
+    int64_t device_ns;
+    int64_t mflop; /* of learned worlds, counted from the shapes of the model */
+    double usd;    /* device_ns at today's price of its pool; the ledger has the bill */
+};
+
+struct summary_row {
+    char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "model", "planner", "safety_critical" */
+    char value[LIMIT_SPEC_BYTES];
+    int64_t verdicts[VERDICT_COUNT];
+    int64_t mains[VERDICT_COUNT]; /* of these, main lines */
+    int64_t main_total;           /* main lines that ended in pass, fail or planner_error */
+    int64_t main_passed;
+    struct rate rate[TIER_COUNT]; /* of main lines that pass; missing: the flagged ones */
+    struct rate flag_rate;        /* of rollouts in learned worlds that were flagged */
+    int64_t prefix_ticks;         /* not simulated again: shared with a branch's main line */
+    struct summary_work work;     /* of results */
+    struct summary_work flagged;  /* of rollouts that were flagged, and of those of the same job */
+    int64_t learned;              /* rollouts that learned worlds drove, flagged ones included */
+    int64_t caught;               /* of these, those in which a health check fired */
+};
+
+/* A parameter that grids of the suite vary. */
+struct summary_parameter {
+    char name[LIMIT_ID_BYTES];
+    uint32_t first; /* of its rows in parameter_rows */
+    uint32_t count; /* 0: more than SUMMARY_PARAMETER_VALUES_MAX values */
+};
+
+/* A job that a health check ended, and who answered instead. */
+struct summary_flag {
+    uint32_t outcome; /* the rollout in which the check fired */
+    int32_t answer;   /* the same rollout of the job that replaced it, -1: nothing has answered */
+};
+
+/* An outcome among those of its logical scenario and case; keys as rate_add() takes them. */
+struct summary_place {
+    uint32_t index;
+    int64_t logical_key;
+    int64_t case_key;
+};
+
+/* Audit jobs and what they repeat, counted over one slice value or over all. */
+struct summary_agreement {
+    char group[LIMIT_ID_BYTES]; /* as summary_row; the last one is "all" */
+    char value[LIMIT_SPEC_BYTES];
+    struct agreement agreement;
+};
+
+/* Operations per second that one core or device of this machine sustains, 0: not measured. */
+struct summary_peak {
+    double fp32_flops;
+    double bf16_flops;
+    double int8_flops;
+};
+
+struct summary {
+    struct summary_row total;
+    uint32_t row_count;
+    struct summary_row *rows; /* owned; grouped, groups in slice order, values sorted */
+    uint32_t parameter_count;
+    struct summary_parameter *parameters; /* owned; by name */
+    uint32_t parameter_row_count;
+    struct summary_row *parameter_rows; /* owned; `group`: the parameter; numbers by size */
+    int64_t prefix_ticks_saved;
+    double prefix_usd_saved;             /* those ticks at the mean cost of a tick of their tier */
+    int64_t interventions;               /* onsets of the guardian, of main lines */
+    struct rate guardian[TIER_COUNT][2]; /* main lines in which it fires: that fail, that pass */
+    uint32_t outcome_count;
+    struct outcome *outcomes; /* owned; ascending id; the audit jobs follow after outcome_count */
+    double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
+    uint32_t audit_count;
+    struct summary_place *order; /* owned; results by logical scenario, then case */
+    uint32_t *same_as;     /* owned; the first main line of the same scenario, planner and tier with
+                            * the same verdict and reasons, else its own: lists name it once */
+    int64_t seeded_cases;  /* scenarios, by planner, with more than one main line */
+    int64_t seeded_drives; /* their main lines */
+    int64_t seeded_still;  /* of these scenarios, those in which all or none passed */
+    int64_t frozen_answers; /* rollouts that a freeze gave to the teacher */
+    int64_t in_flight;      /* rollouts of the student's that were on their way when one came */
+    uint32_t flag_count;
+    struct summary_flag *flags;          /* owned */
+    uint32_t agreement_count;            /* 0: nothing was audited */
+    struct summary_agreement *agreement; /* owned; grouped like rows */
+    uint32_t pair_count;
+    struct agreement_pair *pairs; /* owned; into outcomes */
+    struct summary_peak peak;     /* the caller's to fill; for MFU */
+    uint32_t ledger_count;
+    struct store_ledger_row *ledger; /* owned */
+    double *ledger_usd;              /* owned; device_ns of each ledger row at today's price, as
+                                      * `usd` above; NULL without a ledger */
+    struct store_suite_status status;
+};
+
+/* Reads every outcome of a suite and counts. */
+enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
+                         struct error *error);
+void summary_finish(struct summary *summary);
+
+/* Adds an outcome, which cost `usd`, to the counts of a row. */
+void summary_add_counts(struct summary_row *row, const struct outcome *outcome, double usd);
+
+/* ---- summary_invalid.c ---- */
+
+enum { SUMMARY_INVALID_MAX = 12 };
+
+struct summary_invalid {
+    char check[LIMIT_ID_BYTES]; /* that did not hold */
+    int64_t rollouts;
+    int64_t mains;    /* of these, main lines */
+    uint32_t example; /* the first such outcome */
+};
+
+/* Invalid rollouts by check, most frequent first. Returns how many rows were filled. */
+uint32_t summary_invalid_checks(const struct summary *summary,
+                                struct summary_invalid out[SUMMARY_INVALID_MAX]);
+int64_t summary_invalid_mains(const struct summary *summary);
+/* Prints nothing where all is valid. */
+void summary_print_invalid(const struct summary *summary, FILE *stream);
+json_t *summary_invalid_json(const struct summary *summary);
+
+/* ---- summary_parameters.c ---- */
+
+enum { SUMMARY_PARAMETER_VALUES_MAX = 64 };
+
+/* Fills parameters and their rows; outcomes are ordered and priced. */
+enum status summary_parameters(struct summary *summary, struct error *error);
+
+/* "by_parameter"; a parameter of too many values is an empty object. New reference or NULL. */
+json_t *summary_parameters_json(const struct summary *summary);
+
+/* ---- summary_field.c ---- */
+
+/* Figures by which the field compares, over the main lines of a tier. */
+struct summary_field {
+    int64_t drives;
+    int64_t collisions; /* agents touched */
+    int64_t at_fault;   /* drives with a contact that was ego's fault */
+    double metres;
+    double nuplan; /* means; NAN: of none */
+    double pdms;
+    double epdms;
+    double extended_comfort;
+    double two_stage;
+    int64_t planned;  /* drives with extended comfort */
+    int64_t staged;   /* drives with EPDMS in two stages */
+    int64_t scored;   /* drives with nuPlan's score and PDMS */
+    int64_t extended; /* .. with EPDMS: of older ones lane keeping is not known */
+    int64_t logs;     /* of the controls challenge, which have costs in place of scores */
+    double lataccel_cost, jerk_cost, total_cost; /* sums */
+};
+void summary_field(const struct summary *summary, struct summary_field rows[TIER_COUNT]);
+json_t *summary_field_json(const struct summary *summary);
+void summary_print_field(const struct summary *summary, FILE *stream);
+
+/* ---- summary_rates.c ---- */
+
+/* A main line that has a result. */
+bool summary_is_sample(const struct outcome *outcome);
+
+/* Fills order, same_as and the counts of seeds from the outcomes. */
+enum status summary_order(struct summary *summary, struct error *error);
+
+/* Adds an outcome to the rates of a row; in the order of summary->order. */
+void summary_add_rates(struct summary_row *row, const struct summary_place *place,
+                       const struct outcome *outcome);
+
+/* Whether outcome `index` ended as an earlier main line of its scenario did. */
+bool summary_is_repeat(const struct summary *summary, uint32_t index);
+
+/* In how many tiers the row has a rate, and the tier in which it is lowest, -1: none. */
+int summary_row_tiers(const struct summary_row *row);
+int summary_row_lowest(const struct summary_row *row);
+
+/* For the terminal and the report; all return `out`. */
+enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
+
+/* A rate with its interval; "-" without cases. */
+const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
+
+/* Seeds, as a sentence; "": no scenario was driven more than once. */
+const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
+
+/* The range of a tier's rate over what flagged main lines might have been; "": none was flagged. */
+const char *summary_range_text(const struct summary_row *row, enum tier tier,
+                               char out[SUMMARY_SEEDS_BYTES]);
+
+#define SUMMARY_PURPOSE_TEXT                                                                \
+    "The suite's scenarios were chosen, not drawn from traffic: a rate over them compares " \
+    "planners, it is not a probability of failure on the road."
+
+/* Limits of the intervals, as SPEED.md has them. */
+#define SUMMARY_COVERAGE_TEXT                                                                    \
+    "In drawn suites with a known truth the 95% interval of a pass rate holds it in 93 to 98%, " \
+    "and in 92 to 100% where fewer than ten logical scenarios fail."
+
+/* Names that rows are grouped by, in the order of the tables. */
+enum { SUMMARY_GROUPS = 11 };
+extern const char *const summary_groups[SUMMARY_GROUPS];
+bool summary_has_group(const char *group);
+
+/* ---- figures ---- */
+
+/* The ending of a counted noun: "" or "s". */
+const char *summary_plural(int64_t count);
+
+/* Jobs of the suite that wait or run: no figure has them. */
+int64_t summary_unfinished(const struct summary *summary);
+
+double summary_miles(const struct summary_row *row);
+
+/* Model FLOP utilisation: operations of a row's results over what the machine's peak could have
+ * done in their device time. The peak is that of the precision that the row's samplers name; NAN
+ * without operations, device time or a peak. */
+double summary_mfu(const struct summary *summary, const struct summary_row *row);
+
+/* Peak of this machine in the precision of an outcome's sampler; 0: not known, as of devices. */
+double summary_peak_flops(const struct summary *summary, const struct outcome *outcome);
+
+/* Measures the machine's peak, for MFU, unless no model computed anything. */
+void summary_measure_peak(struct summary *summary);
+
+/* The row of a tier, or NULL. */
+const struct summary_row *summary_tier(const struct summary *summary, enum tier tier);
+
+/* Whether a health check fired in this rollout itself: not in the main line that it shares to its
+ * end, and not in another rollout of the job. */
+bool summary_is_caught(const struct outcome *outcome);
+
+/* Whether a learned world drove any of this rollout itself: not when its planner died before the
+ * first tick, and not a branch that ended in the past that it shares. */
+bool summary_is_learned(const struct outcome *outcome);
+
+/* Cost of a tier's attempts that gave no result (flagged, failed, lost, stale), and its audit
+ * jobs: device time at today's price, and what the ledger booked, which is what tables show. */
+struct summary_overhead {
+    double flagged_usd;
+    double failed_usd; /* failed, lost, stale, released */
+    double audit_usd;
+    int64_t flagged_uusd;
+    int64_t failed_uusd;
+    int64_t audit_uusd;
+    int64_t flagged_attempts;
+    int64_t failed_attempts;
+    int64_t audit_attempts;
+};
+struct summary_overhead summary_overhead(const struct summary *summary, enum tier tier);
+
+/* Use of a tier, as every table shows it. False: nothing, so that it has no row. A tier that
+ * gave no result may have cost something all the same: a teacher that drove nothing but audit jobs.
+ */
+struct summary_tier_cost {
+    const struct summary_row *row; /* its results; all zero without any */
+    double device_s;
+    double tick_ms; /* NaN without ticks */
+    double mfu;     /* NaN: see summary_mfu */
+    double miles;
+    double with_retries_usd; /* results, flagged and failed attempts */
+    struct summary_overhead over;
+};
+bool summary_tier_cost(const struct summary *summary, enum tier tier,
+                       struct summary_tier_cost *out);
+
+/* Figures for people, the same in the terminal and in the report; all return `out`. A number has
+ * three significant digits, however small ("-": not finite). An amount of money has cents, or below
+ * a cent three significant digits. A rate is always in dollars per 1,000 miles, so that the figures
+ * of a column compare at a glance; "-" without miles. */
+const char *summary_number_text(double value, char out[SUMMARY_MONEY_BYTES]);
+const char *summary_usd_text(double usd, char out[SUMMARY_MONEY_BYTES]);
+const char *summary_rate_text(double usd, double miles, char out[SUMMARY_MONEY_BYTES]);
+
+/* Bookings of the ledger, to the last micro-dollar: its rows add up to its total. */
+const char *summary_uusd_text(int64_t uusd, char out[SUMMARY_MONEY_BYTES]);
+
+/* The suite's bill in the same spelling; "under $0.000001" when all that was driven fell short of a
+ * micro-dollar. */
+const char *summary_bill_text(const struct summary *summary, char out[SUMMARY_MONEY_BYTES]);
+
+/* The contract of `run --json` and `report --json`, without wall_s and store. New reference or
+ * NULL. */
+json_t *summary_json(const struct summary *summary);
+
+/* The figures of one row, as "by_slice" and "by_tier" hold them. New reference or NULL. */
+json_t *summary_row_json(const struct summary_row *row);
+
+/* ---- summary_learned.c ---- */
+
+/* Fills flags and agreement from the outcomes. */
+enum status summary_learned(struct summary *summary, struct error *error);
+
+/* "by_tier" members of learned tiers, "flags", "audit"; false: out of memory. */
+bool summary_learned_json(const struct summary *summary, json_t *json);
+
+/* ---- summary_print.c ---- */
+
+/* Tables for a person, to a stream, and which jobs are not in them. */
+void summary_print(const struct summary *summary, FILE *stream);
+
+/* The first of the main lines in which the planner failed, with what it said: before tables, which
+ * mean little then. Prints nothing where it did not. */
+void summary_print_planner_errors(const struct summary *summary, FILE *stream);
+
+/* Main lines that did not pass: verdict, reasons, a planner's last error; the same drive once. */
+void summary_print_failures(const struct summary *summary, FILE *stream);
+
+/* The dead jobs of the suite, if any, each with the first line of its last error. */
+enum status summary_print_dead(struct store *store, const char *suite_id,
+                               const struct summary *summary, FILE *stream, struct error *error);
+
+#endif

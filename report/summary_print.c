@@ -1,0 +1,504 @@
+/*
+ * A summary as the terminal shows it: a table per group, tiers with what they took, what was
+ * flagged, how audited rollouts agreed, what did not pass and what has no answer.
+ */
+#include "report/meters.h"
+#include "report/summary.h"
+
+#include "base/text.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME_WIDTH_MIN = 26,
+    SUMMARY_FAILURES_SHOWN = 40,
+    SUMMARY_FLAGS_SHOWN = 20,
+    SUMMARY_ERRORS_SHOWN = 3,
+    SUMMARY_DEAD_SHOWN = 10
+};
+
+/* ---- terminal ---- */
+
+static int64_t sum_of(const int64_t verdicts[VERDICT_COUNT])
+{
+    int64_t sum = 0;
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        sum += verdicts[v];
+    }
+    return sum;
+}
+
+/* Width of the names of the group that begins at rows[first]: nothing of them is cut off. */
+static int name_width(const struct summary *summary, uint32_t first)
+{
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = first;
+         i < summary->row_count && strcmp(summary->rows[i].group, summary->rows[first].group) == 0;
+         i++) {
+        int bytes = (int)strlen(summary->rows[i].value);
+        width = bytes > width ? bytes : width;
+    }
+    return width;
+}
+
+/* Counts and rate are those of main lines; branches have a column of their own, for they answer
+ * another question. With several tiers the rates of each follow in lines of their own. */
+static void print_row(const struct summary_row *row, int width, FILE *stream)
+{
+    double miles = summary_miles(row);
+    bool one = summary_row_tiers(row) == 1;
+    char rate[SUMMARY_MONEY_BYTES] = "-";
+    char branches[SUMMARY_MONEY_BYTES] = "-";
+    char per_mile[SUMMARY_MONEY_BYTES];
+    if (one) {
+        struct rate_estimate at = rate_estimate(&row->rate[summary_row_lowest(row)]);
+        summary_interval_text(&at, rate);
+    }
+    int64_t branch_count = sum_of(row->verdicts) - sum_of(row->mains);
+    if (branch_count > 0) {
+        snprintf(branches, sizeof branches, "%lld of %lld",
+                 (long long)(row->verdicts[VERDICT_PASS] - row->mains[VERDICT_PASS]),
+                 (long long)branch_count);
+    }
+    text_print(stream, "  %-*s %10lld %6lld %6lld %6lld %7lld  %-17s %14s %8.2f %12s\n", width,
+               row->value[0] != '\0' ? row->value : "(none)", (long long)sum_of(row->mains),
+               (long long)row->mains[VERDICT_PASS], (long long)row->mains[VERDICT_FAIL],
+               (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
+               rate, branches, miles, summary_rate_text(row->work.usd, miles, per_mile));
+    for (int tier = 0; tier < TIER_COUNT && !one; tier++) {
+        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+        if (at.cases > 0) {
+            text_print(stream, "%*s%-10s %s\n", width + 34, "", tier_names[tier],
+                       summary_interval_text(&at, rate));
+        }
+    }
+}
+
+static void print_head(const char *group, int width, FILE *stream)
+{
+    text_print(stream, "\n%-*s %10s %6s %6s %6s %7s  %-17s %14s %8s %12s\n", width + 2, group,
+               "main lines", "pass", "fail", "error", "flagged", "pass rate, 95%", "branches pass",
+               "miles", "$/1000 miles");
+}
+
+/* ---- learned tiers ---- */
+
+static void print_tier(const struct summary *summary, enum tier tier, FILE *stream)
+{
+    struct summary_tier_cost cost;
+    char text[SUMMARY_MONEY_BYTES];
+    char tick[SUMMARY_MONEY_BYTES];
+    char tflop[SUMMARY_MONEY_BYTES] = "-";
+    char mfu[16] = "-";
+    if (!summary_tier_cost(summary, tier, &cost)) {
+        return;
+    }
+    const struct summary_row *row = cost.row;
+    if (!isnan(cost.mfu)) {
+        snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
+    }
+    if (row->work.mflop > 0) {
+        summary_number_text((double)row->work.mflop / 1e6, tflop);
+    }
+    text_print(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
+               (long long)row->work.ticks, summary_number_text(cost.device_s, text),
+               summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
+    text_print(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
+    text_print(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
+    text_print(stream, " %11s\n",
+               cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
+}
+
+static void print_tiers(const struct summary *summary, FILE *stream)
+{
+    text_print(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
+               "device s", "ms/tick", "TFLOP", "MFU", "miles", "$/1000 miles", "with retries",
+               "audit");
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        print_tier(summary, (enum tier)tier, stream);
+    }
+    text_print(stream, "$/1000 miles: of the world; what a planner computes in a process of its "
+                       "own is not in it\n");
+    if (summary->peak.bf16_flops > 0) {
+        text_print(
+            stream,
+            "MFU against this machine's peak, measured now: %.0f GFLOP/s bf16, %.0f fp32, %.0f "
+            "int8 a core\n",
+            summary->peak.bf16_flops / 1e9, summary->peak.fp32_flops / 1e9,
+            summary->peak.int8_flops / 1e9);
+    }
+}
+
+/* Whom the store's freezes had answer. */
+static void print_freezes(const struct summary *summary, FILE *stream)
+{
+    if (summary->frozen_answers + summary->in_flight > 0) {
+        text_print(
+            stream,
+            "\nfrozen slices: %lld rollout%s answered by the teacher in the student's place; "
+            "%lld of the student's were on their way when the freeze came\n",
+            (long long)summary->frozen_answers, summary_plural(summary->frozen_answers),
+            (long long)summary->in_flight);
+    }
+}
+
+static void print_flags(const struct summary *summary, FILE *stream)
+{
+    int64_t boxes = 0; /* flagged in a world without a model */
+    for (uint32_t i = 0; i < summary->flag_count; i++) {
+        boxes += summary->outcomes[summary->flags[i].outcome].tier < TIER_STUDENT;
+    }
+    if (summary->flag_count > boxes) {
+        text_print(stream,
+                   "\nflagged: %lld of %lld rollout%s in learned worlds, discarded and run "
+                   "again by the teacher\n",
+                   (long long)summary->total.caught, (long long)summary->total.learned,
+                   summary_plural(summary->total.learned));
+    }
+    if (boxes > 0) {
+        text_print(
+            stream,
+            "\nflagged: %lld rollout%s in worlds without a model, discarded; no teacher is asked\n",
+            (long long)boxes, summary_plural(boxes));
+    }
+    for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
+        const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
+        int32_t answer = summary->flags[i].answer;
+        text_print(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
+                   outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
+                   outcome->health_check, outcome->health_tick);
+        if (answer < 0) {
+            text_print(stream, "no answer\n");
+        } else {
+            text_print(stream, "%s: %s\n", tier_names[summary->outcomes[answer].tier],
+                       verdict_names[summary->outcomes[answer].verdict]);
+        }
+    }
+    if (summary->flag_count > SUMMARY_FLAGS_SHOWN) {
+        text_print(stream, "  .. and %u more; see the report\n",
+                   summary->flag_count - SUMMARY_FLAGS_SHOWN);
+    }
+}
+
+static void print_share(const struct agreement_count *count, FILE *stream)
+{
+    struct rate_estimate at = rate_estimate(&count->rate);
+    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100 * at.value, 100 * at.low, 100 * at.high);
+}
+
+/* Figures of a part of a suite look like those of the whole. */
+static void print_missing(const struct summary *summary, FILE *stream)
+{
+    long long unfinished = summary_unfinished(summary);
+    long long cancelled = summary->status.jobs[JOB_CANCELLED];
+    if (unfinished > 0) {
+        text_print(stream, "\n%lld job%s not finished: what is above covers the others\n",
+                   unfinished, unfinished == 1 ? " is" : "s are");
+    }
+    if (cancelled > 0) {
+        text_print(stream, "\n%lld job%s cancelled: what is above covers the others\n", cancelled,
+                   cancelled == 1 ? " was" : "s were");
+    }
+}
+
+static void print_audit(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    if (summary->agreement_count == 0) {
+        return;
+    }
+    const struct agreement *all = &summary->agreement[summary->agreement_count - 1].agreement;
+    if (all->pairs == 0) {
+        text_print(
+            stream,
+            "\naudit: nothing to compare yet: of %lld rollout%s that the teacher drove as well, "
+            "each was flagged on one side or ended by its planner\n",
+            (long long)all->incomplete, summary_plural(all->incomplete));
+        return;
+    }
+    text_print_lines(
+        stream,
+        "\naudit: the same drive by the teacher; each scenario counts once; 95%% interval\n"
+        "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
+        "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
+    for (uint32_t i = 0; i < summary->agreement_count; i++) {
+        const struct summary_agreement *row = &summary->agreement[i];
+        const struct agreement *a = &row->agreement;
+        if (a->pairs == 0) {
+            continue;
+        }
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            text_print(stream, "%s\n", group);
+        }
+        text_print(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs,
+                   (long long)a->pairs);
+        print_share(&a->verdict, stream);
+        print_share(&a->collision, stream);
+        print_share(&a->interventions, stream);
+        if (a->distance_pairs > 0) {
+            text_print(stream, " %7.2f m",
+                       a->distance_difference_abs_sum_m / (double)a->distance_pairs);
+        }
+        fputc('\n', stream);
+    }
+}
+
+/* Without the blanks that line a rate up in a table. */
+static const char *trimmed_rate(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES])
+{
+    const char *text = summary_interval_text(at, out);
+    return text + strspn(text, " ");
+}
+
+static void print_guardian(const struct summary *summary, int tier, FILE *stream)
+{
+    struct rate_estimate failing = rate_estimate(&summary->guardian[tier][0]);
+    struct rate_estimate passing = rate_estimate(&summary->guardian[tier][1]);
+    char rate[SUMMARY_MONEY_BYTES];
+    if (failing.cases + passing.cases == 0) {
+        return;
+    }
+    text_print(stream, "%s: the guardian fires in", tier_names[tier]);
+    if (failing.cases > 0) {
+        text_print(stream, " %s of failing scenarios", trimmed_rate(&failing, rate));
+    }
+    if (passing.cases > 0) {
+        text_print(stream, "%s %s of passing ones", failing.cases > 0 ? ", in" : "",
+                   trimmed_rate(&passing, rate));
+    }
+    text_print(stream, "%s\n",
+               failing.cases == 0   ? "; none fails"
+               : passing.cases == 0 ? "; none passes"
+                                    : "");
+}
+
+/* Notes on rates: of how many logical scenarios, what is missing, what they are not. */
+static void print_notes(const struct summary *summary, FILE *stream)
+{
+    char text[SUMMARY_SEEDS_BYTES];
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        struct rate_estimate at = rate_estimate(&summary->total.rate[tier]);
+        if (at.cases > 0) {
+            text_print(stream, "\n%s: main lines of %lld scenario%s, of %lld logical scenario%s\n",
+                       tier_names[tier], (long long)at.cases, summary_plural(at.cases),
+                       (long long)at.logical, summary_plural(at.logical));
+        }
+        if (summary_range_text(&summary->total, (enum tier)tier, text)[0] != '\0') {
+            text_print(stream, "%s\n", text);
+        }
+    }
+    if (summary_seeds_text(summary, text)[0] != '\0') {
+        text_print(stream, "%s\n", text);
+    }
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        print_guardian(summary, tier, stream);
+    }
+    text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
+    text_print(stream, "%s\n", SUMMARY_COVERAGE_TEXT);
+}
+
+static int first_line(const char *text)
+{
+    return (int)strcspn(text, "\r\n");
+}
+
+/* First words of a planner's error, and the last line that its process left on stderr: the first
+ * names the tick, the other what went wrong there. */
+static void print_planner_error(const char *text, FILE *stream)
+{
+    text_print(stream, ": %.*s", first_line(text), text);
+    const char *kept = strstr(text, "\nstderr: ");
+    if (kept == NULL) {
+        return;
+    }
+    const char *end = text + strlen(text);
+    while (end > kept && strchr("\r\n ", end[-1]) != NULL) {
+        end--;
+    }
+    const char *start = end;
+    while (start > kept + 1 && start[-1] != '\n' && start[-1] != '\r') {
+        start--;
+    }
+    if (strncmp(start, "stderr: ", strlen("stderr: ")) == 0) {
+        start += strlen("stderr: ");
+    }
+    if (start < end) {
+        text_print(stream, "; stderr ends: %.*s", (int)(end - start), start);
+    }
+}
+
+/* Drives that ended as others do after their planner had died and was started again: a death that
+ * does not repeat itself is nobody's verdict, and still a fault. */
+static void print_deaths(const struct summary *summary, FILE *stream)
+{
+    const struct outcome *first = NULL;
+    long long count = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if ((outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
+            outcome->error[0] != '\0') {
+            first = first != NULL ? first : outcome;
+            count++;
+        }
+    }
+    if (first != NULL) {
+        text_print(stream,
+                   "\nthe planner died in %lld drive%s, run again alone and counted as they ended "
+                   "then; the first: %lld %s",
+                   count, summary_plural(count), (long long)first->id, first->scenario_id);
+        print_planner_error(first->error, stream);
+        fputc('\n', stream);
+    }
+}
+
+void summary_print(const struct summary *summary, FILE *stream)
+{
+    const char *group = "";
+    int width = NAME_WIDTH_MIN;
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const struct summary_row *row = &summary->rows[i];
+        if (strcmp(group, row->group) != 0) {
+            group = row->group;
+            width = name_width(summary, i);
+            print_head(group, width, stream);
+        }
+        print_row(row, width, stream);
+    }
+    print_head("all", NAME_WIDTH_MIN, stream);
+    struct summary_row total = summary->total;
+    snprintf(total.value, sizeof total.value, "total");
+    print_row(&total, NAME_WIDTH_MIN, stream);
+    print_tiers(summary, stream);
+    meters_print(summary, stream);
+    print_freezes(summary, stream);
+    print_flags(summary, stream);
+    summary_print_invalid(summary, stream);
+    print_deaths(summary, stream);
+    summary_print_field(summary, stream);
+    print_audit(summary, stream);
+    print_notes(summary, stream);
+    char saved[SUMMARY_MONEY_BYTES];
+    char bill[SUMMARY_MONEY_BYTES];
+    text_print(stream,
+               "\n%lld ticks simulated, %lld more shared with a branch's main line (%s saved); "
+               "guardian overrides in main lines: %lld; bill: %s\n",
+               (long long)summary->total.work.ticks, (long long)summary->prefix_ticks_saved,
+               summary_usd_text(summary->prefix_usd_saved, saved),
+               (long long)summary->interventions, summary_bill_text(summary, bill));
+    print_missing(summary, stream);
+}
+
+/* ---- what has no pass and what has no answer ---- */
+
+static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
+                          FILE *stream)
+{
+    const struct outcome *outcome = &summary->outcomes[index];
+    uint32_t repeats = 0;
+    for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
+        repeats += summary->same_as != NULL && summary->same_as[i] == index;
+    }
+    text_print(stream, "  %6lld  %-48s %-13s", (long long)outcome->id, outcome->scenario_id,
+               verdict_names[outcome->verdict]);
+    if (seeds) {
+        text_print(stream, " seed %llu", (unsigned long long)outcome->seed);
+    }
+    if (repeats > 0) {
+        text_print(stream, " (and %u alike)", repeats);
+    }
+    if (planners) {
+        text_print(stream, " %s", outcome->planner);
+    }
+    for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {
+        if (outcome->reasons & (1u << bit)) {
+            text_print(stream, " %s", reason_names[bit]);
+        }
+    }
+    if (outcome->verdict == VERDICT_PLANNER_ERROR) {
+        print_planner_error(outcome->error, stream);
+    }
+    fputc('\n', stream);
+}
+
+void summary_print_planner_errors(const struct summary *summary, FILE *stream)
+{
+    int64_t errors = 0;
+    int shown = 0;
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        errors += outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0';
+    }
+    if (errors == 0) {
+        return;
+    }
+    text_print(stream, "the planner failed in %lld main line%s\n", (long long)errors,
+               summary_plural(errors));
+    for (uint32_t i = 0; i < summary->outcome_count && shown < SUMMARY_ERRORS_SHOWN; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0' &&
+            !summary_is_repeat(summary, i)) {
+            text_print(stream, "  %6lld  %s", (long long)outcome->id, outcome->scenario_id);
+            print_planner_error(outcome->error, stream);
+            fputc('\n', stream);
+            shown++;
+        }
+    }
+    text_print(stream, "  all that it wrote: swerve show ID --stderr\n");
+}
+
+void summary_print_failures(const struct summary *summary, FILE *stream)
+{
+    int shown = 0;
+    bool seeds = false;
+    bool planners = false;
+    for (uint32_t i = 1; i < summary->outcome_count; i++) {
+        seeds = seeds || summary->outcomes[i].seed != summary->outcomes[0].seed;
+        planners =
+            planners || strcmp(summary->outcomes[i].planner, summary->outcomes[0].planner) != 0;
+    }
+    for (uint32_t i = 0; i < summary->outcome_count; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->verdict == VERDICT_PASS || !verdict_is_result(outcome->verdict) ||
+            outcome->branch_id[0] != '\0' || summary_is_repeat(summary, i)) {
+            continue;
+        }
+        if (shown++ == 0) {
+            text_print(stream, "\nmain lines that did not pass\n");
+        }
+        if (shown <= SUMMARY_FAILURES_SHOWN) {
+            print_failure(summary, i, seeds, planners, stream);
+        }
+    }
+    if (shown > SUMMARY_FAILURES_SHOWN) {
+        text_print(stream, "  .. and %d more; see the report\n", shown - SUMMARY_FAILURES_SHOWN);
+    }
+}
+
+enum status summary_print_dead(struct store *store, const char *suite_id,
+                               const struct summary *summary, FILE *stream, struct error *error)
+{
+    long long dead = (long long)summary->status.jobs[JOB_DEAD];
+    if (dead == 0) {
+        return STATUS_OK;
+    }
+    struct store_job *jobs = calloc(SUMMARY_DEAD_SHOWN, sizeof *jobs);
+    TRY(memory_check(jobs, error, "summary: out of memory"));
+    uint32_t count = 0;
+    enum status status =
+        store->ops->dead_jobs(store, suite_id, 0, jobs, SUMMARY_DEAD_SHOWN, &count, error);
+    if (status == STATUS_OK) {
+        text_print(stream, "\n%lld job%s no answer:\n", dead, dead == 1 ? " has" : "s have");
+        for (uint32_t i = 0; i < count; i++) {
+            text_print(stream, "  %s %.*s\n", jobs[i].spec.scenario_id, first_line(jobs[i].error),
+                       jobs[i].error);
+        }
+        if (dead > count) {
+            text_print(stream, "  .. and %lld more\n", dead - count);
+        }
+    }
+    free(jobs);
+    return status;
+}

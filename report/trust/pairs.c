@@ -1,0 +1,359 @@
+/*
+ * A pass over a store for audit jobs, and another one for those that they repeat and for what the
+ * object world says, where it has said anything; else the jobs that were repeated are asked for one
+ * by one, as are those that took their result over. See pairs.h.
+ */
+#include "report/trust/pairs.h"
+
+#include "base/check.h"
+#include "base/sha256.h"
+#include "schemas/job_context.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Static_assert(sizeof((struct pairs_pair *)0)->slice == sizeof((struct outcome *)0)->slice,
+               "slices of a pair are those of an outcome");
+
+static void add_text(struct sha256 *hash, const char *text)
+{
+    sha256_update(hash, text, strlen(text) + 1);
+}
+
+static uint64_t question_of(const struct outcome *outcome)
+{
+    struct sha256 hash;
+    uint8_t digest[SHA256_BYTES];
+    uint64_t question;
+    sha256_init(&hash);
+    add_text(&hash, outcome->scenario_hash);
+    add_text(&hash, outcome->planner);
+    add_text(&hash, outcome->planner_hash);
+    add_text(&hash, outcome->branch_id);
+    sha256_update(&hash, &outcome->seed, sizeof outcome->seed);
+    sha256_final(&hash, digest);
+    memcpy(&question, digest, sizeof question);
+    return question;
+}
+
+/* Question as the store compares it when an audit comes: older rows are compared here. */
+static uint64_t asked_of(const struct outcome *outcome)
+{
+    const struct job_context context = job_context_of_outcome(outcome);
+    return job_context_hash(&context, JOB_CONTEXT_ASKED);
+}
+
+static struct pairs_side side_of(const struct outcome *outcome)
+{
+    const struct metrics *m = &outcome->metrics;
+    return (struct pairs_side){
+        .outcome_id = outcome->id,
+        .verdict = outcome->verdict,
+        .collided = m->collision_count > 0,
+        .at_fault = m->at_fault,
+        .intervened = m->intervention_count > 0,
+        .comfortable = m->comfort >= 1.0,
+        .min_distance_m = m->min_distance_m,
+        .progress_m = m->progress_m,
+        .interventions = (double)m->intervention_count,
+    };
+}
+
+static void set_student(struct pairs_pair *pair, const struct outcome *student)
+{
+    pair->student = side_of(student);
+    pair->in_flight = student->in_flight && !pair->shadow;
+    memcpy(pair->student_hash, student->model_hash, sizeof pair->student_hash);
+    snprintf(pair->student_sampler, sizeof pair->student_sampler, "%s",
+             drives_sampler(student->sampler));
+}
+
+static void set_teacher(struct pairs_pair *pair, const struct outcome *teacher)
+{
+    pair->teacher = side_of(teacher);
+    memcpy(pair->teacher_hash, teacher->model_hash, sizeof pair->teacher_hash);
+    snprintf(pair->answer_sampler, sizeof pair->answer_sampler, "%s",
+             drives_sampler(teacher->sampler));
+    if (pair->shadow) { /* versions may be the same weights in two precisions */
+        snprintf(pair->teacher_sampler, sizeof pair->teacher_sampler, "%s",
+                 drives_sampler(teacher->sampler));
+    }
+}
+
+struct pairs_pair pairs_pair_of(const struct outcome *repeat)
+{
+    struct pairs_pair pair = {
+        .shadow = repeat->shadow,
+        .at_ms = repeat->at_ms,
+        .job_id = repeat->audit_of,
+        .question = question_of(repeat),
+        .asked = asked_of(repeat),
+        .unlike = !repeat->shadow && repeat->tier != TIER_TEACHER,
+        .seed = repeat->seed,
+        .safety_critical = repeat->safety_critical,
+    };
+    memcpy(pair.branch_id, repeat->branch_id, sizeof pair.branch_id);
+    memcpy(pair.scenario_id, repeat->scenario_id, sizeof pair.scenario_id);
+    memcpy(pair.scenario_hash, repeat->scenario_hash, sizeof pair.scenario_hash);
+    memcpy(pair.slice, repeat->slice, sizeof pair.slice);
+    (repeat->shadow ? set_student : set_teacher)(&pair, repeat);
+    return pair;
+}
+
+void pairs_pair_answer(struct pairs_pair *pair, const struct outcome *answer)
+{
+    pair->unlike |= asked_of(answer) != pair->asked;
+    if (!pair->unlike) {
+        (pair->shadow ? set_teacher : set_student)(pair, answer);
+    }
+}
+
+bool pairs_answered_instead(const struct pairs_pair *pair, const struct outcome *answer)
+{
+    return !pair->shadow && answer->job_id == pair->job_id && answer->audit_of == 0 &&
+           answer->freeze != 0 && answer->tier == TIER_TEACHER;
+}
+
+bool pairs_complete(const struct pairs_pair *pair)
+{
+    return pair->student.outcome_id != 0 && pair->teacher.outcome_id != 0;
+}
+
+/* ---- one job ---- */
+
+enum { LOOKUP_OUTCOMES = 1 + LIMIT_BRANCHES };
+
+enum status pairs_lookup_answer(struct pairs_lookup *lookup, struct store *store,
+                                struct pairs_pair *pair, struct error *error)
+{
+    if (lookup->outcomes == NULL) {
+        lookup->outcomes = malloc(LOOKUP_OUTCOMES * sizeof *lookup->outcomes);
+        TRY(memory_check(lookup->outcomes, error, "agreement: out of memory"));
+    }
+    if (lookup->job_id != pair->job_id) {
+        const struct store_outcome_filter filter = {.job_id = pair->job_id,
+                                                    .limit = LOOKUP_OUTCOMES};
+        lookup->job_id = 0;
+        TRY(store->ops->outcomes(store, &filter, lookup->outcomes, &lookup->count, error));
+        lookup->job_id = pair->job_id;
+    }
+    for (uint32_t i = 0; i < lookup->count; i++) {
+        const struct outcome *outcome = &lookup->outcomes[i];
+        if ((outcome->tier == TIER_STUDENT || pair->shadow) && outcome->audit_of == 0 &&
+            strcmp(outcome->branch_id, pair->branch_id) == 0) {
+            pairs_pair_answer(pair, outcome);
+        }
+        pair->moot |= pairs_answered_instead(pair, outcome);
+    }
+    return STATUS_OK;
+}
+
+void pairs_lookup_finish(struct pairs_lookup *lookup)
+{
+    free(lookup->outcomes);
+    *lookup = (struct pairs_lookup){.job_id = 0};
+}
+
+struct reading {
+    struct pairs out;
+    uint32_t capacity;
+    bool arbiter;          /* the object world has answered something */
+    uint32_t *by_job;      /* pairs in the order of (job, branch) */
+    uint32_t *by_question; /* .. and of questions */
+};
+
+/* ---- the first pass ---- */
+
+static enum status add_repeat(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct reading *reading = context;
+    struct pairs *out = &reading->out;
+    if (outcome->audit_of == 0) {
+        reading->arbiter |= outcome->tier == TIER_OBJECT;
+        bool main_line = outcome->tier == TIER_STUDENT && outcome->branch_id[0] == '\0';
+        return main_line ? drives_add(&out->drives, outcome, error) : STATUS_OK;
+    }
+    if (out->count == reading->capacity) {
+        uint32_t capacity = reading->capacity > 0 ? 2 * reading->capacity : 256;
+        struct pairs_pair *grown = realloc(out->pairs, capacity * sizeof *grown);
+        TRY(memory_check(grown, error, "agreement: out of memory for %u pairs", capacity));
+        out->pairs = grown;
+        reading->capacity = capacity;
+    }
+    out->pairs[out->count++] = pairs_pair_of(outcome);
+    return STATUS_OK;
+}
+
+/* ---- the second ---- */
+
+/* qsort has no context: each thread reads one store at a time. */
+static _Thread_local const struct pairs_pair *sorted;
+
+static int compare_jobs(const void *a, const void *b)
+{
+    const struct pairs_pair *x = &sorted[*(const uint32_t *)a];
+    const struct pairs_pair *y = &sorted[*(const uint32_t *)b];
+    if (x->job_id != y->job_id) {
+        return x->job_id < y->job_id ? -1 : 1;
+    }
+    return strcmp(x->branch_id, y->branch_id);
+}
+
+static int compare_questions(const void *a, const void *b)
+{
+    uint64_t x = sorted[*(const uint32_t *)a].question;
+    uint64_t y = sorted[*(const uint32_t *)b].question;
+    return (x > y) - (x < y);
+}
+
+static enum status make_index(struct reading *reading, struct error *error)
+{
+    uint32_t count = reading->out.count;
+    reading->by_job = calloc((size_t)count + 1, sizeof *reading->by_job);
+    reading->by_question = calloc((size_t)count + 1, sizeof *reading->by_question);
+    TRY(memory_check(reading->by_job, error, "agreement: out of memory"));
+    TRY(memory_check(reading->by_question, error, "agreement: out of memory"));
+    for (uint32_t i = 0; i < count; i++) {
+        reading->by_job[i] = reading->by_question[i] = i;
+    }
+    sorted = reading->out.pairs;
+    qsort(reading->by_job, count, sizeof *reading->by_job, compare_jobs);
+    qsort(reading->by_question, count, sizeof *reading->by_question, compare_questions);
+    return STATUS_OK;
+}
+
+/* The first pair of an order that is not before (job, branch), or of a question. */
+static uint32_t find_job(const struct reading *reading, int64_t job_id, const char *branch_id)
+{
+    uint32_t low = 0;
+    uint32_t high = reading->out.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct pairs_pair *pair = &reading->out.pairs[reading->by_job[middle]];
+        bool before = pair->job_id < job_id ||
+                      (pair->job_id == job_id && strcmp(pair->branch_id, branch_id) < 0);
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+static uint32_t find_question(const struct reading *reading, uint64_t question)
+{
+    uint32_t low = 0;
+    uint32_t high = reading->out.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        bool before = reading->out.pairs[reading->by_question[middle]].question < question;
+        low = before ? middle + 1 : low;
+        high = before ? high : middle;
+    }
+    return low;
+}
+
+static void add_answer(struct reading *reading, const struct outcome *outcome)
+{
+    uint32_t at = find_job(reading, outcome->job_id, outcome->branch_id);
+    for (; at < reading->out.count; at++) {
+        struct pairs_pair *pair = &reading->out.pairs[reading->by_job[at]];
+        if (pair->job_id != outcome->job_id || strcmp(pair->branch_id, outcome->branch_id) != 0) {
+            return;
+        }
+        pair->moot |= pairs_answered_instead(pair, outcome);
+        if (pair->shadow || outcome->tier == TIER_STUDENT) {
+            pairs_pair_answer(pair, outcome);
+        }
+    }
+}
+
+static enum status add_other(void *context, const struct outcome *outcome, struct error *error)
+{
+    struct reading *reading = context;
+    (void)error;
+    if (outcome->audit_of == 0 && outcome->model_hash[0] != '\0') {
+        add_answer(reading, outcome);
+    } else if (outcome->audit_of == 0 && outcome->tier == TIER_OBJECT) {
+        uint64_t question = question_of(outcome);
+        for (uint32_t at = find_question(reading, question); at < reading->out.count; at++) {
+            struct pairs_pair *pair = &reading->out.pairs[reading->by_question[at]];
+            if (pair->question != question) {
+                break;
+            }
+            pair->object = side_of(outcome); /* the newest stays */
+        }
+    }
+    return STATUS_OK;
+}
+
+/* Of jobs that no pass has met: one that took a result over from another suite has it under its own
+ * number only when it is asked for. */
+static enum status find_rest(struct store *store, struct pairs *out, struct error *error)
+{
+    struct pairs_lookup lookup = {.job_id = 0};
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < out->count && status == STATUS_OK; i++) {
+        if (!pairs_complete(&out->pairs[i]) && !out->pairs[i].unlike) {
+            status = pairs_lookup_answer(&lookup, store, &out->pairs[i], error);
+        }
+    }
+    pairs_lookup_finish(&lookup);
+    return status;
+}
+
+static void drop_incomplete(struct pairs *out)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < out->count; i++) {
+        if (out->pairs[i].unlike) {
+            out->unlike++;
+        } else if (!pairs_complete(&out->pairs[i])) {
+            out->missing += !out->pairs[i].moot;
+        } else {
+            out->pairs[kept++] = out->pairs[i];
+        }
+    }
+    out->count = kept;
+}
+
+enum status pairs_read(struct store *store, struct pairs *out, struct error *error)
+{
+    struct reading reading = {.capacity = 0};
+    enum status status = store_outcomes_each(store, NULL, add_repeat, &reading, error);
+    THEN(status, make_index(&reading, error));
+    if (status == STATUS_OK && reading.out.count > 0 && reading.arbiter) {
+        status = store_outcomes_each(store, NULL, add_other, &reading, error);
+    }
+    THEN(status, find_rest(store, &reading.out, error));
+    THEN(status, decisions_read(store, &reading.out.decisions, error));
+    free(reading.by_job);
+    free(reading.by_question);
+    if (status != STATUS_OK) {
+        pairs_finish(&reading.out);
+        return status;
+    }
+    drop_incomplete(&reading.out);
+    *out = reading.out;
+    return STATUS_OK;
+}
+
+void pairs_finish(struct pairs *pairs)
+{
+    free(pairs->pairs);
+    drives_finish(&pairs->drives);
+    decisions_finish(&pairs->decisions);
+    pairs->pairs = NULL;
+    pairs->count = 0;
+}
+
+static bool has_verdict(const struct pairs_side *side)
+{
+    return side->verdict == VERDICT_PASS || side->verdict == VERDICT_FAIL;
+}
+
+bool pairs_judged(const struct pairs_pair *pair)
+{
+    return has_verdict(&pair->student) && has_verdict(&pair->teacher) &&
+           !(pair->in_flight && pair->student.verdict == pair->teacher.verdict);
+}

@@ -1,0 +1,470 @@
+/*
+ * Counting pairs by slice, and judging the slices. See table.h.
+ */
+#include "report/trust/table.h"
+
+#include "base/check.h"
+#include "schemas/scenario_id.h"
+#include "schemas/scenario_json.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const table_property_names[TABLE_PROPERTIES] = {"verdict", "collision", "at_fault",
+                                                            "intervention", "comfort"};
+const char *const table_difference_names[TABLE_DIFFERENCES] = {"min_distance_m", "progress_m",
+                                                               "interventions"};
+
+_Static_assert(sizeof((struct pairs_pair *)0)->slice == sizeof(((struct trust_slice *)0)->value),
+               "a pair has the kinds of slices that there are");
+
+/* A pair in the order of rates, with the keys of its case (scheduler/rate.h). */
+struct placed {
+    const struct pairs_pair *pair;
+    int64_t logical_key;
+    int64_t case_key;
+};
+
+/* The pairs of one student and one teacher. */
+struct group {
+    const struct pairs *pairs;
+    const struct trust_policy *policy;
+    const struct pairs_pair *first;
+    struct placed *placed; /* [pairs->count] */
+    uint32_t count;
+    struct trust_fact *facts; /* [pairs->count], in the order of audit jobs */
+    uint32_t fact_count;
+    bool *used;                      /* scratch of trust_judge */
+    struct paired_cluster *clusters; /* scratch */
+    struct day_pair *day_pairs;      /* scratch, [pairs->count]; NULL: days are not asked for */
+    int64_t *day_scratch;
+    int64_t before; /* the days that are asked for */
+};
+
+static int compare_logical(const struct pairs_pair *a, const struct pairs_pair *b)
+{
+    size_t bytes_a = scenario_id_logical_bytes(a->scenario_id);
+    size_t bytes_b = scenario_id_logical_bytes(b->scenario_id);
+    size_t least = bytes_a < bytes_b ? bytes_a : bytes_b;
+    int order = memcmp(a->scenario_id, b->scenario_id, least);
+    return order != 0 ? order : (bytes_a > bytes_b) - (bytes_a < bytes_b);
+}
+
+static int compare_placed(const void *a, const void *b)
+{
+    const struct pairs_pair *x = ((const struct placed *)a)->pair;
+    const struct pairs_pair *y = ((const struct placed *)b)->pair;
+    int order = compare_logical(x, y);
+    order = order != 0 ? order : strcmp(x->scenario_id, y->scenario_id);
+    return order != 0 ? order : (x->job_id > y->job_id) - (x->job_id < y->job_id);
+}
+
+static bool same_models(const struct pairs_pair *a, const struct pairs_pair *b)
+{
+    return a->shadow == b->shadow && strcmp(a->student_hash, b->student_hash) == 0 &&
+           strcmp(a->student_sampler, b->student_sampler) == 0 &&
+           strcmp(a->teacher_hash, b->teacher_hash) == 0 &&
+           strcmp(a->teacher_sampler, b->teacher_sampler) == 0;
+}
+
+static bool has_slice(const struct trust_slice *slice, const struct pairs_pair *pair)
+{
+    return trust_slice_has(slice, (const char(*)[LIMIT_ID_BYTES])pair->slice,
+                           pair->safety_critical);
+}
+
+static bool is_past(const struct pairs *pairs, const struct pairs_pair *pair)
+{
+    const struct drives_student student =
+        drives_student_of(pair->student_hash, pair->student_sampler);
+    return decisions_are_past(&pairs->decisions, &student,
+                              (const char(*)[LIMIT_ID_BYTES])pair->slice, pair->safety_critical,
+                              pair->teacher.outcome_id);
+}
+
+/* Places the group's pairs and collects its facts: the main lines with a verdict on both sides. */
+static void fill_group(struct group *group)
+{
+    group->count = group->fact_count = 0;
+    for (uint32_t i = 0; i < group->pairs->count; i++) {
+        struct pairs_pair *pair = &group->pairs->pairs[i];
+        if (!same_models(pair, group->first)) {
+            continue;
+        }
+        group->placed[group->count++] = (struct placed){.pair = pair};
+        if (pair->branch_id[0] == '\0' && pairs_judged(pair) && !is_past(group->pairs, pair)) {
+            group->facts[group->fact_count++] = (struct trust_fact){
+                .outcome_id = pair->teacher.outcome_id,
+                .at_ms = pair->at_ms,
+                .slice = pair->slice,
+                .safety_critical = pair->safety_critical,
+                .agrees = pair->student.verdict == pair->teacher.verdict,
+            };
+        }
+    }
+    qsort(group->placed, group->count, sizeof *group->placed, compare_placed);
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct placed *at = &group->placed[i];
+        const struct placed *before = i > 0 ? &group->placed[i - 1] : NULL;
+        bool logical = before == NULL || compare_logical(before->pair, at->pair) != 0;
+        bool other =
+            before == NULL || strcmp(before->pair->scenario_id, at->pair->scenario_id) != 0;
+        at->logical_key = (before != NULL ? before->logical_key : 0) + logical;
+        at->case_key = (before != NULL ? before->case_key : 0) + other;
+    }
+}
+
+/* ---- one row ---- */
+
+static bool agrees(const struct pairs_pair *pair, enum table_property property)
+{
+    const struct pairs_side *a = &pair->student;
+    const struct pairs_side *b = &pair->teacher;
+    switch (property) {
+    case TABLE_COLLISION:
+        return a->collided == b->collided;
+    case TABLE_AT_FAULT:
+        return a->at_fault == b->at_fault;
+    case TABLE_INTERVENTION:
+        return a->intervened == b->intervened;
+    case TABLE_COMFORT:
+        return a->comfortable == b->comfortable;
+    default:
+        return a->verdict == b->verdict;
+    }
+}
+
+static double difference(const struct pairs_pair *pair, enum table_difference kind)
+{
+    const struct pairs_side *a = &pair->student;
+    const struct pairs_side *b = &pair->teacher;
+    switch (kind) {
+    case TABLE_DISTANCE:
+        return b->min_distance_m - a->min_distance_m; /* of nobody at all no number */
+    case TABLE_PROGRESS:
+        return b->progress_m - a->progress_m;
+    default:
+        return b->interventions - a->interventions;
+    }
+}
+
+static void count_pair(struct table_row *row, const struct pairs_pair *pair)
+{
+    bool student = pair->student.verdict == VERDICT_PASS;
+    bool teacher = pair->teacher.verdict == VERDICT_PASS;
+    row->pairs++;
+    row->optimistic += student && !teacher;
+    row->pessimistic += teacher && !student;
+    if (pair->object.verdict == VERDICT_PASS || pair->object.verdict == VERDICT_FAIL) {
+        bool there = pair->object.outcome_id != 0;
+        row->with_object += there;
+        row->student_as_object += there && pair->object.verdict == pair->student.verdict;
+        row->teacher_as_object += there && pair->object.verdict == pair->teacher.verdict;
+    }
+}
+
+static void rate_row(const struct group *group, struct table_row *row)
+{
+    struct rate rates[TABLE_PROPERTIES] = {0};
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct placed *at = &group->placed[i];
+        if (!has_slice(&row->verdict.slice, at->pair)) {
+            continue;
+        }
+        if (!pairs_judged(at->pair)) {
+            row->incomplete++;
+            row->student_flagged += at->pair->student.verdict == VERDICT_FLAGGED;
+            row->teacher_flagged += at->pair->teacher.verdict == VERDICT_FLAGGED;
+            continue;
+        }
+        count_pair(row, at->pair);
+        for (int p = 0; p < TABLE_PROPERTIES; p++) {
+            bool same = agrees(at->pair, (enum table_property)p);
+            row->agree[p] += same;
+            rate_add(&rates[p], at->logical_key, at->case_key, same);
+        }
+    }
+    for (int p = 0; p < TABLE_PROPERTIES; p++) {
+        row->rate[p] = rate_estimate(&rates[p]);
+    }
+}
+
+/* Clusters are logical scenarios, as in every interval. */
+static struct paired_mean mean_of(const struct group *group, const struct trust_slice *slice,
+                                  enum table_difference kind)
+{
+    uint32_t count = 0;
+    int64_t last = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct placed *at = &group->placed[i];
+        double value = difference(at->pair, kind);
+        if (!has_slice(slice, at->pair) || !pairs_judged(at->pair) || !isfinite(value)) {
+            continue;
+        }
+        if (count == 0 || at->logical_key != last) {
+            group->clusters[count++] = (struct paired_cluster){0};
+            last = at->logical_key;
+        }
+        group->clusters[count - 1].sum += value;
+        group->clusters[count - 1].cases += 1.0;
+    }
+    return paired_mean(group->clusters, count);
+}
+
+/* The pairs of the row by day. */
+static enum status add_days(const struct group *group, struct table_row *row, struct error *error)
+{
+    uint32_t count = 0;
+    if (group->day_pairs == NULL) {
+        return STATUS_OK;
+    }
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct placed *at = &group->placed[i];
+        if (has_slice(&row->verdict.slice, at->pair) && pairs_judged(at->pair)) {
+            group->day_pairs[count++] = (struct day_pair){
+                .day = day_of_ms(at->pair->at_ms),
+                .logical_key = at->logical_key,
+                .case_key = at->case_key,
+                .agrees = agrees(at->pair, TABLE_VERDICT),
+                .optimistic = at->pair->student.verdict == VERDICT_PASS &&
+                              at->pair->teacher.verdict == VERDICT_FAIL,
+            };
+        }
+    }
+    row->days = malloc(sizeof *row->days);
+    TRY(memory_check(row->days, error, "agreement: out of memory for days"));
+    day_table_make(group->day_pairs, count, group->before, group->day_scratch, row->days);
+    return STATUS_OK;
+}
+
+/* ---- which rows ---- */
+
+static enum status add_row(struct table *table, const struct group *group, uint32_t begin,
+                           const struct trust_slice *slice, struct error *error)
+{
+    for (uint32_t i = begin; i < table->count; i++) {
+        if (trust_slice_equal(&table->rows[i].verdict.slice, slice)) {
+            return STATUS_OK;
+        }
+    }
+    bool any = false;
+    for (uint32_t i = 0; i < group->count && !any; i++) {
+        any = has_slice(slice, group->placed[i].pair);
+    }
+    if (!any) {
+        return STATUS_OK;
+    }
+    struct table_row *grown = realloc(table->rows, (table->count + 1) * sizeof *grown);
+    TRY(memory_check(grown, error, "agreement: out of memory for %u rows", table->count + 1));
+    table->rows = grown;
+    struct table_row *row = &table->rows[table->count++];
+    *row = (struct table_row){.shadow = group->first->shadow, .verdict = {.slice = *slice}};
+    memcpy(row->student.hash, group->first->student_hash, sizeof row->student.hash);
+    memcpy(row->student.sampler, group->first->student_sampler, sizeof row->student.sampler);
+    memcpy(row->teacher_hash, group->first->teacher_hash, sizeof row->teacher_hash);
+    memcpy(row->teacher_sampler, group->first->teacher_sampler, sizeof row->teacher_sampler);
+    memcpy(row->answer_sampler, group->first->answer_sampler, sizeof row->answer_sampler);
+    return STATUS_OK;
+}
+
+static enum status add_rows(struct table *table, const struct group *group, struct error *error)
+{
+    uint32_t begin = table->count;
+    TRY(add_row(table, group, begin, &(struct trust_slice){0}, error));
+    TRY(add_row(table, group, begin, &(struct trust_slice){.safety_critical = true}, error));
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        for (uint32_t i = 0; i < group->count; i++) {
+            struct trust_slice slice = {.safety_critical = false};
+            memcpy(slice.value[kind], group->placed[i].pair->slice[kind], sizeof slice.value[kind]);
+            if (slice.value[kind][0] != '\0') {
+                TRY(add_row(table, group, begin, &slice, error));
+            }
+        }
+    }
+    for (uint32_t i = 0; i < group->policy->crossed_count; i++) {
+        TRY(add_row(table, group, begin, &group->policy->crossed[i], error));
+    }
+    return STATUS_OK;
+}
+
+static enum status judge_rows(struct table *table, const struct group *group, uint32_t begin,
+                              struct error *error)
+{
+    uint32_t count = table->count - begin;
+    struct trust_verdict *verdicts = calloc(count > 0 ? count : 1, sizeof *verdicts);
+    TRY(memory_check(verdicts, error, "agreement: out of memory"));
+    for (uint32_t i = 0; i < count; i++) {
+        verdicts[i] = table->rows[begin + i].verdict;
+    }
+    table->frozen +=
+        trust_judge(group->policy, group->facts, group->fact_count, verdicts, count, group->used);
+    for (uint32_t i = 0; i < count; i++) {
+        table->rows[begin + i].verdict = verdicts[i];
+    }
+    free(verdicts);
+    return STATUS_OK;
+}
+
+static enum status add_group(struct table *table, struct group *group, struct error *error)
+{
+    uint32_t begin = table->count;
+    fill_group(group);
+    TRY(add_rows(table, group, error));
+    for (uint32_t i = begin; i < table->count; i++) {
+        struct table_row *row = &table->rows[i];
+        rate_row(group, row);
+        TRY(add_days(group, row, error));
+        if (!row->shadow) {
+            row->flags = drives_flags(&group->pairs->drives, group->policy, &row->student,
+                                      &row->verdict.slice);
+        }
+        table->sounding += row->flags.alarm != TRUST_QUIET;
+        for (int kind = 0; kind < TABLE_DIFFERENCES; kind++) {
+            row->difference[kind] =
+                mean_of(group, &row->verdict.slice, (enum table_difference)kind);
+        }
+    }
+    return group->first->shadow ? STATUS_OK : judge_rows(table, group, begin, error);
+}
+
+/* Whether an earlier pair has the same models: then its group is counted already. */
+static bool grouped(const struct pairs *pairs, uint32_t index)
+{
+    for (uint32_t i = 0; i < index; i++) {
+        if (same_models(&pairs->pairs[i], &pairs->pairs[index])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fill_student(const struct drives *drives, const struct trust_policy *policy,
+                         uint32_t number, struct table_student *student)
+{
+    student->student = drives->students[number];
+    for (uint32_t i = 0; i < drives->count; i++) {
+        student->drives += drives->drives[i].student == number;
+        student->flagged += drives->drives[i].student == number && drives->drives[i].flagged;
+    }
+    for (int kind = 0; kind < SLICE_KIND_COUNT && policy->evaluated_until > 0; kind++) {
+        struct drives_drift *drift = &student->drift[kind];
+        *drift =
+            drives_drift(drives, (enum slice_kind)kind, &student->student, policy->evaluated_until);
+        student->drifted |= drift->unseen > 0 || drift->index > TRUST_DRIFT_INDEX;
+    }
+}
+
+static enum status add_students(struct table *table, const struct pairs *pairs,
+                                const struct trust_policy *policy, struct error *error)
+{
+    uint32_t count = pairs->drives.student_count;
+    table->students = calloc((size_t)count + 1, sizeof *table->students);
+    TRY(memory_check(table->students, error, "agreement: out of memory"));
+    table->student_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        fill_student(&pairs->drives, policy, i, &table->students[i]);
+    }
+    return STATUS_OK;
+}
+
+static enum status make_table(const struct pairs *pairs, const struct trust_policy *policy,
+                              const int64_t *before, struct table *out, struct error *error)
+{
+    struct table table = {.missing = pairs->missing, .unlike = pairs->unlike};
+    size_t room = (size_t)pairs->count + 1;
+    struct group group = {
+        .pairs = pairs,
+        .policy = policy,
+        .placed = calloc(room, sizeof *group.placed),
+        .facts = calloc(room, sizeof *group.facts),
+        .used = calloc(room, sizeof *group.used),
+        .clusters = calloc(room, sizeof *group.clusters),
+        .day_pairs = before != NULL ? calloc(room, sizeof *group.day_pairs) : NULL,
+        .day_scratch = before != NULL ? calloc(room, sizeof *group.day_scratch) : NULL,
+        .before = before != NULL ? *before : 0,
+    };
+    bool enough = group.placed != NULL && group.facts != NULL && group.used != NULL &&
+                  group.clusters != NULL &&
+                  (before == NULL || (group.day_pairs != NULL && group.day_scratch != NULL));
+    enum status status =
+        memory_check(enough ? group.placed : NULL, error, "agreement: out of memory");
+    for (uint32_t i = 0; status == STATUS_OK && i < pairs->count; i++) {
+        if (!grouped(pairs, i)) {
+            group.first = &pairs->pairs[i];
+            status = add_group(&table, &group, error);
+        }
+    }
+    THEN(status, add_students(&table, pairs, policy, error));
+    free(group.placed);
+    free(group.facts);
+    free(group.used);
+    free(group.clusters);
+    free(group.day_pairs);
+    free(group.day_scratch);
+    if (status != STATUS_OK) {
+        table_finish(&table);
+        return status;
+    }
+    *out = table;
+    return STATUS_OK;
+}
+
+enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
+                       struct table *out, struct error *error)
+{
+    return make_table(pairs, policy, NULL, out, error);
+}
+
+enum status table_make_by_day(const struct pairs *pairs, const struct trust_policy *policy,
+                              int64_t before, struct table *out, struct error *error)
+{
+    return make_table(pairs, policy, &before, out, error);
+}
+
+void table_finish(struct table *table)
+{
+    for (uint32_t i = 0; i < table->count; i++) {
+        free(table->rows[i].days);
+    }
+    free(table->rows);
+    free(table->students);
+    table->students = NULL;
+    table->student_count = 0;
+    table->rows = NULL;
+    table->count = 0;
+}
+
+enum status table_frozen_slices(const struct table *table, const struct drives_student *student,
+                                struct trust_slice **out, uint32_t *count, struct error *error)
+{
+    struct trust_slice *slices = calloc((size_t)table->count + 1, sizeof *slices);
+    uint32_t found = 0;
+    TRY(memory_check(slices, error, "agreement: out of memory"));
+    for (uint32_t i = 0; i < table->count; i++) {
+        const struct table_row *row = &table->rows[i];
+        if (row->verdict.frozen && drives_same(&row->student, student)) {
+            slices[found++] = row->verdict.slice;
+        }
+    }
+    *out = slices;
+    *count = found;
+    return STATUS_OK;
+}
+
+bool table_drifted(const struct table *table, const struct drives_student *student)
+{
+    for (uint32_t i = 0; i < table->student_count; i++) {
+        if (drives_same(&table->students[i].student, student)) {
+            return table->students[i].drifted;
+        }
+    }
+    return false;
+}
+
+bool table_same_models(const struct table_row *a, const struct table_row *b)
+{
+    return a->shadow == b->shadow && drives_same(&a->student, &b->student) &&
+           strcmp(a->teacher_hash, b->teacher_hash) == 0 &&
+           strcmp(a->teacher_sampler, b->teacher_sampler) == 0;
+}
