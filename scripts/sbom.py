@@ -37,7 +37,7 @@ def sha256(path: pathlib.Path) -> str:
 
 def sources() -> list[pathlib.Path]:
     """Files that a build of the product reads; tests and scenarios are none of it."""
-    rooms = ("base", "schemas", "kernels", "engine", "scenarios", "store", "scheduler", "worker", "scripts")
+    rooms = ("base", "schemas", "kernels", "engine", "scenarios", "store", "scheduler", "report", "cli", "worker", "scripts")
     kinds = {".c", ".h", ".cu", ".cuh", ".sql", ".css", ".js", ".py", ".json", ".yaml", ".build"}
     found = [p for room in rooms for p in (ROOT / room).rglob("*")
              if p.is_file() and (p.suffix in kinds or p.name == "meson.build")

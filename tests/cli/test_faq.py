@@ -74,7 +74,7 @@ def said():
 def literals():
     """Texts of the sources, adjacent ones joined, what a conversion prints written as '...'."""
     texts = []
-    files = [path for room in ("base", "schemas", "scenarios", "store", "worker") for path in (ROOT / room).rglob("*.c")]
+    files = [path for room in ("base", "schemas", "scenarios", "store", "report", "cli", "worker") for path in (ROOT / room).rglob("*.c")]
     for path in [*files, ROOT / "scripts/swerve_planner.py"]:
         text = re.sub(r'"\s*(?:PRI\w+\s*)?"', "", path.read_text())
         for literal in re.findall(r'"((?:\\.|[^"\\\n])*)"', text):

@@ -195,7 +195,7 @@ command_lines() {
 commands_print_through_one_place() {
     local found
     found=$(cd "$root" && grep -rnE --include='*.c' '(^|[^a-z_])(printf|puts|putchar|perror)\(|fprintf\((stdout|stderr|stream)|fputs\([^;]*(stdout|stderr)\)|json_dumpf\([^;]*stdout' \
-        worker)
+        cli report worker)
     [ "$(grep -c 'fprintf(stderr, "%s%lld/%lld rollouts' <<<"$found")" = 1 ] && [ "$(wc -l <<<"$found")" = 1 ] ||
         fail "use text_print: $found"
 }
