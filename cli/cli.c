@@ -33,6 +33,9 @@ static void print_usage(const struct cli_command *command, FILE *stream)
         if (option->help == NULL) {
             continue;
         }
+        if (option->group != NULL) {
+            text_print(stream, "%s:\n", option->group);
+        }
         char left[64];
         snprintf(left, sizeof left, "%s %s", option->name,
                  option->value != NULL ? option->value : "");

@@ -38,6 +38,7 @@ struct cli_option {
     /* Of a text whose value may be left out: what it is then. The next word is the value only where
      * it ends in ":PORT". */
     const char *implied;
+    const char *group; /* heading over it and those that follow; NULL: goes on */
     const char *verbs; /* first arguments that it goes with, a blank between; NULL: any */
 };
 

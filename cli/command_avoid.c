@@ -387,8 +387,8 @@ int command_avoid(int argc, char **argv)
          .flag = &avoid.harm},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &models},
-        CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &avoid.json},
+        CONFINEMENT_OPTION_ROWS(confinement),
     };
     const struct cli_command command = {
         "avoid",

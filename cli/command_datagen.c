@@ -197,8 +197,8 @@ int command_datagen(int argc, char **argv)
         {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",
          .text = &source.precision},
         {"--threads", "N", "of a world model, 1 to 64 (1)", .number = &source.threads},
-        CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &json},
+        CONFINEMENT_OPTION_ROWS(confinement),
     };
     const struct cli_command command = {
         "datagen",

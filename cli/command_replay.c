@@ -586,8 +586,8 @@ int command_replay(int argc, char **argv)
          .number = &replay.deadline_ms},
         {"--world-deadline-ms", "MS", "longest step of a world's process (10000)",
          .number = &replay.world_deadline_ms},
-        CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &replay.json},
+        CONFINEMENT_OPTION_ROWS(confinement),
     };
     const struct cli_command command = {
         "replay",

@@ -66,7 +66,8 @@ int command_submit(int argc, char **argv)
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options),
         SUITE_OPTION_ROW_EVALUATION(options),
-        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url},
+        {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url,
+         .group = "Store"},
         {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",
          .text = &tenant},
         {"--json", NULL, "print one JSON object", .flag = &json},

@@ -162,7 +162,7 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
 {
     const struct cli_option rows[] = {
         {"--store", "URL", "job store: a path, http(s)://host:port or postgresql://..",
-         .text = &options->store_url},
+         .text = &options->store_url, .group = "Work"},
         {"--pool", "NAME", "which jobs to take: bulk or teacher (bulk)", .text = &options->pool},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &options->slots},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
@@ -181,7 +181,7 @@ static int parse(int argc, char **argv, struct worker_options *options, bool *he
          .number = &options->world_deadline_ms},
         CONFINEMENT_OPTION_ROWS(options->confinement),
         {"--grace-ms", "MS", "after SIGTERM, to finish what runs before the rest goes back (20000)",
-         .number = &options->grace_ms},
+         .number = &options->grace_ms, .group = "The process"},
         KEEP_EVERY_OPTION_ROW(options->keep_every_ms),
         {"--id", "NAME", "begin of the worker id (the host's name); \"-PID-NONCE\" follows",
          .text = &options->id},

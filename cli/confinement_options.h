@@ -34,7 +34,8 @@ struct confinement_options {
 
 #define CONFINEMENT_OPTION_ROWS(options)                                                          \
     {"--planner-sandbox", "LEVEL",                                                                \
-     "of exec planners: on, off, auto: on for a remote store (auto)", .text = &(options).level},  \
+     "of exec planners: on, off, auto: on for a remote store (auto)", .text = &(options).level,   \
+     .group = "Exec planners"},                                                                   \
         {"--planner-path", "PATH", "also shown to sandboxed planners, read-only; repeatable",     \
          .texts = &(options).paths},                                                              \
         {"--planner-env", "NAME", "variable that planners of a remote store get; repeatable",     \

@@ -41,7 +41,8 @@ struct gate_options {
     }
 
 #define GATE_OPTION_ROWS(options)                                                               \
-    {"--gate", NULL, "exit 1 unless every main line passes", .flag = &(options).all},           \
+    {"--gate", NULL, "exit 1 unless every main line passes", .flag = &(options).all,            \
+     .group = "Gate"},                                                                          \
         {"--gate-rate", "FRACTION", "exit 1 unless this fraction of them passes in each world", \
          .text = &(options).rate_text},                                                         \
         {"--gate-slice", "KIND=VALUE>=FRACTION", "the same of one slice; repeatable",           \

@@ -102,9 +102,14 @@ int main(int argc, char **argv)
         return 0;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+        (strcmp(argv[1], "help") == 0 && argc == 2)) {
         print_help(stdout);
         return 0;
+    }
+    char *asked[] = {argv[0], argc > 2 ? argv[2] : NULL, "--help", NULL};
+    if (strcmp(argv[1], "help") == 0) {
+        argv = asked; /* swerve help run */
+        argc = 3;
     }
     /* A reader that goes away is an error of write(), not a reason to die. */
     signal(SIGPIPE, SIG_IGN);

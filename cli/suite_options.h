@@ -47,7 +47,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
 /* Rows for a command's option table: what is driven, and in what. */
 #define SUITE_OPTION_ROWS_DRIVE(options)                                                          \
     {"--planner", "SPEC", "builtin:NAME, plugin:FILE.so or exec:COMMAND (builtin:reference)",     \
-     .text = &(options).planner},                                                                 \
+     .text = &(options).planner, .group = "Planner and world"},                                   \
         {"--guardian", "monitor|act", "whether the guardian brakes for the planner (monitor)",    \
          .text = &(options).guardian},                                                            \
         {"--world", "NAME|SPEC",                                                                  \
@@ -69,7 +69,8 @@ enum { SEEDS_NOT_GIVEN = -1 };
          "scenarios longer than the model is trusted: the trusted part, or another world "        \
          "(refuse)",                                                                              \
          .text = &(options).horizon},                                                             \
-        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds},      \
+        {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds,       \
+         .group = "Jobs"},                                                                        \
     {                                                                                             \
         "--nominal", NULL, "seed 0, which varies nothing, instead of the suite's seeds",          \
             .flag = &(options).nominal                                                            \

@@ -401,15 +401,15 @@ int command_golden(int argc, char **argv)
          .text = &golden.model, .verbs = "expire"},
         SUITE_OPTION_ROWS_DRIVE(golden.suite),
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &golden.store_url,
-         .verbs = EVERY_VERB},
+         .group = "Store", .verbs = EVERY_VERB},
         {"--slots", "N", "rollouts at a time, 1 to 1024 (16)", .number = &golden.slots,
          .verbs = "make verify"},
         {"--threads", "N", "of the world model, 1 to 64 (one per core)", .number = &golden.threads,
          .verbs = "make verify"},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &golden.planner_deadline_ms},
-        CONFINEMENT_OPTION_ROWS(golden.confinement_options),
         {"--json", NULL, "print one JSON object", .flag = &golden.json, .verbs = EVERY_VERB},
+        CONFINEMENT_OPTION_ROWS(golden.confinement_options),
     };
     const struct cli_command command = {
         "golden",

@@ -155,20 +155,20 @@ int command_search(int argc, char **argv)
     struct confinement_options confinement = CONFINEMENT_OPTIONS_DEFAULT;
     const struct cli_option rows[] = {
         {"--budget", "N", "drives, at least 10 for each logical scenario (200)",
-         .number = &options.budget},
+         .number = &options.budget, .group = "Search"},
         {"--search-seed", "N", "of what the search draws (1)", .number = &options.seed},
         {"--resolution", "N", "boundaries to this part of a parameter's range (200)",
          .number = &options.resolution},
         SUITE_OPTION_ROWS(options.suite),
-        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)",
-         .text = &options.store_url},
+        {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url,
+         .group = "Store and workers"},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},
         {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
         {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
          .number = &options.planner_deadline_ms},
-        CONFINEMENT_OPTION_ROWS(confinement),
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
+        CONFINEMENT_OPTION_ROWS(confinement),
     };
     const struct cli_command command = {
         "search",

@@ -194,8 +194,8 @@ int command_world(int argc, char **argv)
          .number = &world.deadline_ms},
         {"--models", "DIR", "for student and teacher ($SWERVE_MODELS, else the shipped ones)",
          .text = &world.models},
-        CONFINEMENT_OPTION_ROWS(world.confinement),
         {"--json", NULL, "print one JSON object", .flag = &world.json},
+        CONFINEMENT_OPTION_ROWS(world.confinement),
     };
     const struct cli_command command = {
         "world",

@@ -13,7 +13,6 @@
 #define BLEND_M 40.0
 #define BLEND_MIN_M 10.0
 #define BLEND_LEAD_M 5.0 /* a change on the first lane begins this far ahead of the start */
-#define SUCCESSOR_JUMP_MAX_M 5.0
 
 struct route {
     struct track *track;

@@ -21,8 +21,8 @@ struct draw_view draw_view_make(struct vec2 center, double turn_rad, double scal
                                 double y, double width, double height);
 struct vec2 draw_view_point(const struct draw_view *view, struct vec2 place);
 
-extern const struct colour draw_ground, draw_ink, draw_soft, draw_ego, draw_second, draw_goal,
-    draw_route, draw_contact, draw_guardian;
+extern const struct colour draw_ground, draw_ink, draw_soft, draw_ego, draw_goal, draw_route,
+    draw_contact, draw_guardian;
 
 /* Of an agent: road users that are easily hurt in red, vehicles grey, things brown. */
 struct colour draw_agent_colour(enum agent_kind kind);

@@ -215,6 +215,11 @@ exit_2_usage() {
     says out "usage: swerve COMMAND"
     code 0 "$swerve" --help
     code 0 "$swerve" run --help
+    says out "Planner and world:"
+    cp out run_help.txt
+    code 0 "$swerve" help run
+    cmp -s out run_help.txt || fail "help run is not run --help"
+    code 2 "$swerve" help rnu
 }
 exit_2_options_of_importers_say_whose_they_are() {
     code 2 "$swerve" import openscenario none.xosc --speed 4 -o none.json
