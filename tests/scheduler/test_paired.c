@@ -3,7 +3,7 @@
  * what they promise where it is drawn. Method: closed forms (binomial, enumeration), published
  * arithmetic, and drawn clusters with a known mean.
  *
- *     test_paired --coverage REPETITIONS     the table of truths, as SPEED.md has it
+ *     test_paired --coverage REPETITIONS     the table of truths, as docs/intervals.md has it
  */
 #include "scheduler/paired.h"
 

@@ -3,7 +3,7 @@
  * two roots of the equation that it solves and against published values; and suites with a known
  * truth, drawn again and again, in which every interval must contain it about as often as it says.
  *
- *     test_rate --coverage REPETITIONS     the whole table of truths, as SPEED.md has it
+ *     test_rate --coverage REPETITIONS     the whole table of truths, as docs/intervals.md has it
  *
  * A drawn suite: logical scenarios of 1 to 8 cases; the pass rate of a logical scenario is drawn
  * from a beta distribution about the truth, that of a case from one about its logical scenario's

@@ -3,7 +3,7 @@
  * jobs reaches what it promises; known cases come out as arithmetic says. Method: suites with a
  * known truth, drawn again and again, also from truths that are not the model's own.
  *
- *     test_risk --coverage REPETITIONS     the table of truths, as SPEED.md has it
+ *     test_risk --coverage REPETITIONS     the table of truths, as docs/intervals.md has it
  *     test_risk --cell EVENT SIZE SCENARIOS EXPOSURE PARTIAL REPETITIONS DRAWS     one cell of it
  *
  * A drawn suite: logical scenarios in classes, with exposures that differ a hundredfold and that

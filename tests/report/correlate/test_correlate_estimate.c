@@ -3,8 +3,8 @@
  * says, whatever the scenes are like; and known cases come out as arithmetic says. Method: scenes
  * drawn again and again from a known mean; closed forms.
  *
- *     test_worker_correlate_estimate --coverage REPETITIONS     the table of truths, as SPEED.md
- * has it
+ *     test_worker_correlate_estimate --coverage REPETITIONS     the table of truths, as
+ * docs/intervals.md has it
  *
  * A drawn scene: its mean error comes from a gamma distribution about 1 with a coefficient of
  * variation, its number of windows from a geometric distribution about 12, and each window's error
@@ -66,7 +66,7 @@ static int coverage_table(int repetitions)
     return 0;
 }
 
-/* Bounds are the table of SPEED.md, less three standard deviations of these repetitions. */
+/* Bounds are the table of docs/intervals.md, less three standard deviations of repetitions. */
 static void intervals_cover_the_truth(void)
 {
     draws_state = 1;
