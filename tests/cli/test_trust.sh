@@ -290,6 +290,8 @@ PY
     "$swerve" worker --store wait.db --slots 1 --drain --planner-deadline-ms 60000 >worker.out 2>&1 &
     worker=$!
     for _ in $(seq 600); do [ -e holding ] && break; sleep 0.05; done
+    code 2 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=rain,weather=clear --evidence "a test" --store wait.db
+    says err "--slice: expected weather once, found it twice"
     code 3 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=claer --evidence "a test" --store wait.db
     says err 'expected a weather of clear, rain, heavy_rain, fog, snow, found "claer"'
     code 3 "$swerve" trust freeze "$student" --teacher "$student" --slice weather=clear --evidence "a test" --store wait.db
