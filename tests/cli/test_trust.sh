@@ -141,7 +141,10 @@ with sqlite3.connect("sick.db") as db:
     says out "FROZEN to the teacher"
     last=$(python3 -c 'import sqlite3; print(sqlite3.connect("sick.db").execute("SELECT MAX(id) FROM outcomes").fetchone()[0])')
     echo '{"format": "swerve-trust/1", "thawed": [{"slice": {}, "after_outcome": '"$last"', "evidence": "evaluation"}]}' >thaw.json
+    code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate --json
+    holds 'd["thawed"] == 12 and d["rows"][0]["optimistic"] == 12' out
     code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate
+    says out "12 audited jobs are history by the policy's \"thawed\": no monitor above sees them"
     code 3 "$swerve" agreement --store sick.db --policy all.json
     says err "all.json"
     echo '{"format": "swerve-trust/1", "crossed": [{"weather": "frog"}]}' >frog.json
