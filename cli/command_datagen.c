@@ -231,5 +231,6 @@ int command_datagen(int argc, char **argv)
                            (long long)source.threads);
     }
     THEN(status, confinement_options_settle(&confinement, "", &source.confinement, &error));
+    options.confinement = source.confinement;
     return status != STATUS_OK ? cli_fail(&error) : generate(&options, &source, path, json);
 }

@@ -71,17 +71,19 @@ static enum status check_object(const struct json_cursor *cursor, struct error *
                            "expected an object, as `swerve run --json` prints, found none");
 }
 
-/* Value of a row that is judged. A rate that is no number would be a gate that is always met. */
-static enum status check_row(const struct json_cursor *row, struct error *error)
+/* Value of a row that is judged; *rated: it has a rate. A rate that is no number would be a gate
+ * that is always met. */
+static enum status check_row(const struct json_cursor *row, bool *rated, struct error *error)
 {
     const char *tier;
     json_t *ignored;
+    *rated = false;
     TRY(check_object(row, error));
     struct json_cursor rates = json_cursor_member(row, "pass_rates");
     TRY(check_object(&rates, error));
     json_object_foreach ((json_t *)(uintptr_t)rates.value, tier, ignored) {
         struct json_cursor rate = json_cursor_member(&rates, tier);
-        double value;
+        double value = -1;
         int known = 0;
         while (known < TIER_COUNT && strcmp(tier_names[known], tier) != 0) {
             known++;
@@ -91,6 +93,7 @@ static enum status check_row(const struct json_cursor *row, struct error *error)
         }
         TRY(check_object(&rate, error));
         TRY(json_member_number(&rate, "rate", false, 0, 1, &value, error));
+        *rated = *rated || value >= 0;
     }
     return STATUS_OK;
 }
@@ -101,7 +104,11 @@ static enum status check_baseline(const struct json_cursor *top, struct error *e
     const char *value;
     json_t *values;
     json_t *ignored;
-    TRY(check_row(top, error));
+    bool rated;
+    TRY(check_row(top, &rated, error));
+    if (!rated) { /* any run would be as good */
+        return json_fail(top, error, "expected a rate in \"pass_rates\", found none");
+    }
     struct json_cursor slices = json_cursor_member(top, "by_slice");
     TRY(check_object(&slices, error));
     json_object_foreach ((json_t *)(uintptr_t)slices.value, group, values) {
@@ -109,7 +116,7 @@ static enum status check_baseline(const struct json_cursor *top, struct error *e
         TRY(check_object(&kind, error));
         json_object_foreach (values, value, ignored) {
             struct json_cursor row = json_cursor_member(&kind, value);
-            TRY(check_row(&row, error));
+            TRY(check_row(&row, &rated, error));
         }
     }
     return STATUS_OK;

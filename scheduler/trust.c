@@ -89,8 +89,7 @@ static bool of_slice(const struct trust_slice *slice, const struct trust_fact *f
                            fact->safety_critical);
 }
 
-/* Whether a later evaluation found the fact's scenarios fit: then it is history. */
-static bool is_thawed(const struct trust_policy *policy, const struct trust_fact *fact)
+bool trust_is_thawed(const struct trust_policy *policy, const struct trust_fact *fact)
 {
     for (uint32_t i = 0; i < policy->thaw_count; i++) {
         if (fact->outcome_id <= policy->thaws[i].after_outcome &&
@@ -146,7 +145,7 @@ uint32_t trust_judge(const struct trust_policy *policy, const struct trust_fact 
 {
     uint32_t frozen = 0;
     for (uint32_t i = 0; i < fact_count; i++) {
-        used[i] = is_thawed(policy, &facts[i]);
+        used[i] = trust_is_thawed(policy, &facts[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         verdicts[i].frozen = false;

@@ -112,6 +112,9 @@ struct trust_verdict {
     bool frozen; /* to the teacher */
 };
 
+/* Whether a later evaluation found the fact's scenarios fit: then it is history. */
+bool trust_is_thawed(const struct trust_policy *policy, const struct trust_fact *fact);
+
 /* Judges slices [count], of which each has its `slice` set, on facts [fact_count] in order. The
  * slice that sounds and explains most, by the lower end of its share of disagreements, is frozen;
  * its facts say nothing of the others, which are then judged by what is left, until none sounds.

@@ -52,6 +52,9 @@ static enum status parse_slice(const char *text, struct trust_slice *out, struct
                              "--slice: expected KIND=VALUE like weather=rain, or safety_critical, "
                              "found \"%.*s\"",
                              (int)bytes, text);
+        } else if (out->value[kind][0] != '\0') {
+            return error_set(error, STATUS_USAGE, "--slice: expected %s once, found it twice",
+                             slice_names[kind]);
         } else {
             memcpy(out->value[kind], value + 1, value_bytes);
         }

@@ -87,6 +87,22 @@ def _library_path():
     )
 
 
+def whole(name, value, most=2**32 - 1):
+    """The number as an int; ctypes would cut one that is too large, and int() one that is not whole."""
+    number = int(value)
+    if number != value or not 0 <= number <= most:
+        raise ValueError(f"{name}: expected a whole number from 0 to {most}, found {value!r}")
+    return number
+
+
+def _seed(value):
+    return whole("seed", value, 2**64 - 1)
+
+
+def _index(value):
+    return whole("environment", value)
+
+
 @functools.lru_cache(maxsize=None)
 def _library():
     library = ctypes.CDLL(_library_path())
@@ -157,7 +173,7 @@ class Drawing:
         data = scenario.encode()
         handle = ctypes.c_void_p()
         _check(
-            _library().swerve_env_drawing_open(data, len(data), seed, handle, self._text, _ERROR_BYTES),
+            _library().swerve_env_drawing_open(data, len(data), _seed(seed), handle, self._text, _ERROR_BYTES),
             self._text,
         )
         self.handle = handle
@@ -212,15 +228,30 @@ class DriveOutcome(collections.abc.Mapping):
         return self["verdict"] == "pass"
 
 
+class _Memory:
+    """Memory of a handle, closed with the last reference: its batch's, its arrays', its states'. It refers to
+    none of them, for arrays in a circle are never collected."""
+
+    def __init__(self, handle):
+        self.handle = handle
+        self._close = weakref.finalize(self, _close, handle, os.getpid())
+
+    def free_state(self, pointer):
+        _library().swerve_env_state_free(self.handle, pointer)
+
+
+def _close(handle, process):
+    if os.getpid() == process:  # a fork has no threads that could be waited for; its copy goes with it
+        _library().swerve_env_close(handle)
+
+
 class State:
     """State that Batch.save() kept; freed with the last reference."""
 
-    def __init__(self, batch, pointer):
+    def __init__(self, memory, pointer):
         self.pointer = pointer
-        self.batch = batch  # which outlives it so
-        self._free = weakref.finalize(
-            self, _library().swerve_env_state_free, batch.handle, ctypes.c_void_p(pointer)
-        )
+        self.memory = memory
+        self._free = weakref.finalize(self, memory.free_state, ctypes.c_void_p(pointer))
 
 
 class Batch:
@@ -232,13 +263,13 @@ class Batch:
             raise ValueError(f"expected 1 to {COUNT_MAX} environments, found {count}")
         self._text = ctypes.create_string_buffer(_ERROR_BYTES)
         config = _Config(
-            ABI_VERSION, count, threads, wants, world.encode(), os.fsencode(suite_path(suite))
+            ABI_VERSION, count, whole("threads", threads), wants, world.encode(), os.fsencode(suite_path(suite))
         )
         handle = ctypes.c_void_p()
         self.handle = None
         self._check(_library().swerve_env_open(config, handle, self._text, _ERROR_BYTES))
         self.handle = handle
-        self._close = weakref.finalize(self, _library().swerve_env_close, handle)
+        self.memory = _Memory(handle)
         self.count = count
         rows = _Rows()
         _library().swerve_env_rows(handle, rows)
@@ -255,7 +286,7 @@ class Batch:
             return None
         size = int(numpy.prod(shape)) * numpy.dtype(dtype).itemsize
         memory = (ctypes.c_uint8 * size).from_address(address)
-        memory.batch = self  # an array keeps the memory, and so the handle
+        memory.owner = self.memory  # an array keeps the memory, and so the handle
         return numpy.frombuffer(memory, dtype).reshape(shape)
 
     def _check(self, code):
@@ -268,9 +299,9 @@ class Batch:
             _library().swerve_env_reset(
                 self.handle,
                 count,
-                (ctypes.c_uint32 * count)(*which),
-                (ctypes.c_uint32 * count)(*scenarios),
-                (ctypes.c_uint64 * count)(*seeds),
+                (ctypes.c_uint32 * count)(*map(_index, which)),
+                (ctypes.c_uint32 * count)(*(whole("scenario", index) for index in scenarios)),
+                (ctypes.c_uint64 * count)(*map(_seed, seeds)),
                 self._text,
                 _ERROR_BYTES,
             )
@@ -283,21 +314,21 @@ class Batch:
 
     def fork(self, source, target):
         self._check(
-            _library().swerve_env_fork(self.handle, source, target, self._text, _ERROR_BYTES)
+            _library().swerve_env_fork(self.handle, _index(source), _index(target), self._text, _ERROR_BYTES)
         )
 
     def save(self, index):
         pointer = ctypes.c_void_p()
         self._check(
-            _library().swerve_env_save(self.handle, index, pointer, self._text, _ERROR_BYTES)
+            _library().swerve_env_save(self.handle, _index(index), pointer, self._text, _ERROR_BYTES)
         )
-        return State(self, pointer.value)
+        return State(self.memory, pointer.value)
 
     def restore(self, state, index):
-        if state.batch is not self:
+        if state.memory is not self.memory:
             raise ValueError("a state belongs to the environments that saved it")
         self._check(
-            _library().swerve_env_restore(self.handle, state.pointer, index, self._text, _ERROR_BYTES)
+            _library().swerve_env_restore(self.handle, state.pointer, _index(index), self._text, _ERROR_BYTES)
         )
 
     def outcome(self, index):
@@ -305,7 +336,7 @@ class Batch:
         out = ctypes.create_string_buffer(_OUTCOME_BYTES)
         self._check(
             _library().swerve_env_outcome(
-                self.handle, index, out, _OUTCOME_BYTES, self._text, _ERROR_BYTES
+                self.handle, _index(index), out, _OUTCOME_BYTES, self._text, _ERROR_BYTES
             )
         )
         return DriveOutcome(json.loads(out.value))

@@ -117,8 +117,8 @@ class _Drives:
         self.score = numpy.full(count, numpy.nan)
 
     def _scenario(self, wanted):
-        index = self.index.get(wanted, wanted) if isinstance(wanted, str) else int(wanted)
-        if isinstance(index, str) or not 0 <= index < len(self.names):
+        index = self.index.get(wanted, wanted) if isinstance(wanted, str) else _native.whole("scenario", wanted)
+        if isinstance(index, str) or index >= len(self.names):
             raise ValueError(f"scenario: no {wanted!r} among {len(self.names)} of the suite")
         return index
 
@@ -134,7 +134,7 @@ class _Drives:
                     wanted = wanted[at]
                 chosen.append(value if wanted is None else wanted)
             scenarios.append(self._scenario(chosen[0]))
-            seeds.append(int(chosen[1]))
+            seeds.append(chosen[1])
         self.batch.reset(which, scenarios, seeds)
 
     def seen(self, copy=True):
@@ -307,16 +307,16 @@ class SwerveVectorEnv(VectorEnv):
         """Environment `target` (a number, or several) becomes an exact copy of `source`, which must be
         under way. Each goes on by itself; observe() shows both."""
         for index in numpy.atleast_1d(target):
-            self.batch.fork(int(source), int(index))
+            self.batch.fork(source, index)
             self._idle[index] = self._idle[source]
 
     def save(self, index):
         """The state of one environment, to be restored any number of times into any of these."""
-        return self.batch.save(int(index))
+        return self.batch.save(index)
 
     def restore(self, state, index):
         """Environment `index` goes on from a saved state."""
-        self.batch.restore(state, int(index))
+        self.batch.restore(state, index)
         self._idle[index] = 0
 
     def close_extras(self, **kwargs):

@@ -11,6 +11,7 @@ import pathlib
 import tempfile
 import unittest
 import warnings
+import weakref
 
 import gymnasium
 import numpy
@@ -177,6 +178,31 @@ class Rules(unittest.TestCase):
                 single.reset(options=options)
         with self.assertRaises(ValueError):
             SwerveVectorEnv("smoke", 2).restore(env.save(0), 0)
+        for wrong in (2**64 + 5, -1, 1.5, "1"):
+            with self.assertRaisesRegex(ValueError, "seed: expected a whole number from 0 to 18446744073709551615, found"):
+                env.reset(options={"scenario_seed": wrong})
+        for call in (lambda: env.reset(options={"scenario": 0.5}), lambda: env.fork(0, 2**32 + 1), lambda: env.save(0.5),
+                     lambda: env.restore(env.save(0), -1), lambda: SwerveVectorEnv("smoke", 2, threads=2**32 + 1)):
+            with self.assertRaisesRegex(ValueError, "expected a whole number from 0 to 4294967295, found"):
+                call()
+
+    def test_environments_are_let_go(self):
+        """Their memory and threads go with the last reference; a fork of the process, which has no such threads, goes on."""
+        env = SwerveVectorEnv("smoke", 2, threads=3)
+        env.reset(seed=1)
+        child = os.fork()
+        if child == 0:
+            env.step(numpy.zeros((2, 2)))
+            del env
+            gc.collect()
+            os._exit(0)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        state, memory = env.save(0), weakref.ref(env.batch.memory)
+        del env
+        gc.collect()
+        self.assertIsNotNone(memory())  # of the state
+        del state
+        self.assertIsNone(memory())
 
 
 class Drives(unittest.TestCase):

@@ -297,6 +297,9 @@ static enum status judge_rows(struct table *table, const struct group *group, ui
     for (uint32_t i = 0; i < count; i++) {
         verdicts[i] = table->rows[begin + i].verdict;
     }
+    for (uint32_t i = 0; i < group->fact_count; i++) {
+        table->thawed += trust_is_thawed(group->policy, &group->facts[i]);
+    }
     table->frozen +=
         trust_judge(group->policy, group->facts, group->fact_count, verdicts, count, group->used);
     for (uint32_t i = 0; i < count; i++) {

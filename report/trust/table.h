@@ -72,6 +72,7 @@ struct table {
     uint32_t frozen;
     int64_t missing;
     int64_t unlike;    /* as of pairs */
+    int64_t thawed;    /* audited jobs that thaws of the policy make history */
     uint32_t sounding; /* monitors of flags */
     uint32_t student_count;
     struct table_student *students; /* owned; that drove */

@@ -166,6 +166,13 @@ void table_print(const struct table *table, FILE *stream)
                    "they repeat, or are no teacher's: they are left out\n",
                    (long long)table->unlike);
     }
+    if (table->thawed > 0) {
+        text_print(
+            stream,
+            "%lld audited jobs are history by the policy's \"thawed\": no monitor above sees "
+            "them\n",
+            (long long)table->thawed);
+    }
     for (uint32_t i = 0; i < table->student_count; i++) {
         print_student(&table->students[i], stream);
     }
@@ -265,7 +272,8 @@ json_t *table_json(const struct table *table, bool by_day)
     for (uint32_t i = 0; i < table->student_count; i++) {
         json_array_append_new(students, student_json(&table->students[i]));
     }
-    return json_pack("{s:o, s:o, s:i, s:i, s:I, s:I}", "rows", rows, "students", students, "frozen",
-                     (int)table->frozen, "sounding_flags", (int)table->sounding, "missing",
-                     (json_int_t)table->missing, "unlike", (json_int_t)table->unlike);
+    return json_pack("{s:o, s:o, s:i, s:i, s:I, s:I, s:I}", "rows", rows, "students", students,
+                     "frozen", (int)table->frozen, "sounding_flags", (int)table->sounding,
+                     "missing", (json_int_t)table->missing, "unlike", (json_int_t)table->unlike,
+                     "thawed", (json_int_t)table->thawed);
 }

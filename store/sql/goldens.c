@@ -53,6 +53,19 @@ static enum status read_recordings(struct golden_call *call, const struct json_c
     return STATUS_OK;
 }
 
+/* Drives go by what the list says of its model, whoever looks at sets or lets them go by the set.
+ */
+static enum status compare_said(const struct json_cursor *list, const char *key, const char *set,
+                                struct error *error)
+{
+    struct json_cursor said = json_cursor_member(list, key);
+    if (!json_cursor_present(&said) ||
+        (json_is_string(said.value) && strcmp(json_string_value(said.value), set) == 0)) {
+        return STATUS_OK;
+    }
+    return json_fail(&said, error, "expected the set's \"%s\", found another", set);
+}
+
 static enum status golden_add_op(struct db *db, void *context, struct error *error)
 {
     struct golden_call *call = context;
@@ -121,6 +134,8 @@ enum status models_golden_add(struct store *base, const struct golden_set *set, 
     if (status == STATUS_OK) {
         struct json_cursor cursor = json_cursor_root("golden", root);
         status = read_recordings(&call, &cursor, error);
+        THEN(status, compare_said(&cursor, "model_hash", set->model_hash, error));
+        THEN(status, compare_said(&cursor, "sampler", set->sampler, error));
     }
     THEN(status, sql_store_write(call.store, golden_add_op, &call, error));
     json_decref(root);

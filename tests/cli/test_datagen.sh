@@ -164,6 +164,11 @@ mistakes_are_named() {
     says err "file"
 }
 
+# Sandbox and limits go one way to a planner: where one holds, so does the other.
+planners_are_confined_as_asked() {
+    code 6 timeout 15 "$swerve" datagen "$suite" -o confined --clips 2 --planner "exec:sleep 60" --planner-start-ms 200
+    says err "no answer within 200 ms"
+}
 a_full_disk_leaves_no_shard() {
     mkdir full
     (
@@ -176,11 +181,12 @@ a_full_disk_leaves_no_shard() {
     [ -z "$(ls -A full)" ] || fail "left behind: $(ls -A full)"
 }
 
-echo 1..6
+echo 1..7
 t a_shard_is_what_the_page_says
 t the_same_options_give_the_same_bytes
 t held_out_scenarios_are_never_trained_on
 t planners_drive_differently
 t mistakes_are_named
+t planners_are_confined_as_asked
 t a_full_disk_leaves_no_shard
 [ "$failed" = 0 ]

@@ -162,9 +162,10 @@ def a_damaged_baseline_is_refused():
             assert "rate" in run("--gate-baseline", "damaged.json", code=3).stderr, wrong
             place["object"] = kept
     for damage in ({"pass_rates": {"objekt": {"rate": rate}}}, {"pass_rates": []}, {"by_slice": {"weather": []}},
-                   {"by_slice": {"weather": {"fog": {}}}}, {"by_slice": None}):
+                   {"by_slice": {"weather": {"fog": {}}}}, {"by_slice": None}, {"pass_rates": {}},
+                   {"pass_rates": {"object": {"drives": 3}}}):
         pathlib.Path("damaged.json").write_text(json.dumps({**before, **damage}))
-        assert "--gate-baseline: damaged.json: $." in run("--gate-baseline", "damaged.json", code=3).stderr, damage
+        assert "--gate-baseline: damaged.json: $" in run("--gate-baseline", "damaged.json", code=3).stderr, damage
     text = json.dumps(before)
     pathlib.Path("damaged.json").write_text('{"pass_rates": {}, ' + text[1:])
     assert "duplicate" in run("--gate-baseline", "damaged.json", code=3).stderr

@@ -141,7 +141,10 @@ with sqlite3.connect("sick.db") as db:
     says out "FROZEN to the teacher"
     last=$(python3 -c 'import sqlite3; print(sqlite3.connect("sick.db").execute("SELECT MAX(id) FROM outcomes").fetchone()[0])')
     echo '{"format": "swerve-trust/1", "thawed": [{"slice": {}, "after_outcome": '"$last"', "evidence": "evaluation"}]}' >thaw.json
+    code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate --json
+    holds 'd["thawed"] == 12 and d["rows"][0]["optimistic"] == 12' out
     code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate
+    says out "12 audited jobs are history by the policy's \"thawed\": no monitor above sees them"
     code 3 "$swerve" agreement --store sick.db --policy all.json
     says err "all.json"
     echo '{"format": "swerve-trust/1", "crossed": [{"weather": "frog"}]}' >frog.json
@@ -290,6 +293,8 @@ PY
     "$swerve" worker --store wait.db --slots 1 --drain --planner-deadline-ms 60000 >worker.out 2>&1 &
     worker=$!
     for _ in $(seq 600); do [ -e holding ] && break; sleep 0.05; done
+    code 2 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=rain,weather=clear --evidence "a test" --store wait.db
+    says err "--slice: expected weather once, found it twice"
     code 3 "$swerve" trust freeze "$student" --teacher "$teacher" --slice weather=claer --evidence "a test" --store wait.db
     says err 'expected a weather of clear, rain, heavy_rain, fog, snow, found "claer"'
     code 3 "$swerve" trust freeze "$student" --teacher "$student" --slice weather=clear --evidence "a test" --store wait.db

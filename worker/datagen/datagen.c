@@ -530,7 +530,7 @@ static void generator_close(struct generator *self)
 static enum status open_planners(struct generator *self, struct error *error)
 {
     const struct datagen_options *options = self->options;
-    const struct planner_config config = {.session_count = 1};
+    const struct planner_config config = {.session_count = 1, .confinement = options->confinement};
     const char *const *specs = options->planner_count > 0 ? options->planners : usual_planners;
     uint32_t count = options->planner_count > 0 ? options->planner_count : COUNT_OF(usual_planners);
     for (uint32_t i = 0; i < count; i++) {

@@ -48,6 +48,7 @@ struct datagen_options {
     uint32_t shard_clips;
     uint32_t planner_count; /* 0: the usual mixture */
     const char *planners[DATAGEN_PLANNERS_MAX];
+    const struct planner_confinement *confinement; /* of their processes; NULL: none */
     /* Told of every finished shard; may be NULL. */
     void (*shard_done)(const char *path, uint32_t clips);
 };

@@ -81,6 +81,16 @@ void golden_list_sort(struct golden_list *list)
     }
 }
 
+const struct golden_entry *golden_list_twice(const struct golden_list *list)
+{
+    for (uint32_t i = 1; i < list->entry_count; i++) {
+        if (compare(&list->entries[i - 1], &list->entries[i]) == 0) {
+            return &list->entries[i];
+        }
+    }
+    return NULL;
+}
+
 const struct golden_entry *golden_list_find(const struct golden_list *list, const char *scenario_id,
                                             uint64_t seed)
 {
@@ -162,7 +172,12 @@ static enum status decode_list(const struct json_cursor *cursor, struct golden_l
         TRY(entry != NULL ? decode_entry(&one, entry, error) : error->status);
     }
     golden_list_sort(out);
-    return STATUS_OK;
+    const struct golden_entry *twice = golden_list_twice(out);
+    return twice == NULL ? STATUS_OK
+                         : json_fail(&recordings, error,
+                                     "expected each scenario and seed once, found %s with seed "
+                                     "%llu twice",
+                                     twice->scenario_id, (unsigned long long)twice->seed);
 }
 
 enum status golden_list_decode(const char *text, size_t bytes, struct golden_list *out,

@@ -55,6 +55,8 @@ void golden_list_finish(struct golden_list *list);
 /* Room for one more entry, zeroed and counted; NULL: out of memory. */
 struct golden_entry *golden_list_add(struct golden_list *list, struct error *error);
 void golden_list_sort(struct golden_list *list);
+/* An entry whose scenario and seed another one of the sorted list has; NULL: none. */
+const struct golden_entry *golden_list_twice(const struct golden_list *list);
 /* NULL: the set has none. The list is sorted. */
 const struct golden_entry *golden_list_find(const struct golden_list *list, const char *scenario_id,
                                             uint64_t seed);

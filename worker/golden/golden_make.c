@@ -225,14 +225,11 @@ static enum status check_jobs(const struct submission *submission, struct error 
         }
     }
     golden_list_sort(&names);
-    for (uint32_t i = 1; status == STATUS_OK && i < names.entry_count; i++) {
-        const struct golden_entry *entry = &names.entries[i];
-        if (entry->seed == entry[-1].seed &&
-            strcmp(entry->scenario_id, entry[-1].scenario_id) == 0) {
-            status = error_set(error, STATUS_BAD_INPUT,
-                               "golden make: scenario %s is in the suite twice with seed %llu",
-                               entry->scenario_id, (unsigned long long)entry->seed);
-        }
+    const struct golden_entry *twice = golden_list_twice(&names);
+    if (status == STATUS_OK && twice != NULL) {
+        status = error_set(error, STATUS_BAD_INPUT,
+                           "golden make: scenario %s is in the suite twice with seed %llu",
+                           twice->scenario_id, (unsigned long long)twice->seed);
     }
     golden_list_finish(&names);
     return status;

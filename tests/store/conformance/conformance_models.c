@@ -904,6 +904,18 @@ static void make_golden(struct golden_set *set, const char *name, int recordings
     strcpy(set->sampler, "agents/euler2/bf16");
 }
 
+/* Puts a list of one recording with that member. */
+static void put_list(struct golden_set *set, const char *member)
+{
+    char list[256];
+    char hash[SHA256_HEX_BYTES];
+    EXPECT_OK(store->ops->artifact_put(store, "frames", 6, hash, &error), error);
+    int bytes =
+        snprintf(list, sizeof list, "{%s, \"recordings\": [{\"artifact\": \"%s\", \"bytes\": 6}]}",
+                 member, hash);
+    EXPECT_OK(store->ops->artifact_put(store, list, (size_t)bytes, set->hash, &error), error);
+}
+
 static void goldens_are_kept_until_they_are_let_go(void)
 {
     struct golden_set night;
@@ -936,6 +948,12 @@ static void goldens_are_kept_until_they_are_let_go(void)
     EXPECT_OK(store->ops->artifact_put(store, lacking, sizeof lacking - 1, other.hash, &error),
               error);
     EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_CONFLICT);
+    /* The set says of which model its pictures are; so may the list. */
+    strcpy(other.name, "forged");
+    put_list(&other, "\"model_hash\": \"b\"");
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_BAD_INPUT);
+    put_list(&other, "\"sampler\": 7");
+    EXPECT_INT(store->ops->golden_add(store, &other, &error), STATUS_BAD_INPUT);
     close_store();
     open_store(false);
     EXPECT_OK(store->ops->goldens(store, "", found, 4, &count, &error), error);

@@ -8,6 +8,8 @@ artifacts that look old. One value of the tables at a time, and one byte of a re
 
 Usage: test_golden.py SWERVE SOURCE_ROOT EXAMPLE_SO LIAR_SO
 """
+import ctypes
+import hashlib
 import json
 import os
 import pathlib
@@ -193,6 +195,32 @@ def damage_is_found():
     largest.write_bytes(kept)
 
 
+def a_list_that_names_a_drive_twice_is_refused():
+    """Either recording would answer. The list is an artifact that was put there."""
+    zstd = ctypes.CDLL("libzstd.so.1")
+    shutil.copy("g.db", "twice.db")
+    shutil.copytree("g.db.artifacts", "twice.db.artifacts")
+    database = sqlite3.connect("twice.db")
+    hash, = database.execute("SELECT hash FROM goldens WHERE name = 'set'").fetchone()
+    path, = pathlib.Path("twice.db.artifacts").rglob(hash + "*")
+    room = ctypes.create_string_buffer(1 << 20)
+    packed = path.read_bytes()
+    size = zstd.ZSTD_decompress(room, len(room), packed, len(packed))
+    document = json.loads(room.raw[:size])
+    document["recordings"].append(document["recordings"][0])
+    text = json.dumps(document).encode()
+    other = hashlib.sha256(text).hexdigest()
+    path = path.parent.parent / other[:2] / (other + ".zst")
+    path.parent.mkdir(exist_ok=True)
+    size = zstd.ZSTD_compress(room, len(room), text, len(text), 3)
+    path.write_bytes(room.raw[:size])
+    database.execute("UPDATE goldens SET hash = ? WHERE name = 'set'", (other,))
+    database.commit()
+    database.close()
+    said = swerve("golden", "verify", "set", "--store", "twice.db", code=3)
+    assert "expected each scenario and seed once, found" in said, said
+
+
 def a_name_that_is_none_is_refused_before_anything_is_driven():
     for name in ("a/b", "set?diverged=live", "n" * 64):
         said = swerve(*MAKE, "--name", name, "--world", EXAMPLE, "--planner", "exec:touch driven", code=3)
@@ -267,6 +295,7 @@ failed = tap.run([the_recorded_planner_sees_the_same_bits, another_planner_is_an
                   the_world_that_generated_answers_where_they_end, what_was_not_recorded_is_refused,
                   a_name_that_is_none_is_refused_before_anything_is_driven, options_that_would_do_nothing_are_refused,
                   what_is_interrupted_verifies_nothing,
-                  damage_is_found, nothing_that_a_set_needs_is_taken, shards_hold_what_a_world_generated])
+                  damage_is_found, a_list_that_names_a_drive_twice_is_refused, nothing_that_a_set_needs_is_taken,
+                  shards_hold_what_a_world_generated])
 folder.cleanup()
 sys.exit(failed > 0)
