@@ -399,6 +399,11 @@ static void what_is_stored_is_looked_at(void)
     put("fault", "1000 unsized");
     EXPECT_OK(artifacts_put(&one.artifacts, "of any length", 13, hash, &error), error);
     EXPECT(count_seen("200 GET") >= 2); /* the probe, and this */
+    /* That may have no end. */
+    put("fault", "1000 longer");
+    EXPECT_INT(artifacts_put(&one.artifacts, "of no end", 9, hash, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "and is there with") != NULL);
+    EXPECT_INT(count_seen("taken to its end"), 0);
     end(&one);
 }
 
