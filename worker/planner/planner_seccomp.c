@@ -66,16 +66,16 @@ enum { CALLS_KNOWN = 463 };
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), RETURN(DENY(code))
 #define REFUSE(name) REFUSE_AS(SYS_##name, EPERM)
 /* Refuses it where the first argument names process 1, the planner's keeper. */
-#define REFUSE_OF_KEEPER(name)                                            \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), LOAD(args[0]), \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)),       \
+#define REFUSE_OF_KEEPER(name)                                             \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), LOAD(args[0]),  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)), \
         RETURN(SECCOMP_RET_ALLOW)
 /* The same of calls whose first argument says what the second one names: a process, as `kind` does,
  * and no group or user, for the keeper can be of both. */
-#define REFUSE_OF_MANY(name, kind)                                                               \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 6), LOAD(args[0]),                        \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (kind), 0, 2), LOAD(args[1]),                        \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)),                       \
+#define REFUSE_OF_MANY(name, kind)                                         \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 6), LOAD(args[0]),  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (kind), 0, 2), LOAD(args[1]),  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)), \
         RETURN(SECCOMP_RET_ALLOW)
 #define ALLOW_DOMAIN(domain) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (domain), 0, 1), RETURN(SECCOMP_RET_ALLOW)

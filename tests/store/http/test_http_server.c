@@ -617,10 +617,12 @@ static void note_members(struct sha256 *sum, const struct json_field_list *list)
 static void other_records_are_another_version(void)
 {
     static const struct wire_codec *const codecs[] = {
-        &wire_submit_result, &wire_progress,    &wire_completion_result, &wire_suite_status,
-        &wire_ledger_row,    &wire_awaited,     &wire_demand,            &wire_job,
-        &wire_lease,         &wire_outcome,     &wire_model,             &wire_model_event,
-        &wire_tenant,        &wire_trust_event, &wire_golden,            &wire_audit,
+        &wire_submit_result, &wire_progress,    &wire_completion_result,
+        &wire_suite_status,  &wire_ledger_row,  &wire_awaited,
+        &wire_demand,        &wire_job,         &wire_lease,
+        &wire_outcome,       &wire_model,       &wire_model_event,
+        &wire_tenant,        &wire_trust_event, &wire_golden,
+        &wire_audit,
     };
     static const struct json_field_list *const lists[] = {
         &job_spec_field_list,      &job_lease_field_list, &job_completion_field_list,
