@@ -348,6 +348,7 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
 {
     char name[SHA256_HEX_BYTES];
     char directory[ARTIFACT_NAME_BYTES];
+    char path[ARTIFACT_NAME_BYTES];
     bool exists = false;
 
     if (bytes > LIMIT_ARTIFACT_BYTES) {
@@ -355,7 +356,12 @@ enum status artifacts_put(struct artifacts *artifacts, const void *data, size_t 
                          LIMIT_ARTIFACT_BYTES, bytes);
     }
     sha256_hex(data, bytes, name);
-    TRY(artifacts_exists(artifacts, name, &exists, error));
+    /* An object that was never written or read from here may be what is left of a put that failed:
+     * it is written again. */
+    artifacts_file_path(artifacts, name, path);
+    if (artifacts->objects == NULL || access(path, F_OK) == 0) {
+        TRY(artifacts_exists(artifacts, name, &exists, error));
+    }
     TRY(keep_directory(artifacts, name, directory, error));
     enum status status = STATUS_OK;
     if (exists) {

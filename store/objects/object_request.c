@@ -73,7 +73,8 @@ static size_t take_body(char *data, size_t size, size_t count, void *context)
     curl_easy_getinfo(request->handle, CURLINFO_RESPONSE_CODE, &request->code);
     if (request->code == 200 && request->measures) {
         request->taken += bytes;
-        return bytes;
+        request->cut = request->taken > request->bytes_max;
+        return request->cut ? 0 : bytes;
     }
     if (request->code != 200 || request->fd < 0 || request->bytes >= 0) {
         size_t room = sizeof request->answer - 1 - request->answer_bytes;

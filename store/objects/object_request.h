@@ -38,7 +38,7 @@ struct object_request {
     int fd;           /* of the body that is sent, or that is to come; -1: none */
     curl_off_t bytes; /* of the body that is sent; -1: none is */
     size_t bytes_max; /* of the body that is to come */
-    bool measures;    /* that body is counted and dropped */
+    bool measures;    /* that body is counted and dropped, to a little beyond bytes_max */
     char hash[SHA256_HEX_BYTES];
     CURL *handle;
     long code;                      /* out: HTTP code, 0: none came */

@@ -246,12 +246,14 @@ static enum status send_file(struct object_storage *storage, const char *key, in
     return object_request_send(&storage->place, out, error);
 }
 
-/* Counts the bytes of an object whose length no answer says. */
-static enum status measure(struct object_storage *storage, const char *key, curl_off_t *length,
-                           struct error *error)
+/* Counts the bytes of an object whose length no answer says. One that goes on beyond what was sent
+ * may have no end. */
+static enum status measure(struct object_storage *storage, const struct object_request *sent,
+                           curl_off_t *length, struct error *error)
 {
-    struct object_request request = object_request_reading("GET", key);
+    struct object_request request = object_request_reading("GET", sent->key);
     request.measures = true;
+    request.bytes_max = (size_t)sent->bytes;
     TRY(object_request_send(&storage->place, &request, error));
     *length = (curl_off_t)request.taken;
     return STATUS_OK;
@@ -265,7 +267,7 @@ static enum status check_sent(struct object_storage *storage, const struct objec
     struct object_request found;
     enum status status = look(storage, sent->key, &found, error);
     if (status == STATUS_OK && found.length < 0) {
-        status = measure(storage, sent->key, &found.length, error);
+        status = measure(storage, sent, &found.length, error);
     }
     if (status == STATUS_NOT_FOUND) {
         return error_set(error, STATUS_MISMATCH,

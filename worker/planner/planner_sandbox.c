@@ -280,8 +280,11 @@ static int enter_root(const struct sandbox *sandbox, struct sandbox_fault *fault
         return fail(fault, SANDBOX_ROOT, 0);
     }
     /* Refused where the outer /proc is covered in part (containers): then there is none. The keeper
-     * is not on its list. */
-    (void)mount_at("/new/proc", "proc", "hidepid=2");
+     * is not on its list. Nothing is written there: autogroup is of the worker's whole session. */
+    if (mount_at("/new/proc", "proc", "hidepid=2") == 0 &&
+        restrict_mount(AT_FDCWD, "/new/proc", 0, true) != 0) {
+        return fail(fault, SANDBOX_ROOT, 0);
+    }
     for (uint32_t i = 0; i < sandbox->sight->count; i++) {
         if (show(&sandbox->sight->items[i]) != 0) {
             return fail(fault, SANDBOX_SHOW, i);

@@ -13,12 +13,14 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/ioprio.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -63,10 +65,17 @@ enum { CALLS_KNOWN = 463 };
 #define REFUSE_AS(number, code) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (number), 0, 1), RETURN(DENY(code))
 #define REFUSE(name) REFUSE_AS(SYS_##name, EPERM)
-/* Refuses it where an argument names process 1, the planner's keeper. */
-#define REFUSE_OF_KEEPER(name, argument)                                         \
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), LOAD(args[argument]), \
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)),       \
+/* Refuses it where the first argument names process 1, the planner's keeper. */
+#define REFUSE_OF_KEEPER(name)                                             \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), LOAD(args[0]),  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)), \
+        RETURN(SECCOMP_RET_ALLOW)
+/* The same of calls whose first argument says what the second one names: a process, as `kind` does,
+ * and no group or user, for the keeper can be of both. */
+#define REFUSE_OF_MANY(name, kind)                                         \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 6), LOAD(args[0]),  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (kind), 0, 2), LOAD(args[1]),  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1), RETURN(DENY(EPERM)), \
         RETURN(SECCOMP_RET_ALLOW)
 #define ALLOW_DOMAIN(domain) \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (domain), 0, 1), RETURN(SECCOMP_RET_ALLOW)
@@ -148,13 +157,13 @@ static const struct sock_filter program[] = {
     REFUSE(clock_adjtime),
     REFUSE(adjtimex),
     /* When the keeper runs, and what it may open: users may do this to their processes. */
-    REFUSE_OF_KEEPER(sched_setscheduler, 0),
-    REFUSE_OF_KEEPER(sched_setparam, 0),
-    REFUSE_OF_KEEPER(sched_setattr, 0),
-    REFUSE_OF_KEEPER(sched_setaffinity, 0),
-    REFUSE_OF_KEEPER(prlimit64, 0),
-    REFUSE_OF_KEEPER(setpriority, 1),
-    REFUSE_OF_KEEPER(ioprio_set, 1),
+    REFUSE_OF_KEEPER(sched_setscheduler),
+    REFUSE_OF_KEEPER(sched_setparam),
+    REFUSE_OF_KEEPER(sched_setattr),
+    REFUSE_OF_KEEPER(sched_setaffinity),
+    REFUSE_OF_KEEPER(prlimit64),
+    REFUSE_OF_MANY(setpriority, PRIO_PROCESS),
+    REFUSE_OF_MANY(ioprio_set, IOPRIO_WHO_PROCESS),
     REFUSE_AS(SYS_clone3, ENOSYS),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mmap, 0, 5),
     LOAD(args[3]),

@@ -48,7 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 file.write(f"{int(overloaded[0]) - 1} {overloaded[1]}")
             return int(overloaded[1]), '{"error": {"status": "busy", "text": "later"}}'
         if self.path == "/v1/health":
-            return 200, '{"api": 4}'
+            return 200, '{"api": 5}'
         return 200, '{"suites": ["one"]}'
 
     def do_GET(self):

@@ -12,7 +12,8 @@ The computation is tried first on the example of those documents. In DIRECTORY:
                 "console" answers as the console of an object storage does: a page, whatever is asked for,
                 and 405 to a PUT, "page" takes a PUT as well, "away" sends elsewhere by 307, "forget" answers a PUT
                 well and keeps nothing, "shorten" keeps all but the last byte, "HEAD" refuses those alone, "unsized"
-                says no length, and no quotes around the ETag of a PUT
+                says no length, and no quotes around the ETag of a PUT, "longer" says none and goes on behind an object
+                that is no probe
     seen        a line for each request: the code, method, path
 """
 import datetime
@@ -130,7 +131,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if fault == "endless":
             return self.go_on()
         self.send_response(code)
-        if fault == "unsized":
+        if fault in ("unsized", "longer"):
             self.close_connection = True  # which ends the answer
         else:
             self.send_header("Content-Length", str(len(answer)))
@@ -143,18 +144,25 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(answer[:len(answer) // 2] if fault == "cut" else answer)
+        if fault == "longer" and self.command == "GET" and "/probe/" not in self.path:
+            self.write_zeros(64 << 20)
         self.close_connection |= fault == "cut"
 
     def go_on(self) -> None:
         self.send_response(403)
         self.end_headers()
         self.close_connection = True
+        self.wfile.write(b"<Error><Code>Endless</Code><Message>a \33[31mred\n line</Message></Error>")
+        self.write_zeros(sys.maxsize)
+
+    def write_zeros(self, count: int) -> None:
         try:
-            self.wfile.write(b"<Error><Code>Endless</Code><Message>a \33[31mred\n line</Message></Error>")
-            while True:
+            for _ in range(0, count, 65536):
                 self.wfile.write(bytes(65536))
         except OSError:
-            pass
+            return
+        with LOCK, open(os.path.join(self.directory, "seen"), "a", encoding="utf-8") as file:
+            file.write("taken to its end\n")
 
     do_GET = do_PUT = do_HEAD = handle_one
 

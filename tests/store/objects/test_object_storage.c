@@ -381,6 +381,7 @@ static void what_is_stored_is_looked_at(void)
     static const char *const said[] = {"it is not there", "it is not there", "and is there with"};
     for (size_t i = 0; i < COUNT_OF(faults); i++) {
         struct machine one;
+        char copy[512];
         char hash[SHA256_HEX_BYTES] = "";
         begin(&one, "looked");
         EXPECT_OK(object_storage_probe(one.objects, &error), error);
@@ -390,6 +391,10 @@ static void what_is_stored_is_looked_at(void)
         EXPECT(strstr(error.text, said[i]) != NULL && hash[0] == '\0');
         unlink(path_of("fault"));
         EXPECT_OK(artifacts_put(&one.artifacts, faults[i], strlen(faults[i]), hash, &error), error);
+        /* Nothing of before is left in the bucket. */
+        snprintf(copy, sizeof copy, "%.400s/%.2s/%.64s.zst", one.artifacts.path, hash, hash);
+        (void)unlink(copy);
+        expect_content(&one, hash, faults[i], strlen(faults[i]));
         end(&one);
     }
     /* One that says no lengths is read for them. */
@@ -399,6 +404,11 @@ static void what_is_stored_is_looked_at(void)
     put("fault", "1000 unsized");
     EXPECT_OK(artifacts_put(&one.artifacts, "of any length", 13, hash, &error), error);
     EXPECT(count_seen("200 GET") >= 2); /* the probe, and this */
+    /* That may have no end. */
+    put("fault", "1000 longer");
+    EXPECT_INT(artifacts_put(&one.artifacts, "of no end", 9, hash, &error), STATUS_IO);
+    EXPECT(strstr(error.text, "and is there with") != NULL);
+    EXPECT_INT(count_seen("taken to its end"), 0);
     end(&one);
 }
 

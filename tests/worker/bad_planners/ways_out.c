@@ -177,6 +177,20 @@ static bool others_proc(void)
     return access("/proc/1/root/etc/shadow", F_OK) == 0;
 }
 
+/* Sets the keeper's priority to what it is, as one of its user's or of its group's processes. */
+static bool keeper_among_others(void)
+{
+    enum { IO_USER = 3 };
+    const int priority = getpriority(PRIO_PROCESS, 1);
+    bool escaped = setpriority(PRIO_USER, 0, priority) == 0 ||
+                   syscall(SYS_ioprio_set, IO_USER, getuid(), 0) == 0;
+    if (setpgid(0, 1) == 0) {
+        escaped = escaped || setpriority(PRIO_PGRP, 0, priority) == 0;
+        setpgid(0, 0);
+    }
+    return escaped;
+}
+
 /* Process 1 is the planner's keeper inside: its descriptors, when it runs, what it may open.
  * Nothing is changed by this. */
 static bool keeper(void)
@@ -195,7 +209,16 @@ static bool keeper(void)
     return syscall(SYS_prlimit64, 1, RLIMIT_NOFILE, NULL, &files) == 0 ||
            setpriority(PRIO_PROCESS, 1, getpriority(PRIO_PROCESS, 1)) == 0 ||
            (sched_getaffinity(1, sizeof processors, &processors) == 0 &&
-            sched_setaffinity(1, sizeof processors, &processors) == 0);
+            sched_setaffinity(1, sizeof processors, &processors) == 0) ||
+           keeper_among_others();
+}
+
+/* Files of /proc that change more than who writes them: autogroup, where there is one, sets when
+ * the worker's session runs. */
+static bool written_proc(void)
+{
+    return open("/proc/self/autogroup", O_WRONLY | O_CLOEXEC) >= 0 ||
+           open("/proc/self/comm", O_WRONLY | O_CLOEXEC) >= 0;
 }
 
 /* More of anything than it was given. */
@@ -293,6 +316,7 @@ int main(int argc, char **argv)
     tell("others-proc", others_proc());
     tell("path-socket", path_socket());
     tell("keeper", keeper());
+    tell("written-proc", written_proc());
     tell("limits", limits());
     tell("domains", domains());
     tell("links", links());
