@@ -13,7 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ESCAPE_BYTES = 16 }; /* two \u escapes and the terminator */
+enum {
+    ESCAPE_BYTES = 16, /* two \u escapes and the terminator */
+    WORD_BYTES = 64,   /* longer words are like nothing */
+    SLIP_EDITS_MAX = 2,
+    SHORT_WORD_BYTES = 3,
+};
 
 struct range {
     uint32_t first;
@@ -366,4 +371,42 @@ size_t text_real(double value, char out[TEXT_REAL_BYTES])
         }
     }
     return bytes;
+}
+
+/* Levenshtein distance; both texts are shorter than WORD_BYTES. */
+static size_t edit_distance(const char *a, const char *b)
+{
+    size_t row[WORD_BYTES];
+    size_t width = strlen(b);
+    for (size_t j = 0; j <= width; j++) {
+        row[j] = j;
+    }
+    for (size_t i = 1; a[i - 1] != '\0'; i++) {
+        size_t diagonal = row[0];
+        row[0] = i;
+        for (size_t j = 1; j <= width; j++) {
+            size_t best = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
+            diagonal = row[j];
+            best = row[j] + 1 < best ? row[j] + 1 : best;
+            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
+        }
+    }
+    return row[width];
+}
+
+const char *text_nearest(const char *word, const char *const *words)
+{
+    const char *nearest = NULL;
+    size_t least = SLIP_EDITS_MAX + 1;
+    for (; *words != NULL && strlen(word) < WORD_BYTES; words++) {
+        size_t distance =
+            strlen(*words) < WORD_BYTES ? edit_distance(word, *words) : SLIP_EDITS_MAX + 1;
+        /* Two slips in a short word leave nothing of it, unless it begins alike. */
+        bool alike = distance < 2 || word[0] == (*words)[0] || strlen(*words) > SHORT_WORD_BYTES;
+        if (distance < least && distance < strlen(*words) && alike) {
+            least = distance;
+            nearest = *words;
+        }
+    }
+    return nearest;
 }

@@ -56,4 +56,7 @@ enum { TEXT_REAL_BYTES = 40 };
  * the terminator. */
 size_t text_real(double value, char out[TEXT_REAL_BYTES]);
 
+/* Of words, which end in NULL, the one that `word` may be a slip of; NULL: it is like none. */
+const char *text_nearest(const char *word, const char *const *words);
+
 #endif

@@ -1,11 +1,11 @@
 /*
- * swerve validate and swerve import: commands that only look at files.
+ * swerve validate and swerve import: files, looked at before anything is submitted. Imports are
+ * handed over to swerve-import beside this binary, so that no reader of foreign formats runs where
+ * stores, leases and tokens are (scenarios/import/program). Logs of the controls challenge are read
+ * here, by the code that `swerve controls` drives them with.
  */
 #include "cli/cli.h"
 #include "cli/protocol_options.h"
-#include "scenarios/import/opendrive/opendrive.h"
-#include "scenarios/import/openscenario/openscenario.h"
-#include "scenarios/import/womd/womd.h"
 #include "scenarios/json_place.h"
 #include "scenarios/scenarios.h"
 #include "worker/models/models.h"
@@ -16,10 +16,11 @@
 #include "base/text.h"
 
 #include <errno.h>
-#include <math.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { FILES_MAX = 4096 };
 
@@ -223,349 +224,39 @@ int command_validate(int argc, char **argv)
     return code;
 }
 
-static enum status write_whole(const char *path, const char *text, struct error *error)
+/* Of the environment an importer needs what its loader and a sanitizer read, and no secret. */
+static void keep_environment(char *kept[], size_t capacity)
 {
-    FILE *stream = fopen(path, "wb");
-    if (stream == NULL) {
-        return error_set(error, STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
-    }
-    bool bad = fputs(text, stream) == EOF || fputc('\n', stream) == EOF;
-    bad = fclose(stream) != 0 || bad;
-    if (bad) {
-        return error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
-    }
-    return STATUS_OK;
-}
-
-/* One imported scenario: into OUT itself when it is the only one, else OUT without ".json" plus its
- * number, listed in OUT as a suite. */
-static enum status write_scenarios(const char *out, char *const *texts, size_t count,
-                                   struct error *error)
-{
-    if (count == 1) {
-        return write_whole(out, texts[0], error);
-    }
-    size_t stem = strlen(out);
-    if (stem > 5 && strcmp(out + stem - 5, ".json") == 0) {
-        stem -= 5;
-    }
-    const char *slash = strrchr(out, '/');
-    const char *base = slash != NULL ? slash + 1 : out;
-    json_t *list = json_array();
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        char path[LIMIT_PATH_BYTES];
-        snprintf(path, sizeof path, "%.*s-%zu.json", (int)stem, out, i + 1);
-        status = write_whole(path, texts[i], error);
-        json_array_append_new(list, json_pack("{s:s}", "file", path + (base - out)));
-    }
-    json_t *suite = json_pack("{s:s, s:s, s:O}", "id", "imported", "title", "Imported scenarios",
-                              "scenarios", list);
-    char *text = status == STATUS_OK ? json_dumps(suite, JSON_INDENT(2)) : NULL;
-    THEN(status, text == NULL ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", out)
-                              : write_whole(out, text, error));
-    free(text);
-    json_decref(suite);
-    json_decref(list);
-    return status;
-}
-
-struct imported {
-    char **texts;
-    size_t count;
-};
-
-/* Ids must be unique in a suite, but public files repeat theirs: the second becomes ID-2, and so
- * on. `taken` has the ids so far. */
-static enum status make_id_unique(char **text, json_t *taken, struct error *error)
-{
-    json_t *document = json_loads(*text, 0, NULL);
-    char base[LIMIT_ID_BYTES];
-    char id[LIMIT_ID_BYTES];
-    TRY(memory_check(document, error, "import: out of memory"));
-    snprintf(base, sizeof base, "%s", json_string_value(json_object_get(document, "id")));
-    memcpy(id, base, sizeof id);
-    for (int number = 2; json_object_get(taken, id) != NULL; number++) {
-        snprintf(id, sizeof id, "%.50s-%d", base, number);
-    }
-    enum status status = STATUS_OK;
-    if (strcmp(id, base) != 0) {
-        json_object_set_new(document, "id", json_string(id));
-        char *renamed = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        status = memory_check(renamed, error, "%s: out of memory", id);
-        if (status == STATUS_OK) {
-            free(*text);
-            *text = renamed;
-        }
-    }
-    json_object_set_new(taken, id, json_true());
-    json_decref(document);
-    return status;
-}
-
-/* From the text of a file to documents, each malloc'ed, the array too. */
-typedef enum status import_reader(const char *name, const char *text, size_t bytes, char ***texts,
-                                  size_t *count, struct error *error);
-
-static const struct importer {
-    const char *name;
-    import_reader *read; /* NULL: options say more */
-    size_t bytes_max;    /* 0: read by path, since the file names others */
-} importers[] = {
-    {"commonroad", import_commonroad, LIMIT_XML_BYTES},
-    {"opendrive", NULL, LIMIT_XML_BYTES},
-    {"openscenario", NULL, 0},
-    {"womd", import_womd, LIMIT_DOCUMENT_BYTES},
-};
-
-static enum status import_find(const char *name, const struct importer **out, struct error *error)
-{
-    for (size_t i = 0; i < COUNT_OF(importers); i++) {
-        if (strcmp(name, importers[i].name) == 0) {
-            *out = &importers[i];
-            return STATUS_OK;
-        }
-    }
-    return error_set(
-        error, STATUS_USAGE,
-        "import: expected commonroad, controls, opendrive, openscenario or womd, found \"%s\"",
-        name);
-}
-
-/* One scenario of an OpenDRIVE file. */
-static enum status read_roads(const char *path, const char *xml, size_t bytes,
-                              const struct opendrive_options *options, char ***texts, size_t *count,
-                              struct error *error)
-{
-    char **one = calloc(1, sizeof *one);
-    TRY(memory_check(one, error, "%s: out of memory", path));
-    enum status status = import_opendrive(path, xml, bytes, options, one, error);
-    if (status != STATUS_OK) {
-        free(one);
-        return status;
-    }
-    *texts = one;
-    *count = 1;
-    return STATUS_OK;
-}
-
-/* Options of the command line on ego, the part of the network and the length. */
-struct road_options {
-    const char *from;
-    const char *to;
-    const char *speed;
-    const char *reach;
-    const char *horizon;
-    const char *goal;
-    bool priority_to_the_right;
-    char from_text[LIMIT_TEXT_BYTES];
-    char to_text[LIMIT_TEXT_BYTES];
-    struct opendrive_options parsed;
-    struct osc_options story;
-};
-
-static enum status read_story(const char *path, const struct osc_options *options, char ***texts,
-                              size_t *count, struct error *error)
-{
-    char *notes = NULL;
-    char *rest = NULL;
-    TRY(import_openscenario(path, options, texts, count, &notes, error));
-    for (char *line = strtok_r(notes, "\n", &rest); line != NULL;
-         line = strtok_r(NULL, "\n", &rest)) {
-        text_print(stderr, "note: %s\n", line);
-    }
-    free(notes);
-    return STATUS_OK;
-}
-
-static enum status read_documents(const struct importer *importer, const char *path,
-                                  const struct road_options *options, char ***texts, size_t *count,
-                                  struct error *error)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    if (importer->bytes_max == 0) {
-        return read_story(path, &options->story, texts, count, error);
-    }
-    TRY(file_read(path, importer->bytes_max, &text, &bytes, error));
-    enum status status = importer->read != NULL
-                             ? importer->read(path, text, bytes, texts, count, error)
-                             : read_roads(path, text, bytes, &options->parsed, texts, count, error);
-    free(text);
-    return status;
-}
-
-static enum status import_file(const struct importer *importer, const char *path,
-                               const struct road_options *options, struct imported *all,
-                               struct error *error)
-{
-    char **texts = NULL;
+    static const char *const names[] = {
+        "LD_LIBRARY_PATH=", "ASAN_OPTIONS=", "LSAN_OPTIONS=", "TSAN_OPTIONS=", "UBSAN_OPTIONS="};
     size_t count = 0;
-    TRY(read_documents(importer, path, options, &texts, &count, error));
-    char **grown = realloc(all->texts, (all->count + count) * sizeof *grown);
-    if (grown == NULL) {
-        for (size_t i = 0; i < count; i++) {
-            free(texts[i]);
+    for (char **entry = environ; *entry != NULL; entry++) {
+        for (size_t i = 0; i < COUNT_OF(names) && count + 1 < capacity; i++) {
+            if (strncmp(*entry, names[i], strlen(names[i])) == 0) {
+                kept[count++] = *entry;
+            }
         }
-        free(texts);
-        return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path);
     }
-    memcpy(grown + all->count, texts, count * sizeof *texts);
-    all->texts = grown;
-    all->count += count;
-    free(texts);
-    return STATUS_OK;
-}
-
-/* "ROAD,LANE,S", the last two numbers: a road's id may hold commas. Cuts the text. */
-static enum status parse_address(const char *option, const char *given, char *text,
-                                 struct opendrive_address *out, struct error *error)
-{
-    if (given == NULL) {
-        return STATUS_OK;
-    }
-    snprintf(text, LIMIT_TEXT_BYTES, "%s", given);
-    char *last = strrchr(text, ',');
-    char *end = NULL;
-    char *lane_end = NULL;
-    if (last != NULL) {
-        *last = '\0';
-    }
-    char *middle = strrchr(text, ',');
-    if (last != NULL && middle != NULL && middle > text) {
-        *middle = '\0';
-        out->road = text;
-        out->lane_id = (int32_t)strtol(middle + 1, &lane_end, 10);
-        out->s_m = strtod(last + 1, &end);
-    }
-    if (end == NULL || end == last + 1 || *end != '\0' || lane_end == middle + 1 ||
-        *lane_end != '\0' || !isfinite(out->s_m)) {
-        return error_set(error, STATUS_USAGE,
-                         "import: %s: expected ROAD,LANE,S such as 3,-1,20.5, found \"%s\"", option,
-                         given);
-    }
-    return STATUS_OK;
-}
-
-static enum status parse_size(const char *option, const char *given, double min, double max,
-                              double *out, struct error *error)
-{
-    char *end = NULL;
-    double value = given != NULL ? strtod(given, &end) : 0;
-    if (given == NULL) {
-        return STATUS_OK;
-    }
-    if (end == given || *end != '\0' || !(value >= min && value <= max)) {
-        return error_set(error, STATUS_USAGE,
-                         "import: %s: expected a number of %g to %g, found "
-                         "\"%s\"",
-                         option, min, max, given);
-    }
-    *out = value;
-    return STATUS_OK;
-}
-
-static enum status parse_road_options(const struct importer *importer, struct road_options *options,
-                                      struct error *error)
-{
-    bool story = importer->read == NULL && importer->bytes_max == 0;
-    bool roads = importer->read == NULL && !story;
-    options->parsed = OPENDRIVE_OPTIONS;
-    options->parsed.priority_to_the_right = options->priority_to_the_right;
-    options->story.horizon_s = NAN;
-    options->story.goal_m = NAN;
-    if (!roads && (options->from != NULL || options->to != NULL || options->speed != NULL ||
-                   options->reach != NULL || options->priority_to_the_right)) {
-        return error_set(error, STATUS_USAGE,
-                         "import: --from, --to, --speed, --reach and --priority-right are for "
-                         "opendrive; other formats say where ego drives");
-    }
-    if (!roads && !story && options->horizon != NULL) {
-        return error_set(error, STATUS_USAGE,
-                         "import: --horizon is for opendrive and openscenario; other formats say "
-                         "how long they last");
-    }
-    if (!story && (options->story.ego != NULL || options->goal != NULL)) {
-        return error_set(error, STATUS_USAGE, "import: --ego and --goal are for openscenario");
-    }
-    TRY(parse_address("--from", options->from, options->from_text, &options->parsed.from, error));
-    TRY(parse_address("--to", options->to, options->to_text, &options->parsed.to, error));
-    TRY(parse_size("--speed", options->speed, 0, 100, &options->parsed.speed_mps, error));
-    TRY(parse_size("--reach", options->reach, 0, 1e6, &options->parsed.reach_m, error));
-    TRY(parse_size("--goal", options->goal, 0, 1e4, &options->story.goal_m, error));
-    TRY(parse_size("--horizon", options->horizon, 0.1, 600, &options->parsed.horizon_s, error));
-    if (!isnan(options->parsed.horizon_s)) {
-        options->story.horizon_s = fmax(ceil(options->parsed.horizon_s * 10 - 1e-6) / 10, 0.1);
-    }
-    return STATUS_OK;
+    kept[count] = NULL;
 }
 
 int command_import(int argc, char **argv)
 {
-    const char *out = NULL;
-    struct road_options options = {0};
-    const struct cli_option rows[] = {
-        {"--output", "OUT.json", "where to write, also -o", .text = &out},
-        {"--from", "ROAD,LANE,S", "opendrive: where ego starts (the longest lane)",
-         .text = &options.from},
-        {"--to", "ROAD,LANE,S", "opendrive: ego's goal (300 m straight on)", .text = &options.to},
-        {"--speed", "MPS", "opendrive: ego's speed at the start (the posted limit)",
-         .text = &options.speed},
-        {"--reach", "M", "opendrive: how far the map goes beside ego's way (200)",
-         .text = &options.reach},
-        {"--priority-right", NULL,
-         "opendrive: priority to the right where no sign says who goes first",
-         .flag = &options.priority_to_the_right},
-        {"--horizon", "S", "how long it lasts (opendrive: enough for the way)",
-         .text = &options.horizon},
-        {"--ego", "NAME", "openscenario: the entity that the planner drives (Ego)",
-         .text = &options.story.ego},
-        {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
-    };
-    const struct cli_command command = {
-        "import",
-        "commonroad|opendrive|openscenario|womd FILE... -o OUT.json\n"
-        "       swerve import controls FILE.csv|FOLDER... -o OUT.json",
-        "Turns CommonRoad XML (2018b, 2020a), roads of OpenDRIVE, OpenSCENARIO XML (1.0 to 1.3), "
-        "or "
-        "scenes of the\n"
-        "Waymo Open Motion Dataset in the JSON of GPUDrive and PufferDrive, into scenarios.",
-        CLI_ROWS(rows, 2, FILES_MAX),
-    };
-    static const char *arguments[FILES_MAX];
-    uint32_t count = 0;
-    struct error error;
     if (argc > 1 && strcmp(argv[1], "controls") == 0) { /* has options of its own */
         return command_import_controls(argc - 1, argv + 1);
     }
-    CLI_PARSE(&command, argc, argv, arguments, &count);
-    const struct importer *importer = NULL;
-    if (import_find(arguments[0], &importer, &error) != STATUS_OK ||
-        parse_road_options(importer, &options, &error) != STATUS_OK) {
-        return cli_fail(&error);
-    }
-    if (out == NULL) {
-        error_set(&error, STATUS_USAGE, "import: expected -o OUT.json");
-        return cli_fail(&error);
-    }
-    struct imported all = {0};
-    enum status status = STATUS_OK;
-    for (uint32_t i = 1; status == STATUS_OK && i < count; i++) {
-        status = import_file(importer, arguments[i], &options, &all, &error);
-    }
-    json_t *taken = json_object();
-    for (size_t i = 0; status == STATUS_OK && all.count > 1 && i < all.count; i++) {
-        status = make_id_unique(&all.texts[i], taken, &error);
-    }
-    json_decref(taken);
-    THEN(status, write_scenarios(out, all.texts, all.count, &error));
-    if (status == STATUS_OK) {
-        text_print(stdout, "%s: %zu scenario%s%s\n", out, all.count, all.count == 1 ? "" : "s",
-                   all.count == 1 ? "" : ", each in a file of its own beside it (NAME-1.json ..)");
-    }
-    for (size_t i = 0; i < all.count; i++) {
-        free(all.texts[i]);
-    }
-    free(all.texts);
-    return status == STATUS_OK ? 0 : cli_fail(&error);
+    char folder[PATH_MAX];
+    char path[PATH_MAX + sizeof "/swerve-import"];
+    char *environment[16];
+    struct error error;
+    char *slash = file_program(folder, sizeof folder) ? strrchr(folder, '/') : NULL;
+    snprintf(path, sizeof path, "%.*s/swerve-import", slash != NULL ? (int)(slash - folder) : 0,
+             folder);
+    keep_environment(environment, COUNT_OF(environment));
+    argv[0] = path;
+    execve(path, argv, environment);
+    error_set(&error, STATUS_IO,
+              "import: %s: cannot start the importers, a program that lies beside swerve: %s", path,
+              strerror(errno));
+    return cli_fail(&error);
 }

@@ -6,7 +6,6 @@
 #include "worker/run/revision.h"
 
 #include "base/text.h"
-#include "schemas/json_read.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -82,7 +81,7 @@ static int unknown_command(const char *word)
         }
     }
     names[count] = NULL;
-    const char *nearest = json_nearest_key(word, names);
+    const char *nearest = text_nearest(word, names);
     text_print(stderr, "swerve: unknown command \"%s\"", word);
     if (nearest != NULL) {
         text_print(stderr, "; did you mean %s?", nearest);

@@ -73,10 +73,4 @@ enum status suite_check(const char *path, struct suite **out, struct errors *err
                         struct error *error);
 void suite_destroy(struct suite *suite); /* accepts NULL */
 
-/* CommonRoad XML 2018b or 2020a to scenarios, one per planning problem, as resolved JSON documents
- * in
- * (*texts)[*count] (each malloc'ed, the array too). `bytes` <= LIMIT_XML_BYTES. */
-enum status import_commonroad(const char *name, const char *xml, size_t bytes, char ***texts,
-                              size_t *count, struct error *error);
-
 #endif

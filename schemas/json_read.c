@@ -16,10 +16,7 @@
 
 enum {
     PATH_TEXT_BYTES = 384,
-    KEY_TEXT_BYTES = 64, /* longer keys are like nothing */
     KEYS_LISTED_MAX = 24,
-    TYPO_EDITS_MAX = 2,
-    SHORT_KEY_BYTES = 3,
     DIGITS_SHORT = 15, /* a number of so many bytes has no digit too many */
 };
 
@@ -296,44 +293,6 @@ static struct found found_name(const json_t *value)
     return found;
 }
 
-/* Levenshtein distance; both texts are shorter than KEY_TEXT_BYTES. */
-static size_t edit_distance(const char *a, const char *b)
-{
-    size_t row[KEY_TEXT_BYTES];
-    size_t width = strlen(b);
-    for (size_t j = 0; j <= width; j++) {
-        row[j] = j;
-    }
-    for (size_t i = 1; a[i - 1] != '\0'; i++) {
-        size_t diagonal = row[0];
-        row[0] = i;
-        for (size_t j = 1; j <= width; j++) {
-            size_t best = diagonal + (a[i - 1] != b[j - 1] ? 1 : 0);
-            diagonal = row[j];
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            row[j] = row[j - 1] + 1 < best ? row[j - 1] + 1 : best;
-        }
-    }
-    return row[width];
-}
-
-const char *json_nearest_key(const char *key, const char *const *keys)
-{
-    const char *nearest = NULL;
-    size_t least = TYPO_EDITS_MAX + 1;
-    for (; *keys != NULL && strlen(key) < KEY_TEXT_BYTES; keys++) {
-        size_t distance =
-            strlen(*keys) < KEY_TEXT_BYTES ? edit_distance(key, *keys) : TYPO_EDITS_MAX + 1;
-        /* Two slips in a short word leave nothing of it, unless it begins alike. */
-        bool alike = distance < 2 || key[0] == (*keys)[0] || strlen(*keys) > SHORT_KEY_BYTES;
-        if (distance < least && distance < strlen(*keys) && alike) {
-            least = distance;
-            nearest = *keys;
-        }
-    }
-    return nearest;
-}
-
 enum status json_refuse_slip(const struct json_cursor *cursor, const char *key, struct error *error)
 {
     const char *const keys[] = {key, NULL};
@@ -343,7 +302,7 @@ enum status json_refuse_slip(const struct json_cursor *cursor, const char *key, 
         return STATUS_OK;
     }
     json_object_foreach ((json_t *)(uintptr_t)cursor->value, found, value) {
-        if (json_nearest_key(found, keys) != NULL) {
+        if (text_nearest(found, keys) != NULL) {
             return json_fail(cursor, error, "unknown member \"%.64s\"; did you mean \"%s\"?", found,
                              key);
         }
@@ -354,7 +313,7 @@ enum status json_refuse_slip(const struct json_cursor *cursor, const char *key, 
 static enum status fail_unknown_member(const struct json_cursor *cursor, const char *key,
                                        const char *const *keys, struct error *error)
 {
-    const char *nearest = json_nearest_key(key, keys);
+    const char *nearest = text_nearest(key, keys);
     char list[512] = "";
     size_t used = 0;
     size_t count = 0;

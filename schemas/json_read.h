@@ -62,9 +62,6 @@ enum status json_prefix(const struct json_cursor *cursor, struct error *error);
 enum status json_object_begin(const struct json_cursor *cursor, const char *const *keys,
                               struct error *error);
 
-/* Of words, which end in NULL, the one that `key` may be a slip of; NULL: it is like none. */
-const char *json_nearest_key(const char *key, const char *const *keys);
-
 /* The value is no object that lacks `key` and has a member that may be a slip of it. For where a
  * missing member would be noticed by its consequences, before the keys are checked. */
 enum status json_refuse_slip(const struct json_cursor *cursor, const char *key,

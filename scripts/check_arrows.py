@@ -17,6 +17,8 @@ ROOMS = {
         []),
     "base/png": ("PNG in memory, through libpng",
         ["base"]),
+    "base/program": ("what executables share: options of a command line, filters of system calls",
+        ["base"]),
     "schemas": ("records and contracts, limits, codecs, JSON schemas, SQL",
         ["base"]),
     "schemas/storyboard": ("storyboards of scenarios: records and their JSON",
@@ -74,6 +76,8 @@ ROOMS = {
         ["scenarios/import"]),
     "scenarios/import/openscenario": ("OpenSCENARIO XML: catalogs, expressions, positions, storyboards; scenarios of them",
         ["scenarios/import/opendrive", "schemas/storyboard"]),
+    "scenarios/import/program": ("the `swerve-import` binary: its options, what it may do",
+        ["scenarios/import/openscenario", "scenarios/import/womd", "base/program"]),
     "scenarios/protocol": ("values of test protocols",
         ["scenarios"]),
     "scenarios/ranges": ("logical scenarios with the ranges of their parameters, for searches",
@@ -146,7 +150,7 @@ ROOMS = {
     "worker/planner/builtin": ("planners that are built in",
         ["schemas"]),
     "worker/planner": ("planners: their host, plugins, processes, their sandbox",
-        ["worker/planner/builtin", "worker/tracker", "worker/wire"]),
+        ["worker/planner/builtin", "worker/tracker", "worker/wire", "base/program"]),
     "worker/given": ("objects and map that planners are given",
         ["engine/sensors"]),
     "worker/score": ("metrics, guardian",
@@ -183,7 +187,7 @@ ROOMS = {
     "cli/dump": ("`--debug-dump`: observations as NumPy files and PNG",
         ["worker/run", "base/png"]),
     "cli": ("commands, their options, what they print",
-        ["cli/bench", "cli/dump", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "scenarios/import/openscenario", "scenarios/import/womd", "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"]),
+        ["cli/bench", "cli/dump", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "base/program", "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"]),
     "cli/controls": ("`swerve controls`",
         ["cli", "engine/tinyphysics"]),
     "cli/fleet": ("`swerve demand`, `swerve fleet`: what waits, how many workers there should be, scripts that start them; `swerve plan`; `swerve tenant`",
@@ -200,7 +204,8 @@ ROOMS = {
         ["cli", "store/keep"]),
 }
 # Arrows that the plan would allow but that are not to be.
-FORBIDDEN = [("worker/", "kernels"), ("report", "kernels"), ("cli", "kernels"), ("report", "engine/learned")]
+FORBIDDEN = [("worker/", "kernels"), ("report", "kernels"), ("cli", "kernels"), ("report", "engine/learned"),
+             *((house, "scenarios/import") for house in ("store/", "scheduler", "report", "worker/", "cli"))]
 # Headers that one file (or folder) alone may include.
 GUARDED = {
     "sqlite3.h": ["store/sql/sqlite_db.c"],

@@ -31,6 +31,7 @@ DATA = ["engine/models/*.health.json"]
 
 # Code that is not on the path from a scenario's text to the row of an outcome: a folder and all below it, or files.
 EXCLUDED = {
+    "base/program/cli_options.*": "options of commands: what they pass on is in the job or decides no bit",
     # Keepers of questions and answers, and who decides which are asked.
     "store/": "keeps rows as they are given, and hands them on",
     "scheduler/": "decides which questions are asked, and what is told of many answers",
@@ -39,11 +40,7 @@ EXCLUDED = {
     "worker/run/unstarted.*": "remembers what did not start here, so that its jobs are left to others",
     "worker/versions/": "brings models here; a job names its own by hash",
     # Makers of scenarios: the text that is driven is what the question's hash is of.
-    "scenarios/import/commonroad*": "makes scenarios",
-    "scenarios/import/opendrive/": "makes scenarios",
-    "scenarios/import/openscenario/": "makes scenarios",
-    "scenarios/import/right_of_way.*": "makes scenarios",
-    "scenarios/import/womd/": "makes scenarios",
+    "scenarios/import/": "another program's, which makes scenarios",
     "scenarios/coverage/": "counts what suites have",
     "scenarios/protocol/": "judges finished drives by protocols",
     "scenarios/ranges/": "makes scenarios",

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what a swerve binary is made of as a CycloneDX 1.5 document, and checks such documents.
+"""Writes what a swerve binary, with swerve-import beside it, is made of as a CycloneDX 1.5 document, and checks such documents.
 
 Usage: sbom.py BINARY [-o FILE]     components: our sources, shipped models, every shared library that
                                     the loader takes with the Debian package it comes from, build tools
@@ -56,10 +56,15 @@ def version() -> str:
     return re.search(r"version: '([^']+)'", (ROOT / "meson.build").read_text()).group(1)
 
 
+def helper(binary: pathlib.Path) -> pathlib.Path:
+    """The program that the binary starts for imports; it lies beside it."""
+    return binary.with_name("swerve-import")
+
+
 def libraries(binary: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Names of the shared libraries that the loader takes, with their files. Reads our own binary."""
+    """Names of the shared libraries that the loader takes for both, with their files. Reads our own binaries."""
     found = {}
-    for line in run("ldd", str(binary)).splitlines():
+    for line in (run("ldd", str(binary)) + run("ldd", str(helper(binary)))).splitlines():
         match = re.match(r"\s*(\S+)(?: => (\S+))? \(0x", line)
         if match and "vdso" not in match.group(1):
             path = match.group(2) or match.group(1)
@@ -137,8 +142,13 @@ def document(binary: pathlib.Path) -> dict:
             "type": "machine-learning-model", "bom-ref": f"model:{path.stem}", "name": path.stem,
             "version": version(), "hashes": [{"alg": "SHA-256", "content": sha256(path)}]}
         linked[f"model:{path.stem}"] = True
+    importers = helper(binary)
+    components[importers.name] = {
+        "type": "application", "bom-ref": importers.name, "name": importers.name, "version": version(),
+        "hashes": [{"alg": "SHA-256", "content": sha256(importers)}]}
+    linked[importers.name] = True
     sources_hash, binary_hash = source_digest(), sha256(binary)
-    serial = uuid.uuid5(uuid.NAMESPACE_URL, f"swerve:{sources_hash}:{binary_hash}:{sorted(components)}")
+    serial = uuid.uuid5(uuid.NAMESPACE_URL, f"swerve:{sources_hash}:{binary_hash}:{sha256(importers)}:{sorted(components)}")
     return {
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
@@ -197,7 +207,10 @@ def problems(bom: dict, binary: pathlib.Path | None) -> list[str]:
                  if p.get("name") == "swerve:shared-library"}
         for soname in libraries(binary):
             need(soname in named, f"{soname}: linked by {binary}, not listed")
-        need(own.get("hashes", [{}])[0].get("content") == sha256(binary), f"{binary}: another binary")
+        parts = [own, *(part for part in bom.get("components", []) if part.get("name") == helper(binary).name)]
+        hashes = [part.get("hashes", [{}])[0].get("content") for part in parts]
+        need(hashes[:1] == [sha256(binary)], f"{binary}: another binary")
+        need(hashes[1:] == [sha256(helper(binary))], f"{helper(binary)}: another binary")
     return found
 
 

@@ -8,6 +8,7 @@
 
 #include "base/dmath.h"
 #include "base/units.h"
+#include "scenarios/import/import.h"
 #include "scenarios/resolve.h"
 #include "scenarios/scenarios.h"
 

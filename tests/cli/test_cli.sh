@@ -229,6 +229,24 @@ exit_2_options_of_importers_say_whose_they_are() {
     code 2 "$swerve" import opendrive none.xodr --horizon 0 -o none.json
     says err "--horizon: expected a number of 0.1 to 600, found \"0\""
 }
+# Importers are a program of their own, which lies beside swerve: it gets the words as they are and no secret, and its exit
+# code is the command's. Without it one sentence says where it was looked for.
+importers_are_a_program_of_their_own() {
+    mkdir alone
+    cp "$swerve" alone/swerve
+    code 4 alone/swerve import opendrive none.xodr -o none.json
+    says err "import: $work/alone/swerve-import: cannot start the importers"
+    says err "No such file or directory"
+    printf '#!/bin/sh\nprintf "<%%s>" "$@"; env; exit 42\n' >alone/swerve-import
+    chmod +x alone/swerve-import
+    SWERVE_TOKEN=secret LD_LIBRARY_PATH=$work code 42 alone/swerve import opendrive "a b" '' --help
+    says out "<opendrive><a b><><--help>"
+    says out "LD_LIBRARY_PATH=$work"
+    grep -q secret out && fail "the importers see a token"
+    code 2 "$swerve-import" controls a.csv
+    says err "run swerve import controls"
+    rm -r alone
+}
 # A file that waits or never ends when it is opened is refused, in every place where a file may be named.
 exit_3_only_regular_files_are_read() {
     mkfifo pipe.xml pipe.json pipe.safetensors pipe.py
@@ -795,7 +813,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..36 >&3
+echo 1..37 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -807,6 +825,7 @@ t workers_and_slots_do_not_matter
 t exit_1_gate_and_mismatch
 t exit_2_usage
 t exit_2_options_of_importers_say_whose_they_are
+t importers_are_a_program_of_their_own
 t exit_3_only_regular_files_are_read
 t exit_3_a_tag_of_many_attributes_is_refused_early
 t exit_3_bad_input_names_the_place_and_submits_nothing

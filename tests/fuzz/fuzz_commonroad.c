@@ -3,6 +3,7 @@
  * refused must say where in the file, and never because the importer made a document that the
  * loader does not take.
  */
+#include "scenarios/import/import.h"
 #include "tests/fuzz/imported.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);

@@ -5,6 +5,7 @@
 #ifndef SWERVE_TESTS_SCENARIOS_IMPORTED_H
 #define SWERVE_TESTS_SCENARIOS_IMPORTED_H
 
+#include "scenarios/import/import.h"
 #include "tests/scenarios/files.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /*
- * The sandbox's root and privileges. See planner_sandbox.h; the filter of system calls is in
- * planner_seccomp.c.
+ * The sandbox's root and privileges. See planner_sandbox.h; the filter of system calls is
+ * base/program/syscall_filter.h.
  *
  * The new root is assembled in a tmpfs: pivot_root puts the old root below it at /old, what is to
  * be seen is bound from there, a second pivot_root makes the assembly the root and the old one is
@@ -12,6 +12,7 @@
 #include "worker/planner/planner_sandbox.h"
 
 #include "base/check.h"
+#include "base/program/syscall_filter.h"
 #include "schemas/limits.h"
 #include "worker/planner/planner_sight.h"
 
@@ -348,6 +349,15 @@ int sandbox_limit(const struct sandbox *sandbox, struct sandbox_fault *fault)
     if (setrlimit(RLIMIT_NPROC, &processes) != 0 || setrlimit(RLIMIT_RTPRIO, &none) != 0 ||
         setrlimit(RLIMIT_NICE, &none) != 0) {
         return fail(fault, SANDBOX_PRIVILEGES, 0);
+    }
+    return 0;
+}
+
+int sandbox_filter(struct sandbox_fault *fault)
+{
+    if (syscall_filter_enter() != 0) {
+        *fault = (struct sandbox_fault){errno, SANDBOX_FILTER, 0};
+        return -1;
     }
     return 0;
 }

@@ -275,8 +275,7 @@ static enum status read_relative_road(struct osc_context *context,
 }
 
 static enum status read_relative_object(struct osc_context *context,
-                                        const struct osc_element *element, bool in_world,
-                                        struct osc_position *out)
+                                        const struct osc_element *element, struct osc_position *out)
 {
     struct osc_entity *entity;
     double dx = 0;
@@ -286,7 +285,7 @@ static enum status read_relative_object(struct osc_context *context,
     TRY(placed_entity(context, element, false, &entity));
     TRY(osc_number(context, element, "dx", true, -1e5, 1e5, &dx));
     TRY(osc_number(context, element, "dy", true, -1e5, 1e5, &dy));
-    if (!in_world) {
+    if (osc_is(element, "RelativeObjectPosition")) {
         dmath_sincos(entity->pose.heading_rad, &s, &c);
     }
     out->pose.x_m = entity->pose.x_m + c * dx - s * dy;
@@ -381,35 +380,30 @@ static enum status read_on_route(struct osc_context *context, const struct osc_e
 enum status osc_position_read(struct osc_context *context, const struct osc_element *position,
                               struct osc_position *out)
 {
+    static const struct {
+        const char *name;
+        enum status (*read)(struct osc_context *context, const struct osc_element *element,
+                            struct osc_position *out);
+    } kinds[] = {
+        {"WorldPosition", read_world},
+        {"LanePosition", read_lane},
+        {"RoadPosition", read_road},
+        {"RelativeLanePosition", read_relative_lane},
+        {"RelativeRoadPosition", read_relative_road},
+        {"RelativeObjectPosition", read_relative_object},
+        {"RelativeWorldPosition", read_relative_object},
+        {"TrajectoryPosition", read_on_trajectory},
+        {"RoutePosition", read_on_route},
+    };
     const struct osc_element *element = position->first;
     *out = (struct osc_position){.place = {.road = OPENDRIVE_NONE, .lane = OPENDRIVE_NONE}};
     if (element == NULL) {
         return osc_fail(context, position, "expected a position, found none");
     }
-    if (osc_is(element, "WorldPosition")) {
-        return read_world(context, element, out);
-    }
-    if (osc_is(element, "LanePosition")) {
-        return read_lane(context, element, out);
-    }
-    if (osc_is(element, "RoadPosition")) {
-        return read_road(context, element, out);
-    }
-    if (osc_is(element, "RelativeLanePosition")) {
-        return read_relative_lane(context, element, out);
-    }
-    if (osc_is(element, "RelativeRoadPosition")) {
-        return read_relative_road(context, element, out);
-    }
-    if (osc_is(element, "RelativeObjectPosition") || osc_is(element, "RelativeWorldPosition")) {
-        return read_relative_object(context, element, osc_is(element, "RelativeWorldPosition"),
-                                    out);
-    }
-    if (osc_is(element, "TrajectoryPosition")) {
-        return read_on_trajectory(context, element, out);
-    }
-    if (osc_is(element, "RoutePosition")) {
-        return read_on_route(context, element, out);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (osc_is(element, kinds[i].name)) {
+            return kinds[i].read(context, element, out);
+        }
     }
     return osc_unsupported(context, element);
 }

@@ -1,12 +1,10 @@
 /*
- * The sandbox's filter of system calls: a short program that the kernel runs on every call of the
- * planner. It takes away what no planner needs and what has opened ways out of namespaces before;
- * everything else is decided by namespaces and privileges.
+ * Filters of system calls: short programs that the kernel runs on every call. See syscall_filter.h.
  *
  * Refused calls answer EPERM, so a library that probes goes on without. clone3 answers ENOSYS: its
  * flags are in memory where a filter cannot look, and libraries then use clone, whose are not.
  */
-#include "worker/planner/planner_sandbox.h"
+#include "base/program/syscall_filter.h"
 
 #include "base/check.h"
 
@@ -17,19 +15,23 @@
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #if defined(__x86_64__)
 #define FILTER_ARCH AUDIT_ARCH_X86_64
 #elif defined(__aarch64__)
 #define FILTER_ARCH AUDIT_ARCH_AARCH64
 #else
-#define FILTER_ARCH 0 /* not known here: see sandbox_filter */
+#define FILTER_ARCH 0 /* not known here: see enter */
 #endif
 
 /* Calls from this number on are newer than the list below (Linux 6.10), and so are those of 32-bit
@@ -57,6 +59,9 @@ enum { CALLS_KNOWN = 463 };
 #ifndef SYS_process_madvise
 #define SYS_process_madvise 440
 #endif
+#ifndef SYS_fchmodat2
+#define SYS_fchmodat2 452
+#endif
 
 #define DENY(code) (SECCOMP_RET_ERRNO | (code))
 #define LOAD(member) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, member))
@@ -81,7 +86,7 @@ enum { CALLS_KNOWN = 463 };
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (domain), 0, 1), RETURN(SECCOMP_RET_ALLOW)
 
 /* Jumps count instructions, so the order of these is their meaning. */
-static const struct sock_filter program[] = {
+static const struct sock_filter common[] = {
     LOAD(arch),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FILTER_ARCH, 1, 0),
     RETURN(SECCOMP_RET_KILL_PROCESS),
@@ -191,14 +196,111 @@ static const struct sock_filter program[] = {
     RETURN(DENY(EAFNOSUPPORT)),
 };
 
-int sandbox_filter(struct sandbox_fault *fault)
+/* Leaves a process to compute, read and write. The architecture is judged above. */
+static const struct sock_filter alone[] = {
+    LOAD(nr),
+    /* Programs, processes and threads. */
+    REFUSE(execve),
+    REFUSE(execveat),
+    REFUSE(clone),
+    /* The network, and sockets of this machine. */
+    REFUSE(socket),
+    REFUSE(socketpair),
+    REFUSE(connect),
+    /* Processes of the same user. */
+    REFUSE(kill),
+    REFUSE(tkill),
+    REFUSE(rt_sigqueueinfo),
+    REFUSE(rt_tgsigqueueinfo),
+    REFUSE(pidfd_open),
+    REFUSE(sched_setscheduler),
+    REFUSE(sched_setparam),
+    REFUSE(sched_setattr),
+    REFUSE(sched_setaffinity),
+    REFUSE(setpriority),
+    REFUSE(ioprio_set),
+    /* Files as they are listed: names, modes, owners, times, attributes. */
+    REFUSE(unlinkat),
+    REFUSE(renameat2),
+    REFUSE(linkat),
+    REFUSE(symlinkat),
+    REFUSE(mkdirat),
+    REFUSE(mknodat),
+    REFUSE(truncate),
+    REFUSE(fchmod),
+    REFUSE(fchmodat),
+    REFUSE(fchmodat2),
+    REFUSE(fchown),
+    REFUSE(fchownat),
+    REFUSE(utimensat),
+    REFUSE(setxattr),
+    REFUSE(lsetxattr),
+    REFUSE(fsetxattr),
+    REFUSE(removexattr),
+    REFUSE(lremovexattr),
+    REFUSE(fremovexattr),
+#if defined(SYS_renameat)
+    REFUSE(renameat),
+#endif
+#if defined(__x86_64__) /* the older calls of the same */
+    REFUSE(fork),
+    REFUSE(vfork),
+    REFUSE(unlink),
+    REFUSE(rmdir),
+    REFUSE(rename),
+    REFUSE(link),
+    REFUSE(symlink),
+    REFUSE(mkdir),
+    REFUSE(mknod),
+    REFUSE(chmod),
+    REFUSE(chown),
+    REFUSE(lchown),
+    REFUSE(utime),
+    REFUSE(utimes),
+    REFUSE(futimesat),
+#endif
+    /* Words put into the terminal as if they were typed. */
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ioctl, 0, 5),
+    LOAD(args[1]),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCSTI, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, TIOCLINUX, 0, 1),
+    RETURN(DENY(EPERM)),
+    RETURN(SECCOMP_RET_ALLOW),
+    /* Limits of others; 0 is oneself. */
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prlimit64, 0, 3),
+    LOAD(args[0]),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 1, 0),
+    RETURN(DENY(EPERM)),
+    RETURN(SECCOMP_RET_ALLOW),
+};
+
+/* A machine whose numbers nobody has looked at has no filter, and so no sandbox. */
+static int enter(const struct sock_filter *program, size_t count)
 {
-    const struct sock_fprog filter = {COUNT_OF(program), (struct sock_filter *)(uintptr_t)program};
-    /* A machine whose numbers nobody has looked at has no filter, and so no sandbox. */
+    const struct sock_fprog filter = {(unsigned short)count,
+                                      (struct sock_filter *)(uintptr_t)program};
     errno = ENOSYS;
-    if (FILTER_ARCH == 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0) {
-        *fault = (struct sandbox_fault){errno, SANDBOX_FILTER, 0};
-        return -1;
-    }
-    return 0;
+    return FILTER_ARCH == 0 ? -1 : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0);
+}
+
+int syscall_filter_enter(void)
+{
+    return enter(common, COUNT_OF(common));
+}
+
+int syscall_filter_enter_alone(void)
+{
+    /* abort() signals its own thread. */
+    const struct sock_filter own_signals[] = {
+        LOAD(nr),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 3),
+        LOAD(args[0]),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)getpid(), 1, 0),
+        RETURN(DENY(EPERM)),
+        RETURN(SECCOMP_RET_ALLOW),
+    };
+    bool entered = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && syscall_filter_enter() == 0 &&
+                   enter(own_signals, COUNT_OF(own_signals)) == 0 &&
+                   enter(alone, COUNT_OF(alone)) == 0;
+    return entered ? 0 : -1;
 }
