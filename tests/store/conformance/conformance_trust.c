@@ -124,17 +124,6 @@ static uint32_t list(int64_t after)
     return count;
 }
 
-static uint32_t claim_in(const char *worker_id, const char *pool, uint32_t max)
-{
-    uint32_t count = 0;
-    int64_t ttl_ms = 0;
-    struct store_worker worker = worker_of(worker_id, pool);
-    EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), max, 0, leases, &count, &ttl_ms,
-                                &error),
-              error);
-    return count;
-}
-
 static void complete_all(const char *worker_id, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
