@@ -28,7 +28,7 @@ static void put_scenarios(void)
         char body[512];
         int bytes =
             snprintf(body, sizeof body,
-                     "{\"id\":\"s-%s\",\"horizon_s\":1,\"map\":{\"lanes\":[{\"id\":\"a\","
+                     "{\"id\":\"s-%s\",\"horizon_s\":10,\"map\":{\"lanes\":[{\"id\":\"a\","
                      "\"centre_line\":[[0,0],[9,0]]}]},\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,"
                      "\"heading_rad\":0},\"route\":[\"a\"]},\"conditions\":{\"weather\":\"%s\"}}",
                      weathers[i], weathers[i]);
