@@ -241,7 +241,7 @@ void trust_job_move(const struct model_version *teacher, struct job_spec *spec)
 {
     uint64_t fresh = job_key_fresh(spec);
     spec->tier = TIER_TEACHER;
-    snprintf(spec->pool, sizeof spec->pool, "teacher");
+    snprintf(spec->pool, sizeof spec->pool, TRUST_TEACHER_POOL);
     job_escalation_clear(spec);
     if (!model_job_move(teacher, spec)) { /* a sampler without a conditioning */
         memcpy(spec->model_hash, teacher->hash, sizeof spec->model_hash);

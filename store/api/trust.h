@@ -86,6 +86,9 @@ const char *trust_sampler(const char *sampler);
 /* Whether a job is one of the student's that a freeze is about. */
 bool trust_freeze_is_of(const struct trust_event *freeze, const struct job_spec *spec);
 
+/* The pool in which teachers answer. */
+#define TRUST_TEACHER_POOL "teacher"
+
 /* Makes a student's job the teacher's: tier, pool, model, sampler and key. */
 struct model_version;
 void trust_job_move(const struct model_version *teacher, struct job_spec *spec);

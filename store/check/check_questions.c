@@ -35,6 +35,15 @@ static const struct {
      "SELECT 'outcome ' || o.id, 'answers another question than its job ' || o.job || ' asks: an earlier version took"
      " what the worker said' FROM outcomes o JOIN job_specs s ON s.job = o.job WHERE o.context <> s.context"
      " OR o.scenario_id IS NOT NULL OR o.scenario_hash IS NOT NULL OR o.seed IS NOT NULL"},
+    {true, "provenance", "device time of outcomes",
+     "WITH n AS MATERIALIZED (SELECT job, SUM(device_ns) AS ns FROM outcomes GROUP BY job)"
+     " SELECT 'job ' || n.job, 'has outcomes that took ' || n.ns || ' ns, and its attempts were charged ' || b.ns || ': an"
+     " earlier version took what the worker said' FROM n JOIN (SELECT job, SUM(device_ns) AS ns FROM attempts GROUP BY job) b"
+     " ON b.job = n.job WHERE n.ns > b.ns"},
+    {true, "provenance", "ticks of outcomes",
+     "SELECT 'outcome ' || o.id, 'has ' || o.ticks || ' ticks, its scenario ' || x.ticks || ' with all branches: an earlier"
+     " version took what the worker said' FROM outcomes o JOIN job_specs s ON s.job = o.job"
+     " JOIN scenarios x ON x.id = s.scenario WHERE x.ticks > 0 AND o.ticks > x.ticks"},
     {true, "provenance", "questions of audits",
      "SELECT 'job ' || j.id, 'audits job ' || k.id || ', but asks something else, or no teacher: it counts nowhere'"
      " FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c ON c.id = s.context"

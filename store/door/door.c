@@ -210,15 +210,31 @@ static enum status check_flag(const struct job_completion *completion, struct er
                                 completion->job_id);
 }
 
+static enum status check_ticks(const struct job_completion *completion,
+                               const struct door_facts *facts, struct error *error)
+{
+    for (uint32_t i = 0; facts != NULL && i < completion->outcome_count; i++) {
+        if (completion->outcomes[i].ticks > facts->horizon_ticks) {
+            return error_set(
+                error, STATUS_CONFLICT,
+                "job %" PRId64 ", outcome %" PRIu32 ": expected ticks of at most %" PRIu32
+                ", which its scenario lasts, found %" PRIu32,
+                completion->job_id, i, facts->horizon_ticks, completion->outcomes[i].ticks);
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status door_rollouts(const struct job_completion *completion, uint32_t rollout_count,
-                          const struct door_scenario *branches, struct error *error)
+                          const struct door_scenario *scenario, struct error *error)
 {
     static const struct door_scenario none = {.known = true};
     if (completion->kind != COMPLETION_DONE && completion->kind != COMPLETION_FLAGGED &&
         completion->kind != COMPLETION_PARTIAL) {
         return STATUS_OK;
     }
-    branches = rollout_count == 1 ? &none : branches;
+    const struct door_scenario *branches = rollout_count == 1 ? &none : scenario;
+    TRY(check_ticks(completion, scenario->facts, error));
     TRY(check_count(completion, rollout_count, error));
     TRY(branches->known ? check_known(completion, branches, error)
                         : check_distinct(completion, error));
@@ -300,6 +316,20 @@ enum status door_spec(const struct job_spec *spec, const char *suite_id, uint32_
                          spec->follows ? ", one that follows" : "");
     }
     return check_escalation(spec, index, error);
+}
+
+enum status door_rollout_count(const struct job_spec *spec, const struct door_scenario *scenario,
+                               struct error *error)
+{
+    const struct door_facts *facts = scenario->facts;
+    if (facts == NULL || spec->rollout_count == 1 + facts->branch_count) {
+        return STATUS_OK;
+    }
+    return error_set(error, STATUS_CONFLICT,
+                     "scenario \"%s\": it has %" PRIu32
+                     " branches, so that a job of it has %" PRIu32 " rollouts, found %" PRIu32,
+                     spec->scenario_id, facts->branch_count, 1 + facts->branch_count,
+                     spec->rollout_count);
 }
 
 enum status door_worker(const struct store_worker *worker, struct error *error)

@@ -26,18 +26,30 @@ enum status door_progress(const struct store_progress *progress, struct error *e
 enum status door_completion(const struct artifacts *artifacts,
                             const struct job_completion *completion, struct error *error);
 
-/* Branches and slices of a scenario, as far as they are known. */
-struct door_scenario {
-    uint32_t count;
-    const char (*names)[LIMIT_ID_BYTES]; /* [count], borrowed */
-    bool known;                  /* as many as the job has, and each has a name of its own */
-    const struct slices *slices; /* borrowed; NULL: its body is no scenario */
+/* What a scenario's body says of it. */
+struct door_facts {
+    struct slices slices;
+    uint32_t horizon_ticks;
+    uint32_t branch_count;
+    bool controls; /* a log of the controls challenge: nobody else answers it */
 };
 
+/* A scenario, as far as it is known. */
+struct door_scenario {
+    uint32_t count;
+    const char (*names)[LIMIT_ID_BYTES]; /* of its branches [count], borrowed */
+    bool known;                     /* as many as the job has, and each has a name of its own */
+    const struct door_facts *facts; /* borrowed; NULL: its body is no scenario */
+};
+
+/* A job has the rollouts of its scenario: the main line and each branch. CONFLICT. */
+enum status door_rollout_count(const struct job_spec *spec, const struct door_scenario *scenario,
+                               struct error *error);
+
 /* The rollouts that a completion brings are the job's: no two outcomes of one, DONE each of them,
- * FLAGGED at least the one that was. `branches` is not looked at where the job has one rollout.
- * CONFLICT. */
+ * FLAGGED at least the one that was, and none is longer than its scenario. Names of branches are
+ * not looked at where the job has one rollout. CONFLICT. */
 enum status door_rollouts(const struct job_completion *completion, uint32_t rollout_count,
-                          const struct door_scenario *branches, struct error *error);
+                          const struct door_scenario *scenario, struct error *error);
 
 #endif

@@ -10,7 +10,6 @@
 
 #include "base/array.h"
 #include "base/units.h"
-#include "schemas/scenario_json.h"
 #include "store/door/invariants.h"
 #include "store/sql/models.h"
 #include "store/sql/records.h"
@@ -68,52 +67,13 @@ static enum status know(struct sql_store *store, struct error *error)
 }
 
 /* Of a body that is no scenario nothing is known: it counts as safety-critical. */
-static enum status read_facts(struct freezes *freezes, const char *name, const char *body,
-                              size_t bytes, struct error *error)
-{
-    struct error why;
-    struct arena arena;
-    json_t *root = NULL;
-    freezes->slices = (struct slices){.safety_critical = true};
-    freezes->horizon_ticks = 0;
-    freezes->controls = false;
-    struct scenario *scenario = malloc(sizeof *scenario);
-    TRY(memory_check(scenario, error, "out of memory for a scenario"));
-    arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
-    enum status status = json_read_text(name, body, bytes, &root, &why);
-    THEN(status, scenario_decode(name, root, &arena, scenario, &why));
-    if (status == STATUS_OK) {
-        freezes->slices = scenario->slices;
-        freezes->horizon_ticks = scenario->horizon_ticks;
-        freezes->controls = scenario->controls.log.count > 0;
-    }
-    json_decref(root);
-    arena_finish(&arena);
-    free(scenario);
-    return status == STATUS_NO_MEMORY ? error_set(error, status, "%s", why.text) : STATUS_OK;
-}
-
 static enum status know_scenario(struct sql_store *store, const struct job_spec *spec,
-                                 struct error *error)
+                                 struct door_facts *out, struct error *error)
 {
-    struct freezes *freezes = &store->freezes;
-    if (freezes->scenario[0] != '\0' && strcmp(freezes->scenario, spec->scenario_hash) == 0) {
-        return STATUS_OK; /* bodies never change */
-    }
-    size_t bytes = 0;
-    const void *body = NULL;
-    freezes->scenario[0] = '\0';
-    struct query query = query_begin(store->db, STATEMENT_SCENARIO_BODY);
-    query_text(&query, spec->scenario_hash);
-    body = query_row(&query) ? query_column_blob(&query, 0, &bytes) : NULL;
-    enum status status =
-        read_facts(freezes, spec->scenario_id, body != NULL ? body : "", bytes, error);
-    if (status != STATUS_OK) {
-        query_end(&query, NULL);
-        return status;
-    }
-    TRY(query_end(&query, error));
-    memcpy(freezes->scenario, spec->scenario_hash, sizeof freezes->scenario);
+    struct door_scenario scenario;
+    TRY(record_scenarios_find(store->db, &store->branches, spec, &scenario, error));
+    *out = scenario.facts != NULL ? *scenario.facts
+                                  : (struct door_facts){.slices = {.safety_critical = true}};
     return STATUS_OK;
 }
 
@@ -129,9 +89,10 @@ enum status freezes_find(struct sql_store *store, const struct job_spec *spec, i
     for (uint32_t i = 0; i < freezes->count && *id == 0; i++) {
         const struct trust_event *freeze = &freezes->holding[i];
         if (trust_freeze_is_of(freeze, spec)) {
-            TRY(know_scenario(store, spec, error));
-            bool has = trust_slice_has(&freeze->slice, freezes->slices.value,
-                                       freezes->slices.safety_critical);
+            struct door_facts facts;
+            TRY(know_scenario(store, spec, &facts, error));
+            bool has =
+                trust_slice_has(&freeze->slice, facts.slices.value, facts.slices.safety_critical);
             *id = has ? freeze->id : 0;
         }
     }
@@ -311,12 +272,12 @@ static int64_t trusted_ticks(const struct model_version *version, const char *sa
 enum status freezes_teacher(struct sql_store *store, const struct job_spec *spec,
                             struct model_version *teacher, bool *found, struct error *error)
 {
-    const struct freezes *freezes = &store->freezes;
     TRY(models_answering(store->db, TIER_TEACHER, spec, teacher, found, error));
     if (*found) {
-        TRY(know_scenario(store, spec, error));
-        *found = !freezes->controls &&
-                 (int64_t)freezes->horizon_ticks <= trusted_ticks(teacher, spec->sampler);
+        struct door_facts facts;
+        TRY(know_scenario(store, spec, &facts, error));
+        *found = !facts.controls &&
+                 (int64_t)facts.horizon_ticks <= trusted_ticks(teacher, spec->sampler);
     }
     return STATUS_OK;
 }
@@ -326,6 +287,7 @@ enum status freezes_audit(struct sql_store *store, int64_t suite, const struct j
 {
     const struct freezes *freezes = &store->freezes;
     struct model_version teacher;
+    struct door_facts facts;
     bool has = false;
     int64_t frozen = 0;
     *wanted = false;
@@ -338,10 +300,10 @@ enum status freezes_audit(struct sql_store *store, int64_t suite, const struct j
     if (!floor && !spec->evaluates) {
         return STATUS_OK;
     }
-    TRY(know_scenario(store, spec, error));
+    TRY(know_scenario(store, spec, &facts, error));
     TRY(freezes_find(store, spec, &frozen, error));
     double rate =
-        spec->evaluates ? 1.0 : trust_floor_rate(&freezes->floor, freezes->slices.safety_critical);
+        spec->evaluates ? 1.0 : trust_floor_rate(&freezes->floor, facts.slices.safety_critical);
     if (frozen != 0 || !trust_audit_sampled(spec->key, rate)) {
         return STATUS_OK;
     }
@@ -358,7 +320,7 @@ enum status freezes_audit(struct sql_store *store, int64_t suite, const struct j
                          spec->scenario_id, spec->evaluates ? "an evaluation" : "the store's floor",
                          100.0 * rate);
     }
-    if ((int64_t)freezes->horizon_ticks > trusted_ticks(&teacher, spec->sampler)) {
+    if ((int64_t)facts.horizon_ticks > trusted_ticks(&teacher, spec->sampler)) {
         return STATUS_OK; /* it would be flagged */
     }
     trust_job_audit(&teacher, spec, out);

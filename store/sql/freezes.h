@@ -15,12 +15,8 @@ struct sql_store;
 struct freezes {
     bool known;
     uint32_t count;
-    struct trust_event *holding;     /* owned */
-    struct trust_event floor;        /* id 0: none was set */
-    char scenario[SHA256_HEX_BYTES]; /* whose facts follow; "": nobody's */
-    struct slices slices;
-    uint32_t horizon_ticks;
-    bool controls; /* a log of the controls challenge: nobody else answers it */
+    struct trust_event *holding; /* owned */
+    struct trust_event floor;    /* id 0: none was set */
 };
 void freezes_finish(struct freezes *freezes);
 

@@ -78,6 +78,15 @@ enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
     return query_end(&query, error);
 }
 
+enum status ledger_job_ns(struct db *db, int64_t job_id, int64_t *ns, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_ATTEMPTS_NS);
+
+    query_int(&query, job_id);
+    *ns = query_row(&query) ? query_column_int(&query, 0) : 0;
+    return query_end(&query, error);
+}
+
 static enum status insert_attempt(struct tally *tally, const struct ledger_attempt *attempt,
                                   int64_t price_uusd_per_hour, const struct ledger_totals *bill,
                                   struct error *error)

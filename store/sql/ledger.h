@@ -86,6 +86,9 @@ struct ledger_entry {
 enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
                              struct ledger_entry *entry, struct error *error);
 
+/* Device time that all attempts at the job were charged. */
+enum status ledger_job_ns(struct db *db, int64_t job_id, int64_t *ns, struct error *error);
+
 /* Charges an attempt that was not charged before, at the price in force. */
 enum status ledger_charge(struct tally *tally, const struct ledger_attempt *attempt,
                           struct error *error);

@@ -163,6 +163,21 @@ static struct job_end end_of(const struct sql_store *store, const struct held_jo
     return end;
 }
 
+/* Device time that outcomes may take together: what was charged, of which kept ones have some from
+ * attempts before this one. */
+static enum status outcomes_ns(struct db *db, const struct job_completion *completion,
+                               int64_t attempt_ns, int64_t *ns, struct error *error)
+{
+    int64_t asked_ns = 0;
+    for (uint32_t i = 0; i < completion->outcome_count; i++) {
+        asked_ns += completion->outcomes[i].device_ns; /* in range: so many fit */
+    }
+    *ns = asked_ns;
+    bool full = db->booked.device_ns == INT64_MAX;
+    return asked_ns > attempt_ns || full ? ledger_job_ns(db, completion->job_id, ns, error)
+                                         : STATUS_OK;
+}
+
 /* 0: the clock was never set. */
 static int64_t wall_ms(const struct sql_store *store)
 {
@@ -170,9 +185,11 @@ static int64_t wall_ms(const struct sql_store *store)
 }
 
 static enum status insert_outcomes(struct complete_call *call, const struct held_job *job,
-                                   const struct job_completion *completion, struct error *error)
+                                   const struct job_completion *completion, int64_t attempt_ns,
+                                   struct error *error)
 {
     struct tally_suite *counters;
+    int64_t left_ns = 0;
     bool evidence = completion->kind == COMPLETION_FLAGGED;
     bool audit = job->spec.audit_key[0] != '\0';
     struct record_outcome_place place = {
@@ -188,8 +205,11 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
     };
     enum status status = tally_suite(&call->tally, job->suite, &counters, error);
 
+    THEN(status, outcomes_ns(call->tally.db, completion, attempt_ns, &left_ns, error));
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
+        place.device_ns = outcome->device_ns < left_ns ? outcome->device_ns : left_ns;
+        left_ns -= place.device_ns;
         status = record_outcome_insert(call->tally.db, &place, outcome, &counters->outcomes_digest,
                                        error);
         counters->outcomes_digested++;
@@ -438,7 +458,7 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
     TRY(booking->before.found ? ledger_recharge(&call->tally, &attempt, &booking->before, error)
                               : ledger_charge(&call->tally, &attempt, error));
     if (completion->kind == COMPLETION_DONE || completion->kind == COMPLETION_FLAGGED) {
-        TRY(insert_outcomes(call, &booking->job, completion, error));
+        TRY(insert_outcomes(call, &booking->job, completion, attempt.device_ns, error));
     }
     /* Behind the outcomes, which take over when partial ones came. */
     return record_partials_drop(call->tally.db, completion->job_id, end->state, error);
@@ -479,6 +499,7 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
                                          .worker = job->worker,
                                          .context = job->context,
                                          .spec = &job->spec,
+                                         .device_ns = INT64_MAX,
                                          .at_ms = wall_ms(call->store),
                                          .slices = job->sliced ? &job->slices : NULL};
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
@@ -540,12 +561,13 @@ static enum status check_outcomes(struct complete_call *call, struct held_job *j
             ? record_scenarios_find(call->tally.db, &call->store->branches, &job->spec, &scenario,
                                     error)
             : STATUS_OK);
-    job->sliced = scenario.slices != NULL;
+    job->sliced = scenario.facts != NULL;
     if (job->sliced) {
-        job->slices = *scenario.slices;
+        job->slices = scenario.facts->slices;
     }
     TRY(door_rollouts(completion, job->spec.rollout_count, &scenario, error));
-    return question_check_outcomes(completion, &job->spec, scenario.slices, error);
+    return question_check_outcomes(completion, &job->spec, job->sliced ? &job->slices : NULL,
+                                   error);
 }
 
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,

@@ -295,8 +295,9 @@ enum status models_points_to(struct db *db, const struct job_spec *spec,
     struct pointers pointers;
     TRY(read_pointers(db, spec->tier, &pointers, error));
     *promoted = pointers.promoted.version;
-    *named = pointers.promoted.id == 0 || names(spec, &pointers.promoted) ||
-             names(spec, &pointers.canary);
+    bool canary = names(spec, &pointers.canary) &&
+                  model_assigned(spec, promoted, &pointers.canary.version) != promoted;
+    *named = pointers.promoted.id == 0 || names(spec, &pointers.promoted) || canary;
     return STATUS_OK;
 }
 

@@ -38,8 +38,8 @@ enum status models_rewrite(struct db *db, int64_t job_id, const char *key, struc
 enum status models_answering(struct db *db, enum tier tier, const struct job_spec *spec,
                              struct model_version *out, bool *found, struct error *error);
 
-/* Whether the job names the version that its tier points to, the promoted one (*promoted) or the
- * canary; so it does where nothing is promoted. */
+/* Whether the job names the version that its tier points to, the promoted one (*promoted) or, in
+ * its share, the canary; so it does where nothing is promoted. */
 enum status models_points_to(struct db *db, const struct job_spec *spec,
                              struct model_version *promoted, bool *named, struct error *error);
 

@@ -114,7 +114,8 @@ enum status question_check_parent(struct db *db, int64_t suite, const struct job
                              spec->scenario_id, spec->parent_job_id);
 }
 
-/* Audits of nobody else count where the store has a promoted teacher. */
+/* Teachers answer in one pool, whose tokens are theirs. Audits of nobody else count where the store
+ * has a promoted teacher. */
 static enum status check_teacher(struct db *db, const struct job_spec *spec, struct error *error)
 {
     struct model_version promoted;
@@ -124,6 +125,12 @@ static enum status check_teacher(struct db *db, const struct job_spec *spec, str
                          "scenario \"%s\": an audit is answered by a teacher, this one is of tier "
                          "%s",
                          spec->scenario_id, tier_names[spec->tier]);
+    }
+    if (strcmp(spec->pool, TRUST_TEACHER_POOL) != 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "scenario \"%s\": an audit is answered in pool \"" TRUST_TEACHER_POOL
+                         "\", this one is of pool \"%s\"",
+                         spec->scenario_id, spec->pool);
     }
     TRY(models_points_to(db, spec, &promoted, &named, error));
     return named ? STATUS_OK
@@ -182,7 +189,7 @@ enum status question_escalation(struct db *db, const struct job_spec *spec, int6
         return STATUS_OK;
     }
     job_escalation_take(spec, &successor);
-    if (spec->follows && successor.tier == TIER_TEACHER) {
+    if (spec->tier != TIER_GOLDEN && successor.tier == TIER_TEACHER) {
         TRY(models_points_to(db, &successor, &teacher, &pointed, error));
     }
     if (!pointed) {

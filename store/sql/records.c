@@ -244,6 +244,8 @@ static struct outcome as_stored(const struct record_outcome_place *place,
     stored.epoch = place->epoch;
     memcpy(stored.suite_id, place->spec->suite_id, sizeof stored.suite_id);
     stored.verdict = place->evidence ? VERDICT_FLAGGED : outcome->verdict;
+    stored.device_ns =
+        outcome->device_ns < place->device_ns ? outcome->device_ns : place->device_ns;
     if (place->slices != NULL) {
         memcpy(stored.slice, place->slices->value, sizeof stored.slice);
         stored.safety_critical = place->slices->safety_critical;
@@ -278,7 +280,7 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
     query_int(&query, outcome->ticks);
     query_int(&query, outcome->prefix_ticks);
     query_int(&query, outcome->metres_mm);
-    query_int(&query, outcome->device_ns);
+    query_int(&query, stored.device_ns);
     query_text(&query, outcome->trace_hash);
     query_text(&query, outcome->artifact_hash);
     for (int i = 0; i < SLICE_KIND_COUNT; i++) {
@@ -468,9 +470,8 @@ static enum status read_names(const json_t *list, char (**out)[LIMIT_ID_BYTES], 
     return STATUS_OK;
 }
 
-/* Slices of a body that is a scenario. */
-static enum status read_slices(const json_t *root, struct slices *slices, bool *sliced,
-                               struct error *error)
+/* Facts of a body that is a scenario. */
+static enum status read_facts(const json_t *root, struct record_scenario *out, struct error *error)
 {
     struct error why;
     struct arena arena;
@@ -478,9 +479,12 @@ static enum status read_slices(const json_t *root, struct slices *slices, bool *
     TRY(memory_check(scenario, error, "out of memory for a scenario"));
     arena_init(&arena, LIMIT_SCENARIO_ARENA_BYTES);
     enum status status = scenario_decode("scenario", root, &arena, scenario, &why);
-    *sliced = status == STATUS_OK;
-    if (*sliced) {
-        *slices = scenario->slices;
+    out->decoded = status == STATUS_OK;
+    if (out->decoded) {
+        out->facts = (struct door_facts){.slices = scenario->slices,
+                                         .horizon_ticks = scenario->horizon_ticks,
+                                         .branch_count = scenario->branch_count,
+                                         .controls = scenario->controls.log.count > 0};
     }
     arena_finish(&arena);
     free(scenario);
@@ -498,13 +502,14 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
 
     query_text(&query, scenario_hash);
     const void *body = query_row(&query) ? query_column_blob(&query, 0, &bytes) : NULL;
+    out->there = body != NULL;
     enum status status =
         body != NULL ? json_read_text("scenario", body, bytes, &root, &why) : STATUS_OK;
     status = status == STATUS_NO_MEMORY
                  ? error_set(error, status, "%s", why.text)
                  : read_names(json_object_get(root, "branches"), &out->names, &out->count, error);
     if (status == STATUS_OK && root != NULL) {
-        status = read_slices(root, &out->slices, &out->sliced, error);
+        status = read_facts(root, out, error);
     }
     json_decref(root);
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
@@ -532,6 +537,10 @@ enum status record_scenarios_find(struct db *db, struct record_scenarios *branch
     if (at == RECORD_SCENARIOS_KNOWN) {
         struct record_scenario read = {.count = 0};
         TRY(read_branches(db, spec->scenario_hash, &read, error));
+        if (!read.there) { /* it may come */
+            free(read.names);
+            return STATUS_OK;
+        }
         memcpy(read.scenario_hash, spec->scenario_hash, sizeof read.scenario_hash);
         at = branches->next++ % RECORD_SCENARIOS_KNOWN;
         free(branches->rows[at].names);
@@ -541,6 +550,6 @@ enum status record_scenarios_find(struct db *db, struct record_scenarios *branch
     out->names = (const char(*)[LIMIT_ID_BYTES])row->names;
     out->count = row->count;
     out->known = row->names != NULL && row->count + 1 == spec->rollout_count;
-    out->slices = row->sliced ? &row->slices : NULL;
+    out->facts = row->decoded ? &row->facts : NULL;
     return STATUS_OK;
 }

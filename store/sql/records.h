@@ -49,6 +49,7 @@ struct record_outcome_place {
     int64_t context;             /* of the job */
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
+    int64_t device_ns;           /* the most that it has taken */
     int64_t floor;               /* ids up to here were given out */
     const struct slices *slices; /* of the scenario; NULL: as the outcome says */
     bool evidence;               /* stored as flagged, whatever its verdict says */
@@ -68,15 +69,16 @@ enum status record_partial_insert(struct db *db, const struct record_outcome_pla
  * is not what was stored. */
 enum status record_partial_read(struct query *query, const struct job_spec *spec,
                                 struct outcome *outcome, struct error *error);
-/* Branches and slices of the scenarios that were asked for last, which never change. Writer thread.
+/* Branches and facts of the scenarios that were asked for last, which never change. Writer thread.
  */
 enum { RECORD_SCENARIOS_KNOWN = 256 };
 struct record_scenario {
     char scenario_hash[SHA256_HEX_BYTES];
+    bool there; /* its body is in the store */
     uint32_t count;
     char (*names)[LIMIT_ID_BYTES]; /* owned; NULL: they do not all have names of their own */
-    bool sliced;                   /* what follows is known */
-    struct slices slices;
+    bool decoded;                  /* what follows is known */
+    struct door_facts facts;
 };
 struct record_scenarios {
     struct record_scenario rows[RECORD_SCENARIOS_KNOWN];

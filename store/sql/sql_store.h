@@ -171,12 +171,12 @@ struct question_audited {
     int64_t answered;
 };
 /* An audit job repeats a job of its own suite that is none itself (it may have moved since its
- * submitter knew it), asks the same, and asks a teacher: the promoted one, where there is one. */
+ * submitter knew it), asks the same, and asks a teacher, in that one's pool: the promoted one,
+ * where there is one. */
 enum status question_check_audit(struct db *db, int64_t suite, const struct job_spec *spec,
                                  bool shadow, struct question_audited *out, struct error *error);
 /* Context of who answers if the job is flagged, as its spec says; *id 0: that names nobody. Where
- * the store has a promoted teacher, a job that follows its tier's pointer escalates to that one,
- * whoever is named; one that names its models by itself names its teacher, too. */
+ * the store has a promoted teacher, all but goldens escalate to that one, whoever is named. */
 enum status question_escalation(struct db *db, const struct job_spec *spec, int64_t *id,
                                 struct error *error);
 /* Fills it in for a job that is open and of which none is known. */

@@ -353,18 +353,17 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
-        "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6"
-        " WHERE id = ?1",
+        "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6 WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
         "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite,"
-        " j.claimed_ns FROM jobs j"
-        " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+        " j.claimed_ns FROM jobs j LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] =
         "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
         "SELECT a.ending, w.name, a.device_ns, a.metres_mm, a.price_uusd_per_hour, a.cost_uusd,"
         " a.escalated_job, a.pool, a.device, a.tier, a.mflop, a.claimed_ns FROM attempts a"
         " CROSS JOIN workers w ON w.id = a.worker WHERE a.job = ?1 AND a.epoch = ?2",
+    [STATEMENT_ATTEMPTS_NS] = "SELECT SUM(device_ns) FROM attempts WHERE job = ?1",
     [STATEMENT_ATTEMPT_INSERT] =
         "INSERT INTO attempts (job, epoch, worker, pool, device, tier, ending, device_ns,"
         " metres_mm, mflop, price_uusd_per_hour, cost_uusd, escalated_job, artifact_hash, error,"

@@ -352,6 +352,11 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     if (status != STATUS_OK || result->existed) {
         return status;
     }
+    if (call->specs != NULL) { /* others copy a job that is there */
+        struct door_scenario scenario;
+        TRY(record_scenarios_find(call->db, &call->store->branches, spec, &scenario, error));
+        TRY(door_rollout_count(spec, &scenario, error));
+    }
     if (spec->parent_job_id != 0) {
         status = question_check_parent(call->db, call->suite, spec, error);
     }

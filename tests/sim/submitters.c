@@ -118,7 +118,8 @@ static void make_spec(const struct fleet *fleet, int suite, uint32_t index, stru
     spec->evaluates =
         spec->tier == TIER_STUDENT && fleet->freezes && !fleet->follows && place % 7 == 3;
     spec->priority = (int32_t)(index % 2);
-    spec->rollout_count = 1 + place % fleet->model->rollouts_max;
+    /* Scenarios with a weather are whole ones, of one branch. */
+    spec->rollout_count = fleet->freezes ? 2 : 1 + place % fleet->model->rollouts_max;
     spec->attempts_max = 1 + place % 4;
     if (fleet->model->affinity) {
         snprintf(spec->prefix_key, sizeof spec->prefix_key, "prefix-%d", scenario % 3);

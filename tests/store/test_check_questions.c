@@ -116,7 +116,10 @@ static void questions_of_earlier_versions_are_notes(void)
         CONTEXT_LIKE("2", "'exec:rival', planner_hash, pool, tier, model_hash, sampler, backend, "
                           "revision") "UPDATE job_specs SET context = " LAST_CONTEXT
                                       " WHERE job = 2",
-        "UPDATE job_specs SET escalation = NULL WHERE job = 1"};
+        "UPDATE job_specs SET escalation = NULL WHERE job = 1",
+        "UPDATE outcomes SET device_ns = 1 + (SELECT device_ns FROM attempts WHERE job = 3)"
+        " WHERE job = 3",
+        "UPDATE scenarios SET ticks = 50"};
     check_store(NULL);
     for (size_t i = 0; i < sizeof edits / sizeof edits[0]; i++) {
         check_store(edits[i]);

@@ -56,7 +56,7 @@ static void claim(const char *worker_id)
 }
 
 /* A new store with one job, which "w" has claimed. */
-static void begin(void)
+static void begin_rollouts(uint32_t rollouts)
 {
     struct store_submit_result result;
     const struct job_spec spec = {.key = "key",
@@ -65,13 +65,18 @@ static void begin(void)
                                   .planner = "p",
                                   .pool = "bulk",
                                   .backend = "cpu",
-                                  .rollout_count = 1,
+                                  .rollout_count = rollouts,
                                   .attempts_max = 9};
     snprintf(path, sizeof path, "%s/%d.db", directory, serial++);
     manual_clock_init(&manual);
     open_store();
     EXPECT_OK(store->ops->submit(store, "s", 1, &spec, 1, &result, &error), error);
     claim("w");
+}
+
+static void begin(void)
+{
+    begin_rollouts(1);
 }
 
 static enum status complete(int64_t epoch, int64_t device_ns)
@@ -124,6 +129,50 @@ static void completions_bill_no_more_than_has_passed(void)
     finish();
     close(logger.fd);
     logger.fd = -1;
+}
+
+/* Goal: outcomes of a job take no more device time together than its attempts were charged, also
+ * where an attempt before has kept some of them; what honest ones say stays. */
+static void outcomes_take_no_more_than_is_charged(void)
+{
+    static const int64_t asked_ms[][2] = {
+        {ASKED_NS / NS_PER_MS, ASKED_NS / NS_PER_MS}, {6000, ASKED_NS / NS_PER_MS}, {3000, 400}};
+    const struct store_outcome_filter filter = {.limit = 9};
+    static struct outcome sent[2];
+    static struct outcome found[9];
+    for (int attempts = 1; attempts < 3; attempts++) {
+        for (size_t i = 0; i < sizeof asked_ms / sizeof *asked_ms; i++) {
+            struct store_completion_result result;
+            struct job_completion completion = {.worker_id = "w", .outcomes = sent};
+            uint32_t count = 0;
+            begin_rollouts(2);
+            if (attempts == 2) {
+                pass_ms(640);
+                EXPECT_INT(complete(lease.epoch, ASKED_NS), STATUS_OK);
+                pass_ms(60000);
+                claim("w");
+            }
+            pass_ms(6400);
+            completion.job_id = lease.job_id;
+            completion.epoch = lease.epoch;
+            completion.outcome_count = 2;
+            for (int k = 0; k < 2; k++) {
+                job_context_copy(&lease.spec, &sent[k]);
+                sent[k].verdict = VERDICT_PASS;
+                sent[k].device_ns = asked_ms[i][k] * NS_PER_MS;
+                snprintf(sent[k].branch_id, sizeof sent[k].branch_id, "%s", k == 0 ? "" : "b");
+                completion.device_ns += sent[k].device_ns;
+            }
+            EXPECT_OK(store->ops->complete(store, &completion, 1, &result, &error), error);
+            EXPECT_INT(result.status, STATUS_OK);
+            EXPECT_OK(store->ops->outcomes(store, &filter, found, &count, &error), error);
+            EXPECT_INT(count, 2);
+            int64_t sum_ns = found[0].device_ns + found[1].device_ns;
+            EXPECT_INT(sum_ns, i == 2 ? 3400 * NS_PER_MS : charged_ns());
+            EXPECT(found[0].device_ns == (i == 0 ? sum_ns : sent[0].device_ns));
+            finish();
+        }
+    }
 }
 
 static void what_has_passed_is_charged(void)
@@ -251,13 +300,13 @@ int main(void)
         perror("mkdtemp");
         return 1;
     }
-    int failed =
-        TEST_RUN(TEST(completions_bill_no_more_than_has_passed), TEST(what_has_passed_is_charged),
-                 TEST(heartbeats_report_no_more_than_has_passed),
-                 TEST(late_ones_bill_no_more_than_has_passed), TEST(caps_outlive_the_opening),
-                 TEST(claims_at_unknown_times_bill_nothing),
-                 TEST(clocks_that_go_back_charge_nothing_below_zero),
-                 TEST(outcomes_beyond_all_bounds_are_refused));
+    int failed = TEST_RUN(
+        TEST(completions_bill_no_more_than_has_passed), TEST(outcomes_take_no_more_than_is_charged),
+        TEST(what_has_passed_is_charged), TEST(heartbeats_report_no_more_than_has_passed),
+        TEST(late_ones_bill_no_more_than_has_passed), TEST(caps_outlive_the_opening),
+        TEST(claims_at_unknown_times_bill_nothing),
+        TEST(clocks_that_go_back_charge_nothing_below_zero),
+        TEST(outcomes_beyond_all_bounds_are_refused));
     snprintf(command, sizeof command, "rm -rf %s", directory);
     return system(command) != 0 ? 1 : failed;
 }

@@ -48,6 +48,7 @@ static void submit_jobs(void)
         job_key_make(spec, 0);
         *audit = *spec;
         audit->tier = TIER_TEACHER;
+        strcpy(audit->pool, "teacher");
         strcpy(audit->model_hash, "teacher");
         memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
         job_key_make(audit, 0);
@@ -61,11 +62,12 @@ static void submit_jobs(void)
 /* The student passes everything; the teacher fails what is to be forged. */
 static void answer_all(void)
 {
-    for (uint32_t count = claim("w", 100); count > 0; count = claim("w", 100)) {
+    const char *worker;
+    for (uint32_t count = claim_any(&worker, 100); count > 0; count = claim_any(&worker, 100)) {
         for (uint32_t i = 0; i < count; i++) {
             const struct job_spec *spec = &leases[i].spec;
             bool fails = spec->tier == TIER_TEACHER && spec->seed >= HONEST;
-            make_completion(i, "w", COMPLETION_DONE);
+            make_completion(i, worker, COMPLETION_DONE);
             fill_outcome(&outcomes[i], spec, fails ? VERDICT_FAIL : VERDICT_PASS);
         }
         complete(count);

@@ -233,6 +233,50 @@ static void results_are_taken_over_whole(void)
     close_store();
 }
 
+/* A scenario that decodes, of 10 ticks and one branch. */
+#define WHOLE                                                                                     \
+    "{\"branches\":[{\"at_tick\":4,\"id\":\"b1\",\"interventions\":[{\"kind\":\"conditions\","    \
+    "\"conditions\":{\"weather\":\"fog\"}}]}],\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,"            \
+    "\"heading_rad\":0},\"route\":[\"a\"]},\"horizon_s\":1,\"id\":\"whole\",\"map\":{\"lanes\":[" \
+    "{\"id\":\"a\",\"centre_line\":[[0,0],[9,0]]}]}}"
+
+/* Goal: a job has the rollouts that its scenario has, and no outcome is longer than that. */
+static void jobs_have_the_size_of_their_scenario(void)
+{
+    static const char *const names[] = {"", "b1", NULL};
+    char hash[SHA256_HEX_BYTES];
+    open_store(true);
+    sha256_hex(WHOLE, sizeof WHOLE - 1, hash);
+    make_specs("a", "k", 1);
+    memcpy(specs[0].scenario_hash, hash, sizeof hash); /* asked for before it is there */
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error), STATUS_CONFLICT);
+    EXPECT_OK(store->ops->scenario_put(store, hash, WHOLE, sizeof WHOLE - 1, &error), error);
+    for (uint32_t rollouts = 1; rollouts < 5; rollouts++) {
+        specs[0].rollout_count = rollouts;
+        bool taken = rollouts == 2;
+        EXPECT_INT(store->ops->submit(store, "a", 1, specs, 1, submitted, &error),
+                   taken ? STATUS_OK : STATUS_CONFLICT);
+        if (!taken) {
+            EXPECT_CONTAINS(error.text, "it has 1 branches, so that a job of it has 2 rollouts");
+        }
+        specs[0].key[0] = (char)('l' + rollouts);
+    }
+    EXPECT_INT(claim("w", 9), 1);
+    bring(COMPLETION_DONE, names);
+    for (uint32_t i = 0; i < 2; i++) {
+        outcomes[0].ticks = outcomes[1].ticks = 10;
+        outcomes[i].ticks = 11;
+        refuse(STATUS_CONFLICT, "expected ticks of at most 10, which its scenario lasts, found 11");
+        outcomes[i].ticks = LIMIT_HORIZON_TICKS + 1;
+        refuse(STATUS_BAD_INPUT, "ticks: expected 0 to 6000, found 6001");
+    }
+    outcomes[0].ticks = outcomes[1].ticks = 10;
+    complete(1);
+    EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_INT(status_of("a").ticks, 20);
+    close_store();
+}
+
 /* An audit is of the scenario and seed that it repeats. */
 static void audits_repeat_what_they_name(void)
 {
@@ -347,5 +391,6 @@ int conformance_door(const struct conformance_backend *tested)
         TEST(completions_bring_each_rollout_once), TEST(rollouts_without_names_are_counted),
         TEST(a_flag_brings_its_evidence), TEST(partial_outcomes_are_no_more_than_rollouts),
         TEST(outcomes_are_within_their_range), TEST(results_are_taken_over_whole),
-        TEST(audits_repeat_what_they_name), TEST(names_are_printable_and_no_paths)));
+        TEST(jobs_have_the_size_of_their_scenario), TEST(audits_repeat_what_they_name),
+        TEST(names_are_printable_and_no_paths)));
 }

@@ -141,11 +141,11 @@ static inline struct store_worker worker_of(const char *id, const char *pool)
     return worker;
 }
 
-static inline uint32_t claim(const char *worker_id, uint32_t max)
+static inline uint32_t claim_in(const char *worker_id, const char *pool, uint32_t max)
 {
     uint32_t count = 0;
     int64_t ttl_ms = 0;
-    struct store_worker worker = worker_of(worker_id, "bulk");
+    struct store_worker worker = worker_of(worker_id, pool);
 
     EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), max, 0, leases, &count, &ttl_ms,
                                 &error),
@@ -153,6 +153,19 @@ static inline uint32_t claim(const char *worker_id, uint32_t max)
     EXPECT_INT(ttl_ms, TTL_MS);
     EXPECT(count <= max);
     return count;
+}
+
+static inline uint32_t claim(const char *worker_id, uint32_t max)
+{
+    return claim_in(worker_id, "bulk", max);
+}
+
+/* The teacher's jobs first, others when there are none of these; `*worker_id` has claimed them. */
+static inline uint32_t claim_any(const char **worker_id, uint32_t max)
+{
+    uint32_t count = claim_in("t", "teacher", max);
+    *worker_id = count > 0 ? "t" : "w";
+    return count > 0 ? count : claim("w", max);
 }
 
 /* An outcome that says what its job says, with a verdict. */

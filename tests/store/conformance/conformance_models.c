@@ -191,6 +191,7 @@ static uint32_t make_followers(const char *suite, uint32_t named, uint32_t first
             struct job_spec *audit = &specs[made++];
             *audit = *spec;
             audit->tier = TIER_TEACHER;
+            strcpy(audit->pool, "teacher");
             memcpy(audit->audit_key, spec->key, sizeof audit->audit_key);
             strcpy(audit->model_hash, "t");
             strcpy(audit->sampler, "agents/euler9/bf16");
@@ -328,7 +329,8 @@ static uint32_t work_at_random(struct followers_model *model)
 {
     static const enum completion_kind kinds[] = {COMPLETION_DONE, COMPLETION_DONE, COMPLETION_DONE,
                                                  COMPLETION_RELEASED, COMPLETION_FAILED};
-    uint32_t count = claim("w", 1 + draw(model, 6));
+    const char *worker;
+    uint32_t count = claim_any(&worker, 1 + draw(model, 6));
 
     for (uint32_t i = 0; i < count; i++) {
         expect_version(model, &leases[i].spec);
@@ -337,7 +339,7 @@ static uint32_t work_at_random(struct followers_model *model)
     for (uint32_t i = 0; i < count; i++) {
         enum completion_kind kind = kinds[draw(model, COUNT_OF(kinds))];
         kind = leases[i].attempt == 3 ? COMPLETION_DONE : kind;
-        make_completion(i, "w", kind);
+        make_completion(i, worker, kind);
         memcpy(outcomes[i].model_hash, leases[i].spec.model_hash, sizeof outcomes[i].model_hash);
         memcpy(outcomes[i].sampler, leases[i].spec.sampler, sizeof outcomes[i].sampler);
         model->done += kind == COMPLETION_DONE && !of_shadow(&leases[i].spec);
@@ -588,16 +590,16 @@ static void audits_go_on_while_what_they_repeat_moves(void)
     specs[0].rollout_count = specs[1].rollout_count = 2;
     submit_made("a", 1, 2);
     int64_t audit = submitted[1].job_id;
-    EXPECT_INT(claim("w", 2), 2);
-    if (leases[0].job_id != audit) {
-        leases[0] = leases[1];
-    }
-    struct job_completion *partial = make_completion(0, "w", COMPLETION_PARTIAL);
+    EXPECT_INT(claim("w", 1), 1);
+    EXPECT_INT(claim_in("t", "teacher", 1), 1);
+    EXPECT_INT(leases[0].job_id, audit);
+    struct job_completion *partial = make_completion(0, "t", COMPLETION_PARTIAL);
     fill_outcome(&outcomes[0], &leases[0].spec, VERDICT_PASS);
     partial->outcomes = &outcomes[0];
     partial->outcome_count = 1;
     complete(1);
     EXPECT_INT(completed[0].status, STATUS_OK);
+    EXPECT_OK(store->ops->worker_gone(store, "t", &error), error);
     EXPECT_OK(store->ops->worker_gone(store, "w", &error), error);
     EXPECT_OK(move(1, MODEL_PROMOTED, 0, true, &done), error);
     EXPECT_INT(done.jobs_moved, 1);
@@ -695,14 +697,15 @@ static void the_canary_gets_its_share(void)
 /* Claims and answers everything; leases of shadows stay in leases[]. Returns how many these are. */
 static uint32_t drive_production(void)
 {
-    uint32_t count = claim("w", 100);
+    const char *worker;
+    uint32_t count = claim_any(&worker, 100);
     while (count > 0 && !of_shadow(&leases[0].spec)) {
         for (uint32_t i = 0; i < count; i++) {
             EXPECT(!of_shadow(&leases[i].spec));
-            make_completion(i, "w", COMPLETION_DONE);
+            make_completion(i, worker, COMPLETION_DONE);
         }
         complete(count);
-        count = claim("w", 100);
+        count = claim_any(&worker, 100);
     }
     return count;
 }
@@ -1036,6 +1039,10 @@ static void audits_ask_the_promoted_teacher(void)
     EXPECT_INT(store->ops->suite_status(store, "a", &(struct store_suite_status){0}, &error),
                STATUS_NOT_FOUND);
     make_audited(&teacher, 1, false);
+    strcpy(specs[1].pool, specs[0].pool); /* of the workers whose results it is about */
+    EXPECT_INT(store->ops->submit(store, "a", 1, specs, 2, submitted, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "an audit is answered in pool \"teacher\", this one is of pool \"");
+    make_audited(&teacher, 1, false);
     submit_made("a", 1, 2);
     int64_t audit = submitted[1].job_id;
     for (uint32_t i = 0; i < 100; i++) { /* the same once more, under other keys */
@@ -1061,8 +1068,8 @@ static void audits_ask_the_promoted_teacher(void)
 }
 
 /* Goal: a flagged job of which nobody has said who answers goes to the promoted teacher, where that
- * is trusted for as long; one that follows goes to it whoever was named; and the teacher's own job
- * says nobody. */
+ * is trusted for as long; others go to it whoever was named; and the teacher's own job says nobody.
+ */
 static void flagged_jobs_ask_the_promoted_teacher(void)
 {
     static struct model_version teacher;
@@ -1081,12 +1088,12 @@ static void flagged_jobs_ask_the_promoted_teacher(void)
         get_job(completed[0].escalated_job_id);
         EXPECT_INT(job.spec.tier, TIER_TEACHER);
         EXPECT_TEXT(job.spec.pool, "teacher");
-        EXPECT_TEXT(job.spec.model_hash, way == 2 ? "teacher-model" : teacher.hash);
-        EXPECT_TEXT(job.spec.sampler, way == 2 ? "agents/euler30/fp32" : "agents/euler9/bf16");
+        EXPECT_TEXT(job.spec.model_hash, teacher.hash);
+        EXPECT_TEXT(job.spec.sampler, "agents/euler9/bf16");
         EXPECT_INT(job.spec.follows, way == 1);
         EXPECT_TEXT(job.spec.escalate_pool, "");
         get_job(leases[0].job_id); /* and its row says so from then on */
-        EXPECT_TEXT(job.spec.escalate_model_hash, way == 2 ? "teacher-model" : teacher.hash);
+        EXPECT_TEXT(job.spec.escalate_model_hash, teacher.hash);
     }
     close_store();
 }

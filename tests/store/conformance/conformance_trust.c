@@ -28,7 +28,7 @@ static void put_scenarios(void)
         char body[512];
         int bytes =
             snprintf(body, sizeof body,
-                     "{\"id\":\"s-%s\",\"horizon_s\":1,\"map\":{\"lanes\":[{\"id\":\"a\","
+                     "{\"id\":\"s-%s\",\"horizon_s\":10,\"map\":{\"lanes\":[{\"id\":\"a\","
                      "\"centre_line\":[[0,0],[9,0]]}]},\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,"
                      "\"heading_rad\":0},\"route\":[\"a\"]},\"conditions\":{\"weather\":\"%s\"}}",
                      weathers[i], weathers[i]);
@@ -121,17 +121,6 @@ static uint32_t list(int64_t after)
 {
     uint32_t count = 0;
     EXPECT_OK(store->ops->trust_events(store, after, listed, 64, &count, &error), error);
-    return count;
-}
-
-static uint32_t claim_in(const char *worker_id, const char *pool, uint32_t max)
-{
-    uint32_t count = 0;
-    int64_t ttl_ms = 0;
-    struct store_worker worker = worker_of(worker_id, pool);
-    EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), max, 0, leases, &count, &ttl_ms,
-                                &error),
-              error);
     return count;
 }
 
