@@ -179,6 +179,8 @@ class Killer(threading.Thread):
 
 
 class Soak:
+    dead_endings = "3, 4"  # of attempts at a job that is dead: handed back, lost
+
     def __init__(self, options, directory):
         self.options = options
         self.directory = directory
@@ -356,8 +358,8 @@ class Soak:
         self.check(len(self.dead) <= max(3, self.options.jobs // 1000), "%d jobs are dead" % len(self.dead))
         self.none("a dead job lost its workers, and nothing else", "SELECT id FROM jobs j"
                   " WHERE state = 4 AND (lost < %d OR EXISTS (SELECT 1 FROM attempts a"
-                  " WHERE a.job = j.id AND a.ending NOT IN (3, 4)) OR EXISTS"
-                  " (SELECT 1 FROM outcomes o WHERE o.job = j.id))" % LOST_MAX)
+                  " WHERE a.job = j.id AND a.ending NOT IN (%s)) OR EXISTS"
+                  " (SELECT 1 FROM outcomes o WHERE o.job = j.id))" % (LOST_MAX, self.dead_endings))
         self.none("a job has one spec and a key of its own",
                   "SELECT key FROM job_specs GROUP BY suite, key HAVING COUNT(*) <> 1"
                   " UNION SELECT CAST(id AS TEXT) FROM jobs WHERE id NOT IN (SELECT job FROM job_specs)")

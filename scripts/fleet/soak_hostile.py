@@ -18,7 +18,8 @@ speaks the API itself. It claims jobs like any worker, and then
 When every job has ended, the store is read: each outcome is an answer to its job's question; each
 false verdict is under the hostile token; no bill is above the time that its attempt had; `swerve
 check` finds nothing; a sampled replay finds false outcomes. Then the token is taken back, one
-command drops what it reported, honest workers drive that again, and nothing false is left.
+command drops what it reported, honest workers drive that and what it had killed again, and nothing
+false is left.
 
 Prints what it did; exit status 0 when everything held, else 1. Needs --jobs (20000) and --share
 (0.05) and what ../soak.py takes.
@@ -154,7 +155,7 @@ class Hostile(threading.Thread):
         self.send(second, claimed_s)
 
     def bill(self, lease, claimed_s):
-        kind = "released"  # to fail is any worker's right, and uses up attempts: swerve retry
+        kind = self.random.choice(("failed", "released"))  # to fail uses up attempts, until the redrive
         if self.random.random() < 0.5:
             self.send(self.completion(lease, kind, device_ns=10**15, metres_mm=10**13), claimed_s)
         else:
@@ -242,6 +243,8 @@ class Hostile(threading.Thread):
 
 
 class HostileSoak(soak.FleetSoak):
+    dead_endings = "3, 4, 5"  # .. or lost and reported too late
+
     def __init__(self, options, directory):
         super().__init__(options, directory)
         self.tokens = os.path.join(directory, "tokens")
@@ -419,6 +422,9 @@ class HostileSoak(soak.FleetSoak):
         self.database = self.connect()
         false = self.false_outcomes()
         self.check(not false, "%d false outcomes are left" % len(false))
+        self.none("what the hostile token failed or lost counts in no dead job",
+                  "SELECT j.id FROM jobs j JOIN attempts a ON a.job = j.id JOIN workers w ON w.id = a.worker"
+                  " WHERE j.state = 4 AND a.ending IN (2, 4, 5) AND w.token = '%s'" % rogue)
         self.database.close()
         self.say("one command dropped the outcomes of %s jobs; they were driven again, %d false ones are left" % (
             answer.get("jobs"), len(false)))

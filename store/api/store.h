@@ -416,8 +416,9 @@ struct store_ops {
                           struct error *error);
 
     /* Drops the outcomes of jobs that are done and that an author has finished, with what other
-     * suites took over of them, and queues those jobs again: *jobs of them. Costs stay on the bill.
-     * In steps, as cancel; repeating is free. BAD_INPUT: nobody is named. NOT_FOUND: no such worker
+     * suites took over of them, and queues those jobs again, as it does dead ones that count
+     * failures or losses of the author's, which count no longer: *jobs of them. Costs stay on the
+     * bill. In steps, as cancel; repeating is free. BAD_INPUT: nobody is named. NOT_FOUND: no such worker
      * has ever claimed here. */
     enum status (*redrive)(struct store *store, const struct store_author *author, int64_t *jobs,
                            struct error *error);

@@ -6,7 +6,9 @@
  * go, with what other suites had taken over from them; counters and digests lose what they had
  * counted; the attempt stays on the bill and ends as stale; the job is queued again, as one more
  * that was lost. A shadow's job, which counts nowhere, is cancelled. What an author flagged is
- * left: the teacher answers for it already. Partial outcomes of the author's go too.
+ * left: the teacher answers for it already. Partial outcomes of the author's go too. Of a job that
+ * is dead the author's failures and losses count no longer: they end as handed back, and the job is
+ * queued again unless others alone have lost it too often.
  *
  * Ids of outcomes are never given out twice: the table redrives keeps the greatest one that there
  * was, and SQLite, which would go on from what is left, is told the next.
@@ -83,8 +85,8 @@ static enum status uncount(struct redrive_call *call, const struct redrive_job *
 }
 
 /* The job is open again. */
-static enum status reopen(struct redrive_call *call, const struct redrive_job *job, bool planned,
-                          struct error *error)
+static enum status reopen(struct redrive_call *call, const struct redrive_job *job,
+                          enum job_state from, bool planned, struct error *error)
 {
     const struct tally_part part = {.suite = job->suite,
                                     .pool = job->pool,
@@ -92,7 +94,7 @@ static enum status reopen(struct redrive_call *call, const struct redrive_job *j
                                     .jobs_open = 1,
                                     .ticks = planned ? job->ticks : 0,
                                     .ticks_open = job->ticks};
-    TRY(tally_move(&call->tally, job->suite, job->pool, JOB_DONE, JOB_QUEUED, error));
+    TRY(tally_move(&call->tally, job->suite, job->pool, from, JOB_QUEUED, error));
     call->store->made_ready = true;
     return tally_progress(&call->tally, &part, error);
 }
@@ -133,7 +135,7 @@ static enum status release_taker(struct redrive_call *call, const struct redrive
     query_int(&queue, taker->id);
     query_int(&queue, taker->shadow ? JOB_CANCELLED : JOB_QUEUED);
     TRY(query_run(&queue, error));
-    return taker->shadow ? STATUS_OK : reopen(call, taker, true, error);
+    return taker->shadow ? STATUS_OK : reopen(call, taker, JOB_DONE, true, error);
 }
 
 /* All of them, some at a time: each that is released takes the result over no longer. */
@@ -161,9 +163,10 @@ static enum ledger_kind kind_of(const struct redrive_job *job)
     return job->audit ? LEDGER_AUDIT : LEDGER_RESULT;
 }
 
-/* The attempt that finished it cost what it cost, and counts for nothing. */
+/* An attempt of the author's cost what it cost, and counts for nothing. */
 static enum status spoil_attempt(struct redrive_call *call, const struct redrive_job *job,
-                                 int64_t epoch, struct error *error)
+                                 int64_t epoch, enum attempt_end end, const char *why,
+                                 struct error *error)
 {
     struct ledger_entry before;
     TRY(ledger_entry_get(call->tally.db, job->id, epoch, &before, error));
@@ -175,9 +178,9 @@ static enum status spoil_attempt(struct redrive_call *call, const struct redrive
         .device = before.device,
         .tier = before.tier,
         .kind = kind_of(job),
-        .end = ATTEMPT_STALE,
+        .end = end,
         .artifact_hash = "",
-        .error = "its outcomes were dropped: their author is not believed",
+        .error = why,
     };
     return before.found ? ledger_recharge(&call->tally, &attempt, &before, error) : STATUS_OK;
 }
@@ -192,30 +195,84 @@ static enum status drop_outcomes(struct redrive_call *call, int64_t job_id, stru
 
 struct author_job {
     struct redrive_job job;
+    enum job_state state; /* done or dead */
     int64_t epoch;
     int64_t attempts;
     int64_t lost;
 };
 
-static enum status redrive_one(struct redrive_call *call, const struct author_job *found,
-                               struct error *error)
+static enum status leave_job(struct redrive_call *call, const struct redrive_job *job,
+                             enum job_state state, int64_t attempts, int64_t lost,
+                             struct error *error)
+{
+    struct query end = query_begin(call->tally.db, STATEMENT_JOB_END);
+
+    query_int(&end, job->id);
+    query_int(&end, (int64_t)state);
+    query_int(&end, attempts);
+    query_int(&end, lost);
+    query_int(&end, 0);
+    query_int(&end, 0);
+    return query_run(&end, error);
+}
+
+static enum status redrive_done(struct redrive_call *call, const struct author_job *found,
+                                struct error *error)
 {
     const struct redrive_job *job = &found->job;
 
     TRY(uncount(call, job, job->id, false, error));
     TRY(release_takers(call, job->id, error));
-    TRY(spoil_attempt(call, job, found->epoch, error));
+    TRY(spoil_attempt(call, job, found->epoch, ATTEMPT_STALE,
+                      "its outcomes were dropped: their author is not believed", error));
     TRY(drop_outcomes(call, job->id, error));
-    struct query end = query_begin(call->tally.db, STATEMENT_JOB_END);
-    query_int(&end, job->id);
-    query_int(&end, job->shadow ? JOB_CANCELLED : JOB_QUEUED);
-    query_int(&end, found->attempts);
-    query_int(&end, found->lost + 1);
-    query_int(&end, 0);
-    query_int(&end, 0);
-    TRY(query_run(&end, error));
+    TRY(leave_job(call, job, job->shadow ? JOB_CANCELLED : JOB_QUEUED, found->attempts,
+                  found->lost + 1, error));
     call->count++;
-    return job->shadow ? STATUS_OK : reopen(call, job, false, error);
+    return job->shadow ? STATUS_OK : reopen(call, job, JOB_DONE, false, error);
+}
+
+/* Attempts of the author's that count in the job's failures or losses. */
+static enum status read_counted(struct redrive_call *call, int64_t job_id,
+                                int64_t epochs[REDRIVE_CHUNK], uint32_t *found, int64_t *lost,
+                                struct error *error)
+{
+    struct query query = query_begin(call->tally.db, STATEMENT_REDRIVE_COUNTED);
+
+    query_int(&query, job_id);
+    query_text(&query, call->author->holder);
+    query_text(&query, call->author->worker_id);
+    query_int(&query, REDRIVE_CHUNK);
+    *found = 0;
+    while (*found < REDRIVE_CHUNK && query_row(&query)) {
+        epochs[(*found)++] = query_column_int(&query, 0);
+        *lost += query_column_int(&query, 1) != ATTEMPT_FAILED;
+    }
+    return query_end(&query, error);
+}
+
+static enum status redrive_dead(struct redrive_call *call, const struct author_job *found,
+                                struct error *error)
+{
+    const struct redrive_job *job = &found->job;
+    int64_t epochs[REDRIVE_CHUNK];
+    uint32_t count = REDRIVE_CHUNK;
+    int64_t attempts = 0;
+    int64_t lost = 0;
+
+    while (count == REDRIVE_CHUNK) {
+        TRY(read_counted(call, job->id, epochs, &count, &lost, error));
+        for (uint32_t i = 0; i < count; i++) {
+            TRY(spoil_attempt(call, job, epochs[i], ATTEMPT_RELEASED,
+                              "it counts for nothing: its worker is not believed", error));
+        }
+        attempts += count;
+    }
+    bool again = found->lost - lost < LEASE_LOST_MAX;
+    TRY(leave_job(call, job, again ? JOB_QUEUED : JOB_DEAD, found->attempts - attempts,
+                  found->lost - lost, error));
+    call->count += again;
+    return again ? reopen(call, job, JOB_DEAD, false, error) : STATUS_OK;
 }
 
 /* ---- steps ---- */
@@ -231,7 +288,8 @@ static enum status read_newest(struct redrive_call *call, struct error *error)
     return query_end(&query, error);
 }
 
-/* Jobs of the author that are done, above call->after; sets where the next step begins. */
+/* Jobs above call->after that the author has finished, or that are dead and count attempts of his;
+ * sets where the next step begins. */
 static enum status read_jobs(struct redrive_call *call, struct author_job *jobs, uint32_t *found,
                              struct error *error)
 {
@@ -256,6 +314,7 @@ static enum status read_jobs(struct redrive_call *call, struct author_job *jobs,
             .epoch = query_column_int(&query, 7),
             .attempts = query_column_int(&query, 8),
             .lost = query_column_int(&query, 9),
+            .state = (enum job_state)query_column_int(&query, 10),
         };
     }
     TRY(query_end(&query, error));
@@ -288,7 +347,8 @@ static enum status redrive_op(struct db *db, void *context, struct error *error)
     TRY(read_newest(call, error));
     enum status status = read_jobs(call, jobs, &found, error);
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
-        status = redrive_one(call, &jobs[i], error);
+        status = jobs[i].state == JOB_DEAD ? redrive_dead(call, &jobs[i], error)
+                                           : redrive_done(call, &jobs[i], error);
     }
     THEN(status, call->count > 0 ? note_redrive(call, error) : STATUS_OK);
     THEN(status, tally_flush(&call->tally, error));

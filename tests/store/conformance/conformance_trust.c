@@ -7,6 +7,7 @@
  * frozen to its teacher at that moment, a moved job has the teacher's key, results count under the
  * key that they were leased with, and every job ends once.
  */
+#include "base/check.h"
 #include "base/rng.h"
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
@@ -773,6 +774,62 @@ static void slices_are_the_scenarios(void)
     close_store();
 }
 
+/* `times` attempts at the only job that waits: failures, or losses of a worker that is gone. */
+static void spoil(const char *worker_id, int times, bool lose)
+{
+    for (int i = 0; i < times; i++) {
+        advance_ms(60000);
+        EXPECT_INT(claim(worker_id, 1), 1);
+        if (lose) {
+            EXPECT_OK(store->ops->worker_gone(store, worker_id, &error), error);
+        } else {
+            complete_one(worker_id, COMPLETION_FAILED);
+        }
+    }
+}
+
+/* Goal: what an author failed or lost counts no longer, and jobs that died of it are queued again;
+ * those that others brought to death stay. */
+static void jobs_that_an_author_killed_live_again(void)
+{
+    struct store_author liar = {.worker_id = "liar"};
+    static const struct {
+        int liars;
+        bool lose;
+        int honest; /* failures, before the liar comes */
+    } deaths[] = {{2, false, 1}, {5, true, 0}, {0, false, 3}};
+    int64_t ids[COUNT_OF(deaths)];
+    int64_t jobs = 0;
+
+    open_store(true);
+    for (uint32_t i = 0; i < COUNT_OF(deaths); i++) {
+        char tag[8];
+        snprintf(tag, sizeof tag, "k%" PRIu32, i);
+        submit_plain("a", tag, 1);
+        ids[i] = submitted[0].job_id;
+        spoil("honest", deaths[i].honest, false);
+        spoil("liar", deaths[i].liars, deaths[i].lose);
+        get_job(ids[i]);
+        EXPECT_INT(job.state, JOB_DEAD);
+    }
+    struct ledger_totals cost = ledger_of("a", NULL);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 2);
+    EXPECT_OK(store->ops->redrive(store, &liar, &jobs, &error), error);
+    EXPECT_INT(jobs, 0);
+    for (uint32_t i = 0; i < COUNT_OF(deaths); i++) {
+        get_job(ids[i]);
+        EXPECT_INT(job.state, i < 2 ? JOB_QUEUED : JOB_DEAD);
+    }
+    EXPECT_INT(ledger_of("a", "failed").attempts, 4);
+    EXPECT_INT(ledger_of("a", "released").attempts, 7);
+    EXPECT_INT(ledger_of("a", NULL).cost_uusd, cost.cost_uusd);
+    EXPECT_INT(status_of("a").jobs[JOB_QUEUED], 2);
+    drive_all("other", 2);
+    EXPECT_INT(status_of("a").jobs[JOB_DONE], 2);
+    close_store();
+}
+
 /* Goal: an author's late repetition of a completion whose outcomes were dropped does not bring them
  * back. */
 static void dropped_results_do_not_come_back(void)
@@ -795,12 +852,12 @@ static void dropped_results_do_not_come_back(void)
 int conformance_trust(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(
-        TEST_RUN(TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
-                 TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
-                 TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
-                 TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
-                 TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
-                 TEST(dropped_results_do_not_come_back), TEST(slices_are_the_scenarios),
-                 TEST(random_calls_obey_the_freezes)));
+    return finish_half(TEST_RUN(
+        TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
+        TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
+        TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
+        TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
+        TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
+        TEST(dropped_results_do_not_come_back), TEST(jobs_that_an_author_killed_live_again),
+        TEST(slices_are_the_scenarios), TEST(random_calls_obey_the_freezes)));
 }
