@@ -188,6 +188,30 @@ static void a_host_that_stays_short_ends_its_loop(void)
     shop_close(&shop);
 }
 
+/* Jobs of another release wait for its workers: this one ends with the sentence. */
+static void another_revision_costs_no_attempt(void)
+{
+    struct shop shop;
+    struct order order;
+    char suite[256];
+    int64_t took_ms = 0;
+    shop_open(&shop, 0);
+    shop_scenario(&shop, "short", "0.5", SHOP_LEAD, "", suite);
+    order_build(&order, suite, order_options("builtin:maintain", 8));
+    int jobs = (int)order.submission.job_count;
+    for (int i = 0; i < jobs; i++) {
+        memset(order.submission.specs[i].revision, 'a', SHA256_HEX_BYTES - 1);
+    }
+    EXPECT_OK(submission_send(&order.submission, shop.store, 10, &error), error);
+    for (int worker = 0; worker < 4; worker++) {
+        EXPECT_INT(drain(&shop, &double_loader, &took_ms), STATUS_MISMATCH);
+        EXPECT_CONTAINS(error.text, "revision aaaaaaaaaaaa");
+    }
+    EXPECT_INT(count_state(&shop, jobs, JOB_QUEUED), jobs);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 /* A file that is no model, or not the one that it was, is wrong here alone: another worker has the
  * right one. The other models' jobs are driven meanwhile. */
 static void a_broken_file_is_left_to_others(void)
@@ -220,5 +244,5 @@ int main(void)
     return TEST_RUN(TEST(one_worker_drives_more_models_than_may_be_open),
                     TEST(what_is_short_for_a_moment_costs_no_attempt),
                     TEST(a_host_that_stays_short_ends_its_loop),
-                    TEST(a_broken_file_is_left_to_others));
+                    TEST(a_broken_file_is_left_to_others), TEST(another_revision_costs_no_attempt));
 }

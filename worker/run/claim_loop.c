@@ -67,16 +67,17 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
 }
 
 /* Compares a job with its scenario and this worker: what it says is its submitter's word until
- * here. Results of another simulation, or of another scenario than the job names, would be false;
- * too many or too few are refused by the store, with everything that is completed beside them. */
+ * here. Results of another simulation (MISMATCH: others may have it), or of another scenario than
+ * the job names, would be false; too many or too few are refused by the store, with everything that
+ * is completed beside them. */
 static enum status check_spec(const struct job_spec *spec, const struct scenario *scenario,
                               struct error *error)
 {
     if (spec->revision[0] != '\0' && strcmp(spec->revision, revision_hash) != 0) {
         return error_set(
-            error, STATUS_CONFLICT,
-            "it asks for simulation revision %.12s, and this worker's is %.12s: submit "
-            "again with the release of the workers",
+            error, STATUS_MISMATCH,
+            "it asks for simulation revision %.12s, and this worker's is %.12s: start workers of "
+            "that release, or submit again with the release of the workers",
             spec->revision, revision_hash);
     }
     if (strcmp(spec->scenario_id, scenario->id) != 0) {

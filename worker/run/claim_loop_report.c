@@ -172,9 +172,9 @@ static uint32_t count_fault(struct claim_loop *loop, int64_t job_id)
     return 1;
 }
 
-/* Memory, disk or descriptors are short here: nothing is claimed for a while, and longer each time.
- * A host that finishes nothing in between ends its loop; where others are finished beside a job
- * that was given back several times, it is the job. */
+/* Memory, disk or descriptors are short here, or another release is wanted: nothing is claimed for
+ * a while, and longer each time. A host that finishes nothing in between ends its loop; where
+ * others are finished beside a job that was given back several times, it is the job. */
 static void give_back(struct claim_loop *loop, struct job_completion *completion,
                       const struct job_lease *lease, enum status status, const char *text)
 {
@@ -212,6 +212,7 @@ void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *compl
         break;
     case STATUS_NO_MEMORY:
     case STATUS_IO:
+    case STATUS_MISMATCH: /* this worker is of another revision than the job */
         give_back(loop, completion, lease, status, text);
         break;
     default:
