@@ -418,8 +418,8 @@ struct store_ops {
     /* Drops the outcomes of jobs that are done and that an author has finished, with what other
      * suites took over of them, and queues those jobs again, as it does dead ones that count
      * failures or losses of the author's, which count no longer: *jobs of them. Costs stay on the
-     * bill. In steps, as cancel; repeating is free. BAD_INPUT: nobody is named. NOT_FOUND: no such worker
-     * has ever claimed here. */
+     * bill. In steps, as cancel; repeating is free. BAD_INPUT: nobody is named. NOT_FOUND: no such
+     * worker has ever claimed here. */
     enum status (*redrive)(struct store *store, const struct store_author *author, int64_t *jobs,
                            struct error *error);
     /* A number that is raised whenever outcomes were dropped, so that who has counted them begins

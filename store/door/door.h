@@ -26,7 +26,7 @@ enum status door_progress(const struct store_progress *progress, struct error *e
 enum status door_completion(const struct artifacts *artifacts,
                             const struct job_completion *completion, struct error *error);
 
-/* What a scenario's body says of it. */
+/* Facts that a scenario's body says of it. */
 struct door_facts {
     struct slices slices;
     uint32_t horizon_ticks;
