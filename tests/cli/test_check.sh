@@ -45,13 +45,13 @@ echo '{"id": "pair", "seeds": 2, "scenarios": [{"file": "drive.json"}]}' >pair.j
 
 # Each figure is edited in another outcome of one store.
 replay_compares_every_figure() {
-    echo '{"id": "many", "seeds": 21, "scenarios": [{"file": "drive.json"}]}' >many.json
+    echo '{"id": "many", "seeds": 22, "scenarios": [{"file": "drive.json"}]}' >many.json
     code 0 "$swerve" run many.json --store x.db
     cat >figures.py <<'PY'
 import json, sqlite3, subprocess, sys
 # Everything that a replay makes; the rest of a row is check's to guard.
 slices = "weather light road geography actor scenario_type".split()
-own = "scenario_id verdict ticks prefix_ticks metres_mm trace_hash safety_critical artifact_hash".split()
+own = "scenario_id verdict ticks prefix_ticks metres_mm trace_hash safety_critical artifact_hash error".split()
 metrics = """no_at_fault_collision drivable_area driving_direction making_progress progress ttc
 speed_limit comfort score min_ttc_s min_distance_m impact_speed_mps progress_m distance_m
 speed_max_mps accel_min_mps2 jerk_max_mps3 intervention_count collision_count collision_tick
@@ -59,7 +59,7 @@ collision_agent collision_kind at_fault goal_reached lataccel_cost jerk_cost tot
 names = {c: "slices." + c for c in slices} | {c: c for c in own} | {c: "metrics." + c for c in metrics}
 names["reasons"] = "reasons"
 def edited(column, value):
-    if column in slices or column == "scenario_id":
+    if column in slices or column in ("scenario_id", "error"):
         return "edited"
     if column.endswith("_hash"):
         return value[:-1] + ("0" if value[-1] != "0" else "1")
@@ -78,7 +78,7 @@ found = json.loads(run.stdout)
 fields = {o["outcome"]: [r["field"] for r in o["differences"]] for o in found["outcomes"]}
 for i, (column, name) in enumerate(names.items()):
     assert fields[i + 1] == [name], (column, fields[i + 1])
-assert found["different"] == len(names) and found["identical"] == 42 - len(names), found["different"]
+assert found["different"] == len(names) and found["identical"] == 44 - len(names), found["different"]
 PY
     python3 figures.py "$swerve" 2>pyerr || fail "$(tail -1 pyerr)"
 }

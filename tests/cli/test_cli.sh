@@ -477,6 +477,14 @@ a_planner_fault_is_an_outcome() {
     code 0 "$swerve" show 1 --store fault.db
     holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
     code 0 "$swerve" replay --all --store fault.db
+    said() {
+        python3 -c 'import sqlite3, sys; db = sqlite3.connect("fault.db"); db.execute("UPDATE outcomes SET error = " + sys.argv[1]); db.commit()' "$1"
+    }
+    said "error || char(10) || 'stderr: hello'"
+    code 0 "$swerve" replay --all --store fault.db # what a planner writes is its own
+    said "replace(error, 'out of sorts', 'at its best')"
+    code 1 "$swerve" replay --all --store fault.db --json
+    holds '[[r["field"] for r in o["differences"]] for o in d["outcomes"]] == [["error"]] * 2' out
 }
 # It starts when it is tried, and in no worker after that: the run ends, and nothing is charged.
 a_planner_that_stops_starting_ends_the_run() {

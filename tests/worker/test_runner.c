@@ -403,7 +403,7 @@ static void a_world_that_refuses_fails_the_job(void)
 
 /* ---- planner faults ---- */
 
-#define DEATH ": run again alone, since its planner died here"
+#define DEATH ": " ROLLOUT_DEATH
 
 /* Takes out what rollouts keep of a death among their neighbours. */
 static void forget_deaths(struct job_run *job)

@@ -7,6 +7,7 @@
 #include "worker/run/replay_compare.h"
 
 #include "worker/models/models.h"
+#include "worker/planner/planner.h"
 
 #include "base/check.h"
 #include "base/units.h"
@@ -119,6 +120,39 @@ static void print_reasons(uint32_t reasons, char *out)
     }
 }
 
+/* What Swerve itself says of an outcome that is made anew: not what the planner wrote, nor what
+ * this worker allows it (in parentheses), nor how long it waited, nor a death among neighbours. */
+static void own_words(const struct outcome *outcome, char out[OUTCOME_ERROR_BYTES])
+{
+    static const char *const ends[] = {PLANNER_STDERR_JOINT, " (", " within ",
+                                       "its processes used"};
+    snprintf(out, OUTCOME_ERROR_BYTES, "%s", outcome->error);
+    out[strcspn(out, "\n")] = '\0';
+    if (strstr(out, ROLLOUT_DEATH) != NULL) {
+        out[0] = '\0';
+    }
+    for (size_t i = 0; i < COUNT_OF(ends) && outcome->verdict == VERDICT_PLANNER_ERROR; i++) {
+        char *end = strstr(out, ends[i]);
+        if (end != NULL) {
+            *end = '\0';
+        }
+    }
+}
+
+static void compare_words(const struct outcome *stored, const struct outcome *replayed,
+                          struct replay_differences *out)
+{
+    char said[OUTCOME_ERROR_BYTES];
+    char again[OUTCOME_ERROR_BYTES];
+    own_words(stored, said);
+    own_words(replayed, again);
+    if (strcmp(said, again) != 0) {
+        struct replay_difference *row = add(out, "error");
+        snprintf(row->stored, sizeof row->stored, "\"%.180s\"", said);
+        snprintf(row->replayed, sizeof row->replayed, "\"%.180s\"", again);
+    }
+}
+
 static void compare_sets(const struct outcome *stored, const struct outcome *replayed,
                          struct replay_differences *out)
 {
@@ -136,12 +170,6 @@ static void compare_sets(const struct outcome *stored, const struct outcome *rep
             snprintf(row->stored, sizeof row->stored, "\"%s\"", stored->slice[i]);
             snprintf(row->replayed, sizeof row->replayed, "\"%s\"", replayed->slice[i]);
         }
-    }
-    /* Text that a planner wrote is its own; a check's sentence is made of figures. */
-    if (!verdict_is_result(replayed->verdict) && strcmp(stored->error, replayed->error) != 0) {
-        struct replay_difference *row = add(out, "error");
-        snprintf(row->stored, sizeof row->stored, "\"%.180s\"", stored->error);
-        snprintf(row->replayed, sizeof row->replayed, "\"%.180s\"", replayed->error);
     }
 }
 
@@ -418,6 +446,7 @@ enum status replay_compare(struct store *store, struct replay_artifact *artifact
     compare_fields(&outcome_field_list, "", stored, &replayed, out);
     compare_fields(&metric_field_list, "metrics.", &stored->metrics, &replayed.metrics, out);
     compare_sets(stored, &replayed, out);
+    compare_words(stored, &replayed, out);
     compare_shared(stored, job, rollout, out);
     TRY(compare_artifact(store, artifact, stored, &job->results[rollout], out, error));
     if (!models_sampler_exact(stored->sampler)) {

@@ -1,12 +1,13 @@
 /*
  * Replay, compared: everything that running an outcome's rollout again makes anew, beside what the
  * store says: verdict, reasons, ticks, every metric, miles, health evidence, slices, trace hash,
- * and the artifact's ticks and keyframes.
+ * the sentence of a check or of a planner's failure or death, and the artifact's ticks and
+ * keyframes.
  *
  * Not compared, because a replay does not make them: what identifies the result (ids, seed,
  * planner, model ..), device time and operations, which depend on what ran beside it, what a
- * planner wrote to stderr, and the picture of a flagged frame, which must only be whole. `swerve
- * check` guards these.
+ * planner wrote to stderr and its worker allowed it, deaths among neighbours, and the picture of a
+ * flagged frame, which must only be whole. `swerve check` guards these.
  */
 #ifndef SWERVE_WORKER_RUN_REPLAY_COMPARE_H
 #define SWERVE_WORKER_RUN_REPLAY_COMPARE_H

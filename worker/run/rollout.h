@@ -25,6 +25,9 @@
 
 enum { ROLLOUT_MAIN = -1 };
 
+/* In the sentence of a death after which a rollout was run again. */
+#define ROLLOUT_DEATH "run again alone, since its planner died here"
+
 /* Results of a finished rollout. Owned by its job run. */
 struct rollout_result {
     bool started; /* a branch: it was forked, or queued to run alone */
@@ -48,8 +51,8 @@ struct rollout_result {
     double invalid_threshold;
     uint8_t *snapshot; /* what the sensors of a learned world saw then: [BEV_BYTES], then the
                           cameras [CAMERA_COUNT][CAMERA_BYTES]; owned, NULL: not kept */
-    /* Of a rollout that is run again alone because its planner died: the sentence of that death,
-     * which stays, behind whatever else there is to be said. */
+    /* Of a rollout that is run again alone because its planner died: the sentence of that death
+     * (ROLLOUT_DEATH), which stays, behind whatever else there is to be said. */
     char error[OUTCOME_ERROR_BYTES];
     /* Partial outcome that the store keeps while the job goes on, owned; NULL: nothing yet. Device
      * time, metres and operations above are this attempt's alone, whichever attempt drove it. */

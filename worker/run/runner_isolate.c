@@ -103,8 +103,7 @@ static void keep_death(struct runner *runner, const struct rollout *rollout,
     if (death->driven > 1) {
         snprintf(others, sizeof others, " while it drove %u more", death->driven - 1);
     }
-    snprintf(sentence, sizeof sentence, "run again alone, since its planner died here%s: %s",
-             others, death->sentence);
+    snprintf(sentence, sizeof sentence, ROLLOUT_DEATH "%s: %s", others, death->sentence);
     runner_fault_text(runner, rollout, rollout->trace.first_tick + rollout->trace.tick_count,
                       sentence, result->error);
 }
