@@ -62,6 +62,20 @@ static enum status read_slice(const struct json_cursor *cursor, struct trust_sli
     return STATUS_OK;
 }
 
+/* A slice of all jobs is crossed with nothing. */
+static enum status check_narrow(const struct json_cursor *cursor, const struct trust_slice *slice,
+                                struct error *error)
+{
+    bool narrow = slice->safety_critical;
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        narrow |= slice->value[kind][0] != '\0';
+    }
+    return narrow ? STATUS_OK
+                  : json_fail(cursor, error,
+                              "expected a condition such as \"weather\": \"rain\", found none: "
+                              "every job would meet it");
+}
+
 static enum status read_shift(const struct json_cursor *policy, const char *name,
                               struct trust_shift *out, struct error *error)
 {
@@ -107,6 +121,7 @@ static enum status read_lists(const struct json_cursor *cursor, struct trust_pol
         for (size_t i = 0; i < count; i++) {
             struct json_cursor item = json_cursor_element(&list, i);
             TRY(read_slice(&item, &out->crossed[i], error));
+            TRY(check_narrow(&item, &out->crossed[i], error));
         }
         out->crossed_count = (uint32_t)count;
     }

@@ -99,6 +99,13 @@ static enum status decode_token(const struct json_cursor *cursor, struct token *
     if (record.id[0] == '\0' || record.name[0] == '\0') {
         return json_fail(cursor, error, "expected an id and a name, found \"\"");
     }
+    struct error why; /* who redrives its jobs names it */
+    if (record.principal[0] != '\0' &&
+        text_name_check("principal", record.principal, sizeof record.principal, &why) !=
+            STATUS_OK) {
+        struct json_cursor principal = json_cursor_member(cursor, "principal");
+        return json_fail(&principal, error, "%.300s", why.text);
+    }
     memcpy(out->id, record.id, sizeof out->id);
     memcpy(out->principal, record.principal, sizeof out->principal);
     memcpy(out->name, record.name, sizeof out->name);

@@ -311,6 +311,8 @@ static void policies_are_read_or_refused(void)
         "{\"format\": \"swerve-trust/1\", \"audit_floor\": {}}",
         "{\"format\": \"swerve-trust/1\", \"disagreement\": {\"healthy\": 0.1, \"shifted\": 0.1}}",
         "{\"format\": \"swerve-trust/1\", \"crossed\": [{\"wether\": \"rain\"}]}",
+        "{\"format\": \"swerve-trust/1\", \"crossed\": [{}]}",
+        "{\"format\": \"swerve-trust/1\", \"crossed\": [{\"safety_critical\": false}]}",
         "{\"format\": \"swerve-trust/1\", \"thawed\": [{\"slice\": {}, \"after_outcome\": 1}]}",
         "[]",
     };

@@ -139,6 +139,15 @@ static void a_rotation_is_one_party(void)
     EXPECT_OK(tokens_revoke(path, "aaaaaaaaaaaa", &count, &error), error);
     EXPECT_OK(add("w", TOKEN_ROLE_WORKER, "bulk", 0, &later, text, &error), error);
     EXPECT_TEXT(later.principal, "aaaaaaaaaaaa");
+    snprintf(legacy, sizeof legacy,
+             "{\"format\":1,\"tokens\":["
+             "{\"id\":\"aaaaaaaaaaaa\",\"name\":\"w\",\"role\":\"worker\",\"pool\":\"bulk\","
+             "\"principal\":\"../x\",\"created_s\":1,\"expires_s\":0,\"sha256\":\"%064d\"}]}",
+             1);
+    spill(path, legacy, 0600);
+    EXPECT_INT(tokens_revoke(path, "aaaaaaaaaaaa", &count, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, path);
+    EXPECT_CONTAINS(error.text, "tokens[0].principal");
 }
 
 static void a_token_opens_and_nothing_else_does(void)
