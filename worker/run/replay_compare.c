@@ -120,7 +120,7 @@ static void print_reasons(uint32_t reasons, char *out)
     }
 }
 
-/* What Swerve itself says of an outcome that is made anew: not what the planner wrote, nor what
+/* Text of Swerve itself about an outcome that is made anew: not what the planner wrote, nor what
  * this worker allows it (in parentheses), nor how long it waited, nor a death among neighbours. */
 static void own_words(const struct outcome *outcome, char out[OUTCOME_ERROR_BYTES])
 {
