@@ -26,11 +26,11 @@ static const enum tier learned_tiers[] = {TIER_STUDENT, TIER_TEACHER};
 /* Whether everybody who may answer computes in bf16: jobs of both tiers get one backend. */
 static bool computes_in_bf16(const struct submission_options *build)
 {
-    bool all = build->precision == NN_BF16;
+    bool all = build->models != NULL || build->precision == NN_BF16;
     for (size_t i = 0; build->models != NULL && i < COUNT_OF(learned_tiers); i++) {
         enum nn_precision precision = NN_BF16;
-        all = all && (!models_pointed(build->models, learned_tiers[i], &precision) ||
-                      precision == NN_BF16);
+        bool pointed = models_pointed(build->models, learned_tiers[i], &precision);
+        all = all && (pointed ? precision : build->precision) == NN_BF16;
     }
     return all;
 }
@@ -84,10 +84,8 @@ static enum status lend_worlds(const struct suite_options *options, struct model
 /* A store that is there already may point to versions of its own; a directory that is named
  * decides for itself. */
 static enum status ask_pointers(const struct suite_options *options, struct models *models,
-                                struct submission_options *build, struct error *error)
+                                struct error *error)
 {
-    enum tier asked = build->policy.choice == WORLD_TEACHER ? TIER_TEACHER : TIER_STUDENT;
-    enum nn_precision precision = NN_BF16;
     struct store *store = NULL;
     if (options->models != NULL ||
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) != STATUS_OK) {
@@ -96,9 +94,6 @@ static enum status ask_pointers(const struct suite_options *options, struct mode
     TRY(cli_store_open(options->store_url, &store, error));
     enum status status = versions_point(store, models, error);
     store->ops->close(store);
-    if (status == STATUS_OK && models_pointed(models, asked, &precision)) {
-        build->precision = precision; /* of the other tier it says nothing */
-    }
     return status;
 }
 
@@ -152,7 +147,7 @@ static enum status prepare_models(const struct suite_options *options,
         return status;
     }
     status = models_open(options->models, NULL, models, error);
-    THEN(status, ask_pointers(options, *models, build, error));
+    THEN(status, ask_pointers(options, *models, error));
     THEN(status, lend_worlds(options, *models, error));
     THEN(status, ask_controls(options, *models, build, error));
     if (status == STATUS_OK) {

@@ -269,14 +269,7 @@ static CURLcode set_trust(const struct http_transport *transport, CURL *handle)
     }
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_SOCKOPTFUNCTION, watch_silence);
-    if (transport->here) {
-        SET(CURLOPT_PROXY, "");
-    }
-    if (transport->ca_file[0] != '\0') {
-        SET(CURLOPT_CAINFO, transport->ca_file);
-        SET(CURLOPT_CAPATH, NULL);
-    }
-    return code;
+    return code == CURLE_OK ? curl_call_trust(handle, transport->here, transport->ca_file) : code;
 }
 
 static CURLcode set_options(CURL *handle, struct exchange *exchange, const char *unix_path,

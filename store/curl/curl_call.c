@@ -37,6 +37,16 @@ bool curl_call_host_is_here(const char *url)
     return false;
 }
 
+CURLcode curl_call_trust(CURL *handle, bool here, const char *ca_file)
+{
+    CURLcode code = here ? curl_easy_setopt(handle, CURLOPT_PROXY, "") : CURLE_OK;
+    if (code == CURLE_OK && ca_file[0] != '\0') {
+        code = curl_easy_setopt(handle, CURLOPT_CAINFO, ca_file);
+        code = code == CURLE_OK ? curl_easy_setopt(handle, CURLOPT_CAPATH, NULL) : code;
+    }
+    return code;
+}
+
 CURLcode curl_call_perform(CURL *handle)
 {
     sigset_t pipe_set;

@@ -15,6 +15,9 @@
 void curl_call_init(void);
 /* Whether the URL's host can only be this machine. */
 bool curl_call_host_is_here(const char *url);
+/* Whom a call to that host asks and believes: `here`, no proxy; `ca_file`, "" or the certificates
+ * that count instead of the system's. */
+CURLcode curl_call_trust(CURL *handle, bool here, const char *ca_file);
 /* curl_easy_perform. OpenSSL writes without MSG_NOSIGNAL, so a peer that is gone would raise
  * SIGPIPE; it is held back in this thread alone, because the process's signal handling is not ours.
  */

@@ -159,14 +159,7 @@ static CURLcode set_options(const struct object_place *place, const struct objec
     } else {
         SET(CURLOPT_HTTPGET, 1L);
     }
-    if (place->here) {
-        SET(CURLOPT_PROXY, "");
-    }
-    if (place->ca_file[0] != '\0') {
-        SET(CURLOPT_CAINFO, place->ca_file);
-        SET(CURLOPT_CAPATH, NULL);
-    }
-    return code;
+    return code == CURLE_OK ? curl_call_trust(handle, place->here, place->ca_file) : code;
 }
 
 #undef SET

@@ -5,33 +5,7 @@
  * its rows by itself.
  */
 #include "store/check/check.h"
-#include "store/sql/sqlite_db.h"
-#include "tests/store/conformance/conformance_kit.h"
-
-#include <unistd.h>
-
-static char directory[64];
-static char path[128];
-static int serial;
-
-static struct store *open_sqlite(void *context, bool fresh, const struct store_config *config)
-{
-    struct store *opened = NULL;
-    (void)context;
-    serial += fresh;
-    snprintf(path, sizeof path, "%s/%d.db", directory, serial);
-    EXPECT_OK(store_sqlite_open(path, config, &opened, &error), error);
-    return opened;
-}
-
-static void close_sqlite(void *context, struct store *opened)
-{
-    (void)context;
-    opened->ops->close(opened);
-}
-
-static const struct conformance_backend sqlite = {
-    .name = "sqlite", .open = open_sqlite, .close = close_sqlite};
+#include "tests/store/conformance/conformance_file.h"
 
 /* Job 1 is flagged and answered by job 3; job 2 audits it. All have ended. */
 static void make_store(void)
@@ -87,15 +61,12 @@ static void check_store(const char *sql)
 {
     const struct store_check_options options = {.found = note};
     struct store_check_summary summary;
-    struct db *db = NULL;
     make_store();
     if (sql != NULL) {
-        EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
-        EXPECT_OK(sqlite_db_script(db, sql, &error), error);
-        db_close(db);
+        file_write(sql);
     }
     memset(&seen, 0, sizeof seen);
-    EXPECT_OK(store_check(path, &options, &summary, &error), error);
+    EXPECT_OK(store_check(file_path, &options, &summary, &error), error);
     EXPECT(sql != NULL || summary.faults + summary.notes == 0);
 }
 
@@ -148,14 +119,7 @@ static void successors_that_cannot_be_are_faults(void)
 
 int main(void)
 {
-    char command[128];
-    snprintf(directory, sizeof directory, "/tmp/swerve-questions-XXXXXX");
-    if (mkdtemp(directory) == NULL) {
-        return 1;
-    }
-    backend = &sqlite;
-    int failed = finish_half(TEST_RUN(TEST(questions_of_earlier_versions_are_notes),
-                                      TEST(successors_that_cannot_be_are_faults)));
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    return system(command) != 0 ? 1 : failed;
+    return file_begin() ? file_finish(TEST_RUN(TEST(questions_of_earlier_versions_are_notes),
+                                               TEST(successors_that_cannot_be_are_faults)))
+                        : 1;
 }

@@ -272,7 +272,7 @@ static void a_flag_leads_to_the_teacher(void)
         EXPECT(bytes > 100 && memcmp(png, "\x89PNG", 4) == 0);
         free(png);
     }
-    EXPECT_OK(submission_teacher_spec(school.models, &school.order.submission.specs[0], 20,
+    EXPECT_OK(submission_teacher_spec(school.models, &school.order.submission.specs[0], NN_BF16, 20,
                                       &expected, &error),
               error);
     EXPECT_OK(school.shop.store->ops->job(school.shop.store, 2, &job, &error), error);
@@ -417,6 +417,39 @@ static void only_a_teacher_that_is_trusted_for_as_long_answers(void)
         EXPECT_OK(build_beyond(&school, ROUTE_BEYOND_ROUTE, NULL), error);
         EXPECT_INT(school.order.submission.specs[0].tier, covers ? TIER_TEACHER : TIER_OBJECT);
         EXPECT_TEXT(school.order.submission.specs[0].pool, covers ? "teacher" : "bulk");
+        school_close(&school);
+    }
+}
+
+/* Goal: a store that points one tier to a version says nothing of the other's precision. */
+static void each_tier_has_its_own_precision(void)
+{
+    static const enum tier pointed[] = {TIER_STUDENT, TIER_TEACHER};
+    const struct audit_policy all = {.rate = 1.0, .safety_critical_rate = 1.0};
+    for (size_t p = 0; p < 2; p++) {
+        struct school school;
+        char hash[SHA256_HEX_BYTES] = "";
+        school_open(&school, true);
+        school_send(&school, &all, 1);
+        for (uint32_t i = 0; i < school.order.submission.job_count; i++) {
+            const struct job_spec *spec = &school.order.submission.specs[i];
+            if (spec->tier == pointed[p]) {
+                memcpy(hash, spec->model_hash, sizeof hash);
+            }
+        }
+        order_finish(&school.order);
+        models_point(school.models, pointed[p], hash, NN_INT8);
+        school_send(&school, &all, 1);
+        EXPECT_INT(school.order.submission.audit_count, 1);
+        for (uint32_t i = 0; i < school.order.submission.job_count; i++) {
+            const struct job_spec *spec = &school.order.submission.specs[i];
+            const char *own = strrchr(spec->sampler, '/');
+            EXPECT_TEXT(own, spec->tier == pointed[p] ? "/int8" : "/bf16");
+            const char *escalated = strrchr(spec->escalate_sampler, '/');
+            if (spec->tier == TIER_STUDENT) {
+                EXPECT_TEXT(escalated, p == 1 ? "/int8" : "/bf16");
+            }
+        }
         school_close(&school);
     }
 }
@@ -577,6 +610,7 @@ int main(void)
                     TEST(what_nobody_answers_is_dead_with_its_evidence),
                     TEST(no_model_is_asked_beyond_its_horizon),
                     TEST(only_a_teacher_that_is_trusted_for_as_long_answers),
+                    TEST(each_tier_has_its_own_precision),
                     TEST(audits_are_audited_and_counted_apart), TEST(a_flagged_audit_ends),
                     TEST(a_vanished_worker_is_charged_its_flop), TEST(no_other_model_is_run),
                     TEST(no_other_backend_is_run), TEST(a_calibrated_model_stays_healthy));

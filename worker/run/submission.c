@@ -55,12 +55,13 @@ static enum status tier_horizon(struct models *models, enum tier tier,
 }
 
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
-                                    uint32_t ticks, struct job_spec *out, struct error *error)
+                                    enum nn_precision precision, uint32_t ticks,
+                                    struct job_spec *out, struct error *error)
 {
     enum conditioning conditioning = CONDITIONING_AGENTS;
-    enum nn_precision precision = NN_BF16;
+    enum nn_precision of_student = NN_BF16;
     struct job_spec spec = *student;
-    enum status status = models_parse_sampler(student->sampler, &conditioning, &precision, error);
+    enum status status = models_parse_sampler(student->sampler, &conditioning, &of_student, error);
     spec.tier = TIER_TEACHER;
     spec.parent_job_id = 0;
     spec.audit_key[0] = '\0';
@@ -111,8 +112,8 @@ static void name_escalation(const struct submission_options *options,
         return;
     }
     if (spec->tier != TIER_STUDENT || !options->policy.teacher_available ||
-        submission_teacher_spec(options->models, spec, scenario->horizon_ticks, &teacher, &why) !=
-            STATUS_OK) {
+        submission_teacher_spec(options->models, spec, options->precision, scenario->horizon_ticks,
+                                &teacher, &why) != STATUS_OK) {
         return;
     }
     memcpy(spec->escalate_pool, teacher.pool, sizeof spec->escalate_pool);
@@ -232,8 +233,8 @@ static enum status add_audited(struct submission *out, const struct asked *quest
     if (!audited(options, question, horizons, spec)) {
         return STATUS_OK;
     }
-    TRY(submission_teacher_spec(options->models, spec, question->document->scenario.horizon_ticks,
-                                &audit, error));
+    TRY(submission_teacher_spec(options->models, spec, options->precision,
+                                question->document->scenario.horizon_ticks, &audit, error));
     char key[SHA256_HEX_BYTES];
     job_key_audit(audit.key, key);
     memcpy(audit.key, key, sizeof audit.key);

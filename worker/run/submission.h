@@ -67,10 +67,11 @@ void submission_finish(struct submission *submission);
 void submission_name(struct submission *submission, const char *id);
 
 /* The job that asks the promoted teacher what `student` (a student's job) asks: pool, tier, model,
- * sampler, key. NOT_FOUND: no teacher is promoted, or it is not trusted for the `ticks` that the
- * scenario lasts. */
+ * sampler, key. `precision`: of a teacher that no store points to. NOT_FOUND: no teacher is
+ * promoted, or it is not trusted for the `ticks` that the scenario lasts. */
 enum status submission_teacher_spec(struct models *models, const struct job_spec *student,
-                                    uint32_t ticks, struct job_spec *out, struct error *error);
+                                    enum nn_precision precision, uint32_t ticks,
+                                    struct job_spec *out, struct error *error);
 
 /* Prefix of the ids of suites that drive these jobs of a suite again. */
 void submission_renewed_prefix(const char *suite_id, const struct job_spec *specs, uint32_t count,

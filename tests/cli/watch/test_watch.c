@@ -8,36 +8,11 @@
 #include "base/check.h"
 #include "base/rng.h"
 #include "cli/watch/watch.h"
-#include "tests/store/conformance/conformance_kit.h"
-
-#include <stdlib.h>
-#include <unistd.h>
+#include "tests/store/conformance/conformance_file.h"
 
 enum { JOBS = 2400, SUBMIT = 600, GOOD = 0, BAD = 1 };
 
-static char directory[64];
-static int serial;
 static struct model_version versions[2];
-
-static struct store *open_sqlite(void *context, bool fresh, const struct store_config *config)
-{
-    struct store *opened = NULL;
-    char path[128];
-    (void)context;
-    serial += fresh;
-    snprintf(path, sizeof path, "%s/%d.db", directory, serial);
-    EXPECT_OK(store_sqlite_open(path, config, &opened, &error), error);
-    return opened;
-}
-
-static void close_sqlite(void *context, struct store *opened)
-{
-    (void)context;
-    opened->ops->close(opened);
-}
-
-static const struct conformance_backend sqlite = {
-    .name = "sqlite", .open = open_sqlite, .close = close_sqlite};
 
 static enum tier watched = TIER_STUDENT; /* whose versions there are */
 
@@ -335,18 +310,10 @@ static void a_decision_during_a_look_stands(void)
 
 int main(void)
 {
-    char command[128];
-    bool memory = access("/dev/shm", W_OK) == 0;
-    snprintf(directory, sizeof directory, "%s/swerve-watch-XXXXXX", memory ? "/dev/shm" : "/tmp");
-    if (mkdtemp(directory) == NULL) {
-        perror("mkdtemp");
-        return 1;
-    }
-    backend = &sqlite;
-    int failed = TEST_RUN(TEST(a_canary_that_is_flagged_goes), TEST(a_canary_that_disagrees_goes),
-                          TEST(a_canary_of_the_teacher_goes),
-                          TEST(a_healthy_canary_stays_and_begins_at_nothing),
-                          TEST(a_decision_during_a_look_stands));
-    snprintf(command, sizeof command, "rm -rf '%s'", directory);
-    return system(command) == 0 ? failed : 1;
+    return file_begin() ? file_finish(TEST_RUN(TEST(a_canary_that_is_flagged_goes),
+                                               TEST(a_canary_that_disagrees_goes),
+                                               TEST(a_canary_of_the_teacher_goes),
+                                               TEST(a_healthy_canary_stays_and_begins_at_nothing),
+                                               TEST(a_decision_during_a_look_stands)))
+                        : 1;
 }

@@ -5,32 +5,9 @@
  * did not compare, may have kept them, written into the file.
  */
 #include "report/trust/follow.h"
-#include "store/sql/sqlite_db.h"
-#include "tests/store/conformance/conformance_kit.h"
-
-#include <unistd.h>
+#include "tests/store/conformance/conformance_file.h"
 
 enum { HONEST = 40, FORGED = 100, JOBS = HONEST + FORGED };
-
-static char directory[64];
-static char path[128];
-
-static struct store *open_sqlite(void *context, bool fresh, const struct store_config *config)
-{
-    struct store *opened = NULL;
-    (void)context, (void)fresh;
-    EXPECT_OK(store_sqlite_open(path, config, &opened, &error), error);
-    return opened;
-}
-
-static void close_sqlite(void *context, struct store *opened)
-{
-    (void)context;
-    opened->ops->close(opened);
-}
-
-static const struct conformance_backend sqlite = {
-    .name = "sqlite", .open = open_sqlite, .close = close_sqlite};
 
 static void submit_jobs(void)
 {
@@ -72,14 +49,6 @@ static void answer_all(void)
         }
         complete(count);
     }
-}
-
-static void write_file(const char *sql)
-{
-    struct db *db = NULL;
-    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
-    EXPECT_OK(sqlite_db_script(db, sql, &error), error);
-    db_close(db);
 }
 
 static void expect_pairs(uint32_t honest, int64_t unlike, bool frozen)
@@ -130,7 +99,6 @@ static void forged_audits_count_nowhere(void)
         "UPDATE outcomes SET context = (SELECT MAX(id) FROM contexts) WHERE"};
     for (size_t i = 0; i < sizeof forgeries / sizeof forgeries[0]; i++) {
         char sql[1024];
-        snprintf(path, sizeof path, "%s/%zu.db", directory, i);
         open_store(true);
         submit_jobs();
         answer_all();
@@ -139,7 +107,7 @@ static void forged_audits_count_nowhere(void)
         snprintf(sql, sizeof sql,
                  "%s job IN (SELECT job FROM job_specs WHERE audit_key IS NOT NULL AND seed >= %d)",
                  forgeries[i], HONEST);
-        write_file(sql);
+        file_write(sql);
         open_store(false);
         expect_pairs(HONEST, FORGED, false);
         close_store();
@@ -148,13 +116,5 @@ static void forged_audits_count_nowhere(void)
 
 int main(void)
 {
-    char command[128];
-    snprintf(directory, sizeof directory, "/tmp/swerve-pairs-XXXXXX");
-    if (mkdtemp(directory) == NULL) {
-        return 1;
-    }
-    backend = &sqlite;
-    int failed = finish_half(TEST_RUN(TEST(forged_audits_count_nowhere)));
-    snprintf(command, sizeof command, "rm -rf %s", directory);
-    return system(command) != 0 ? 1 : failed;
+    return file_begin() ? file_finish(TEST_RUN(TEST(forged_audits_count_nowhere))) : 1;
 }
