@@ -118,6 +118,12 @@ void forward_tokens(struct workspace *w,
 /* gemm of `rows` rows of one of the model's products; the epilogue's members are set by it. */
 struct nn_gemm forward_gemm(const struct model_matmul *matmul, uint32_t rows, const void *a);
 
+/* Puts integers in the place of the activations, for a product whose weights are. */
+void forward_take_activations(struct workspace *w, const struct model_matmul *matmul,
+                              struct nn_gemm *g, uint32_t token, uint32_t first, uint32_t end);
+/* Rows first..end of a product whose activations are as its weights. */
+void forward_multiply(const struct workspace *w, const struct model_matmul *matmul,
+                      const struct nn_gemm *g, uint32_t first, uint32_t end);
 /* Rows first .. end - 1 of that product, of integers where its weights are. `token`: the first
  * row's among all. */
 void forward_matmul(struct workspace *w, const struct model_matmul *matmul, struct nn_gemm *g,

@@ -101,9 +101,6 @@ static inline size_t page_whole_bytes(const struct page_pool_config *config)
     return config->page_bytes + (config->backing != NULL ? config->backing->bytes : 0);
 }
 
-/* Finds damage, not malice. `bytes` is a multiple of 32. */
-uint64_t page_digest(const uint8_t *data, size_t bytes);
-
 void page_list_append(struct page_pool *pool, struct page_list *list, uint32_t index);
 void page_list_remove(struct page_pool *pool, struct page_list *list, uint32_t index);
 

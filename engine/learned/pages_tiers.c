@@ -107,22 +107,6 @@ void page_tiers_finish(struct page_pool *pool)
 
 /* ---- out of memory ---- */
 
-/* Four lanes of multiply and rotate over 64-bit words. */
-uint64_t page_digest(const uint8_t *data, size_t bytes)
-{
-    const uint64_t prime = 0x9E3779B185EBCA87ull;
-    uint64_t lanes[4] = {1, 2, 3, 4};
-    for (size_t i = 0; i < bytes; i += sizeof lanes) {
-        uint64_t words[4];
-        memcpy(words, data + i, sizeof words);
-        for (int k = 0; k < 4; k++) {
-            lanes[k] = (lanes[k] ^ words[k]) * prime;
-            lanes[k] ^= lanes[k] >> 29;
-        }
-    }
-    return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
-}
-
 static void lose(struct page_pool *pool, struct page *page)
 {
     page->state = PAGE_LOST;

@@ -11,6 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+uint64_t page_digest(const uint8_t *data, size_t bytes)
+{
+    const uint64_t prime = 0x9E3779B185EBCA87ull;
+    uint64_t lanes[4] = {1, 2, 3, 4};
+    for (size_t i = 0; i < bytes; i += sizeof lanes) {
+        uint64_t words[4];
+        memcpy(words, data + i, sizeof words);
+        for (int k = 0; k < 4; k++) {
+            lanes[k] = (lanes[k] ^ words[k]) * prime;
+            lanes[k] ^= lanes[k] >> 29;
+        }
+    }
+    return lanes[0] ^ lanes[1] * 3 ^ lanes[2] * 5 ^ lanes[3] * 7;
+}
+
 enum read_state {
     READ_NONE = 0,
     READ_WAITING, /* in the queue */

@@ -17,6 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Four lanes of multiply and rotate over 64-bit words: finds damage, not malice. `bytes` is a
+ * multiple of 32. */
+uint64_t page_digest(const uint8_t *data, size_t bytes);
+
 struct read_ahead;
 
 /* Starts the thread. spill (with peek) and buffers [buffer_count][buffer_bytes] are borrowed until

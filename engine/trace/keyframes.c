@@ -6,32 +6,9 @@
 
 #include "base/array.h"
 
-#include "engine/trace/trace.h"
 #include "engine/worlds/world.h"
 
 #include <stdlib.h>
-
-enum { KEYFRAMES_FRAMES_MAX = 48 };
-
-uint32_t keyframes_period_ticks(const struct scenario *scenario)
-{
-    uint64_t ticks_bytes = trace_artifact_bytes_max(scenario);
-    if (ticks_bytes >= LIMIT_ARTIFACT_BYTES) {
-        return 0;
-    }
-    uint64_t room = LIMIT_ARTIFACT_BYTES - ticks_bytes;
-    room = room < KEYFRAMES_JOB_BYTES_MAX ? room : KEYFRAMES_JOB_BYTES_MAX;
-    uint64_t rollouts = 1 + (uint64_t)scenario->branch_count;
-    uint64_t frames =
-        (room - sizeof(struct trace_keyframe_header)) / sizeof(struct trace_keyframe) / rollouts;
-    frames = frames < KEYFRAMES_FRAMES_MAX ? frames : KEYFRAMES_FRAMES_MAX;
-    if (room < sizeof(struct trace_keyframe_header) || frames < 3) {
-        return 0;
-    }
-    /* Tick 0 and the last one come on top of a frame per period. */
-    uint32_t period = (uint32_t)(scenario->horizon_ticks / (frames - 2) + 1);
-    return period > KEYFRAMES_PERIOD_MIN_TICKS ? period : KEYFRAMES_PERIOD_MIN_TICKS;
-}
 
 void keyframes_finish(struct keyframes *keyframes)
 {

@@ -24,9 +24,6 @@ struct keyframes {
     uint32_t period_ticks; /* 0: this rollout has no keyframes */
 };
 
-/* The period for the jobs of a scenario; 0 when its ticks leave no room. */
-uint32_t keyframes_period_ticks(const struct scenario *scenario);
-
 void keyframes_finish(struct keyframes *keyframes);
 
 /* Whether the frame of a tick belongs to the keyframes; `last`: the rollout ends here. */

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { KEYFRAMES_FRAMES_MAX = 48 };
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "traces are written as host structs");
 
 enum { TRACE_CAPACITY_MIN_BYTES = 64 * 1024 };
@@ -214,6 +216,26 @@ uint64_t trace_artifact_bytes_max(const struct scenario *scenario)
     return sizeof(struct trace_file_header) +
            rollouts *
                (sizeof(struct trace_rollout_header) + ticks * tick_bytes(scenario->agent_count));
+}
+
+uint32_t trace_keyframes_period_ticks(const struct scenario *scenario)
+{
+    uint64_t ticks_bytes = trace_artifact_bytes_max(scenario);
+    if (ticks_bytes >= LIMIT_ARTIFACT_BYTES) {
+        return 0;
+    }
+    uint64_t room = LIMIT_ARTIFACT_BYTES - ticks_bytes;
+    room = room < KEYFRAMES_JOB_BYTES_MAX ? room : KEYFRAMES_JOB_BYTES_MAX;
+    uint64_t rollouts = 1 + (uint64_t)scenario->branch_count;
+    uint64_t frames =
+        (room - sizeof(struct trace_keyframe_header)) / sizeof(struct trace_keyframe) / rollouts;
+    frames = frames < KEYFRAMES_FRAMES_MAX ? frames : KEYFRAMES_FRAMES_MAX;
+    if (room < sizeof(struct trace_keyframe_header) || frames < 3) {
+        return 0;
+    }
+    /* Tick 0 and the last one come on top of a frame per period. */
+    uint32_t period = (uint32_t)(scenario->horizon_ticks / (frames - 2) + 1);
+    return period > KEYFRAMES_PERIOD_MIN_TICKS ? period : KEYFRAMES_PERIOD_MIN_TICKS;
 }
 
 uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes)

@@ -65,6 +65,9 @@ enum status trace_pack(const struct trace *const *traces, const char *const *bra
 /* The most that a job of this scenario can record, all branches included, keyframes apart. */
 uint64_t trace_artifact_bytes_max(const struct scenario *scenario);
 
+/* The period of keyframes for the jobs of a scenario; 0 when its ticks leave no room. */
+uint32_t trace_keyframes_period_ticks(const struct scenario *scenario);
+
 /* Order-sensitive 64-bit digest of an observation buffer (not cryptographic). */
 uint64_t trace_digest(uint64_t seed, const uint8_t *data, size_t bytes);
 

@@ -1,6 +1,6 @@
 /*
- * Foreign worlds, inside: what foreign.c (life cycle, branches), foreign_tick.c (one tick) and
- * foreign_frame.c (forms of frames) share; nobody else includes it.
+ * Foreign worlds, inside: what foreign.c (life cycle, branches), foreign_tick.c (one tick),
+ * foreign_cell.c (states) and foreign_frame.c (forms of frames) share; nobody else includes it.
  *
  * A cell is one state of the world: its part of the shared memory, and a private copy of the newest
  * frame. Cell `i` is state `i`. Slots and parked rollouts hold references on cells.
@@ -105,6 +105,10 @@ void foreign_lose(const struct foreign_world *self, struct foreign_slot *slot, c
 void foreign_die(struct foreign_world *self);
 bool foreign_lost(const struct foreign_world *self, struct foreign_slot *slot);
 
+/* A cell with one reference, which the caller holds. */
+int32_t foreign_take_cell(struct foreign_world *self);
+/* Gives the slot's reference back, if it has one. */
+void foreign_leave_cell(struct foreign_world *self, struct foreign_slot *slot);
 /* Before a step: the slot alone holds its cell. */
 void foreign_own(struct foreign_world *self, struct foreign_slot *slot);
 

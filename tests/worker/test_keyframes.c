@@ -138,7 +138,7 @@ static void keyframes_are_bounded(void)
         for (size_t b = 0; b < COUNT_OF(branches); b++) {
             const struct scenario scenario = {
                 .horizon_ticks = horizons[h], .branch_count = branches[b], .agent_count = 20};
-            uint32_t period = keyframes_period_ticks(&scenario);
+            uint32_t period = trace_keyframes_period_ticks(&scenario);
             uint64_t ticks_bytes = trace_artifact_bytes_max(&scenario);
             if (period == 0) {
                 EXPECT(ticks_bytes > LIMIT_ARTIFACT_BYTES - KEYFRAMES_JOB_BYTES_MAX);
@@ -153,7 +153,7 @@ static void keyframes_are_bounded(void)
         }
     }
     const struct scenario usual = {.horizon_ticks = 150, .branch_count = 15, .agent_count = 10};
-    EXPECT_INT(keyframes_period_ticks(&usual), KEYFRAMES_PERIOD_MIN_TICKS);
+    EXPECT_INT(trace_keyframes_period_ticks(&usual), KEYFRAMES_PERIOD_MIN_TICKS);
 }
 
 /* ---- keyframes from anywhere ---- */

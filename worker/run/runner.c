@@ -213,7 +213,7 @@ enum status runner_add(struct runner *runner, struct job_run *job, int32_t only,
     job->order = ++runner->orders;
     job->objects_of_world = given_of_world(runner_ops(runner)->tier, runner->config.conditioning);
     job->keyframes_period_ticks =
-        runner_ops(runner)->tier >= TIER_STUDENT ? keyframes_period_ticks(job->scenario) : 0;
+        runner_ops(runner)->tier >= TIER_STUDENT ? trace_keyframes_period_ticks(job->scenario) : 0;
     if (only != ROLLOUT_ALL) {
         TRY(rollout_create(job, only, only != ROLLOUT_MAIN, runner->wants, &first, error));
         /* The others count as finished so that the job ends; their results stay unfinished. */
@@ -307,15 +307,6 @@ static void end_main_line(struct job_run *job)
         if (!job->results[b + 1].started) {
             rollout_result_share(job, (int32_t)b);
         }
-    }
-}
-
-void runner_keep_output(struct runner *runner, struct rollout *rollout)
-{
-    size_t bytes = 0;
-    if (runner->planner != NULL && rollout->has_session) {
-        const char *text = planner_session_output(runner->planner, rollout->session, &bytes);
-        trace_keep_output(&rollout->trace, text, bytes);
     }
 }
 

@@ -14,6 +14,15 @@
 #include <stdio.h>
 #include <string.h>
 
+void runner_keep_output(struct runner *runner, struct rollout *rollout)
+{
+    size_t bytes = 0;
+    if (runner->planner != NULL && rollout->has_session) {
+        const char *text = planner_session_output(runner->planner, rollout->session, &bytes);
+        trace_keep_output(&rollout->trace, text, bytes);
+    }
+}
+
 /* Results are stored under the identity that was submitted, so no other planner may drive: the
  * files that its command line names, and what it had loaded when it had started. Where that could
  * not be asked when the job was submitted, the files alone count. */

@@ -165,15 +165,6 @@ void score_copy(struct score *to, const struct score *from)
 
 /* ---- the tick as the metrics see it ---- */
 
-const struct box *agent_view_box(struct agent_view *agent)
-{
-    if (!agent->has_box) {
-        agent->box = box_make(agent->state->pose, agent->record->length_m, agent->record->width_m);
-        agent->has_box = true;
-    }
-    return &agent->box;
-}
-
 static void view_ego(struct score *score, const struct scene *scene)
 {
     const struct ego *record = &score->scenario->ego;

@@ -140,7 +140,14 @@ static inline uint8_t *score_touched(const struct score *score)
 
 /* ---- shared helpers (score.c) ---- */
 
-const struct box *agent_view_box(struct agent_view *agent);
+static inline const struct box *agent_view_box(struct agent_view *agent)
+{
+    if (!agent->has_box) {
+        agent->box = box_make(agent->state->pose, agent->record->length_m, agent->record->width_m);
+        agent->has_box = true;
+    }
+    return &agent->box;
+}
 
 /* ---- lanes (score_lanes.c) ---- */
 

@@ -198,7 +198,7 @@ static void pictures_stay_on_the_device(void)
      */
     uint32_t expected = 0;
     for (uint32_t tick = 0; tick < HORIZON; tick++) {
-        expected += tick % keyframes_period_ticks(&drive.scenario) != 0;
+        expected += tick % trace_keyframes_period_ticks(&drive.scenario) != 0;
     }
     EXPECT(expected > HORIZON / 2);
     const struct device_plugin_seen *seen = seen_by(PLUGIN_DEVICE);
