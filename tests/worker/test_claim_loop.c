@@ -395,6 +395,34 @@ static void a_job_that_lies_harms_nobody(void)
     shop_close(&shop);
 }
 
+/* Goal: a job of another revision among others is never the job's fault, however often it is met
+ * while they are driven: none of its attempts is used up. */
+static void a_job_of_another_revision_waits(void)
+{
+    struct shop shop;
+    struct order order;
+    struct meddler m;
+    struct claim_loop_stats stats = {0};
+    struct store_job *job = calloc(1, sizeof *job);
+    struct error error;
+    atomic_bool stop = false;
+    CHECK(job != NULL);
+    shop_open(&shop, 0);
+    order_build(&order, smoke, order_options("builtin:reference", 12));
+    memset(order.submission.specs[0].revision, 'a', SHA256_HEX_BYTES - 1);
+    EXPECT_OK(submission_send(&order.submission, shop.store, 10, &error), error);
+    meddler_init(&m, shop.store, TRICK_NONE);
+    EXPECT_INT(try_work(&m, 2, true, &stop, &stats, &error), STATUS_MISMATCH);
+    EXPECT_CONTAINS(error.text, "revision aaaaaaaaaaaa");
+    EXPECT_OK(shop.store->ops->job(shop.store, 1, job, &error), error);
+    EXPECT_INT(job->state, JOB_QUEUED);
+    EXPECT_INT(job->attempts, 0);
+    EXPECT_INT(stats.jobs, order.submission.job_count - 1);
+    free(job);
+    order_finish(&order);
+    shop_close(&shop);
+}
+
 /* Goal: jobs of a claim whose answer was lost are driven, once, by the worker that does not know
  * of them yet. */
 static void a_lost_answer_costs_nothing(void)
@@ -1213,8 +1241,8 @@ int main(void)
 {
     return TEST_RUN(
         TEST(a_lost_answer_costs_nothing), TEST(a_suite_is_done_with_all_its_outcomes),
-        TEST(a_job_that_lies_harms_nobody), TEST(a_flagged_job_is_dead_with_its_evidence),
-        TEST(a_planner_that_changed_does_not_drive),
+        TEST(a_job_that_lies_harms_nobody), TEST(a_job_of_another_revision_waits),
+        TEST(a_flagged_job_is_dead_with_its_evidence), TEST(a_planner_that_changed_does_not_drive),
         TEST(a_planner_that_raises_leaves_its_traceback),
         TEST(what_fails_is_tried_again_and_then_dead), TEST(a_drain_waits_for_those_who_have_gone),
         TEST(a_drain_ends_beside_the_living), TEST(a_planner_that_does_not_start_is_left_to_others),

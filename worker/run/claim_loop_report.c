@@ -174,16 +174,22 @@ static uint32_t count_fault(struct claim_loop *loop, int64_t job_id)
 
 /* Memory, disk or descriptors are short here, or another release is wanted: nothing is claimed for
  * a while, and longer each time. A host that finishes nothing in between ends its loop; where
- * others are finished beside a job that was given back several times, it is the job. */
+ * others are finished beside a job that was given back several times, it is the job, unless that is
+ * of another release. */
 static void give_back(struct claim_loop *loop, struct job_completion *completion,
                       const struct job_lease *lease, enum status status, const char *text)
 {
-    if (count_fault(loop, lease->job_id) > CLAIM_LOOP_FAULTS_JOB && loop->fault_count == 0) {
+    if (status != STATUS_MISMATCH && count_fault(loop, lease->job_id) > CLAIM_LOOP_FAULTS_JOB &&
+        loop->fault_count == 0) {
         claim_loop_fail_completion(loop, completion, text);
         return;
     }
     completion->kind = COMPLETION_RELEASED;
-    int64_t pause_ms = FAULT_PAUSE_MS << loop->fault_count++;
+    /* One claim brings many jobs, each of which may be a fault. */
+    uint32_t doubled =
+        loop->fault_count < CLAIM_LOOP_FAULTS_MAX ? loop->fault_count : CLAIM_LOOP_FAULTS_MAX;
+    int64_t pause_ms = (int64_t)FAULT_PAUSE_MS << doubled;
+    loop->fault_count++;
     loop->paused_until_ns = clock_now_ns(loop->clock) + pause_ms * NS_PER_MS;
     log_event(loop->config->logger, loop->fault_count == 1 ? LOG_ERROR : LOG_WARNING,
               "job %lld goes back uncharged, for a fault of this host: %.*s",
