@@ -46,6 +46,7 @@ struct store_planner {
     char model_hash[SHA256_HEX_BYTES];
     char sampler[LIMIT_ID_BYTES];
     char backend[LIMIT_ID_BYTES];
+    char revision[SHA256_HEX_BYTES]; /* "": any */
 };
 
 enum { STORE_WITHOUT_MAX = 64 }; /* of these, which a claim leaves alone */

@@ -98,7 +98,9 @@ static json_t *without_list(const struct store_worker *worker)
                                         "sampler", one->sampler, "backend", one->backend)
                             : json_pack("{s:s, s:s}", "planner", one->planner, "planner_hash",
                                         one->planner_hash);
-        if (json_array_append_new(list, entry) != 0) {
+        if ((entry != NULL && one->revision[0] != '\0' &&
+             json_object_set_new(entry, "revision", json_string(one->revision)) != 0) ||
+            json_array_append_new(list, entry) != 0) {
             json_decref(list);
             return NULL;
         }

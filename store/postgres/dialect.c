@@ -71,6 +71,7 @@ static const struct {
     {"json_extract(e.value, '$[3]')", "(e.value ->> 3)"},
     {"json_extract(e.value, '$[4]')", "(e.value ->> 4)"},
     {"json_extract(e.value, '$[5]')", "(e.value ->> 5)"},
+    {"json_extract(e.value, '$[6]')", "(e.value ->> 6)"},
     {"length(CAST(", "octet_length(CAST("},
     {" AS BLOB)", " AS TEXT)"},
     {"instr(", "strpos("},

@@ -321,8 +321,8 @@ static enum status decode_left_alone(struct json_cursor *entry, struct store_pla
                                      struct error *error)
 {
     static const char *const anywhere[] = {"planner", "planner_hash", NULL};
-    static const char *const in_world[] = {"planner", "planner_hash", "tier", "model_hash",
-                                           "sampler", "backend",      NULL};
+    static const char *const in_world[] = {"planner", "planner_hash", "tier",     "model_hash",
+                                           "sampler", "backend",      "revision", NULL};
     struct json_cursor tier = json_cursor_member(entry, "tier");
     int index = 0;
     out->in_world = json_cursor_present(&tier);
@@ -338,7 +338,8 @@ static enum status decode_left_alone(struct json_cursor *entry, struct store_pla
     TRY(json_member_text(entry, "model_hash", true, out->model_hash, sizeof out->model_hash,
                          error));
     TRY(json_member_text(entry, "sampler", true, out->sampler, sizeof out->sampler, error));
-    return json_member_text(entry, "backend", true, out->backend, sizeof out->backend, error);
+    TRY(json_member_text(entry, "backend", true, out->backend, sizeof out->backend, error));
+    return json_member_text(entry, "revision", false, out->revision, sizeof out->revision, error);
 }
 
 /* The planners that the worker leaves alone; *out is malloc'ed, NULL when there are none. */

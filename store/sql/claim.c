@@ -549,9 +549,9 @@ static char *without_text(const struct store_worker *worker)
     for (uint32_t i = 0; list != NULL && i < worker->without_count; i++) {
         const struct store_planner *one = &worker->without[i];
         json_array_append_new(list, one->in_world
-                                        ? json_pack("[ssisss]", one->planner, one->planner_hash,
+                                        ? json_pack("[ssissss]", one->planner, one->planner_hash,
                                                     (int)one->tier, one->model_hash, one->sampler,
-                                                    one->backend)
+                                                    one->backend, one->revision)
                                         : json_pack("[ss]", one->planner, one->planner_hash));
     }
     char *text = list != NULL && json_array_size(list) == worker->without_count

@@ -76,7 +76,7 @@
     "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1) END"
 
 /* The job with spec `s` is in none of the entries of a JSON list: [planner, planner_hash], or that
- * with [.., tier, model_hash, sampler, backend]. */
+ * with [.., tier, model_hash, sampler, backend, revision or ""]. */
 #define NOT_WITHOUT(list)                                                            \
     "s.context NOT IN (SELECT n.id FROM json_each(" list ") e CROSS JOIN contexts n" \
     " WHERE n.planner_hash = json_extract(e.value, '$[1]')"                          \
@@ -85,7 +85,8 @@
     " OR (n.tier = json_extract(e.value, '$[2]')"                                    \
     " AND n.model_hash = json_extract(e.value, '$[3]')"                              \
     " AND n.sampler = json_extract(e.value, '$[4]')"                                 \
-    " AND n.backend = json_extract(e.value, '$[5]'))))"
+    " AND n.backend = json_extract(e.value, '$[5]')"                                 \
+    " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
 /* As a literal: PostgreSQL's plans then know that few rows are asked for, and read an index in its

@@ -182,8 +182,8 @@ static void complete(const char *worker, const struct job_lease *lease)
         outcome_build(job, i, &outcomes[i]);
         memcpy(outcomes[i].artifact_hash, completion.artifact_hash, SHA256_HEX_BYTES);
         int64_t own = (int64_t)outcomes[i].ticks - outcomes[i].prefix_ticks;
-        outcomes[i].device_ns = own * (teacher ? 200 : 30) * NS_PER_MS;
-        outcomes[i].mflop = own * (teacher ? 40000 : 3000);
+        outcomes[i].device_ns = own * (teacher ? 2 * NS_PER_MS : 300000);
+        outcomes[i].mflop = own * (teacher ? 400 : 30);
         completion.device_ns += outcomes[i].device_ns;
         completion.metres_mm += outcomes[i].metres_mm;
         completion.mflop += outcomes[i].mflop;
@@ -299,7 +299,7 @@ static void every_tier_has_its_account(void)
     EXPECT_HAS(plain, "<td><b>student</b></td>");
     EXPECT_HAS(plain, "<td><b>teacher</b></td>");
     EXPECT_INT(html_count(plain, "<td><b>object</b></td>"), 0);
-    /* 3 GFLOP in 30 ms are a quarter of 400 GFLOP/s; 40 in 200 half of it. */
+    /* 30 MFLOP in 0.3 ms are a quarter of 400 GFLOP/s; 400 in 2 half of it. */
     EXPECT_HAS(plain, "<td class=\"n\">25%</td>");
     EXPECT_HAS(plain, "<td class=\"n\">50%</td>");
     struct summary_overhead over = summary_overhead(&summary, TIER_STUDENT);

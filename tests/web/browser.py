@@ -28,7 +28,7 @@ import sys
 import tempfile
 import time
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "worker" / "cli"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "cli"))
 import tap  # noqa: E402  (of the tests of the command line)
 
 ANSWER_S = 60

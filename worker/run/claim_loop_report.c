@@ -142,14 +142,19 @@ void claim_loop_add_costs(struct job_completion *completion, const struct job_ru
 
 /* ---- whose fault it is ---- */
 
-/* The job's world does not run here: no more of its jobs are claimed. False: there are too many
- * such worlds to leave another one. */
-static bool leave_world(struct claim_loop *loop, const struct job_lease *lease, const char *text)
+/* The job's world, or the release that it asks for (MISMATCH), does not run here: no more of such
+ * jobs are claimed. False: there are too many kinds to leave another one. */
+static bool leave_world(struct claim_loop *loop, const struct job_lease *lease, enum status status,
+                        const char *text)
 {
     struct store_planner world;
     struct error why;
-    error_set(&why, STATUS_DEVICE, "%.900s", text);
-    unstarted_world(&lease->spec, &world);
+    error_set(&why, status, "%.900s", text);
+    if (status == STATUS_MISMATCH) {
+        unstarted_release(&lease->spec, &world);
+    } else {
+        unstarted_world(&lease->spec, &world);
+    }
     if (!unstarted_has(&loop->unstarted, &world) &&
         !unstarted_add(&loop->unstarted, &world, &why)) {
         return false;
@@ -172,10 +177,9 @@ static uint32_t count_fault(struct claim_loop *loop, int64_t job_id)
     return 1;
 }
 
-/* Memory, disk or descriptors are short here, or another release is wanted: nothing is claimed for
- * a while, and longer each time. A host that finishes nothing in between ends its loop; where
- * others are finished beside a job that was given back several times, it is the job, unless that is
- * of another release. */
+/* Memory, disk or descriptors are short here: nothing is claimed for a while, and longer each time.
+ * A host that finishes nothing in between ends its loop; where others are finished beside a job
+ * that was given back several times, it is the job, unless that is of another release. */
 static void give_back(struct claim_loop *loop, struct job_completion *completion,
                       const struct job_lease *lease, enum status status, const char *text)
 {
@@ -211,14 +215,14 @@ void claim_loop_end_broken(struct claim_loop *loop, struct job_completion *compl
     completion->artifact_hash[0] = '\0';
     switch (status) {
     case STATUS_DEVICE:
+    case STATUS_MISMATCH: /* this worker is of another revision than the job */
         completion->kind = COMPLETION_RELEASED;
-        if (!leave_world(loop, lease, text)) {
+        if (!leave_world(loop, lease, status, text)) {
             give_back(loop, completion, lease, status, text);
         }
         break;
     case STATUS_NO_MEMORY:
     case STATUS_IO:
-    case STATUS_MISMATCH: /* this worker is of another revision than the job */
         give_back(loop, completion, lease, status, text);
         break;
     default:

@@ -22,12 +22,18 @@ void unstarted_world(const struct job_spec *spec, struct store_planner *out)
     memcpy(out->backend, spec->backend, sizeof out->backend);
 }
 
+void unstarted_release(const struct job_spec *spec, struct store_planner *out)
+{
+    unstarted_world(spec, out);
+    memcpy(out->revision, spec->revision, sizeof out->revision);
+}
+
 static bool same(const struct store_planner *a, const struct store_planner *b)
 {
     return strcmp(a->planner, b->planner) == 0 && strcmp(a->planner_hash, b->planner_hash) == 0 &&
            a->in_world == b->in_world && a->tier == b->tier &&
            strcmp(a->model_hash, b->model_hash) == 0 && strcmp(a->sampler, b->sampler) == 0 &&
-           strcmp(a->backend, b->backend) == 0;
+           strcmp(a->backend, b->backend) == 0 && strcmp(a->revision, b->revision) == 0;
 }
 
 /* unstarted->count: it is not among them. */

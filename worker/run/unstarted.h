@@ -2,7 +2,8 @@
  * Planners and worlds that do not start on this host. Their jobs go back to the store uncharged,
  * and claims leave them to workers elsewhere; unless the store answers that the planner does not
  * start there either: then it is the planner's fault, and its jobs are tried, and fail, like
- * others. A world (its model's files, its device) is never the job's fault, wherever it is missing.
+ * others. A world (its model's files, its device) or a release of the simulation is never the job's
+ * fault, wherever it is missing.
  */
 #ifndef SWERVE_WORKER_RUN_UNSTARTED_H
 #define SWERVE_WORKER_RUN_UNSTARTED_H
@@ -24,6 +25,8 @@ struct unstarted {
 void unstarted_planner(const struct job_spec *spec, struct store_planner *out);
 /* The planner's jobs in the world of the job. */
 void unstarted_world(const struct job_spec *spec, struct store_planner *out);
+/* Those of them that ask for the job's revision, which is not this worker's. */
+void unstarted_release(const struct job_spec *spec, struct store_planner *out);
 
 bool unstarted_has(const struct unstarted *unstarted, const struct store_planner *planner);
 

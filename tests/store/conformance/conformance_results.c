@@ -763,6 +763,7 @@ static void one_world_is_left_alone(void)
         strcpy(specs[i].sampler, i == 2 ? "other" : "s\"'");
     }
     strcpy(specs[3].planner, "builtin:maintain");
+    memset(specs[0].revision, 'a', SHA256_HEX_BYTES - 1);
     submit_made("s", 1, 5);
     left.in_world = true;
     left.tier = TIER_STUDENT;
@@ -778,12 +779,23 @@ static void one_world_is_left_alone(void)
     for (uint32_t i = 0; i < count; i++) {
         EXPECT(strcmp(leases[i].spec.key, "k-0") != 0);
     }
-    strcpy(left.backend, "cuda:sm_90");
+    memset(left.revision, 'a', SHA256_HEX_BYTES - 1);
     EXPECT_OK(
         store->ops->claim(store, &worker, fresh_claim_id(), 8, 0, leases, &count, &ttl_ms, &error),
         error);
-    EXPECT_INT(count, 1);
-    EXPECT_TEXT(leases[0].spec.key, "k-0");
+    EXPECT_INT(count, 0);
+    for (int other = 0; other < 2; other++) { /* of another revision, then of another backend */
+        left.revision[0] = other == 0 ? 'b' : '\0';
+        strcpy(left.backend, other == 0 ? "cpu" : "cuda:sm_90");
+        EXPECT_OK(store->ops->claim(store, &worker, fresh_claim_id(), 8, 0, leases, &count, &ttl_ms,
+                                    &error),
+                  error);
+        EXPECT_INT(count, 1);
+        EXPECT_TEXT(leases[0].spec.key, "k-0");
+        make_completion(0, "w", COMPLETION_RELEASED);
+        completions[0].outcome_count = 0;
+        complete(1);
+    }
     close_store();
 }
 
