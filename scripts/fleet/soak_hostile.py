@@ -143,12 +143,16 @@ class Hostile(threading.Thread):
         self.send(self.completion(lease, "released"), claimed_s)
 
     def verdict(self, lease, claimed_s):
-        self.send(self.false_result(lease), claimed_s)
+        code, _ = self.send(self.false_result(lease), claimed_s)
+        if code != 200:  # beside what it had left behind before: who lives on would hold the job for ever
+            self.release(lease, claimed_s)
 
     def double(self, lease, claimed_s):
         first = self.false_result(lease)
         self.send(first, claimed_s)
-        self.send(first, claimed_s)
+        code, _ = self.send(first, claimed_s)
+        if code != 200:
+            self.release(lease, claimed_s)
         second = self.false_result(lease)
         for outcome in second["outcomes"]:
             outcome["verdict"] = "fail"
