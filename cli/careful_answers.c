@@ -9,23 +9,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum status ask(const struct report_careful *careful, const struct scenario *scenario,
+static enum status ask(struct report_careful *careful, const struct scenario *scenario,
                        const struct outcome *failure, struct careful *out, struct error *error)
 {
-    const struct careful_answers *answers = (const struct careful_answers *)careful;
-    if (*answers->drivers == NULL) {
-        TRY(careful_drivers_create(answers->drivers, error));
+    struct careful_answers *answers = (struct careful_answers *)careful;
+    if (answers->drivers == NULL) {
+        TRY(careful_drivers_create(&answers->drivers, error));
     }
-    return careful_ask(*answers->drivers, scenario, failure->scenario_hash, failure->seed, out,
+    return careful_ask(answers->drivers, scenario, failure->scenario_hash, failure->seed, out,
                        error);
 }
 
-struct careful_answers careful_answers_from(struct careful_drivers **drivers)
+struct careful_answers careful_answers_begin(void)
 {
-    return (struct careful_answers){.careful = {.ask = ask}, .drivers = drivers};
+    return (struct careful_answers){.careful = {.ask = ask}};
 }
 
-enum status careful_answer(const struct careful_answers *answers, struct store *store,
+void careful_answers_end(struct careful_answers *answers)
+{
+    careful_drivers_destroy(answers->drivers);
+    answers->drivers = NULL;
+}
+
+enum status careful_answer(struct careful_answers *answers, struct store *store,
                            const struct outcome *outcome, struct careful *out, struct error *error)
 {
     struct scenario_document *document = NULL;
@@ -40,7 +46,7 @@ enum status careful_answer(const struct careful_answers *answers, struct store *
     return status;
 }
 
-static enum status add(const struct careful_answers *answers, struct store *store,
+static enum status add(struct careful_answers *answers, struct store *store,
                        const struct outcome *outcome, json_t *list, struct error *error)
 {
     struct careful found = {.outside = ""};
@@ -60,19 +66,16 @@ static enum status add(const struct careful_answers *answers, struct store *stor
     return status;
 }
 
-enum status careful_answers_json(struct store *store, const struct summary *summary, json_t **out,
-                                 struct error *error)
+enum status careful_answers_json(struct careful_answers *answers, struct store *store,
+                                 const struct summary *summary, json_t **out, struct error *error)
 {
-    struct careful_drivers *drivers = NULL;
-    struct careful_answers answers = careful_answers_from(&drivers);
     json_t *list = json_array();
     enum status status = memory_check(list, error, "careful drivers");
     for (uint32_t i = 0; status == STATUS_OK && i < summary->outcome_count; i++) {
         if (careful_asked(&summary->outcomes[i])) {
-            status = add(&answers, store, &summary->outcomes[i], list, error);
+            status = add(answers, store, &summary->outcomes[i], list, error);
         }
     }
-    careful_drivers_destroy(drivers);
     if (status != STATUS_OK) {
         json_decref(list);
         return status;

@@ -418,14 +418,13 @@ static int present(const struct run_options *options, struct store *store,
     }
     summary_measure_peak(&summary);
     int code = 0;
-    struct careful_drivers *drivers = NULL;
-    struct careful_answers answers = careful_answers_from(&drivers);
+    struct careful_answers answers = careful_answers_begin();
     if (options->report != NULL &&
         report_write(store, cli_store_url(options->store_url), submission->suite_id, &summary,
                      &answers.careful, options->report, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }
-    careful_drivers_destroy(drivers);
+    careful_answers_end(&answers);
     if (write_exports(options, store, submission->suite_id, &error) != STATUS_OK) {
         code = cli_fail(&error);
     }

@@ -135,11 +135,10 @@ static enum status print_output(struct show *show, struct error *error)
 /* Drive of a careful driver, where that is asked. */
 static enum status read_careful(struct show *show, json_t **out, struct error *error)
 {
-    struct careful_drivers *drivers = NULL;
-    struct careful_answers answers = careful_answers_from(&drivers);
+    struct careful_answers answers = careful_answers_begin();
     struct careful found;
     enum status status = careful_answer(&answers, show->store, &show->outcome, &found, error);
-    careful_drivers_destroy(drivers);
+    careful_answers_end(&answers);
     if (status == STATUS_OK) {
         *out = careful_json(&found);
     }

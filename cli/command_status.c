@@ -194,6 +194,7 @@ static enum status print_report(const struct suite_query *query, struct store *s
 {
     char id[LIMIT_ID_BYTES];
     struct summary summary = {0};
+    struct careful_answers answers = careful_answers_begin();
     const char *url = cli_store_url(query->store_url);
     enum status status = cli_suite_id(store, url, query->suite, id, error);
     if (status == STATUS_OK && query->report != NULL) {
@@ -204,15 +205,12 @@ static enum status print_report(const struct suite_query *query, struct store *s
         summary_measure_peak(&summary);
     }
     if (status == STATUS_OK && query->report != NULL) {
-        struct careful_drivers *drivers = NULL;
-        struct careful_answers answers = careful_answers_from(&drivers);
         status = report_write(store, cli_store_url(query->store_url), id, &summary,
                               &answers.careful, query->report, error);
-        careful_drivers_destroy(drivers);
     }
     json_t *careful = NULL;
     if (status == STATUS_OK && query->json) {
-        status = careful_answers_json(store, &summary, &careful, error);
+        status = careful_answers_json(&answers, store, &summary, &careful, error);
     }
     if (status == STATUS_OK && query->json) {
         json_t *json = summary_json(&summary);
@@ -231,6 +229,7 @@ static enum status print_report(const struct suite_query *query, struct store *s
         }
     }
     json_decref(careful);
+    careful_answers_end(&answers);
     summary_finish(&summary);
     return status;
 }

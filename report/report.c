@@ -72,7 +72,7 @@ static const char *showable(const char *store_url)
 }
 
 enum status report_write(struct store *store, const char *store_url, const char *suite_id,
-                         const struct summary *summary, const struct report_careful *careful,
+                         const struct summary *summary, struct report_careful *careful,
                          const char *path, struct error *error)
 {
     struct report report = {

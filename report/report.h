@@ -14,7 +14,7 @@
 
 /* Somebody who drives, asked what a careful driver would have done in a failure's scenario. */
 struct report_careful {
-    enum status (*ask)(const struct report_careful *careful, const struct scenario *scenario,
+    enum status (*ask)(struct report_careful *careful, const struct scenario *scenario,
                        const struct outcome *failure, struct careful *out, struct error *error);
 };
 
@@ -23,7 +23,7 @@ struct report_careful {
  * that carries credentials does not. careful NULL: cards say nothing of careful drivers. IO: the
  * file cannot be written; errors of the store and of `careful`. */
 enum status report_write(struct store *store, const char *store_url, const char *suite_id,
-                         const struct summary *summary, const struct report_careful *careful,
+                         const struct summary *summary, struct report_careful *careful,
                          const char *path, struct error *error);
 
 /* Whether a report can be written at `path`, told before the work: creates and removes the

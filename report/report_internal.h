@@ -74,8 +74,8 @@ struct report {
     const struct summary *summary;
     struct report_plan plan;
     struct report_drive drive;
-    const struct report_careful *careful; /* NULL: nobody to ask */
-    uint32_t pictures_left_out;           /* cards */
+    struct report_careful *careful; /* NULL: nobody to ask */
+    uint32_t pictures_left_out;     /* cards */
 };
 
 /* ---- report_plan.c ---- */

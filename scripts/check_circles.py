@@ -52,8 +52,7 @@ def calls(found: dict[str, pathlib.Path]) -> dict[str, set[str]]:
     """Who needs a symbol of whom."""
     owner, needs = {}, {}
     for name, place in found.items():
-        lines = subprocess.run(["nm", "-A", place], check=True, capture_output=True, text=True).stdout.splitlines()
-        words = [line.rpartition(":")[2].split() for line in lines]
+        words = [line.split() for line in subprocess.run(["nm", place], check=True, capture_output=True, text=True).stdout.splitlines()]
         owner.update({word[2]: name for word in words if len(word) == 3 and word[1] in "TDRBVW"})
         needs[name] = {word[1] for word in words if len(word) == 2 and word[0] == "U"}
     return {name: {owner[symbol] for symbol in symbols if owner.get(symbol, name) != name} for name, symbols in needs.items()}

@@ -71,7 +71,7 @@ static enum status know_scenario(struct sql_store *store, const struct job_spec 
                                  struct door_facts *out, struct error *error)
 {
     struct door_scenario scenario;
-    TRY(record_scenarios_find(store->db, &store->branches, spec, &scenario, error));
+    TRY(record_scenarios_find(store->db, &store->scenarios, spec, &scenario, error));
     *out = scenario.facts != NULL ? *scenario.facts
                                   : (struct door_facts){.slices = {.safety_critical = true}};
     return STATUS_OK;

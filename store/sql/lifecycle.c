@@ -499,7 +499,6 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
                                          .worker = job->worker,
                                          .context = job->context,
                                          .spec = &job->spec,
-                                         .device_ns = INT64_MAX,
                                          .at_ms = wall_ms(call->store),
                                          .slices = job->sliced ? &job->slices : NULL};
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
@@ -512,6 +511,7 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
     query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
     enum status status = query_run(&progress, error);
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
+        place.device_ns = completion->outcomes[i].device_ns;
         status = record_partial_insert(call->tally.db, &place, &completion->outcomes[i], error);
     }
     THEN(status,
@@ -558,7 +558,7 @@ static enum status check_outcomes(struct complete_call *call, struct held_job *j
 {
     struct door_scenario scenario = {.known = false};
     TRY(completion->outcome_count > 0
-            ? record_scenarios_find(call->tally.db, &call->store->branches, &job->spec, &scenario,
+            ? record_scenarios_find(call->tally.db, &call->store->scenarios, &job->spec, &scenario,
                                     error)
             : STATUS_OK);
     job->sliced = scenario.facts != NULL;

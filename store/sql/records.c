@@ -244,8 +244,7 @@ static struct outcome as_stored(const struct record_outcome_place *place,
     stored.epoch = place->epoch;
     memcpy(stored.suite_id, place->spec->suite_id, sizeof stored.suite_id);
     stored.verdict = place->evidence ? VERDICT_FLAGGED : outcome->verdict;
-    stored.device_ns =
-        outcome->device_ns < place->device_ns ? outcome->device_ns : place->device_ns;
+    stored.device_ns = place->device_ns;
     if (place->slices != NULL) {
         memcpy(stored.slice, place->slices->value, sizeof stored.slice);
         stored.safety_critical = place->slices->safety_critical;
@@ -435,14 +434,14 @@ enum status record_partials_count(struct db *db, int64_t job_id, uint32_t rollou
                            job_id, rollout_count, count);
 }
 
-/* ---- branches of scenarios ---- */
+/* ---- scenarios ---- */
 
-void record_scenarios_finish(struct record_scenarios *branches)
+void record_scenarios_finish(struct record_scenarios *scenarios)
 {
     for (size_t i = 0; i < RECORD_SCENARIOS_KNOWN; i++) {
-        free(branches->rows[i].names);
+        free(scenarios->rows[i].names);
     }
-    memset(branches, 0, sizeof *branches);
+    memset(scenarios, 0, sizeof *scenarios);
 }
 
 /* NULL, where one has no name, or the same as another. */
@@ -521,13 +520,13 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
     return status;
 }
 
-enum status record_scenarios_find(struct db *db, struct record_scenarios *branches,
+enum status record_scenarios_find(struct db *db, struct record_scenarios *scenarios,
                                   const struct job_spec *spec, struct door_scenario *out,
                                   struct error *error)
 {
     uint32_t at = 0;
     while (at < RECORD_SCENARIOS_KNOWN &&
-           strcmp(branches->rows[at].scenario_hash, spec->scenario_hash) != 0) {
+           strcmp(scenarios->rows[at].scenario_hash, spec->scenario_hash) != 0) {
         at++;
     }
     *out = (struct door_scenario){.known = false};
@@ -542,11 +541,11 @@ enum status record_scenarios_find(struct db *db, struct record_scenarios *branch
             return STATUS_OK;
         }
         memcpy(read.scenario_hash, spec->scenario_hash, sizeof read.scenario_hash);
-        at = branches->next++ % RECORD_SCENARIOS_KNOWN;
-        free(branches->rows[at].names);
-        branches->rows[at] = read;
+        at = scenarios->next++ % RECORD_SCENARIOS_KNOWN;
+        free(scenarios->rows[at].names);
+        scenarios->rows[at] = read;
     }
-    const struct record_scenario *row = &branches->rows[at];
+    const struct record_scenario *row = &scenarios->rows[at];
     out->names = (const char(*)[LIMIT_ID_BYTES])row->names;
     out->count = row->count;
     out->known = row->names != NULL && row->count + 1 == spec->rollout_count;

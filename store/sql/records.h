@@ -49,7 +49,7 @@ struct record_outcome_place {
     int64_t context;             /* of the job */
     const struct job_spec *spec; /* of the job */
     int64_t at_ms;               /* now, by the store's clock */
-    int64_t device_ns;           /* the most that it has taken */
+    int64_t device_ns;           /* that it is taken to have cost */
     int64_t floor;               /* ids up to here were given out */
     const struct slices *slices; /* of the scenario; NULL: as the outcome says */
     bool evidence;               /* stored as flagged, whatever its verdict says */
@@ -84,9 +84,9 @@ struct record_scenarios {
     struct record_scenario rows[RECORD_SCENARIOS_KNOWN];
     uint32_t next;
 };
-void record_scenarios_finish(struct record_scenarios *branches);
+void record_scenarios_finish(struct record_scenarios *scenarios);
 /* Those of the job's scenario, borrowed until the next call. */
-enum status record_scenarios_find(struct db *db, struct record_scenarios *branches,
+enum status record_scenarios_find(struct db *db, struct record_scenarios *scenarios,
                                   const struct job_spec *spec, struct door_scenario *out,
                                   struct error *error);
 /* A job keeps no more partial outcomes than it has rollouts: CONFLICT. */

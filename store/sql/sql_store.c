@@ -315,7 +315,7 @@ static void finish(struct sql_store *store)
     leases_finish(&store->leases);
     turns_finish(&store->turns);
     freezes_finish(&store->freezes);
-    record_scenarios_finish(&store->branches);
+    record_scenarios_finish(&store->scenarios);
     pthread_cond_destroy(&store->changed);
     pthread_cond_destroy(&store->ready);
     pthread_mutex_destroy(&store->mutex);

@@ -83,16 +83,16 @@ struct sql_store {
 
     struct db *db; /* writer */
     struct group_commit *group;
-    struct leases leases;             /* writer */
-    struct turns turns;               /* writer */
-    struct claim_places claim_places; /* writer */
-    struct freezes freezes;           /* writer */
-    struct record_scenarios branches; /* writer */
-    struct paces paces;               /* writer */
-    uint64_t bills_capped;            /* writer: that were cut down */
-    int64_t outcome_floor;            /* writer: ids up to here were given out (redrive.c) */
-    bool made_ready;                  /* writer: this group made jobs claimable */
-    bool held;                        /* writer: claims left jobs to a tenant's limit */
+    struct leases leases;              /* writer */
+    struct turns turns;                /* writer */
+    struct claim_places claim_places;  /* writer */
+    struct freezes freezes;            /* writer */
+    struct record_scenarios scenarios; /* writer */
+    struct paces paces;                /* writer */
+    uint64_t bills_capped;             /* writer: that were cut down */
+    int64_t outcome_floor;             /* writer: ids up to here were given out (redrive.c) */
+    bool made_ready;                   /* writer: this group made jobs claimable */
+    bool held;                         /* writer: claims left jobs to a tenant's limit */
 
     pthread_mutex_t mutex; /* guards everything below */
     pthread_cond_t changed;

@@ -354,7 +354,7 @@ static enum status submit_one(struct submit_call *call, const struct job_spec *s
     }
     if (call->specs != NULL) { /* others copy a job that is there */
         struct door_scenario scenario;
-        TRY(record_scenarios_find(call->db, &call->store->branches, spec, &scenario, error));
+        TRY(record_scenarios_find(call->db, &call->store->scenarios, spec, &scenario, error));
         TRY(door_rollout_count(spec, &scenario, error));
     }
     if (spec->parent_job_id != 0) {
