@@ -79,16 +79,16 @@ enum { SEEDS_NOT_GIVEN = -1 };
 /* Those and what becomes of the jobs in a store. */
 #define SUITE_OPTION_ROWS(options)                                                                 \
     SUITE_OPTION_ROWS_DRIVE(options),                                                              \
-        {"--trust", "FILE",                                                                        \
-         "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \
-         .text = &(options).trust},                                                                \
-        {"--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",       \
-         .text = &(options).audit},                                                                \
         {"--fresh", NULL, "drive again what has results already", .flag = &(options).fresh},       \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
+        {"--weight", "N", "the suite's share among others, 1 to 100 (10)",                         \
+         .number = &(options).weight},                                                             \
+        {"--trust", "FILE",                                                                        \
+         "policy by which slices whose audits disagree go to the teacher (docs/trust.md)",         \
+         .text = &(options).trust, .group = "Trust and audits"},                                   \
     {                                                                                              \
-        "--weight", "N", "the suite's share among others, 1 to 100 (10)",                          \
-            .number = &(options).weight                                                            \
+        "--audit", "FILE|off", "policy by which the teacher repeats student jobs (README)",        \
+            .text = &(options).audit                                                               \
     }
 
 /* The same for commands whose jobs may be the evidence that a thaw asks for. */

@@ -92,14 +92,13 @@ static const char *nearest_option(const struct cli_command *command, const char 
 static int unknown_option(const struct cli_command *command, const char *word, size_t bytes)
 {
     const char *nearest = nearest_option(command, word, bytes);
+    char what[256];
     char meant[80] = "";
+    snprintf(what, sizeof what, "unknown option %.200s", word);
     if (nearest != NULL) {
         snprintf(meant, sizeof meant, "; did you mean %s?", nearest);
     }
-    text_print(stderr, "swerve %s: unknown option %s%s\n", command->name, word, meant);
-    text_print(stderr, "usage: swerve %s %s   (swerve %s --help for more)\n", command->name,
-               command->usage, command->name);
-    return 2;
+    return usage_error(command, what, meant);
 }
 
 /* "..:PORT": what no file is called and every address ends in. */

@@ -164,11 +164,11 @@ int command_search(int argc, char **argv)
          .group = "Store and workers"},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},
         {"--slots", "N", "rollouts at a time per worker, 1 to 1024 (16)", .number = &options.slots},
-        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
-         .number = &options.planner_deadline_ms},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
         CONFINEMENT_OPTION_ROWS(confinement),
+        {"--planner-deadline-ms", "MS", "longest answer of an exec planner (1000)",
+         .number = &options.planner_deadline_ms},
     };
     const struct cli_command command = {
         "search",

@@ -205,6 +205,8 @@ exit_2_usage() {
     code 2 "$swerve" validate drive.json --colour
     says err "swerve validate: unknown option --colour"
     [ "$(wc -l <err)" = 2 ] || fail "expected the fault and the usage, found: $(cat err)"
+    code 2 "$swerve" model ls --bogus
+    grep -q 'u000a' err && fail "the usage has no line breaks: $(cat err)"
     code 2 "$swerve" run drive.json --sedes 3
     says err "unknown option --sedes; did you mean --seeds?"
     code 2 "$swerve" rnu
@@ -246,6 +248,14 @@ importers_are_a_program_of_their_own() {
     code 2 "$swerve-import" controls a.csv
     says err "run swerve import controls"
     rm -r alone
+    # No text of a file makes a line of its own.
+    cat >forged.xosc <<'EOT'
+<OpenSCENARIO><FileHeader revMajor="1" revMinor="0" date="2026-01-01T00:00:00" description="" author=""/><CatalogLocations/>
+<RoadNetwork><LogicFile filepath="a&#10;::error::forged"/></RoadNetwork><Entities/><Storyboard><Init><Actions/></Init></Storyboard></OpenSCENARIO>
+EOT
+    code 3 "$swerve" import openscenario forged.xosc -o forged.json
+    [ "$(wc -l <err)" = 1 ] || fail "expected one line, found: $(cat err)"
+    says err '::error::forged'
 }
 # A file that waits or never ends when it is opened is refused, in every place where a file may be named.
 exit_3_only_regular_files_are_read() {

@@ -334,6 +334,13 @@ static enum status import_all(const struct importer *importer, const struct road
     return status;
 }
 
+/* cli_fail in one line, whatever line feeds a foreign file has in its names. */
+static int fail(const struct error *error)
+{
+    text_print(stderr, "swerve: %s\n", error->text);
+    return status_exit_code(error->status);
+}
+
 int main(int argc, char **argv)
 {
     const char *out = NULL;
@@ -387,5 +394,5 @@ int main(int argc, char **argv)
         return cli_fail(&error);
     }
     enum status status = import_all(importer, &options, arguments + 1, count - 1, out, &error);
-    return status == STATUS_OK ? 0 : cli_fail(&error);
+    return status == STATUS_OK ? 0 : fail(&error);
 }
