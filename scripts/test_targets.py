@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Prints what ninja has to build for the tests of some suites, one target a line.
 
-Usage: scripts/test_targets.py BUILD [SUITE..] [-SUITE..] (a suite to leave out; of none named, all others)
+Usage: scripts/test_targets.py BUILD [SUITE..] [-SUITE..] [+installed]
+  -SUITE       leave a suite out; of none named, all others
+  +installed   what a package has, too
 """
 import json
 import os
@@ -19,9 +21,12 @@ def main() -> None:
         sys.exit(__doc__)
     build, words = sys.argv[1], sys.argv[2:]
     without = {w[1:] for w in words if w.startswith("-")}
-    suites = set(words) - {"-" + w for w in without}
-    files = {t["id"]: t["filename"] for t in introspect(build, "--targets")}
+    suites = {w for w in words if w[0] not in "-+"}
+    targets = introspect(build, "--targets")
+    files = {t["id"]: t["filename"] for t in targets}
     wanted: set[str] = set()
+    if "+installed" in words:
+        wanted.update(os.path.relpath(f, build) for t in targets if t["installed"] for f in t["filename"])
     for test in introspect(build, "--tests"):
         # A suite is PROJECT:NAME, or PROJECT alone.
         own = {s.partition(":")[2] for s in test["suite"]}
