@@ -52,6 +52,10 @@ void box_corners(const struct box *box, struct vec2 corners[4])
     corners[3] = (struct vec2){box->center.x_m + lx - wx, box->center.y_m + ly - wy};
 }
 
+/* Widest gap that is taken for a touch: rounding makes such gaps, up to 5,000 km from the origin.
+ */
+#define TOUCH_SLACK_M 1e-9
+
 /* Whether an axis of `a` separates the two boxes. */
 static bool separated_by_axes_of(const struct box *a, const struct box *b)
 {
@@ -60,8 +64,10 @@ static bool separated_by_axes_of(const struct box *a, const struct box *b)
     double across = -d.x_m * a->sin_heading + d.y_m * a->cos_heading;
     double c = fabs(a->cos_heading * b->cos_heading + a->sin_heading * b->sin_heading);
     double s = fabs(a->cos_heading * b->sin_heading - a->sin_heading * b->cos_heading);
-    return fabs(along) > a->half_length_m + b->half_length_m * c + b->half_width_m * s ||
-           fabs(across) > a->half_width_m + b->half_length_m * s + b->half_width_m * c;
+    return fabs(along) >
+               a->half_length_m + b->half_length_m * c + b->half_width_m * s + TOUCH_SLACK_M ||
+           fabs(across) >
+               a->half_width_m + b->half_length_m * s + b->half_width_m * c + TOUCH_SLACK_M;
 }
 
 bool box_overlap(const struct box *a, const struct box *b)

@@ -43,7 +43,8 @@ struct box box_make(struct pose pose, double length_m, double width_m);
 /* Corners in the order front-left, rear-left, rear-right, front-right. */
 void box_corners(const struct box *box, struct vec2 corners[4]);
 
-/* Separating-axis test; touching boxes overlap. */
+/* Separating-axis test; touching boxes overlap, and those with a gap of at most 1e-9 m, which
+ * rounding makes. */
 bool box_overlap(const struct box *a, const struct box *b);
 
 /* Smallest distance between two boxes, 0 when they overlap. */

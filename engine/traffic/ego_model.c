@@ -32,13 +32,13 @@ static void substep(struct ego_state *ego, double *actuator_mps2, double command
 {
     double turn = EGO_STEER_RATE_MAX_RPS * SUBSTEP_S;
     ego->steer_rad += dmath_clamp(steer_target_rad - ego->steer_rad, -turn, turn);
+    double lon = *actuator_mps2 + (command_mps2 - *actuator_mps2) * EGO_ACCEL_MEAN_SHARE;
     *actuator_mps2 += (command_mps2 - *actuator_mps2) * EGO_ACCEL_SHARE;
 
     double v = ego->speed_mps;
     double tan_beta = 0.5 * dmath_tan(ego->steer_rad);
     double sin_beta = tan_beta / sqrt(1.0 + tan_beta * tan_beta);
     double curvature = sin_beta / half_wheelbase_m;
-    double lon = *actuator_mps2;
     double lat_wanted = v * v * curvature;
     double lat = lat_wanted;
     limit_to_tyres(grip_mps2, &lon, &lat);

@@ -5,8 +5,8 @@
  *
  *   beta = atan(tan(steer) / 2), curvature = sin(beta) / (wheelbase / 2)    (lr = lf = wheelbase/2)
  *
- * Integrated in EGO_SUBSTEPS per tick, each with constant acceleration and curvature. The speed
- * never becomes negative; a full stop is exactly 0.
+ * Integrated in EGO_SUBSTEPS per tick, each with the mean of its acceleration, which the lag bends,
+ * and constant curvature. The speed never becomes negative; a full stop is exactly 0.
  */
 #ifndef SWERVE_ENGINE_TRAFFIC_EGO_MODEL_H
 #define SWERVE_ENGINE_TRAFFIC_EGO_MODEL_H
@@ -23,9 +23,11 @@
 #define EGO_SPEED_MAX_MPS 70.0
 enum { EGO_DELAY_TICKS_MAX = 10 }; /* EGO_DELAY_MAX_S */
 
-/* Share of a command that the lag lets through in one sub-step:
+/* Share of a command that the lag lets through by the end of one sub-step:
  * 1 - exp(-(TICK_S / EGO_SUBSTEPS) / EGO_ACCEL_TIME_CONSTANT_S) = 1 - exp(-0.25). */
 #define EGO_ACCEL_SHARE 0.22119921692859513
+/* .. and in its mean over the sub-step: 1 - EGO_ACCEL_SHARE / 0.25. */
+#define EGO_ACCEL_MEAN_SHARE 0.11520313228561948
 
 /* Memory of a body and its actuators beyond what everybody sees of them. A plain value; zero is
  * rolling straight on. */

@@ -140,6 +140,7 @@ void single_track_step(struct ego_state *ego, struct ego_motion *motion,
     double dt_s = TICK_S / substeps;
     double turn = SINGLE_TRACK_STEER_RATE_RPS * dt_s;
     double lag = 1.0 - dmath_exp(-dt_s / EGO_ACCEL_TIME_CONSTANT_S);
+    double mean_lag = 1.0 - lag * EGO_ACCEL_TIME_CONSTANT_S / dt_s;
     double grip_mps2 = friction * GRAVITY_MPS2;
     double command_mps2 = dmath_clamp(action->accel_mps2, -grip_mps2, EGO_ACCEL_MAX_MPS2);
     double steer_rad = dmath_clamp(action->steer_rad, -EGO_STEER_MAX_RAD, EGO_STEER_MAX_RAD);
@@ -152,9 +153,10 @@ void single_track_step(struct ego_state *ego, struct ego_motion *motion,
     double last[STATES] = {0};
     for (uint32_t i = 0; i < substeps; i++) {
         ego->steer_rad += dmath_clamp(steer_rad - ego->steer_rad, -turn, turn);
-        motion->actuator_mps2 += (command_mps2 - motion->actuator_mps2) * lag;
+        double behind_mps2 = command_mps2 - motion->actuator_mps2;
         dmath_sincos(ego->steer_rad, &axles.steer_sin, &axles.steer_cos);
-        share_forces(&axles, wheelbase_m, motion->actuator_mps2);
+        share_forces(&axles, wheelbase_m, motion->actuator_mps2 + behind_mps2 * mean_lag);
+        motion->actuator_mps2 += behind_mps2 * lag;
         if (state[ALONG] < SINGLE_TRACK_SLOW_MPS) {
             roll(&axles, dt_s, state);
         } else {

@@ -297,8 +297,30 @@ static void reanchor(const struct traffic_plan *plan, struct agent_motion *motio
     }
 }
 
+/* Turns the body towards a heading, at its mean speed no faster than the surface bears; the rest,
+ * behind a kink of the track or a start askew, remains as an error of heading. */
+static void turn_within(double heading_rad, double speed_mps, double grip_mps2,
+                        struct agent_motion *motion, struct agent_state *state)
+{
+    double turn_rad = dmath_wrap_angle(heading_rad - state->pose.heading_rad);
+    double most_rad = grip_mps2 * TICK_S / dmath_max(speed_mps, 0.1);
+    double excess_rad = turn_rad - dmath_clamp(turn_rad, -most_rad, most_rad);
+    if (excess_rad != 0.0) {
+        double s;
+        double c;
+        dmath_sincos(-excess_rad, &s, &c);
+        double ux = motion->ux * c - motion->uy * s;
+        motion->uy = motion->uy * c + motion->ux * s;
+        motion->ux = ux;
+        motion->heading_error_rad -= excess_rad;
+        heading_rad -= excess_rad;
+    }
+    state->pose.heading_rad =
+        fabs(heading_rad) < PI_RAD ? heading_rad : dmath_wrap_angle(heading_rad);
+}
+
 /* Moves the agent along its track under an acceleration. */
-static void integrate(const struct traffic_plan *plan, double accel_mps2,
+static void integrate(const struct traffic_plan *plan, double accel_mps2, double grip_mps2,
                       struct agent_motion *motion, struct agent_state *state)
 {
     double v = state->speed_mps;
@@ -357,7 +379,7 @@ static void integrate(const struct traffic_plan *plan, double accel_mps2,
         motion->ux = ux;
         heading += turn_rad;
     }
-    state->pose.heading_rad = fabs(heading) < PI_RAD ? heading : dmath_wrap_angle(heading);
+    turn_within(heading, 0.5 * fabs(v + v1), grip_mps2, motion, state);
     state->accel_mps2 = (v1 - v) / TICK_S;
     state->speed_mps = v1;
 }
@@ -435,6 +457,6 @@ void traffic_step(const struct traffic_plan *plan, uint64_t seed, struct scene *
         } else {
             accel_mps2 = script_accel(&motion[i], state->speed_mps, grip_mps2);
         }
-        integrate(plan, accel_mps2, &motion[i], state);
+        integrate(plan, accel_mps2, grip_mps2, &motion[i], state);
     }
 }

@@ -34,7 +34,8 @@
 #define FOLLOW_TIME_CONSTANT_S 0.5
 #define LOG_CREEP_MPS 0.5
 #define BEND_DECEL_MAX_MPS2 4.0
-#define CROSSING_SIN 0.5 /* beyond 30 degrees a body crosses, below it merges */
+#define BEND_GRIP_SHARE 0.9 /* of a surface, in a bend that a log leads into */
+#define CROSSING_SIN 0.5    /* beyond 30 degrees a body crosses, below it merges */
 #define STOPPABLE_MPS2 8.0
 
 #define YELLOW_DECEL_MPS2 3.0 /* who must brake harder than this drives on at yellow */
@@ -78,8 +79,8 @@ static double free_accel(const struct driver *driver, double v, double desired_m
 }
 
 /* The speed the log had here; where it stopped, stop until it left. */
-static double log_accel(const struct agent_plan *agent, const struct track *track, double v,
-                        double s_m, double time_s)
+static double log_speed_accel(const struct agent_plan *agent, const struct track *track, double v,
+                              double s_m, double time_s)
 {
     uint32_t here = track_sample_index(track, s_m);
     uint32_t ahead = track_sample_index(track, s_m + v * FOLLOW_TIME_CONSTANT_S);
@@ -308,22 +309,39 @@ static double hindrance_by_signals(const struct traffic_plan *plan, const struct
     return worst;
 }
 
-/* Acceleration of the driver with nobody ahead: the desired speed, and less in a bend. The track's
- * cap is for BEND_LAT_ACCEL_MPS2; on ice a bend takes less. */
+/* Acceleration at which the bends ahead are taken with a lateral acceleration: that for which the
+ * track's cap was made, or another. */
+static double bend_accel(const struct agent_motion *motion, const struct track *track, double v,
+                         double lat_accel_mps2)
+{
+    if (motion->direction < 0) {
+        return INFINITY;
+    }
+    double ahead_m = motion->s_m + v * FOLLOW_TIME_CONSTANT_S;
+    double cap_mps = track->speed_cap_mps[track_sample_index(track, ahead_m)];
+    if (lat_accel_mps2 != BEND_LAT_ACCEL_MPS2) {
+        cap_mps *= sqrt(lat_accel_mps2 / BEND_LAT_ACCEL_MPS2);
+    }
+    return dmath_max((cap_mps - v) / FOLLOW_TIME_CONSTANT_S, -BEND_DECEL_MAX_MPS2);
+}
+
+/* Acceleration of the driver with nobody ahead: the desired speed, and less in a bend, which takes
+ * less on ice. */
 static double open_accel(const struct driver *driver, const struct agent_motion *motion,
                          const struct track *track, double v, double grip_mps2)
 {
     double accel = free_accel(driver, v, motion->target_speed_mps * motion->speed_factor);
-    if (motion->direction > 0) {
-        double ahead_m = motion->s_m + v * FOLLOW_TIME_CONSTANT_S;
-        double cap_mps = track->speed_cap_mps[track_sample_index(track, ahead_m)];
-        if (grip_mps2 < BEND_LAT_ACCEL_MPS2) {
-            cap_mps *= sqrt(grip_mps2 / BEND_LAT_ACCEL_MPS2);
-        }
-        double bend = dmath_max((cap_mps - v) / FOLLOW_TIME_CONSTANT_S, -BEND_DECEL_MAX_MPS2);
-        accel = dmath_min(accel, bend);
-    }
-    return accel;
+    double lat_accel_mps2 = dmath_min(grip_mps2, BEND_LAT_ACCEL_MPS2);
+    return dmath_min(accel, bend_accel(motion, track, v, lat_accel_mps2));
+}
+
+/* The same of a driver on its log: the recorded speed, but no bend faster than the surface bears;
+ * behind the end of the log the track goes on into bends that were not driven. */
+static double log_accel(const struct agent_plan *agent, const struct agent_motion *motion,
+                        const struct track *track, double v, double time_s, double grip_mps2)
+{
+    return dmath_min(log_speed_accel(agent, track, v, motion->s_m, time_s),
+                     bend_accel(motion, track, v, BEND_GRIP_SHARE * grip_mps2));
 }
 
 double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *actors,
@@ -335,9 +353,9 @@ double traffic_idm_accel(const struct traffic_plan *plan, const struct actors *a
     const struct driver *driver = &prepared->driver;
     struct corridor corridor = corridor_of(plan, agent, motion);
     double v = scene->agents[agent].speed_mps;
-    double open = motion->on_log
-                      ? log_accel(prepared, corridor.track, v, motion->s_m, traffic_time_s(scene))
-                      : open_accel(driver, motion, corridor.track, v, grip_mps2);
+    double open = motion->on_log ? log_accel(prepared, motion, corridor.track, v,
+                                             traffic_time_s(scene), grip_mps2)
+                                 : open_accel(driver, motion, corridor.track, v, grip_mps2);
     double headway_s = driver->time_headway_s * motion->headway_factor;
     double hindered =
         dmath_max(hindrance(driver, headway_s, actors, self, &corridor, v),

@@ -86,6 +86,8 @@ static void touching_boxes_overlap(void)
     struct box corner = box_make((struct pose){4, 2, 0}, 4, 2);
     EXPECT(box_overlap(&a, &touching));
     EXPECT(!box_overlap(&a, &apart));
+    struct box rounded = box_make((struct pose){4.00000000000027, 0, 0}, 4, 2);
+    EXPECT(box_overlap(&a, &rounded) && box_distance_m(&a, &rounded) == 0);
     EXPECT(box_overlap(&a, &corner));
     EXPECT_NEAR(box_distance_m(&a, &apart), 1e-7, 1e-12);
     struct box diagonal = box_make((struct pose){5, 5, 0}, 4, 2);

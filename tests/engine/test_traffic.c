@@ -245,6 +245,50 @@ static void bends_slow_drivers_down(void)
     end(&run);
 }
 
+/* A recording of 3 s ends 12 m before a bend of 7 m, which its 12 m/s cannot take, and begins
+ * askew: its driver, on its own from there, neither turns nor brakes harder than the surface lets
+ * it. */
+static void logs_that_end_before_a_bend_stay_on_their_tyres(void)
+{
+    enum { POINTS = 4 };
+    static const double friction[] = {1.0, 0.5};
+    for (uint32_t k = 0; k < 2; k++) {
+        struct run run;
+        begin(&run);
+        struct lane *lanes = maps_lanes(&run.arena, &run.scenario.map, 3);
+        maps_straight(&run.arena, &lanes[0], (struct pose){0, 0, 0}, 60, 3.5);
+        maps_arc(&run.arena, &lanes[1], (struct vec2){60, 7}, 7, -PI_RAD / 2, PI_RAD / 2, 40, 3.5);
+        maps_straight(&run.arena, &lanes[2], (struct pose){60, 14, PI_RAD}, 500, 3.5);
+        maps_successor(&run.arena, &lanes[0], 1);
+        maps_successor(&run.arena, &lanes[1], 2);
+        maps_scenario(&run.arena, &run.scenario, (struct pose){-50, 0, 0}, 0, 0, 1);
+        run.scenario.conditions.friction = friction[k];
+        struct agent *car = maps_agent(&run.scenario, 0, AGENT_CAR, BEHAVIOUR_REPLAY,
+                                       (struct pose){12, 0, 0.5}, 12);
+        struct trajectory_point *points = arena_alloc(&run.arena, POINTS, sizeof *points);
+        for (uint32_t i = 0; i < POINTS; i++) {
+            points[i] = (struct trajectory_point){i, 12 + 12.0 * i, 0, i == 0 ? 0.5 : 0, 12};
+        }
+        car->trajectory.points = points;
+        car->trajectory.point_count = POINTS;
+        start(&run, &world_object_ops, 0);
+        struct agent_state before = run.scene->agents[0];
+        double grip = 9.81 * friction[k];
+        for (int i = 0; i < 200; i++) {
+            tick(&run, 0.0);
+            struct agent_state now = run.scene->agents[0];
+            double turn = dmath_wrap_angle(now.pose.heading_rad - before.pose.heading_rad) / 0.1;
+            EXPECT(fabs(0.5 * (now.speed_mps + before.speed_mps) * turn) <= grip + 0.01);
+            EXPECT(fabs(now.speed_mps - before.speed_mps) / 0.1 <= grip + 0.01);
+            before = now;
+        }
+        EXPECT(before.pose.x_m < 50.0); /* through the bend and on */
+        EXPECT_NEAR(before.pose.y_m, 14.0, 0.1);
+        EXPECT_NEAR(fabs(before.pose.heading_rad), PI_RAD, 0.01);
+        end(&run);
+    }
+}
+
 static void wrong_way_drivers_follow_the_lane_backwards(void)
 {
     struct run run;
@@ -466,6 +510,7 @@ int main(void)
                     TEST(idm_stops_for_ego_pedestrian_and_debris),
                     TEST(distracted_drivers_ignore_ego), TEST(idm_yields_to_a_crossing_pedestrian),
                     TEST(merging_lanes_zip), TEST(bends_slow_drivers_down),
+                    TEST(logs_that_end_before_a_bend_stay_on_their_tyres),
                     TEST(wrong_way_drivers_follow_the_lane_backwards), TEST(roundabouts_never_end),
                     TEST(long_roads_are_seamless), TEST(random_scenes_stay_sane),
                     TEST(seeds_vary_drivers_a_little));
