@@ -198,7 +198,8 @@ static void complete(const char *worker, const struct job_lease *lease)
         put_snapshot(outcomes[0].evidence_hash);
     }
     if (teacher && strcmp(lease->spec.scenario_id, "deer") == 0) {
-        outcomes[0].verdict = VERDICT_FAIL; /* the teacher disagrees */
+        outcomes[0].verdict = /* the teacher disagrees */
+            outcomes[0].verdict == VERDICT_PASS ? VERDICT_FAIL : VERDICT_PASS;
         outcomes[0].metrics.collision_count = 1;
     }
     snprintf(completion.worker_id, sizeof completion.worker_id, "%s", worker);
