@@ -149,25 +149,6 @@ enum status scenario_load_written(const struct json_cursor *written,
     return status;
 }
 
-enum status scenario_load_file(const char *path, const char *overrides,
-                               struct scenario_document **out, struct error *error)
-{
-    json_t *root = NULL;
-    json_t *values = NULL;
-    enum status status = json_read_file(path, LIMIT_DOCUMENT_BYTES, &root, error);
-    if (status == STATUS_OK && overrides != NULL) {
-        status = json_read_text("overrides", overrides, strlen(overrides), &values, error);
-    }
-    if (status == STATUS_OK) {
-        struct json_cursor written = json_cursor_root(path, root);
-        struct json_cursor cursor = json_cursor_root("overrides", values);
-        status = scenario_load_written(&written, values != NULL ? &cursor : NULL, out, error);
-    }
-    json_decref(values);
-    json_decref(root);
-    return status;
-}
-
 enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                                struct scenario_document **out, struct error *error)
 {

@@ -27,11 +27,6 @@ struct scenario_document {
     const char *parameters;      /* their values as a JSON object; NULL when read from a store */
 };
 
-/* Loads one file with its parameters at their defaults, or `overrides` (JSON object text, NULL:
- * none). */
-enum status scenario_load_file(const char *path, const char *overrides,
-                               struct scenario_document **out, struct error *error);
-
 /* Decodes and validates canonical text from the store. `name` is for messages. */
 enum status scenario_load_text(const char *name, const char *text, size_t bytes,
                                struct scenario_document **out, struct error *error);

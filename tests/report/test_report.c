@@ -11,6 +11,7 @@
 #include "schemas/scenario_json.h"
 #include "tests/harness.h"
 #include "tests/report/html_check.h"
+#include "tests/scenarios/load_file.h"
 #include "worker/run/claim_loop.h"
 #include "worker/run/submission.h"
 
@@ -73,7 +74,7 @@ static void write_scenario(const char *library, const char *id)
     struct scenario_document *document = NULL;
     struct error error;
     snprintf(path, sizeof path, "%s/scenarios/%s", SWERVE_SOURCE_ROOT, library);
-    EXPECT_OK(scenario_load_file(path, NULL, &document, &error), error);
+    EXPECT_OK(load_file(path, NULL, &document, &error), error);
     json_t *json = json_loads(document->canonical, 0, NULL);
     EXPECT(json != NULL);
     json_object_set_new(json, "id", json_string(id));

@@ -7,6 +7,7 @@
  */
 #include "scenarios/protocol/protocol.h"
 #include "tests/harness.h"
+#include "tests/scenarios/load_file.h"
 
 #include "base/check.h"
 
@@ -172,7 +173,7 @@ static void quantities_are_what_hands_compute(void)
         char path[LIMIT_PATH_BYTES];
         double value = NAN;
         snprintf(path, sizeof path, "%s/%s.json", LIBRARY, row->file);
-        if (scenario_load_file(path, row->overrides, &document, &error) != STATUS_OK) {
+        if (load_file(path, row->overrides, &document, &error) != STATUS_OK) {
             TEST_FAIL("%s", error.text);
         }
         const struct scenario *scenario = &document->scenario;
@@ -191,7 +192,7 @@ static void what_a_scenario_lacks_is_not_measured(void)
     struct scenario_document *document = NULL;
     struct error error;
     double value = 0.0;
-    EXPECT_INT(scenario_load_file(LIBRARY "/ncap/ccrs.json", NULL, &document, &error), STATUS_OK);
+    EXPECT_INT(load_file(LIBRARY "/ncap/ccrs.json", NULL, &document, &error), STATUS_OK);
     static const enum protocol_quantity absent[] = {
         PROTOCOL_FINAL_SPEED_KPH, PROTOCOL_DECEL_MPS2,    PROTOCOL_RUN_UP_M,
         PROTOCOL_DISTANCE_M,      PROTOCOL_LANE_CHANGE_M, PROTOCOL_INTRUSION_MARGIN_S};

@@ -3,6 +3,7 @@
  * writes a small tree of files into a fresh directory.
  */
 #include "tests/scenarios/fixture.h"
+#include "tests/scenarios/load_file.h"
 
 #include <fcntl.h>
 #include <ftw.h>
@@ -252,13 +253,13 @@ static void overrides_replace_defaults(void)
     struct error error = {0};
     plant("{'id':'s','scenarios':[{'file':'deep/er/cut.json'}]}");
     tree_path("deep/er/cut.json", path);
-    EXPECT_OK(scenario_load_file(path, "{\"gap_m\": 55}", &document, &error), error);
+    EXPECT_OK(load_file(path, "{\"gap_m\": 55}", &document, &error), error);
     EXPECT_NEAR(document->scenario.agents[0].pose.x_m, 75, 1e-12);
     scenario_destroy(document);
     document = NULL;
-    EXPECT_INT(scenario_load_file(path, "{\"gab_m\": 55}", &document, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(load_file(path, "{\"gab_m\": 55}", &document, &error), STATUS_BAD_INPUT);
     EXPECT_CONTAINS(error.text, "overrides: $.gab_m: expected the name of a parameter");
-    EXPECT_INT(scenario_load_file(path, "[1]", &document, &error), STATUS_BAD_INPUT);
+    EXPECT_INT(load_file(path, "[1]", &document, &error), STATUS_BAD_INPUT);
     EXPECT(document == NULL);
     remove_tree();
 }

@@ -11,10 +11,13 @@
  *
  *   X = embed(x) + pos
  *   per layer:
- *     X += T[2] * o(attend(qkv(LN(X) (1 + T[0]) + T[1])))      per view, or all tokens: joint
- *     X += to(attend past(tq(LN(X) w + b)))                    same token in the last `window`
- * pages X += T[5] * fc2(silu(fc1(LN(X) (1 + T[3]) + T[4]))) o = unembed(LN(X) (1 + F[0]) + F[1]);
- * x += (o - x) * weight ada, F = products of e;  e = silu(time2(silu(time1(features of the step))))
+ *     X += T[2] * o(attend(qkv(LN(X) (1 + T[0]) + T[1])))    per view, or all tokens: joint
+ *     X += to(attend past(tq(LN(X) w + b)))        same token in the last `window` pages
+ *     X += T[5] * fc2(silu(fc1(LN(X) (1 + T[3]) + T[4])))
+ *   o = unembed(LN(X) (1 + F[0]) + F[1])
+ *   x += (o - x) * weight
+ *
+ *   ada, F: products of e;  e = silu(time2(silu(time1(features of the step))))
  *
  * after the last step the frame is committed: z = LN(memory(x)), and every layer's K and V of z go
  * to the page. Attention over tokens turns q and k by the token's place (rotary); logits of the
