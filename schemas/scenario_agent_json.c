@@ -4,9 +4,7 @@
  * Which members are legal depends on the kind of manoeuvre or intervention, so that a duration on
  * a manoeuvre that has none is an error instead of a surprise.
  */
-#include "schemas/scenario_parts.h"
-
-enum { KEYS_MAX = 8 };
+#include "schemas/scenario_members.h"
 
 const struct agent_size agent_sizes[AGENT_KIND_COUNT] = {
     [AGENT_CAR] = {4.5, 1.8, 1.5},         [AGENT_VAN] = {5.5, 2.0, 2.3},
@@ -32,9 +30,6 @@ static double default_desired_speed(const struct agent *agent)
 static enum status decode_idm(const struct json_cursor *cursor, struct agent *agent,
                               struct error *error)
 {
-    static const char *const keys[] = {"desired_speed_mps", "time_headway_s",     "min_gap_m",
-                                       "accel_max_mps2",    "decel_comfort_mps2", "politeness",
-                                       "lane_changes",      "sees_ego",           NULL};
     struct idm *idm = &agent->idm;
     *idm = (struct idm){
         .desired_speed_mps = default_desired_speed(agent),
@@ -54,68 +49,25 @@ static enum status decode_idm(const struct json_cursor *cursor, struct agent *ag
                          "expected no driver model where the behaviour is \"%s\", found one",
                          behaviour_names[agent->behaviour]);
     }
-    const struct {
-        double min, max;
-        double *value;
-    } numbers[] = {
-        {0.1, 100, &idm->desired_speed_mps},
-        {0, 10, &idm->time_headway_s},
-        {0, 50, &idm->min_gap_m},
-        {0.1, 10, &idm->accel_max_mps2},
-        {0.1, 10, &idm->decel_comfort_mps2},
-        {0, 1, &idm->politeness},
-    };
-    TRY(json_object_begin(cursor, keys, error));
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        TRY(json_member_number(cursor, keys[i], false, numbers[i].min, numbers[i].max,
-                               numbers[i].value, error));
-    }
-    TRY(json_member_bool(cursor, "lane_changes", false, &idm->lane_changes, error));
-    return json_member_bool(cursor, "sees_ego", false, &idm->sees_ego, error);
-}
-
-static enum status decode_trigger(const struct json_cursor *cursor, struct trigger *out,
-                                  struct error *error)
-{
-    int kind;
-    TRY(json_member_choice(cursor, "when", true, trigger_names, TRIGGER_COUNT, &kind, error));
-    double min = kind == TRIGGER_EGO_PASSED ? -1000.0 : 0.0;
-    TRY(json_member_number(cursor, "value", true, min, 10000.0, &out->value, error));
-    out->kind = (enum trigger_kind)kind;
-    return STATUS_OK;
+    return members_read(cursor, &idm_members, idm, error);
 }
 
 static enum status decode_manoeuvre(const struct json_cursor *cursor,
                                     struct scenario_decoder *decoder, void *element)
 {
     struct manoeuvre *out = element;
-    static const char *const any[] = {"when",     "value",      "do",   "speed_mps", "rate_mps2",
-                                      "offset_m", "duration_s", "path", NULL};
-    static const char *const keys[MANOEUVRE_COUNT][KEYS_MAX] = {
-        [MANOEUVRE_SPEED] = {"when", "value", "do", "speed_mps", "rate_mps2"},
-        [MANOEUVRE_LANE_CHANGE] = {"when", "value", "do", "offset_m", "duration_s"},
-        [MANOEUVRE_PATH] = {"when", "value", "do", "path", "speed_mps", "rate_mps2"},
-        [MANOEUVRE_APPEAR] = {"when", "value", "do"},
-        [MANOEUVRE_VANISH] = {"when", "value", "do"},
-    };
     struct error *error = decoder->error;
-    int kind;
-    TRY(json_object_begin(cursor, any, error));
-    TRY(json_member_choice(cursor, "do", true, manoeuvre_names, MANOEUVRE_COUNT, &kind, error));
-    TRY(json_object_begin(cursor, keys[kind], error));
-    TRY(decode_trigger(cursor, &out->trigger, error));
-    out->kind = (enum manoeuvre_kind)kind;
-    if (kind == MANOEUVRE_SPEED || kind == MANOEUVRE_PATH) {
-        out->rate_mps2 = 2.0;
-        TRY(json_member_number(cursor, "speed_mps", true, 0.0, 100.0, &out->speed_mps, error));
-        TRY(json_member_number(cursor, "rate_mps2", false, 0.01, 50.0, &out->rate_mps2, error));
-    }
-    if (kind == MANOEUVRE_LANE_CHANGE) {
-        out->duration_s = 3.0;
-        TRY(json_member_number(cursor, "offset_m", true, -50.0, 50.0, &out->offset_m, error));
-        TRY(json_member_number(cursor, "duration_s", false, 0.1, 60.0, &out->duration_s, error));
-    }
-    if (kind == MANOEUVRE_PATH) {
+    TRY(members_begin(cursor, &manoeuvre_members, MEMBER_KINDS_ALL, error));
+    TRY(member_decode(cursor, &manoeuvre_members, "do", out, error));
+    uint32_t kinds = 1u << out->kind;
+    bool moves = out->kind == MANOEUVRE_SPEED || out->kind == MANOEUVRE_PATH;
+    out->rate_mps2 = moves ? 2.0 : 0.0;
+    out->duration_s = out->kind == MANOEUVRE_LANE_CHANGE ? 3.0 : 0.0;
+    TRY(members_begin(cursor, &manoeuvre_members, kinds, error));
+    TRY(members_decode(cursor, &manoeuvre_members, kinds, out, error));
+    double least = out->trigger.kind == TRIGGER_EGO_PASSED ? -1000.0 : 0.0;
+    TRY(json_member_number(cursor, "value", true, least, 10000.0, &out->trigger.value, error));
+    if (out->kind == MANOEUVRE_PATH) {
         struct json_cursor path = json_cursor_member(cursor, "path");
         TRY(decode_points(&path, 2, LIMIT_TRAJECTORY_POINTS, decoder, &out->path_count,
                           &out->path));
@@ -163,45 +115,26 @@ static enum status decode_motion(const struct json_cursor *cursor, struct scenar
         out->pose = (struct pose){first->x_m, first->y_m, first->heading_rad};
         out->speed_mps = first->speed_mps;
     }
-    if (json_cursor_present(&pose) || !logged) {
-        TRY(decode_pose(&pose, &out->pose, error));
-    }
-    return json_member_number(cursor, "speed_mps", false, 0.0, 150.0, &out->speed_mps, error);
-}
-
-static enum status decode_size(const struct json_cursor *cursor, struct agent *out,
-                               struct error *error)
-{
-    const struct agent_size *size = &agent_sizes[out->kind];
-    out->length_m = size->length_m;
-    out->width_m = size->width_m;
-    out->height_m = size->height_m;
-    TRY(json_member_number(cursor, "length_m", false, 0.05, 50.0, &out->length_m, error));
-    TRY(json_member_number(cursor, "width_m", false, 0.05, 50.0, &out->width_m, error));
-    return json_member_number(cursor, "height_m", false, 0.01, 20.0, &out->height_m, error);
+    return json_cursor_present(&pose) || !logged ? decode_pose(&pose, &out->pose, error)
+                                                 : STATUS_OK;
 }
 
 static enum status decode_agent(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                 void *element)
 {
-    static const char *const keys[] = {"id",   "kind",       "length_m",   "width_m", "height_m",
-                                       "pose", "speed_mps",  "hidden",     "low",     "behaviour",
-                                       "idm",  "trajectory", "manoeuvres", "route",   NULL};
     struct agent *out = element;
     struct error *error = decoder->error;
-    int kind;
-    int behaviour = BEHAVIOUR_STATIC;
-    TRY(json_object_begin(cursor, keys, error));
+    TRY(members_begin(cursor, &agent_members, MEMBER_KINDS_ALL, error));
     TRY(decode_id(cursor, "id", true, out->id, error));
-    TRY(json_member_choice(cursor, "kind", true, agent_kind_names, AGENT_KIND_COUNT, &kind, error));
-    TRY(json_member_choice(cursor, "behaviour", false, behaviour_names, BEHAVIOUR_COUNT, &behaviour,
-                           error));
-    out->kind = (enum agent_kind)kind;
-    out->behaviour = (enum behaviour_kind)behaviour;
-    TRY(decode_size(cursor, out, error));
+    out->behaviour = BEHAVIOUR_STATIC;
+    TRY(member_decode(cursor, &agent_members, "kind", out, error));
+    TRY(member_decode(cursor, &agent_members, "behaviour", out, error));
+    const struct agent_size *size = &agent_sizes[out->kind];
+    out->length_m = size->length_m;
+    out->width_m = size->width_m;
+    out->height_m = size->height_m;
     TRY(decode_motion(cursor, decoder, out));
-    TRY(json_member_bool(cursor, "hidden", false, &out->hidden, error));
-    TRY(json_member_bool(cursor, "low", false, &out->low, error));
+    TRY(members_decode(cursor, &agent_members, MEMBER_KINDS_ALL, out, error));
     struct json_cursor part = json_cursor_member(cursor, "idm");
     TRY(decode_idm(&part, out, error));
     part = json_cursor_member(cursor, "manoeuvres");
@@ -226,21 +159,6 @@ enum status decode_agents(const struct json_cursor *cursor, struct scenario_deco
 }
 
 /* ---- branches ---- */
-
-static const char *const intervention_keys[INTERVENE_COUNT][KEYS_MAX] = {
-    [INTERVENE_EGO_BRAKE] = {"kind", "tick", "decel_mps2"},
-    [INTERVENE_EGO_SWERVE] = {"kind", "tick", "offset_m", "duration_s"},
-    [INTERVENE_EGO_MAINTAIN] = {"kind", "tick"},
-    [INTERVENE_EGO_ACTIONS] = {"kind", "tick", "actions"},
-    [INTERVENE_EGO_PLANNER] = {"kind", "tick"},
-    [INTERVENE_AGENT_BRAKE] = {"kind", "tick", "agent", "decel_mps2"},
-    [INTERVENE_AGENT_CUT_IN] = {"kind", "tick", "agent", "duration_s"},
-    [INTERVENE_AGENT_APPEAR] = {"kind", "tick", "agent"},
-    [INTERVENE_CONDITIONS] = {"kind", "tick", "conditions"},
-    [INTERVENE_STACK_LATENCY] = {"kind", "tick", "latency_ms", "jitter_ms"},
-    [INTERVENE_STACK_DROPOUT] = {"kind", "tick", "sensors", "duration_s"},
-    [INTERVENE_SIGNAL] = {"kind", "tick", "signal", "light"},
-};
 
 static enum status decode_action(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                  void *element)
@@ -291,51 +209,44 @@ static enum status decode_agent_reference(const struct json_cursor *cursor,
     return STATUS_OK;
 }
 
-/* The members that belong to one kind; which are legal has been checked. */
-static enum status decode_intervention_members(const struct json_cursor *cursor,
-                                               struct scenario_decoder *decoder,
-                                               const struct scenario *scenario,
-                                               struct intervention *out)
+static enum status decode_signal_reference(const struct json_cursor *cursor,
+                                           struct scenario_decoder *decoder,
+                                           const struct scenario *scenario,
+                                           struct intervention *out)
 {
-    struct error *error = decoder->error;
+    struct json_cursor member = json_cursor_member(cursor, "signal");
+    TRY(id_index_find(&decoder->signals, &member, "a signal", &out->signal, decoder->error));
+    const struct traffic_signal *signal = &scenario->map.signals[out->signal];
+    return signal->sign == TRAFFIC_SIGN_NONE
+               ? STATUS_OK
+               : json_fail(cursor, decoder->error,
+                           "expected a traffic light, found the sign \"%s\"", signal->id);
+}
+
+/* The members of one kind that no row reads. */
+static enum status decode_intervention_others(const struct json_cursor *cursor,
+                                              struct scenario_decoder *decoder,
+                                              const struct scenario *scenario,
+                                              struct intervention *out)
+{
     struct json_cursor part;
     switch (out->kind) {
-    case INTERVENE_EGO_BRAKE:
-        return json_member_number(cursor, "decel_mps2", true, 0.1, 12.0, &out->decel_mps2, error);
-    case INTERVENE_EGO_SWERVE:
-        out->duration_s = 2.0;
-        TRY(json_member_number(cursor, "offset_m", true, -20.0, 20.0, &out->offset_m, error));
-        return json_member_number(cursor, "duration_s", false, 0.1, 60.0, &out->duration_s, error);
     case INTERVENE_EGO_ACTIONS:
         part = json_cursor_member(cursor, "actions");
         return decode_list(&part, 1, LIMIT_ACTIONS, decoder, decode_action, sizeof *out->actions,
                            &out->actions, &out->action_count);
     case INTERVENE_AGENT_BRAKE:
-        TRY(decode_agent_reference(cursor, decoder, scenario, out));
-        return json_member_number(cursor, "decel_mps2", true, 0.1, 12.0, &out->decel_mps2, error);
     case INTERVENE_AGENT_CUT_IN:
-        out->duration_s = 3.0;
-        TRY(decode_agent_reference(cursor, decoder, scenario, out));
-        return json_member_number(cursor, "duration_s", false, 0.1, 60.0, &out->duration_s, error);
     case INTERVENE_AGENT_APPEAR:
         return decode_agent_reference(cursor, decoder, scenario, out);
     case INTERVENE_CONDITIONS:
         part = json_cursor_member(cursor, "conditions");
-        return decode_conditions(&part, &scenario->conditions, &out->conditions, error);
-    case INTERVENE_STACK_LATENCY:
-        TRY(json_member_number(cursor, "latency_ms", true, 0.0, 10000.0, &out->latency_ms, error));
-        return json_member_number(cursor, "jitter_ms", false, 0.0, 10000.0, &out->jitter_ms, error);
+        return decode_conditions(&part, &scenario->conditions, &out->conditions, decoder->error);
     case INTERVENE_STACK_DROPOUT:
         part = json_cursor_member(cursor, "sensors");
-        TRY(decode_sensors(&part, &out->sensors, error));
-        return json_member_number(cursor, "duration_s", true, 0.1, 600.0, &out->duration_s, error);
+        return decode_sensors(&part, &out->sensors, decoder->error);
     case INTERVENE_SIGNAL:
-        TRY(decode_signal_members(cursor, decoder, out));
-        if (scenario->map.signals[out->signal].sign != TRAFFIC_SIGN_NONE) {
-            return json_fail(cursor, error, "expected a traffic light, found the sign \"%s\"",
-                             scenario->map.signals[out->signal].id);
-        }
-        return STATUS_OK;
+        return decode_signal_reference(cursor, decoder, scenario, out);
     default:
         return STATUS_OK;
     }
@@ -347,16 +258,13 @@ static enum status decode_intervention(const struct json_cursor *cursor,
                                        const struct scenario *scenario, uint32_t at_tick,
                                        uint32_t first_tick, struct intervention *out)
 {
-    static const char *const any[] = {
-        "kind",      "tick",    "agent",      "decel_mps2", "offset_m", "duration_s", "latency_ms",
-        "jitter_ms", "sensors", "conditions", "actions",    "signal",   "light",      NULL};
     struct error *error = decoder->error;
     int64_t tick = at_tick;
-    int kind;
-    TRY(json_object_begin(cursor, any, error));
-    TRY(json_member_choice(cursor, "kind", true, intervention_names, INTERVENE_COUNT, &kind,
-                           error));
-    TRY(json_object_begin(cursor, intervention_keys[kind], error));
+    *out = (struct intervention){.agent = -1};
+    TRY(members_begin(cursor, &intervention_members, MEMBER_KINDS_ALL, error));
+    TRY(member_decode(cursor, &intervention_members, "kind", out, error));
+    uint32_t kinds = 1u << out->kind;
+    TRY(members_begin(cursor, &intervention_members, kinds, error));
     struct json_cursor member = json_cursor_member(cursor, "tick");
     if (json_cursor_present(&member)) {
         TRY(json_value_integer(&member, first_tick, (int64_t)scenario->horizon_ticks - 1, &tick,
@@ -367,9 +275,12 @@ static enum status decode_intervention(const struct json_cursor *cursor,
                          "nothing",
                          first_tick);
     }
-    *out = (struct intervention){
-        .kind = (enum intervention_kind)kind, .tick = (uint32_t)tick, .agent = -1};
-    return decode_intervention_members(cursor, decoder, scenario, out);
+    out->tick = (uint32_t)tick;
+    out->duration_s = out->kind == INTERVENE_EGO_SWERVE     ? 2.0
+                      : out->kind == INTERVENE_AGENT_CUT_IN ? 3.0
+                                                            : 0.0;
+    TRY(members_decode(cursor, &intervention_members, kinds, out, error));
+    return decode_intervention_others(cursor, decoder, scenario, out);
 }
 
 static enum status decode_branch(const struct json_cursor *cursor, struct scenario_decoder *decoder,

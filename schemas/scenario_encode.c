@@ -5,9 +5,7 @@
 #include "base/check.h"
 #include "schemas/scenario_json.h"
 
-#include "schemas/scenario_parts.h"
-
-#include <math.h>
+#include "schemas/scenario_members.h"
 
 void build_member(struct json_builder *builder, json_t *object, const char *key, json_t *value)
 {
@@ -50,11 +48,7 @@ json_t *encode_points(struct json_builder *builder, uint32_t count, const struct
 
 json_t *encode_pose(struct json_builder *builder, struct pose pose)
 {
-    json_t *object = json_object();
-    build_member(builder, object, "x_m", json_real(pose.x_m));
-    build_member(builder, object, "y_m", json_real(pose.y_m));
-    build_member(builder, object, "heading_rad", json_real(pose.heading_rad));
-    return object;
+    return members_object(builder, &pose_members, &pose);
 }
 
 json_t *encode_trajectory(struct json_builder *builder, const struct trajectory *trajectory)
@@ -80,68 +74,25 @@ json_t *encode_lane_ids(struct json_builder *builder, const struct map *map, uin
 
 json_t *encode_conditions(struct json_builder *builder, const struct conditions *conditions)
 {
-    json_t *object = json_object();
-    build_member(builder, object, "weather", json_string(weather_names[conditions->weather]));
-    build_member(builder, object, "light", json_string(light_names[conditions->light]));
-    build_member(builder, object, "friction", json_real(conditions->friction));
-    build_member(builder, object, "visibility_m", json_real(conditions->visibility_m));
-    return object;
-}
-
-static void encode_goal_bounds(struct json_builder *builder, const struct goal_bounds *bounds,
-                               json_t *goal)
-{
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {
-        {"time_min_s", bounds->time_min_s},           {"time_max_s", bounds->time_max_s},
-        {"speed_min_mps", bounds->speed_min_mps},     {"speed_max_mps", bounds->speed_max_mps},
-        {"heading_min_rad", bounds->heading_min_rad}, {"heading_max_rad", bounds->heading_max_rad},
-    };
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        if (!isnan(numbers[i].value)) {
-            build_member(builder, goal, numbers[i].key, json_real(numbers[i].value));
-        }
-    }
+    return members_object(builder, &conditions_members, conditions);
 }
 
 static json_t *encode_ego(struct json_builder *builder, const struct map *map,
                           const struct ego *ego)
 {
-    json_t *object = json_object();
+    json_t *object = members_object(builder, &ego_members, ego);
     build_member(builder, object, "pose", encode_pose(builder, ego->pose));
-    build_member(builder, object, "speed_mps", json_real(ego->speed_mps));
-    build_member(builder, object, "length_m", json_real(ego->length_m));
-    build_member(builder, object, "width_m", json_real(ego->width_m));
-    build_member(builder, object, "height_m", json_real(ego->height_m));
-    build_member(builder, object, "wheelbase_m", json_real(ego->wheelbase_m));
     if (ego->route_count > 0) {
         build_member(builder, object, "route",
                      encode_lane_ids(builder, map, ego->route_count, ego->route));
     }
     if (ego->has_goal) {
-        json_t *goal = json_object();
-        build_member(builder, goal, "x_m", json_real(ego->goal.x_m));
-        build_member(builder, goal, "y_m", json_real(ego->goal.y_m));
-        build_member(builder, goal, "radius_m", json_real(ego->goal_radius_m));
+        json_t *goal = members_object(builder, &goal_members, ego);
         if (ego->goal_area.point_count > 0) {
             build_member(builder, goal, "area",
                          encode_points(builder, ego->goal_area.point_count, ego->goal_area.points));
         }
-        encode_goal_bounds(builder, &ego->goal_bounds, goal);
         build_member(builder, object, "goal", goal);
-    }
-    /* Written where they say something, so that scenarios from before there were such members keep
-     * their identity. */
-    if (ego->dynamics != DYNAMICS_KINEMATIC) {
-        build_member(builder, object, "dynamics", json_string(dynamics_names[ego->dynamics]));
-    }
-    if (ego->brake_delay_s > 0.0) {
-        build_member(builder, object, "brake_delay_s", json_real(ego->brake_delay_s));
-    }
-    if (ego->steer_delay_s > 0.0) {
-        build_member(builder, object, "steer_delay_s", json_real(ego->steer_delay_s));
     }
     if (ego->log.point_count > 0) {
         build_member(builder, object, "log", encode_trajectory(builder, &ego->log));
@@ -156,40 +107,6 @@ static json_t *encode_slices(struct json_builder *builder, const struct slices *
         build_member(builder, object, slice_names[i], json_string(slices->value[i]));
     }
     build_member(builder, object, "safety_critical", json_boolean(slices->safety_critical));
-    return object;
-}
-
-static json_t *encode_criteria(struct json_builder *builder, const struct criteria *criteria)
-{
-    const struct {
-        const char *name;
-        double value;
-    } numbers[] = {
-        {"min_ttc_s", criteria->min_ttc_s},
-        {"min_distance_m", criteria->min_distance_m},
-        {"impact_speed_max_mps", criteria->impact_speed_max_mps},
-        {"progress_min", criteria->progress_min},
-        {"score_min", criteria->score_min},
-        {"speed_max_mps", criteria->speed_max_mps},
-        {"expected_progress_m", criteria->expected_progress_m},
-        {"total_cost_max", criteria->total_cost_max},
-    };
-    json_t *object = json_object();
-    build_member(builder, object, "no_at_fault_collision",
-                 json_boolean(criteria->no_at_fault_collision));
-    build_member(builder, object, "no_collision", json_boolean(criteria->no_collision));
-    build_member(builder, object, "stay_drivable", json_boolean(criteria->stay_drivable));
-    build_member(builder, object, "right_direction", json_boolean(criteria->right_direction));
-    build_member(builder, object, "reach_goal", json_boolean(criteria->reach_goal));
-    build_member(builder, object, "comfortable", json_boolean(criteria->comfortable));
-    if (!criteria->obey_signals) { /* as with ego's later members */
-        build_member(builder, object, "obey_signals", json_false());
-    }
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (!isnan(numbers[i].value)) {
-            build_member(builder, object, numbers[i].name, json_real(numbers[i].value));
-        }
-    }
     return object;
 }
 
@@ -240,7 +157,8 @@ json_t *scenario_encode(const struct scenario *scenario)
     build_member(&builder, root, "slices", encode_slices(&builder, &scenario->slices));
     build_member(&builder, root, "horizon_s", json_real(scenario->horizon_ticks / 10.0));
     build_member(&builder, root, "question", json_string(question_names[scenario->question]));
-    build_member(&builder, root, "criteria", encode_criteria(&builder, &scenario->criteria));
+    build_member(&builder, root, "criteria",
+                 members_object(&builder, &criteria_members, &scenario->criteria));
     build_member(&builder, root, "branches", encode_branches(&builder, scenario));
     if (builder.failed) {
         json_decref(root);

@@ -1,7 +1,7 @@
 /*
  * Scenario encoding: map, agents and branches. See scenario_encode.c.
  */
-#include "schemas/scenario_parts.h"
+#include "schemas/scenario_members.h"
 
 static json_t *encode_width(struct json_builder *builder, const struct lane *lane)
 {
@@ -29,20 +29,14 @@ static json_t *encode_lane(struct json_builder *builder, const struct map *map,
 {
     json_t *object = json_object();
     build_member(builder, object, "id", json_string(lane->id));
-    build_member(builder, object, "kind", json_string(lane_kind_names[lane->kind]));
+    members_encode(builder, object, &lane_members, MEMBER_KINDS_ALL, lane);
     build_member(builder, object, "centre_line",
                  encode_points(builder, lane->point_count, lane->centre_line));
     build_member(builder, object, "width_m", encode_width(builder, lane));
-    build_member(builder, object, "speed_limit_mps", json_real(lane->speed_limit_mps));
     build_member(builder, object, "left", encode_neighbour(map, lane->left));
     build_member(builder, object, "right", encode_neighbour(map, lane->right));
-    build_member(builder, object, "left_opposite", json_boolean(lane->left_opposite));
-    build_member(builder, object, "right_opposite", json_boolean(lane->right_opposite));
     build_member(builder, object, "successors",
                  encode_lane_ids(builder, map, lane->successor_count, lane->successors));
-    build_member(builder, object, "left_marking", json_string(marking_names[lane->left_marking]));
-    build_member(builder, object, "right_marking", json_string(marking_names[lane->right_marking]));
-    build_member(builder, object, "intersection", json_boolean(lane->intersection));
     return object;
 }
 
@@ -69,7 +63,7 @@ json_t *encode_map(struct json_builder *builder, const struct map *map)
         const struct surface *surface = &map->surfaces[i];
         json_t *entry = json_object();
         build_member(builder, entry, "kind", json_string(surface->kind));
-        build_member(builder, entry, "friction", json_real(surface->friction));
+        members_encode(builder, entry, &surface_members, MEMBER_KINDS_ALL, surface);
         build_member(builder, entry, "area",
                      encode_points(builder, surface->area.point_count, surface->area.points));
         build_element(builder, surfaces, entry);
@@ -91,34 +85,11 @@ json_t *encode_map(struct json_builder *builder, const struct map *map)
 
 /* ---- agents ---- */
 
-static json_t *encode_idm(struct json_builder *builder, const struct idm *idm)
-{
-    json_t *object = json_object();
-    build_member(builder, object, "desired_speed_mps", json_real(idm->desired_speed_mps));
-    build_member(builder, object, "time_headway_s", json_real(idm->time_headway_s));
-    build_member(builder, object, "min_gap_m", json_real(idm->min_gap_m));
-    build_member(builder, object, "accel_max_mps2", json_real(idm->accel_max_mps2));
-    build_member(builder, object, "decel_comfort_mps2", json_real(idm->decel_comfort_mps2));
-    build_member(builder, object, "politeness", json_real(idm->politeness));
-    build_member(builder, object, "lane_changes", json_boolean(idm->lane_changes));
-    build_member(builder, object, "sees_ego", json_boolean(idm->sees_ego));
-    return object;
-}
-
 static json_t *encode_manoeuvre(struct json_builder *builder, const struct manoeuvre *manoeuvre)
 {
     json_t *object = json_object();
-    build_member(builder, object, "when", json_string(trigger_names[manoeuvre->trigger.kind]));
+    members_encode(builder, object, &manoeuvre_members, 1u << manoeuvre->kind, manoeuvre);
     build_member(builder, object, "value", json_real(manoeuvre->trigger.value));
-    build_member(builder, object, "do", json_string(manoeuvre_names[manoeuvre->kind]));
-    if (manoeuvre->kind == MANOEUVRE_SPEED || manoeuvre->kind == MANOEUVRE_PATH) {
-        build_member(builder, object, "speed_mps", json_real(manoeuvre->speed_mps));
-        build_member(builder, object, "rate_mps2", json_real(manoeuvre->rate_mps2));
-    }
-    if (manoeuvre->kind == MANOEUVRE_LANE_CHANGE) {
-        build_member(builder, object, "offset_m", json_real(manoeuvre->offset_m));
-        build_member(builder, object, "duration_s", json_real(manoeuvre->duration_s));
-    }
     if (manoeuvre->kind == MANOEUVRE_PATH) {
         build_member(builder, object, "path",
                      encode_points(builder, manoeuvre->path_count, manoeuvre->path));
@@ -130,17 +101,10 @@ json_t *encode_agent(struct json_builder *builder, const struct map *map, const 
 {
     json_t *object = json_object();
     build_member(builder, object, "id", json_string(agent->id));
-    build_member(builder, object, "kind", json_string(agent_kind_names[agent->kind]));
-    build_member(builder, object, "length_m", json_real(agent->length_m));
-    build_member(builder, object, "width_m", json_real(agent->width_m));
-    build_member(builder, object, "height_m", json_real(agent->height_m));
     build_member(builder, object, "pose", encode_pose(builder, agent->pose));
-    build_member(builder, object, "speed_mps", json_real(agent->speed_mps));
-    build_member(builder, object, "hidden", json_boolean(agent->hidden));
-    build_member(builder, object, "low", json_boolean(agent->low));
-    build_member(builder, object, "behaviour", json_string(behaviour_names[agent->behaviour]));
+    members_encode(builder, object, &agent_members, MEMBER_KINDS_ALL, agent);
     if (agent->behaviour == BEHAVIOUR_IDM || agent->behaviour == BEHAVIOUR_REPLAY) {
-        build_member(builder, object, "idm", encode_idm(builder, &agent->idm));
+        build_member(builder, object, "idm", members_object(builder, &idm_members, &agent->idm));
     }
     if (agent->trajectory.point_count > 0) {
         build_member(builder, object, "trajectory", encode_trajectory(builder, &agent->trajectory));
@@ -188,21 +152,11 @@ static json_t *encode_intervention(struct json_builder *builder, const struct sc
 {
     enum intervention_kind kind = it->kind;
     json_t *object = json_object();
-    build_member(builder, object, "kind", json_string(intervention_names[kind]));
+    members_encode(builder, object, &intervention_members, 1u << kind, it);
     build_member(builder, object, "tick", json_integer(it->tick));
     if (kind == INTERVENE_AGENT_BRAKE || kind == INTERVENE_AGENT_CUT_IN ||
         kind == INTERVENE_AGENT_APPEAR) {
         build_member(builder, object, "agent", json_string(scenario->agents[it->agent].id));
-    }
-    if (kind == INTERVENE_EGO_BRAKE || kind == INTERVENE_AGENT_BRAKE) {
-        build_member(builder, object, "decel_mps2", json_real(it->decel_mps2));
-    }
-    if (kind == INTERVENE_EGO_SWERVE) {
-        build_member(builder, object, "offset_m", json_real(it->offset_m));
-    }
-    if (kind == INTERVENE_EGO_SWERVE || kind == INTERVENE_AGENT_CUT_IN ||
-        kind == INTERVENE_STACK_DROPOUT) {
-        build_member(builder, object, "duration_s", json_real(it->duration_s));
     }
     if (kind == INTERVENE_EGO_ACTIONS) {
         build_member(builder, object, "actions", encode_actions(builder, it));
@@ -210,16 +164,11 @@ static json_t *encode_intervention(struct json_builder *builder, const struct sc
     if (kind == INTERVENE_CONDITIONS) {
         build_member(builder, object, "conditions", encode_conditions(builder, &it->conditions));
     }
-    if (kind == INTERVENE_STACK_LATENCY) {
-        build_member(builder, object, "latency_ms", json_real(it->latency_ms));
-        build_member(builder, object, "jitter_ms", json_real(it->jitter_ms));
-    }
     if (kind == INTERVENE_STACK_DROPOUT) {
         build_member(builder, object, "sensors", encode_sensors(builder, it->sensors));
     }
     if (kind == INTERVENE_SIGNAL) {
         build_member(builder, object, "signal", json_string(scenario->map.signals[it->signal].id));
-        build_member(builder, object, "light", json_string(traffic_light_names[it->light]));
     }
     return object;
 }

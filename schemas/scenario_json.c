@@ -9,7 +9,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "base/units.h"
-#include "schemas/scenario_parts.h"
+#include "schemas/scenario_members.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -142,37 +142,27 @@ static enum status decode_horizon(const struct json_cursor *root, uint32_t *tick
     return STATUS_OK;
 }
 
-static enum status decode_goal_bounds(const struct json_cursor *cursor, struct goal_bounds *out,
-                                      struct error *error)
+/* Ends of a range in order, the ends of a turn both or neither. */
+static enum status check_goal_bounds(const struct json_cursor *cursor,
+                                     const struct goal_bounds *bounds, struct error *error)
 {
     const struct {
-        const char *key;
-        double min, max;
-        double *value;
-    } numbers[] = {
-        {"time_min_s", 0.0, 600.0, &out->time_min_s},
-        {"time_max_s", 0.0, 600.0, &out->time_max_s},
-        {"speed_min_mps", -100.0, 100.0, &out->speed_min_mps},
-        {"speed_max_mps", -100.0, 100.0, &out->speed_max_mps},
-        {"heading_min_rad", -2.0 * PI_RAD, 2.0 * PI_RAD, &out->heading_min_rad},
-        {"heading_max_rad", -2.0 * PI_RAD, 2.0 * PI_RAD, &out->heading_max_rad},
+        const char *low_key, *high_key;
+        double low, high;
+    } ranges[] = {
+        {"time_min_s", "time_max_s", bounds->time_min_s, bounds->time_max_s},
+        {"speed_min_mps", "speed_max_mps", bounds->speed_min_mps, bounds->speed_max_mps},
+        {"heading_min_rad", "heading_max_rad", bounds->heading_min_rad, bounds->heading_max_rad},
     };
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        *numbers[i].value = NAN;
-        TRY(json_member_number(cursor, numbers[i].key, false, numbers[i].min, numbers[i].max,
-                               numbers[i].value, error));
+    if (isnan(bounds->heading_min_rad) != isnan(bounds->heading_max_rad)) {
+        return json_fail(cursor, error,
+                         "expected both \"heading_min_rad\" and \"heading_max_rad\", found one");
     }
-    for (size_t i = 0; i < COUNT_OF(numbers); i += 2) {
-        struct json_cursor member = json_cursor_member(cursor, numbers[i + 1].key);
-        bool turns = i == 4;
-        if (isnan(*numbers[i].value) != isnan(*numbers[i + 1].value) && turns) {
-            return json_fail(
-                cursor, error,
-                "expected both \"heading_min_rad\" and \"heading_max_rad\", found one");
-        }
-        if (*numbers[i].value > *numbers[i + 1].value) {
-            return json_fail(&member, error, "expected at least %s, %g, found %g", numbers[i].key,
-                             *numbers[i].value, *numbers[i + 1].value);
+    for (size_t i = 0; i < COUNT_OF(ranges); i++) {
+        if (ranges[i].low > ranges[i].high) {
+            struct json_cursor member = json_cursor_member(cursor, ranges[i].high_key);
+            return json_fail(&member, error, "expected at least %s, %g, found %g",
+                             ranges[i].low_key, ranges[i].low, ranges[i].high);
         }
     }
     return STATUS_OK;
@@ -181,82 +171,50 @@ static enum status decode_goal_bounds(const struct json_cursor *cursor, struct g
 static enum status decode_goal(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                struct ego *out)
 {
-    static const char *const keys[] = {"x_m",
-                                       "y_m",
-                                       "radius_m",
-                                       "area",
-                                       "time_min_s",
-                                       "time_max_s",
-                                       "speed_min_mps",
-                                       "speed_max_mps",
-                                       "heading_min_rad",
-                                       "heading_max_rad",
-                                       NULL};
     struct error *error = decoder->error;
     out->goal_bounds = (struct goal_bounds){NAN, NAN, NAN, NAN, NAN, NAN};
     if (!json_cursor_present(cursor)) {
         return STATUS_OK;
     }
-    TRY(json_object_begin(cursor, keys, error));
-    TRY(json_member_number(cursor, "x_m", true, -1e5, 1e5, &out->goal.x_m, error));
-    TRY(json_member_number(cursor, "y_m", true, -1e5, 1e5, &out->goal.y_m, error));
     out->goal_radius_m = 5.0;
-    TRY(json_member_number(cursor, "radius_m", false, 0.1, 1000.0, &out->goal_radius_m, error));
+    TRY(members_read(cursor, &goal_members, out, error));
     struct json_cursor area = json_cursor_member(cursor, "area");
     if (json_cursor_present(&area)) {
         TRY(decode_points(&area, 3, LIMIT_LANE_POINTS, decoder, &out->goal_area.point_count,
                           &out->goal_area.points));
     }
-    TRY(decode_goal_bounds(cursor, &out->goal_bounds, error));
+    TRY(check_goal_bounds(cursor, &out->goal_bounds, error));
     out->has_goal = true;
     return STATUS_OK;
 }
 
 /* A dead time is a whole number of ticks, because commands are. */
-static enum status decode_delay(const struct json_cursor *ego, const char *key, double *out,
-                                struct error *error)
+static enum status check_delay(const struct json_cursor *ego, const char *key, double delay_s,
+                               struct error *error)
 {
-    TRY(json_member_number(ego, key, false, 0.0, EGO_DELAY_MAX_S, out, error));
-    double ticks = floor(*out / TICK_S + 0.5);
-    if (fabs(*out - ticks * TICK_S) > 1e-9) {
+    double ticks = floor(delay_s / TICK_S + 0.5);
+    if (fabs(delay_s - ticks * TICK_S) > 1e-9) {
         struct json_cursor member = json_cursor_member(ego, key);
-        return json_fail(&member, error, "expected a multiple of 0.1 s, found %g", *out);
+        return json_fail(&member, error, "expected a multiple of 0.1 s, found %g", delay_s);
     }
     return STATUS_OK;
-}
-
-static enum status decode_dynamics(const struct json_cursor *ego, struct ego *out,
-                                   struct error *error)
-{
-    int dynamics = DYNAMICS_KINEMATIC;
-    TRY(json_member_choice(ego, "dynamics", false, dynamics_names, DYNAMICS_COUNT, &dynamics,
-                           error));
-    out->dynamics = (enum dynamics)dynamics;
-    TRY(decode_delay(ego, "brake_delay_s", &out->brake_delay_s, error));
-    return decode_delay(ego, "steer_delay_s", &out->steer_delay_s, error);
 }
 
 static enum status decode_ego(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct ego *out)
 {
-    static const char *const keys[] = {
-        "pose", "speed_mps", "length_m", "width_m",       "height_m",      "wheelbase_m", "route",
-        "goal", "log",       "dynamics", "brake_delay_s", "steer_delay_s", NULL};
     struct error *error = decoder->error;
-    TRY(json_object_begin(cursor, keys, error));
+    TRY(members_begin(cursor, &ego_members, MEMBER_KINDS_ALL, error));
     *out = (struct ego){.length_m = 4.8, .width_m = 1.9, .height_m = 1.5, .wheelbase_m = 2.8};
     struct json_cursor part = json_cursor_member(cursor, "pose");
     TRY(decode_pose(&part, &out->pose, error));
-    TRY(json_member_number(cursor, "speed_mps", false, 0.0, 100.0, &out->speed_mps, error));
-    TRY(json_member_number(cursor, "length_m", false, 0.5, 50.0, &out->length_m, error));
-    TRY(json_member_number(cursor, "width_m", false, 0.3, 10.0, &out->width_m, error));
-    TRY(json_member_number(cursor, "height_m", false, 0.3, 10.0, &out->height_m, error));
-    TRY(json_member_number(cursor, "wheelbase_m", false, 0.3, 40.0, &out->wheelbase_m, error));
+    TRY(members_decode(cursor, &ego_members, MEMBER_KINDS_ALL, out, error));
+    TRY(check_delay(cursor, "brake_delay_s", out->brake_delay_s, error));
+    TRY(check_delay(cursor, "steer_delay_s", out->steer_delay_s, error));
     part = json_cursor_member(cursor, "route");
     TRY(decode_route(&part, 1, decoder, &out->route_count, &out->route));
     part = json_cursor_member(cursor, "goal");
     TRY(decode_goal(&part, decoder, out));
-    TRY(decode_dynamics(cursor, out, error));
     part = json_cursor_member(cursor, "log");
     return decode_trajectory(&part, decoder, &out->log);
 }
@@ -273,24 +231,14 @@ void conditions_defaults(enum weather weather, struct conditions *out)
 enum status decode_conditions(const struct json_cursor *cursor, const struct conditions *base,
                               struct conditions *out, struct error *error)
 {
-    static const char *const keys[] = {"weather", "light", "friction", "visibility_m", NULL};
     struct conditions conditions = *base;
-    int weather = -1;
-    int light = (int)base->light;
-    TRY(json_object_begin(cursor, keys, error));
-    TRY(json_member_choice(cursor, "weather", false, weather_names, WEATHER_COUNT, &weather,
-                           error));
-    TRY(json_member_choice(cursor, "light", false, light_names, LIGHT_COUNT, &light, error));
-    if (weather >= 0) {
-        conditions_defaults((enum weather)weather, &conditions);
+    struct json_cursor weather = json_cursor_member(cursor, "weather");
+    TRY(members_begin(cursor, &conditions_members, MEMBER_KINDS_ALL, error));
+    if (json_cursor_present(&weather)) {
+        TRY(member_decode(cursor, &conditions_members, "weather", &conditions, error));
+        conditions_defaults(conditions.weather, &conditions);
     }
-    conditions.light = (enum light)light;
-    struct json_cursor friction = json_cursor_member(cursor, "friction");
-    if (json_cursor_present(&friction)) {
-        TRY(json_value_number(&friction, 1e-3, 1.2, &conditions.friction, error));
-    }
-    TRY(json_member_number(cursor, "visibility_m", false, 1.0, 1000.0, &conditions.visibility_m,
-                           error));
+    TRY(members_decode(cursor, &conditions_members, MEMBER_KINDS_ALL, &conditions, error));
     *out = conditions;
     return STATUS_OK;
 }
@@ -338,53 +286,11 @@ struct criteria criteria_default(void)
 static enum status decode_criteria(const struct json_cursor *cursor, struct criteria *out,
                                    struct error *error)
 {
-    static const char *const keys[] = {"no_at_fault_collision",
-                                       "no_collision",
-                                       "stay_drivable",
-                                       "right_direction",
-                                       "reach_goal",
-                                       "comfortable",
-                                       "obey_signals",
-                                       "min_ttc_s",
-                                       "min_distance_m",
-                                       "impact_speed_max_mps",
-                                       "progress_min",
-                                       "score_min",
-                                       "speed_max_mps",
-                                       "expected_progress_m",
-                                       "total_cost_max",
-                                       NULL};
     *out = criteria_default();
     if (!json_cursor_present(cursor)) {
         return STATUS_OK;
     }
-    const struct {
-        bool *value;
-    } flags[] = {{&out->no_at_fault_collision}, {&out->no_collision}, {&out->stay_drivable},
-                 {&out->right_direction},       {&out->reach_goal},   {&out->comfortable},
-                 {&out->obey_signals}};
-    const struct {
-        double min, max;
-        double *value;
-    } numbers[] = {
-        {0, 3, &out->min_ttc_s},
-        {0, 100, &out->min_distance_m},
-        {0, 200, &out->impact_speed_max_mps},
-        {0, 1, &out->progress_min},
-        {0, 1, &out->score_min},
-        {0, 100, &out->speed_max_mps},
-        {0.1, 1e5, &out->expected_progress_m},
-        {0, 1e9, &out->total_cost_max},
-    };
-    TRY(json_object_begin(cursor, keys, error));
-    for (size_t i = 0; i < COUNT_OF(flags); i++) {
-        TRY(json_member_bool(cursor, keys[i], false, flags[i].value, error));
-    }
-    for (size_t i = 0; i < COUNT_OF(numbers); i++) {
-        TRY(json_member_number(cursor, keys[COUNT_OF(flags) + i], false, numbers[i].min,
-                               numbers[i].max, numbers[i].value, error));
-    }
-    return STATUS_OK;
+    return members_read(cursor, &criteria_members, out, error);
 }
 
 /* ---- shared by the parts ---- */
@@ -557,11 +463,7 @@ enum status decode_points(const struct json_cursor *cursor, uint32_t min, uint32
 
 enum status decode_pose(const struct json_cursor *cursor, struct pose *out, struct error *error)
 {
-    static const char *const keys[] = {"x_m", "y_m", "heading_rad", NULL};
-    TRY(json_object_begin(cursor, keys, error));
-    TRY(json_member_number(cursor, "x_m", true, -1e5, 1e5, &out->x_m, error));
-    TRY(json_member_number(cursor, "y_m", true, -1e5, 1e5, &out->y_m, error));
-    return json_member_angle(cursor, "heading_rad", true, &out->heading_rad, error);
+    return members_read(cursor, &pose_members, out, error);
 }
 
 static enum status decode_trajectory_point(const struct json_cursor *cursor,

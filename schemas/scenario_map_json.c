@@ -1,7 +1,7 @@
 /*
  * Scenario decoding: the map (lanes, polygons, surfaces).
  */
-#include "schemas/scenario_parts.h"
+#include "schemas/scenario_members.h"
 
 #include <string.h>
 
@@ -60,46 +60,18 @@ static enum status decode_width(const struct json_cursor *cursor, struct scenari
 static enum status decode_lane(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                                void *element)
 {
-    static const char *const keys[] = {"id",
-                                       "kind",
-                                       "centre_line",
-                                       "width_m",
-                                       "speed_limit_mps",
-                                       "left",
-                                       "right",
-                                       "left_opposite",
-                                       "right_opposite",
-                                       "successors",
-                                       "left_marking",
-                                       "right_marking",
-                                       "intersection",
-                                       NULL};
     struct lane *out = element;
     struct error *error = decoder->error;
-    int kind = LANE_DRIVING;
-    int left = MARKING_SOLID;
-    int right = MARKING_SOLID;
-    TRY(json_object_begin(cursor, keys, error));
+    out->kind = LANE_DRIVING;
+    out->left_marking = out->right_marking = MARKING_SOLID;
+    TRY(members_begin(cursor, &lane_members, MEMBER_KINDS_ALL, error));
     TRY(decode_id(cursor, "id", true, out->id, error));
-    TRY(json_member_choice(cursor, "kind", false, lane_kind_names, LANE_KIND_COUNT, &kind, error));
+    TRY(members_decode(cursor, &lane_members, MEMBER_KINDS_ALL, out, error));
     struct json_cursor part = json_cursor_member(cursor, "centre_line");
     TRY(decode_points(&part, 2, LIMIT_LANE_POINTS, decoder, &out->point_count, &out->centre_line));
     TRY(count_map_points(&part, out->point_count, decoder));
     part = json_cursor_member(cursor, "width_m");
-    TRY(decode_width(&part, decoder, out));
-    TRY(json_member_number(cursor, "speed_limit_mps", false, 0.0, 100.0, &out->speed_limit_mps,
-                           error));
-    TRY(json_member_bool(cursor, "left_opposite", false, &out->left_opposite, error));
-    TRY(json_member_bool(cursor, "right_opposite", false, &out->right_opposite, error));
-    TRY(json_member_choice(cursor, "left_marking", false, marking_names, MARKING_COUNT, &left,
-                           error));
-    TRY(json_member_choice(cursor, "right_marking", false, marking_names, MARKING_COUNT, &right,
-                           error));
-    TRY(json_member_bool(cursor, "intersection", false, &out->intersection, error));
-    out->kind = (enum lane_kind)kind;
-    out->left_marking = (enum marking)left;
-    out->right_marking = (enum marking)right;
-    return STATUS_OK;
+    return decode_width(&part, decoder, out);
 }
 
 static enum status decode_neighbour(const struct json_cursor *cursor, const char *key,
@@ -162,16 +134,15 @@ static enum status decode_polygons(const struct json_cursor *map, const char *ke
 static enum status decode_surface(const struct json_cursor *cursor,
                                   struct scenario_decoder *decoder, void *element)
 {
-    static const char *const keys[] = {"kind", "friction", "area", NULL};
     static const char *const kinds[] = {"water", "ice", "oil", "gravel", "snow"};
     static const double friction[] = {0.5, 0.15, 0.25, 0.55, 0.3};
     struct surface *out = element;
     int kind;
-    TRY(json_object_begin(cursor, keys, decoder->error));
+    TRY(members_begin(cursor, &surface_members, MEMBER_KINDS_ALL, decoder->error));
     TRY(json_member_choice(cursor, "kind", true, kinds, 5, &kind, decoder->error));
     strcpy(out->kind, kinds[kind]);
     out->friction = friction[kind];
-    TRY(json_member_number(cursor, "friction", false, 1e-3, 1.2, &out->friction, decoder->error));
+    TRY(members_decode(cursor, &surface_members, MEMBER_KINDS_ALL, out, decoder->error));
     struct json_cursor area = json_cursor_member(cursor, "area");
     return decode_polygon(&area, decoder, &out->area);
 }

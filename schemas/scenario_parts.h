@@ -88,9 +88,6 @@ enum status decode_map(const struct json_cursor *cursor, struct scenario_decoder
 /* "signals" of a map; absent: none. */
 enum status decode_signals(const struct json_cursor *list, struct scenario_decoder *decoder,
                            struct map *out);
-/* Members "signal" and "light" of an intervention. */
-enum status decode_signal_members(const struct json_cursor *cursor,
-                                  struct scenario_decoder *decoder, struct intervention *out);
 enum status decode_agents(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                           struct scenario *out);
 /* "storyboard", of the agents decoded before it; absent: none. */
