@@ -238,6 +238,42 @@ static bool state_holds(const struct story_run *run, const struct story_conditio
     return false;
 }
 
+/* All of a speed, or what of it is along or across the actor, left positive. Nobody slips: an
+ * actor's own speed is along it. */
+static double speed_of(const struct story_actor_state *self, const struct story_actor_state *to,
+                       enum story_measure measure)
+{
+    double other_mps = to != NULL ? to->speed_mps : 0.0;
+    if (measure == STORY_LONGITUDINAL && to != NULL) {
+        return self->speed_mps - other_mps * (to->ux * self->ux + to->uy * self->uy);
+    }
+    if (measure == STORY_LATERAL) {
+        return to != NULL ? -other_mps * (to->uy * self->ux - to->ux * self->uy) : 0.0;
+    }
+    return self->speed_mps - other_mps;
+}
+
+static double acceleration_of(const struct story_actor_state *self, enum story_measure measure)
+{
+    return measure == STORY_LONGITUDINAL ? self->accel_mps2
+           : measure == STORY_LATERAL    ? self->lat_accel_mps2
+                                         : fabs(self->accel_mps2);
+}
+
+static bool angle_holds(const struct story_run *run, const struct story_condition *condition)
+{
+    const struct story_actor_state *self = &run->state->actors[condition->actor];
+    double reference_rad = 0.0;
+    if (condition->other >= 0) {
+        reference_rad = run->state->actors[condition->other].heading_rad;
+    } else if (condition->along) {
+        road_distance(run, (uint32_t)condition->actor, (struct vec2){self->x_m, self->y_m},
+                      STORY_LONGITUDINAL, &reference_rad);
+    }
+    double off_rad = dmath_wrap_angle(self->heading_rad - reference_rad - condition->value);
+    return fabs(off_rad) <= condition->tolerance_rad;
+}
+
 static bool entity_holds(const struct story_run *run, const struct story_condition *condition)
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
@@ -261,11 +297,14 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
         return time_s >= 0.0 && compare(time_s, condition->rule, value);
     }
     case STORY_SPEED:
-        return compare(self->speed_mps, condition->rule, value);
+        return compare(speed_of(self, NULL, condition->measure), condition->rule, value);
     case STORY_RELATIVE_SPEED:
-        return to != NULL && compare(self->speed_mps - to->speed_mps, condition->rule, value);
+        return to != NULL &&
+               compare(speed_of(self, to, condition->measure), condition->rule, value);
     case STORY_ACCELERATION:
-        return compare(fabs(self->accel_mps2), condition->rule, value);
+        return compare(acceleration_of(self, condition->measure), condition->rule, value);
+    case STORY_ANGLE:
+        return angle_holds(run, condition);
     case STORY_STANDSTILL:
         return fabs(self->speed_mps) < STORY_STILL_MPS && self->standing_s >= value - 1e-9;
     case STORY_TRAVELLED:

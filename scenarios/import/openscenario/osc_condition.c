@@ -97,6 +97,70 @@ static enum status read_ttc(struct osc_context *context, const struct osc_elemen
                             : osc_unsupported(context, target);
 }
 
+static bool compare_values(const char *value, enum story_rule rule, const char *bound)
+{
+    double a;
+    double b;
+    bool numbers = osc_parse_number(value, &a) && osc_parse_number(bound, &b);
+    double order = numbers ? (a > b) - (a < b) : strcasecmp(value, bound);
+    switch (rule) {
+    case STORY_GREATER:
+        return order > 0;
+    case STORY_GREATER_EQUAL:
+        return order >= 0;
+    case STORY_LESS:
+        return order < 0;
+    case STORY_LESS_EQUAL:
+        return order <= 0;
+    case STORY_EQUAL:
+        return order == 0;
+    case STORY_NOT_EQUAL:
+        return order != 0;
+    case STORY_RULE_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* Of a speed or an acceleration: all of it, or along or across the entity. */
+static enum status read_direction(struct osc_context *context, const struct osc_element *element,
+                                  struct story_condition *condition)
+{
+    static const char *const names[] = {"longitudinal", "lateral", "vertical", NULL};
+    int direction;
+    if (osc_attribute(element, "direction") == NULL) {
+        return STATUS_OK;
+    }
+    TRY(osc_choice(context, element, "direction", names, -1, &direction));
+    condition->measure = direction == 1 ? STORY_LATERAL : STORY_LONGITUDINAL;
+    if (direction == 2) { /* nothing moves up or down here */
+        condition->kind = STORY_CONSTANT;
+        condition->value = compare_values("0", condition->rule, osc_attribute(element, "value"));
+    }
+    return STATUS_OK;
+}
+
+/* Headings; pitch and roll are 0. */
+static enum status read_angle(struct osc_context *context, const struct osc_element *element,
+                              struct story_condition *condition)
+{
+    static const char *const types[] = {"heading", "pitch", "roll", NULL};
+    static const char *const systems[] = {"entity", "lane", "road", "trajectory", "world", NULL};
+    int type;
+    int system;
+    condition->kind = STORY_ANGLE;
+    TRY(osc_choice(context, element, "angleType", types, -1, &type));
+    TRY(osc_choice(context, element, "coordinateSystem", systems, 4, &system));
+    TRY(osc_number(context, element, "angle", true, -100, 100, &condition->value));
+    TRY(osc_number(context, element, "angleTolerance", true, 0, 100, &condition->tolerance_rad));
+    condition->along = system >= 1 && system <= 3;
+    if (type != 0) {
+        condition->kind = STORY_CONSTANT;
+        condition->value = fabs(condition->value) <= condition->tolerance_rad;
+    }
+    return STATUS_OK;
+}
+
 /* Reads one entity condition, the triggering entity apart. */
 static enum status read_entity_condition(struct osc_context *context,
                                          const struct osc_element *element,
@@ -136,12 +200,15 @@ static enum status read_entity_condition(struct osc_context *context,
         if (kinds[i].point && position == NULL) {
             return osc_fail(context, element, "expected a <Position>, found none");
         }
-        if (osc_attribute(element, "direction") != NULL && kinds[i].kind == STORY_SPEED) {
-            osc_note(context, element,
-                     "the direction of a speed condition is taken as the "
-                     "vehicle's");
-        }
+        bool directed = kinds[i].kind == STORY_SPEED || kinds[i].kind == STORY_RELATIVE_SPEED ||
+                        kinds[i].kind == STORY_ACCELERATION;
+        TRY(directed ? read_direction(context, element, condition) : STATUS_OK);
         return kinds[i].point ? read_point(context, position, condition) : STATUS_OK;
+    }
+    if (osc_is(element, "AngleCondition") || osc_is(element, "RelativeAngleCondition")) {
+        TRY(osc_is(element, "AngleCondition") ? STATUS_OK
+                                              : read_other(context, element, condition));
+        return read_angle(context, element, condition);
     }
     if (osc_is(element, "CollisionCondition")) {
         const struct osc_element *other = osc_child(element, "EntityRef");
@@ -182,31 +249,6 @@ static enum status read_by_entity(struct osc_context *context, const struct osc_
     return out->count > 0
                ? STATUS_OK
                : osc_fail(context, triggering, "expected at least one <EntityRef>, found none");
-}
-
-static bool compare_values(const char *value, enum story_rule rule, const char *bound)
-{
-    double a;
-    double b;
-    bool numbers = osc_parse_number(value, &a) && osc_parse_number(bound, &b);
-    double order = numbers ? (a > b) - (a < b) : strcasecmp(value, bound);
-    switch (rule) {
-    case STORY_GREATER:
-        return order > 0;
-    case STORY_GREATER_EQUAL:
-        return order >= 0;
-    case STORY_LESS:
-        return order < 0;
-    case STORY_LESS_EQUAL:
-        return order <= 0;
-    case STORY_EQUAL:
-        return order == 0;
-    case STORY_NOT_EQUAL:
-        return order != 0;
-    case STORY_RULE_COUNT:
-        break;
-    }
-    return false;
 }
 
 static const char *parameter_value(const struct osc_context *context, const char *name)
