@@ -38,7 +38,7 @@ static inline enum status story_try(const char *name, char ***texts, size_t *cou
                                     struct error *error)
 {
     char path[256];
-    struct osc_options options = {NULL, NAN, NAN};
+    struct osc_options options = {NULL, NAN, NAN, false};
     snprintf(path, sizeof path, "%s/%s", story_folder, name);
     return import_openscenario(path, &options, texts, count, notes, error);
 }

@@ -426,6 +426,71 @@ static void closed_trajectories_return(void)
     drive_end(&drive);
 }
 
+static void import_ego(const char *roads, const char *position, bool fit_speed,
+                       struct scenario_document **out, char **notes)
+{
+    static char text[STORY_TEXT_BYTES];
+    struct osc_options options = {NULL, NAN, NAN, fit_speed};
+    char path[256];
+    char **texts;
+    size_t count;
+    struct error error;
+    write_file(roads, "", AHEAD, AHEAD, "", "");
+    snprintf(path, sizeof path, "%s/frame.xosc", story_folder);
+    FILE *stream = fopen(path, "rb");
+    EXPECT(stream != NULL);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    EXPECT_INT(fclose(stream), 0);
+    char *at = strstr(text, "<LanePosition");
+    char *rest = strdup(strchr(at, '>') + 1);
+    snprintf(at, sizeof text - (size_t)(at - text), "%s%s", position, rest);
+    free(rest);
+    story_write("frame.xosc", text);
+    EXPECT_OK(import_openscenario(path, &options, &texts, &count, notes, &error), error);
+    EXPECT_OK(scenario_load_text("imported", texts[0], strlen(texts[0]), out, &error), error);
+    free(texts[0]);
+    free(texts);
+}
+
+/* Ego against its lane, or beside all, drives on a lane of its own. */
+static void ego_beside_every_lane_has_its_own(void)
+{
+    static const char *const places[] = {"<RoadPosition roadId='1' s='300' t='1.75'/>",
+                                         "<WorldPosition x='300' y='-30' h='0'/>",
+                                         ON_LANE("1", "1", "300")};
+    for (int i = 0; i < 3; i++) {
+        struct scenario_document *document;
+        char *notes;
+        import_ego(straight, places[i], false, &document, &notes);
+        const struct scenario *scenario = &document->scenario;
+        const char *lane = scenario->map.lanes[scenario->ego.route[0]].id;
+        EXPECT((strcmp(lane, "ego_path") == 0) == (i < 2));
+        EXPECT((strstr(notes, "ego_path") != NULL) == (i < 2));
+        scenario_destroy(document);
+        free(notes);
+    }
+}
+
+/* At 10 m/s in a bend of 11.75 m: 8.5 m/s^2. It holds 7.5 m/s, 0.5 g. */
+static void speeds_in_bends_are_said(void)
+{
+    static const char tight[] = ALONE("RHT", "0", "0", "arc curvature='0.1'");
+    for (int fit = 0; fit < 2; fit++) {
+        struct scenario_document *document;
+        char *notes;
+        import_ego(tight, ON_LANE("1", "-1", "5"), fit == 1, &document, &notes);
+        EXPECT_NEAR(document->scenario.ego.speed_mps, fit == 1 ? 7.5 : 10, 1e-9);
+        EXPECT_CONTAINS(notes, fit == 1 ? "ego starts with 7.5 m/s, which its bend holds, not 10"
+                                        : "ego starts with 10 m/s in a bend that holds 7.5 m/s");
+        scenario_destroy(document);
+        free(notes);
+        import_ego(bend, ON_LANE("1", "-1", "5"), fit == 1, &document, &notes);
+        EXPECT(strstr(notes, "bend") == NULL);
+        scenario_destroy(document);
+        free(notes);
+    }
+}
+
 int main(void)
 {
     char command[64];
@@ -435,6 +500,7 @@ int main(void)
     int failed = TEST_RUN(
         TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
         TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
-        TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return));
+        TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return),
+        TEST(ego_beside_every_lane_has_its_own), TEST(speeds_in_bends_are_said));
     return story_remove_folder() == 0 ? failed : 1;
 }

@@ -141,6 +141,9 @@ static enum status make_map(struct osc_context *context, struct scenario *scenar
     }
     scenario->map = map.map;
     TRY(osc_ego_route(context, &map, &scenario->ego));
+    TRY(osc_ego_in_lane(&scenario->map, &scenario->ego)
+            ? STATUS_OK
+            : osc_ego_own_lane(context, &scenario->map, &scenario->ego));
     return osc_ego_note_end(context);
 }
 
@@ -294,6 +297,7 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     scenario->horizon_ticks = (uint32_t)floor(context->horizon_s * 10 + 0.5);
     TRY(make_agents(context, scenario));
     snprintf(scenario->slices.value[SLICE_ACTOR], LIMIT_ID_BYTES, "%s", osc_actor_slice(scenario));
+    TRY(osc_ego_note_bend(context));
     TRY(make_ego(context, scenario));
     clear_ego(context, scenario);
     TRY(make_map(context, scenario));

@@ -310,7 +310,7 @@ static enum status read_lateral_gap(struct osc_context *context, const struct os
     bool freespace;
     int side;
     TRY(osc_entity_named(context, element, "entityRef", &other));
-    TRY(osc_number(context, element, "distance", false, 0, 1e3, &distance_m));
+    TRY(osc_number(context, element, "distance", false, -1e3, 1e3, &distance_m));
     TRY(osc_bool(context, element, "freespace", false, &freespace));
     TRY(osc_bool(context, element, "continuous", false, &action.continuous));
     TRY(osc_choice(context, element, "displacement", sides, 0, &side));
@@ -333,7 +333,7 @@ static enum status read_lateral_gap(struct osc_context *context, const struct os
     double s = dmath_sin(other->pose.heading_rad);
     bool left = side == 1 || (side == 0 && c * dy - s * dx >= 0);
     bool oncoming = fabs(turn) > PI_RAD / 2;
-    distance_m += freespace ? (entity->width_m + other->width_m) / 2 : 0;
+    distance_m += freespace ? copysign((entity->width_m + other->width_m) / 2, distance_m) : 0;
     action.target_m = left != oncoming ? distance_m : -distance_m;
     action.other = (int32_t)other->actor;
     return osc_add_action(context, element, &action);
@@ -371,6 +371,11 @@ static enum status read_follow(struct osc_context *context, const struct osc_ele
         return osc_fail(context, element, "expected a <Trajectory>, found none");
     }
     TRY(read_times(context, element, &action, &timed));
+    if (timed && !osc_trajectory_has_times(trajectory)) {
+        osc_note(context, trajectory,
+                 "a trajectory without times is followed at the entity's speed");
+        timed = false;
+    }
     TRY(osc_number(context, element, "initialDistanceOffset", false, 0, 1e6, &action.s_m));
     TRY(osc_trajectory_read(context, trajectory, timed, &index));
     struct story_path *path = &context->board.paths[index];
@@ -411,6 +416,11 @@ static enum status read_teleport(struct osc_context *context, const struct osc_e
         osc_note(context, position,
                  "positions relative to an entity in actions are those of its "
                  "start");
+    }
+    if (!entity->placed) { /* others may be placed by it from now on */
+        entity->pose = at.pose;
+        entity->place = at.place;
+        entity->on_road = at.on_road;
     }
     TRY(osc_path_from(context, entity, at.pose, &entity->path));
     action.path = (int32_t)entity->path.index;
@@ -623,12 +633,12 @@ static enum status read_entity_action(struct osc_context *context,
     const struct osc_element *add = osc_child(element, "AddEntityAction");
     TRY(osc_entity_named(context, element, "entityRef", &entity));
     if (entity->is_ego) {
-        return osc_fail(context, element, "expected an entity other than ego, found ego");
+        return add_wait(context, element, entity, 0);
     }
     struct story_action action = blank(entity, add != NULL ? STORY_DO_SHOW : STORY_DO_HIDE);
     if (add != NULL && osc_child(add, "Position") != NULL) {
-        entity->placed = true;
         TRY(read_teleport(context, add, entity));
+        entity->placed = true;
     }
     return osc_add_action(context, element, &action);
 }

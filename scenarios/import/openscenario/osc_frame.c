@@ -6,7 +6,8 @@
  *   ids of lanes, s, t and offsets that a file gives without an entity
  *       the road's where the entity, or the place, then is
  *   headings of LanePosition and RelativeLanePosition    traffic's, in that lane
- *   headings of RoadPosition and RelativeRoadPosition    the road's, towards larger s
+ *   headings of RoadPosition and RelativeRoadPosition    the road's, towards larger s; traffic's in
+ *                                                        CARLA's files
  *   headings of positions relative to an entity's pose   the entity's
  *   y and headings of the plane                          left-handed in CARLA's files
  *
@@ -48,11 +49,16 @@ double osc_traffic_heading(const struct osc_context *context, const struct opend
         return context->network->lanes[place->lane].against ? heading + PI_RAD : heading;
     }
     bool left_hand = context->network->roads[place->road].left_hand;
-    return osc_road_heading(context, place) + ((place->t_m > 0) != left_hand ? PI_RAD : 0);
+    double heading =
+        opendrive_road_pose(context->network, place->road, place->s_m, place->t_m).heading_rad;
+    return (place->t_m > 0) != left_hand ? heading + PI_RAD : heading;
 }
 
 double osc_road_heading(const struct osc_context *context, const struct opendrive_place *place)
 {
+    if (osc_plane_sign(context) < 0) {
+        return osc_traffic_heading(context, place);
+    }
     return opendrive_road_pose(context->network, place->road, place->s_m, place->t_m).heading_rad;
 }
 

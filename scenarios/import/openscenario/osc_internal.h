@@ -238,6 +238,8 @@ enum status osc_path_from(struct osc_context *context, const struct osc_entity *
 struct pose osc_path_pose(const struct storyboard *board, uint32_t path, double s_m);
 void osc_path_project(const struct storyboard *board, uint32_t path, struct vec2 point, double *s_m,
                       double *offset_m);
+/* Whether a polyline has any; other shapes say when they are read. */
+bool osc_trajectory_has_times(const struct osc_element *trajectory);
 /* <Trajectory> to a path of the storyboard. */
 enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
                                 bool timed, uint32_t *index);
@@ -264,6 +266,14 @@ enum status osc_ego_route(struct osc_context *context, const struct opendrive_ma
                           struct ego *ego);
 /* A note where ego, at the speed it starts with, comes to the end of its lanes. */
 enum status osc_ego_note_end(struct osc_context *context);
+/* Whether ego starts in a lane, along its direction. */
+bool osc_ego_in_lane(const struct map *map, const struct ego *ego);
+/* Adds ego's path to the map as a lane, and as its route. */
+enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struct ego *ego);
+/* Speed at the start at which bends ahead can still be slowed down for. */
+double osc_ego_bend_speed(const struct osc_context *context);
+/* A note where ego starts faster than that; --fit-speed slows it. */
+enum status osc_ego_note_bend(struct osc_context *context);
 /* Whom ego shares the road with that needs most care: a kind of agent, "none". */
 const char *osc_actor_slice(const struct scenario *scenario);
 

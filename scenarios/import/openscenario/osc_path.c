@@ -519,6 +519,18 @@ static enum status read_clothoids(struct osc_context *context, const struct osc_
     return osc_path_add(context, element, raw.points, raw.count, timed, index);
 }
 
+bool osc_trajectory_has_times(const struct osc_element *trajectory)
+{
+    const struct osc_element *shape = osc_child(trajectory, "Shape");
+    const struct osc_element *line = shape != NULL ? osc_child(shape, "Polyline") : NULL;
+    const struct osc_element *vertex = line != NULL ? osc_child(line, "Vertex") : NULL;
+    bool any = line == NULL;
+    for (; vertex != NULL && !any; vertex = osc_next(vertex)) {
+        any = osc_attribute(vertex, "time") != NULL;
+    }
+    return any;
+}
+
 enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
                                 bool timed, uint32_t *index)
 {
