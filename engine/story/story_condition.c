@@ -274,12 +274,35 @@ static bool angle_holds(const struct story_run *run, const struct story_conditio
     return fabs(off_rad) <= condition->tolerance_rad;
 }
 
+/* Whether the other is out of an area beside the actor's path. */
+static bool is_clear(const struct story_run *run, const struct story_condition *condition)
+{
+    const struct story_actor_state *self = &run->state->actors[condition->actor];
+    const struct story_actor_state *to = &run->state->actors[condition->other];
+    const struct story_path *path = &run->board->paths[self->path];
+    double s_m;
+    double offset_m;
+    if (!to->present) {
+        return true;
+    }
+    story_path_project(path, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
+    double ahead_m = story_distance(run, (uint32_t)condition->actor, (uint32_t)condition->other,
+                                    STORY_LONGITUDINAL, true, condition->freespace);
+    bool beside = offset_m >= condition->low_m && offset_m <= condition->high_m;
+    bool near = ahead_m >= -condition->behind_m && ahead_m <= condition->ahead_m;
+    bool counts = !condition->same_way || to->ux * self->ux + to->uy * self->uy >= 0.0;
+    return !(beside && near && counts);
+}
+
 static bool entity_holds(const struct story_run *run, const struct story_condition *condition)
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
     const struct story_actor_state *to =
         condition->other >= 0 ? &run->state->actors[condition->other] : NULL;
     double value = condition->value;
+    if (self->present && condition->kind == STORY_CLEARANCE) {
+        return is_clear(run, condition);
+    }
     if (!self->present || (to != NULL && !to->present)) {
         return false;
     }
@@ -319,6 +342,7 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
     case STORY_TIME:
     case STORY_STATE:
     case STORY_CONSTANT:
+    case STORY_CLEARANCE:
     case STORY_CONDITION_COUNT:
         break;
     }

@@ -95,6 +95,8 @@ enum story_condition_kind {
     STORY_COLLISION,  /* boxes overlap; no rule */
     STORY_CONSTANT,   /* value is not 0; no rule */
     STORY_ANGLE,      /* heading within tolerance_rad of value, to other's, or along: its path's */
+    STORY_CLEARANCE,  /* other is not within ahead_m and behind_m along the actor's path, low_m to
+                         high_m left of it; same_way: and going the actor's way; no rule */
     STORY_CONDITION_COUNT
 };
 
@@ -132,6 +134,11 @@ struct story_condition {
     double x_m;
     double y_m;
     double tolerance_rad;
+    bool same_way;
+    double ahead_m;
+    double behind_m;
+    double low_m;
+    double high_m;
 };
 
 enum story_shape { STORY_STEP = 0, STORY_LINEAR, STORY_CUBIC, STORY_SINUSOIDAL, STORY_SHAPE_COUNT };
@@ -150,7 +157,8 @@ enum story_action_kind {
     STORY_DO_LATERAL,     /* to target_m left of `path` (-1: the present one), with other: of it */
     STORY_DO_FOLLOW,      /* a path from its s_m on; one with times at its times, from start_s on */
     STORY_DO_GAP,         /* keeps `value` metres (or seconds) behind other, or ahead of it */
-    STORY_DO_SYNCHRONISE, /* reach (x, y) when other reaches (other_x, other_y) */
+    STORY_DO_SYNCHRONISE, /* reach (x, y) when other reaches (other_x, other_y); target as of speed
+                           */
     STORY_DO_PLACE,       /* at s_m, offset_m of path at once */
     STORY_DO_PATH,        /* goes on along path from where it is */
     STORY_DO_SHOW,

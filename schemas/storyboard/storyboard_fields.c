@@ -11,9 +11,9 @@
 #define TIME_S 1e5
 
 static const char *const condition_names[STORY_CONDITION_COUNT] = {
-    "time",      "state", "distance",       "relative_distance", "headway",
-    "ttc",       "speed", "relative_speed", "acceleration",      "standstill",
-    "travelled", "reach", "collision",      "constant",          "angle"};
+    "time",      "state",          "distance",     "relative_distance", "headway",   "ttc",
+    "speed",     "relative_speed", "acceleration", "standstill",        "travelled", "reach",
+    "collision", "constant",       "angle",        "clearance"};
 static const char *const rule_names[STORY_RULE_COUNT] = {
     "greater", "greater_equal", "less", "less_equal", "equal", "not_equal"};
 static const char *const edge_names[STORY_EDGE_COUNT] = {"none", "rising", "falling", "either"};
@@ -66,6 +66,7 @@ static const struct story_reference condition_references[] = {
     {NULL, 0, 0}};
 static const struct story_flag condition_flags[] = {{"freespace", AT(story_condition, freespace)},
                                                     {"along", AT(story_condition, along)},
+                                                    {"same_way", AT(story_condition, same_way)},
                                                     {NULL, 0}};
 static const struct story_number condition_numbers[] = {
     {"value", AT(story_condition, value), -1e6, 1e6, 0.0},
@@ -73,10 +74,15 @@ static const struct story_number condition_numbers[] = {
     {"x_m", AT(story_condition, x_m), -PLACE_M, PLACE_M, 0.0},
     {"y_m", AT(story_condition, y_m), -PLACE_M, PLACE_M, 0.0},
     {"tolerance_rad", AT(story_condition, tolerance_rad), 0.0, 100.0, 0.0},
+    {"ahead_m", AT(story_condition, ahead_m), 0.0, PLACE_M, 0.0},
+    {"behind_m", AT(story_condition, behind_m), 0.0, PLACE_M, 0.0},
+    {"low_m", AT(story_condition, low_m), -PLACE_M, PLACE_M, 0.0},
+    {"high_m", AT(story_condition, high_m), -PLACE_M, PLACE_M, 0.0},
     {NULL, 0, 0, 0, 0}};
 static const char *const condition_keys[] = {
-    "is",        "rule",  "edge",  "measure", "state", "actor", "other",         "event", "action",
-    "freespace", "along", "value", "delay_s", "x_m",   "y_m",   "tolerance_rad", NULL};
+    "is",       "rule",      "edge",     "measure", "state",   "actor", "other", "event",
+    "action",   "freespace", "along",    "value",   "delay_s", "x_m",   "y_m",   "tolerance_rad",
+    "same_way", "ahead_m",   "behind_m", "low_m",   "high_m",  NULL};
 const struct story_record story_condition_record = {
     condition_keys, condition_choices, condition_references, condition_flags, condition_numbers};
 

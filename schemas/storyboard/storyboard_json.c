@@ -189,6 +189,7 @@ static enum status decode_condition(const struct json_cursor *cursor,
     case STORY_HEADWAY:
     case STORY_RELATIVE_SPEED:
     case STORY_COLLISION:
+    case STORY_CLEARANCE:
         TRY(need(cursor, "other", out->other, error));
         break;
     default:

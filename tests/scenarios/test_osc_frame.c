@@ -279,16 +279,19 @@ static void speeds_keep_to_what_the_vehicle_can(void)
     static const char synchronise[] =
         "<PrivateAction><SynchronizeAction masterEntityRef='R'><TargetPositionMaster>" ON_LANE(
             "1", "-1", "150") "</TargetPositionMaster><TargetPosition>" //
-        ON_LANE("1", "-2", "900") "</TargetPosition></SynchronizeAction></PrivateAction>";
-    static const double ends_mps[] = {14, 5, 15, 15, 15};
+        ON_LANE("1", "-2", "%s") "</TargetPosition>%s</SynchronizeAction></PrivateAction>";
+    static const double ends_mps[] = {14, 5, 15, 15, 15, 12};
     static char action[1024];
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         struct drive drive;
         snprintf(action, sizeof action, SPEED_OF("%s", "linear", "1"), i < 3 ? to[i] : "");
-        write_file(straight, "", AHEAD, ON_LANE("1", "-2", "100"),
-                   i < 3    ? action
-                   : i == 3 ? profile
-                            : synchronise,
+        if (i > 3) {
+            snprintf(action, sizeof action, synchronise, i == 4 ? "900" : "155",
+                     i == 4 ? ""
+                            : "<FinalSpeed><RelativeSpeedToMaster value='2' "
+                              "speedTargetValueType='delta'/></FinalSpeed>");
+        }
+        write_file(straight, "", AHEAD, ON_LANE("1", "-2", "100"), i == 3 ? profile : action,
                    AT_TIME("greaterThan", "1"));
         free(drive_begin(&drive, "frame.xosc", 1));
         double before_mps = 10;
@@ -338,6 +341,23 @@ static void conditions_look_where_they_are_told(void)
         {"<RelativeAngleCondition entityRef='R' angleType='heading' angle='0' "
          "angleTolerance='0.1'/>",
          false},
+        {"<RelativeClearanceCondition distanceForward='300' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='true'><RelativeLaneRange from='1' to='1'/></RelativeClearanceCondition>",
+         false},
+        {"<RelativeClearanceCondition distanceForward='300' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='false'><RelativeLaneRange from='1' to='1'/></RelativeClearanceCondition>",
+         true},
+        {"<RelativeClearanceCondition distanceForward='100' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='true'><RelativeLaneRange from='1' to='1'/><EntityRef entityRef='R'/>"
+         "</RelativeClearanceCondition>",
+         true},
+        {"<RelativeClearanceCondition distanceForward='300' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='true'><RelativeLaneRange from='-1' to='0'/></RelativeClearanceCondition>",
+         true},
+        {"<RelativeClearanceCondition distanceForward='0' distanceBackward='300' freeSpace='false' "
+         "oppositeLanes='false'><RelativeLaneRange from='-1' "
+         "to='-1'/></RelativeClearanceCondition>",
+         false},
     };
     static char event[2048];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -349,7 +369,7 @@ static void conditions_look_where_they_are_told(void)
                  SPEED_OF("<AbsoluteTargetSpeed value='4'/>", "linear", "3"),
                  AT_TIME("greaterThan", "3"),
                  SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"));
-        char trigger[512];
+        char trigger[1024];
         snprintf(
             trigger, sizeof trigger,
             OF_E("%s") "</Condition><Condition name='t' delay='0' conditionEdge='none'>" AT_TIME(

@@ -465,26 +465,38 @@ static enum status read_routing(struct osc_context *context, const struct osc_el
 
 /* ---- synchronise ---- */
 
+/* Absolute, or relative to the master's, which is looked at while it is being reached. */
 static enum status read_final_speed(struct osc_context *context, const struct osc_element *element,
-                                    const struct osc_entity *entity, struct story_action *action)
+                                    const struct osc_entity *entity,
+                                    const struct osc_entity *master, struct story_action *action)
 {
+    static const char *const types[] = {"delta", "factor", NULL};
     const struct osc_element *final = osc_child(element, "FinalSpeed");
     const struct osc_element *absolute = final != NULL ? osc_child(final, "AbsoluteSpeed") : NULL;
+    const struct osc_element *relative =
+        final != NULL ? osc_child(final, "RelativeSpeedToMaster") : NULL;
+    const struct osc_element *speed = absolute != NULL ? absolute : relative;
+    double value = 0;
+    double steady_s = 0;
+    int type = 0;
     if (final == NULL) {
         return STATUS_OK;
     }
-    if (absolute == NULL) {
+    if (speed == NULL) {
         return osc_unsupported(context, final->first != NULL ? final->first : final);
     }
-    double steady_s = 0;
-    const struct osc_element *time = osc_child(absolute, "TargetTimeSteadyState");
-    const struct osc_element *distance = osc_child(absolute, "TargetDistanceSteadyState");
-    TRY(osc_number(context, absolute, "value", true, -200, 200, &action->target_mps));
-    action->target_mps =
-        dmath_clamp(action->target_mps, -entity->speed_max_mps, entity->speed_max_mps);
+    TRY(osc_number(context, speed, "value", true, -200, 200, &value));
+    TRY(relative != NULL ? osc_choice(context, speed, "speedTargetValueType", types, 0, &type)
+                         : STATUS_OK);
+    action->factor = relative == NULL ? 0.0 : type == 1 ? value : 1.0;
+    action->target_mps = relative != NULL && type == 1 ? 0.0 : value;
+    double expected_mps = action->factor * master->speed_mps + action->target_mps;
+    const struct osc_element *time = osc_child(speed, "TargetTimeSteadyState");
+    const struct osc_element *distance = osc_child(speed, "TargetDistanceSteadyState");
     if (time != NULL) {
         TRY(osc_number(context, time, "time", true, 0, 1e4, &steady_s));
-        action->steady_m = dmath_min(steady_s * fabs(action->target_mps), STEADY_MAX_M);
+        action->steady_m = dmath_min(
+            steady_s * dmath_min(fabs(expected_mps), entity->speed_max_mps), STEADY_MAX_M);
     } else if (distance != NULL) {
         TRY(osc_number(context, distance, "distance", true, 0, STEADY_MAX_M, &action->steady_m));
     }
@@ -513,7 +525,7 @@ static enum status read_synchronise(struct osc_context *context, const struct os
     TRY(osc_number(context, element, "targetToleranceMaster", false, 0, 1e4,
                    &action.other_tolerance_m));
     TRY(osc_number(context, element, "targetTolerance", false, 0, 1e4, &action.tolerance_m));
-    TRY(read_final_speed(context, element, entity, &action));
+    TRY(read_final_speed(context, element, entity, master, &action));
     return entity->is_ego ? add_wait(context, element, entity, 0)
                           : osc_add_action(context, element, &action);
 }

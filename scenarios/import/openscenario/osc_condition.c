@@ -219,6 +219,67 @@ static enum status read_entity_condition(struct osc_context *context,
     return osc_unsupported(context, element);
 }
 
+/* Lanes of a range, as far left and right of the entity's as if they were as wide. */
+static enum status read_lane_range(struct osc_context *context, const struct osc_element *element,
+                                   const struct osc_entity *entity,
+                                   struct story_condition *condition)
+{
+    const struct osc_element *range = osc_child(element, "RelativeLaneRange");
+    double from = -OSC_CHAIN_MAX;
+    double to = OSC_CHAIN_MAX;
+    if (!entity->on_road || entity->place.lane == OPENDRIVE_NONE) {
+        return osc_fail(context, element, "expected an entity in a lane, found \"%.60s\"",
+                        entity->name);
+    }
+    if (range != NULL) {
+        TRY(osc_number(context, range, "from", false, -1e3, 1e3, &from));
+        TRY(osc_number(context, range, "to", false, -1e3, 1e3, &to));
+    }
+    double width_m =
+        opendrive_lane_width_m(context->network, entity->place.lane, entity->place.s_m);
+    condition->low_m = (from - 0.5) * width_m;
+    condition->high_m = (to + 0.5) * width_m;
+    return STATUS_OK;
+}
+
+/* That none of the entities named, or of all others, is in lanes beside one: all at once. */
+static enum status read_clearance(struct osc_context *context, const struct osc_element *element,
+                                  const struct osc_entity *entity, struct story_condition base,
+                                  struct parts *out)
+{
+    const struct osc_element *named = osc_child(element, "EntityRef");
+    bool opposite;
+    base.kind = STORY_CLEARANCE;
+    base.measure = STORY_LONGITUDINAL;
+    base.along = true;
+    base.actor = (int32_t)entity->actor;
+    TRY(osc_number(context, element, "distanceForward", false, 0, 1e5, &base.ahead_m));
+    TRY(osc_number(context, element, "distanceBackward", false, 0, 1e5, &base.behind_m));
+    TRY(osc_bool(context, element, "freeSpace", false, &base.freespace));
+    TRY(osc_bool(context, element, "oppositeLanes", false, &opposite));
+    TRY(read_lane_range(context, element, entity, &base));
+    base.same_way = !opposite;
+    for (uint32_t i = 0; i < context->entity_count; i++) {
+        const struct osc_entity *other = &context->entities[i];
+        const struct osc_element *at = named;
+        while (at != NULL &&
+               strcmp(osc_attribute(at, "entityRef") != NULL ? osc_attribute(at, "entityRef") : "",
+                      other->name) != 0) {
+            at = osc_next(at);
+        }
+        if (other == entity || (named != NULL && at == NULL)) {
+            continue;
+        }
+        if (out->count == LIMIT_STORY_GROUPS) {
+            return osc_fail(context, element, "expected at most %d entities, found more",
+                            LIMIT_STORY_GROUPS);
+        }
+        base.other = (int32_t)other->actor;
+        out->items[out->count++] = base;
+    }
+    return STATUS_OK;
+}
+
 static enum status read_by_entity(struct osc_context *context, const struct osc_element *element,
                                   const struct story_condition *base, struct parts *out)
 {
@@ -233,12 +294,21 @@ static enum status read_by_entity(struct osc_context *context, const struct osc_
     if (entity_condition->first == NULL) {
         return osc_fail(context, entity_condition, "expected a condition, found none");
     }
-    TRY(read_entity_condition(context, entity_condition->first, &condition));
-    out->any = rule == 0;
     const struct osc_element *reference = osc_child(triggering, "EntityRef");
+    bool clearance = osc_is(entity_condition->first, "RelativeClearanceCondition");
+    if (clearance && rule == 0 && reference != NULL && osc_next(reference) != NULL) {
+        return osc_unsupported(context, entity_condition->first);
+    }
+    TRY(clearance ? STATUS_OK
+                  : read_entity_condition(context, entity_condition->first, &condition));
+    out->any = rule == 0 && !clearance;
     for (; reference != NULL; reference = osc_next(reference)) {
         struct osc_entity *entity;
         TRY(osc_entity_named(context, reference, "entityRef", &entity));
+        if (clearance) {
+            TRY(read_clearance(context, entity_condition->first, entity, *base, out));
+            continue;
+        }
         if (out->count == LIMIT_STORY_GROUPS) {
             return osc_fail(context, triggering, "expected at most %d entities, found more",
                             LIMIT_STORY_GROUPS);
