@@ -29,6 +29,7 @@ static void place_ego(const struct story_run *run, const struct scene *scene, do
         self->heading_rad = ego->pose.heading_rad;
         self->speed_mps = ego->speed_mps;
         self->accel_mps2 = ego->accel_mps2;
+        self->lat_accel_mps2 = ego->lat_accel_mps2;
     }
 }
 

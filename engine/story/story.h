@@ -38,6 +38,7 @@ struct story_actor_state {
     double turn_rad; /* heading minus the path's */
     double speed_mps;
     double accel_mps2;
+    double lat_accel_mps2; /* left positive */
     double travelled_m;
     double standing_s;
     double braked_mps2; /* > 0: an intervention has it brake, and its actions rest */

@@ -17,6 +17,7 @@
 #define GAP_REACHED_M 0.01
 #define GAP_SPRING 0.4 /* per second squared and per m/s2 of bound, esmini's damped spring */
 #define STRETCH_MIN 0.3
+#define LIMIT_SLACK (1.0 + 1e-6) /* for rounding where a change of speed is as hard as may be */
 
 /* ---- transitions ---- */
 
@@ -115,27 +116,55 @@ static void start_speed(const struct story_run *run, const struct story_action *
 static void start_profile(const struct story_run *run, const struct story_action *action)
 {
     struct story_actor_state *self = &run->state->actors[action->actor];
+    if (action->steps[0].x_m == 0.0) { /* at once */
+        self->speed_mps = action->steps[0].y_m;
+    }
     self->speed = (struct story_transition){.from = self->speed_mps, .to = self->speed_mps};
+}
+
+/* The path and the target for where the actor is. */
+static struct story_way way_of(const struct story_run *run, const struct story_action *action)
+{
+    const struct story_actor_state *self = &run->state->actors[action->actor];
+    struct story_way way = {0.0, action->path, action->target_m};
+    double s_m = self->s_m;
+    double offset_m;
+    if (action->way_count > 0 && self->path != action->ways_on) {
+        story_path_project(&run->board->paths[action->ways_on], (struct vec2){self->x_m, self->y_m},
+                           &s_m, &offset_m);
+    }
+    for (uint32_t i = 0; i < action->way_count && s_m >= action->ways[i].from_s_m; i++) {
+        way = action->ways[i];
+    }
+    return way;
+}
+
+/* With another: beside where it is now. */
+static double lateral_target(const struct story_run *run, const struct story_action *action,
+                             double target_m)
+{
+    const struct story_actor_state *self = &run->state->actors[action->actor];
+    double s_m;
+    double offset_m = 0.0;
+    if (action->other >= 0) {
+        const struct story_actor_state *to = &run->state->actors[action->other];
+        story_path_project(&run->board->paths[self->path], (struct vec2){to->x_m, to->y_m}, &s_m,
+                           &offset_m);
+    }
+    return target_m + offset_m;
 }
 
 static void start_lateral(const struct story_run *run, const struct story_action *action)
 {
     struct story_actor_state *self = &run->state->actors[action->actor];
     uint32_t actor = (uint32_t)action->actor;
+    struct story_way way = way_of(run, action);
     bool reversed = fabs(dmath_wrap_angle(self->turn_rad)) > PI_RAD / 2;
-    if (action->path >= 0) {
-        story_change_path(run, actor, (uint32_t)action->path);
+    if (way.path >= 0) {
+        story_change_path(run, actor, (uint32_t)way.path);
     }
     self->turn_rad = reversed ? PI_RAD : 0.0;
-    double target_m = action->target_m;
-    if (action->other >= 0) {
-        const struct story_actor_state *to = &run->state->actors[action->other];
-        double s_m;
-        double offset_m;
-        story_path_project(&run->board->paths[self->path], (struct vec2){to->x_m, to->y_m}, &s_m,
-                           &offset_m);
-        target_m += offset_m;
-    }
+    double target_m = lateral_target(run, action, way.target_m);
     self->lateral = (struct story_transition){self->offset_m, target_m, 0.0,
                                               transition_whole(action, target_m - self->offset_m)};
 }
@@ -250,6 +279,8 @@ void story_action_start(const struct story_run *run, uint32_t index)
         if (self->lateral.whole == 0.0) {
             self->offset_m = self->lateral.to;
             story_place(run, (uint32_t)action->actor);
+        }
+        if (self->lateral.whole == 0.0 && !action->continuous) {
             complete(run, index, run->time_s);
         }
         return;
@@ -265,7 +296,7 @@ void story_action_start(const struct story_run *run, uint32_t index)
         place_at(run, action);
         break;
     case STORY_DO_PATH:
-        story_change_path(run, (uint32_t)action->actor, (uint32_t)action->path);
+        story_change_path(run, (uint32_t)action->actor, (uint32_t)way_of(run, action).path);
         break;
     case STORY_DO_SHOW:
         self->present = 1;
@@ -320,6 +351,17 @@ static double profile_speed(const struct story_action *action, double from_mps, 
     return speed_mps;
 }
 
+/* No faster, and no harder, than the vehicle can; jumps that a file prescribes are set apart. */
+static double within_limits(const struct story_actor *record, double before_mps, double speed_mps)
+{
+    double up_mps = STORY_STEP_S * record->accel_max_mps2 * LIMIT_SLACK;
+    double down_mps = STORY_STEP_S * record->decel_max_mps2 * LIMIT_SLACK;
+    double low_mps = before_mps - (before_mps > 0.0 ? down_mps : up_mps);
+    double high_mps = before_mps + (before_mps < 0.0 ? down_mps : up_mps);
+    speed_mps = dmath_clamp(speed_mps, low_mps, high_mps);
+    return dmath_clamp(speed_mps, -record->speed_max_mps, record->speed_max_mps);
+}
+
 static double next_speed(const struct story_run *run, struct story_actor_state *self)
 {
     if (self->braked_mps2 > 0.0) {
@@ -333,27 +375,35 @@ static double next_speed(const struct story_run *run, struct story_actor_state *
     }
     uint32_t index = (uint32_t)self->speed_action;
     const struct story_action *action = &run->board->actions[index];
+    const struct story_actor *record = &run->board->actors[action->actor];
     double end_s = run->time_s + STORY_STEP_S;
+    double wanted_mps = self->speed_mps;
     double speed_mps = self->speed_mps;
     bool done = false;
     switch (action->kind) {
     case STORY_DO_SPEED:
-        if (action->other >= 0) { /* as esmini: also while it is being reached */
+        if (action->other >= 0 && action->other != action->actor) { /* as esmini: anew until then */
             self->speed.to = speed_target(run, action);
         }
         self->speed.done += STORY_STEP_S;
-        speed_mps = transition_value(&self->speed, action->shape);
+        wanted_mps = transition_value(&self->speed, action->shape);
+        speed_mps = action->shape == STORY_STEP
+                        ? wanted_mps
+                        : within_limits(record, self->speed_mps, wanted_mps);
         done = !action->continuous && self->speed.done >= self->speed.whole - WHOLE_EPSILON;
         break;
     case STORY_DO_PROFILE:
-        speed_mps = profile_speed(action, self->speed.from,
-                                  end_s - run->state->actions[index].start_s, &done);
+        wanted_mps = profile_speed(action, self->speed.from,
+                                   end_s - run->state->actions[index].start_s, &done);
+        speed_mps = within_limits(record, self->speed_mps, wanted_mps);
+        done = done && speed_mps == wanted_mps;
         break;
     case STORY_DO_GAP:
         speed_mps = gap_speed(run, action, self, &done);
         break;
     case STORY_DO_SYNCHRONISE:
-        speed_mps = story_synchronise(run, action, self, &done);
+        wanted_mps = story_synchronise(run, action, self, &done);
+        speed_mps = within_limits(record, self->speed_mps, wanted_mps);
         break;
     default:
         break;
@@ -395,6 +445,9 @@ static double move_aside(const struct story_run *run, struct story_actor_state *
         return 0.0;
     }
     struct story_transition *change = &self->lateral;
+    if (action->continuous) { /* beside an actor that moves aside itself */
+        change->to = lateral_target(run, action, way_of(run, action).target_m);
+    }
     if (action->by == STORY_BY_DISTANCE) {
         double u = dmath_clamp(change->done / change->whole, 0.0, 1.0);
         double ahead = dmath_clamp(u + way_m / change->whole, 0.0, 1.0);
@@ -427,7 +480,7 @@ static double move_aside(const struct story_run *run, struct story_actor_state *
     bool done = change->done >= change->whole - WHOLE_EPSILON;
     turn_rad = done ? 0.0 : distance_m < 0.0 ? -turn_rad : turn_rad;
     self->turn_rad = reversed ? PI_RAD + turn_rad : turn_rad;
-    if (done) {
+    if (done && !action->continuous) {
         self->offset_m = change->to;
         complete(run, index, run->time_s + STORY_STEP_S);
     }
@@ -478,6 +531,7 @@ static void move_actor(const struct story_run *run, uint32_t actor)
     double before_mps = self->speed_mps;
     double x_m = self->x_m;
     double y_m = self->y_m;
+    struct vec2 ahead = {self->ux, self->uy};
     self->speed_mps = next_speed(run, self);
     double distance_m = 0.5 * (before_mps + self->speed_mps) * STORY_STEP_S;
     const struct story_action *way =
@@ -496,6 +550,8 @@ static void move_actor(const struct story_run *run, uint32_t actor)
     double dy = self->y_m - y_m;
     self->travelled_m += sqrt(dx * dx + dy * dy);
     self->accel_mps2 = (self->speed_mps - before_mps) / STORY_STEP_S;
+    double turn = ahead.x_m * self->uy - ahead.y_m * self->ux;
+    self->lat_accel_mps2 = self->speed_mps * turn / STORY_STEP_S;
     self->standing_s =
         fabs(self->speed_mps) < STORY_STILL_MPS ? self->standing_s + STORY_STEP_S : 0.0;
 }

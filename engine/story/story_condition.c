@@ -238,12 +238,71 @@ static bool state_holds(const struct story_run *run, const struct story_conditio
     return false;
 }
 
+/* All of a speed, or what of it is along or across the actor, left positive. Nobody slips: an
+ * actor's own speed is along it. */
+static double speed_of(const struct story_actor_state *self, const struct story_actor_state *to,
+                       enum story_measure measure)
+{
+    double other_mps = to != NULL ? to->speed_mps : 0.0;
+    if (measure == STORY_LONGITUDINAL && to != NULL) {
+        return self->speed_mps - other_mps * (to->ux * self->ux + to->uy * self->uy);
+    }
+    if (measure == STORY_LATERAL) {
+        return to != NULL ? -other_mps * (to->uy * self->ux - to->ux * self->uy) : 0.0;
+    }
+    return self->speed_mps - other_mps;
+}
+
+static double acceleration_of(const struct story_actor_state *self, enum story_measure measure)
+{
+    return measure == STORY_LONGITUDINAL ? self->accel_mps2
+           : measure == STORY_LATERAL    ? self->lat_accel_mps2
+                                         : fabs(self->accel_mps2);
+}
+
+static bool angle_holds(const struct story_run *run, const struct story_condition *condition)
+{
+    const struct story_actor_state *self = &run->state->actors[condition->actor];
+    double reference_rad = 0.0;
+    if (condition->other >= 0) {
+        reference_rad = run->state->actors[condition->other].heading_rad;
+    } else if (condition->along) {
+        road_distance(run, (uint32_t)condition->actor, (struct vec2){self->x_m, self->y_m},
+                      STORY_LONGITUDINAL, &reference_rad);
+    }
+    double off_rad = dmath_wrap_angle(self->heading_rad - reference_rad - condition->value);
+    return fabs(off_rad) <= condition->tolerance_rad;
+}
+
+/* Whether the other is out of an area beside the actor's path. */
+static bool is_clear(const struct story_run *run, const struct story_condition *condition)
+{
+    const struct story_actor_state *self = &run->state->actors[condition->actor];
+    const struct story_actor_state *to = &run->state->actors[condition->other];
+    const struct story_path *path = &run->board->paths[self->path];
+    double s_m;
+    double offset_m;
+    if (!to->present) {
+        return true;
+    }
+    story_path_project(path, (struct vec2){to->x_m, to->y_m}, &s_m, &offset_m);
+    double ahead_m = story_distance(run, (uint32_t)condition->actor, (uint32_t)condition->other,
+                                    STORY_LONGITUDINAL, true, condition->freespace);
+    bool beside = offset_m >= condition->low_m && offset_m <= condition->high_m;
+    bool near = ahead_m >= -condition->behind_m && ahead_m <= condition->ahead_m;
+    bool counts = !condition->same_way || to->ux * self->ux + to->uy * self->uy >= 0.0;
+    return !(beside && near && counts);
+}
+
 static bool entity_holds(const struct story_run *run, const struct story_condition *condition)
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
     const struct story_actor_state *to =
         condition->other >= 0 ? &run->state->actors[condition->other] : NULL;
     double value = condition->value;
+    if (self->present && condition->kind == STORY_CLEARANCE) {
+        return is_clear(run, condition);
+    }
     if (!self->present || (to != NULL && !to->present)) {
         return false;
     }
@@ -261,11 +320,14 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
         return time_s >= 0.0 && compare(time_s, condition->rule, value);
     }
     case STORY_SPEED:
-        return compare(self->speed_mps, condition->rule, value);
+        return compare(speed_of(self, NULL, condition->measure), condition->rule, value);
     case STORY_RELATIVE_SPEED:
-        return to != NULL && compare(self->speed_mps - to->speed_mps, condition->rule, value);
+        return to != NULL &&
+               compare(speed_of(self, to, condition->measure), condition->rule, value);
     case STORY_ACCELERATION:
-        return compare(fabs(self->accel_mps2), condition->rule, value);
+        return compare(acceleration_of(self, condition->measure), condition->rule, value);
+    case STORY_ANGLE:
+        return angle_holds(run, condition);
     case STORY_STANDSTILL:
         return fabs(self->speed_mps) < STORY_STILL_MPS && self->standing_s >= value - 1e-9;
     case STORY_TRAVELLED:
@@ -280,6 +342,7 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
     case STORY_TIME:
     case STORY_STATE:
     case STORY_CONSTANT:
+    case STORY_CLEARANCE:
     case STORY_CONDITION_COUNT:
         break;
     }

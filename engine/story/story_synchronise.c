@@ -47,10 +47,9 @@ static double two_part_accel(double s_m, double t_s, double v0, double v1, doubl
 
 /* With a final speed: the next speed. */
 static double final_speed(const struct story_action *action, struct story_actor_state *self,
-                          double way_m, double time_s)
+                          double v1, double way_m, double time_s)
 {
     double v0 = self->speed_mps;
-    double v1 = action->target_mps;
     if (action->steady_m > 0.0 && v1 > 0.0 && self->phase != PHASE_STEADY) {
         double steady_s = action->steady_m / v1;
         if (way_m <= action->steady_m || time_s <= steady_s) {
@@ -103,6 +102,9 @@ double story_synchronise(const struct story_run *run, const struct story_action 
                          struct story_actor_state *self, bool *done)
 {
     const struct story_actor_state *other = &run->state->actors[action->other];
+    double most_mps = run->board->actors[action->actor].speed_max_mps;
+    double final_mps =
+        dmath_clamp(action->target_mps + action->factor * other->speed_mps, -most_mps, most_mps);
     double way_m = fabs(way_to(run, action->actor, action->x_m, action->y_m));
     double other_signed_m = way_to(run, action->other, action->other_x_m, action->other_y_m);
     double other_way_m = fabs(other_signed_m);
@@ -121,10 +123,10 @@ double story_synchronise(const struct story_run *run, const struct story_action 
     double time_s = *done ? 0.0 : other_way_m / closing_mps;
     *done = *done || time_s < STORY_STEP_S;
     if (*done) {
-        return action->ends_speed ? action->target_mps : self->speed_mps;
+        return action->ends_speed ? final_mps : self->speed_mps;
     }
     if (action->ends_speed) {
-        return final_speed(action, self, way_m, time_s);
+        return final_speed(action, self, final_mps, way_m, time_s);
     }
     double accel_mps2 = 2.0 * (way_m / time_s - self->speed_mps) / time_s;
     return self->speed_mps + accel_mps2 * STORY_STEP_S;

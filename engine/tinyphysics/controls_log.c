@@ -1,5 +1,7 @@
 /*
- * CSV files of the controls challenge. Numbers are read with strtod, which rounds correctly.
+ * CSV files of the controls challenge, as the reference's pandas reads them: lines of white space
+ * are none, of columns of one name the first counts. Numbers are read with strtod, which rounds
+ * correctly.
  */
 #include "engine/tinyphysics/controls_log.h"
 
@@ -28,6 +30,20 @@ struct reader {
     int columns[FIELDS_MAX]; /* which field is which column; -1: ignored */
     struct error *error;
 };
+
+/* Moves on to the next line that holds something. */
+static void skip_blank_lines(struct reader *reader)
+{
+    for (const char *at = reader->at; at < reader->end; at++) {
+        if (*at == '\n') {
+            reader->line++;
+            reader->at = at + 1;
+        } else if (*at != ' ' && *at != '\t' && *at != '\r') {
+            return;
+        }
+    }
+    reader->at = reader->end;
+}
 
 /* The next cell of the line, terminated; *last: nothing follows it in this line. */
 static enum status take_cell(struct reader *reader, char cell[CELL_BYTES], bool *last)
@@ -63,13 +79,13 @@ static enum status read_header(struct reader *reader)
         char cell[CELL_BYTES];
         TRY(take_cell(reader, cell, &last));
         if (reader->field_count == FIELDS_MAX) {
-            return error_set(reader->error, STATUS_LIMIT, "%s:1: more than %d columns",
-                             reader->source, FIELDS_MAX);
+            return error_set(reader->error, STATUS_LIMIT, "%s:%u: more than %d columns",
+                             reader->source, reader->line, FIELDS_MAX);
         }
         int *column = &reader->columns[reader->field_count++];
         *column = -1;
         for (int i = 0; i < COLUMNS; i++) {
-            if (strcmp(cell, column_names[i]) == 0) {
+            if (!found[i] && strcmp(cell, column_names[i]) == 0) {
                 *column = i;
                 found[i] = true;
             }
@@ -78,8 +94,8 @@ static enum status read_header(struct reader *reader)
     for (int i = 0; i < COLUMNS; i++) {
         if (!found[i]) {
             return error_set(reader->error, STATUS_BAD_INPUT,
-                             "%s:1: expected a column \"%s\", found none", reader->source,
-                             column_names[i]);
+                             "%s:%u: expected a column \"%s\", found none", reader->source,
+                             reader->line, column_names[i]);
         }
     }
     return STATUS_OK;
@@ -103,7 +119,9 @@ static enum status read_number(const struct reader *reader, const char *cell, in
     return STATUS_OK;
 }
 
-static enum status read_row(struct reader *reader, uint32_t row, struct controls_row *out)
+/* *empty: a row without all numbers behind those that count, where a log ends. */
+static enum status read_row(struct reader *reader, uint32_t row, struct controls_row *out,
+                            bool *empty)
 {
     double values[COLUMNS] = {0};
     uint32_t field = 0;
@@ -113,6 +131,10 @@ static enum status read_row(struct reader *reader, uint32_t row, struct controls
         TRY(take_cell(reader, cell, &last));
         if (field < reader->field_count && reader->columns[field] >= 0) {
             const int column = reader->columns[field];
+            *empty = cell[0] == 0 && column != COLUMN_STEER && row >= TINYPHYSICS_COST_END;
+            if (*empty) {
+                return STATUS_OK;
+            }
             TRY(read_number(reader, cell, column, row, &values[column]));
         }
     }
@@ -132,14 +154,21 @@ static enum status read_row(struct reader *reader, uint32_t row, struct controls
 
 static enum status read_rows(struct reader *reader, struct controls_log *log)
 {
+    bool empty = false;
+    skip_blank_lines(reader);
     TRY(read_header(reader));
-    for (reader->line = 2; reader->at < reader->end; reader->line++) {
+    reader->line++;
+    for (skip_blank_lines(reader); reader->at < reader->end; skip_blank_lines(reader)) {
         if (log->count == CONTROLS_ROWS_MAX) {
             return error_set(reader->error, STATUS_LIMIT, "%s: more than %d rows", reader->source,
                              CONTROLS_ROWS_MAX);
         }
-        TRY(read_row(reader, log->count, &log->rows[log->count]));
+        TRY(read_row(reader, log->count, &log->rows[log->count], &empty));
+        if (empty) {
+            break;
+        }
         log->count++;
+        reader->line++;
     }
     if (log->count < CONTROLS_ROWS_MIN) {
         return error_set(reader->error, STATUS_BAD_INPUT,

@@ -131,7 +131,7 @@ static void start_agent(const struct traffic_plan *plan, uint32_t i, uint64_t se
     bool logged = agent->trajectory.point_count > 0;
     if (logged && (follow_logs || prepared->exact_log)) {
         motion->mode = MOTION_LOG;
-        motion->log_ends = follow_logs;
+        motion->log_ends = follow_logs || prepared->leaves;
         follow_log(&agent->trajectory, 0.0, motion, state);
     } else if (logged && agent->behaviour == BEHAVIOUR_REPLAY) {
         start_on_log(plan, prepared, agent, motion, state);

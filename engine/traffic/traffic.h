@@ -56,6 +56,7 @@ struct agent_plan {
     bool yielded_to;   /* pedestrians, animals, cyclists: crossing traffic waits for them */
     bool keeps_offset; /* stays beside the centre line instead of drifting to it */
     bool exact_log;    /* follows its log exactly even in the object world */
+    bool leaves;       /* is there while its log lasts, even in the object world */
     int8_t direction;
     int32_t track; /* where it starts; -1: static */
     double s_m;

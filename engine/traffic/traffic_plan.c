@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define DRIVER_SEEN_S 1.0 /* of who was seen for less nobody knows how it drives on */
 #define CHAIN_M 1500.0
 #define CHAIN_OVERLAP_M 250.0 /* so that an agent sees ahead until it moves to the next chain */
 #define STRAIGHT_M 50.0
@@ -396,6 +397,11 @@ static bool ever_reverses(const struct agent *record)
     return reverses;
 }
 
+static double seen_s(const struct trajectory *log)
+{
+    return log->point_count > 0 ? log->points[log->point_count - 1].t_s - log->points[0].t_s : 0.0;
+}
+
 static enum status plan_agent(struct traffic_plan *plan, uint32_t index, struct error *error)
 {
     const struct agent *record = &plan->scenario->agents[index];
@@ -410,9 +416,10 @@ static enum status plan_agent(struct traffic_plan *plan, uint32_t index, struct 
     /* Agents that a storyboard moves are left alone by the traffic. */
     agent->moves =
         record->behaviour != BEHAVIOUR_STATIC && record->behaviour != BEHAVIOUR_STORYBOARD;
-    agent->exact_log = record->behaviour == BEHAVIOUR_REPLAY && on_foot;
-    agent->reactive =
-        record->behaviour == BEHAVIOUR_IDM || (record->behaviour == BEHAVIOUR_REPLAY && !on_foot);
+    bool recorded = record->behaviour == BEHAVIOUR_REPLAY;
+    agent->leaves = recorded && seen_s(&record->trajectory) < DRIVER_SEEN_S;
+    agent->exact_log = recorded && (on_foot || agent->leaves);
+    agent->reactive = record->behaviour == BEHAVIOUR_IDM || (recorded && !agent->exact_log);
     agent->yielded_to = on_foot || record->kind == AGENT_CYCLIST;
     agent->keeps_offset = record->behaviour != BEHAVIOUR_IDM || two_wheels;
     agent->track = -1;

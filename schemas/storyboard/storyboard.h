@@ -25,6 +25,7 @@ enum {
     LIMIT_STORY_EVENTS = 96,
     LIMIT_STORY_GROUPS = 16, /* of a trigger, and conditions of a group */
     LIMIT_STORY_STEPS = 64,  /* of a speed profile */
+    LIMIT_STORY_WAYS = 16,   /* of an action */
 };
 
 #define STORY_EGO (-1)
@@ -93,13 +94,16 @@ enum story_condition_kind {
     STORY_REACH,      /* within value metres of a point; no rule */
     STORY_COLLISION,  /* boxes overlap; no rule */
     STORY_CONSTANT,   /* value is not 0; no rule */
+    STORY_ANGLE,      /* heading within tolerance_rad of value, to other's, or along: its path's */
+    STORY_CLEARANCE,  /* other is not within ahead_m and behind_m along the actor's path, low_m to
+                         high_m left of it; same_way: and going the actor's way; no rule */
     STORY_CONDITION_COUNT
 };
 
 enum story_measure {
     STORY_EUCLIDEAN = 0,
     STORY_LONGITUDINAL, /* along the actor's heading, or along its path where `along` */
-    STORY_LATERAL,
+    STORY_LATERAL,      /* of speeds and accelerations: part along and across the actor */
     STORY_MEASURE_COUNT
 };
 
@@ -129,6 +133,12 @@ struct story_condition {
     double delay_s;
     double x_m;
     double y_m;
+    double tolerance_rad;
+    bool same_way;
+    double ahead_m;
+    double behind_m;
+    double low_m;
+    double high_m;
 };
 
 enum story_shape { STORY_STEP = 0, STORY_LINEAR, STORY_CUBIC, STORY_SINUSOIDAL, STORY_SHAPE_COUNT };
@@ -147,13 +157,21 @@ enum story_action_kind {
     STORY_DO_LATERAL,     /* to target_m left of `path` (-1: the present one), with other: of it */
     STORY_DO_FOLLOW,      /* a path from its s_m on; one with times at its times, from start_s on */
     STORY_DO_GAP,         /* keeps `value` metres (or seconds) behind other, or ahead of it */
-    STORY_DO_SYNCHRONISE, /* reach (x, y) when other reaches (other_x, other_y) */
+    STORY_DO_SYNCHRONISE, /* reach (x, y) when other reaches (other_x, other_y); target as of speed
+                           */
     STORY_DO_PLACE,       /* at s_m, offset_m of path at once */
     STORY_DO_PATH,        /* goes on along path from where it is */
     STORY_DO_SHOW,
     STORY_DO_HIDE,
     STORY_DO_WAIT, /* value seconds: what nobody here carries out but others wait for */
     STORY_ACTION_COUNT
+};
+
+/* Path and target of a lateral action for an actor that is at from_s_m or beyond when it starts. */
+struct story_way {
+    double from_s_m; /* ascending */
+    int32_t path;    /* -1: the present one */
+    double target_m;
 };
 
 struct story_action {
@@ -189,6 +207,9 @@ struct story_action {
     double speed_max_mps;
     uint32_t step_count; /* of a profile */
     struct vec2 *steps;  /* x: seconds since the one before, y: m/s; JSON [[s, mps],..] */
+    int32_t ways_on;     /* path that from_s_m of `ways` are on; -1: there are none */
+    uint32_t way_count;
+    struct story_way *ways; /* in place of path and target_m, further on; JSON [[s, path, m],..] */
 };
 
 struct story_group {

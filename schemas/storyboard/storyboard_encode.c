@@ -111,6 +111,18 @@ static json_t *encode_story_action(struct json_builder *builder, const struct st
         build_member(builder, object, "steps",
                      encode_points(builder, action->step_count, action->steps));
     }
+    json_t *ways = action->way_count > 0 ? json_array() : NULL;
+    for (uint32_t i = 0; i < action->way_count; i++) {
+        const struct story_way *way = &action->ways[i];
+        json_t *row = json_array();
+        build_element(builder, row, json_real(way->from_s_m));
+        build_element(builder, row, json_integer(way->path));
+        build_element(builder, row, json_real(way->target_m));
+        build_element(builder, ways, row);
+    }
+    if (action->way_count > 0) {
+        build_member(builder, object, "ways", ways);
+    }
     return object;
 }
 

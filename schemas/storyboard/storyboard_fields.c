@@ -11,9 +11,9 @@
 #define TIME_S 1e5
 
 static const char *const condition_names[STORY_CONDITION_COUNT] = {
-    "time",      "state", "distance",       "relative_distance", "headway",
-    "ttc",       "speed", "relative_speed", "acceleration",      "standstill",
-    "travelled", "reach", "collision",      "constant"};
+    "time",      "state",          "distance",     "relative_distance", "headway",   "ttc",
+    "speed",     "relative_speed", "acceleration", "standstill",        "travelled", "reach",
+    "collision", "constant",       "angle",        "clearance"};
 static const char *const rule_names[STORY_RULE_COUNT] = {
     "greater", "greater_equal", "less", "less_equal", "equal", "not_equal"};
 static const char *const edge_names[STORY_EDGE_COUNT] = {"none", "rising", "falling", "either"};
@@ -66,16 +66,23 @@ static const struct story_reference condition_references[] = {
     {NULL, 0, 0}};
 static const struct story_flag condition_flags[] = {{"freespace", AT(story_condition, freespace)},
                                                     {"along", AT(story_condition, along)},
+                                                    {"same_way", AT(story_condition, same_way)},
                                                     {NULL, 0}};
 static const struct story_number condition_numbers[] = {
     {"value", AT(story_condition, value), -1e6, 1e6, 0.0},
     {"delay_s", AT(story_condition, delay_s), 0.0, TIME_S, 0.0},
     {"x_m", AT(story_condition, x_m), -PLACE_M, PLACE_M, 0.0},
     {"y_m", AT(story_condition, y_m), -PLACE_M, PLACE_M, 0.0},
+    {"tolerance_rad", AT(story_condition, tolerance_rad), 0.0, 100.0, 0.0},
+    {"ahead_m", AT(story_condition, ahead_m), 0.0, PLACE_M, 0.0},
+    {"behind_m", AT(story_condition, behind_m), 0.0, PLACE_M, 0.0},
+    {"low_m", AT(story_condition, low_m), -PLACE_M, PLACE_M, 0.0},
+    {"high_m", AT(story_condition, high_m), -PLACE_M, PLACE_M, 0.0},
     {NULL, 0, 0, 0, 0}};
 static const char *const condition_keys[] = {
-    "is",     "rule",      "edge",  "measure", "state",   "actor", "other", "event",
-    "action", "freespace", "along", "value",   "delay_s", "x_m",   "y_m",   NULL};
+    "is",       "rule",      "edge",     "measure", "state",   "actor", "other", "event",
+    "action",   "freespace", "along",    "value",   "delay_s", "x_m",   "y_m",   "tolerance_rad",
+    "same_way", "ahead_m",   "behind_m", "low_m",   "high_m",  NULL};
 const struct story_record story_condition_record = {
     condition_keys, condition_choices, condition_references, condition_flags, condition_numbers};
 
@@ -88,6 +95,7 @@ static const struct story_reference action_references[] = {
     {"actor", AT(story_action, actor), STORY_REFERS_ACTOR},
     {"other", AT(story_action, other), STORY_REFERS_ACTOR},
     {"path", AT(story_action, path), STORY_REFERS_PATH},
+    {"ways_on", AT(story_action, ways_on), STORY_REFERS_PATH},
     {NULL, 0, 0}};
 static const struct story_flag action_flags[] = {{"continuous", AT(story_action, continuous)},
                                                  {"freespace", AT(story_action, freespace)},
@@ -131,7 +139,8 @@ static const char *const action_keys[] = {"do",          "shape",
                                           "tolerance_m", "other_tolerance_m",
                                           "steady_m",    "accel_mps2",
                                           "decel_mps2",  "speed_max_mps",
-                                          "steps",       NULL};
+                                          "steps",       "ways",
+                                          "ways_on",     NULL};
 const struct story_record story_action_record = {action_keys, action_choices, action_references,
                                                  action_flags, action_numbers};
 

@@ -189,6 +189,7 @@ static enum status decode_condition(const struct json_cursor *cursor,
     case STORY_HEADWAY:
     case STORY_RELATIVE_SPEED:
     case STORY_COLLISION:
+    case STORY_CLEARANCE:
         TRY(need(cursor, "other", out->other, error));
         break;
     default:
@@ -209,6 +210,23 @@ static enum status decode_step(const struct json_cursor *cursor, struct scenario
     return json_value_number(&speed, -200.0, 200.0, &out->y_m, decoder->error);
 }
 
+static enum status decode_way(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                              void *element)
+{
+    struct story_way *out = element;
+    size_t count;
+    int64_t path = -1;
+    int64_t last = (int64_t)decoder->scenario->storyboard->path_count - 1;
+    TRY(json_array_begin(cursor, 3, 3, &count, decoder->error));
+    struct json_cursor from = json_cursor_element(cursor, 0);
+    struct json_cursor along = json_cursor_element(cursor, 1);
+    struct json_cursor target = json_cursor_element(cursor, 2);
+    TRY(json_value_number(&from, -1e6, 1e6, &out->from_s_m, decoder->error));
+    TRY(json_value_integer(&along, -1, last, &path, decoder->error));
+    out->path = (int32_t)path;
+    return json_value_number(&target, -1e4, 1e4, &out->target_m, decoder->error);
+}
+
 static enum status decode_story_action(const struct json_cursor *cursor,
                                        struct scenario_decoder *decoder, void *element)
 {
@@ -219,6 +237,10 @@ static enum status decode_story_action(const struct json_cursor *cursor,
     struct json_cursor steps = json_cursor_member(cursor, "steps");
     TRY(decode_list(&steps, out->kind == STORY_DO_PROFILE, LIMIT_STORY_STEPS, decoder, decode_step,
                     sizeof *out->steps, &out->steps, &out->step_count));
+    struct json_cursor ways = json_cursor_member(cursor, "ways");
+    TRY(decode_list(&ways, 0, LIMIT_STORY_WAYS, decoder, decode_way, sizeof *out->ways, &out->ways,
+                    &out->way_count));
+    TRY(out->way_count > 0 ? need(cursor, "ways_on", out->ways_on, error) : STATUS_OK);
     if (out->kind == STORY_DO_WAIT) {
         return STATUS_OK;
     }

@@ -26,9 +26,12 @@ static uint32_t reach(const struct storyboard *board, int32_t actor)
     }
     longest = longest_of(board, (int32_t)board->actors[actor].path);
     for (uint32_t i = 0; i < board->action_count; i++) {
-        uint32_t other =
-            board->actions[i].actor == actor ? longest_of(board, board->actions[i].path) : 0;
-        longest = other > longest ? other : longest;
+        const struct story_action *action = &board->actions[i];
+        for (uint32_t k = 0; action->actor == actor && k <= action->way_count; k++) {
+            int32_t path = k < action->way_count ? action->ways[k].path : action->path;
+            uint32_t other = longest_of(board, path);
+            longest = other > longest ? other : longest;
+        }
     }
     return longest;
 }
@@ -60,6 +63,7 @@ uint64_t storyboard_visits(const struct storyboard *board)
     for (uint32_t i = 0; i < board->condition_count; i++) {
         const struct story_condition *at = &board->conditions[i];
         bool walks_along = at->along && at->measure != STORY_EUCLIDEAN && at->actor >= 0;
+        walks_along = walks_along || (at->kind == STORY_ANGLE && at->along && at->actor >= 0);
         visits += walks_along ? 2 * points[at->actor] : 0;
     }
     for (uint32_t i = 0; i < board->action_count; i++) {

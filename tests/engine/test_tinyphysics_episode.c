@@ -558,6 +558,8 @@ static void damaged_logs_are_refused(void)
         {header, "0,1,2,1e9,4,5\n", "log:2: roll: expected a number within"},
         {header, "0,1,2,3,4,5\n0,1,2,3,4,5\r\n", "expected at least 102 rows"},
         {"", "", "log:1: expected a column"},
+        {header, "\n  \r\n0,1,2,3,4,x\n", "log:4: steerCommand: expected a number within"},
+        {"\nt,vEgo\n", "", "log:2: expected a column"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         char text[256];
@@ -566,6 +568,31 @@ static void damaged_logs_are_refused(void)
         EXPECT_INT(controls_log_parse("log", text, (size_t)bytes, &log, &error), STATUS_BAD_INPUT);
         EXPECT_CONTAINS(error.text, cases[i].expected);
     }
+}
+
+/* As pandas reads them: blank lines are none, of two columns of one name the first counts; what is
+ * behind the rows that cost may be empty. */
+static void logs_are_read_as_the_reference_reads_them(void)
+{
+    static const char *const headers[] = {
+        "t,vEgo,aEgo,roll,targetLateralAcceleration,steerCommand,vEgo\n",
+        "\n \t\nt,vEgo,aEgo,roll,targetLateralAcceleration,steerCommand,vEgo\r\n\r\n"};
+    static char text[64 * 1024];
+    struct controls_log logs[2];
+    for (int i = 0; i < 2; i++) {
+        char *at = text + sprintf(text, "%s", headers[i]);
+        for (int row = 0; row < 510; row++) {
+            at += sprintf(at, "%d,%d,0.5,0,1,%s,99\n%s", row, row % 30, row < 100 ? "0.25" : "",
+                          i == 1 && row % 7 == 0 ? "\n  \n" : "");
+        }
+        at += sprintf(at, "%s", i == 1 ? "510,,,,,,\n\n" : "510,,0.5,0,1,,99\n511,1,0,0,0,,9\n");
+        EXPECT_OK(controls_log_parse("log", text, (size_t)(at - text), &logs[i], &error), error);
+        EXPECT_INT(logs[i].count, 510);
+    }
+    EXPECT_NEAR(logs[0].rows[31].v_ego_mps, 1, 1e-12);
+    EXPECT(memcmp(logs[0].rows, logs[1].rows, 510 * sizeof *logs[0].rows) == 0);
+    controls_log_free(&logs[0]);
+    controls_log_free(&logs[1]);
 }
 
 int main(int argc, char **argv)
@@ -583,10 +610,10 @@ int main(int argc, char **argv)
     struct message model = make_model();
     write_model(model.data, model.bytes);
     free(model.data);
-    int failed = TEST_RUN(TEST(every_token_and_cost_is_the_reference_s),
-                          TEST(slots_of_the_world_are_episodes),
-                          TEST(bits_depend_on_the_window_and_the_precision_alone),
-                          TEST(damaged_models_are_refused), TEST(damaged_logs_are_refused));
+    int failed = TEST_RUN(
+        TEST(every_token_and_cost_is_the_reference_s), TEST(slots_of_the_world_are_episodes),
+        TEST(bits_depend_on_the_window_and_the_precision_alone), TEST(damaged_models_are_refused),
+        TEST(damaged_logs_are_refused), TEST(logs_are_read_as_the_reference_reads_them));
     unlink(model_path);
     rmdir(directory);
     return failed;

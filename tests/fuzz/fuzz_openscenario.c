@@ -27,7 +27,7 @@ static const char *input_path(void)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct error error = {0};
-    struct osc_options options = {NULL, NAN, NAN};
+    struct osc_options options = {NULL, NAN, NAN, false};
     const char *path = input_path();
     char **texts = NULL;
     char *notes = NULL;

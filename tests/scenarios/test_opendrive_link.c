@@ -52,6 +52,42 @@ static void sections_and_roads_follow_each_other(void)
     opendrive_destroy(network);
 }
 
+#define OFFSET_ROAD                                                                           \
+    "<OpenDRIVE><header/><road id=\"1\" length=\"400\" junction=\"-1\"><planView>"            \
+    "<geometry s=\"0\" x=\"0\" y=\"0\" hdg=\"0\" length=\"%s\"><line/></geometry></planView>" \
+    "<lanes><laneOffset s=\"0\" a=\"0\"/><laneOffset s=\"200\" a=\"3.5\"/>"                   \
+    "<laneSection s=\"0\"><center><lane id=\"0\"/></center><right><lane id=\"-1\" "           \
+    "type=\"driving\"><link><successor id=\"-2\"/></link><width sOffset=\"0\" a=\"3.5\"/>"    \
+    "<width sOffset=\"200\" a=\"9\"/></lane></right></laneSection>"                           \
+    "<laneSection s=\"200\"><center><lane id=\"0\"/></center><right><lane id=\"-1\" "         \
+    "type=\"driving\"><width sOffset=\"0\" a=\"3.5\"/></lane><lane id=\"-2\" "                \
+    "type=\"driving\"><link><predecessor id=\"-1\"/></link><width sOffset=\"0\" a=\"3.5\"/>"  \
+    "</lane></right></laneSection></lanes></road></OpenDRIVE>"
+
+/* Records that begin where a section ends are the next section's. */
+static void lanes_end_with_what_held_in_their_section(void)
+{
+    char text[2048];
+    struct error error;
+    struct opendrive_network *network;
+    snprintf(text, sizeof text, OFFSET_ROAD, "400");
+    EXPECT_OK(roads_try(text, &network, &error), error);
+    uint32_t first = lane(network, "1", 100, -1);
+    struct pose end = opendrive_lane_pose(network, first, 200, 0);
+    EXPECT_NEAR(end.y_m, -1.75, 1e-12);
+    EXPECT_NEAR(end.heading_rad, 0, 1e-12);
+    EXPECT_NEAR(opendrive_lane_width_m(network, first, 200), 3.5, 1e-12);
+    EXPECT_NEAR(opendrive_lane_pose(network, lane(network, "1", 200, -2), 200, 0).y_m, -1.75,
+                1e-12);
+    EXPECT(leads(network, first, lane(network, "1", 300, -2)));
+    EXPECT_INT(network->notes[OPENDRIVE_NOTE_ROAD_LENGTH], 0);
+    opendrive_destroy(network);
+    snprintf(text, sizeof text, OFFSET_ROAD, "380");
+    EXPECT_OK(roads_try(text, &network, &error), error);
+    EXPECT_INT(network->notes[OPENDRIVE_NOTE_ROAD_LENGTH], 1);
+    opendrive_destroy(network);
+}
+
 static void junctions_offer_every_connection(void)
 {
     struct opendrive_network *network = roads_load(HAND_MADE "/opendrive", "crossing");
@@ -192,6 +228,7 @@ static void both_directions_agree(void)
 int main(void)
 {
     return TEST_RUN(TEST(sections_and_roads_follow_each_other),
+                    TEST(lanes_end_with_what_held_in_their_section),
                     TEST(junctions_offer_every_connection), TEST(walks_choose_as_they_are_told),
                     TEST(routes_are_the_shortest_ways), TEST(neighbours_lie_beside),
                     TEST(signals_are_for_lanes_that_come_up_to_them), TEST(both_directions_agree));

@@ -6,20 +6,10 @@
  * part of a good file is replaced at a time for refusals. Ways part at a junction of made-up roads.
  * Places beside esmini's over whole collections are scripts/compare/openscenario_esmini.py's.
  */
-#include "scenarios/import/openscenario/openscenario.h"
-
-#include "engine/worlds/world.h"
-#include "scenarios/scenarios.h"
 #include "schemas/storyboard/storyboard.h"
-#include "tests/harness.h"
+#include "tests/scenarios/story_drive.h"
 
 #include <jansson.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-enum { TEXT_BYTES = 1 << 15 };
-
-static char folder[] = "/tmp/openscenario-XXXXXX";
 
 static const char road[] =
     "<OpenDRIVE><header revMajor='1' revMinor='6'/><road name='' length='1000' id='0' "
@@ -95,87 +85,24 @@ static const char tail[] =
     SPEED("brake", "dynamicsShape='linear' dynamicsDimension='rate' value='2'", \
           "<AbsoluteTargetSpeed value='0'/>")
 
-static void write_text(const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    FILE *stream = fopen(path, "wb");
-    EXPECT(stream != NULL);
-    EXPECT(fputs(text, stream) != EOF && fclose(stream) == 0);
-}
-
 static void prepare(void)
 {
     char path[256];
-    EXPECT(mkdtemp(folder) != NULL);
-    snprintf(path, sizeof path, "mkdir %s/cars", folder);
+    EXPECT(mkdtemp(story_folder) != NULL);
+    snprintf(path, sizeof path, "mkdir %s/cars", story_folder);
     EXPECT(system(path) == 0);
-    write_text("road.xodr", road);
-    write_text("cars/cars.xosc", catalog);
-}
-
-static enum status try_file(const char *name, char ***texts, size_t *count, char **notes,
-                            struct error *error)
-{
-    char path[256];
-    struct osc_options options = {NULL, NAN, NAN};
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    return import_openscenario(path, &options, texts, count, notes, error);
-}
-
-struct drive {
-    struct scenario_document *document;
-    struct prepared *prepared;
-    struct world *world;
-    const struct scene *scene;
-};
-
-static void load(struct drive *drive, const char *text, uint32_t slots)
-{
-    const struct world_ops *ops = &world_object_ops;
-    struct error error;
-    EXPECT_OK(scenario_load_text("imported", text, strlen(text), &drive->document, &error), error);
-    EXPECT_TEXT(drive->document->canonical, text);
-    EXPECT_OK(prepared_create(&drive->document->scenario, &drive->prepared, &error), error);
-    EXPECT_OK(ops->open(&(struct world_config){.slot_count = slots}, &drive->world, &error), error);
-    EXPECT_OK(ops->slot_reset(drive->world, 0, drive->prepared, 1, &error), error);
-    drive->scene = ops->slot_scene(drive->world, 0);
+    story_write("road.xodr", road);
+    story_write("cars/cars.xosc", catalog);
 }
 
 /* The file with these events, imported. */
 static void begin(struct drive *drive, const char *events, uint32_t slots)
 {
-    static char text[TEXT_BYTES];
-    char **texts;
-    char *notes;
-    size_t count;
-    struct error error;
+    static char text[STORY_TEXT_BYTES];
     snprintf(text, sizeof text, "%s%s%s", head, events, tail);
-    write_text("file.xosc", text);
-    EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
-    EXPECT_INT(count, 1);
-    load(drive, texts[0], slots);
+    story_write("file.xosc", text);
+    free(drive_begin(drive, "file.xosc", slots));
     EXPECT_INT(drive->document->scenario.horizon_ticks, 150);
-    free(texts[0]);
-    free(texts);
-    free(notes);
-}
-
-static void end(struct drive *drive)
-{
-    world_object_ops.close(drive->world);
-    prepared_unref(drive->prepared);
-    scenario_destroy(drive->document);
-}
-
-/* Ticks with ego at constant speed. */
-static void run(struct drive *drive, uint32_t ticks)
-{
-    struct action actions[1] = {0};
-    const uint8_t active[1] = {1};
-    for (uint32_t i = 0; i < ticks; i++) {
-        world_object_ops.step(drive->world, actions, active);
-    }
 }
 
 /* Reference point of the target: 1.5 m behind its box's centre. */
@@ -198,15 +125,15 @@ static void speeds_change_at_a_rate_from_a_time_on(void)
     EXPECT_NEAR(target_x(&drive), 150, 1e-9);
     EXPECT_NEAR(target_y(&drive), -5.25, 1e-9);
     EXPECT_NEAR(drive.document->scenario.agents[0].length_m, 5, 1e-12); /* assigned */
-    run(&drive, 20);
+    drive_run(&drive, 20);
     EXPECT_NEAR(target_x(&drive), 170, 1e-6);
-    run(&drive, 30);
+    drive_run(&drive, 30);
     EXPECT_NEAR(target_x(&drive), 150 + 50 - 2.95 * 2.95, 0.02);
     EXPECT_NEAR(drive.scene->agents[0].speed_mps, 10 - 2 * 2.95, 0.01);
-    run(&drive, 100);
+    drive_run(&drive, 100);
     EXPECT_NEAR(target_x(&drive), 150 + 20.5 + 25, 0.02);
     EXPECT_NEAR(drive.scene->agents[0].speed_mps, 0, 1e-9);
-    end(&drive);
+    drive_end(&drive);
 }
 
 static void lane_changes_have_their_shape_and_keep_the_way(void)
@@ -216,13 +143,13 @@ static void lane_changes_have_their_shape_and_keep_the_way(void)
           CHANGE("dynamicsShape='sinusoidal' dynamicsDimension='time' value='4'",
                  "<RelativeTargetLane entityRef='Target' value='1'/>") AT_TIME("1"),
           1);
-    run(&drive, 30); /* half of it */
+    drive_run(&drive, 30); /* half of it */
     EXPECT_NEAR(target_y(&drive), -3.5, 0.01);
     double last_x = target_x(&drive);
     double last_y = target_y(&drive);
     double way_m = 0;
     for (int i = 0; i < 20; i++) {
-        run(&drive, 1);
+        drive_run(&drive, 1);
         double dx = target_x(&drive) - last_x;
         double dy = target_y(&drive) - last_y;
         way_m += sqrt(dx * dx + dy * dy);
@@ -230,10 +157,10 @@ static void lane_changes_have_their_shape_and_keep_the_way(void)
         last_y += dy;
     }
     EXPECT_NEAR(way_m, 20, 0.01);
-    run(&drive, 10);
+    drive_run(&drive, 10);
     EXPECT_NEAR(target_y(&drive), -1.75, 1e-6);
     EXPECT_NEAR(drive.scene->agents[0].pose.heading_rad, 0, 1e-9);
-    end(&drive);
+    drive_end(&drive);
 }
 
 /* Ego closes in at 10 m/s from 100 m: 66.5 m are left after 3.35 s, within a tick. */
@@ -256,12 +183,12 @@ static void conditions_on_ego_fire_within_a_tick(void)
                                         "Condition></ConditionGroup>"
                                         "</StartTrigger></Event>",
           1);
-    run(&drive, 33);
+    drive_run(&drive, 33);
     EXPECT_NEAR(drive.scene->agents[0].speed_mps, 10, 1e-9);
-    run(&drive, 27);
+    drive_run(&drive, 27);
     EXPECT_NEAR(drive.scene->agents[0].speed_mps, 40, 1e-6);
     EXPECT_NEAR(target_x(&drive), 150 + 33.5 + 2.65 * 40, 0.15);
-    end(&drive);
+    drive_end(&drive);
 }
 
 /* "after" the braking, 1 s later: at 2 + 5 + 1 s. */
@@ -279,12 +206,12 @@ static void events_wait_for_others(void)
 {
     struct drive drive;
     begin(&drive, chain, 1);
-    run(&drive, 79);
+    drive_run(&drive, 79);
     EXPECT_NEAR(drive.scene->agents[0].speed_mps, 0, 1e-9);
-    run(&drive, 21);
+    drive_run(&drive, 21);
     EXPECT_NEAR(drive.scene->agents[0].speed_mps, 5, 1e-9);
     EXPECT_NEAR(target_x(&drive), 150 + 20 + 25 + 10, 0.06);
-    end(&drive);
+    drive_end(&drive);
 }
 
 static void forks_go_on_alike(void)
@@ -303,7 +230,7 @@ static void forks_go_on_alike(void)
     }
     const struct scene *copy = world_object_ops.slot_scene(drive.world, 1);
     EXPECT(memcmp(&copy->agents[0], &drive.scene->agents[0], sizeof copy->agents[0]) == 0);
-    end(&drive);
+    drive_end(&drive);
 }
 
 static void distributions_become_grids(void)
@@ -312,19 +239,19 @@ static void distributions_become_grids(void)
     char **texts;
     char *notes;
     size_t count;
-    static char text[TEXT_BYTES];
+    static char text[STORY_TEXT_BYTES];
     snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
-    write_text("file.xosc", text);
-    write_text("grid.xosc",
-               "<OpenSCENARIO><FileHeader/><ParameterValueDistribution><ScenarioFile "
-               "filepath='file.xosc'/><Deterministic><DeterministicSingleParameterDistribution "
-               "parameterName='speed'><DistributionRange stepWidth='2.5'><Range lowerLimit='5' "
-               "upperLimit='10'/></DistributionRange></DeterministicSingleParameterDistribution>"
-               "<DeterministicSingleParameterDistribution parameterName='twice'><DistributionSet>"
-               "<Element value='15'/><Element value='16'/></DistributionSet>"
-               "</DeterministicSingleParameterDistribution></Deterministic>"
-               "</ParameterValueDistribution></OpenSCENARIO>");
-    EXPECT_OK(try_file("grid.xosc", &texts, &count, &notes, &error), error);
+    story_write("file.xosc", text);
+    story_write("grid.xosc",
+                "<OpenSCENARIO><FileHeader/><ParameterValueDistribution><ScenarioFile "
+                "filepath='file.xosc'/><Deterministic><DeterministicSingleParameterDistribution "
+                "parameterName='speed'><DistributionRange stepWidth='2.5'><Range lowerLimit='5' "
+                "upperLimit='10'/></DistributionRange></DeterministicSingleParameterDistribution>"
+                "<DeterministicSingleParameterDistribution parameterName='twice'><DistributionSet>"
+                "<Element value='15'/><Element value='16'/></DistributionSet>"
+                "</DeterministicSingleParameterDistribution></Deterministic>"
+                "</ParameterValueDistribution></OpenSCENARIO>");
+    EXPECT_OK(story_try("grid.xosc", &texts, &count, &notes, &error), error);
     EXPECT_INT(count, 6);
     for (size_t i = 0; i < count; i++) {
         struct scenario_document *document;
@@ -386,8 +313,8 @@ static const struct refusal {
 
 static void refusals_say_what_and_where(void)
 {
-    static char good[TEXT_BYTES];
-    static char bad[TEXT_BYTES];
+    static char good[STORY_TEXT_BYTES];
+    static char bad[STORY_TEXT_BYTES];
     snprintf(good, sizeof good, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
     for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
         struct error error;
@@ -398,16 +325,16 @@ static void refusals_say_what_and_where(void)
         EXPECT(at != NULL);
         snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - good), good, refusals[i].to,
                  at + strlen(refusals[i].from));
-        write_text("bad.xosc", bad);
+        story_write("bad.xosc", bad);
         if (strcmp(refusals[i].to, "<OpenScenario>") == 0) { /* its end tag too */
             char *last = strstr(bad, "</OpenSCENARIO>");
             memcpy(last, "</OpenScenario>", 15);
-            write_text("bad.xosc", bad);
+            story_write("bad.xosc", bad);
         }
-        EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+        EXPECT(story_try("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
         EXPECT(texts == NULL && notes == NULL);
         EXPECT_CONTAINS(error.text, refusals[i].part);
-        EXPECT_CONTAINS(error.text, folder);
+        EXPECT_CONTAINS(error.text, story_folder);
     }
 }
 
@@ -415,15 +342,15 @@ static void refusals_say_what_and_where(void)
  * and a small document could make a tick of any length. */
 static void conditions_stand_in_one_place(void)
 {
-    static char text[TEXT_BYTES];
+    static char text[STORY_TEXT_BYTES];
     struct scenario_document *document = NULL;
     struct error error;
     char **texts;
     char *notes;
     size_t count;
     snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
-    write_text("file.xosc", text);
-    EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
+    story_write("file.xosc", text);
+    EXPECT_OK(story_try("file.xosc", &texts, &count, &notes, &error), error);
     json_t *root = json_loads(texts[0], 0, NULL);
     json_t *events = json_object_get(json_object_get(root, "storyboard"), "events");
     EXPECT(json_array_size(events) >= 2);
@@ -443,7 +370,7 @@ static void conditions_stand_in_one_place(void)
 /* Sampling a lane ends where no path has room for more, however long and bent the lane is. */
 static void lanes_of_any_length_end(void)
 {
-    static char text[TEXT_BYTES];
+    static char text[STORY_TEXT_BYTES];
     struct error error;
     char **texts = NULL;
     char *notes = NULL;
@@ -455,26 +382,26 @@ static void lanes_of_any_length_end(void)
              "junction='-1'><planView><geometry s='0' x='0' y='0' hdg='0' length='1000000'>"
              "<spiral curvStart='0' curvEnd='0.0009'/></geometry>%s",
              lanes);
-    write_text("long.xodr", text);
+    story_write("long.xodr", text);
     snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
     memcpy(strstr(text, "road.xodr"), "long.xodr", 9);
-    write_text("bad.xosc", text);
-    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    story_write("bad.xosc", text);
+    EXPECT(story_try("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "points in a lane");
 }
 
 /* CARLA's scenarios name their town without its ending, and say 1e7 s where they mean never. */
 static void towns_and_late_times_are_taken(void)
 {
-    static char text[TEXT_BYTES];
+    static char text[STORY_TEXT_BYTES];
     struct error error;
     char **texts = NULL;
     char *notes = NULL;
     size_t count = 0;
     snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("1e7"), tail);
     memcpy(strstr(text, "road.xodr'"), "road'     ", 10);
-    write_text("town.xosc", text);
-    EXPECT_OK(try_file("town.xosc", &texts, &count, &notes, &error), error);
+    story_write("town.xosc", text);
+    EXPECT_OK(story_try("town.xosc", &texts, &count, &notes, &error), error);
     EXPECT_INT(count, 1);
     free(texts[0]);
     free(texts);
@@ -521,13 +448,13 @@ static const char fork_roads[] =
     "<PrivateAction><RoutingAction><AssignRouteAction><Route name='r' closed='false'>" WAYPOINT( \
         "0") WAYPOINT(road) "</Route></AssignRouteAction></RoutingAction></PrivateAction>"
 
-static void replace(char text[TEXT_BYTES], const char *from, const char *to)
+static void replace(char text[STORY_TEXT_BYTES], const char *from, const char *to)
 {
-    static char tail_text[TEXT_BYTES];
+    static char tail_text[STORY_TEXT_BYTES];
     char *at = strstr(text, from);
     EXPECT(at != NULL);
     snprintf(tail_text, sizeof tail_text, "%s", at + strlen(from));
-    snprintf(at, TEXT_BYTES - (size_t)(at - text), "%s%s", to, tail_text);
+    snprintf(at, STORY_TEXT_BYTES - (size_t)(at - text), "%s%s", to, tail_text);
 }
 
 /* Ego's route is the one that the file assigns, else straight on, in whichever order a junction
@@ -547,7 +474,7 @@ static void ego_takes_the_way_of_the_file(void)
         {true, ROUTE_TO("2"), "2:0:-1", NULL},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        static char text[TEXT_BYTES];
+        static char text[STORY_TEXT_BYTES];
         struct scenario_document *document;
         struct error error;
         char **texts;
@@ -556,15 +483,15 @@ static void ego_takes_the_way_of_the_file(void)
         snprintf(text, sizeof text, "%s<junction name='' id='100'>%s%s</junction></OpenDRIVE>",
                  fork_roads, rows[i].right_first ? CONNECTION("0", "10") : CONNECTION("0", "11"),
                  rows[i].right_first ? CONNECTION("1", "11") : CONNECTION("1", "10"));
-        write_text("fork.xodr", text);
+        story_write("fork.xodr", text);
         snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
         replace(text, "road.xodr", "fork.xodr");
         replace(text, "laneId='-2'", "laneId='-1'");
         replace(text, "ds='100'", "ds='20'");
         replace(text, "<Private entityRef='Ego'>", "<Private entityRef='Ego'><!-- here -->");
         replace(text, "<!-- here -->", rows[i].assigned);
-        write_text("file.xosc", text);
-        EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
+        story_write("file.xosc", text);
+        EXPECT_OK(story_try("file.xosc", &texts, &count, &notes, &error), error);
         EXPECT_OK(scenario_load_text("imported", texts[0], strlen(texts[0]), &document, &error),
                   error);
         const struct scenario *scenario = &document->scenario;
@@ -592,24 +519,24 @@ static void circles_end(void)
     char **texts = NULL;
     char *notes = NULL;
     size_t count = 0;
-    static char text[TEXT_BYTES];
-    write_text("cars/circle.xosc",
-               "<OpenSCENARIO><Catalog name='Circle'><Maneuver name='m'><CatalogReference "
-               "catalogName='Circle' entryName='m'/></Maneuver></Catalog></OpenSCENARIO>");
+    static char text[STORY_TEXT_BYTES];
+    story_write("cars/circle.xosc",
+                "<OpenSCENARIO><Catalog name='Circle'><Maneuver name='m'><CatalogReference "
+                "catalogName='Circle' entryName='m'/></Maneuver></Catalog></OpenSCENARIO>");
     snprintf(text, sizeof text, "%s%s%s", head,
              "<CatalogReference catalogName='Circle' entryName='m'/>", tail);
-    write_text("bad.xosc", text);
-    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    story_write("bad.xosc", text);
+    EXPECT(story_try("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "catalogs that refer to others at most 8 deep");
     char *at = text + snprintf(text, sizeof text,
                                "<OpenSCENARIO><ParameterDeclarations>"
                                "<ParameterDeclaration name='x' value='${");
     memset(at, '(', 900);
     strcpy(at + 900, "1}'/></ParameterDeclarations></OpenSCENARIO>");
-    write_text("bad.xosc", text);
-    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    story_write("bad.xosc", text);
+    EXPECT(story_try("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "expected at most 64 nested parts");
-    EXPECT(try_file("cars/cars.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    EXPECT(story_try("cars/cars.xosc", &texts, &count, &notes, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "found a catalog");
 }
 
@@ -617,7 +544,7 @@ static void circles_end(void)
  */
 static void nothing_is_cut(void)
 {
-    static char text[TEXT_BYTES * 4];
+    static char text[STORY_TEXT_BYTES * 4];
     struct error error;
     char **texts = NULL;
     char *notes = NULL;
@@ -629,8 +556,8 @@ static void nothing_is_cut(void)
     strcpy(at + 2000, "7'/><ParameterDeclaration name='y' value='$x'/>"
                       "<ParameterDeclaration name='z' value='${$y / ($x - 7)}'/>"
                       "</ParameterDeclarations></OpenSCENARIO>");
-    write_text("bad.xosc", text);
-    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
+    story_write("bad.xosc", text);
+    EXPECT(story_try("bad.xosc", &texts, &count, &notes, &error) != STATUS_OK);
     EXPECT_CONTAINS(error.text, "expected a divisor other than 0");
     at = text + snprintf(text, sizeof text,
                          "%s<CatalogReference catalogName='Cars' "
@@ -640,15 +567,15 @@ static void nothing_is_cut(void)
         at += sprintf(at, "<ParameterAssignment parameterRef='p%d' value='1'/>", i);
     }
     sprintf(at, "</ParameterAssignments></CatalogReference>%s", tail);
-    write_text("bad.xosc", text);
-    EXPECT(try_file("bad.xosc", &texts, &count, &notes, &error) == STATUS_LIMIT);
+    story_write("bad.xosc", text);
+    EXPECT(story_try("bad.xosc", &texts, &count, &notes, &error) == STATUS_LIMIT);
     EXPECT_CONTAINS(error.text, "expected at most 512 assignments, found more");
 }
 
 /* A teleport in mid-scenario happens; a name of no UTF-8 does not matter. */
 static void who_is_teleported_is_there(void)
 {
-    static char text[TEXT_BYTES];
+    static char text[STORY_TEXT_BYTES];
     static const char teleport[] =
         "<Event name='jump' priority='parallel'><Action name='jump_do'><PrivateAction>"
         "<TeleportAction><Position><LanePosition roadId='0' laneId='-1' s='600'/></Position>"
@@ -659,16 +586,16 @@ static void who_is_teleported_is_there(void)
     char *notes;
     size_t count;
     snprintf(text, sizeof text, "%s%s%s%s", head, teleport, AT_TIME("2"), tail);
-    write_text("file\xe9.xosc", text);
-    EXPECT_OK(try_file("file\xe9.xosc", &texts, &count, &notes, &error), error);
-    load(&drive, texts[0], 1);
+    story_write("file\xe9.xosc", text);
+    EXPECT_OK(story_try("file\xe9.xosc", &texts, &count, &notes, &error), error);
+    drive_load(&drive, texts[0], 1);
     EXPECT_TEXT(drive.document->scenario.source, "file\\xe9.xosc");
-    run(&drive, 20);
+    drive_run(&drive, 20);
     EXPECT_NEAR(target_x(&drive), 170, 0.1);
-    run(&drive, 1);
+    drive_run(&drive, 1);
     EXPECT_NEAR(target_x(&drive), 601, 0.1);
     EXPECT_NEAR(target_y(&drive), -1.75, 1e-6);
-    end(&drive);
+    drive_end(&drive);
     free(texts[0]);
     free(texts);
     free(notes);
@@ -683,7 +610,7 @@ static void who_has_no_box_has_that_of_its_kind(void)
         "<MiscObject name='m' miscObjectCategory='barrier' mass='5'/>"};
     static const double lengths_m[] = {0.6, 1.8, 1.0};
     static const char reference[] = "<CatalogReference catalogName='Cars' ";
-    static char text[TEXT_BYTES];
+    static char text[STORY_TEXT_BYTES];
     for (int i = 0; i < 3; i++) {
         struct drive drive;
         struct error error;
@@ -693,12 +620,12 @@ static void who_has_no_box_has_that_of_its_kind(void)
         const char *from = strstr(strstr(head, reference) + 1, reference);
         const char *to = strstr(from, "</ScenarioObject>");
         snprintf(text, sizeof text, "%.*s%s%s%s", (int)(from - head), head, kinds[i], to, tail);
-        write_text("file.xosc", text);
-        EXPECT_OK(try_file("file.xosc", &texts, &count, &notes, &error), error);
+        story_write("file.xosc", text);
+        EXPECT_OK(story_try("file.xosc", &texts, &count, &notes, &error), error);
         EXPECT_CONTAINS(notes, "the usual one of its kind");
-        load(&drive, texts[0], 1);
+        drive_load(&drive, texts[0], 1);
         EXPECT_NEAR(drive.document->scenario.agents[0].length_m, lengths_m[i], 1e-9);
-        end(&drive);
+        drive_end(&drive);
         free(texts[0]);
         free(texts);
         free(notes);
@@ -743,7 +670,5 @@ int main(void)
                           TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken),
                           TEST(nothing_is_cut), TEST(who_has_no_box_has_that_of_its_kind),
                           TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", folder);
-    return system(command) == 0 ? failed : 1;
+    return story_remove_folder() == 0 ? failed : 1;
 }

@@ -2,8 +2,11 @@
  * Scenes of the Waymo Open Motion Dataset. Method: a scene made here, of which everything that a
  * scenario takes over is known (places, times, links, lights), imported as it is and with one thing
  * changed; then every value of it removed or replaced in turn, which must be refused with the file
- * and what was expected, or make a scenario that loads.
+ * and what was expected, or make a scenario that loads. Of random tracks near ego's drive none
+ * touches it, unless the source says so.
  */
+#include "base/geom.h"
+#include "base/rng.h"
 #include "scenarios/import/womd/womd.h"
 #include "scenarios/scenarios.h"
 #include "tests/harness.h"
@@ -268,6 +271,177 @@ static void who_stands_over_ego_is_left_out(void)
     scenario_destroy(document);
 }
 
+/* Drive east from (x, y), seen from one sample up to another. */
+static json_t *make_glimpse(int id, double x, double y, double speed, int from, int to)
+{
+    json_t *track = make_track(id, "vehicle", 4.5, x, y, speed, 0, 0);
+    json_t *valid = json_object_get(track, "valid");
+    for (int i = 0; i < SAMPLES; i++) {
+        json_array_set_new(valid, (size_t)i, json_boolean(i >= from && i < to));
+    }
+    return track;
+}
+
+/* Who was seen moving is there while seen; who stood is there all the time, but where ego drove. */
+static void who_moved_is_there_while_seen(void)
+{
+    static const struct {
+        double x_m;
+        double y_m;
+        double speed_mps;
+        int from;
+        int to;
+        double from_s;
+        double to_s;
+    } rows[] = {
+        {15, 0, 9, 0, 1, 0, 0.05},    /* one sample at speed */
+        {15, 0, 9, 0, 2, 0, 0.1},     /* two, 0.9 m apart */
+        {20, 0, 9, 30, 31, 3, 3.05},  /* the last one */
+        {60, 6, 0.1, 10, 12, 0, 3.1}, /* stands beside the road */
+        {15, 0, 0, 2, 4, 0.2, 0.3},   /* stood where ego drove: not any more */
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        json_t *scene = make_scene();
+        json_t *objects = json_object_get(scene, "objects");
+        json_array_set_new(
+            objects, 0,
+            make_glimpse(7, rows[i].x_m, rows[i].y_m, rows[i].speed_mps, rows[i].from, rows[i].to));
+        struct scenario_document *document = import_scene(scene);
+        const struct trajectory *log = &agent_of(&document->scenario, "track0_7")->trajectory;
+        EXPECT(is_close(log->points[0].t_s, rows[i].from_s));
+        EXPECT(is_close(log->points[log->point_count - 1].t_s, rows[i].to_s));
+        EXPECT(strstr(document->scenario.source, "touch") == NULL);
+        scenario_destroy(document);
+    }
+}
+
+/* Measured boxes overlap by centimetres: that is no reason to leave a neighbour out. */
+static void neighbours_by_centimetres_stay(void)
+{
+    json_t *scene = make_scene();
+    json_array_append_new(json_object_get(scene, "objects"),
+                          make_track(12, "vehicle", 4.5, 0, 1.98, 8, 0, 0));
+    struct scenario_document *document = import_scene(scene);
+    EXPECT(agent_of(&document->scenario, "track5_12")->width_m < 2.0);
+    EXPECT_CONTAINS(document->scenario.source, "1 boxes made smaller beside ego's");
+    scenario_destroy(document);
+}
+
+/* Ego has no reverse gear: the scene is the longest stretch forwards, or refused. */
+static void ego_that_reverses_is_cut_or_refused(void)
+{
+    for (int last = 5; last <= SAMPLES; last += SAMPLES - 5) { /* backwards up to there */
+        struct scenario_document *document;
+        struct error error = {.text = ""};
+        json_t *scene = make_scene();
+        json_t *ego = json_array_get(json_object_get(scene, "objects"), 2);
+        for (int i = 0; i < last; i++) {
+            json_array_set_new(json_object_get(ego, "velocity"), (size_t)i,
+                               json_pack("{s:f, s:f}", "x", -3.0, "y", 0.0));
+        }
+        enum status status = try_scene(scene, &document, &error);
+        EXPECT_INT(status, last == SAMPLES ? STATUS_BAD_INPUT : STATUS_OK);
+        if (status == STATUS_OK) {
+            EXPECT_INT(document->scenario.horizon_ticks, SAMPLES - 1 - last);
+            EXPECT(document->scenario.ego.log.points[0].t_s == 0);
+            EXPECT_CONTAINS(document->scenario.source, "5 samples left out before and after");
+        } else {
+            EXPECT_CONTAINS(error.text, "goes forwards, found one that reverses");
+        }
+        scenario_destroy(document);
+    }
+}
+
+static void of_many_tracks_the_nearest_come_in(void)
+{
+    json_t *scene = make_scene();
+    json_t *objects = json_object_get(scene, "objects");
+    for (int i = 0; i < 300; i++) {
+        json_array_insert_new(objects, 0,
+                              make_track(100 + i, "vehicle", 4.5, 3.0 * i, 60, 0, 0, 0));
+    }
+    json_object_set_new(json_object_get(scene, "metadata"), "sdc_track_index", json_integer(302));
+    struct scenario_document *document = import_scene(scene);
+    EXPECT_INT(document->scenario.agent_count, LIMIT_AGENTS);
+    EXPECT(agent_of(&document->scenario, "track300_7")->kind == AGENT_CAR); /* the lead */
+    EXPECT_CONTAINS(document->scenario.source, "48 tracks beyond the nearest 256 left out");
+    scenario_destroy(document);
+}
+
+/* Place at a tick as the replay world has it; false: not there. */
+static bool replayed(const struct trajectory *log, double time_s, struct pose *out)
+{
+    uint32_t last = log->point_count - 1;
+    uint32_t k = 0;
+    if (time_s < log->points[0].t_s - 1e-9 || time_s > log->points[last].t_s + 1e-9) {
+        return false;
+    }
+    while (k + 1 < last && log->points[k + 1].t_s <= time_s) {
+        k++;
+    }
+    const struct trajectory_point *a = &log->points[k];
+    const struct trajectory_point *b = a + 1;
+    double u = fmin(fmax((time_s - a->t_s) / (b->t_s - a->t_s), 0), 1);
+    *out = (struct pose){a->x_m + u * (b->x_m - a->x_m), a->y_m + u * (b->y_m - a->y_m),
+                         a->heading_rad};
+    return true;
+}
+
+static double uniform(void)
+{
+    static uint32_t drawn;
+    return rng_uniform(20, RNG_STREAM_TEST, 0, drawn++);
+}
+
+static uint32_t count_touching(const struct scenario *scenario)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < scenario->agent_count; i++) {
+        const struct agent *agent = &scenario->agents[i];
+        bool touches = false;
+        for (uint32_t tick = 0; tick <= scenario->horizon_ticks; tick++) {
+            struct pose ego;
+            struct pose at;
+            bool both = replayed(&scenario->ego.log, tick * 0.1, &ego) &&
+                        replayed(&agent->trajectory, tick * 0.1, &at);
+            if (both) {
+                struct box own = box_make(ego, scenario->ego.length_m, scenario->ego.width_m);
+                struct box box = box_make(at, agent->length_m, agent->width_m);
+                touches = touches || box_overlap(&own, &box);
+            }
+        }
+        count += touches;
+    }
+    return count;
+}
+
+static void a_drive_on_the_recording_touches_nobody_in_silence(void)
+{
+    uint32_t said = 0;
+    uint32_t quiet = 0;
+    for (int round = 0; round < 200; round++) {
+        json_t *scene = make_scene();
+        json_t *objects = json_object_get(scene, "objects");
+        for (int i = 0; i < 6; i++) {
+            int from = (int)(uniform() * SAMPLES);
+            int to = from + 1 + (int)(uniform() * uniform() * SAMPLES);
+            double speed = uniform() < 0.4 ? 0 : 20 * uniform() - 4;
+            json_array_append_new(objects, make_glimpse(20 + i, -10 + 60 * uniform(),
+                                                        4 * uniform() - 2, speed, from, to));
+        }
+        struct scenario_document *document = import_scene(scene);
+        uint32_t touching = count_touching(&document->scenario);
+        const char *note = strstr(document->scenario.source, " tracks touch ego's recording");
+        if (touching > 0) {
+            EXPECT(note != NULL);
+        }
+        said += note != NULL;
+        quiet += note == NULL;
+        scenario_destroy(document);
+    }
+    EXPECT(said > 0 && quiet > 0);
+}
+
 static void a_scene_begins_when_ego_is_seen(void)
 {
     json_t *scene = make_scene();
@@ -375,6 +549,10 @@ int main(void)
                     TEST(tracks_that_were_not_always_seen_are_whole),
                     TEST(lanes_that_meet_are_linked), TEST(lights_keep_their_times),
                     TEST(ego_beside_all_lanes_drives_on_its_own_path),
-                    TEST(who_stands_over_ego_is_left_out), TEST(a_scene_begins_when_ego_is_seen),
-                    TEST(mistakes_are_named), TEST(any_change_is_refused_or_makes_a_scenario));
+                    TEST(who_stands_over_ego_is_left_out), TEST(who_moved_is_there_while_seen),
+                    TEST(neighbours_by_centimetres_stay), TEST(ego_that_reverses_is_cut_or_refused),
+                    TEST(of_many_tracks_the_nearest_come_in),
+                    TEST(a_drive_on_the_recording_touches_nobody_in_silence),
+                    TEST(a_scene_begins_when_ego_is_seen), TEST(mistakes_are_named),
+                    TEST(any_change_is_refused_or_makes_a_scenario));
 }

@@ -409,12 +409,14 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
                                                     .value = uniform(-1e6, 1e6),
                                                     .delay_s = uniform(0, 1e5)};
     board->conditions[1] = (struct story_condition){
-        STORY_STATE,    .state = (enum story_state_kind)below(STORY_STATE_COUNT),
-        .actor = -1,    .other = -1,
-        .event = 0,     .action = coin() ? 0 : -1,
-        .along = coin()};
+        STORY_STATE,     .state = (enum story_state_kind)below(STORY_STATE_COUNT),
+        .actor = -1,     .other = -1,
+        .event = 0,      .action = coin() ? 0 : -1,
+        .along = coin(), .tolerance_rad = uniform(0, 100)};
     board->actions = take(arena, board->action_count, sizeof *board->actions);
     for (uint32_t i = 0; i < board->action_count; i++) {
+        struct story_way *ways = take(arena, 1, sizeof *ways);
+        *ways = (struct story_way){uniform(-1e6, 1e6), (int32_t)below(2) - 1, uniform(-1e4, 1e4)};
         board->actions[i] =
             (struct story_action){.kind = STORY_DO_WAIT,
                                   .actor = -1,
@@ -425,7 +427,10 @@ static void grow_storyboard(struct arena *arena, struct scenario *scenario)
                                   .scale = uniform(1e-3, 1e3),
                                   .accel_mps2 = coin() ? (double)INFINITY : uniform(1, 9),
                                   .decel_mps2 = (double)INFINITY,
-                                  .speed_max_mps = uniform(0, 200)};
+                                  .speed_max_mps = uniform(0, 200),
+                                  .ways_on = 0,
+                                  .way_count = coin(),
+                                  .ways = ways};
     }
     board->events = take(arena, board->event_count, sizeof *board->events);
     uint32_t first = below(board->condition_count);

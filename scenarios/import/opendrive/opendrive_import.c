@@ -495,6 +495,7 @@ void opendrive_notes_write(const struct opendrive_network *network, char *out, s
         [OPENDRIVE_NOTE_OBJECT] = "objects left out",
         [OPENDRIVE_NOTE_GAP] = "gaps in reference lines",
         [OPENDRIVE_NOTE_LENGTH] = "curves stretched to their length",
+        [OPENDRIVE_NOTE_ROAD_LENGTH] = "roads of another length than their reference line",
         [OPENDRIVE_NOTE_LINK] = "links to nothing",
         [OPENDRIVE_NOTE_LINK_FOUND] = "links added where lanes touch",
         [OPENDRIVE_NOTE_WIDTH] = "lanes without a width",

@@ -124,8 +124,9 @@ enum status od_cubics(const struct od_reader *reader, const struct xml_element *
 /* <speed> to metres per second; 0: no limit. */
 enum status od_speed(const struct od_reader *reader, const struct xml_element *element,
                      double *out);
-/* Value and slope at s_m; before the first record its first value, 0 without records. */
-double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double *slope);
+/* Value and slope at s_m; before the first record its first value, 0 without records. Records that
+ * begin at end_m or behind it are others': a section ends with what held in it. */
+double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double end_m, double *slope);
 
 /* ---- opendrive_geometry.c ---- */
 

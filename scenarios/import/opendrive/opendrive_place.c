@@ -129,19 +129,20 @@ static void borders(const struct opendrive_network *network, uint32_t lane, doub
     const struct opendrive_lane *target = &network->lanes[lane];
     const struct opendrive_section *section = &network->sections[target->section];
     double s = dmath_clamp(s_m, section->s_m, section->end_m);
+    double end_m = section->end_m > section->s_m ? section->end_m : INFINITY;
     uint32_t first = target->id > 0 ? section->left_first : section->right_first;
     double side = target->id > 0 ? 1 : -1;
     double centre_slope = 0;
     double centre_m = 0;
     const struct opendrive_cubics *offsets = &network->roads[target->road].offsets;
     if (offsets->count > 0 && s >= offsets->items[0].s_m) {
-        centre_m = od_cubics_at(offsets, s, &centre_slope);
+        centre_m = od_cubics_at(offsets, s, end_m, &centre_slope);
     }
     t_m[0] = t_m[1] = centre_m;
     slope[0] = slope[1] = centre_slope;
     for (uint32_t i = first; i <= lane; i++) {
         double rate;
-        double value_m = od_cubics_at(&network->lanes[i].widths, s, &rate);
+        double value_m = od_cubics_at(&network->lanes[i].widths, s, end_m, &rate);
         t_m[0] = t_m[1];
         slope[0] = slope[1];
         if (network->lanes[i].is_border) {

@@ -223,7 +223,10 @@ enum status od_plan_read(struct od_reader *reader, const struct xml_element *ele
     note_gaps(reader, road);
     const struct opendrive_geometry *last = &road->geometries[road->geometry_count - 1];
     road->length_m = last->s_m + last->length_m;
+    double drawn_m = road->length_m;
     TRY(od_optional(reader, element, "length", 0, OD_LENGTH_MAX_M, &road->length_m));
+    reader->network->notes[OPENDRIVE_NOTE_ROAD_LENGTH] +=
+        fabs(road->length_m - drawn_m) > GAP_NOTED_M;
     return sample_line(reader, element, road);
 }
 

@@ -236,7 +236,7 @@ enum status od_cubics(const struct od_reader *reader, const struct xml_element *
     return STATUS_OK;
 }
 
-double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double *slope)
+double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double end_m, double *slope)
 {
     uint32_t low = 0;
     uint32_t high = cubics->count;
@@ -246,7 +246,7 @@ double od_cubics_at(const struct opendrive_cubics *cubics, double s_m, double *s
     }
     while (high - low > 1) {
         uint32_t middle = low + (high - low) / 2;
-        if (cubics->items[middle].s_m <= s_m) {
+        if (cubics->items[middle].s_m <= s_m && cubics->items[middle].s_m < end_m) {
             low = middle;
         } else {
             high = middle;

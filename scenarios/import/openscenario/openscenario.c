@@ -73,7 +73,7 @@ static struct opendrive_cut area_of(const struct osc_context *context)
     for (uint32_t i = 0; i < context->entity_count; i++) {
         const struct osc_entity *entity = &context->entities[i];
         const struct story_path *path = &context->board.paths[entity->path.index];
-        for (uint32_t k = 0; k < path->point_count && (entity->is_ego || entity->placed); k++) {
+        for (uint32_t k = 0; k < path->point_count && entity->placed; k++) {
             double x_m = path->points[k].x_m;
             double y_m = path->points[k].y_m;
             cut.low.x_m = dmath_min(cut.low.x_m, x_m);
@@ -141,6 +141,9 @@ static enum status make_map(struct osc_context *context, struct scenario *scenar
     }
     scenario->map = map.map;
     TRY(osc_ego_route(context, &map, &scenario->ego));
+    TRY(osc_ego_in_lane(&scenario->map, &scenario->ego)
+            ? STATUS_OK
+            : osc_ego_own_lane(context, &scenario->map, &scenario->ego));
     return osc_ego_note_end(context);
 }
 
@@ -227,7 +230,7 @@ static enum status make_agents(struct osc_context *context, struct scenario *sce
             .pose = {entity->pose.x_m + entity->centre_x_m * c,
                      entity->pose.y_m + entity->centre_x_m * s, entity->pose.heading_rad},
             .speed_mps = dmath_max(entity->speed_mps, 0),
-            .hidden = !entity->placed,
+            .hidden = !entity->present,
             .behaviour = BEHAVIOUR_STORYBOARD,
         };
         char id[LIMIT_ID_BYTES];
@@ -294,6 +297,7 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     scenario->horizon_ticks = (uint32_t)floor(context->horizon_s * 10 + 0.5);
     TRY(make_agents(context, scenario));
     snprintf(scenario->slices.value[SLICE_ACTOR], LIMIT_ID_BYTES, "%s", osc_actor_slice(scenario));
+    TRY(osc_ego_note_bend(context));
     TRY(make_ego(context, scenario));
     clear_ego(context, scenario);
     TRY(make_map(context, scenario));
@@ -324,9 +328,7 @@ static enum status load_network(struct osc_context *context)
     if (relative == NULL || relative[0] == '\0') {
         return STATUS_OK;
     }
-    const char *slash = strrchr(context->path, '/');
-    int directory = slash != NULL && relative[0] != '/' ? (int)(slash - context->path) + 1 : 0;
-    snprintf(path, sizeof path, "%.*s%s", directory, context->path, relative);
+    osc_join_path(context->path, relative, path);
     const char *name = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
     size_t bytes = strlen(path);
     if (strchr(name, '.') == NULL) { /* CARLA's scenarios name a town */

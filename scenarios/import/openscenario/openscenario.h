@@ -18,6 +18,7 @@ struct osc_options {
     const char *ego;  /* entity; NULL: "Ego", else the first vehicle */
     double horizon_s; /* NAN: by the file's stop trigger, else 30 */
     double goal_m;    /* along ego's lane from its start, to be reached; NAN: none */
+    bool fit_speed;   /* ego starts no faster than its bend holds */
 };
 
 /* Canonical texts of the scenarios, malloc'ed, and one malloc'ed text of notes, a line each ("":

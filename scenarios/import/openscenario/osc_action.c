@@ -22,6 +22,7 @@ static struct story_action blank(const struct osc_entity *entity, enum story_act
                                  .actor = (int32_t)entity->actor,
                                  .other = -1,
                                  .path = -1,
+                                 .ways_on = -1,
                                  .factor = 0.0,
                                  .time_s = NAN,
                                  .scale = 1.0,
@@ -142,6 +143,10 @@ static enum status read_profile(struct osc_context *context, const struct osc_el
             return osc_fail(context, entry, "expected at most %d entries, found more",
                             LIMIT_STORY_STEPS);
         }
+        if (fabs(step.y_m) > entity->speed_max_mps) {
+            osc_note(context, entry, "speeds above what an entity's <Performance> gives are cut");
+        }
+        step.y_m = dmath_clamp(step.y_m, -entity->speed_max_mps, entity->speed_max_mps);
         double change_mps = step.y_m - before_mps;
         double least_s = fabs(change_mps) / (change_mps > 0 ? accel_mps2 : decel_mps2);
         bool first_at_once = action.step_count == 0 && step.x_m == 0;
@@ -199,12 +204,6 @@ static enum status read_gap(struct osc_context *context, const struct osc_elemen
 
 /* ---- way ---- */
 
-/* Path offset of an offset that grows to the left of the road. */
-static double road_sign(const struct osc_path *path)
-{
-    return path->lane_count == 0 || path->with_s[0] ? 1.0 : -1.0;
-}
-
 static enum status read_lane_change(struct osc_context *context, const struct osc_element *element,
                                     struct osc_entity *entity)
 {
@@ -246,10 +245,8 @@ static enum status read_lane_change(struct osc_context *context, const struct os
                         "beside them",
                         entity->name, other->name);
     }
-    TRY(osc_path_beside(context, target, entity, &other->path, relative != NULL, (int32_t)lane,
-                        &path));
-    action.path = (int32_t)path.index;
-    action.target_m = road_sign(&path) * offset_m;
+    struct osc_lane_target to = {relative != NULL, (int32_t)lane, offset_m, &other->path};
+    TRY(osc_lane_ways(context, target, entity, &to, &path, &action));
     entity->path = path; /* where the next one is relative to */
     return osc_add_action(context, element, &action);
 }
@@ -269,6 +266,9 @@ static enum status read_lane_offset(struct osc_context *context, const struct os
     TRY(osc_choice(context, dynamics, "dynamicsShape", shapes, -1, &shape));
     TRY(osc_number(context, dynamics, "maxLateralAcc", false, 0, INFINITY, &action.value));
     TRY(osc_bool(context, element, "continuous", false, &continuous));
+    if (continuous && osc_child(target, "RelativeTargetLaneOffset") == NULL) {
+        osc_note(context, element, "a lane offset ends where it is reached, and is kept then");
+    }
     action.shape = (enum story_shape)shape;
     action.by = STORY_BY_ACCEL;
     if (action.value == 0.0 && action.shape != STORY_STEP) {
@@ -287,12 +287,55 @@ static enum status read_lane_offset(struct osc_context *context, const struct os
         return add_wait(context, element, entity,
                         action.value > 0 ? sqrt(6 * fabs(value) / action.value) : 0);
     }
-    action.target_m = road_sign(&entity->path) * value;
+    TRY(osc_offset_ways(context, &entity->path, value, &action));
     if (relative != NULL) {
         struct osc_entity *other;
         TRY(osc_entity_named(context, relative, "entityRef", &other));
         action.other = (int32_t)other->actor;
+        action.continuous = continuous;
     }
+    return osc_add_action(context, element, &action);
+}
+
+/* Beside an entity: to the side that the file says, or on which the entity starts. */
+static enum status read_lateral_gap(struct osc_context *context, const struct osc_element *element,
+                                    struct osc_entity *entity)
+{
+    static const char *const sides[] = {"any", "leftToReferencedEntity", "rightToReferencedEntity",
+                                        NULL};
+    struct story_action action = blank(entity, STORY_DO_LATERAL);
+    const struct osc_element *constraints = osc_child(element, "DynamicConstraints");
+    struct osc_entity *other;
+    double distance_m = 0;
+    bool freespace;
+    int side;
+    TRY(osc_entity_named(context, element, "entityRef", &other));
+    TRY(osc_number(context, element, "distance", false, -1e3, 1e3, &distance_m));
+    TRY(osc_bool(context, element, "freespace", false, &freespace));
+    TRY(osc_bool(context, element, "continuous", false, &action.continuous));
+    TRY(osc_choice(context, element, "displacement", sides, 0, &side));
+    if (entity->is_ego) {
+        return add_wait(context, element, entity, action.continuous ? 1e5 : 0);
+    }
+    action.by = STORY_BY_ACCEL;
+    if (constraints != NULL) {
+        TRY(osc_number(context, constraints, "maxAcceleration", false, 0.01, INFINITY,
+                       &action.value));
+        action.value = dmath_min(action.value, 1e3);
+        action.shape = action.value > 0 ? STORY_SINUSOIDAL : STORY_STEP;
+        osc_note(context, constraints,
+                 "of a lateral distance's bounds that on acceleration alone is kept");
+    }
+    double dx = entity->pose.x_m - other->pose.x_m;
+    double dy = entity->pose.y_m - other->pose.y_m;
+    double turn = dmath_wrap_angle(entity->pose.heading_rad - other->pose.heading_rad);
+    double c = dmath_cos(other->pose.heading_rad);
+    double s = dmath_sin(other->pose.heading_rad);
+    bool left = side == 1 || (side == 0 && c * dy - s * dx >= 0);
+    bool oncoming = fabs(turn) > PI_RAD / 2;
+    distance_m += freespace ? copysign((entity->width_m + other->width_m) / 2, distance_m) : 0;
+    action.target_m = left != oncoming ? distance_m : -distance_m;
+    action.other = (int32_t)other->actor;
     return osc_add_action(context, element, &action);
 }
 
@@ -328,6 +371,11 @@ static enum status read_follow(struct osc_context *context, const struct osc_ele
         return osc_fail(context, element, "expected a <Trajectory>, found none");
     }
     TRY(read_times(context, element, &action, &timed));
+    if (timed && !osc_trajectory_has_times(trajectory)) {
+        osc_note(context, trajectory,
+                 "a trajectory without times is followed at the entity's speed");
+        timed = false;
+    }
     TRY(osc_number(context, element, "initialDistanceOffset", false, 0, 1e6, &action.s_m));
     TRY(osc_trajectory_read(context, trajectory, timed, &index));
     struct story_path *path = &context->board.paths[index];
@@ -369,6 +417,11 @@ static enum status read_teleport(struct osc_context *context, const struct osc_e
                  "positions relative to an entity in actions are those of its "
                  "start");
     }
+    if (!entity->placed) { /* others may be placed by it from now on */
+        entity->pose = at.pose;
+        entity->place = at.place;
+        entity->on_road = at.on_road;
+    }
     TRY(osc_path_from(context, entity, at.pose, &entity->path));
     action.path = (int32_t)entity->path.index;
     osc_path_project(&context->board, entity->path.index, (struct vec2){at.pose.x_m, at.pose.y_m},
@@ -392,7 +445,8 @@ static enum status read_routing(struct osc_context *context, const struct osc_el
         return add_wait(context, at, entity, 0);
     }
     const struct osc_element *route = osc_child(at, "Route");
-    if (!osc_is(at, "AssignRouteAction") || route == NULL) {
+    bool acquires = osc_is(at, "AcquirePositionAction");
+    if (!acquires && (!osc_is(at, "AssignRouteAction") || route == NULL)) {
         return osc_unsupported(context, at);
     }
     if (entity->path.lane_count == 0) {
@@ -400,32 +454,49 @@ static enum status read_routing(struct osc_context *context, const struct osc_el
                         entity->name);
     }
     struct story_action action = blank(entity, STORY_DO_PATH);
-    TRY(osc_route_read(context, entity, route));
-    TRY(osc_path_beside(context, at, entity, &entity->path, true, 0, &entity->path));
-    action.path = (int32_t)entity->path.index;
+    struct osc_lane_target own = {.relative = true, .path = &entity->path};
+    struct osc_path path;
+    TRY(acquires ? osc_route_to(context, entity, at, osc_lane_of_start(&entity->path))
+                 : osc_route_read(context, entity, route));
+    TRY(osc_lane_ways(context, at, entity, &own, &path, &action));
+    entity->path = path;
     return osc_add_action(context, at, &action);
 }
 
 /* ---- synchronise ---- */
 
+/* Absolute, or relative to the master's, which is looked at while it is being reached. */
 static enum status read_final_speed(struct osc_context *context, const struct osc_element *element,
-                                    struct story_action *action)
+                                    const struct osc_entity *entity,
+                                    const struct osc_entity *master, struct story_action *action)
 {
+    static const char *const types[] = {"delta", "factor", NULL};
     const struct osc_element *final = osc_child(element, "FinalSpeed");
     const struct osc_element *absolute = final != NULL ? osc_child(final, "AbsoluteSpeed") : NULL;
+    const struct osc_element *relative =
+        final != NULL ? osc_child(final, "RelativeSpeedToMaster") : NULL;
+    const struct osc_element *speed = absolute != NULL ? absolute : relative;
+    double value = 0;
+    double steady_s = 0;
+    int type = 0;
     if (final == NULL) {
         return STATUS_OK;
     }
-    if (absolute == NULL) {
+    if (speed == NULL) {
         return osc_unsupported(context, final->first != NULL ? final->first : final);
     }
-    double steady_s = 0;
-    const struct osc_element *time = osc_child(absolute, "TargetTimeSteadyState");
-    const struct osc_element *distance = osc_child(absolute, "TargetDistanceSteadyState");
-    TRY(osc_number(context, absolute, "value", true, -200, 200, &action->target_mps));
+    TRY(osc_number(context, speed, "value", true, -200, 200, &value));
+    TRY(relative != NULL ? osc_choice(context, speed, "speedTargetValueType", types, 0, &type)
+                         : STATUS_OK);
+    action->factor = relative == NULL ? 0.0 : type == 1 ? value : 1.0;
+    action->target_mps = relative != NULL && type == 1 ? 0.0 : value;
+    double expected_mps = action->factor * master->speed_mps + action->target_mps;
+    const struct osc_element *time = osc_child(speed, "TargetTimeSteadyState");
+    const struct osc_element *distance = osc_child(speed, "TargetDistanceSteadyState");
     if (time != NULL) {
         TRY(osc_number(context, time, "time", true, 0, 1e4, &steady_s));
-        action->steady_m = dmath_min(steady_s * fabs(action->target_mps), STEADY_MAX_M);
+        action->steady_m = dmath_min(
+            steady_s * dmath_min(fabs(expected_mps), entity->speed_max_mps), STEADY_MAX_M);
     } else if (distance != NULL) {
         TRY(osc_number(context, distance, "distance", true, 0, STEADY_MAX_M, &action->steady_m));
     }
@@ -454,7 +525,7 @@ static enum status read_synchronise(struct osc_context *context, const struct os
     TRY(osc_number(context, element, "targetToleranceMaster", false, 0, 1e4,
                    &action.other_tolerance_m));
     TRY(osc_number(context, element, "targetTolerance", false, 0, 1e4, &action.tolerance_m));
-    TRY(read_final_speed(context, element, &action));
+    TRY(read_final_speed(context, element, entity, master, &action));
     return entity->is_ego ? add_wait(context, element, entity, 0)
                           : osc_add_action(context, element, &action);
 }
@@ -486,6 +557,7 @@ static enum status nothing_happens(struct osc_context *context, const struct osc
                                 .actor = -1,
                                 .other = -1,
                                 .path = -1,
+                                .ways_on = -1,
                                 .time_s = NAN,
                                 .scale = 1.0,
                                 .accel_mps2 = INFINITY,
@@ -520,6 +592,9 @@ static enum status read_lateral(struct osc_context *context, const struct osc_el
     if (osc_is(at, "LaneOffsetAction")) {
         return read_lane_offset(context, at, entity);
     }
+    if (osc_is(at, "LateralDistanceAction")) {
+        return read_lateral_gap(context, at, entity);
+    }
     return entity->is_ego ? add_wait(context, at, entity, 0) : osc_unsupported(context, at);
 }
 
@@ -528,7 +603,7 @@ enum status osc_private_action(struct osc_context *context, const struct osc_ele
 {
     const struct osc_element *at = action->first;
     if (at == NULL) {
-        return osc_fail(context, action, "expected an action, found none");
+        return nothing_happens(context, action, "an action that says nothing does nothing");
     }
     if (osc_is(at, "LongitudinalAction")) {
         return read_longitudinal(context, at, entity);
@@ -570,12 +645,12 @@ static enum status read_entity_action(struct osc_context *context,
     const struct osc_element *add = osc_child(element, "AddEntityAction");
     TRY(osc_entity_named(context, element, "entityRef", &entity));
     if (entity->is_ego) {
-        return osc_fail(context, element, "expected an entity other than ego, found ego");
+        return add_wait(context, element, entity, 0);
     }
     struct story_action action = blank(entity, add != NULL ? STORY_DO_SHOW : STORY_DO_HIDE);
     if (add != NULL && osc_child(add, "Position") != NULL) {
-        entity->placed = true;
         TRY(read_teleport(context, add, entity));
+        entity->placed = true;
     }
     return osc_add_action(context, element, &action);
 }

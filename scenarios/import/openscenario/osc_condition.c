@@ -97,6 +97,70 @@ static enum status read_ttc(struct osc_context *context, const struct osc_elemen
                             : osc_unsupported(context, target);
 }
 
+static bool compare_values(const char *value, enum story_rule rule, const char *bound)
+{
+    double a;
+    double b;
+    bool numbers = osc_parse_number(value, &a) && osc_parse_number(bound, &b);
+    double order = numbers ? (a > b) - (a < b) : strcasecmp(value, bound);
+    switch (rule) {
+    case STORY_GREATER:
+        return order > 0;
+    case STORY_GREATER_EQUAL:
+        return order >= 0;
+    case STORY_LESS:
+        return order < 0;
+    case STORY_LESS_EQUAL:
+        return order <= 0;
+    case STORY_EQUAL:
+        return order == 0;
+    case STORY_NOT_EQUAL:
+        return order != 0;
+    case STORY_RULE_COUNT:
+        break;
+    }
+    return false;
+}
+
+/* Of a speed or an acceleration: all of it, or along or across the entity. */
+static enum status read_direction(struct osc_context *context, const struct osc_element *element,
+                                  struct story_condition *condition)
+{
+    static const char *const names[] = {"longitudinal", "lateral", "vertical", NULL};
+    int direction;
+    if (osc_attribute(element, "direction") == NULL) {
+        return STATUS_OK;
+    }
+    TRY(osc_choice(context, element, "direction", names, -1, &direction));
+    condition->measure = direction == 1 ? STORY_LATERAL : STORY_LONGITUDINAL;
+    if (direction == 2) { /* nothing moves up or down here */
+        condition->kind = STORY_CONSTANT;
+        condition->value = compare_values("0", condition->rule, osc_attribute(element, "value"));
+    }
+    return STATUS_OK;
+}
+
+/* Headings; pitch and roll are 0. */
+static enum status read_angle(struct osc_context *context, const struct osc_element *element,
+                              struct story_condition *condition)
+{
+    static const char *const types[] = {"heading", "pitch", "roll", NULL};
+    static const char *const systems[] = {"entity", "lane", "road", "trajectory", "world", NULL};
+    int type;
+    int system;
+    condition->kind = STORY_ANGLE;
+    TRY(osc_choice(context, element, "angleType", types, -1, &type));
+    TRY(osc_choice(context, element, "coordinateSystem", systems, 4, &system));
+    TRY(osc_number(context, element, "angle", true, -100, 100, &condition->value));
+    TRY(osc_number(context, element, "angleTolerance", true, 0, 100, &condition->tolerance_rad));
+    condition->along = system >= 1 && system <= 3;
+    if (type != 0) {
+        condition->kind = STORY_CONSTANT;
+        condition->value = fabs(condition->value) <= condition->tolerance_rad;
+    }
+    return STATUS_OK;
+}
+
 /* Reads one entity condition, the triggering entity apart. */
 static enum status read_entity_condition(struct osc_context *context,
                                          const struct osc_element *element,
@@ -136,12 +200,15 @@ static enum status read_entity_condition(struct osc_context *context,
         if (kinds[i].point && position == NULL) {
             return osc_fail(context, element, "expected a <Position>, found none");
         }
-        if (osc_attribute(element, "direction") != NULL && kinds[i].kind == STORY_SPEED) {
-            osc_note(context, element,
-                     "the direction of a speed condition is taken as the "
-                     "vehicle's");
-        }
+        bool directed = kinds[i].kind == STORY_SPEED || kinds[i].kind == STORY_RELATIVE_SPEED ||
+                        kinds[i].kind == STORY_ACCELERATION;
+        TRY(directed ? read_direction(context, element, condition) : STATUS_OK);
         return kinds[i].point ? read_point(context, position, condition) : STATUS_OK;
+    }
+    if (osc_is(element, "AngleCondition") || osc_is(element, "RelativeAngleCondition")) {
+        TRY(osc_is(element, "AngleCondition") ? STATUS_OK
+                                              : read_other(context, element, condition));
+        return read_angle(context, element, condition);
     }
     if (osc_is(element, "CollisionCondition")) {
         const struct osc_element *other = osc_child(element, "EntityRef");
@@ -150,6 +217,67 @@ static enum status read_entity_condition(struct osc_context *context,
                              : osc_unsupported(context, element);
     }
     return osc_unsupported(context, element);
+}
+
+/* Lanes of a range, as far left and right of the entity's as if they were as wide. */
+static enum status read_lane_range(struct osc_context *context, const struct osc_element *element,
+                                   const struct osc_entity *entity,
+                                   struct story_condition *condition)
+{
+    const struct osc_element *range = osc_child(element, "RelativeLaneRange");
+    double from = -OSC_CHAIN_MAX;
+    double to = OSC_CHAIN_MAX;
+    if (!entity->on_road || entity->place.lane == OPENDRIVE_NONE) {
+        return osc_fail(context, element, "expected an entity in a lane, found \"%.60s\"",
+                        entity->name);
+    }
+    if (range != NULL) {
+        TRY(osc_number(context, range, "from", false, -1e3, 1e3, &from));
+        TRY(osc_number(context, range, "to", false, -1e3, 1e3, &to));
+    }
+    double width_m =
+        opendrive_lane_width_m(context->network, entity->place.lane, entity->place.s_m);
+    condition->low_m = (from - 0.5) * width_m;
+    condition->high_m = (to + 0.5) * width_m;
+    return STATUS_OK;
+}
+
+/* That none of the entities named, or of all others, is in lanes beside one: all at once. */
+static enum status read_clearance(struct osc_context *context, const struct osc_element *element,
+                                  const struct osc_entity *entity, struct story_condition base,
+                                  struct parts *out)
+{
+    const struct osc_element *named = osc_child(element, "EntityRef");
+    bool opposite;
+    base.kind = STORY_CLEARANCE;
+    base.measure = STORY_LONGITUDINAL;
+    base.along = true;
+    base.actor = (int32_t)entity->actor;
+    TRY(osc_number(context, element, "distanceForward", false, 0, 1e5, &base.ahead_m));
+    TRY(osc_number(context, element, "distanceBackward", false, 0, 1e5, &base.behind_m));
+    TRY(osc_bool(context, element, "freeSpace", false, &base.freespace));
+    TRY(osc_bool(context, element, "oppositeLanes", false, &opposite));
+    TRY(read_lane_range(context, element, entity, &base));
+    base.same_way = !opposite;
+    for (uint32_t i = 0; i < context->entity_count; i++) {
+        const struct osc_entity *other = &context->entities[i];
+        const struct osc_element *at = named;
+        while (at != NULL &&
+               strcmp(osc_attribute(at, "entityRef") != NULL ? osc_attribute(at, "entityRef") : "",
+                      other->name) != 0) {
+            at = osc_next(at);
+        }
+        if (other == entity || (named != NULL && at == NULL)) {
+            continue;
+        }
+        if (out->count == LIMIT_STORY_GROUPS) {
+            return osc_fail(context, element, "expected at most %d entities, found more",
+                            LIMIT_STORY_GROUPS);
+        }
+        base.other = (int32_t)other->actor;
+        out->items[out->count++] = base;
+    }
+    return STATUS_OK;
 }
 
 static enum status read_by_entity(struct osc_context *context, const struct osc_element *element,
@@ -166,12 +294,21 @@ static enum status read_by_entity(struct osc_context *context, const struct osc_
     if (entity_condition->first == NULL) {
         return osc_fail(context, entity_condition, "expected a condition, found none");
     }
-    TRY(read_entity_condition(context, entity_condition->first, &condition));
-    out->any = rule == 0;
     const struct osc_element *reference = osc_child(triggering, "EntityRef");
+    bool clearance = osc_is(entity_condition->first, "RelativeClearanceCondition");
+    if (clearance && rule == 0 && reference != NULL && osc_next(reference) != NULL) {
+        return osc_unsupported(context, entity_condition->first);
+    }
+    TRY(clearance ? STATUS_OK
+                  : read_entity_condition(context, entity_condition->first, &condition));
+    out->any = rule == 0 && !clearance;
     for (; reference != NULL; reference = osc_next(reference)) {
         struct osc_entity *entity;
         TRY(osc_entity_named(context, reference, "entityRef", &entity));
+        if (clearance) {
+            TRY(read_clearance(context, entity_condition->first, entity, *base, out));
+            continue;
+        }
         if (out->count == LIMIT_STORY_GROUPS) {
             return osc_fail(context, triggering, "expected at most %d entities, found more",
                             LIMIT_STORY_GROUPS);
@@ -182,31 +319,6 @@ static enum status read_by_entity(struct osc_context *context, const struct osc_
     return out->count > 0
                ? STATUS_OK
                : osc_fail(context, triggering, "expected at least one <EntityRef>, found none");
-}
-
-static bool compare_values(const char *value, enum story_rule rule, const char *bound)
-{
-    double a;
-    double b;
-    bool numbers = osc_parse_number(value, &a) && osc_parse_number(bound, &b);
-    double order = numbers ? (a > b) - (a < b) : strcasecmp(value, bound);
-    switch (rule) {
-    case STORY_GREATER:
-        return order > 0;
-    case STORY_GREATER_EQUAL:
-        return order >= 0;
-    case STORY_LESS:
-        return order < 0;
-    case STORY_LESS_EQUAL:
-        return order <= 0;
-    case STORY_EQUAL:
-        return order == 0;
-    case STORY_NOT_EQUAL:
-        return order != 0;
-    case STORY_RULE_COUNT:
-        break;
-    }
-    return false;
 }
 
 static const char *parameter_value(const struct osc_context *context, const char *name)

@@ -20,6 +20,7 @@
 
 struct catalog {
     const char *name;
+    const char *stem; /* of its file: other tools find catalogs by that */
     const char *file;
     const struct xml_element *element;
 };
@@ -208,12 +209,15 @@ static enum status parse_file(struct osc_context *context, const char *path,
     return status;
 }
 
-/* `relative` beside the file that names it. */
-static void join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES])
+void osc_join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES])
 {
     const char *slash = strrchr(file, '/');
     int directory = slash != NULL && relative[0] != '/' ? (int)(slash - file) + 1 : 0;
     snprintf(out, LIMIT_PATH_BYTES, "%.*s%s", directory, file, relative);
+    size_t before = (size_t)directory < strlen(out) ? (size_t)directory : strlen(out);
+    for (char *at = strchr(out + before, '\\'); at != NULL; at = strchr(at, '\\')) {
+        *at = '/';
+    }
 }
 
 static const struct xml_element *child_named(const struct xml_element *element, const char *name)
@@ -257,7 +261,12 @@ static enum status add_catalog(struct loader *loader, const char *path)
     if (file == NULL) {
         return STATUS_LIMIT;
     }
-    loader->catalogs[loader->catalog_count++] = (struct catalog){name, file, catalog};
+    const char *base = strrchr(path, '/') != NULL ? strrchr(path, '/') + 1 : path;
+    const char *stem = arena_copy_text(context->arena, base, strlen(base) - strlen(".xosc"));
+    if (stem == NULL) {
+        return STATUS_LIMIT;
+    }
+    loader->catalogs[loader->catalog_count++] = (struct catalog){name, stem, file, catalog};
     return STATUS_OK;
 }
 
@@ -411,6 +420,52 @@ static enum status copy_element(struct loader *loader, const struct osc_scope *s
                                 const char *file, const struct xml_element *from,
                                 struct osc_element *parent, struct osc_element **out);
 
+/* By the catalog's name, else by that of its file; *catalog is the last one that is called so. */
+static const struct xml_element *find_entry(const struct loader *loader, const char *name,
+                                            const char *entry_name, const struct catalog **catalog)
+{
+    for (int by_file = 0; by_file < 2; by_file++) {
+        for (uint32_t i = 0; i < loader->catalog_count; i++) {
+            const struct catalog *at = &loader->catalogs[i];
+            if (strcmp(by_file ? at->stem : at->name, name) != 0) {
+                continue;
+            }
+            *catalog = at;
+            const struct xml_element *entry = at->element->first;
+            for (; entry != NULL; entry = entry->next) {
+                const char *own = xml_attribute(entry, "name");
+                if (own != NULL && strcmp(own, entry_name) == 0) {
+                    return entry;
+                }
+            }
+        }
+    }
+    return NULL;
+}
+
+/* Environments and controllers are left out: it does not matter whether theirs are there. */
+static bool is_left_out(const struct osc_element *parent)
+{
+    return parent != NULL &&
+           (osc_is(parent, "EnvironmentAction") || osc_is(parent, "ObjectController") ||
+            osc_is(parent, "AssignControllerAction"));
+}
+
+static enum status copy_nothing(struct loader *loader, const char *file,
+                                const struct xml_element *reference, struct osc_element *parent,
+                                struct osc_element **out)
+{
+    *out = osc_alloc(loader->context, 1, sizeof **out);
+    if (*out == NULL) {
+        return STATUS_LIMIT;
+    }
+    **out = (struct osc_element){
+        .name = reference->name, .file = file, .line = reference->line, .parent = parent};
+    osc_note(loader->context, *out,
+             "an environment or controller is not in the catalogs: it is left out anyway");
+    return STATUS_OK;
+}
+
 static enum status copy_reference(struct loader *loader, const struct osc_scope *scope,
                                   const char *file, const struct xml_element *reference,
                                   struct osc_element *parent, struct osc_element **out)
@@ -434,31 +489,23 @@ static enum status copy_reference(struct loader *loader, const struct osc_scope 
                          "at most %d deep, found more",
                          file, reference->line, OSC_CATALOG_DEPTH_MAX);
     }
-    bool found = false;
-    for (uint32_t i = 0; i < loader->catalog_count; i++) {
-        const struct catalog *catalog = &loader->catalogs[i];
-        if (strcmp(catalog->name, names[0]) != 0) {
-            continue;
-        }
-        found = true;
-        const struct xml_element *entry = catalog->element->first;
-        for (; entry != NULL; entry = entry->next) {
-            const char *name = xml_attribute(entry, "name");
-            if (name == NULL || strcmp(name, names[1]) != 0) {
-                continue;
-            }
-            struct osc_scope given;
-            struct osc_scope inner = {.outer = &context->globals};
-            TRY(assignments(loader, scope, file, reference, &given));
-            TRY(declare(loader, catalog->file, child_named(entry, "ParameterDeclarations"),
-                        given.items, given.count, &inner));
-            loader->catalog_depth++;
-            enum status status = copy_element(loader, &inner, catalog->file, entry, parent, out);
-            loader->catalog_depth--;
-            return status;
-        }
+    const struct catalog *catalog = NULL;
+    const struct xml_element *entry = find_entry(loader, names[0], names[1], &catalog);
+    if (entry != NULL) {
+        struct osc_scope given;
+        struct osc_scope inner = {.outer = &context->globals};
+        TRY(assignments(loader, scope, file, reference, &given));
+        TRY(declare(loader, catalog->file, child_named(entry, "ParameterDeclarations"), given.items,
+                    given.count, &inner));
+        loader->catalog_depth++;
+        enum status status = copy_element(loader, &inner, catalog->file, entry, parent, out);
+        loader->catalog_depth--;
+        return status;
     }
-    if (found) {
+    if (is_left_out(parent)) {
+        return copy_nothing(loader, file, reference, parent, out);
+    }
+    if (catalog != NULL) {
         return error_set(context->error, STATUS_BAD_INPUT,
                          "%s: line %u: <CatalogReference>: expected an entry of catalog \"%.60s\", "
                          "found no entry \"%.60s\"",
@@ -546,7 +593,7 @@ static enum status read_catalogs(struct loader *loader)
         char path[LIMIT_PATH_BYTES];
         TRY(evaluate(loader, &loader->context->globals, loader->context->path, directory, "path",
                      text, &relative));
-        join_path(loader->context->path, relative, path);
+        osc_join_path(loader->context->path, relative, path);
         TRY(add_directory(loader, path));
     }
     return STATUS_OK;

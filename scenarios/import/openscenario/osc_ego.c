@@ -14,7 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BESIDE_M 0.5 /* beyond a lane's edge ego still starts in it, as for the loader */
+#define OWN_BEHIND_M 20.0
+#define OWN_STEP_M 1.0
+#define OWN_WIDTH_M 3.5
+#define BEND_LOOK_M 100.0
+#define BEND_STEP_M 1.0
+#define GRIP_SHARE 0.5 /* of what the surface gives: friction_use of worker/METRICS.md */
+#define BESIDE_M 0.5   /* beyond a lane's edge ego still starts in it, as for the loader */
 
 struct route {
     uint32_t count;
@@ -121,6 +127,118 @@ enum status osc_ego_note_end(struct osc_context *context)
         return STATUS_LIMIT;
     }
     osc_note(context, entity->element, copy);
+    return STATUS_OK;
+}
+
+/* ---- ego's own lane ---- */
+
+bool osc_ego_in_lane(const struct map *map, const struct ego *ego)
+{
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        if (map->lanes[i].kind != LANE_SIDEWALK && starts_in(&map->lanes[i], ego->pose)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Points beside ego's path, as far as ego is, from behind its rear on, OWN_STEP_M apart or more. */
+static uint32_t own_line(const struct osc_context *context, struct vec2 *points)
+{
+    const struct osc_path *path = &context->ego->path;
+    const struct story_path *way = &context->board.paths[path->index];
+    const struct pose *start = &context->ego->pose;
+    double end_m = way->points[way->point_count - 1].s_m;
+    double from_m = path->start_s_m - OWN_BEHIND_M;
+    double start_s_m;
+    double offset_m;
+    osc_path_project(&context->board, path->index, (struct vec2){start->x_m, start->y_m},
+                     &start_s_m, &offset_m);
+    double step_m = dmath_max((end_m - from_m) / (LIMIT_LANE_POINTS - 1), OWN_STEP_M);
+    uint32_t count = 0;
+    for (double s_m = from_m; s_m <= end_m && count < LIMIT_LANE_POINTS; s_m += step_m) {
+        struct pose at = osc_path_pose(&context->board, path->index, s_m);
+        points[count++] = (struct vec2){at.x_m - offset_m * dmath_sin(at.heading_rad),
+                                        at.y_m + offset_m * dmath_cos(at.heading_rad)};
+    }
+    return count;
+}
+
+enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struct ego *ego)
+{
+    struct lane *lanes = osc_alloc(context, map->lane_count + 1, sizeof *lanes);
+    struct vec2 *points = osc_alloc(context, LIMIT_LANE_POINTS, sizeof *points);
+    double *widths = osc_alloc(context, LIMIT_LANE_POINTS, sizeof *widths);
+    uint32_t *route = osc_alloc(context, 1, sizeof *route);
+    if (lanes == NULL || points == NULL || widths == NULL || route == NULL) {
+        return STATUS_LIMIT;
+    }
+    memcpy(lanes, map->lanes, map->lane_count * sizeof *lanes);
+    uint32_t count = own_line(context, points);
+    for (uint32_t i = 0; i < count; i++) {
+        widths[i] = OWN_WIDTH_M;
+    }
+    lanes[map->lane_count] = (struct lane){.id = "ego_path",
+                                           .point_count = count,
+                                           .centre_line = points,
+                                           .width_m = widths,
+                                           .left = -1,
+                                           .right = -1};
+    route[0] = map->lane_count++;
+    map->lanes = lanes;
+    ego->route = route;
+    ego->route_count = 1;
+    osc_note(context, context->ego->element,
+             "ego starts beside every lane, or against its direction: its own way is a lane of the "
+             "map, ego_path");
+    return STATUS_OK;
+}
+
+/* ---- bends ---- */
+
+double osc_ego_bend_speed(const struct osc_context *context)
+{
+    const struct osc_path *path = &context->ego->path;
+    const struct story_path *way = &context->board.paths[path->index];
+    double least2 = INFINITY;
+    struct pose before = osc_path_pose(&context->board, path->index, path->start_s_m);
+    double end_m = way->points[way->point_count - 1].s_m;
+    for (double ahead_m = 0; ahead_m < BEND_LOOK_M && path->start_s_m + ahead_m < end_m;
+         ahead_m += BEND_STEP_M) {
+        struct pose at =
+            osc_path_pose(&context->board, path->index, path->start_s_m + ahead_m + BEND_STEP_M);
+        double curvature = fabs(at.heading_rad - before.heading_rad) / BEND_STEP_M;
+        least2 = dmath_min(least2, GRIP_SHARE * GRAVITY_MPS2 / dmath_max(curvature, 1e-9) +
+                                       2 * BEND_DECEL_MPS2 * ahead_m);
+        before = at;
+    }
+    return sqrt(least2);
+}
+
+enum status osc_ego_note_bend(struct osc_context *context)
+{
+    struct osc_entity *ego = context->ego;
+    double most_mps = osc_ego_bend_speed(context);
+    char text[200];
+    if (ego->speed_mps <= most_mps) {
+        return STATUS_OK;
+    }
+    most_mps = floor(most_mps * 10) / 10;
+    if (context->options->fit_speed) {
+        snprintf(text, sizeof text, "ego starts with %.1f m/s, which its bend holds, not %.3g",
+                 most_mps, ego->speed_mps);
+    } else {
+        snprintf(text, sizeof text,
+                 "ego starts with %.3g m/s in a bend that holds %.1f m/s: its rollouts will be "
+                 "invalid (friction_use); --fit-speed starts with that",
+                 ego->speed_mps, most_mps);
+    }
+    const char *copy = arena_copy_text(context->arena, text, strlen(text));
+    if (copy == NULL) {
+        return STATUS_LIMIT;
+    }
+    osc_note(context, ego->element, copy);
+    ego->speed_mps = context->options->fit_speed ? most_mps : ego->speed_mps;
     return STATUS_OK;
 }
 

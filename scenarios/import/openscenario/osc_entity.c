@@ -16,6 +16,8 @@
 #include <strings.h>
 
 #define ROUTE_LANES_MAX 1024
+#define SIZE_MIN_M 0.05
+#define SIZE_MAX_M 50
 
 static const struct {
     const char *category;
@@ -73,9 +75,14 @@ static enum status read_box(struct osc_context *context, const struct osc_elemen
                  "an entity has no bounding box: the usual one of its kind is taken");
         return STATUS_OK;
     }
-    TRY(osc_number(context, size, "length", true, 0.05, 50, &entity->length_m));
-    TRY(osc_number(context, size, "width", true, 0.05, 50, &entity->width_m));
-    TRY(osc_number(context, size, "height", true, 0, 50, &entity->height_m));
+    TRY(osc_number(context, size, "length", true, 0, SIZE_MAX_M, &entity->length_m));
+    TRY(osc_number(context, size, "width", true, 0, SIZE_MAX_M, &entity->width_m));
+    TRY(osc_number(context, size, "height", true, 0, SIZE_MAX_M, &entity->height_m));
+    if (entity->length_m < SIZE_MIN_M || entity->width_m < SIZE_MIN_M) {
+        osc_note(context, size, "a box without a length or width is 5 cm long or wide");
+    }
+    entity->length_m = dmath_max(entity->length_m, SIZE_MIN_M);
+    entity->width_m = dmath_max(entity->width_m, SIZE_MIN_M);
     entity->height_m = dmath_clamp(entity->height_m, 0.01, 20);
     return centre != NULL ? osc_number(context, centre, "x", true, -20, 20, &entity->centre_x_m)
                           : STATUS_OK;
@@ -157,7 +164,24 @@ static enum status read_object(struct osc_context *context,
     return STATUS_OK;
 }
 
-/* The entity that the options name, else "Ego" in any spelling, else the first vehicle. */
+/* Files for CARLA say which vehicle is ego in a property. */
+static bool is_marked_ego(const struct osc_entity *entity)
+{
+    const struct osc_element *list = osc_child(entity->element->first, "Properties");
+    const struct osc_element *at = list != NULL ? osc_child(list, "Property") : NULL;
+    for (; at != NULL; at = osc_next(at)) {
+        const char *name = osc_attribute(at, "name");
+        const char *value = osc_attribute(at, "value");
+        if (name != NULL && value != NULL && strcmp(name, "type") == 0 &&
+            strcmp(value, "ego_vehicle") == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The entity that the options name, else "Ego" in any spelling, else the one marked as ego, else
+ * the first vehicle. */
 static enum status choose_ego(struct osc_context *context, const struct osc_element *entities)
 {
     const char *wanted = context->options->ego;
@@ -166,6 +190,10 @@ static enum status choose_ego(struct osc_context *context, const struct osc_elem
         bool named = wanted != NULL ? strcmp(entity->name, wanted) == 0
                                     : strcasecmp(entity->name, "Ego") == 0;
         context->ego = named ? entity : NULL;
+    }
+    for (uint32_t i = 0; i < context->entity_count && context->ego == NULL && wanted == NULL; i++) {
+        struct osc_entity *entity = &context->entities[i];
+        context->ego = is_marked_ego(entity) ? entity : NULL;
     }
     for (uint32_t i = 0; i < context->entity_count && context->ego == NULL && wanted == NULL; i++) {
         struct osc_entity *entity = &context->entities[i];
@@ -221,8 +249,11 @@ enum status osc_route_read(struct osc_context *context, struct osc_entity *entit
     if (lanes == NULL || entity->route_roads == NULL) {
         return STATUS_LIMIT;
     }
-    const struct osc_element *waypoint = osc_child(route, "Waypoint");
-    for (; waypoint != NULL; waypoint = osc_next(waypoint)) {
+    const struct osc_element *first = osc_child(route, "Waypoint");
+    const struct osc_element *waypoint = first;
+    bool closed = false;
+    TRY(osc_bool(context, route, "closed", false, &closed));
+    while (waypoint != NULL) {
         const struct osc_element *position;
         struct osc_position at;
         TRY(osc_required_child(context, waypoint, "Position", &position));
@@ -245,6 +276,39 @@ enum status osc_route_read(struct osc_context *context, struct osc_entity *entit
                 context->network->lanes[lanes[i]].road;
         }
         before = at.place.lane;
+        waypoint = osc_next(waypoint);
+        if (waypoint == NULL && closed) { /* back to where it begins */
+            waypoint = first;
+            closed = false;
+        }
+    }
+    return STATUS_OK;
+}
+
+enum status osc_route_to(struct osc_context *context, struct osc_entity *entity,
+                         const struct osc_element *acquire, uint32_t from)
+{
+    const struct osc_element *position;
+    struct osc_position at;
+    uint32_t *lanes = osc_alloc(context, ROUTE_LANES_MAX, sizeof *lanes);
+    entity->route_roads = osc_alloc(context, ROUTE_LANES_MAX, sizeof *entity->route_roads);
+    if (lanes == NULL || entity->route_roads == NULL) {
+        return STATUS_LIMIT;
+    }
+    TRY(osc_required_child(context, acquire, "Position", &position));
+    TRY(osc_position_read(context, position, &at));
+    entity->route_road_count = 0;
+    if (from != OPENDRIVE_NONE && at.on_road && at.place.lane != OPENDRIVE_NONE) {
+        entity->route_road_count =
+            opendrive_route(context->network, from, at.place.lane, lanes, ROUTE_LANES_MAX);
+    }
+    for (uint32_t i = 0; i < entity->route_road_count; i++) {
+        entity->route_roads[i] = context->network->lanes[lanes[i]].road;
+    }
+    if (entity->route_road_count == 0) {
+        osc_note(context, acquire,
+                 "no lanes lead to a position that is to be acquired: junctions are passed "
+                 "straight on");
     }
     return STATUS_OK;
 }
@@ -255,7 +319,11 @@ static enum status read_assigned_route(struct osc_context *context, struct osc_e
     const struct osc_element *routing = osc_child(action, "RoutingAction");
     const struct osc_element *assign =
         routing != NULL ? osc_child(routing, "AssignRouteAction") : NULL;
+    const struct osc_element *acquire =
+        routing != NULL ? osc_child(routing, "AcquirePositionAction") : NULL;
     const struct osc_element *route = assign != NULL ? osc_child(assign, "Route") : NULL;
+    uint32_t from = entity->on_road ? entity->place.lane : OPENDRIVE_NONE;
+    TRY(acquire != NULL ? osc_route_to(context, entity, acquire, from) : STATUS_OK);
     return route != NULL ? osc_route_read(context, entity, route) : STATUS_OK;
 }
 
@@ -383,7 +451,13 @@ static enum status init_speed(struct osc_context *context, struct osc_entity *en
     }
     if (shape == NULL || strcmp(shape, "step") == 0 || value == 0 || entity->is_ego) {
         *done = true;
-        return osc_number(context, absolute, "value", true, -200, 200, &entity->speed_mps);
+        TRY(osc_number(context, absolute, "value", true, -200, 200, &entity->speed_mps));
+        if (fabs(entity->speed_mps) > entity->speed_max_mps) {
+            osc_note(context, absolute,
+                     "speeds above what an entity's <Performance> gives are cut");
+        }
+        entity->speed_mps =
+            dmath_clamp(entity->speed_mps, -entity->speed_max_mps, entity->speed_max_mps);
     }
     return STATUS_OK;
 }
@@ -392,7 +466,8 @@ static bool is_placing(const struct osc_element *action)
 {
     const struct osc_element *routing = osc_child(action, "RoutingAction");
     return osc_child(action, "TeleportAction") != NULL ||
-           (routing != NULL && osc_child(routing, "AssignRouteAction") != NULL);
+           (routing != NULL && (osc_child(routing, "AssignRouteAction") != NULL ||
+                                osc_child(routing, "AcquirePositionAction") != NULL));
 }
 
 static enum status read_start_path(struct osc_context *context, struct osc_entity *entity)
@@ -521,6 +596,7 @@ enum status osc_init_read(struct osc_context *context)
                             "expected <Init> to place ego, found no "
                             "position");
         }
+        entity->present = entity->placed;
         if (!entity->placed) {
             osc_note(context, entity->element, "an entity that Init does not place is not there");
             entity->pose = (struct pose){0, 0, 0};

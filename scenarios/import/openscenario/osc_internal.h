@@ -1,6 +1,7 @@
 /*
  * OpenSCENARIO import, private to its room.
  *
+ *   osc_frame      whose left, whose ahead: references of relative quantities
  *   osc_document   files to one tree: catalogs in place, parameters and expressions evaluated
  *   osc_place      positions on the road network; paths that actors follow
  *   osc_entity     who there is, and where Init puts it
@@ -78,7 +79,8 @@ struct osc_entity {
     const char *name;
     const struct osc_element *element;
     bool is_ego;
-    bool placed;
+    bool placed;  /* has a pose */
+    bool present; /* is there at the start */
     bool on_path; /* follows a path that is not a lane's from the start */
     enum agent_kind kind;
     double length_m, width_m, height_m;
@@ -136,6 +138,9 @@ void *osc_alloc(struct osc_context *context, size_t count, size_t size);
 enum status osc_document_load(struct osc_context *context, const struct osc_parameter *overrides,
                               uint32_t override_count);
 
+/* `relative` beside the file that names it, which may be written with backslashes. */
+void osc_join_path(const char *file, const char *relative, char out[LIMIT_PATH_BYTES]);
+
 const struct osc_element *osc_child(const struct osc_element *element, const char *name);
 /* The first child of any name, NULL: none. */
 const struct osc_element *osc_next(const struct osc_element *element); /* same name */
@@ -160,6 +165,50 @@ enum status osc_choice(struct osc_context *context, const struct osc_element *el
 bool osc_evaluate(const struct osc_scope *scope, const char *text, char out[OSC_VALUE_BYTES],
                   char *message, size_t message_bytes);
 bool osc_parse_number(const char *text, double *out);
+
+/* ---- osc_frame.c ---- */
+
+/* A place in a lane, with the direction of who is there. */
+struct osc_spot {
+    uint32_t lane;
+    double s_m;
+    bool with_s;
+};
+
+/* A lane that an action names: by its id, or so many lanes to the left of that of a path. */
+struct osc_lane_target {
+    bool relative;
+    int32_t number;
+    double offset_m; /* from its middle, to the left of the road */
+    const struct osc_path *path;
+};
+
+/* Sign of y and of headings in the plane: -1 in files for CARLA. */
+double osc_plane_sign(const struct osc_context *context);
+/* Whether a heading runs towards larger s at a place. */
+bool osc_runs_with_s(const struct osc_context *context, const struct opendrive_place *place,
+                     double heading_rad);
+double osc_traffic_heading(const struct osc_context *context, const struct opendrive_place *place);
+double osc_road_heading(const struct osc_context *context, const struct opendrive_place *place);
+/* From an entity in a lane so far ahead of it, over the ends of roads; returns the metres that are
+ * left where lanes end. */
+double osc_walk_from(const struct osc_context *context, const struct osc_entity *entity,
+                     double ahead_m, bool along_lane, struct osc_spot *out);
+/* So many lanes to the left of who is there; OPENDRIVE_NONE: there is none. */
+uint32_t osc_lane_left_of(const struct osc_context *context, uint32_t lane, bool with_s,
+                          int32_t steps);
+/* Paths of a lateral action to its target lane, by where on its path the entity then is; *first is
+ * the one from where it starts. */
+enum status osc_lane_ways(struct osc_context *context, const struct osc_element *element,
+                          const struct osc_entity *entity, const struct osc_lane_target *target,
+                          struct osc_path *first, struct story_action *action);
+/* The same of an offset, which grows to the left of the road, in the lane itself. */
+enum status osc_offset_ways(struct osc_context *context, const struct osc_path *path,
+                            double offset_m, struct story_action *action);
+/* The lane that a path begins in; OPENDRIVE_NONE: it is along none. */
+uint32_t osc_lane_of_start(const struct osc_path *path);
+/* Sign of such an offset on a path where it begins. */
+double osc_offset_sign(const struct osc_path *path);
 
 /* ---- osc_place.c ---- */
 
@@ -189,14 +238,8 @@ enum status osc_path_from(struct osc_context *context, const struct osc_entity *
 struct pose osc_path_pose(const struct storyboard *board, uint32_t path, double s_m);
 void osc_path_project(const struct storyboard *board, uint32_t path, struct vec2 point, double *s_m,
                       double *offset_m);
-/* Whether a heading runs towards larger s at a place. */
-bool osc_runs_with_s(const struct osc_context *context, const struct opendrive_place *place,
-                     double heading_rad);
-/* The lane of an entity's path nearest to its start that `lane_id` (or `steps` lanes to its left)
- * names, and a path along it. */
-enum status osc_path_beside(struct osc_context *context, const struct osc_element *element,
-                            const struct osc_entity *entity, const struct osc_path *from,
-                            bool relative, int32_t lane, struct osc_path *out);
+/* Whether a polyline has any; other shapes say when they are read. */
+bool osc_trajectory_has_times(const struct osc_element *trajectory);
 /* <Trajectory> to a path of the storyboard. */
 enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
                                 bool timed, uint32_t *index);
@@ -211,6 +254,11 @@ enum status osc_init_read(struct osc_context *context);
 enum status osc_route_read(struct osc_context *context, struct osc_entity *entity,
                            const struct osc_element *route);
 
+/* The roads from a lane (OPENDRIVE_NONE: beside all) to the position of an <AcquirePositionAction>.
+ */
+enum status osc_route_to(struct osc_context *context, struct osc_entity *entity,
+                         const struct osc_element *acquire, uint32_t from);
+
 /* ---- osc_ego.c ---- */
 
 /* Lanes of the map along ego's path; none where it does not run along them. */
@@ -218,6 +266,14 @@ enum status osc_ego_route(struct osc_context *context, const struct opendrive_ma
                           struct ego *ego);
 /* A note where ego, at the speed it starts with, comes to the end of its lanes. */
 enum status osc_ego_note_end(struct osc_context *context);
+/* Whether ego starts in a lane, along its direction. */
+bool osc_ego_in_lane(const struct map *map, const struct ego *ego);
+/* Adds ego's path to the map as a lane, and as its route. */
+enum status osc_ego_own_lane(struct osc_context *context, struct map *map, struct ego *ego);
+/* Speed at the start at which bends ahead can still be slowed down for. */
+double osc_ego_bend_speed(const struct osc_context *context);
+/* A note where ego starts faster than that; --fit-speed slows it. */
+enum status osc_ego_note_bend(struct osc_context *context);
 /* Whom ego shares the road with that needs most care: a kind of agent, "none". */
 const char *osc_actor_slice(const struct scenario *scenario);
 

@@ -366,53 +366,6 @@ enum status osc_path_from(struct osc_context *context, const struct osc_entity *
     return osc_path_along(context, entity, place.lane, place.s_m, with_s, out);
 }
 
-/* ---- beside ---- */
-
-static uint32_t beside(const struct osc_context *context, uint32_t lane, bool with_s, bool relative,
-                       int32_t number)
-{
-    const struct opendrive_network *network = context->network;
-    if (!relative) {
-        const struct opendrive_lane *record = &network->lanes[lane];
-        const struct opendrive_section *section = &network->sections[record->section];
-        return opendrive_lane_find(network, record->road, 0.5 * (section->s_m + section->end_m),
-                                   number);
-    }
-    for (int32_t i = 0; i < (number < 0 ? -number : number) && lane != OPENDRIVE_NONE; i++) {
-        lane = opendrive_neighbour(network, lane, (number > 0) == with_s);
-    }
-    return lane;
-}
-
-enum status osc_path_beside(struct osc_context *context, const struct osc_element *element,
-                            const struct osc_entity *entity, const struct osc_path *from,
-                            bool relative, int32_t number, struct osc_path *out)
-{
-    for (uint32_t i = 0; i < from->lane_count; i++) {
-        bool last = i + 1 == from->lane_count;
-        bool behind = !last && from->lane_s_m[i + 1] <= from->start_s_m + 1e-6;
-        if (behind) {
-            continue;
-        }
-        uint32_t lane = beside(context, from->lanes[i], from->with_s[i], relative, number);
-        if (lane == OPENDRIVE_NONE) {
-            continue;
-        }
-        const struct opendrive_section *section =
-            &context->network->sections[context->network->lanes[lane].section];
-        double along_m = dmath_max(from->start_s_m - from->lane_s_m[i], 0);
-        double s_m = from->with_s[i] ? section->s_m + along_m : section->end_m - along_m;
-        s_m = dmath_clamp(s_m, section->s_m, section->end_m);
-        return osc_path_along(context, entity, lane, s_m, from->with_s[i], out);
-    }
-    return relative
-               ? osc_fail(context, element,
-                          "expected a lane %d to the left of that of \"%.60s\", found none", number,
-                          entity->name)
-               : osc_fail(context, element, "expected lane %d on the way of \"%.60s\", found none",
-                          number, entity->name);
-}
-
 /* ---- trajectories ---- */
 
 static enum status read_vertex(struct osc_context *context, const struct osc_element *vertex,
@@ -476,9 +429,9 @@ static enum status lay_polyline(struct osc_context *context, const struct osc_el
 }
 
 static enum status read_polyline(struct osc_context *context, const struct osc_element *polyline,
-                                 bool timed, uint32_t *index)
+                                 bool closed, bool timed, uint32_t *index)
 {
-    struct raw raw = {0, osc_alloc(context, RAW_MAX, sizeof *raw.points)};
+    struct raw raw = {0, osc_alloc(context, RAW_MAX + 1, sizeof *raw.points)};
     if (raw.points == NULL) {
         return STATUS_LIMIT;
     }
@@ -489,6 +442,9 @@ static enum status read_polyline(struct osc_context *context, const struct osc_e
     }
     if (raw.count < 2) {
         return osc_fail(context, polyline, "expected at least 2 vertices, found %u", raw.count);
+    }
+    if (closed && !timed) {
+        raw.points[raw.count++] = raw.points[0];
     }
     return lay_polyline(context, polyline, &raw, timed, index);
 }
@@ -563,6 +519,18 @@ static enum status read_clothoids(struct osc_context *context, const struct osc_
     return osc_path_add(context, element, raw.points, raw.count, timed, index);
 }
 
+bool osc_trajectory_has_times(const struct osc_element *trajectory)
+{
+    const struct osc_element *shape = osc_child(trajectory, "Shape");
+    const struct osc_element *line = shape != NULL ? osc_child(shape, "Polyline") : NULL;
+    const struct osc_element *vertex = line != NULL ? osc_child(line, "Vertex") : NULL;
+    bool any = line == NULL;
+    for (; vertex != NULL && !any; vertex = osc_next(vertex)) {
+        any = osc_attribute(vertex, "time") != NULL;
+    }
+    return any;
+}
+
 enum status osc_trajectory_read(struct osc_context *context, const struct osc_element *trajectory,
                                 bool timed, uint32_t *index)
 {
@@ -571,8 +539,14 @@ enum status osc_trajectory_read(struct osc_context *context, const struct osc_el
     if (form == NULL) {
         return osc_fail(context, trajectory, "expected a <Shape>, found none");
     }
+    bool closed;
+    TRY(osc_bool(context, trajectory, "closed", false, &closed));
+    if (closed && (timed || !osc_is(form, "Polyline"))) {
+        osc_note(context, trajectory,
+                 "a closed trajectory with times, or of clothoids, is left open");
+    }
     if (osc_is(form, "Polyline")) {
-        return read_polyline(context, form, timed, index);
+        return read_polyline(context, form, closed, timed, index);
     }
     if (osc_is(form, "Clothoid") || osc_is(form, "ClothoidSpline")) {
         return read_clothoids(context, form, timed, index);

@@ -1,9 +1,8 @@
 /*
  * Positions of OpenSCENARIO on the road network.
  *
- * Headings that are relative are relative to the direction of travel in a lane (as esmini reads
- * them), t and offsets grow to the left of the road. Distances from an entity are along its own
- * direction. Positions relative to an entity are those of its start.
+ * osc_frame.c says what the parts of a position are relative to. Positions relative to an entity
+ * are those of its start.
  */
 #include "scenarios/import/openscenario/osc_internal.h"
 
@@ -17,26 +16,7 @@
 
 #define REACH_M 30.0
 #define PLACE_MAX_M 9e4
-
-bool osc_runs_with_s(const struct osc_context *context, const struct opendrive_place *place,
-                     double heading_rad)
-{
-    double along = opendrive_road_pose(context->network, place->road, place->s_m, 0).heading_rad;
-    return fabs(dmath_wrap_angle(heading_rad - along)) <= PI_RAD / 2;
-}
-
-/* Direction of travel where a place is: of its lane, or of its side of the road. */
-static double travel_heading(const struct osc_context *context, const struct opendrive_place *place)
-{
-    double heading =
-        opendrive_road_pose(context->network, place->road, place->s_m, place->t_m).heading_rad;
-    bool against = place->t_m > 0;
-    if (place->lane != OPENDRIVE_NONE) {
-        heading = opendrive_lane_pose(context->network, place->lane, place->s_m, 0).heading_rad;
-        against = context->network->lanes[place->lane].against;
-    }
-    return against ? heading + PI_RAD : heading;
-}
+#define HEADING_MAX_RAD 1e6
 
 /* <Orientation> of a position, onto `base` where it is relative. */
 static enum status orient(struct osc_context *context, const struct osc_element *element,
@@ -51,7 +31,8 @@ static enum status orient(struct osc_context *context, const struct osc_element 
         return STATUS_OK;
     }
     TRY(osc_choice(context, orientation, "type", types, 0, &type));
-    TRY(osc_number(context, orientation, "h", false, -100, 100, &h));
+    TRY(osc_number(context, orientation, "h", false, -HEADING_MAX_RAD, HEADING_MAX_RAD, &h));
+    h *= osc_plane_sign(context);
     out->has_heading = true;
     out->pose.heading_rad = dmath_wrap_angle(type == 0 ? h : base_rad + h);
     return STATUS_OK;
@@ -154,11 +135,13 @@ static enum status read_world(struct osc_context *context, const struct osc_elem
                               struct osc_position *out)
 {
     double h = 0;
+    double sign = osc_plane_sign(context);
     TRY(osc_number(context, element, "x", true, -PLACE_MAX_M, PLACE_MAX_M, &out->pose.x_m));
     TRY(osc_number(context, element, "y", true, -PLACE_MAX_M, PLACE_MAX_M, &out->pose.y_m));
-    TRY(osc_number(context, element, "h", false, -100, 100, &h));
+    TRY(osc_number(context, element, "h", false, -HEADING_MAX_RAD, HEADING_MAX_RAD, &h));
     out->has_heading = osc_attribute(element, "h") != NULL;
-    out->pose.heading_rad = dmath_wrap_angle(h);
+    out->pose.y_m *= sign;
+    out->pose.heading_rad = dmath_wrap_angle(sign * h);
     struct vec2 point = {out->pose.x_m, out->pose.y_m};
     out->on_road =
         context->network != NULL &&
@@ -178,7 +161,7 @@ static enum status read_lane(struct osc_context *context, const struct osc_eleme
     TRY(osc_number(context, element, "s", true, -1e6, 1e6, &s_m));
     TRY(osc_number(context, element, "offset", false, -1e4, 1e4, &offset_m));
     TRY(place_on_lane(context, element, road, lane, s_m, offset_m, out));
-    return orient(context, element, travel_heading(context, &out->place), out);
+    return orient(context, element, osc_traffic_heading(context, &out->place), out);
 }
 
 static enum status read_road(struct osc_context *context, const struct osc_element *element,
@@ -193,7 +176,7 @@ static enum status read_road(struct osc_context *context, const struct osc_eleme
     TRY(check_s(context, element, road, s_m));
     out->place = (struct opendrive_place){.road = road, .s_m = s_m, .t_m = t_m};
     settle(context, out);
-    return orient(context, element, travel_heading(context, &out->place), out);
+    return orient(context, element, osc_road_heading(context, &out->place), out);
 }
 
 /* An entity that others are placed by has a place itself. */
@@ -214,64 +197,77 @@ static enum status placed_entity(struct osc_context *context, const struct osc_e
     return STATUS_OK;
 }
 
+/* So far ahead of an entity along its lane, over the ends of roads. */
+static enum status go_ahead(struct osc_context *context, const struct osc_element *element,
+                            const struct osc_entity *entity, double ahead_m, bool along_lane,
+                            struct osc_spot *out)
+{
+    if (entity->place.lane == OPENDRIVE_NONE) {
+        return osc_fail(context, element, "expected an entity in a lane, found \"%.60s\"",
+                        entity->name);
+    }
+    double left_m = osc_walk_from(context, entity, ahead_m, along_lane, out);
+    return left_m <= 1e-6
+               ? STATUS_OK
+               : osc_fail(context, element,
+                          "expected a lane for %g m from \"%.60s\" on, found one %g m shorter",
+                          ahead_m, entity->name, left_m);
+}
+
 static enum status read_relative_lane(struct osc_context *context,
                                       const struct osc_element *element, struct osc_position *out)
 {
     struct osc_entity *entity;
+    struct osc_spot spot;
     int32_t steps = 0;
-    double ds = 0;
+    double ahead_m = 0;
     double offset_m = 0;
+    bool along_lane = osc_attribute(element, "ds") == NULL;
     TRY(placed_entity(context, element, true, &entity));
     TRY(read_lane_id(context, element, "dLane", &steps));
-    TRY(osc_number(context, element, "ds", false, -1e5, 1e5, &ds));
-    TRY(osc_number(context, element, "dsLane", false, -1e5, 1e5, &ds));
+    TRY(osc_number(context, element, along_lane ? "dsLane" : "ds", false, -1e5, 1e5, &ahead_m));
     TRY(osc_number(context, element, "offset", false, -1e4, 1e4, &offset_m));
-    uint32_t lane = entity->place.lane;
-    double s_m = entity->place.s_m;
-    if (lane == OPENDRIVE_NONE) {
-        return osc_fail(context, element, "expected an entity in a lane, found \"%.60s\"",
-                        entity->name);
-    }
-    bool with_s = osc_runs_with_s(context, &entity->place, entity->pose.heading_rad);
-    bool with_traffic = with_s != context->network->lanes[lane].against;
-    double left_m =
-        opendrive_walk(context->network, &lane, &s_m, with_traffic ? ds : -ds, OPENDRIVE_STRAIGHT);
-    if (fabs(left_m) > 1e-6) {
-        return osc_fail(context, element,
-                        "expected a lane for %g m from \"%.60s\" on, found one "
-                        "%g m shorter",
-                        ds, entity->name, fabs(left_m));
-    }
-    for (int32_t i = 0; i < abs(steps) && lane != OPENDRIVE_NONE; i++) {
-        lane = opendrive_neighbour(context->network, lane, (steps > 0) == with_s);
-    }
-    if (lane == OPENDRIVE_NONE) {
+    TRY(go_ahead(context, element, entity, ahead_m, along_lane, &spot));
+    spot.lane = osc_lane_left_of(context, spot.lane, spot.with_s, steps);
+    if (spot.lane == OPENDRIVE_NONE) {
         return osc_fail(context, element, "expected a lane %d beside that of \"%.60s\", found none",
                         steps, entity->name);
     }
-    const struct opendrive_lane *record = &context->network->lanes[lane];
-    TRY(place_on_lane(context, element, record->road, record->id, s_m, offset_m, out));
+    const struct opendrive_lane *record = &context->network->lanes[spot.lane];
+    TRY(place_on_lane(context, element, record->road, record->id, spot.s_m, offset_m, out));
     out->relative_to_moving = true;
-    return orient(context, element, travel_heading(context, &out->place), out);
+    return orient(context, element, osc_traffic_heading(context, &out->place), out);
 }
 
+/* Within its road, wherever the entity is beside it; beyond its end as far from the lane's middle.
+ */
 static enum status read_relative_road(struct osc_context *context,
                                       const struct osc_element *element, struct osc_position *out)
 {
     struct osc_entity *entity;
-    double ds = 0;
-    double dt = 0;
+    struct osc_spot spot;
+    double ahead_m = 0;
+    double left_m = 0;
     TRY(placed_entity(context, element, true, &entity));
-    TRY(osc_number(context, element, "ds", true, -1e5, 1e5, &ds));
-    TRY(osc_number(context, element, "dt", true, -1e4, 1e4, &dt));
-    double sign = osc_runs_with_s(context, &entity->place, entity->pose.heading_rad) ? 1 : -1;
-    double s_m = entity->place.s_m + sign * ds;
-    TRY(check_s(context, element, entity->place.road, s_m));
-    out->place = (struct opendrive_place){
-        .road = entity->place.road, .s_m = s_m, .t_m = entity->place.t_m + sign * dt};
+    TRY(osc_number(context, element, "ds", true, -1e5, 1e5, &ahead_m));
+    TRY(osc_number(context, element, "dt", true, -1e4, 1e4, &left_m));
+    const struct opendrive_place *from = &entity->place;
+    double sign = osc_runs_with_s(context, from, entity->pose.heading_rad) ? 1 : -1;
+    double s_m = from->s_m + sign * ahead_m;
+    out->place =
+        (struct opendrive_place){.road = from->road, .s_m = s_m, .t_m = from->t_m + sign * left_m};
+    if (s_m < 0 || s_m > context->network->roads[from->road].length_m) {
+        TRY(go_ahead(context, element, entity, ahead_m, false, &spot));
+        double beside_m = sign * from->offset_m + left_m;
+        double centre_m = opendrive_lane_centre_t_m(context->network, spot.lane, spot.s_m);
+        out->place =
+            (struct opendrive_place){.road = context->network->lanes[spot.lane].road,
+                                     .s_m = spot.s_m,
+                                     .t_m = centre_m + (spot.with_s ? beside_m : -beside_m)};
+    }
     settle(context, out);
     out->relative_to_moving = true;
-    return orient(context, element, travel_heading(context, &out->place), out);
+    return orient(context, element, osc_road_heading(context, &out->place), out);
 }
 
 static enum status read_relative_object(struct osc_context *context,
@@ -285,6 +281,7 @@ static enum status read_relative_object(struct osc_context *context,
     TRY(placed_entity(context, element, false, &entity));
     TRY(osc_number(context, element, "dx", true, -1e5, 1e5, &dx));
     TRY(osc_number(context, element, "dy", true, -1e5, 1e5, &dy));
+    dy *= osc_plane_sign(context);
     if (osc_is(element, "RelativeObjectPosition")) {
         dmath_sincos(entity->pose.heading_rad, &s, &c);
     }

@@ -1,5 +1,5 @@
 /*
- * WOMD import: tracks, ego and the document. See womd.h.
+ * WOMD import: ego, agents and the document. See womd.h.
  */
 #include "scenarios/import/womd/womd.h"
 
@@ -14,147 +14,28 @@
 #include <string.h>
 
 enum { OBJECTS_MAX = 4096 };
-#define SIZE_MIN_M 0.05
-#define SIZE_MAX_M 40.0
-#define SPEED_MAX_MPS 100.0
-#define PARKED_M 1.0         /* who stays within that stands */
 #define TRUCK_M 7.0          /* vehicles from here on */
 #define WHEELBASE_SHARE 0.58 /* of a car's length; the file does not say */
 #define PATH_WIDTH_M 4.0
 #define PATH_AHEAD_M 60.0
 #define PATH_STEP_M 1.0
-
-/* One object with its valid samples, times from the scenario's start. */
-struct track {
-    char id[LIMIT_ID_BYTES];
-    char type[LIMIT_ID_BYTES];
-    double length_m;
-    double width_m;
-    double height_m;
-    uint32_t count;
-    struct trajectory_point *points; /* owned */
-};
+#define FORWARDS_MIN_S 1.0 /* of a drive that reverses before or after */
 
 struct import {
     struct womd_context context;
     const json_t *root;
     char dataset[LIMIT_ID_BYTES]; /* where another one wrote this form; "": the dataset's own */
     char geography[LIMIT_ID_BYTES];
-    uint32_t first; /* sample at which the scenario starts: ego's first valid one */
-    uint32_t sdc;   /* ego's object */
-    struct track ego;
+    uint32_t sdc; /* ego's object */
+    struct womd_track ego;
     struct womd_lanes lanes;
     json_t *map;
     json_t *agents;
 };
 
-/* ---- tracks ---- */
-
-static enum status read_size(struct import *import, const struct json_cursor *object,
-                             struct track *out)
-{
-    struct error *error = import->context.error;
-    out->height_m = 1.5;
-    TRY(json_member_number(object, "length", true, 0, SIZE_MAX_M, &out->length_m, error));
-    TRY(json_member_number(object, "width", true, 0, SIZE_MAX_M, &out->width_m, error));
-    TRY(json_member_number(object, "height", false, -SIZE_MAX_M, SIZE_MAX_M, &out->height_m,
-                           error));
-    out->length_m = dmath_max(out->length_m, SIZE_MIN_M);
-    out->width_m = dmath_max(out->width_m, SIZE_MIN_M);
-    out->height_m = dmath_clamp(out->height_m, 0.3, 6.0);
-    return STATUS_OK;
-}
-
-/* The four lists of an object, equally long. */
-struct samples {
-    struct json_cursor position;
-    struct json_cursor heading;
-    struct json_cursor velocity;
-    struct json_cursor valid;
-    size_t count;
-};
-
-static enum status read_lists(struct import *import, const struct json_cursor *object,
-                              struct samples *out)
-{
-    struct error *error = import->context.error;
-    size_t same;
-    out->position = json_cursor_member(object, "position");
-    out->heading = json_cursor_member(object, "heading");
-    out->velocity = json_cursor_member(object, "velocity");
-    out->valid = json_cursor_member(object, "valid");
-    TRY(json_array_begin(&out->valid, 1, WOMD_SAMPLES_MAX, &out->count, error));
-    TRY(json_array_begin(&out->position, out->count, out->count, &same, error));
-    TRY(json_array_begin(&out->heading, out->count, out->count, &same, error));
-    return json_array_begin(&out->velocity, out->count, out->count, &same, error);
-}
-
-static enum status read_sample(struct import *import, const struct samples *samples, uint32_t i,
-                               struct trajectory_point *out)
-{
-    struct error *error = import->context.error;
-    struct json_cursor position = json_cursor_element(&samples->position, i);
-    struct json_cursor heading = json_cursor_element(&samples->heading, i);
-    struct json_cursor velocity = json_cursor_element(&samples->velocity, i);
-    struct vec2 at;
-    double x = 0;
-    double y = 0;
-    TRY(womd_point(&import->context, &position, &at));
-    TRY(json_value_number(&heading, -100, 100, &out->heading_rad, error));
-    TRY(json_member_number(&velocity, "x", true, -SPEED_MAX_MPS, SPEED_MAX_MPS, &x, error));
-    TRY(json_member_number(&velocity, "y", true, -SPEED_MAX_MPS, SPEED_MAX_MPS, &y, error));
-    out->heading_rad = dmath_wrap_angle(out->heading_rad);
-    out->x_m = at.x_m;
-    out->y_m = at.y_m;
-    /* Of who reverses too: a document's logs have no negative speeds. */
-    out->speed_mps = sqrt(x * x + y * y);
-    out->t_s = (double)(i - import->first) * TICK_S;
-    return STATUS_OK;
-}
-
-static enum status is_valid(struct import *import, const struct samples *samples, uint32_t i,
-                            bool *out)
-{
-    struct json_cursor cursor = json_cursor_element(&samples->valid, i);
-    return json_value_bool(&cursor, out, import->context.error);
-}
-
-/* The valid samples from `first` on; points stay NULL where there is none. */
-static enum status read_track(struct import *import, const struct json_cursor *object,
-                              struct track *out)
-{
-    struct samples samples;
-    bool valid;
-    int64_t id = 0;
-    struct error *error = import->context.error;
-    if (!json_is_object(object->value)) {
-        return json_fail(object, error, "expected an object, a track");
-    }
-    TRY(json_member_integer(object, "id", false, -1, INT64_C(1) << 53, &id, error));
-    TRY(json_member_text(object, "type", true, out->type, sizeof out->type, error));
-    /* Ids repeat in some files, places in the list do not. */
-    snprintf(out->id, sizeof out->id, "track%zu_%lld", object->index, (long long)id);
-    TRY(read_size(import, object, out));
-    TRY(read_lists(import, object, &samples));
-    out->points = calloc(samples.count + 1, sizeof *out->points);
-    TRY(memory_check(out->points, error, "%s: out of memory", import->context.name));
-    bool gap = false;
-    for (uint32_t i = import->first; i < samples.count; i++) {
-        TRY(is_valid(import, &samples, i, &valid));
-        if (!valid) {
-            gap = out->count > 0;
-            continue;
-        }
-        TRY(read_sample(import, &samples, i, &out->points[out->count++]));
-        import->context.notes.gaps_bridged += gap;
-        gap = false;
-    }
-    return STATUS_OK;
-}
-
 /* ---- agents ---- */
 
-static const char *kind_of(const struct track *track)
+static const char *kind_of(const struct womd_track *track)
 {
     if (strcmp(track->type, "vehicle") == 0) {
         return track->length_m >= TRUCK_M ? "truck" : "car";
@@ -165,51 +46,15 @@ static const char *kind_of(const struct track *track)
     return strcmp(track->type, "cyclist") == 0 ? "cyclist" : "object";
 }
 
-static bool stays(const struct track *track)
-{
-    for (uint32_t i = 0; i < track->count; i++) {
-        double x = track->points[i].x_m - track->points[0].x_m;
-        double y = track->points[i].y_m - track->points[0].y_m;
-        if (sqrt(x * x + y * y) > PARKED_M) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/* A recording of one who stands is noise about a place: two samples at it, from the start on,
- * because it was there before it was seen. */
-static void settle(struct track *track, double end_s)
-{
-    struct trajectory_point at = track->points[track->count / 2];
-    at.speed_mps = 0;
-    at.t_s = 0;
-    track->points[0] = at;
-    at.t_s = end_s + TICK_S;
-    track->points[1] = at; /* there is room for one more than were read */
-    track->count = 2;
-}
-
-static json_t *trajectory_json(const struct track *track)
+static json_t *trajectory_json(const struct womd_track *track)
 {
     json_t *json = json_array();
     for (uint32_t i = 0; i < track->count; i++) {
         const struct trajectory_point *p = &track->points[i];
         json_array_append_new(json, json_pack("[f, f, f, f, f]", p->t_s, p->x_m, p->y_m,
-                                              p->heading_rad, p->speed_mps));
+                                              p->heading_rad, fabs(p->speed_mps)));
     }
     return json;
-}
-
-static bool is_over_ego(const struct import *import, const struct track *track)
-{
-    const struct trajectory_point *e = &import->ego.points[0];
-    const struct trajectory_point *p = &track->points[0];
-    struct box ego = box_make((struct pose){e->x_m, e->y_m, e->heading_rad}, import->ego.length_m,
-                              import->ego.width_m);
-    struct box box =
-        box_make((struct pose){p->x_m, p->y_m, p->heading_rad}, track->length_m, track->width_m);
-    return p->t_s <= 0 && box_overlap(&ego, &box);
 }
 
 static double end_s(const struct import *import)
@@ -217,44 +62,116 @@ static double end_s(const struct import *import)
     return import->ego.points[import->ego.count - 1].t_s;
 }
 
-static void add_agent(struct import *import, struct track *track)
+static void add_agent(struct import *import, struct womd_track *track)
 {
-    if (track->count > 0 && stays(track)) {
-        settle(track, end_s(import));
-    }
-    if (track->count < 2 || is_over_ego(import, track) ||
-        json_array_size(import->agents) >= LIMIT_AGENTS) {
+    import->context.notes.gaps_bridged += track->gap_count;
+    womd_track_place(&import->context, &import->ego, track);
+    if (track->count < 2) {
         import->context.notes.tracks_dropped++;
         return;
     }
     const struct trajectory_point *p = &track->points[0];
-    json_array_append_new(import->agents,
-                          json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:{s:f, s:f, s:f}, s:f}",
-                                    "id", track->id, "kind", kind_of(track), "behaviour", "replay",
-                                    "length_m", track->length_m, "width_m", track->width_m,
-                                    "height_m", track->height_m, "trajectory",
-                                    trajectory_json(track), "pose", "x_m", p->x_m, "y_m", p->y_m,
-                                    "heading_rad", p->heading_rad, "speed_mps", p->speed_mps));
+    json_array_append_new(
+        import->agents,
+        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:o, s:{s:f, s:f, s:f}, s:f}", "id", track->id,
+                  "kind", kind_of(track), "behaviour", "replay", "length_m", track->length_m,
+                  "width_m", track->width_m, "height_m", track->height_m, "trajectory",
+                  trajectory_json(track), "pose", "x_m", p->x_m, "y_m", p->y_m, "heading_rad",
+                  p->heading_rad, "speed_mps", fabs(p->speed_mps)));
 }
 
+/* Distance of each object from ego's drive while both are there; ego's own: INFINITY. */
+static enum status read_distances(struct import *import, const struct json_cursor *objects,
+                                  double *nearest_m)
+{
+    for (uint32_t i = 0; i < json_array_size(objects->value); i++) {
+        struct json_cursor object = json_cursor_element(objects, i);
+        struct womd_track track = {.count = 0};
+        enum status status =
+            i != import->sdc ? womd_track_read(&import->context, &object, &track) : STATUS_OK;
+        nearest_m[i] = i != import->sdc ? womd_track_nearest_m(&import->ego, &track) : INFINITY;
+        free(track.points);
+        TRY(status);
+    }
+    return STATUS_OK;
+}
+
+static int compare_distances(const void *a, const void *b)
+{
+    double left = *(const double *)a;
+    double right = *(const double *)b;
+    return left < right ? -1 : left > right;
+}
+
+/* As many as a scenario may have, the nearest to ego's drive, in the order of the file. */
 static enum status read_agents(struct import *import, const struct json_cursor *objects)
 {
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < json_array_size(objects->value) && status == STATUS_OK; i++) {
-        struct json_cursor object = json_cursor_element(objects, i);
-        struct track track = {.count = 0};
-        if (i != import->sdc) {
-            status = read_track(import, &object, &track);
-            if (status == STATUS_OK) {
-                add_agent(import, &track);
-            }
-            free(track.points);
-        }
+    size_t count = json_array_size(objects->value);
+    double *nearest_m = calloc(2 * count, sizeof *nearest_m);
+    double *sorted_m = nearest_m + count;
+    enum status status =
+        memory_check(nearest_m, import->context.error, "%s: out of memory", import->context.name);
+    THEN(status, read_distances(import, objects, nearest_m));
+    if (status == STATUS_OK) {
+        memcpy(sorted_m, nearest_m, count * sizeof *sorted_m);
+        qsort(sorted_m, count, sizeof *sorted_m, compare_distances);
     }
+    for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
+        struct json_cursor object = json_cursor_element(objects, i);
+        struct womd_track track = {.count = 0};
+        if (i == import->sdc) {
+            continue;
+        }
+        bool far = count > LIMIT_AGENTS && nearest_m[i] > sorted_m[LIMIT_AGENTS - 1];
+        if (far || json_array_size(import->agents) >= LIMIT_AGENTS) {
+            import->context.notes.tracks_far++;
+            continue;
+        }
+        status = womd_track_read(&import->context, &object, &track);
+        if (status == STATUS_OK) {
+            add_agent(import, &track);
+        }
+        free(track.points);
+    }
+    free(nearest_m);
     return status;
 }
 
 /* ---- ego ---- */
+
+/* Drops what comes before and after the longest stretch forwards, and moves the origin of places
+ * and times to its beginning. */
+static enum status begin_forwards(struct import *import, const struct json_cursor *object)
+{
+    struct womd_context *context = &import->context;
+    struct womd_track *ego = &import->ego;
+    uint32_t seen = ego->count;
+    womd_track_keep_forwards(ego);
+    if (seen < 2 || ego->count < 2) {
+        return json_fail(object, context->error,
+                         seen < 2 ? "expected at least two valid samples of the recording vehicle, "
+                                    "found fewer"
+                                  : "expected a recording vehicle that goes forwards, found one "
+                                    "that reverses");
+    }
+    double duration_s = ego->points[ego->count - 1].t_s - ego->points[0].t_s;
+    if (ego->count < seen && duration_s < FORWARDS_MIN_S) {
+        return json_fail(object, context->error,
+                         "expected a recording vehicle that goes forwards for %g s, which ego can "
+                         "follow, found one that reverses but for %g s",
+                         FORWARDS_MIN_S, duration_s);
+    }
+    double start_s = ego->points[0].t_s;
+    context->first = (uint32_t)floor(start_s / TICK_S + 0.5);
+    context->origin = (struct vec2){floor(ego->points[0].x_m), floor(ego->points[0].y_m)};
+    context->notes.reversing = seen - ego->count;
+    for (uint32_t i = 0; i < ego->count; i++) {
+        ego->points[i].t_s -= start_s;
+        ego->points[i].x_m -= context->origin.x_m;
+        ego->points[i].y_m -= context->origin.y_m;
+    }
+    return STATUS_OK;
+}
 
 /* Which object, and from when on. */
 static enum status find_ego(struct import *import, const struct json_cursor *objects)
@@ -262,10 +179,8 @@ static enum status find_ego(struct import *import, const struct json_cursor *obj
     struct json_cursor top = json_cursor_root(import->context.name, import->root);
     struct json_cursor metadata = json_cursor_member(&top, "metadata");
     struct error *error = import->context.error;
-    struct samples samples;
     size_t count;
     int64_t sdc = 0;
-    bool valid = false;
     TRY(json_array_begin(objects, 1, OBJECTS_MAX, &count, error));
     if (!json_is_object(metadata.value)) {
         return json_fail(&metadata, error,
@@ -275,36 +190,14 @@ static enum status find_ego(struct import *import, const struct json_cursor *obj
                             error));
     import->sdc = (uint32_t)sdc;
     struct json_cursor object = json_cursor_element(objects, import->sdc);
-    if (!json_is_object(object.value)) {
-        return json_fail(&object, error, "expected an object, a track");
-    }
-    TRY(read_lists(import, &object, &samples));
-    for (import->first = 0; import->first < samples.count; import->first++) {
-        TRY(is_valid(import, &samples, import->first, &valid));
-        if (valid) {
-            break;
-        }
-    }
-    if (import->first + 1 >= samples.count) {
-        return json_fail(&samples.valid, error,
-                         "expected at least two valid samples of the recording vehicle, found "
-                         "fewer");
-    }
-    struct trajectory_point at;
-    TRY(read_sample(import, &samples, import->first, &at));
-    import->context.origin = (struct vec2){floor(at.x_m), floor(at.y_m)};
-    TRY(read_track(import, &object, &import->ego));
-    if (import->ego.count < 2) {
-        return json_fail(&samples.valid, error,
-                         "expected at least two valid samples of the recording vehicle, found "
-                         "fewer");
-    }
-    return STATUS_OK;
+    TRY(womd_track_read(&import->context, &object, &import->ego));
+    import->context.notes.gaps_bridged += import->ego.gap_count;
+    return begin_forwards(import, &object);
 }
 
 static json_t *ego_json(const struct import *import, bool path_lane)
 {
-    const struct track *ego = &import->ego;
+    const struct womd_track *ego = &import->ego;
     const struct trajectory_point *p = &ego->points[0];
     json_t *json =
         json_pack("{s:{s:f, s:f, s:f}, s:f, s:f, s:f, s:f, s:f, s:o}", "pose", "x_m", p->x_m, "y_m",
@@ -325,7 +218,7 @@ static json_t *ego_json(const struct import *import, bool path_lane)
 /* A lane along what ego drove and straight on: for scenes whose lanes do not lead there. */
 static void add_path_lane(struct import *import, json_t *map)
 {
-    const struct track *ego = &import->ego;
+    const struct womd_track *ego = &import->ego;
     json_t *line = json_array();
     struct vec2 last = {ego->points[0].x_m, ego->points[0].y_m};
     double heading = ego->points[0].heading_rad;
@@ -382,9 +275,16 @@ static void write_source(const struct import *import, char out[LIMIT_TEXT_BYTES]
         uint32_t count;
         const char *what;
     } rows[] = {
-        {notes->lanes_dropped, "lanes left out"},   {notes->lanes_thinned, "lanes thinned"},
-        {notes->tracks_dropped, "tracks left out"}, {notes->gaps_bridged, "gaps bridged"},
+        {notes->lanes_dropped, "lanes left out"},
+        {notes->lanes_thinned, "lanes thinned"},
+        {notes->tracks_dropped, "tracks left out"},
+        {notes->gaps_bridged, "gaps bridged"},
         {notes->lights_dropped, "lights left out"},
+        {notes->tracks_far, "tracks beyond the nearest 256 left out"},
+        {notes->boxes_shrunk, "boxes made smaller beside ego's"},
+        {notes->tracks_later, "tracks begin when they are off ego"},
+        {notes->tracks_touching, "tracks touch ego's recording"},
+        {notes->reversing, "samples left out before and after ego reverses"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         if (rows[i].count > 0 && used < LIMIT_TEXT_BYTES) {
@@ -514,7 +414,8 @@ enum status import_womd(const char *name, const char *json, size_t bytes, char *
     THEN(status, read_origin(&import, &top));
     THEN(status, find_ego(&import, &objects));
     THEN(status, womd_map(&import.context, &roads, &import.map, &import.lanes));
-    THEN(status, womd_signals(&import.context, &states, import.first, &import.lanes, import.map));
+    THEN(status,
+         womd_signals(&import.context, &states, import.context.first, &import.lanes, import.map));
     THEN(status, read_agents(&import, &objects));
     THEN(status, hand_out(&import, texts, count));
     free(import.ego.points);

@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "schemas/json_read.h"
 #include "schemas/limits.h"
+#include "schemas/scenario.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -34,7 +35,12 @@ enum { WOMD_SAMPLES_MAX = 4096 };
 struct womd_notes {
     uint32_t lanes_dropped;
     uint32_t lanes_thinned;
-    uint32_t tracks_dropped; /* never seen, or over ego at the start */
+    uint32_t tracks_dropped; /* never seen, or over ego all the time */
+    uint32_t tracks_far;     /* further from ego than as many as a scenario may have */
+    uint32_t tracks_later;
+    uint32_t tracks_touching; /* for which a drive on ego's recording does not pass */
+    uint32_t boxes_shrunk;
+    uint32_t reversing; /* samples of ego */
     uint32_t gaps_bridged;
     uint32_t lights_dropped;
     bool path_lane; /* ego's own path became a lane */
@@ -43,6 +49,7 @@ struct womd_notes {
 struct womd_context {
     const char *name;
     struct vec2 origin; /* of the scenario, in the file's coordinates */
+    uint32_t first;     /* sample at which the scenario starts */
     struct womd_notes notes;
     struct error *error;
 };
@@ -61,6 +68,29 @@ struct womd_lanes {
 };
 
 void womd_lanes_finish(struct womd_lanes *lanes);
+
+/* One object with its valid samples from the context's first on, times from there. */
+struct womd_track {
+    char id[LIMIT_ID_BYTES];
+    char type[LIMIT_ID_BYTES];
+    double length_m;
+    double width_m;
+    double height_m;
+    uint32_t gap_count;
+    uint32_t count;
+    struct trajectory_point *points; /* owned, with room for one more; NULL: never read */
+};
+
+/* Speeds are negative where it reverses. */
+enum status womd_track_read(struct womd_context *context, const struct json_cursor *object,
+                            struct womd_track *out);
+/* Its longest stretch without reversing, by samples. */
+void womd_track_keep_forwards(struct womd_track *track);
+/* To ego, between both places at one time; INFINITY: never there together. */
+double womd_track_nearest_m(const struct womd_track *ego, const struct womd_track *track);
+/* Settles when and how large it is beside ego's drive. Fewer than two points: it is left out. */
+void womd_track_place(struct womd_context *context, const struct womd_track *ego,
+                      struct womd_track *track);
 
 /* An object with x and y, moved to the scenario's origin. */
 enum status womd_point(const struct womd_context *context, const struct json_cursor *cursor,

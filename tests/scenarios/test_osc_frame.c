@@ -1,0 +1,526 @@
+/*
+ * Goal: what a file says relative to an entity, a lane or a road means the same whichever way
+ * entity, reference and road run, on whichever side traffic drives, and over junctions.
+ * Method: a table of positions and actions on roads along x whose reference lines run both ways;
+ * places of the entity's reference point are given by hand. Performance limits, sides of
+ * conditions, and what is left out follow.
+ */
+#include "tests/scenarios/story_drive.h"
+
+#define PI 3.14159265358979312
+
+/* ---- roads: two lanes of 3.5 m to each side ---- */
+
+#define LANE(id, links)                       \
+    "<lane id='" id "' type='driving'>" links \
+    "<width sOffset='0' a='3.5' b='0' c='0' d='0'/></lane>"
+#define LINKS(before, after) "<link>" before after "</link>"
+#define BEFORE(id) "<predecessor id='" id "'/>"
+#define AFTER(id) "<successor id='" id "'/>"
+#define SECTION(l2, l1, r1, r2)                                                                  \
+    "<lanes><laneSection s='0'><left>" LANE("2", l2)                                             \
+        LANE("1", l1) "</left><center><lane id='0' type='none'/></center><right>" LANE("-1", r1) \
+            LANE("-2", r2) "</right></laneSection></lanes></road>"
+#define ROAD(id, junction, rule, length, x, heading, shape)                                       \
+    "<road name='' length='" length "' id='" id "' junction='" junction "' rule='" rule           \
+    "'>%s<planView><geometry s='0' x='" x "' y='0' hdg='" heading "' length='" length "'><" shape \
+    "/></geometry></planView>"
+#define ALONE(rule, x, heading, shape)                     \
+    "<OpenDRIVE><header revMajor='1' revMinor='6'/>" ROAD( \
+        "1", "-1", rule, "1000", x, heading, shape) SECTION("", "", "", "") "</OpenDRIVE>"
+
+/* Road 1 runs east from 0 to 200, road 2 west from 500 to where road 1, or the junction, ends. */
+#define TURNED_LANES                                                               \
+    SECTION(LINKS("", AFTER("-2")), LINKS("", AFTER("-1")), LINKS("", AFTER("1")), \
+            LINKS("", AFTER("2")))
+static const char joined[] =
+    "<OpenDRIVE><header revMajor='1' revMinor='6'/>"
+    "<road name='' length='200' id='1' junction='-1'><link><successor elementType='road' "
+    "elementId='2' contactPoint='end'/></link><planView><geometry s='0' x='0' y='0' hdg='0' "
+    "length='200'><line/></geometry></planView>" TURNED_LANES
+    "<road name='' length='300' id='2' junction='-1'><link><successor elementType='road' "
+    "elementId='1' contactPoint='end'/></link><planView><geometry s='0' x='500' y='0' "
+    "hdg='3.14159265358979312' length='300'><line/></geometry></planView>" TURNED_LANES
+    "</OpenDRIVE>";
+static const char crossed[] =
+    "<OpenDRIVE><header revMajor='1' revMinor='6'/>"
+    "<road name='' length='200' id='1' junction='-1'><link><successor elementType='junction' "
+    "elementId='9'/></link><planView><geometry s='0' x='0' y='0' hdg='0' "
+    "length='200'><line/></geometry></planView>" SECTION(
+        "", "", "",
+        "") "<road name='' length='30' id='10' junction='9'><link><predecessor elementType='road' "
+            "elementId='1' contactPoint='end'/><successor elementType='road' elementId='2' "
+            "contactPoint='end'/></link><planView><geometry s='0' x='200' y='0' hdg='0' "
+            "length='30'><line/></geometry></planView>" SECTION(
+                LINKS(BEFORE("2"), AFTER("-2")), LINKS(BEFORE("1"), AFTER("-1")),
+                LINKS(BEFORE("-1"), AFTER("1")),
+                LINKS(BEFORE("-2"),
+                      AFTER("2"))) "<road name='' length='270' id='2' "
+                                   "junction='-1'><link><successor elementType='junction' "
+                                   "elementId='9'/></link><planView><geometry s='0' x='500' y='0' "
+                                   "hdg='3.14159265358979312' "
+                                   "length='270'><line/></geometry></planView>" SECTION(
+                                       "", "", "",
+                                       "") "<junction name='' id='9'><connection id='0' "
+                                           "incomingRoad='1' connectingRoad='10' "
+                                           "contactPoint='start'><laneLink from='-1' "
+                                           "to='-1'/><laneLink from='-2' to='-2'/></connection>"
+                                           "<connection id='1' incomingRoad='2' "
+                                           "connectingRoad='10' contactPoint='end'><laneLink "
+                                           "from='-1' to='1'/><laneLink from='-2' "
+                                           "to='2'/></connection></junction></OpenDRIVE>";
+static const char straight[] = ALONE("RHT", "0", "0", "line");
+static const char turned[] = ALONE("RHT", "1000", "3.14159265358979312", "line");
+static const char left_hand[] = ALONE("LHT", "0", "0", "line");
+static const char bend[] = ALONE("RHT", "0", "0", "arc curvature='0.01'");
+
+/* ---- files ---- */
+
+#define CAR(name)                                                                          \
+    "<ScenarioObject name='" name                                                          \
+    "'><Vehicle name='v' vehicleCategory='car'><BoundingBox><Center "                      \
+    "x='1.5' y='0' z='0.7'/><Dimensions width='2' length='4' height='1.4'/></BoundingBox>" \
+    "<Performance maxSpeed='15' maxAcceleration='3' maxDeceleration='6'/></Vehicle>"       \
+    "</ScenarioObject>"
+#define SPEED_OF(target, shape, seconds)                                                         \
+    "<PrivateAction><LongitudinalAction><SpeedAction><SpeedActionDynamics dynamicsShape='" shape \
+    "' dynamicsDimension='time' value='" seconds "'/><SpeedActionTarget>" target                 \
+    "</SpeedActionTarget></SpeedAction></LongitudinalAction></PrivateAction>"
+#define TEN SPEED_OF("<AbsoluteTargetSpeed value='10'/>", "step", "0")
+#define PLACED(name, position)                                                         \
+    "<Private entityRef='" name "'><PrivateAction><TeleportAction><Position>" position \
+    "</Position></TeleportAction></PrivateAction>" TEN "</Private>"
+#define ON_LANE(road, lane, s) "<LanePosition roadId='" road "' laneId='" lane "' s='" s "'/>"
+#define CHANGE(target)                                                                     \
+    "<PrivateAction><LateralAction><LaneChangeAction><LaneChangeActionDynamics "           \
+    "dynamicsShape='linear' dynamicsDimension='time' value='2'/><LaneChangeTarget>" target \
+    "</LaneChangeTarget></LaneChangeAction></LateralAction></PrivateAction>"
+#define TO_LANE(id) CHANGE("<AbsoluteTargetLane value='" id "'/>")
+#define BESIDE(name, steps) CHANGE("<RelativeTargetLane entityRef='" name "' value='" steps "'/>")
+#define OFFSET(value)                                                                        \
+    "<PrivateAction><LateralAction><LaneOffsetAction continuous='false'>"                    \
+    "<LaneOffsetActionDynamics dynamicsShape='linear' maxLateralAcc='1'/><LaneOffsetTarget>" \
+    "<AbsoluteTargetLaneOffset value='" value                                                \
+    "'/></LaneOffsetTarget></LaneOffsetAction></LateralAction></PrivateAction>"
+#define GAP(side)                                                                      \
+    "<PrivateAction><LateralAction><LateralDistanceAction entityRef='R' distance='3' " \
+    "displacement='" side "ToReferencedEntity' freespace='false' continuous='false'/>" \
+    "</LateralAction></PrivateAction>"
+#define AT_TIME(rule, value)                                                         \
+    "<ByValueCondition><SimulationTimeCondition value='" value "' rule='" rule "'/>" \
+    "</ByValueCondition>"
+#define OF_E(condition)                                                               \
+    "<ByEntityCondition><TriggeringEntities triggeringEntitiesRule='any'><EntityRef " \
+    "entityRef='E'/></TriggeringEntities><EntityCondition>" condition                 \
+    "</EntityCondition></ByEntityCondition>"
+
+/* Ego far away on the first road's lane -2; R and E where they are told; E acts. */
+static void write_file(const char *roads, const char *description, const char *reference,
+                       const char *entity, const char *action, const char *trigger)
+{
+    static char text[STORY_TEXT_BYTES];
+    snprintf(
+        text, sizeof text,
+        "<OpenSCENARIO><FileHeader revMajor='1' revMinor='2' description='%s'/>"
+        "<RoadNetwork><LogicFile filepath='sub\\roads.xodr'/></RoadNetwork><Entities>" CAR("Ego")
+            CAR("R") CAR("E") "</Entities><Storyboard><Init><Actions>" //
+        PLACED("Ego", ON_LANE("1", "-2", "5")) PLACED("R", "%s") PLACED(
+            "E",
+            "%s") "</Actions></Init><Story name='s'><Act name='a'><ManeuverGroup name='g' "
+                  "maximumExecutionCount='1'><Actors selectTriggeringEntities='false'><EntityRef "
+                  "entityRef='E'/></Actors><Maneuver name='m'>%s%s%s%s%s</Maneuver></ManeuverGroup>"
+                  "<StartTrigger/></Act></Story><StopTrigger><ConditionGroup><Condition name='c' "
+                  "delay='0' conditionEdge='none'>" AT_TIME(
+                      "greaterThan", "20") "</Condition></ConditionGroup></StopTrigger></"
+                                           "Storyboard></OpenSCENARIO>",
+        description, reference, entity,
+        action[0] != '\0' ? "<Event name='e' priority='parallel'><Action name='a'>" : "", action,
+        action[0] != '\0' ? "</Action><StartTrigger><ConditionGroup><Condition name='c' "
+                            "delay='0' conditionEdge='none'>"
+                          : "",
+        trigger, action[0] != '\0' ? "</Condition></ConditionGroup></StartTrigger></Event>" : "");
+    story_write("sub/roads.xodr", roads);
+    story_write("frame.xosc", text);
+}
+
+static const struct agent_state *entity_of(const struct drive *drive)
+{
+    return &drive->scene->agents[1];
+}
+
+#define AHEAD ON_LANE("1", "-1", "100")
+#define ONCOMING ON_LANE("1", "1", "400")
+#define OF(kind, rest) "<Relative" kind "Position entityRef='R' " rest "/>"
+
+static const struct row {
+    const char *what;
+    const char *roads;
+    const char *reference; /* where R is */
+    const char *entity;    /* where E is */
+    const char *action;    /* of E at 1 s, "": none */
+    double x_m;            /* E's reference point at the end: at the start, or after 10 s */
+    double y_m;
+    double heading_rad;
+} rows[] = {
+    {"lane to the left", straight, AHEAD, ON_LANE("1", "1", "300"), "", 300, 1.75, PI},
+    {"lane, reference line west", turned, AHEAD, ON_LANE("1", "-1", "300"), "", 700, 1.75, PI},
+    {"lane, left-hand traffic", left_hand, AHEAD, ON_LANE("1", "-1", "300"), "", 300, -1.75, PI},
+    {"lane, left-hand traffic, left", left_hand, AHEAD, ON_LANE("1", "1", "300"), "", 300, 1.75, 0},
+    {"road, left of it", straight, AHEAD, "<RoadPosition roadId='1' s='300' t='1.75'/>", "", 300,
+     1.75, 0},
+    {"road, reference line west", turned, AHEAD, "<RoadPosition roadId='1' s='300' t='-1.75'/>", "",
+     700, 1.75, PI},
+    {"road relative", straight, AHEAD, OF("Road", "ds='50' dt='3.5'"), "", 150, 1.75, 0},
+    {"road relative to oncoming", straight, ONCOMING, OF("Road", "ds='50' dt='3.5'"), "", 350,
+     -1.75, 0},
+    {"lane relative", straight, AHEAD, OF("Lane", "ds='50' dLane='1'"), "", 150, 1.75, PI},
+    {"lane relative to oncoming", straight, ONCOMING, OF("Lane", "ds='50' dLane='1'"), "", 350,
+     -1.75, 0},
+    {"lane relative, left-hand", left_hand, ON_LANE("1", "1", "100"),
+     OF("Lane", "ds='50' dLane='1'"), "", 150, 5.25, 0},
+    {"lane relative onto a turned road", joined, ON_LANE("1", "-1", "190"),
+     OF("Lane", "ds='50' dLane='1'"), "", 240, 1.75, PI},
+    {"lane relative, same lane there", joined, ON_LANE("1", "-1", "190"),
+     OF("Lane", "ds='50' dLane='0'"), "", 240, -1.75, 0},
+    {"road relative onto a turned road", joined, ON_LANE("1", "-1", "190"),
+     OF("Road", "ds='50' dt='-3.5'"), "", 240, -5.25, PI},
+    {"lane relative over a junction", crossed, ON_LANE("1", "-1", "190"),
+     OF("Lane", "ds='70' dLane='-1'"), "", 260, -5.25, 0},
+    {"road relative, back over a junction", crossed, ON_LANE("2", "1", "220"),
+     OF("Road", "ds='-90' dt='0'"), "", 190, -1.75, 0},
+    {"metres of road in a bend", bend, AHEAD, OF("Lane", "ds='50' dLane='0'"), "",
+     101.75 * 0.99749498660405444, 100 - 101.75 * 0.070737201667702906, 1.5},
+    {"metres of lane in a bend", bend, AHEAD, OF("Lane", "dsLane='50.875' dLane='0'"), "",
+     101.75 * 0.99749498660405444, 100 - 101.75 * 0.070737201667702906, 1.5},
+    {"world relative", straight, ONCOMING, OF("World", "dx='5' dy='3.5'"), "", 405, 5.25, PI},
+    {"object relative", straight, ONCOMING, OF("Object", "dx='5' dy='3.5'"), "", 395, -1.75, PI},
+
+    {"change by id", straight, AHEAD, AHEAD, TO_LANE("-2"), 199.7, -5.25, 0},
+    {"change to one's left, oncoming", straight, AHEAD, ON_LANE("1", "2", "400"), BESIDE("E", "1"),
+     300.3, 1.75, PI},
+    {"change to one's left, left-hand", left_hand, AHEAD, ON_LANE("1", "1", "100"),
+     BESIDE("E", "1"), 199.7, 5.25, 0},
+    {"change beside oncoming", straight, ONCOMING, ON_LANE("1", "-2", "100"), BESIDE("R", "1"),
+     199.7, -1.75, 0},
+    {"change of oncoming", straight, ON_LANE("1", "-2", "100"), ONCOMING, BESIDE("R", "1"), 300.3,
+     -1.75, PI},
+    {"change by id on a turned road", joined, AHEAD, ON_LANE("1", "-1", "195"), TO_LANE("-2"),
+     294.1, 5.25, 0},
+    {"change to one's left on a turned road", joined, AHEAD, ON_LANE("1", "-2", "195"),
+     BESIDE("E", "1"), 294.7, -1.75, 0},
+    {"change by id in a junction", crossed, AHEAD, ON_LANE("1", "-1", "195"), TO_LANE("-2"), 294.7,
+     -5.25, 0},
+    {"change by id behind a junction", crossed, AHEAD, ON_LANE("2", "1", "250"), TO_LANE("2"),
+     349.7, -5.25, 0},
+    {"offset", straight, AHEAD, AHEAD, OFFSET("0.5"), 200, -1.25, 0},
+    {"offset, oncoming", straight, AHEAD, ONCOMING, OFFSET("0.5"), 300, 2.25, PI},
+    {"offset, reference line west", turned, AHEAD, ON_LANE("1", "-1", "300"), OFFSET("0.5"), 600,
+     1.25, PI},
+    {"offset on a turned road", joined, AHEAD, ON_LANE("1", "-1", "195"), OFFSET("0.5"), 295, -2.25,
+     0},
+    {"left of another", straight, AHEAD, ON_LANE("1", "-2", "100"), GAP("left"), 200, 1.25, 0},
+    {"left of oncoming", straight, ONCOMING, ON_LANE("1", "-1", "100"), GAP("left"), 200, -1.25, 0},
+    {"right of another, oncoming", straight, AHEAD, ONCOMING, GAP("right"), 300, -4.75, PI},
+};
+
+static void references_are_whose_they_should_be(void)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct row *row = &rows[i];
+        struct drive drive;
+        write_file(row->roads, "frames", row->reference, row->entity, row->action,
+                   row->action[0] != '\0' ? AT_TIME("greaterThan", "1") : "");
+        free(drive_begin(&drive, "frame.xosc", 1));
+        drive_run(&drive, row->action[0] != '\0' ? 100 : 0);
+        struct pose at = entity_of(&drive)->pose;
+        double off_rad = fmod(fabs(at.heading_rad - row->heading_rad), 2 * PI);
+        double x_m = at.x_m - 1.5 * cos(at.heading_rad) - row->x_m;
+        double y_m = at.y_m - 1.5 * sin(at.heading_rad) - row->y_m;
+        double along_m = row->action[0] != '\0' ? 0.7 : 0.01; /* what a change takes of the way */
+        if (fabs(x_m) > along_m || fabs(y_m) > 0.01 || fmin(off_rad, 2 * PI - off_rad) > 0.01) {
+            TEST_FAIL("%s: expected (%g, %g) at %g rad, found it %g m and %g m off at %g rad",
+                      row->what, row->x_m, row->y_m, row->heading_rad, x_m, y_m, at.heading_rad);
+        }
+        drive_end(&drive);
+    }
+}
+
+/* scenario_runner mirrors files whose description says that they are CARLA's. */
+static void planes_of_carla_are_left_handed(void)
+{
+    static const char *const places[] = {"<WorldPosition x='200' y='1.75' h='0.1'/>",
+                                         OF("World", "dx='100' dy='0'"),
+                                         OF("Object", "dx='100' dy='3.5'")};
+    static const double y_m[] = {-1.75, -1.75, -5.25};
+    for (int i = 0; i < 3; i++) {
+        struct drive drive;
+        write_file(straight, "CARLA:test", "<WorldPosition x='100' y='1.75' h='0'/>", places[i], "",
+                   "");
+        free(drive_begin(&drive, "frame.xosc", 1));
+        struct pose at = entity_of(&drive)->pose;
+        EXPECT_NEAR(at.heading_rad, i == 0 ? -0.1 : 0, 1e-9);
+        EXPECT_NEAR(at.y_m - 1.5 * sin(at.heading_rad), y_m[i], 1e-9);
+        drive_end(&drive);
+    }
+}
+
+/* Vehicles here reach 15 m/s, gain 3 and lose 6 m/s2; a speed relative to oneself is that at the
+ * start. */
+static void speeds_keep_to_what_the_vehicle_can(void)
+{
+    static const char *const to[] = {
+        "<RelativeTargetSpeed entityRef='E' value='4' speedTargetValueType='delta'/>",
+        "<RelativeTargetSpeed entityRef='E' value='0.5' speedTargetValueType='factor'/>",
+        "<AbsoluteTargetSpeed value='30'/>"};
+    static const char profile[] =
+        "<PrivateAction><LongitudinalAction><SpeedProfileAction followingMode='position'>"
+        "<SpeedProfileEntry time='1' speed='30'/></SpeedProfileAction></LongitudinalAction>"
+        "</PrivateAction>";
+    static const char synchronise[] =
+        "<PrivateAction><SynchronizeAction masterEntityRef='R'><TargetPositionMaster>" ON_LANE(
+            "1", "-1", "150") "</TargetPositionMaster><TargetPosition>" //
+        ON_LANE("1", "-2", "%s") "</TargetPosition>%s</SynchronizeAction></PrivateAction>";
+    static const double ends_mps[] = {14, 5, 15, 15, 15, 12};
+    static char action[1024];
+    for (int i = 0; i < 6; i++) {
+        struct drive drive;
+        snprintf(action, sizeof action, SPEED_OF("%s", "linear", "1"), i < 3 ? to[i] : "");
+        if (i > 3) {
+            snprintf(action, sizeof action, synchronise, i == 4 ? "900" : "155",
+                     i == 4 ? ""
+                            : "<FinalSpeed><RelativeSpeedToMaster value='2' "
+                              "speedTargetValueType='delta'/></FinalSpeed>");
+        }
+        write_file(straight, "", AHEAD, ON_LANE("1", "-2", "100"), i == 3 ? profile : action,
+                   AT_TIME("greaterThan", "1"));
+        free(drive_begin(&drive, "frame.xosc", 1));
+        double before_mps = 10;
+        for (int tick = 0; tick < 60; tick++) {
+            drive_run(&drive, 1);
+            double now_mps = entity_of(&drive)->speed_mps;
+            EXPECT(now_mps - before_mps < 0.3 + 1e-4 && before_mps - now_mps < 0.6 + 1e-4);
+            EXPECT(now_mps < 15 + 1e-9);
+            before_mps = now_mps;
+        }
+        EXPECT_NEAR(before_mps, ends_mps[i], 1e-3);
+        drive_end(&drive);
+    }
+}
+
+/* E brakes with 2 m/s2 from 3 s on, towards 4 m/s; what waits for a condition is a jump to 1 m/s.
+ */
+static void conditions_look_where_they_are_told(void)
+{
+    static const struct {
+        const char *condition;
+        bool fires;
+    } cases[] = {
+        {"<AccelerationCondition value='-1.5' rule='lessThan' direction='longitudinal'/>", true},
+        {"<AccelerationCondition value='-1.5' rule='lessThan' direction='lateral'/>", false},
+        {"<AccelerationCondition value='-1.5' rule='lessThan' direction='vertical'/>", false},
+        {"<AccelerationCondition value='-1.5' rule='lessThan'/>", false},
+        {"<AccelerationCondition value='1.5' rule='greaterThan'/>", true},
+        {"<SpeedCondition value='5' rule='lessThan' direction='longitudinal'/>", true},
+        {"<SpeedCondition value='5' rule='greaterThan' direction='lateral'/>", false},
+        {"<RelativeSpeedCondition entityRef='R' value='-3' rule='lessThan'/>", true},
+        {"<RelativeSpeedCondition entityRef='R' value='17' rule='lessThan' "
+         "direction='longitudinal'/>",
+         true},
+        {"<RelativeSpeedCondition entityRef='R' value='1' rule='greaterThan' "
+         "direction='lateral'/>",
+         false},
+        {"<AngleCondition angleType='heading' angle='0' angleTolerance='0.1'/>", true},
+        {"<AngleCondition angleType='heading' angle='1' angleTolerance='0.1'/>", false},
+        {"<AngleCondition angleType='heading' angle='0' angleTolerance='0.1' "
+         "coordinateSystem='lane'/>",
+         true},
+        {"<AngleCondition angleType='roll' angle='1' angleTolerance='0.1'/>", false},
+        {"<RelativeAngleCondition entityRef='R' angleType='heading' angle='3.1' "
+         "angleTolerance='0.1'/>",
+         true},
+        {"<RelativeAngleCondition entityRef='R' angleType='heading' angle='0' "
+         "angleTolerance='0.1'/>",
+         false},
+        {"<RelativeClearanceCondition distanceForward='300' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='true'><RelativeLaneRange from='1' to='1'/></RelativeClearanceCondition>",
+         false},
+        {"<RelativeClearanceCondition distanceForward='300' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='false'><RelativeLaneRange from='1' to='1'/></RelativeClearanceCondition>",
+         true},
+        {"<RelativeClearanceCondition distanceForward='100' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='true'><RelativeLaneRange from='1' to='1'/><EntityRef entityRef='R'/>"
+         "</RelativeClearanceCondition>",
+         true},
+        {"<RelativeClearanceCondition distanceForward='300' distanceBackward='0' freeSpace='false' "
+         "oppositeLanes='true'><RelativeLaneRange from='-1' to='0'/></RelativeClearanceCondition>",
+         true},
+        {"<RelativeClearanceCondition distanceForward='0' distanceBackward='300' freeSpace='false' "
+         "oppositeLanes='false'><RelativeLaneRange from='-1' "
+         "to='-1'/></RelativeClearanceCondition>",
+         false},
+    };
+    static char event[2048];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct drive drive;
+        snprintf(event, sizeof event,
+                 "%s</Action><StartTrigger><ConditionGroup><Condition name='c' delay='0' "
+                 "conditionEdge='none'>%s</Condition></ConditionGroup></StartTrigger></Event>"
+                 "<Event name='f' priority='parallel'><Action name='b'>%s",
+                 SPEED_OF("<AbsoluteTargetSpeed value='4'/>", "linear", "3"),
+                 AT_TIME("greaterThan", "3"),
+                 SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"));
+        char trigger[1024];
+        snprintf(
+            trigger, sizeof trigger,
+            OF_E("%s") "</Condition><Condition name='t' delay='0' conditionEdge='none'>" AT_TIME(
+                "greaterThan", "4"),
+            cases[i].condition);
+        write_file(straight, "", ONCOMING, AHEAD, event, trigger);
+        free(drive_begin(&drive, "frame.xosc", 1));
+        drive_run(&drive, 70);
+        bool fired = entity_of(&drive)->speed_mps < 1.5;
+        if (fired != cases[i].fires) {
+            TEST_FAIL("%s: expected it to %s, found %g m/s", cases[i].condition,
+                      cases[i].fires ? "fire" : "wait", entity_of(&drive)->speed_mps);
+        }
+        drive_end(&drive);
+    }
+}
+
+/* Who is added later is nowhere before. */
+static void who_is_added_later_is_not_there_before(void)
+{
+    static const char add[] =
+        "<GlobalAction><EntityAction entityRef='R'><AddEntityAction><Position>" ON_LANE(
+            "1", "-2", "900") "</Position></AddEntityAction></EntityAction></GlobalAction>";
+    struct drive drive;
+    write_file(straight, "", "<!-- R -->", AHEAD, add, AT_TIME("greaterThan", "5"));
+    static char text[STORY_TEXT_BYTES];
+    char path[256];
+    snprintf(path, sizeof path, "%s/frame.xosc", story_folder);
+    FILE *stream = fopen(path, "rb");
+    EXPECT(stream != NULL);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    EXPECT_INT(fclose(stream), 0);
+    char *from = strstr(text, "<Private entityRef='R'>");
+    char *to = strstr(from, "</Private>") + strlen("</Private>");
+    memmove(from, to, strlen(to) + 1);
+    story_write("frame.xosc", text);
+    char *notes = drive_begin(&drive, "frame.xosc", 1);
+    EXPECT_CONTAINS(notes, "an entity that Init does not place is not there");
+    free(notes);
+    EXPECT(!drive.scene->agents[0].present);
+    drive_run(&drive, 49);
+    EXPECT(!drive.scene->agents[0].present);
+    drive_run(&drive, 2);
+    EXPECT(drive.scene->agents[0].present);
+    EXPECT_NEAR(drive.scene->agents[0].pose.x_m, 901.5, 1e-6);
+    drive_end(&drive);
+}
+
+/* A closed trajectory ends where it begins; a catalog may be called by its file. */
+static void closed_trajectories_return(void)
+{
+#define VERTEX(x, y) "<Vertex><Position><WorldPosition x='" x "' y='" y "'/></Position></Vertex>"
+    static const char follow[] =
+        "<PrivateAction><RoutingAction><FollowTrajectoryAction><TrajectoryRef><Trajectory "
+        "name='t' closed='true'><Shape><Polyline>" VERTEX("120", "-1.75") VERTEX("140", "-1.75")
+            VERTEX("140", "5.25")
+                VERTEX("120", "5.25") "</Polyline></Shape></Trajectory></"
+                                      "TrajectoryRef><TimeReference><None/></TimeReference>"
+                                      "<TrajectoryFollowingMode "
+                                      "followingMode='position'/></FollowTrajectoryAction>"
+                                      "</RoutingAction></PrivateAction>";
+    struct drive drive;
+    double nearest_m = INFINITY;
+    write_file(straight, "", ONCOMING, AHEAD, follow, AT_TIME("greaterThan", "2"));
+    free(drive_begin(&drive, "frame.xosc", 1));
+    drive_run(&drive, 60);
+    for (int i = 0; i < 20; i++) {
+        struct pose at = entity_of(&drive)->pose;
+        nearest_m = fmin(nearest_m, hypot(at.x_m - 1.5 * cos(at.heading_rad) - 120,
+                                          at.y_m - 1.5 * sin(at.heading_rad) + 1.75));
+        drive_run(&drive, 1);
+    }
+    EXPECT(nearest_m < 1);
+    drive_end(&drive);
+}
+
+static void import_ego(const char *roads, const char *position, bool fit_speed,
+                       struct scenario_document **out, char **notes)
+{
+    static char text[STORY_TEXT_BYTES];
+    struct osc_options options = {NULL, NAN, NAN, fit_speed};
+    char path[256];
+    char **texts;
+    size_t count;
+    struct error error;
+    write_file(roads, "", AHEAD, AHEAD, "", "");
+    snprintf(path, sizeof path, "%s/frame.xosc", story_folder);
+    FILE *stream = fopen(path, "rb");
+    EXPECT(stream != NULL);
+    text[fread(text, 1, sizeof text - 1, stream)] = '\0';
+    EXPECT_INT(fclose(stream), 0);
+    char *at = strstr(text, "<LanePosition");
+    char *rest = strdup(strchr(at, '>') + 1);
+    snprintf(at, sizeof text - (size_t)(at - text), "%s%s", position, rest);
+    free(rest);
+    story_write("frame.xosc", text);
+    EXPECT_OK(import_openscenario(path, &options, &texts, &count, notes, &error), error);
+    EXPECT_OK(scenario_load_text("imported", texts[0], strlen(texts[0]), out, &error), error);
+    free(texts[0]);
+    free(texts);
+}
+
+/* Ego against its lane, or beside all, drives on a lane of its own. */
+static void ego_beside_every_lane_has_its_own(void)
+{
+    static const char *const places[] = {"<RoadPosition roadId='1' s='300' t='1.75'/>",
+                                         "<WorldPosition x='300' y='-30' h='0'/>",
+                                         ON_LANE("1", "1", "300")};
+    for (int i = 0; i < 3; i++) {
+        struct scenario_document *document;
+        char *notes;
+        import_ego(straight, places[i], false, &document, &notes);
+        const struct scenario *scenario = &document->scenario;
+        const char *lane = scenario->map.lanes[scenario->ego.route[0]].id;
+        EXPECT((strcmp(lane, "ego_path") == 0) == (i < 2));
+        EXPECT((strstr(notes, "ego_path") != NULL) == (i < 2));
+        scenario_destroy(document);
+        free(notes);
+    }
+}
+
+/* At 10 m/s in a bend of 11.75 m: 8.5 m/s^2. It holds 7.5 m/s, 0.5 g. */
+static void speeds_in_bends_are_said(void)
+{
+    static const char tight[] = ALONE("RHT", "0", "0", "arc curvature='0.1'");
+    for (int fit = 0; fit < 2; fit++) {
+        struct scenario_document *document;
+        char *notes;
+        import_ego(tight, ON_LANE("1", "-1", "5"), fit == 1, &document, &notes);
+        EXPECT_NEAR(document->scenario.ego.speed_mps, fit == 1 ? 7.5 : 10, 1e-9);
+        EXPECT_CONTAINS(notes, fit == 1 ? "ego starts with 7.5 m/s, which its bend holds, not 10"
+                                        : "ego starts with 10 m/s in a bend that holds 7.5 m/s");
+        scenario_destroy(document);
+        free(notes);
+        import_ego(bend, ON_LANE("1", "-1", "5"), fit == 1, &document, &notes);
+        EXPECT(strstr(notes, "bend") == NULL);
+        scenario_destroy(document);
+        free(notes);
+    }
+}
+
+int main(void)
+{
+    char command[64];
+    EXPECT(mkdtemp(story_folder) != NULL);
+    snprintf(command, sizeof command, "mkdir %s/sub", story_folder);
+    EXPECT(system(command) == 0);
+    int failed = TEST_RUN(
+        TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
+        TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
+        TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return),
+        TEST(ego_beside_every_lane_has_its_own), TEST(speeds_in_bends_are_said));
+    return story_remove_folder() == 0 ? failed : 1;
+}
