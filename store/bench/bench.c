@@ -63,7 +63,7 @@ static enum status store_round(struct bench *bench, struct error *error)
 
 /* ---- the other side: the same statements ---- */
 
-/* As store/sql/statements.c has them: a suite and what is added to its counters; columns. */
+/* As store/statements/statements.c has them: a suite and what is added to its counters; columns. */
 /* Of STATEMENT_SUITE_COUNT, but for the digest: id, two counts of jobs and rollouts, five sums. */
 enum {
     SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,

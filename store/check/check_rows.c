@@ -154,7 +154,7 @@ static enum status read_spec(struct check *check, int64_t job_id, struct job_spe
     memset(spec, 0, sizeof *spec);
     query_int(&query, job_id);
     if (query_row(&query)) {
-        record_spec_read(&query, 0, spec);
+        record_read(&query, 0, RECORD_SPEC, spec);
     }
     query_column_overflow(&query); /* its digest will differ */
     return query_end(&query, error);
@@ -163,6 +163,7 @@ static enum status read_spec(struct check *check, int64_t job_id, struct job_spe
 static enum status read_outcomes(struct check *check, const struct suite_sums *sums,
                                  struct error *error)
 {
+    enum { SUITE = 0, KIND, DIGEST, OUTCOME };
     char place[64];
     struct outcome outcome;
     struct job_spec spec = {0}; /* of job 0, which nobody has */
@@ -172,9 +173,9 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
 
     while (status == STATUS_OK && query_row(&query)) {
         memset(&outcome, 0, sizeof outcome);
-        record_outcome_read(&query, &outcome);
-        struct suite_sum *sum = sum_of(sums, query_column_int(&query, RECORD_OUTCOME_COLUMNS));
-        int64_t kind = query_column_int(&query, RECORD_OUTCOME_COLUMNS + 1);
+        record_read(&query, OUTCOME, RECORD_OUTCOME, &outcome);
+        struct suite_sum *sum = sum_of(sums, query_column_int(&query, SUITE));
+        int64_t kind = query_column_int(&query, KIND);
         check->summary->outcomes++;
         if (query_column_overflow(&query)) {
             snprintf(place, sizeof place, "outcome %" PRId64, outcome.id);
@@ -187,7 +188,7 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
         if (sum != NULL) {
             count_outcome(sum, &outcome, kind);
         }
-        compare_digest(check, &query, RECORD_OUTCOME_COLUMNS + 2, &outcome, &spec, sum);
+        compare_digest(check, &query, DIGEST, &outcome, &spec, sum);
     }
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
     return status == STATUS_OK ? ended : status;
@@ -196,6 +197,7 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
 /* Those of jobs that go on: each is what was stored, of an attempt that there was. */
 static enum status read_partials(struct check *check, struct error *error)
 {
+    enum { SUITE = 0, KIND, DIGEST, OUTCOME };
     char place[64];
     struct outcome outcome;
     struct job_spec spec = {0}; /* of job 0, which nobody has */
@@ -409,7 +411,7 @@ static enum status check_goldens(struct check *check, struct error *error)
 
     while (query_row(&goldens)) {
         struct golden_set set = {.name = ""};
-        int column = record_read(&goldens, 0, &golden_set_fields, &set);
+        int column = record_read(&goldens, 0, RECORD_GOLDEN, &set);
         digest_golden(&set, &digest);
         if (!said_digest(&goldens, column, &digest)) {
             snprintf(place, sizeof place, "golden %" PRId64,
@@ -430,7 +432,7 @@ static enum status check_trust(struct check *check, struct error *error)
 
     while (query_row(&events)) {
         struct trust_event event = {.id = 0};
-        int column = record_read(&events, 0, &trust_event_stored_fields, &event);
+        int column = record_read(&events, 0, RECORD_TRUST, &event);
         digest_trust_event(&event, &digest);
         if (!said_digest(&events, column, &digest)) {
             snprintf(place, sizeof place, "event %" PRId64 " of trust", event.id);
@@ -451,7 +453,7 @@ enum status check_models(struct check *check, struct error *error)
 
     while (query_row(&models)) {
         struct model_version version = {.name = ""};
-        int column = record_read(&models, 0, &model_version_fields, &version);
+        int column = record_read(&models, 0, RECORD_MODEL, &version);
         digest_model(&version, &digest);
         if (!said_digest(&models, column, &digest)) {
             snprintf(place, sizeof place, "model %" PRId64, query_column_int(&models, column + 1));
@@ -466,7 +468,7 @@ enum status check_models(struct check *check, struct error *error)
     struct query events = query_begin(check->db, STATEMENT_CHECK_MODEL_EVENTS);
     while (query_row(&events)) {
         struct model_event event = {.id = 0};
-        int column = record_read(&events, 0, &model_event_fields, &event);
+        int column = record_read(&events, 0, RECORD_MODEL_EVENT, &event);
         digest_model_event(&event, &digest);
         if (!said_digest(&events, column, &digest)) {
             snprintf(place, sizeof place, "event %" PRId64 " of models", event.id);

@@ -255,7 +255,7 @@ static void lease_read(struct query *query, struct job_lease *lease)
     lease->epoch = query_column_int(query, 1);
     lease->attempt = (uint32_t)query_column_int(query, 2);
     lease->lost = (uint32_t)query_column_int(query, 4);
-    record_spec_read(query, 5, &lease->spec);
+    record_read(query, 5, RECORD_SPEC, &lease->spec);
 }
 
 /* So many units of the suite's jobs are leased now: see tenants_units. */

@@ -3,7 +3,7 @@
  * SQLite (sqlite_db.h) and PostgreSQL (store/postgres/) fill.
  *
  * A connection is used by one thread at a time (its owner sees to that). Statements are named in
- * store/sql/statements.h, prepared on first use and kept. A query is a cursor with a sticky
+ * store/statements/statements.h, prepared on first use and kept. A query is a cursor with a sticky
  * error code: bind, step and read columns without looking, then let query_end say how it went.
  *
  *   struct query query = query_begin(db, STATEMENT_JOB_GET);
@@ -15,7 +15,7 @@
 #define SWERVE_STORE_SQLITE_DB_H
 
 #include "base/status.h"
-#include "store/sql/statements.h"
+#include "store/statements/statements.h"
 
 #include <stdbool.h>
 #include <stddef.h>

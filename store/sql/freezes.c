@@ -49,7 +49,7 @@ static enum status know(struct sql_store *store, struct error *error)
         if (status == STATUS_OK) {
             struct trust_event *event = &freezes->holding[freezes->count++];
             memset(event, 0, sizeof *event);
-            record_read(&holding, 0, &trust_event_stored_fields, event);
+            record_read(&holding, 0, RECORD_TRUST, event);
         }
     }
     if (status != STATUS_OK) {
@@ -59,7 +59,7 @@ static enum status know(struct sql_store *store, struct error *error)
     TRY(query_end(&holding, error));
     struct query floor = query_begin(store->db, STATEMENT_TRUST_FLOOR);
     if (query_row(&floor)) {
-        record_read(&floor, 0, &trust_event_stored_fields, &freezes->floor);
+        record_read(&floor, 0, RECORD_TRUST, &freezes->floor);
     }
     TRY(query_end(&floor, error));
     freezes->known = true;
@@ -363,32 +363,8 @@ static enum status add_event(struct event_call *call, struct db *db, struct erro
     TRY(invariants_check(&invariants_trust_event, event, error));
     digest_trust_event(event, &digest);
     struct query query = query_begin(db, STATEMENT_TRUST_ADD);
-    query_int(&query, event->id);
-    query_int(&query, (int64_t)event->kind);
-    query_text(&query, event->student_hash);
-    query_text(&query, event->student_sampler);
-    query_text(&query, event->teacher_hash);
-    query_text(&query, event->teacher_sampler);
-    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
-        query_text(&query, event->slice.value[kind]);
-    }
-    query_int(&query, event->slice.safety_critical);
-    query_int(&query, event->freeze);
-    query_int(&query, event->evaluation);
-    query_int(&query, event->forced);
-    query_int(&query, event->jobs);
-    query_int(&query, event->disagreed);
-    query_real(&query, event->agreement_low);
-    query_real(&query, event->agreement_high);
-    query_int(&query, event->sounded_at);
-    query_text(&query, event->policy_hash);
-    query_real(&query, event->audit_rate);
-    query_real(&query, event->audit_rate_safety_critical);
-    query_text(&query, event->actor);
-    query_text(&query, event->evidence);
-    query_int(&query, event->at_s);
-    query_int(&query, event->after_outcome);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
+    record_write(&query, RECORD_TRUST, event);
     freezes_begin(call->store);
     return query_run(&query, error);
 }
@@ -402,7 +378,7 @@ static enum status read_event(struct db *db, int64_t id, struct trust_event *out
     *found = query_row(&query);
     if (*found) {
         memset(out, 0, sizeof *out);
-        record_read(&query, 0, &trust_event_fields, out);
+        record_read(&query, 0, RECORD_TRUST_TOLD, out);
     }
     return query_end(&query, error);
 }
@@ -419,7 +395,7 @@ static enum status read_suite(struct event_call *call, struct db *db, uint32_t *
         struct open_job *job = &call->jobs[*count];
         job->id = call->to_job = query_column_int(&query, 0);
         job->state = (enum job_state)query_column_int(&query, 1);
-        record_spec_read(&query, 2, &job->spec);
+        record_read(&query, 2, RECORD_SPEC, &job->spec);
     }
     return query_end(&query, error);
 }
@@ -632,7 +608,7 @@ enum status freezes_events_page(struct store *base, int64_t after_id, struct tru
     query_int(&query, max);
     while (found < max && query_row(&query)) {
         memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, 0, &trust_event_fields, &out[found++]);
+        record_read(&query, 0, RECORD_TRUST_TOLD, &out[found++]);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }

@@ -63,14 +63,14 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
         attempt.device_ns = query_column_int(&query, 10);
         attempt.metres_mm = query_column_int(&query, 11);
         attempt.mflop = query_column_int(&query, 12);
-        record_spec_read(&query, 15, &spec);
+        record_read(&query, 20, RECORD_SPEC, &spec);
         part.suite = attempt.suite;
         part.pool = attempt.pool;
         part.tier = spec.tier;
-        part.ticks_open = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
-        shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
-        tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
-        attempt.claimed_ns = query_column_int(&query, 19 + RECORD_SPEC_COLUMNS);
+        part.ticks_open = query_column_int(&query, 15);
+        shadow = query_column_int(&query, 16) != 0;
+        tenant = query_column_int(&query, 18);
+        attempt.claimed_ns = query_column_int(&query, 19);
     }
     TRY(query_end(&query, error));
     if (!found) {

@@ -115,12 +115,12 @@ static enum status read_held(struct db *db, int64_t job_id, struct held_job *job
         job->progress_mflop = query_column_int(&query, 12);
         job->scenario = query_column_int(&query, 13);
         job->context = query_column_int(&query, 14);
-        record_spec_read(&query, 15, &job->spec);
-        job->ticks = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
-        job->shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
-        job->claim_id = query_column_int(&query, 17 + RECORD_SPEC_COLUMNS);
-        job->tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
-        job->claimed_ns = query_column_int(&query, 19 + RECORD_SPEC_COLUMNS);
+        job->ticks = query_column_int(&query, 15);
+        job->shadow = query_column_int(&query, 16) != 0;
+        job->claim_id = query_column_int(&query, 17);
+        job->tenant = query_column_int(&query, 18);
+        job->claimed_ns = query_column_int(&query, 19);
+        record_read(&query, 20, RECORD_SPEC, &job->spec);
     }
     return query_end(&query, error);
 }

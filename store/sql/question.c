@@ -76,7 +76,7 @@ static enum status read_spec(struct db *db, int64_t job_id, struct job_spec *out
     memset(out, 0, sizeof *out);
     query_int(&query, job_id);
     if (query_row(&query)) {
-        record_spec_read(&query, 0, out);
+        record_read(&query, 0, RECORD_SPEC, out);
     }
     return query_end(&query, error);
 }
@@ -195,8 +195,7 @@ enum status question_escalation(struct db *db, const struct job_spec *spec, int6
     if (!pointed) {
         trust_job_move(&teacher, &successor);
     }
-    struct job_context context = job_context_of_spec(&successor);
-    return record_context_id(db, &context, id, error);
+    return record_context_id(db, &successor, id, error);
 }
 
 enum status question_fill_escalation(struct db *db, const struct job_spec *spec, int64_t job_id,
@@ -304,8 +303,7 @@ enum status question_escalate(struct sql_store *store, struct tally *tally, int6
     bool other = true;
     if (job->escalate_pool[0] == '\0') {
         int64_t context_id = 0;
-        struct job_context context = job_context_of_spec(successor);
-        TRY(record_context_id(tally->db, &context, &context_id, error));
+        TRY(record_context_id(tally->db, successor, &context_id, error));
         struct query query = query_begin(tally->db, STATEMENT_ESCALATION_SET);
         query_int(&query, job_id);
         query_int(&query, context_id);

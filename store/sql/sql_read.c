@@ -301,7 +301,7 @@ static bool matches(const struct store_outcome_filter *filter, const struct outc
 static enum status look_at(struct query *row, const struct search *search, struct findings *to,
                            uint32_t *looked, struct error *error)
 {
-    enum { ID = RECORD_OUTCOME_COLUMNS, LOOKED, WHOLE };
+    enum { ID = 0, LOOKED, WHOLE, OUTCOME };
     const struct store_outcome_filter *filter = search->filter;
     struct outcome *outcome = &to->out[to->found];
 
@@ -314,7 +314,7 @@ static enum status look_at(struct query *row, const struct search *search, struc
     }
     if (query_column_int(row, WHOLE) != 0) {
         memset(outcome, 0, sizeof *outcome);
-        record_outcome_read(row, outcome);
+        record_read(row, OUTCOME, RECORD_OUTCOME, outcome);
         bool fits = matches(filter, outcome);
         TRY(fits ? check_numbers(outcome, error) : STATUS_OK);
         to->found += fits ? 1 : 0;
@@ -469,7 +469,7 @@ static enum status read_spec(struct db *db, int64_t job_id, struct job_spec *spe
     query_int(&query, job_id);
     bool found = query_row(&query);
     if (found) {
-        record_spec_read(&query, 0, spec);
+        record_read(&query, 0, RECORD_SPEC, spec);
     }
     enum status status = query_end(&query, error);
     if (status == STATUS_OK && !found) {
