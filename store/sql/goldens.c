@@ -75,7 +75,7 @@ static enum status golden_add_op(struct db *db, void *context, struct error *err
 
     query_text(&find, call->set.name);
     if (query_row(&find)) {
-        record_read(&find, 0, RECORD_GOLDEN, &known);
+        record_read(&find, RECORD_GOLDEN, &known);
     }
     TRY(query_end(&find, error));
     if (known.name[0] != '\0') {

@@ -38,8 +38,8 @@ static enum status find_version(struct db *db, const char *name, struct found_ve
     memset(out, 0, sizeof *out);
     query_text(&query, name);
     if (query_row(&query)) {
-        int column = record_read(&query, 0, RECORD_MODEL, &out->version);
-        out->id = query_column_int(&query, column);
+        record_read(&query, RECORD_MODEL, &out->version);
+        out->id = query_take_int(&query);
     }
     return query_end(&query, error);
 }
@@ -76,8 +76,8 @@ static enum status add_event(struct db *db, const struct found_version *model,
     struct query next = query_begin(db, STATEMENT_MODEL_EVENT_NEXT);
 
     if (query_row(&next)) {
-        event->id = query_column_int(&next, 0);
-        event->after_outcome = query_column_int(&next, 1);
+        event->id = query_take_int(&next);
+        event->after_outcome = query_take_int(&next);
     }
     TRY(query_end(&next, error));
     memcpy(event->model, model->version.name, sizeof event->model);
@@ -173,8 +173,8 @@ static enum status read_pointers(struct db *db, enum tier tier, struct pointers 
     query_int(&query, (int64_t)tier);
     while (query_row(&query)) {
         memset(&found, 0, sizeof found);
-        int column = record_read(&query, 0, RECORD_MODEL, &found.version);
-        found.id = query_column_int(&query, column);
+        record_read(&query, RECORD_MODEL, &found.version);
+        found.id = query_take_int(&query);
         *(found.version.state == MODEL_CANARY   ? &out->canary
           : found.version.state == MODEL_SHADOW ? &out->shadow
                                                 : &out->promoted) = found;
@@ -313,8 +313,8 @@ static enum status read_followers(struct db *db, int64_t after,
     query_int(&query, after);
     query_int(&query, FOLLOWERS_CHUNK);
     while (*count < FOLLOWERS_CHUNK && query_row(&query)) {
-        followers[*count].job_id = query_column_int(&query, 0);
-        record_read(&query, 1, RECORD_SPEC, &followers[(*count)++].spec);
+        followers[*count].job_id = query_take_int(&query);
+        record_read(&query, RECORD_SPEC, &followers[(*count)++].spec);
     }
     return query_end(&query, error);
 }
@@ -377,7 +377,7 @@ static enum status read_last_event(struct db *db, int64_t model, struct model_ev
 
     query_int(&query, model);
     if (query_row(&query)) {
-        record_read(&query, 0, RECORD_MODEL_EVENT, out);
+        record_read(&query, RECORD_MODEL_EVENT, out);
     }
     return query_end(&query, error);
 }
@@ -411,9 +411,9 @@ static enum status check_fit(const struct event_call *call, struct db *db,
     query_int(&query, model->id);
     query_int(&query, call->done.at_s);
     if (query_row(&query)) {
-        fit = query_column_int(&query, 0) != 0;
-        known = query_column_int(&query, 1) != 0;
-        evaluated = query_column_int(&query, 2) != 0;
+        fit = query_take_int(&query) != 0;
+        known = query_take_int(&query) != 0;
+        evaluated = query_take_int(&query) != 0;
     }
     TRY(query_end(&query, error));
     bool back = known && event->to_state == MODEL_PROMOTED;
@@ -610,7 +610,7 @@ static enum status page_by_name(struct store *base, enum statement statement, co
     while (found < max && query_row(&query)) {
         char *record = (char *)out + bytes * found++;
         memset(record, 0, bytes);
-        record_read(&query, 0, kind, record);
+        record_read(&query, kind, record);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }
@@ -640,7 +640,7 @@ enum status models_events_page(struct store *base, int64_t after_id, struct mode
     query_int(&query, max);
     while (found < max && query_row(&query)) {
         memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, 0, RECORD_MODEL_EVENT, &out[found++]);
+        record_read(&query, RECORD_MODEL_EVENT, &out[found++]);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }

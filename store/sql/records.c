@@ -101,64 +101,86 @@ enum status record_context_id(struct db *db, const struct job_spec *spec, int64_
 
 /* ---- reading ---- */
 
-#define READ_TEXT(query, column, field) query_column_text((query), (column), (field), sizeof(field))
+static void read_member(struct query *query, const struct json_field *field, void *place)
+{
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        query_take_text(query, place, field->bytes);
+        break;
+    case JSON_FIELD_F64:
+        *(double *)place = query_column_real(query, query->column++);
+        break;
+    case JSON_FIELD_BOOL:
+        *(bool *)place = query_take_int(query) != 0;
+        break;
+    case JSON_FIELD_I64:
+    case JSON_FIELD_U64:
+        *(int64_t *)place = query_take_int(query);
+        break;
+    case JSON_FIELD_U32_OR_NULL:
+        if (query_column_is_null(query, query->column)) {
+            *(uint32_t *)place = UINT32_MAX;
+            query->column++;
+            break;
+        }
+        *(uint32_t *)place = (uint32_t)query_take_int(query);
+        break;
+    case JSON_FIELD_I32:
+    case JSON_FIELD_U32:
+    case JSON_FIELD_NAME:
+    case JSON_FIELD_BITS:
+        *(uint32_t *)place = (uint32_t)query_take_int(query);
+        break;
+    case JSON_FIELD_RECORD:
+        break; /* its members are read one by one */
+    }
+}
 
-static int read_members(struct query *query, int column, const struct json_field_list *list,
-                        void *record)
+static void read_members(struct query *query, const struct json_field_list *list, char *record)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
-        void *place = (char *)record + field->offset;
-        switch (field->kind) {
-        case JSON_FIELD_RECORD:
-            column = read_members(query, column, field->list, place);
-            continue;
-        case JSON_FIELD_TEXT:
-            query_column_text(query, column, place, field->bytes);
-            break;
-        case JSON_FIELD_F64:
-            *(double *)place = query_column_real(query, column);
-            break;
-        case JSON_FIELD_BOOL:
-            *(bool *)place = query_column_int(query, column) != 0;
-            break;
-        case JSON_FIELD_I64:
-        case JSON_FIELD_U64:
-            *(int64_t *)place = query_column_int(query, column);
-            break;
-        case JSON_FIELD_I32:
-        case JSON_FIELD_U32:
-        case JSON_FIELD_NAME:
-        case JSON_FIELD_BITS:
-            *(uint32_t *)place = (uint32_t)query_column_int(query, column);
-            break;
-        case JSON_FIELD_U32_OR_NULL:
-            *(uint32_t *)place = query_column_is_null(query, column)
-                                     ? UINT32_MAX
-                                     : (uint32_t)query_column_int(query, column);
-            break;
+        if (field->kind == JSON_FIELD_RECORD) {
+            read_members(query, field->list, record + field->offset);
+        } else {
+            read_member(query, field, record + field->offset);
         }
-        column++;
     }
-    return column;
 }
 
-int record_read(struct query *query, int column, enum record kind, void *record)
+void record_read(struct query *query, enum record kind, void *record)
 {
-    return read_members(query, column, record_columns[kind].fields, record);
+    read_members(query, record_columns[kind].fields, record);
 }
 
 void record_job_read(struct query *query, struct store_job *job)
 {
-    job->id = query_column_int(query, 0);
-    job->state = (enum job_state)query_column_int(query, 1);
-    job->epoch = query_column_int(query, 2);
-    job->attempts = (uint32_t)query_column_int(query, 3);
-    READ_TEXT(query, 4, job->worker_id);
-    READ_TEXT(query, 5, job->error);
-    job->freeze = query_column_int(query, 6);
-    READ_TEXT(query, 7, job->token);
-    record_read(query, 8, RECORD_SPEC, &job->spec);
+    job->id = query_take_int(query);
+    job->state = (enum job_state)query_take_int(query);
+    job->epoch = query_take_int(query);
+    job->attempts = (uint32_t)query_take_int(query);
+    query_take_text(query, job->worker_id, sizeof job->worker_id);
+    query_take_text(query, job->error, sizeof job->error);
+    job->freeze = query_take_int(query);
+    query_take_text(query, job->token, sizeof job->token);
+    record_read(query, RECORD_SPEC, &job->spec);
+}
+
+enum status record_spec_get(struct db *db, int64_t job_id, struct job_spec *spec, bool *found,
+                            struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
+
+    memset(spec, 0, sizeof *spec);
+    query_int(&query, job_id);
+    bool there = query_row(&query);
+    if (there) {
+        record_read(&query, RECORD_SPEC, spec);
+    }
+    if (found != NULL) {
+        *found = there;
+    }
+    return query_end(&query, error);
 }
 
 /* ---- writing ---- */

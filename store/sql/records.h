@@ -28,11 +28,14 @@ enum status record_find(struct db *db, enum statement statement, const char *tex
 enum status record_find_suite(struct db *db, const char *suite_id, int64_t *id,
                               struct error *error);
 
-/* Reads what the record's mark stands for (columns.h), from `column` on; the column after it. */
-int record_read(struct query *query, int column, enum record kind, void *record);
+/* Takes the columns of the row that the record's mark stands for (store/statements/columns.h). */
+void record_read(struct query *query, enum record kind, void *record);
 /* Binds a parameter for each column that is written. */
 void record_write(struct query *query, enum record kind, const void *record);
 void record_job_read(struct query *query, struct store_job *job);
+/* The spec of a job, zeros where there is none; *found (may be NULL): there is one. */
+enum status record_spec_get(struct db *db, int64_t job_id, struct job_spec *spec, bool *found,
+                            struct error *error);
 
 /* Place that an outcome's row belongs to; its own ids are not looked at. */
 struct record_outcome_place {

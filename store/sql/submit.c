@@ -565,12 +565,12 @@ static enum status read_open(struct db *db, const struct cancel_call *call, int6
     query_int(&query, CANCEL_CHUNK);
     *count = 0;
     while (*count < CANCEL_CHUNK && query_row(&query)) {
-        jobs[*count].id = query_column_int(&query, 0);
-        jobs[*count].state = (enum job_state)query_column_int(&query, 1);
-        jobs[*count].pool = query_column_int(&query, 2);
-        jobs[*count].tier = (enum tier)query_column_int(&query, 3);
-        jobs[*count].ticks = query_column_int(&query, 4);
-        jobs[(*count)++].shadow = query_column_int(&query, 5) != 0;
+        jobs[*count].id = query_take_int(&query);
+        jobs[*count].state = (enum job_state)query_take_int(&query);
+        jobs[*count].pool = query_take_int(&query);
+        jobs[*count].tier = (enum tier)query_take_int(&query);
+        jobs[*count].ticks = query_take_int(&query);
+        jobs[(*count)++].shadow = query_take_int(&query) != 0;
     }
     return query_end(&query, error);
 }

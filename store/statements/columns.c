@@ -53,6 +53,11 @@ static const struct column spec_columns[] = {
     SPEC(escalate_sampler, "e.sampler"),
 };
 
+static const struct column lease_columns[] = {
+    AS(struct job_lease, job_id, "id"),
+    AS(struct job_lease, attempt, "attempts"),
+};
+
 /* The freeze that the job of outcome `o` was moved by, or in flight at; 0: none. */
 #define FREEZE_OF_OUTCOME "COALESCE((SELECT f.freeze_event FROM jobs f WHERE f.id = o.job), 0)"
 
@@ -131,6 +136,7 @@ static const struct column trust_columns[] = {
 const struct columns record_columns[RECORD_COUNT] = {
     [RECORD_CONTEXT] = {"context", "c", &job_shared_field_list, NULL, 0},
     [RECORD_SPEC] = {"spec", "s", &job_spec_field_list, OTHERS(spec_columns)},
+    [RECORD_LEASE] = {"lease", "j", &job_lease_field_list, OTHERS(lease_columns)},
     [RECORD_OUTCOME] = {"outcome", "o", &outcome_record, OTHERS(outcome_columns)},
     [RECORD_TENANT] = {"tenant", "t", &tenant_fields, OTHERS(tenant_columns)},
     [RECORD_MODEL] = {"model", "m", &model_version_fields, NULL, 0},
@@ -181,12 +187,29 @@ static void put_member(struct listing *list, const char *name, const struct colu
     }
 }
 
+/* A record that is a member of another has its own columns. NULL: there is no such record. */
+static const struct columns *columns_of(const struct json_field_list *fields)
+{
+    for (size_t i = 0; i < RECORD_COUNT && fields != NULL; i++) {
+        if (record_columns[i].fields == fields) {
+            return &record_columns[i];
+        }
+    }
+    return NULL;
+}
+
 static void put_members(struct listing *list, const struct json_field_list *fields, size_t offset)
 {
     for (size_t i = 0; i < fields->count; i++) {
         const struct json_field *field = &fields->fields[i];
         size_t at = offset + field->offset;
-        if (field->kind == JSON_FIELD_RECORD) {
+        const struct columns *own = columns_of(field->list);
+        if (own != NULL) {
+            const struct columns *outer = list->columns;
+            list->columns = own;
+            put_members(list, own->fields, 0);
+            list->columns = outer;
+        } else if (field->kind == JSON_FIELD_RECORD) {
             put_members(list, field->list, at);
         } else {
             put_member(list, field->name, columns_other(list->columns, at));

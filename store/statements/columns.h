@@ -19,6 +19,7 @@
 enum record {
     RECORD_CONTEXT = 0, /* what jobs have alike, of a struct job_spec */
     RECORD_SPEC,
+    RECORD_LEASE,
     RECORD_OUTCOME,
     RECORD_TENANT,
     RECORD_MODEL,

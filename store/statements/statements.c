@@ -115,6 +115,9 @@
     "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS ", j.priority, j.id FROM jobs j" LIMIT_JOINS      \
     " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
 
+/* Jobs as they are leased, and their prefixes. */
+#define LEASES "SELECT {lease}, j.prefix FROM jobs j" STATEMENT_SPEC_JOINS
+
 /* Workers `a` and `b` are one party's: they are the same, or held by one token. */
 #define ONE_PARTY(a, b)                                                                          \
     "EXISTS (SELECT 1 FROM workers one CROSS JOIN workers other WHERE one.id = " a " AND other.id = " b \
@@ -266,15 +269,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND j.priority = ?3 AND j.id >= ?4 ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_READY_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_READY_RUN_FROM] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND j.priority = ?4 AND j.id >= ?5 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
@@ -287,25 +290,25 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
     [STATEMENT_AFFINE_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_SHADOW_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 ORDER BY j.id LIMIT ?2",
     [STATEMENT_SHADOW_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 AND " NOT_WITHOUT("?3")
         " ORDER BY j.id LIMIT ?2",
     [STATEMENT_JOB_LEASE] =
         "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, claimed_ns = ?6, due_ns = 0,"
         " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
     [STATEMENT_CLAIM_LEASES] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
 
     [STATEMENT_JOB_HELD] =
@@ -603,7 +606,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
         " FROM suites ORDER BY id",
     [STATEMENT_CHECK_OUTCOMES] =
-        "SELECT o.suite, " STATEMENT_JOB_KIND ", o.digest, {outcome} FROM outcomes o"
+        "SELECT {outcome}, o.suite, " STATEMENT_JOB_KIND ", o.digest FROM outcomes o"
         " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS(" CROSS JOIN") " ORDER BY o.id",
     [STATEMENT_CHECK_PARTIALS] =
         "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes ORDER BY job",

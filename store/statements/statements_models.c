@@ -82,11 +82,11 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_AUDIT_FIND] =
         "SELECT 1 FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
         " WHERE s.audit_key = ?1 AND s.suite = ?2 AND j.shadow IS NULL LIMIT 1",
-    [STATEMENT_CHECK_TRUST] = "SELECT {trust}, t.digest FROM trust_events t",
-    [STATEMENT_CHECK_GOLDENS] = "SELECT {golden}, g.digest, g.id FROM goldens g",
-    [STATEMENT_CHECK_MODELS] = "SELECT {model}, m.digest, m.id FROM models m",
+    [STATEMENT_CHECK_TRUST] = "SELECT t.id, t.digest, {trust} FROM trust_events t",
+    [STATEMENT_CHECK_GOLDENS] = "SELECT g.id, g.digest, {golden} FROM goldens g",
+    [STATEMENT_CHECK_MODELS] = "SELECT m.id, m.digest, {model} FROM models m",
     [STATEMENT_CHECK_MODEL_EVENTS] =
-        "SELECT {model_event}, e.digest FROM model_events e CROSS JOIN models m ON m.id = e.model",
+        "SELECT e.id, e.digest, {model_event} FROM model_events e CROSS JOIN models m ON m.id = e.model",
     [STATEMENT_MODEL_EVENT_PAGE] =
         "SELECT {model_event} FROM model_events e CROSS JOIN models m ON m.id = e.model"
         " WHERE e.id > ?1 ORDER BY e.id LIMIT ?2",
