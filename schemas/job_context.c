@@ -1,5 +1,5 @@
 /*
- * Job contexts: one table of members, by which they are compared and named.
+ * Job contexts: one table of members, by which they are copied, compared and named.
  */
 #include "schemas/job_context.h"
 
@@ -8,22 +8,33 @@
 #include <stdio.h>
 #include <string.h>
 
-enum kind { KIND_TEXT = 0, KIND_U64, KIND_U32, KIND_TIER };
+enum kind { KIND_TEXT = 0, KIND_NUMBER, KIND_TIER };
 
-#define MEMBER(member, member_kind)                                                            \
-    {                                                                                          \
-        .name = #member, .offset = offsetof(struct job_context, member), .kind = (member_kind) \
+#define MEMBER(member, member_kind)                                                       \
+    {                                                                                     \
+        .name = #member, .kind = (member_kind),                                           \
+        .offsets = {offsetof(struct job_spec, member), offsetof(struct outcome, member)}, \
+        .bytes = sizeof(((struct job_spec *)0)->member)                                   \
     }
 
 static const struct {
     const char *name;
-    size_t offset;
     enum kind kind;
+    size_t offsets[JOB_CONTEXT_RECORDS]; /* 0 in an outcome: it does not say it */
+    size_t bytes;
 } members[] = {
-    MEMBER(scenario_id, KIND_TEXT),  MEMBER(scenario_hash, KIND_TEXT), MEMBER(seed, KIND_U64),
-    MEMBER(planner, KIND_TEXT),      MEMBER(planner_hash, KIND_TEXT),  MEMBER(revision, KIND_TEXT),
-    MEMBER(rollout_count, KIND_U32), MEMBER(pool, KIND_TEXT),          MEMBER(tier, KIND_TIER),
-    MEMBER(model_hash, KIND_TEXT),   MEMBER(sampler, KIND_TEXT),       MEMBER(backend, KIND_TEXT),
+    MEMBER(scenario_id, KIND_TEXT),
+    MEMBER(scenario_hash, KIND_TEXT),
+    MEMBER(seed, KIND_NUMBER),
+    MEMBER(planner, KIND_TEXT),
+    MEMBER(planner_hash, KIND_TEXT),
+    MEMBER(revision, KIND_TEXT),
+    {"rollout_count", KIND_NUMBER, {offsetof(struct job_spec, rollout_count), 0}, sizeof(uint32_t)},
+    MEMBER(pool, KIND_TEXT),
+    MEMBER(tier, KIND_TIER),
+    MEMBER(model_hash, KIND_TEXT),
+    MEMBER(sampler, KIND_TEXT),
+    MEMBER(backend, KIND_TEXT),
 };
 
 _Static_assert(sizeof members / sizeof *members == JOB_CONTEXT_MEMBER_COUNT,
@@ -49,72 +60,40 @@ void job_escalation_take(const struct job_spec *flagged, struct job_spec *out)
 
 struct job_context job_context_of_spec(const struct job_spec *spec)
 {
-    return (struct job_context){
-        .scenario_id = spec->scenario_id,
-        .scenario_hash = spec->scenario_hash,
-        .seed = spec->seed,
-        .planner = spec->planner,
-        .planner_hash = spec->planner_hash,
-        .revision = spec->revision,
-        .rollout_count = spec->rollout_count,
-        .pool = spec->pool,
-        .tier = spec->tier,
-        .model_hash = spec->model_hash,
-        .sampler = spec->sampler,
-        .backend = spec->backend,
-    };
+    return (struct job_context){.record = spec, .kind = JOB_CONTEXT_IN_SPEC};
 }
 
 struct job_context job_context_of_outcome(const struct outcome *outcome)
 {
-    return (struct job_context){
-        .scenario_id = outcome->scenario_id,
-        .scenario_hash = outcome->scenario_hash,
-        .seed = outcome->seed,
-        .planner = outcome->planner,
-        .planner_hash = outcome->planner_hash,
-        .revision = outcome->revision,
-        .pool = outcome->pool,
-        .tier = outcome->tier,
-        .model_hash = outcome->model_hash,
-        .sampler = outcome->sampler,
-        .backend = outcome->backend,
-    };
-}
-
-void job_context_copy(const struct job_spec *spec, struct outcome *outcome)
-{
-    memcpy(outcome->scenario_id, spec->scenario_id, sizeof outcome->scenario_id);
-    memcpy(outcome->scenario_hash, spec->scenario_hash, sizeof outcome->scenario_hash);
-    outcome->seed = spec->seed;
-    memcpy(outcome->planner, spec->planner, sizeof outcome->planner);
-    memcpy(outcome->planner_hash, spec->planner_hash, sizeof outcome->planner_hash);
-    memcpy(outcome->revision, spec->revision, sizeof outcome->revision);
-    memcpy(outcome->pool, spec->pool, sizeof outcome->pool);
-    outcome->tier = spec->tier;
-    memcpy(outcome->model_hash, spec->model_hash, sizeof outcome->model_hash);
-    memcpy(outcome->sampler, spec->sampler, sizeof outcome->sampler);
-    memcpy(outcome->backend, spec->backend, sizeof outcome->backend);
+    return (struct job_context){.record = outcome, .kind = JOB_CONTEXT_IN_OUTCOME};
 }
 
 static const char *text_at(const struct job_context *context, size_t index)
 {
-    const char *text;
-    memcpy(&text, (const char *)context + members[index].offset, sizeof text);
-    return text;
+    return (const char *)context->record + members[index].offsets[context->kind];
+}
+
+void job_context_copy(const struct job_spec *spec, struct outcome *outcome)
+{
+    const struct job_context from = job_context_of_spec(spec);
+    for (size_t i = 0; i < JOB_CONTEXT_MEMBER_COUNT; i++) {
+        if ((JOB_CONTEXT_OF_OUTCOME >> i & 1) != 0) {
+            memcpy((char *)outcome + members[i].offsets[JOB_CONTEXT_IN_OUTCOME], text_at(&from, i),
+                   members[i].bytes);
+        }
+    }
 }
 
 /* A number's value; of a tier its number. */
 static uint64_t number_at(const struct job_context *context, size_t index)
 {
-    const char *at = (const char *)context + members[index].offset;
     uint32_t narrow;
     uint64_t wide;
-    if (members[index].kind == KIND_U64) {
-        memcpy(&wide, at, sizeof wide);
+    if (members[index].bytes == sizeof wide) {
+        memcpy(&wide, text_at(context, index), sizeof wide);
         return wide;
     }
-    memcpy(&narrow, at, sizeof narrow);
+    memcpy(&narrow, text_at(context, index), sizeof narrow);
     return narrow;
 }
 

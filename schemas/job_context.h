@@ -3,29 +3,21 @@
  * outcome, a flag or an audit says it too, but that is a copy: the job's row decides, and a copy
  * that differs is refused.
  *
- * Texts are borrowed from the record that the context was made of.
+ * One table says where a member is in a job's spec and where in its outcomes; copying, comparing
+ * and naming go by it.
  */
 #ifndef SWERVE_SCHEMAS_JOB_CONTEXT_H
 #define SWERVE_SCHEMAS_JOB_CONTEXT_H
 
 #include "schemas/job.h"
 
+/* A record that says the context, borrowed. */
 struct job_context {
-    const char *scenario_id;
-    const char *scenario_hash;
-    uint64_t seed;
-    const char *planner;
-    const char *planner_hash;
-    const char *revision;
-    uint32_t rollout_count; /* an outcome does not say it */
-    const char *pool;
-    enum tier tier;
-    const char *model_hash;
-    const char *sampler;
-    const char *backend;
+    const void *record;
+    enum { JOB_CONTEXT_IN_SPEC = 0, JOB_CONTEXT_IN_OUTCOME, JOB_CONTEXT_RECORDS } kind;
 };
 
-/* A bit each, in the order of the record. */
+/* A bit each, in the order of the table. An outcome does not say how many rollouts there are. */
 enum job_context_member {
     JOB_CONTEXT_SCENARIO_ID = 1 << 0,
     JOB_CONTEXT_SCENARIO_HASH = 1 << 1,
@@ -52,10 +44,6 @@ enum {
     JOB_CONTEXT_OF_OUTCOME = JOB_CONTEXT_ALL & ~JOB_CONTEXT_ROLLOUT_COUNT,
     /* .. as far as outcomes say it. */
     JOB_CONTEXT_ASKED = JOB_CONTEXT_QUESTION & ~JOB_CONTEXT_ROLLOUT_COUNT,
-    /* Members that many jobs have alike, so that the store keeps them once. */
-    JOB_CONTEXT_SHARED = JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
-                         JOB_CONTEXT_POOL | JOB_CONTEXT_TIER | JOB_CONTEXT_MODEL_HASH |
-                         JOB_CONTEXT_SAMPLER | JOB_CONTEXT_BACKEND
 };
 
 /* Names nobody to answer in its place, as of a teacher's and an audit job. */

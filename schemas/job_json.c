@@ -52,6 +52,10 @@ static const struct json_field spec_fields[] = {
 
 const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);
 
+enum { SHARED_FIRST = 4, SHARED_COUNT = 8 }; /* from the planner to the revision */
+
+const struct json_field_list job_shared_field_list = {spec_fields + SHARED_FIRST, SHARED_COUNT};
+
 static const struct json_field lease_fields[] = {
     LEASE(job_id, JSON_FIELD_I64),
     LEASE(epoch, JSON_FIELD_I64),

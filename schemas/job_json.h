@@ -13,6 +13,8 @@
 
 /* All members of struct job_spec, job_lease, ledger_totals. */
 extern const struct json_field_list job_spec_field_list;
+/* Members of a spec that many jobs have alike, so that the store keeps them once. */
+extern const struct json_field_list job_shared_field_list;
 extern const struct json_field_list job_lease_field_list;
 extern const struct json_field_list job_completion_field_list; /* but for its outcomes */
 extern const struct json_field_list ledger_totals_field_list;

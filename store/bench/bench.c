@@ -7,7 +7,9 @@
 #include "store/api/digest.h"
 #include "store/api/store.h"
 #include "store/bench/bench_parts.h"
+#include "store/sql/lease.h"
 #include "store/sql/ledger.h"
+#include "store/sql/records.h"
 #include "store/sql/sqlite_db.h"
 
 #include <stdio.h>
@@ -63,13 +65,8 @@ static enum status store_round(struct bench *bench, struct error *error)
 
 /* ---- the other side: the same statements ---- */
 
-/* As store/sql/statements.c has them: a suite and what is added to its counters; columns. */
 /* Of STATEMENT_SUITE_COUNT, but for the digest: id, two counts of jobs and rollouts, five sums. */
-enum {
-    SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5,
-    READY_COLUMNS = 25,
-    HELD_COLUMNS = 41
-};
+enum { SUITE_COUNTS = 1 + JOB_STATE_COUNT + 2 + VERDICT_COUNT + 5 };
 
 static void bind_ints(struct query *query, const int64_t *values, size_t count)
 {
@@ -111,11 +108,10 @@ static enum status bare_claim(struct db *db, uint32_t batch, int64_t *ids, int64
     struct query run = query_begin(db, STATEMENT_READY_RUN);
     bind_ints(&run, (const int64_t[]){pool, 1, batch}, 3);
     while (found < batch && query_row(&run)) {
-        for (int column = 4; column < READY_COLUMNS; column++) {
-            query_column_blob(&run, column, &(size_t){0});
-        }
-        ids[found] = query_column_int(&run, 0);
-        epochs[found++] = query_column_int(&run, 1) + 1;
+        struct job_lease lease;
+        record_read(&run, RECORD_LEASE, &lease);
+        ids[found] = lease.job_id;
+        epochs[found++] = lease.epoch + 1;
     }
     enum status status = query_end(&run, error);
     for (uint32_t i = 0; i < found && status == STATUS_OK; i++) {
@@ -138,59 +134,24 @@ static enum status bare_claim(struct db *db, uint32_t batch, int64_t *ids, int64
 static enum status bare_outcome(struct db *db, int64_t job_id, const struct outcome *outcome,
                                 struct error *error)
 {
-    static const double reals[17] = {0,    0,   0, 0,     0,       0,    0, 0, 0.93,
-                                     1.75, 4.2, 0, 123.4, 123.456, 13.9, 0, 0};
     struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
 
     bind_ints(&query, (const int64_t[]){job_id, 1, 1, 1}, 4);
-    query_null(&query);
-    query_null(&query);
-    query_null(&query);
     query_text(&query, "");
-    bind_ints(&query, (const int64_t[]){0, 0, 150, 0, 123456, 15 * NS_PER_MS}, 6);
-    query_text(&query, outcome->trace_hash);
-    query_text(&query, outcome->artifact_hash);
-    for (int i = 0; i < 6; i++) {
-        query_text(&query, outcome->slice[i]);
-    }
-    query_int(&query, 0);
-    query_text(&query, "");
-    for (int i = 0; i < 17; i++) {
-        query_real(&query, reals[i]);
-    }
-    bind_ints(&query, (const int64_t[]){0, 0}, 2);
-    query_null(&query);
-    bind_ints(&query, (const int64_t[]){-1, 0, 0, 0, 0}, 5);
+    query_blob(&query, outcome->trace_hash, sizeof(struct digest));
     for (int i = 0; i < 5; i++) { /* of health */
         query_null(&query);
     }
-    query_blob(&query, outcome->trace_hash, sizeof(struct digest));
-    query_text(&query, outcome->given);
-    for (int i = 0; i < 3; i++) { /* of the controls challenge */
-        query_null(&query);
-    }
-    query_real(&query, 1.0);      /* lane keeping */
-    query_real(&query, 1.0);      /* traffic light */
-    for (int i = 0; i < 3; i++) { /* of planners with plans */
-        query_null(&query);
-    }
     query_null(&query); /* when */
-    query_int(&query, 0);
+    record_write(&query, RECORD_OUTCOME, outcome);
     return query_run(&query, error);
 }
 
 static enum status bare_complete_job(struct db *db, int64_t job_id, int64_t epoch,
                                      const struct outcome *outcome, struct error *error)
 {
-    struct query held = query_begin(db, STATEMENT_JOB_HELD);
-
-    query_int(&held, job_id);
-    if (query_row(&held)) {
-        for (int column = 0; column < HELD_COLUMNS; column++) {
-            query_column_blob(&held, column, &(size_t){0});
-        }
-    }
-    TRY(query_end(&held, error));
+    struct lease_job held;
+    TRY(lease_job_get(db, job_id, &held, error));
     struct query end = query_begin(db, STATEMENT_JOB_END);
     bind_ints(&end, (const int64_t[]){job_id, JOB_DONE, 1, 0, 0, 0}, 6);
     TRY(query_run(&end, error));

@@ -20,7 +20,7 @@
 
 #include "base/check.h"
 #include "store/door/invariants.h"
-#include "store/sql/statements.h"
+#include "store/statements/statements.h"
 #include "store/turns/turns.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
  * whether money adds up. One pass over each table, with a few numbers per suite.
  */
 #include "base/array.h"
+#include "base/check.h"
 #include "base/units.h"
 #include "store/check/check_internal.h"
 #include "store/sql/ledger.h"
@@ -84,12 +85,12 @@ static enum status read_suites(struct check *check, struct suite_sums *sums, str
         struct suite_sum *sum = &sums->rows[sums->count++];
         size_t bytes = 0;
         memset(sum, 0, sizeof *sum);
-        sum->id = query_column_int(&query, 0);
-        query_column_text(&query, 1, sum->name, sizeof sum->name);
+        sum->id = query_take_int(&query);
+        query_take_text(&query, sum->name, sizeof sum->name);
         for (int i = 0; i < COUNTS; i++) {
-            sum->said[i] = query_column_int(&query, 2 + i);
+            sum->said[i] = query_take_int(&query);
         }
-        const void *digest = query_column_blob(&query, 2 + COUNTS, &bytes);
+        const void *digest = query_column_blob(&query, query.column, &bytes);
         if (digest != NULL && bytes == sizeof sum->said_digest) {
             memcpy(sum->said_digest.bytes, digest, bytes);
         }
@@ -154,7 +155,7 @@ static enum status read_spec(struct check *check, int64_t job_id, struct job_spe
     memset(spec, 0, sizeof *spec);
     query_int(&query, job_id);
     if (query_row(&query)) {
-        record_spec_read(&query, 0, spec);
+        record_read(&query, RECORD_SPEC, spec);
     }
     query_column_overflow(&query); /* its digest will differ */
     return query_end(&query, error);
@@ -172,9 +173,9 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
 
     while (status == STATUS_OK && query_row(&query)) {
         memset(&outcome, 0, sizeof outcome);
-        record_outcome_read(&query, &outcome);
-        struct suite_sum *sum = sum_of(sums, query_column_int(&query, RECORD_OUTCOME_COLUMNS));
-        int64_t kind = query_column_int(&query, RECORD_OUTCOME_COLUMNS + 1);
+        record_read(&query, RECORD_OUTCOME, &outcome);
+        struct suite_sum *sum = sum_of(sums, query_take_int(&query));
+        int64_t kind = query_take_int(&query);
         check->summary->outcomes++;
         if (query_column_overflow(&query)) {
             snprintf(place, sizeof place, "outcome %" PRId64, outcome.id);
@@ -187,7 +188,7 @@ static enum status read_outcomes(struct check *check, const struct suite_sums *s
         if (sum != NULL) {
             count_outcome(sum, &outcome, kind);
         }
-        compare_digest(check, &query, RECORD_OUTCOME_COLUMNS + 2, &outcome, &spec, sum);
+        compare_digest(check, &query, query.column, &outcome, &spec, sum);
     }
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
     return status == STATUS_OK ? ended : status;
@@ -392,88 +393,72 @@ enum status check_scenarios(struct check *check, struct error *error)
 
 /* ---- models ---- */
 
-static bool said_digest(struct query *query, int column, const struct digest *digest)
-{
-    size_t bytes = 0;
-    const void *said = query_column_blob(query, column, &bytes);
+/* Records that are stored with a digest, and the names of their rows. */
+static const struct digested {
+    enum statement statement; /* id, digest, record */
+    enum record record;
+    const char *what;
+    const char *one;
+    const char *of;
+} digested[] = {
+    {STATEMENT_CHECK_MODELS, RECORD_MODEL, "models", "model", ""},
+    {STATEMENT_CHECK_MODEL_EVENTS, RECORD_MODEL_EVENT, "events of models", "event", " of models"},
+    {STATEMENT_CHECK_TRUST, RECORD_TRUST, "events of trust", "event", " of trust"},
+    {STATEMENT_CHECK_GOLDENS, RECORD_GOLDEN, "goldens", "golden", ""},
+};
 
-    return bytes == sizeof digest->bytes && memcmp(said, digest->bytes, bytes) == 0;
+static void read_digest(struct query *query, enum record kind, struct digest *out)
+{
+    union {
+        struct model_version model;
+        struct model_event model_event;
+        struct trust_event trust;
+        struct golden_set golden;
+    } record;
+    memset(&record, 0, sizeof record);
+    record_read(query, kind, &record);
+    switch ((int)kind) {
+    case RECORD_MODEL:
+        digest_model(&record.model, out);
+        break;
+    case RECORD_MODEL_EVENT:
+        digest_model_event(&record.model_event, out);
+        break;
+    case RECORD_TRUST:
+        digest_trust_event(&record.trust, out);
+        break;
+    default:
+        digest_golden(&record.golden, out);
+        break;
+    }
 }
 
-static enum status check_goldens(struct check *check, struct error *error)
+static enum status check_digests(struct check *check, const struct digested *of,
+                                 struct error *error)
 {
     struct error why;
-    struct digest digest;
-    char place[64];
-    struct query goldens = query_begin(check->db, STATEMENT_CHECK_GOLDENS);
+    struct query rows = query_begin(check->db, of->statement);
 
-    while (query_row(&goldens)) {
-        struct golden_set set = {.name = ""};
-        int column = record_read(&goldens, 0, &golden_set_fields, &set);
-        digest_golden(&set, &digest);
-        if (!said_digest(&goldens, column, &digest)) {
-            snprintf(place, sizeof place, "golden %" PRId64,
-                     query_column_int(&goldens, column + 1));
+    while (query_row(&rows)) {
+        struct digest found;
+        char place[64];
+        size_t bytes = 0;
+        int64_t id = query_take_int(&rows);
+        const void *said = query_column_blob(&rows, rows.column++, &bytes);
+        read_digest(&rows, of->record, &found);
+        if (bytes != sizeof found.bytes || memcmp(said, found.bytes, bytes) != 0) {
+            snprintf(place, sizeof place, "%s %" PRId64 "%s", of->one, id, of->of);
             check_fault(check, "digest", place, "is not what was stored: its digest is of others");
         }
     }
-    enum status status = query_end(&goldens, &why);
-    return check_statement(check, "goldens", status, &why, error);
-}
-
-static enum status check_trust(struct check *check, struct error *error)
-{
-    struct error why;
-    struct digest digest;
-    char place[64];
-    struct query events = query_begin(check->db, STATEMENT_CHECK_TRUST);
-
-    while (query_row(&events)) {
-        struct trust_event event = {.id = 0};
-        int column = record_read(&events, 0, &trust_event_stored_fields, &event);
-        digest_trust_event(&event, &digest);
-        if (!said_digest(&events, column, &digest)) {
-            snprintf(place, sizeof place, "event %" PRId64 " of trust", event.id);
-            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
-        }
-    }
-    enum status status = query_end(&events, &why);
-    TRY(check_statement(check, "events of trust", status, &why, error));
-    return check_goldens(check, error);
+    enum status status = query_end(&rows, &why);
+    return check_statement(check, of->what, status, &why, error);
 }
 
 enum status check_models(struct check *check, struct error *error)
 {
-    struct error why;
-    struct digest digest;
-    char place[64];
-    struct query models = query_begin(check->db, STATEMENT_CHECK_MODELS);
-
-    while (query_row(&models)) {
-        struct model_version version = {.name = ""};
-        int column = record_read(&models, 0, &model_version_fields, &version);
-        digest_model(&version, &digest);
-        if (!said_digest(&models, column, &digest)) {
-            snprintf(place, sizeof place, "model %" PRId64, query_column_int(&models, column + 1));
-            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
-        }
+    for (size_t i = 0; i < COUNT_OF(digested); i++) {
+        TRY(check_digests(check, &digested[i], error));
     }
-    enum status status = query_end(&models, &why);
-    status = check_statement(check, "models", status, &why, error);
-    if (status != STATUS_OK) {
-        return status;
-    }
-    struct query events = query_begin(check->db, STATEMENT_CHECK_MODEL_EVENTS);
-    while (query_row(&events)) {
-        struct model_event event = {.id = 0};
-        int column = record_read(&events, 0, &model_event_fields, &event);
-        digest_model_event(&event, &digest);
-        if (!said_digest(&events, column, &digest)) {
-            snprintf(place, sizeof place, "event %" PRId64 " of models", event.id);
-            check_fault(check, "digest", place, "is not what was stored: its digest is of others");
-        }
-    }
-    status = query_end(&events, &why);
-    status = check_statement(check, "events of models", status, &why, error);
-    return status != STATUS_OK ? status : check_trust(check, error);
+    return STATUS_OK;
 }

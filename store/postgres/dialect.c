@@ -272,16 +272,9 @@ static const char *lock_clause(enum statement statement)
     }
 }
 
-char *dialect_statement(enum statement statement)
+static char *with_lock(enum statement statement, char *text)
 {
-    return dialect_statement_as(statement, statement_text(statement));
-}
-
-char *dialect_statement_as(enum statement statement, const char *sql)
-{
-    const char *own = sql == statement_text(statement) ? own_text(statement) : NULL;
     const char *lock = lock_clause(statement);
-    char *text = own != NULL ? strdup(own) : dialect_query(sql);
 
     if (text == NULL || lock[0] == '\0') {
         return text;
@@ -296,15 +289,18 @@ char *dialect_statement_as(enum statement statement, const char *sql)
     return locking;
 }
 
-bool dialect_lacks(enum statement statement)
+char *dialect_statement_as(enum statement statement, const char *sql)
 {
-    switch ((int)statement) {
-    case STATEMENT_SCHEMA_LIST:
-    case STATEMENT_SCHEMA_OBJECT:
-        return true;
-    default:
-        return false;
-    }
+    return with_lock(statement, dialect_query(sql));
+}
+
+char *dialect_statement(enum statement statement)
+{
+    const char *own = own_text(statement);
+    char *sql = own != NULL ? NULL : statement_text(statement);
+    char *text = own != NULL ? strdup(own) : sql != NULL ? dialect_query(sql) : NULL;
+    free(sql);
+    return with_lock(statement, text);
 }
 
 bool dialect_writes_row(const char *text)

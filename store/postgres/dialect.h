@@ -9,7 +9,7 @@
 #define SWERVE_STORE_POSTGRES_DIALECT_H
 
 #include "base/status.h"
-#include "store/sql/statements.h"
+#include "store/statements/statements.h"
 
 #include <stdbool.h>
 
@@ -26,8 +26,5 @@ bool dialect_writes_row(const char *text);
 /* A migration's text, malloc'ed. `fresh`: no table has rows yet, so statements that only change or
  * copy rows are left out. */
 char *dialect_migration(const char *sql, bool fresh);
-
-/* Statements of SQLite's own schema, which PostgreSQL has no use for. */
-bool dialect_lacks(enum statement statement);
 
 #endif

@@ -449,7 +449,7 @@ static bool is_begin(const struct postgres_query *use)
 /* In SQLite's words. */
 static const char *words_of(const struct postgres_query *use)
 {
-    return use->sql != NULL ? use->sql : statement_text(use->statement);
+    return use->sql != NULL ? use->sql : statement_pattern(use->statement);
 }
 
 static struct postgres_send send_of(const struct postgres_query *use)

@@ -19,7 +19,7 @@
 #include <string.h>
 
 /* Tables and functions that only this database needs. The planned ticks of a scenario are those of
- * SCENARIO_TICKS (store/sql/statements.h). */
+ * SCENARIO_TICKS (store/statements/statements.h). */
 static const char first[] =
     "CREATE TABLE IF NOT EXISTS swerve_schema (version BIGINT PRIMARY KEY);"
     "CREATE TABLE IF NOT EXISTS swerve_settings (name TEXT PRIMARY KEY, value TEXT NOT NULL);"

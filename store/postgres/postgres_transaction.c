@@ -92,9 +92,15 @@ void postgres_db_set_probe(struct db *base, const struct postgres_db_probe *prob
 
 char *postgres_text(const struct postgres_db *db, enum statement statement)
 {
-    const char *sql = statement_text(statement);
-    return dialect_statement_as(
-        statement, db->probe != NULL ? db->probe->text(db->probe->context, statement, sql) : sql);
+    if (db->probe == NULL) {
+        return dialect_statement(statement);
+    }
+    char *sql = statement_text(statement);
+    const char *other = sql != NULL ? db->probe->text(db->probe->context, statement, sql) : NULL;
+    char *text = other == NULL || other == sql ? dialect_statement(statement)
+                                               : dialect_statement_as(statement, other);
+    free(sql);
+    return text;
 }
 
 PGresult *postgres_transaction_run(struct postgres_db *db, enum statement statement)
@@ -134,7 +140,7 @@ const char *postgres_transaction_along(const struct postgres_db *db, enum statem
     switch ((int)statement) {
     case STATEMENT_SAVEPOINT:
     case STATEMENT_RELEASE:
-        return statement_text(statement);
+        return statement_pattern(statement);
     case STATEMENT_BOOKS:
         return "SELECT pg_advisory_xact_lock(1398232663, hashtext(current_schema()))";
     default:

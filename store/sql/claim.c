@@ -126,12 +126,12 @@ static enum status next_suite(struct claim_call *call, int64_t prefix, int64_t a
     claim_without(call, &query);
     *out = NULL;
     if (query_row(&query)) {
-        now.id = query_column_int(&query, 0);
-        now.weight = query_column_int(&query, 1);
-        now.tenant = query_column_int(&query, 2);
-        tenant_weight = query_column_int(&query, 3);
-        limit[0] = query_column_int(&query, 4);
-        limit[1] = query_column_int(&query, 5);
+        now.id = query_take_int(&query);
+        now.weight = query_take_int(&query);
+        now.tenant = query_take_int(&query);
+        tenant_weight = query_take_int(&query);
+        limit[0] = query_take_int(&query);
+        limit[1] = query_take_int(&query);
     }
     TRY(query_end(&query, error));
     if (now.id == 0) {
@@ -163,12 +163,12 @@ static enum status read_head(struct claim_call *call, struct turns_account *suit
     }
     suite->head_cost = 0;
     if (query_row(&query)) {
-        suite->head_cost =
-            turns_cost((enum tier)query_column_int(&query, 1), query_column_int(&query, 0));
-        limit[0] = query_column_int(&query, 2);
-        limit[1] = query_column_int(&query, 3);
-        priority = query_column_int(&query, 4);
-        id = query_column_int(&query, 5);
+        uint32_t rollouts = (uint32_t)query_take_int(&query);
+        suite->head_cost = turns_cost((enum tier)query_take_int(&query), rollouts);
+        limit[0] = query_take_int(&query);
+        limit[1] = query_take_int(&query);
+        priority = query_take_int(&query);
+        id = query_take_int(&query);
     }
     TRY(query_end(&query, error));
     if (suite->head_cost > 0 || from == NULL) {
@@ -251,11 +251,7 @@ static enum status lease_row(struct claim_call *call, const struct job_lease *le
 static void lease_read(struct query *query, struct job_lease *lease)
 {
     memset(lease, 0, sizeof *lease);
-    lease->job_id = query_column_int(query, 0);
-    lease->epoch = query_column_int(query, 1);
-    lease->attempt = (uint32_t)query_column_int(query, 2);
-    lease->lost = (uint32_t)query_column_int(query, 4);
-    record_spec_read(query, 5, &lease->spec);
+    record_read(query, RECORD_LEASE, lease);
 }
 
 /* So many units of the suite's jobs are leased now: see tenants_units. */
@@ -294,8 +290,8 @@ static enum status take_run(struct claim_call *call, struct turns_account *row, 
     claim_without(call, &query);
     while (call->count < call->max && query_row(&query)) {
         struct job_lease *lease = &call->leases[call->count];
-        int64_t own_prefix = query_column_int(&query, 3);
         lease_read(&query, lease);
+        int64_t own_prefix = query_take_int(&query);
         int64_t cost = turns_cost(lease->spec.tier, lease->spec.rollout_count);
         bool fits = affine ? turns_may_borrow(&call->store->turns, row, cost)
                            : turns_fits(&call->store->turns, row, cost);
@@ -478,10 +474,10 @@ static enum status worker_row(struct claim_call *call, struct db *db, struct err
     call->last_id = 0;
     query_text(&query, worker->worker_id);
     if (query_row(&query)) {
-        call->worker_row = query_column_int(&query, 0);
-        pool = query_column_int(&query, 1);
-        query_column_text(&query, 2, device, sizeof device);
-        call->last_id = query_column_int(&query, 3);
+        call->worker_row = query_take_int(&query);
+        pool = query_take_int(&query);
+        query_take_text(&query, device, sizeof device);
+        call->last_id = query_take_int(&query);
         lease_holder_read(&query, 4, &holder);
     }
     TRY(query_end(&query, error));

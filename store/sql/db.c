@@ -121,6 +121,7 @@ void query_text_or_null(struct query *query, const char *text)
 
 bool query_row(struct query *query)
 {
+    query->column = 0;
     return query->db->driver->row(query);
 }
 
@@ -142,6 +143,16 @@ double query_column_real(const struct query *query, int column)
 void query_column_text(struct query *query, int column, char *out, size_t capacity)
 {
     query->db->driver->column_text(query, column, out, capacity);
+}
+
+int64_t query_take_int(struct query *query)
+{
+    return query_column_int(query, query->column++);
+}
+
+void query_take_text(struct query *query, char *out, size_t capacity)
+{
+    query_column_text(query, query->column++, out, capacity);
 }
 
 bool query_column_overflow(struct query *query)

@@ -3,7 +3,7 @@
  * SQLite (sqlite_db.h) and PostgreSQL (store/postgres/) fill.
  *
  * A connection is used by one thread at a time (its owner sees to that). Statements are named in
- * store/sql/statements.h, prepared on first use and kept. A query is a cursor with a sticky
+ * store/statements/statements.h, prepared on first use and kept. A query is a cursor with a sticky
  * error code: bind, step and read columns without looking, then let query_end say how it went.
  *
  *   struct query query = query_begin(db, STATEMENT_JOB_GET);
@@ -15,7 +15,7 @@
 #define SWERVE_STORE_SQLITE_DB_H
 
 #include "base/status.h"
-#include "store/sql/statements.h"
+#include "store/statements/statements.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -42,6 +42,7 @@ struct query {
     struct db *db;
     void *statement; /* the driver's; NULL: could not be prepared, the code says why */
     int next;        /* number of the next parameter, from 1 */
+    int column;      /* of the row, that is taken next */
     int code;        /* the driver's result code, sticky */
     bool kept;       /* belongs to the connection */
 };
@@ -127,6 +128,9 @@ int64_t query_column_int(const struct query *query, int column);
 double query_column_real(const struct query *query, int column); /* NULL becomes NAN */
 /* Copies a text, NULL as "". One that does not fit is an error that query_end reports. */
 void query_column_text(struct query *query, int column, char *out, size_t capacity);
+/* The same of the row's next column: those of one row are taken in their order. */
+int64_t query_take_int(struct query *query);
+void query_take_text(struct query *query, char *out, size_t capacity);
 /* Whether a text of this row did not fit, which is forgotten: the next row can be looked at. */
 bool query_column_overflow(struct query *query);
 /* Borrowed until the next step. */

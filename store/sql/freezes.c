@@ -49,7 +49,7 @@ static enum status know(struct sql_store *store, struct error *error)
         if (status == STATUS_OK) {
             struct trust_event *event = &freezes->holding[freezes->count++];
             memset(event, 0, sizeof *event);
-            record_read(&holding, 0, &trust_event_stored_fields, event);
+            record_read(&holding, RECORD_TRUST, event);
         }
     }
     if (status != STATUS_OK) {
@@ -59,7 +59,7 @@ static enum status know(struct sql_store *store, struct error *error)
     TRY(query_end(&holding, error));
     struct query floor = query_begin(store->db, STATEMENT_TRUST_FLOOR);
     if (query_row(&floor)) {
-        record_read(&floor, 0, &trust_event_stored_fields, &freezes->floor);
+        record_read(&floor, RECORD_TRUST, &freezes->floor);
     }
     TRY(query_end(&floor, error));
     freezes->known = true;
@@ -193,9 +193,9 @@ static enum status move_job(struct sql_store *store, struct tally *tally, int64_
     struct query query = query_begin(store->db, STATEMENT_FREEZE_PLACE);
     query_int(&query, job_id);
     if (query_row(&query)) {
-        place.suite = query_column_int(&query, 0);
-        place.pool = query_column_int(&query, 1);
-        place.ticks = query_column_int(&query, 2);
+        place.suite = query_take_int(&query);
+        place.pool = query_take_int(&query);
+        place.ticks = query_take_int(&query);
     }
     TRY(query_end(&query, error));
     TRY(record_pool_id(store->db, spec->pool, &pool, error));
@@ -220,10 +220,10 @@ static enum status drop_audit(struct sql_store *store, struct tally *tally, int6
     struct query query = query_begin(store->db, STATEMENT_FREEZE_MOOT);
     query_int(&query, job_id);
     if (query_row(&query)) {
-        id = query_column_int(&query, 0);
-        part.suite = query_column_int(&query, 1);
-        part.pool = query_column_int(&query, 2);
-        part.ticks = part.ticks_open = -query_column_int(&query, 3);
+        id = query_take_int(&query);
+        part.suite = query_take_int(&query);
+        part.pool = query_take_int(&query);
+        part.ticks = part.ticks_open = -query_take_int(&query);
     }
     TRY(query_end(&query, error));
     if (id == 0) {
@@ -355,40 +355,16 @@ static enum status add_event(struct event_call *call, struct db *db, struct erro
     struct digest digest;
     struct query next = query_begin(db, STATEMENT_TRUST_NEXT);
     if (query_row(&next)) {
-        event->id = query_column_int(&next, 0);
-        event->after_outcome = query_column_int(&next, 1);
+        event->id = query_take_int(&next);
+        event->after_outcome = query_take_int(&next);
     }
     TRY(query_end(&next, error));
     event->at_s = clock_wall_ns(call->store->clock) / NS_PER_S;
     TRY(invariants_check(&invariants_trust_event, event, error));
     digest_trust_event(event, &digest);
     struct query query = query_begin(db, STATEMENT_TRUST_ADD);
-    query_int(&query, event->id);
-    query_int(&query, (int64_t)event->kind);
-    query_text(&query, event->student_hash);
-    query_text(&query, event->student_sampler);
-    query_text(&query, event->teacher_hash);
-    query_text(&query, event->teacher_sampler);
-    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
-        query_text(&query, event->slice.value[kind]);
-    }
-    query_int(&query, event->slice.safety_critical);
-    query_int(&query, event->freeze);
-    query_int(&query, event->evaluation);
-    query_int(&query, event->forced);
-    query_int(&query, event->jobs);
-    query_int(&query, event->disagreed);
-    query_real(&query, event->agreement_low);
-    query_real(&query, event->agreement_high);
-    query_int(&query, event->sounded_at);
-    query_text(&query, event->policy_hash);
-    query_real(&query, event->audit_rate);
-    query_real(&query, event->audit_rate_safety_critical);
-    query_text(&query, event->actor);
-    query_text(&query, event->evidence);
-    query_int(&query, event->at_s);
-    query_int(&query, event->after_outcome);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
+    record_write(&query, RECORD_TRUST, event);
     freezes_begin(call->store);
     return query_run(&query, error);
 }
@@ -402,7 +378,7 @@ static enum status read_event(struct db *db, int64_t id, struct trust_event *out
     *found = query_row(&query);
     if (*found) {
         memset(out, 0, sizeof *out);
-        record_read(&query, 0, &trust_event_fields, out);
+        record_read(&query, RECORD_TRUST_TOLD, out);
     }
     return query_end(&query, error);
 }
@@ -417,9 +393,9 @@ static enum status read_suite(struct event_call *call, struct db *db, uint32_t *
     query_int(&query, STEP_JOBS - *count);
     for (; *count < STEP_JOBS && query_row(&query); ++*count) {
         struct open_job *job = &call->jobs[*count];
-        job->id = call->to_job = query_column_int(&query, 0);
-        job->state = (enum job_state)query_column_int(&query, 1);
-        record_spec_read(&query, 2, &job->spec);
+        job->id = call->to_job = query_take_int(&query);
+        job->state = (enum job_state)query_take_int(&query);
+        record_read(&query, RECORD_SPEC, &job->spec);
     }
     return query_end(&query, error);
 }
@@ -632,7 +608,7 @@ enum status freezes_events_page(struct store *base, int64_t after_id, struct tru
     query_int(&query, max);
     while (found < max && query_row(&query)) {
         memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, 0, &trust_event_fields, &out[found++]);
+        record_read(&query, RECORD_TRUST_TOLD, &out[found++]);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }

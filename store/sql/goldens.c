@@ -75,7 +75,7 @@ static enum status golden_add_op(struct db *db, void *context, struct error *err
 
     query_text(&find, call->set.name);
     if (query_row(&find)) {
-        record_read(&find, 0, &golden_set_fields, &known);
+        record_read(&find, RECORD_GOLDEN, &known);
     }
     TRY(query_end(&find, error));
     if (known.name[0] != '\0') {
@@ -91,14 +91,8 @@ static enum status golden_add_op(struct db *db, void *context, struct error *err
     TRY(invariants_check(&invariants_golden, &call->set, error));
     digest_golden(&call->set, &digest);
     struct query insert = query_begin(db, STATEMENT_GOLDEN_INSERT);
-    query_text(&insert, call->set.name);
-    query_text(&insert, call->set.hash);
-    query_text(&insert, call->set.model_hash);
-    query_text(&insert, call->set.sampler);
-    query_int(&insert, call->set.recordings);
-    query_int(&insert, call->set.bytes);
-    query_int(&insert, call->set.made_s);
     query_blob(&insert, digest.bytes, sizeof digest.bytes);
+    record_write(&insert, RECORD_GOLDEN, &call->set);
     TRY(query_run(&insert, error));
     if (db_changes(db) == 0) {
         return error_set(error, STATUS_CONFLICT,

@@ -352,8 +352,8 @@ static enum status read_holders(struct awaited_call *call, struct db *db, const 
     *count = 0;
     while (*count < NAMES_CHUNK && query_row(&query)) {
         struct held_by *row = &call->rows[(*count)++];
-        query_column_text(&query, 0, row->worker_id, sizeof row->worker_id);
-        row->jobs = query_column_int(&query, 1);
+        query_take_text(&query, row->worker_id, sizeof row->worker_id);
+        row->jobs = query_take_int(&query);
     }
     return query_end(&query, error);
 }

@@ -112,6 +112,36 @@ void lease_swept(void *context, bool committed);
 /* The stalled hook: time in which the store did not listen does not count against workers. */
 void lease_stalled(void *context, int64_t stalled_ns);
 
+/* A job with what ends its attempt. */
+struct lease_job {
+    bool found;
+    int64_t state;
+    int64_t epoch;
+    int64_t worker;
+    char worker_id[LIMIT_ID_BYTES];
+    char device[LIMIT_ID_BYTES];
+    int64_t attempts;
+    int64_t lost;
+    int64_t suite;
+    int64_t pool;
+    int64_t prefix;
+    int64_t progress_ns;
+    int64_t progress_mm;
+    int64_t progress_mflop;
+    int64_t scenario;
+    int64_t context;
+    int64_t ticks; /* planned */
+    bool shadow;   /* in no counter of its suite and pool */
+    int64_t claim_id;
+    int64_t tenant;     /* 0: nobody's */
+    int64_t claimed_ns; /* its present or last attempt; 0: not known */
+    struct job_spec spec;
+    bool sliced; /* its scenario says what follows; by whoever looks it up */
+    struct slices slices;
+};
+enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job,
+                          struct error *error);
+
 /* Ends the running attempt of a leased job without a completion: charged what it had reported, and
  * the job is queued again, dead (lost too often), or `to_state` JOB_CANCELLED. `alone`: its worker
  * held no other job. */

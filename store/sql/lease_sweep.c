@@ -35,51 +35,52 @@ static enum status leave_state(struct db *db, int64_t job_id, enum job_state to_
     return query_run(&query, error);
 }
 
-/* Facts that ending an attempt needs to know of its job: columns of STATEMENT_JOB_HELD. */
+enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job, struct error *error)
+{
+    struct query query = query_begin(db, STATEMENT_JOB_HELD);
+
+    query_int(&query, job_id);
+    job->found = query_row(&query);
+    if (job->found) {
+        job->state = query_take_int(&query);
+        job->epoch = query_take_int(&query);
+        job->worker = query_take_int(&query);
+        query_take_text(&query, job->worker_id, sizeof job->worker_id);
+        query_take_text(&query, job->device, sizeof job->device);
+        job->attempts = query_take_int(&query);
+        job->lost = query_take_int(&query);
+        job->suite = query_take_int(&query);
+        job->pool = query_take_int(&query);
+        job->prefix = query_take_int(&query);
+        job->progress_ns = query_take_int(&query);
+        job->progress_mm = query_take_int(&query);
+        job->progress_mflop = query_take_int(&query);
+        job->scenario = query_take_int(&query);
+        job->context = query_take_int(&query);
+        job->ticks = query_take_int(&query);
+        job->shadow = query_take_int(&query) != 0;
+        job->claim_id = query_take_int(&query);
+        job->tenant = query_take_int(&query);
+        job->claimed_ns = query_take_int(&query);
+        record_read(&query, RECORD_SPEC, &job->spec);
+    }
+    return query_end(&query, error);
+}
+
 enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int64_t job_id,
                               enum job_state to_state, bool alone, struct error *error)
 {
-    char device[LIMIT_ID_BYTES] = "";
     char lost_text[128] = "";
-    struct job_spec spec;
-    struct ledger_attempt attempt = {.job_id = job_id, .end = ATTEMPT_LOST, .artifact_hash = ""};
-    int64_t attempts = 0;
-    int64_t lost = 0;
-    bool shadow = false;
-    int64_t tenant = 0;
-    struct tally_part part = {.suite = 0};
-    struct query query = query_begin(tally->db, STATEMENT_JOB_HELD);
-    query_int(&query, job_id);
-    bool found = query_row(&query);
-    if (found) {
-        CHECK(query_column_int(&query, 0) == JOB_LEASED);
-        attempt.epoch = query_column_int(&query, 1);
-        attempt.worker = query_column_int(&query, 2);
-        query_column_text(&query, 4, device, sizeof device);
-        attempts = query_column_int(&query, 5);
-        lost = query_column_int(&query, 6);
-        attempt.suite = query_column_int(&query, 7);
-        attempt.pool = query_column_int(&query, 8);
-        attempt.device_ns = query_column_int(&query, 10);
-        attempt.metres_mm = query_column_int(&query, 11);
-        attempt.mflop = query_column_int(&query, 12);
-        record_spec_read(&query, 15, &spec);
-        part.suite = attempt.suite;
-        part.pool = attempt.pool;
-        part.tier = spec.tier;
-        part.ticks_open = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
-        shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
-        tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
-        attempt.claimed_ns = query_column_int(&query, 19 + RECORD_SPEC_COLUMNS);
-    }
-    TRY(query_end(&query, error));
-    if (!found) {
+    struct lease_job job;
+    TRY(lease_job_get(tally->db, job_id, &job, error));
+    if (!job.found) {
         return error_set(error, STATUS_STORE,
                          "job %" PRId64 " has no spec, so its attempt cannot end; `swerve check` "
                          "says what does not fit together",
                          job_id);
     }
-    lost++;
+    CHECK(job.state == JOB_LEASED);
+    int64_t lost = job.lost + 1;
     int64_t lost_max = alone ? JOB_LOST_POISON + LEASE_LOST_ALONE_MAX : LEASE_LOST_MAX;
     if (to_state == JOB_QUEUED && lost >= lost_max) {
         to_state = JOB_DEAD;
@@ -87,16 +88,29 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
                  "%" PRId64 " workers vanished while they ran this job; it is not tried again",
                  lost);
     }
-    attempt.device = device;
-    attempt.pool_name = spec.pool;
-    attempt.tier = spec.tier;
-    attempt.kind = ledger_kind_of(&spec, shadow);
-    attempt.error = lost_text;
+    const struct ledger_attempt attempt = {.job_id = job_id,
+                                           .epoch = job.epoch,
+                                           .worker = job.worker,
+                                           .suite = job.suite,
+                                           .pool = job.pool,
+                                           .pool_name = job.spec.pool,
+                                           .device = job.device,
+                                           .tier = job.spec.tier,
+                                           .kind = ledger_kind_of(&job.spec, job.shadow),
+                                           .end = ATTEMPT_LOST,
+                                           .device_ns = job.progress_ns,
+                                           .metres_mm = job.progress_mm,
+                                           .mflop = job.progress_mflop,
+                                           .claimed_ns = job.claimed_ns,
+                                           .artifact_hash = "",
+                                           .error = lost_text};
     TRY(ledger_charge(tally, &attempt, error));
-    TRY(leave_state(tally->db, job_id, to_state, attempts, lost, shadow, error));
-    if (!shadow) {
-        TRY(tally_move(tally, attempt.suite, attempt.pool, JOB_LEASED, to_state, error));
-        TRY(tenants_lease_end(store, tally, tenant, &spec, error));
+    TRY(leave_state(tally->db, job_id, to_state, job.attempts, lost, job.shadow, error));
+    if (!job.shadow) {
+        struct tally_part part = {
+            .suite = job.suite, .pool = job.pool, .tier = job.spec.tier, .ticks_open = job.ticks};
+        TRY(tally_move(tally, job.suite, job.pool, JOB_LEASED, to_state, error));
+        TRY(tenants_lease_end(store, tally, job.tenant, &job.spec, error));
         TRY(tally_over(tally, &store->paces, &part, true, to_state == JOB_QUEUED,
                        clock_now_ns(store->clock), error));
     }

@@ -62,18 +62,18 @@ enum status ledger_entry_get(struct db *db, int64_t job_id, int64_t epoch,
     query_int(&query, epoch);
     if (query_row(&query)) {
         entry->found = true;
-        entry->end = (enum attempt_end)query_column_int(&query, 0);
-        query_column_text(&query, 1, entry->worker_id, sizeof entry->worker_id);
-        entry->device_ns = query_column_int(&query, 2);
-        entry->metres_mm = query_column_int(&query, 3);
-        entry->price_uusd_per_hour = query_column_int(&query, 4);
-        entry->cost_uusd = query_column_int(&query, 5);
-        entry->escalated_job = query_column_int(&query, 6);
-        entry->pool = query_column_int(&query, 7);
-        query_column_text(&query, 8, entry->device, sizeof entry->device);
-        entry->tier = (enum tier)query_column_int(&query, 9);
-        entry->mflop = query_column_int(&query, 10);
-        entry->claimed_ns = query_column_int(&query, 11);
+        entry->end = (enum attempt_end)query_take_int(&query);
+        query_take_text(&query, entry->worker_id, sizeof entry->worker_id);
+        entry->device_ns = query_take_int(&query);
+        entry->metres_mm = query_take_int(&query);
+        entry->price_uusd_per_hour = query_take_int(&query);
+        entry->cost_uusd = query_take_int(&query);
+        entry->escalated_job = query_take_int(&query);
+        entry->pool = query_take_int(&query);
+        query_take_text(&query, entry->device, sizeof entry->device);
+        entry->tier = (enum tier)query_take_int(&query);
+        entry->mflop = query_take_int(&query);
+        entry->claimed_ns = query_take_int(&query);
     }
     return query_end(&query, error);
 }
@@ -368,11 +368,12 @@ static enum status read_rows(struct db *db, const char *suite_id, struct store_l
     }
     while (found < max && query_row(&query)) {
         struct store_ledger_row *row = &rows[found++];
-        int64_t end = query_column_int(&query, 4);
         memset(row, 0, sizeof *row);
-        query_column_text(&query, 0, row->pool, sizeof row->pool);
-        query_column_text(&query, 1, row->device, sizeof row->device);
-        row->tier = (enum tier)query_column_int(&query, 2);
+        query_take_text(&query, row->pool, sizeof row->pool);
+        query_take_text(&query, row->device, sizeof row->device);
+        row->tier = (enum tier)query_take_int(&query);
+        int64_t kind = query_take_int(&query);
+        int64_t end = query_take_int(&query);
         if (end < 0 || end >= ATTEMPT_END_COUNT || (int)row->tier < 0 || row->tier >= TIER_COUNT) {
             query_end(&query, NULL);
             return error_set(error, STATUS_STORE,
@@ -381,13 +382,13 @@ static enum status read_rows(struct db *db, const char *suite_id, struct store_l
                              (int)row->tier, end);
         }
         memcpy(row->end, attempt_end_names[end], strlen(attempt_end_names[end]) + 1);
-        row->audit = query_column_int(&query, 3) == LEDGER_AUDIT;
-        row->shadow = query_column_int(&query, 3) == LEDGER_SHADOW;
-        row->totals.attempts = query_column_int(&query, 5);
-        row->totals.device_ns = query_column_int(&query, 6);
-        row->totals.metres_mm = query_column_int(&query, 7);
-        row->totals.mflop = query_column_int(&query, 8);
-        row->totals.cost_uusd = query_column_int(&query, 9);
+        row->audit = kind == LEDGER_AUDIT;
+        row->shadow = kind == LEDGER_SHADOW;
+        row->totals.attempts = query_take_int(&query);
+        row->totals.device_ns = query_take_int(&query);
+        row->totals.metres_mm = query_take_int(&query);
+        row->totals.mflop = query_take_int(&query);
+        row->totals.cost_uusd = query_take_int(&query);
     }
     TRY(query_end(&query, error));
     *count = found;

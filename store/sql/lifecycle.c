@@ -29,34 +29,6 @@ enum { STORE_COMPLETE_MAX = 4096 }; /* completions of one call */
 
 #define BACKOFF_NS_MAX (60 * NS_PER_S)
 
-/* The job as the completion finds it. */
-struct held_job {
-    bool found;
-    int64_t state;
-    int64_t epoch;
-    int64_t worker;
-    char worker_id[LIMIT_ID_BYTES];
-    char device[LIMIT_ID_BYTES];
-    int64_t attempts;
-    int64_t lost;
-    int64_t suite;
-    int64_t pool;
-    int64_t prefix;
-    int64_t progress_ns;
-    int64_t progress_mm;
-    int64_t progress_mflop;
-    int64_t scenario;
-    int64_t context;
-    struct job_spec spec;
-    int64_t ticks; /* planned */
-    bool shadow;   /* in no counter of its suite and pool */
-    int64_t claim_id;
-    int64_t tenant;     /* 0: nobody's */
-    int64_t claimed_ns; /* its present or last attempt; 0: not known */
-    bool sliced;        /* its scenario says what follows */
-    struct slices slices;
-};
-
 /* Result of a completion for its job. */
 struct job_end {
     enum job_state state;
@@ -71,7 +43,7 @@ struct job_end {
 /* A completion that was accepted, or counts as a cost alone, and is not in the books yet. */
 struct booking {
     const struct job_completion *completion;
-    struct held_job job;
+    struct lease_job job;
     struct ledger_entry before;
     struct job_end end; /* of one that was accepted */
     bool stale;
@@ -92,42 +64,9 @@ static int64_t max_i64(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static enum status read_held(struct db *db, int64_t job_id, struct held_job *job,
-                             struct error *error)
-{
-    struct query query = query_begin(db, STATEMENT_JOB_HELD);
-
-    query_int(&query, job_id);
-    job->found = query_row(&query);
-    if (job->found) {
-        job->state = query_column_int(&query, 0);
-        job->epoch = query_column_int(&query, 1);
-        job->worker = query_column_int(&query, 2);
-        query_column_text(&query, 3, job->worker_id, sizeof job->worker_id);
-        query_column_text(&query, 4, job->device, sizeof job->device);
-        job->attempts = query_column_int(&query, 5);
-        job->lost = query_column_int(&query, 6);
-        job->suite = query_column_int(&query, 7);
-        job->pool = query_column_int(&query, 8);
-        job->prefix = query_column_int(&query, 9);
-        job->progress_ns = query_column_int(&query, 10);
-        job->progress_mm = query_column_int(&query, 11);
-        job->progress_mflop = query_column_int(&query, 12);
-        job->scenario = query_column_int(&query, 13);
-        job->context = query_column_int(&query, 14);
-        record_spec_read(&query, 15, &job->spec);
-        job->ticks = query_column_int(&query, 15 + RECORD_SPEC_COLUMNS);
-        job->shadow = query_column_int(&query, 16 + RECORD_SPEC_COLUMNS) != 0;
-        job->claim_id = query_column_int(&query, 17 + RECORD_SPEC_COLUMNS);
-        job->tenant = query_column_int(&query, 18 + RECORD_SPEC_COLUMNS);
-        job->claimed_ns = query_column_int(&query, 19 + RECORD_SPEC_COLUMNS);
-    }
-    return query_end(&query, error);
-}
-
 /* ---- what becomes of the job ---- */
 
-static struct job_end end_of(const struct sql_store *store, const struct held_job *job,
+static struct job_end end_of(const struct sql_store *store, const struct lease_job *job,
                              enum completion_kind kind, bool escalates, int64_t lost)
 {
     struct job_end end = {.attempts = job->attempts, .lost = lost};
@@ -184,7 +123,7 @@ static int64_t wall_ms(const struct sql_store *store)
     return max_i64(clock_wall_ns(store->clock) / NS_PER_MS, 0);
 }
 
-static enum status insert_outcomes(struct complete_call *call, const struct held_job *job,
+static enum status insert_outcomes(struct complete_call *call, const struct lease_job *job,
                                    const struct job_completion *completion, int64_t attempt_ns,
                                    struct error *error)
 {
@@ -227,7 +166,7 @@ static enum status insert_outcomes(struct complete_call *call, const struct held
     return status;
 }
 
-static enum status end_job(struct complete_call *call, const struct held_job *job,
+static enum status end_job(struct complete_call *call, const struct lease_job *job,
                            const struct job_completion *completion, const struct job_end *end,
                            struct error *error)
 {
@@ -265,7 +204,7 @@ static enum status end_job(struct complete_call *call, const struct held_job *jo
     return status;
 }
 
-static struct ledger_attempt attempt_of(struct sql_store *store, const struct held_job *job,
+static struct ledger_attempt attempt_of(struct sql_store *store, const struct lease_job *job,
                                         const struct job_completion *completion,
                                         const struct ledger_entry *before, enum attempt_end end,
                                         int64_t escalated_job)
@@ -297,7 +236,7 @@ static struct ledger_attempt attempt_of(struct sql_store *store, const struct he
 /* ---- planners that do not start ---- */
 
 static struct query planner_query(struct complete_call *call, enum statement statement,
-                                  const struct held_job *job)
+                                  const struct lease_job *job)
 {
     struct query query = query_begin(call->tally.db, statement);
     query_text(&query, job->spec.planner);
@@ -305,7 +244,7 @@ static struct query planner_query(struct complete_call *call, enum statement sta
     return query;
 }
 
-static enum status worker_host(struct complete_call *call, const struct held_job *job,
+static enum status worker_host(struct complete_call *call, const struct lease_job *job,
                                char host[LIMIT_ID_BYTES], struct error *error)
 {
     struct query query = query_begin(call->tally.db, STATEMENT_WORKER_HOST);
@@ -319,7 +258,7 @@ static enum status worker_host(struct complete_call *call, const struct held_job
 
 /* Number of hosts that could not start the job's planner, whether `host` is among them, and whether
  * somebody has driven it since the first of them. */
-static enum status unstarted_hosts(struct complete_call *call, const struct held_job *job,
+static enum status unstarted_hosts(struct complete_call *call, const struct lease_job *job,
                                    const char *host, int64_t *count, bool *known, bool *driven,
                                    struct error *error)
 {
@@ -334,7 +273,7 @@ static enum status unstarted_hosts(struct complete_call *call, const struct held
 }
 
 /* Whether any job of the planner has a result. */
-static enum status was_driven(struct complete_call *call, const struct held_job *job, bool *driven,
+static enum status was_driven(struct complete_call *call, const struct lease_job *job, bool *driven,
                               struct error *error)
 {
     struct query query = planner_query(call, STATEMENT_PLANNER_DRIVEN, job);
@@ -343,7 +282,7 @@ static enum status was_driven(struct complete_call *call, const struct held_job 
 }
 
 /* The job's worker could not start its planner. *blamed: nor could others, and nobody ever did. */
-static enum status note_unstarted(struct complete_call *call, const struct held_job *job,
+static enum status note_unstarted(struct complete_call *call, const struct lease_job *job,
                                   const struct job_completion *completion, bool *blamed,
                                   struct error *error)
 {
@@ -367,7 +306,7 @@ static enum status note_unstarted(struct complete_call *call, const struct held_
 }
 
 /* The job's worker has driven its planner: nothing is wrong with either. */
-static enum status note_driven(struct complete_call *call, const struct held_job *job,
+static enum status note_driven(struct complete_call *call, const struct lease_job *job,
                                const struct job_completion *completion, struct error *error)
 {
     char host[LIMIT_ID_BYTES];
@@ -395,7 +334,7 @@ static enum status note_driven(struct complete_call *call, const struct held_job
     return status;
 }
 
-static enum status accept(struct complete_call *call, const struct held_job *job,
+static enum status accept(struct complete_call *call, const struct lease_job *job,
                           const struct job_completion *completion,
                           const struct ledger_entry *before, struct store_completion_result *result,
                           struct error *error)
@@ -490,7 +429,7 @@ static enum status book_all(struct complete_call *call, struct error *error)
 
 /* ---- partial completions ---- */
 
-static enum status keep_partial(struct complete_call *call, const struct held_job *job,
+static enum status keep_partial(struct complete_call *call, const struct lease_job *job,
                                 const struct job_completion *completion, struct error *error)
 {
     struct record_outcome_place place = {.job_id = completion->job_id,
@@ -522,7 +461,7 @@ static enum status keep_partial(struct complete_call *call, const struct held_jo
 /* ---- which completions count ---- */
 
 /* A completion whose attempt is on record: a replay, or one that comes too late. */
-static enum status answer_recorded(struct complete_call *call, const struct held_job *job,
+static enum status answer_recorded(struct complete_call *call, const struct lease_job *job,
                                    const struct job_completion *completion,
                                    const struct ledger_entry *before,
                                    struct store_completion_result *result)
@@ -553,7 +492,7 @@ static enum status answer_recorded(struct complete_call *call, const struct held
 }
 
 /* Its outcomes are of the job's rollouts, each once, and answer the job's question. */
-static enum status check_outcomes(struct complete_call *call, struct held_job *job,
+static enum status check_outcomes(struct complete_call *call, struct lease_job *job,
                                   const struct job_completion *completion, struct error *error)
 {
     struct door_scenario scenario = {.known = false};
@@ -573,9 +512,9 @@ static enum status check_outcomes(struct complete_call *call, struct held_job *j
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
                                 struct store_completion_result *result, struct error *error)
 {
-    struct held_job job = {.sliced = false};
+    struct lease_job job = {.sliced = false};
     struct ledger_entry before = {.found = false};
-    enum status status = read_held(call->tally.db, completion->job_id, &job, error);
+    enum status status = lease_job_get(call->tally.db, completion->job_id, &job, error);
 
     *result = (struct store_completion_result){.status = STATUS_STALE};
     if (status != STATUS_OK || !job.found) {

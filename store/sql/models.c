@@ -38,8 +38,8 @@ static enum status find_version(struct db *db, const char *name, struct found_ve
     memset(out, 0, sizeof *out);
     query_text(&query, name);
     if (query_row(&query)) {
-        int column = record_read(&query, 0, &model_version_fields, &out->version);
-        out->id = query_column_int(&query, column);
+        record_read(&query, RECORD_MODEL, &out->version);
+        out->id = query_take_int(&query);
     }
     return query_end(&query, error);
 }
@@ -76,31 +76,17 @@ static enum status add_event(struct db *db, const struct found_version *model,
     struct query next = query_begin(db, STATEMENT_MODEL_EVENT_NEXT);
 
     if (query_row(&next)) {
-        event->id = query_column_int(&next, 0);
-        event->after_outcome = query_column_int(&next, 1);
+        event->id = query_take_int(&next);
+        event->after_outcome = query_take_int(&next);
     }
     TRY(query_end(&next, error));
     memcpy(event->model, model->version.name, sizeof event->model);
     TRY(invariants_check(&invariants_model_event, event, error));
     digest_model_event(event, &digest);
     struct query query = query_begin(db, STATEMENT_MODEL_EVENT_ADD);
-    query_int(&query, event->id);
     query_int(&query, model->id);
-    query_int(&query, (int64_t)event->kind);
-    query_int(&query, (int64_t)event->from_state);
-    query_int(&query, (int64_t)event->to_state);
-    query_int(&query, event->canary_percent);
-    query_int(&query, event->forced);
-    query_int(&query, event->jobs_moved);
-    query_int(&query, event->passed);
-    query_int(&query, event->expires_s);
-    query_text(&query, event->against);
-    query_text(&query, event->report_hash);
-    query_text(&query, event->actor);
-    query_text(&query, event->evidence);
-    query_int(&query, event->at_s);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
-    query_int(&query, event->after_outcome);
+    record_write(&query, RECORD_MODEL_EVENT, event);
     return query_run(&query, error);
 }
 
@@ -116,19 +102,8 @@ static enum status insert_version(struct db *db, const struct model_version *ver
     TRY(invariants_check(&invariants_model, &kept, error));
     digest_model(&kept, &digest);
     struct query query = query_begin(db, STATEMENT_MODEL_INSERT);
-    query_text(&query, version->name);
-    query_text(&query, version->hash);
-    query_text(&query, version->health_hash);
-    query_int(&query, (int64_t)version->tier);
-    query_text(&query, version->precision);
-    query_text(&query, version->sampler);
-    query_int(&query, version->agents_ticks);
-    query_int(&query, version->map_ticks);
-    query_int(&query, version->none_ticks);
-    query_text(&query, version->parents);
-    query_text(&query, version->data_note);
-    query_int(&query, now_s);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
+    record_write(&query, RECORD_MODEL, &kept);
     return query_run(&query, error);
 }
 
@@ -198,8 +173,8 @@ static enum status read_pointers(struct db *db, enum tier tier, struct pointers 
     query_int(&query, (int64_t)tier);
     while (query_row(&query)) {
         memset(&found, 0, sizeof found);
-        int column = record_read(&query, 0, &model_version_fields, &found.version);
-        found.id = query_column_int(&query, column);
+        record_read(&query, RECORD_MODEL, &found.version);
+        found.id = query_take_int(&query);
         *(found.version.state == MODEL_CANARY   ? &out->canary
           : found.version.state == MODEL_SHADOW ? &out->shadow
                                                 : &out->promoted) = found;
@@ -211,9 +186,8 @@ static enum status read_pointers(struct db *db, enum tier tier, struct pointers 
 static enum status write_follower(struct db *db, int64_t job_id, struct job_spec *spec,
                                   struct error *error)
 {
-    struct job_context context = job_context_of_spec(spec);
     int64_t context_id = 0;
-    TRY(record_context_id(db, &context, &context_id, error));
+    TRY(record_context_id(db, spec, &context_id, error));
 
     do {
         struct query query = query_begin(db, STATEMENT_FOLLOWER_MOVE);
@@ -339,8 +313,8 @@ static enum status read_followers(struct db *db, int64_t after,
     query_int(&query, after);
     query_int(&query, FOLLOWERS_CHUNK);
     while (*count < FOLLOWERS_CHUNK && query_row(&query)) {
-        followers[*count].job_id = query_column_int(&query, 0);
-        record_spec_read(&query, 1, &followers[(*count)++].spec);
+        followers[*count].job_id = query_take_int(&query);
+        record_read(&query, RECORD_SPEC, &followers[(*count)++].spec);
     }
     return query_end(&query, error);
 }
@@ -403,7 +377,7 @@ static enum status read_last_event(struct db *db, int64_t model, struct model_ev
 
     query_int(&query, model);
     if (query_row(&query)) {
-        record_read(&query, 0, &model_event_fields, out);
+        record_read(&query, RECORD_MODEL_EVENT, out);
     }
     return query_end(&query, error);
 }
@@ -437,9 +411,9 @@ static enum status check_fit(const struct event_call *call, struct db *db,
     query_int(&query, model->id);
     query_int(&query, call->done.at_s);
     if (query_row(&query)) {
-        fit = query_column_int(&query, 0) != 0;
-        known = query_column_int(&query, 1) != 0;
-        evaluated = query_column_int(&query, 2) != 0;
+        fit = query_take_int(&query) != 0;
+        known = query_take_int(&query) != 0;
+        evaluated = query_take_int(&query) != 0;
     }
     TRY(query_end(&query, error));
     bool back = known && event->to_state == MODEL_PROMOTED;
@@ -624,8 +598,8 @@ enum status models_event(struct store *base, const struct model_event *event,
 
 /* Records by name, above `after`; `bytes`: of each. */
 static enum status page_by_name(struct store *base, enum statement statement, const char *after,
-                                const struct json_field_list *fields, size_t bytes, void *out,
-                                uint32_t max, uint32_t *count, struct error *error)
+                                enum record kind, size_t bytes, void *out, uint32_t max,
+                                uint32_t *count, struct error *error)
 {
     struct query query;
     TRY(sql_read_begin(base, statement, &query, error));
@@ -636,7 +610,7 @@ static enum status page_by_name(struct store *base, enum statement statement, co
     while (found < max && query_row(&query)) {
         char *record = (char *)out + bytes * found++;
         memset(record, 0, bytes);
-        record_read(&query, 0, fields, record);
+        record_read(&query, kind, record);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }
@@ -644,15 +618,15 @@ static enum status page_by_name(struct store *base, enum statement statement, co
 enum status models_page(struct store *base, const char *after, struct model_version *out,
                         uint32_t max, uint32_t *count, struct error *error)
 {
-    return page_by_name(base, STATEMENT_MODEL_PAGE, after, &model_version_fields, sizeof *out, out,
-                        max, count, error);
+    return page_by_name(base, STATEMENT_MODEL_PAGE, after, RECORD_MODEL, sizeof *out, out, max,
+                        count, error);
 }
 
 enum status models_goldens(struct store *base, const char *after, struct golden_set *out,
                            uint32_t max, uint32_t *count, struct error *error)
 {
-    return page_by_name(base, STATEMENT_GOLDEN_PAGE, after, &golden_set_fields, sizeof *out, out,
-                        max, count, error);
+    return page_by_name(base, STATEMENT_GOLDEN_PAGE, after, RECORD_GOLDEN, sizeof *out, out, max,
+                        count, error);
 }
 
 enum status models_events_page(struct store *base, int64_t after_id, struct model_event *out,
@@ -666,7 +640,7 @@ enum status models_events_page(struct store *base, int64_t after_id, struct mode
     query_int(&query, max);
     while (found < max && query_row(&query)) {
         memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, 0, &model_event_fields, &out[found++]);
+        record_read(&query, RECORD_MODEL_EVENT, &out[found++]);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }

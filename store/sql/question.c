@@ -69,25 +69,13 @@ enum status question_check_outcomes(const struct job_completion *completion,
 
 /* ---- jobs that answer for others ---- */
 
-static enum status read_spec(struct db *db, int64_t job_id, struct job_spec *out,
-                             struct error *error)
-{
-    struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
-    memset(out, 0, sizeof *out);
-    query_int(&query, job_id);
-    if (query_row(&query)) {
-        record_spec_read(&query, 0, out);
-    }
-    return query_end(&query, error);
-}
-
 /* `spec` asks what job `id` asks. `what`: "an audit repeats". */
 static enum status check_same(struct db *db, const struct job_spec *spec, int64_t id,
                               const char *what, struct error *error)
 {
     char text[JOB_CONTEXT_TEXT_BYTES];
     struct job_spec asked;
-    TRY(read_spec(db, id, &asked, error));
+    TRY(record_spec_get(db, id, &asked, NULL, error));
     struct job_context job = job_context_of_spec(&asked);
     struct job_context found = job_context_of_spec(spec);
     uint32_t member = job_context_differs(&found, &job, JOB_CONTEXT_QUESTION);
@@ -150,9 +138,9 @@ enum status question_check_audit(struct db *db, int64_t suite, const struct job_
     query_int(&query, suite);
     out->answered = 0;
     if (query_row(&query)) {
-        query_column_text(&query, 0, out->key, sizeof out->key);
-        audited = query_column_int(&query, 1);
-        out->answered = query_column_int(&query, 2) != 0 ? audited : 0;
+        query_take_text(&query, out->key, sizeof out->key);
+        audited = query_take_int(&query);
+        out->answered = query_take_int(&query) != 0 ? audited : 0;
     }
     TRY(query_end(&query, error));
     if (audited == 0) {
@@ -195,8 +183,7 @@ enum status question_escalation(struct db *db, const struct job_spec *spec, int6
     if (!pointed) {
         trust_job_move(&teacher, &successor);
     }
-    struct job_context context = job_context_of_spec(&successor);
-    return record_context_id(db, &context, id, error);
+    return record_context_id(db, &successor, id, error);
 }
 
 enum status question_fill_escalation(struct db *db, const struct job_spec *spec, int64_t job_id,
@@ -304,8 +291,7 @@ enum status question_escalate(struct sql_store *store, struct tally *tally, int6
     bool other = true;
     if (job->escalate_pool[0] == '\0') {
         int64_t context_id = 0;
-        struct job_context context = job_context_of_spec(successor);
-        TRY(record_context_id(tally->db, &context, &context_id, error));
+        TRY(record_context_id(tally->db, successor, &context_id, error));
         struct query query = query_begin(tally->db, STATEMENT_ESCALATION_SET);
         query_int(&query, job_id);
         query_int(&query, context_id);
@@ -317,7 +303,7 @@ enum status question_escalate(struct sql_store *store, struct tally *tally, int6
     while (other) {
         struct job_spec found;
         TRY(submit_successor(store, tally, suite, successor, successor_id, error));
-        TRY(read_spec(tally->db, *successor_id, &found, error));
+        TRY(record_spec_get(tally->db, *successor_id, &found, NULL, error));
         other = *successor_id == job_id || !answers(&found, successor);
         if (other) { /* what has its key and asks something else is left alone */
             job_key_apart(successor);

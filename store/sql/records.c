@@ -10,7 +10,6 @@
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/utf8.h"
-#include "schemas/job_json.h"
 #include "schemas/json_read.h"
 #include "schemas/outcome_json.h"
 #include "schemas/scenario_json.h"
@@ -77,32 +76,20 @@ enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct
     return find_or_insert(db, STATEMENT_PREFIX_FIND, STATEMENT_PREFIX_INSERT, key, id, error);
 }
 
-static void bind_context(struct query *query, const struct job_context *context)
-{
-    query_text(query, context->planner);
-    query_text(query, context->planner_hash);
-    query_text(query, context->pool);
-    query_int(query, (int64_t)context->tier);
-    query_text(query, context->model_hash);
-    query_text(query, context->sampler);
-    query_text(query, context->backend);
-    query_text(query, context->revision);
-}
-
-enum status record_context_id(struct db *db, const struct job_context *context, int64_t *id,
+enum status record_context_id(struct db *db, const struct job_spec *spec, int64_t *id,
                               struct error *error)
 {
     int64_t found = 0;
     struct query find = query_begin(db, STATEMENT_CONTEXT_FIND);
 
-    bind_context(&find, context);
+    record_write(&find, RECORD_CONTEXT, spec);
     if (query_row(&find)) {
         found = query_column_int(&find, 0);
     }
     enum status status = query_end(&find, error);
     if (status == STATUS_OK && found == 0) {
         struct query insert = query_begin(db, STATEMENT_CONTEXT_INSERT);
-        bind_context(&insert, context);
+        record_write(&insert, RECORD_CONTEXT, spec);
         status = query_run(&insert, error);
         found = db_last_id(db);
     }
@@ -114,111 +101,147 @@ enum status record_context_id(struct db *db, const struct job_context *context, 
 
 /* ---- reading ---- */
 
-#define READ_TEXT(query, column, field) query_column_text((query), (column), (field), sizeof(field))
+static void read_member(struct query *query, const struct json_field *field, void *place)
+{
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        query_take_text(query, place, field->bytes);
+        break;
+    case JSON_FIELD_F64:
+        *(double *)place = query_column_real(query, query->column++);
+        break;
+    case JSON_FIELD_BOOL:
+        *(bool *)place = query_take_int(query) != 0;
+        break;
+    case JSON_FIELD_I64:
+    case JSON_FIELD_U64:
+        *(int64_t *)place = query_take_int(query);
+        break;
+    case JSON_FIELD_U32_OR_NULL:
+        if (query_column_is_null(query, query->column)) {
+            *(uint32_t *)place = UINT32_MAX;
+            query->column++;
+            break;
+        }
+        *(uint32_t *)place = (uint32_t)query_take_int(query);
+        break;
+    case JSON_FIELD_I32:
+    case JSON_FIELD_U32:
+    case JSON_FIELD_NAME:
+    case JSON_FIELD_BITS:
+        *(uint32_t *)place = (uint32_t)query_take_int(query);
+        break;
+    case JSON_FIELD_RECORD:
+        break; /* its members are read one by one */
+    }
+}
 
-int record_read(struct query *query, int column, const struct json_field_list *list, void *record)
+static void read_members(struct query *query, const struct json_field_list *list, char *record)
 {
     for (size_t i = 0; i < list->count; i++) {
         const struct json_field *field = &list->fields[i];
-        void *place = (char *)record + field->offset;
-        switch (field->kind) {
-        case JSON_FIELD_RECORD:
-            column = record_read(query, column, field->list, place);
-            continue;
-        case JSON_FIELD_TEXT:
-            query_column_text(query, column, place, field->bytes);
-            break;
-        case JSON_FIELD_F64:
-            *(double *)place = query_column_real(query, column);
-            break;
-        case JSON_FIELD_BOOL:
-            *(bool *)place = query_column_int(query, column) != 0;
-            break;
-        case JSON_FIELD_I64:
-        case JSON_FIELD_U64:
-            *(int64_t *)place = query_column_int(query, column);
-            break;
-        case JSON_FIELD_I32:
-        case JSON_FIELD_U32:
-        case JSON_FIELD_NAME:
-        case JSON_FIELD_BITS:
-            *(uint32_t *)place = (uint32_t)query_column_int(query, column);
-            break;
-        case JSON_FIELD_U32_OR_NULL:
-            *(uint32_t *)place = query_column_is_null(query, column)
-                                     ? UINT32_MAX
-                                     : (uint32_t)query_column_int(query, column);
-            break;
+        if (field->kind == JSON_FIELD_RECORD) {
+            read_members(query, field->list, record + field->offset);
+        } else {
+            read_member(query, field, record + field->offset);
         }
-        column++;
     }
-    return column;
 }
 
-void record_spec_read(struct query *query, int first, struct job_spec *spec)
+void record_read(struct query *query, enum record kind, void *record)
 {
-    CHECK(record_read(query, first, &job_spec_field_list, spec) == first + RECORD_SPEC_COLUMNS);
+    read_members(query, record_columns[kind].fields, record);
 }
 
 void record_job_read(struct query *query, struct store_job *job)
 {
-    job->id = query_column_int(query, 0);
-    job->state = (enum job_state)query_column_int(query, 1);
-    job->epoch = query_column_int(query, 2);
-    job->attempts = (uint32_t)query_column_int(query, 3);
-    READ_TEXT(query, 4, job->worker_id);
-    READ_TEXT(query, 5, job->error);
-    record_spec_read(query, 6, &job->spec);
-    job->freeze = query_column_int(query, 6 + RECORD_SPEC_COLUMNS);
-    READ_TEXT(query, 7 + RECORD_SPEC_COLUMNS, job->token);
+    job->id = query_take_int(query);
+    job->state = (enum job_state)query_take_int(query);
+    job->epoch = query_take_int(query);
+    job->attempts = (uint32_t)query_take_int(query);
+    query_take_text(query, job->worker_id, sizeof job->worker_id);
+    query_take_text(query, job->error, sizeof job->error);
+    job->freeze = query_take_int(query);
+    query_take_text(query, job->token, sizeof job->token);
+    record_read(query, RECORD_SPEC, &job->spec);
 }
 
-void record_outcome_read(struct query *query, struct outcome *outcome)
+enum status record_spec_get(struct db *db, int64_t job_id, struct job_spec *spec, bool *found,
+                            struct error *error)
 {
-    enum { HEALTH_CHECK_COLUMN = 26 };
-    CHECK(outcome_record.fields[HEALTH_CHECK_COLUMN].offset ==
-          offsetof(struct outcome, health_check));
-    CHECK(record_read(query, 0, &outcome_record, outcome) == RECORD_OUTCOME_COLUMNS);
-    if (query_column_is_null(query, HEALTH_CHECK_COLUMN)) {
-        outcome->health_value = 0.0; /* what NULL reads as is NAN */
-        outcome->health_threshold = 0.0;
+    struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
+
+    memset(spec, 0, sizeof *spec);
+    query_int(&query, job_id);
+    bool there = query_row(&query);
+    if (there) {
+        record_read(&query, RECORD_SPEC, spec);
     }
+    if (found != NULL) {
+        *found = there;
+    }
+    return query_end(&query, error);
 }
 
 /* ---- writing ---- */
 
-static void bind_metrics(struct query *query, const struct metrics *metrics)
+static void write_member(struct query *query, const struct json_field *field, const void *place)
 {
-    query_real(query, metrics->no_at_fault_collision);
-    query_real(query, metrics->drivable_area);
-    query_real(query, metrics->driving_direction);
-    query_real(query, metrics->making_progress);
-    query_real(query, metrics->progress);
-    query_real(query, metrics->ttc);
-    query_real(query, metrics->speed_limit);
-    query_real(query, metrics->comfort);
-    query_real(query, metrics->score);
-    query_real(query, metrics->min_ttc_s);
-    query_real(query, metrics->min_distance_m);
-    query_real(query, metrics->impact_speed_mps);
-    query_real(query, metrics->progress_m);
-    query_real(query, metrics->distance_m);
-    query_real(query, metrics->speed_max_mps);
-    query_real(query, metrics->accel_min_mps2);
-    query_real(query, metrics->jerk_max_mps3);
-    query_int(query, metrics->intervention_count);
-    query_int(query, metrics->collision_count);
-    if (metrics->collision_tick == UINT32_MAX) {
-        query_null(query);
-    } else {
-        query_int(query, metrics->collision_tick);
+    switch (field->kind) {
+    case JSON_FIELD_TEXT:
+        query_text(query, place);
+        break;
+    case JSON_FIELD_F64:
+        query_real(query, *(const double *)place);
+        break;
+    case JSON_FIELD_BOOL:
+        query_int(query, *(const bool *)place);
+        break;
+    case JSON_FIELD_I64:
+    case JSON_FIELD_U64:
+        query_int(query, *(const int64_t *)place);
+        break;
+    case JSON_FIELD_I32:
+        query_int(query, *(const int32_t *)place);
+        break;
+    case JSON_FIELD_U32_OR_NULL:
+        if (*(const uint32_t *)place == UINT32_MAX) {
+            query_null(query);
+            break;
+        }
+        query_int(query, *(const uint32_t *)place);
+        break;
+    case JSON_FIELD_U32:
+    case JSON_FIELD_NAME:
+    case JSON_FIELD_BITS:
+        query_int(query, *(const uint32_t *)place);
+        break;
+    case JSON_FIELD_RECORD:
+        break; /* its members are written one by one */
     }
-    query_int(query, metrics->collision_agent);
-    query_int(query, (int64_t)metrics->collision_kind);
-    query_int(query, metrics->at_fault);
-    query_int(query, metrics->goal_reached);
 }
 
+static void write_members(struct query *query, const struct columns *columns,
+                          const struct json_field_list *list, const char *record, size_t offset)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct json_field *field = &list->fields[i];
+        size_t at = offset + field->offset;
+        const struct column *other = columns_other(columns, at);
+        if (field->kind == JSON_FIELD_RECORD) {
+            write_members(query, columns, field->list, record, at);
+        } else if (other == NULL || other->name != NULL) {
+            write_member(query, field, record + at);
+        }
+    }
+}
+
+void record_write(struct query *query, enum record kind, const void *record)
+{
+    write_members(query, &record_columns[kind], record_columns[kind].fields, record, 0);
+}
+
+/* The check that flagged an outcome or makes it invalid: all NULL where there was none. */
 static void bind_health(struct query *query, const struct outcome *outcome)
 {
     if (outcome->health_check[0] == '\0') {
@@ -264,45 +287,17 @@ enum status record_outcome_insert(struct db *db, const struct record_outcome_pla
 {
     struct digest digest;
     struct outcome stored = as_stored(place, outcome);
+    digest_outcome(&stored, place->spec, &digest);
     struct query query = query_begin(db, STATEMENT_OUTCOME_INSERT);
     query_int(&query, place->job_id);
     query_int(&query, place->epoch);
     query_int(&query, place->suite);
     query_int(&query, place->context);
-    for (int i = 0; i < 3;
-         i++) { /* scenario, its hash and seed: its job's, as all of the question */
-        query_null(&query);
-    }
-    query_text(&query, outcome->branch_id);
-    query_int(&query, place->evidence ? VERDICT_FLAGGED : (int64_t)outcome->verdict);
-    query_int(&query, outcome->reasons);
-    query_int(&query, outcome->ticks);
-    query_int(&query, outcome->prefix_ticks);
-    query_int(&query, outcome->metres_mm);
-    query_int(&query, stored.device_ns);
-    query_text(&query, outcome->trace_hash);
-    query_text(&query, outcome->artifact_hash);
-    for (int i = 0; i < SLICE_KIND_COUNT; i++) {
-        query_text(&query, stored.slice[i]);
-    }
-    query_int(&query, stored.safety_critical);
-    query_text(&query, outcome->error);
-    bind_metrics(&query, &outcome->metrics);
-    query_int(&query, outcome->mflop);
-    bind_health(&query, outcome);
-    digest_outcome(&stored, place->spec, &digest);
+    query_text(&query, stored.branch_id);
     query_blob(&query, digest.bytes, sizeof digest.bytes);
-    query_text(&query, outcome->given);
-    query_real(&query, outcome->metrics.lataccel_cost);
-    query_real(&query, outcome->metrics.jerk_cost);
-    query_real(&query, outcome->metrics.total_cost);
-    query_real(&query, outcome->metrics.lane_keeping);
-    query_real(&query, outcome->metrics.traffic_light);
-    query_real(&query, outcome->metrics.extended_comfort);
-    query_real(&query, outcome->metrics.stage_distance_m);
-    query_real(&query, outcome->metrics.stage_epdms);
+    bind_health(&query, &stored);
     query_int_or_null(&query, place->at_ms);
-    query_int(&query, outcome->pages_used_percent);
+    record_write(&query, RECORD_OUTCOME, &stored);
     TRY(query_run(&query, error));
     int64_t id = db_last_id(db);
     if (id <= place->floor) { /* SQLite goes on from what is left: see store/sql/redrive.c */

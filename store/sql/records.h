@@ -1,27 +1,25 @@
 /*
- * Records to and from rows: the columns of job specs and outcomes, in one place and one order
- * (SPEC_COLUMNS, JOB_COLUMNS, OUTCOME_COLUMNS of store/sql/statements.c), and the names that are
- * stored once and referred to by number.
+ * Records to and from rows, by the tables of columns.h, and the names that are stored once and
+ * referred to by number.
  */
 #ifndef SWERVE_STORE_SQLITE_RECORDS_H
 #define SWERVE_STORE_SQLITE_RECORDS_H
 
 #include "base/status.h"
-#include "schemas/job_context.h"
-#include "schemas/json_record.h"
 #include "schemas/outcome.h"
 #include "store/api/digest.h"
 #include "store/api/store.h"
 #include "store/door/door.h"
 #include "store/sql/sqlite_db.h"
+#include "store/statements/columns.h"
 
 #include <stdint.h>
 
 /* Ids of names, inserted where they are new. An empty prefix is 0. */
 enum status record_pool_id(struct db *db, const char *name, int64_t *id, struct error *error);
 enum status record_prefix_id(struct db *db, const char *key, int64_t *id, struct error *error);
-/* Of what jobs have alike (JOB_CONTEXT_SHARED): contexts.id stands for all of it. */
-enum status record_context_id(struct db *db, const struct job_context *context, int64_t *id,
+/* Of what jobs have alike (RECORD_CONTEXT): contexts.id stands for all of it. */
+enum status record_context_id(struct db *db, const struct job_spec *spec, int64_t *id,
                               struct error *error);
 /* The id that a statement with one text parameter finds; 0: none. */
 enum status record_find(struct db *db, enum statement statement, const char *text, int64_t *id,
@@ -30,15 +28,14 @@ enum status record_find(struct db *db, enum statement statement, const char *tex
 enum status record_find_suite(struct db *db, const char *suite_id, int64_t *id,
                               struct error *error);
 
-/* Reads SPEC_COLUMNS from column `first` on: so many. */
-enum { RECORD_SPEC_COLUMNS = 25 };
-void record_spec_read(struct query *query, int first, struct job_spec *spec);
-/* One column per member of the table, in its order, from `column` on; the column after them. */
-int record_read(struct query *query, int column, const struct json_field_list *list, void *record);
+/* Takes the columns of the row that the record's mark stands for (store/statements/columns.h). */
+void record_read(struct query *query, enum record kind, void *record);
+/* Binds a parameter for each column that is written. */
+void record_write(struct query *query, enum record kind, const void *record);
 void record_job_read(struct query *query, struct store_job *job);
-void record_outcome_read(struct query *query, struct outcome *outcome);
-/* Columns that record_outcome_read reads. */
-enum { RECORD_OUTCOME_COLUMNS = 78 };
+/* The spec of a job, zeros where there is none; *found (may be NULL): there is one. */
+enum status record_spec_get(struct db *db, int64_t job_id, struct job_spec *spec, bool *found,
+                            struct error *error);
 
 /* Place that an outcome's row belongs to; its own ids are not looked at. */
 struct record_outcome_place {

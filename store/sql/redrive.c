@@ -101,6 +101,17 @@ static enum status reopen(struct redrive_call *call, const struct redrive_job *j
 
 /* ---- those that took a result over ---- */
 
+static void job_read(struct query *query, struct redrive_job *job)
+{
+    job->id = query_take_int(query);
+    job->suite = query_take_int(query);
+    job->pool = query_take_int(query);
+    job->tier = (enum tier)query_take_int(query);
+    job->ticks = query_take_int(query);
+    job->audit = query_take_int(query) != 0;
+    job->shadow = query_take_int(query) != 0;
+}
+
 static enum status read_takers(struct db *db, int64_t source, struct redrive_job *jobs,
                                uint32_t *found, struct error *error)
 {
@@ -110,15 +121,7 @@ static enum status read_takers(struct db *db, int64_t source, struct redrive_job
     query_int(&query, REDRIVE_CHUNK);
     *found = 0;
     while (*found < REDRIVE_CHUNK && query_row(&query)) {
-        jobs[(*found)++] = (struct redrive_job){
-            .id = query_column_int(&query, 0),
-            .suite = query_column_int(&query, 1),
-            .pool = query_column_int(&query, 2),
-            .tier = (enum tier)query_column_int(&query, 3),
-            .ticks = query_column_int(&query, 4),
-            .audit = query_column_int(&query, 5) != 0,
-            .shadow = query_column_int(&query, 6) != 0,
-        };
+        job_read(&query, &jobs[(*found)++]);
     }
     return query_end(&query, error);
 }
@@ -303,19 +306,12 @@ static enum status read_jobs(struct redrive_call *call, struct author_job *jobs,
     query_int(&query, REDRIVE_CHUNK);
     *found = 0;
     while (*found < REDRIVE_CHUNK && query_row(&query)) {
-        jobs[(*found)++] = (struct author_job){
-            .job = {.id = query_column_int(&query, 0),
-                    .suite = query_column_int(&query, 1),
-                    .pool = query_column_int(&query, 2),
-                    .tier = (enum tier)query_column_int(&query, 3),
-                    .ticks = query_column_int(&query, 4),
-                    .audit = query_column_int(&query, 5) != 0,
-                    .shadow = query_column_int(&query, 6) != 0},
-            .epoch = query_column_int(&query, 7),
-            .attempts = query_column_int(&query, 8),
-            .lost = query_column_int(&query, 9),
-            .state = (enum job_state)query_column_int(&query, 10),
-        };
+        struct author_job *job = &jobs[(*found)++];
+        job_read(&query, &job->job);
+        job->epoch = query_take_int(&query);
+        job->attempts = query_take_int(&query);
+        job->lost = query_take_int(&query);
+        job->state = (enum job_state)query_take_int(&query);
     }
     TRY(query_end(&query, error));
     call->after = *found == REDRIVE_CHUNK ? jobs[*found - 1].job.id : end;

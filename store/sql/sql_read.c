@@ -87,9 +87,9 @@ static enum status read_unstarted(struct db *db, int64_t suite, struct store_sui
 
     query_int(&query, suite);
     if (query_row(&query)) {
-        out->unstarted_hosts = query_column_int(&query, 0);
-        query_column_text(&query, 1, worker_id, sizeof worker_id);
-        query_column_text(&query, 2, said, sizeof said);
+        out->unstarted_hosts = query_take_int(&query);
+        query_take_text(&query, worker_id, sizeof worker_id);
+        query_take_text(&query, said, sizeof said);
     }
     if (out->unstarted_hosts > 0) {
         snprintf(out->unstarted, sizeof out->unstarted, "%s: %.*s", worker_id,
@@ -102,26 +102,25 @@ static enum status read_status(struct db *db, const char *suite_id, struct store
                                struct error *error)
 {
     int64_t suite = 0;
-    int column = 1;
     struct query counters = query_begin(db, STATEMENT_SUITE_STATUS);
 
     memset(out, 0, sizeof *out);
     query_text(&counters, suite_id);
     if (query_row(&counters)) {
-        suite = query_column_int(&counters, 0);
+        suite = query_take_int(&counters);
         for (int i = 0; i < JOB_STATE_COUNT; i++) {
-            out->jobs[i] = query_column_int(&counters, column++);
+            out->jobs[i] = query_take_int(&counters);
         }
-        out->memoised_jobs = query_column_int(&counters, column++);
-        out->rollouts_total = query_column_int(&counters, column++);
+        out->memoised_jobs = query_take_int(&counters);
+        out->rollouts_total = query_take_int(&counters);
         for (int i = 0; i < VERDICT_COUNT; i++) {
-            out->rollouts[i] = query_column_int(&counters, column++);
+            out->rollouts[i] = query_take_int(&counters);
         }
-        out->ticks = query_column_int(&counters, column++);
-        out->prefix_ticks_saved = query_column_int(&counters, column++);
-        out->metres_mm = query_column_int(&counters, column++);
-        out->rollouts_audit = query_column_int(&counters, column++);
-        out->submitted_s = query_column_int(&counters, column);
+        out->ticks = query_take_int(&counters);
+        out->prefix_ticks_saved = query_take_int(&counters);
+        out->metres_mm = query_take_int(&counters);
+        out->rollouts_audit = query_take_int(&counters);
+        out->submitted_s = query_take_int(&counters);
     }
     TRY(query_end(&counters, error));
     if (suite == 0) {
@@ -130,9 +129,9 @@ static enum status read_status(struct db *db, const char *suite_id, struct store
     struct query cost = query_begin(db, STATEMENT_LEDGER_COST);
     query_int(&cost, suite);
     if (query_row(&cost)) {
-        out->device_ns = query_column_int(&cost, 0);
-        out->cost_uusd = query_column_int(&cost, 1);
-        out->mflop = query_column_int(&cost, 2);
+        out->device_ns = query_take_int(&cost);
+        out->cost_uusd = query_take_int(&cost);
+        out->mflop = query_take_int(&cost);
     }
     enum status status = query_end(&cost, error);
     THEN(status, read_unstarted(db, suite, out, error));
@@ -301,20 +300,20 @@ static bool matches(const struct store_outcome_filter *filter, const struct outc
 static enum status look_at(struct query *row, const struct search *search, struct findings *to,
                            uint32_t *looked, struct error *error)
 {
-    enum { ID = RECORD_OUTCOME_COLUMNS, LOOKED, WHOLE };
     const struct store_outcome_filter *filter = search->filter;
     struct outcome *outcome = &to->out[to->found];
 
-    to->after = query_column_int(row, ID);
-    *looked =
-        query_column_is_null(row, LOOKED) ? *looked + 1 : (uint32_t)query_column_int(row, LOOKED);
+    to->after = query_take_int(row);
+    bool each = query_column_is_null(row, row->column);
+    uint32_t all = (uint32_t)query_take_int(row);
+    *looked = each ? *looked + 1 : all;
     if (filter->outcome_id != 0 && to->after != filter->outcome_id) {
         to->more = false;
         return STATUS_OK;
     }
-    if (query_column_int(row, WHOLE) != 0) {
+    if (query_take_int(row) != 0) { /* all that belongs to it is there */
         memset(outcome, 0, sizeof *outcome);
-        record_outcome_read(row, outcome);
+        record_read(row, RECORD_OUTCOME, outcome);
         bool fits = matches(filter, outcome);
         TRY(fits ? check_numbers(outcome, error) : STATUS_OK);
         to->found += fits ? 1 : 0;
@@ -459,32 +458,17 @@ enum status sql_read_job(struct store *base, int64_t job_id, struct store_job *o
     return STATUS_OK;
 }
 
-/* The job's spec; its digest is part of each outcome's. */
-static enum status read_spec(struct db *db, int64_t job_id, struct job_spec *spec,
-                             struct error *error)
-{
-    struct query query = query_begin(db, STATEMENT_CHECK_SPEC);
-
-    memset(spec, 0, sizeof *spec);
-    query_int(&query, job_id);
-    bool found = query_row(&query);
-    if (found) {
-        record_spec_read(&query, 0, spec);
-    }
-    enum status status = query_end(&query, error);
-    if (status == STATUS_OK && !found) {
-        return error_set(error, STATUS_NOT_FOUND, "the store has no job %" PRId64, job_id);
-    }
-    return status;
-}
-
 static enum status read_partials(struct db *db, int64_t job_id, struct outcome *out, uint32_t max,
                                  uint32_t *count, struct error *error)
 {
-    struct job_spec spec;
+    struct job_spec spec; /* its digest is part of each outcome's */
     uint32_t found = 0;
-    TRY(read_spec(db, job_id, &spec, error));
+    bool known = false;
     enum status status = STATUS_OK;
+    TRY(record_spec_get(db, job_id, &spec, &known, error));
+    if (!known) {
+        return error_set(error, STATUS_NOT_FOUND, "the store has no job %" PRId64, job_id);
+    }
     struct query query = query_begin(db, STATEMENT_PARTIALS_OF_JOB);
     query_int(&query, job_id);
     query_int(&query, max);

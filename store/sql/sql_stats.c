@@ -189,14 +189,13 @@ enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite
     query_int(&query, suite);
     while (status == STATUS_OK && count < PARTS_MAX && query_row(&query)) {
         struct progress_part *part = &parts[count++];
-        *part = (struct progress_part){
-            .pool = query_column_int(&query, 0),
-            .tier = (enum tier)query_column_int(&query, 1),
-            .jobs_open = query_column_int(&query, 2),
-            .ticks = query_column_int(&query, 3),
-            .ticks_open = query_column_int(&query, 4),
-            .wall_ns = query_column_int(&query, 5),
-        };
+        memset(part, 0, sizeof *part);
+        part->pool = query_take_int(&query);
+        part->tier = (enum tier)query_take_int(&query);
+        part->jobs_open = query_take_int(&query);
+        part->ticks = query_take_int(&query);
+        part->ticks_open = query_take_int(&query);
+        part->wall_ns = query_take_int(&query);
         out->ticks_planned += part->ticks;
         out->ticks_ended += part->ticks - part->ticks_open;
     }
@@ -369,10 +368,10 @@ enum status stats_workers_page(struct store *base, const char *after, struct sto
         struct query query = query_begin(db, STATEMENT_WORKER_LIVE);
         query_text(&query, out[i].worker_id);
         if (query_row(&query)) {
-            query_column_text(&query, 0, out[i].pool, sizeof out[i].pool);
-            query_column_text(&query, 1, out[i].device, sizeof out[i].device);
-            query_column_text(&query, 2, out[i].host, sizeof out[i].host);
-            out[i].jobs = query_column_int(&query, 3);
+            query_take_text(&query, out[i].pool, sizeof out[i].pool);
+            query_take_text(&query, out[i].device, sizeof out[i].device);
+            query_take_text(&query, out[i].host, sizeof out[i].host);
+            out[i].jobs = query_take_int(&query);
         }
         status = query_end(&query, error);
     }
@@ -593,13 +592,13 @@ enum status audit_end(struct store *base, int64_t id, int64_t code, struct error
 void audit_row(struct query *query, struct store_audit *out)
 {
     memset(out, 0, sizeof *out);
-    out->id = query_column_int(query, 0);
-    out->at_s = query_column_int(query, 1);
-    query_column_text(query, 2, out->name, sizeof out->name);
-    query_column_text(query, 3, out->role, sizeof out->role);
-    query_column_text(query, 4, out->action, sizeof out->action);
-    query_column_text(query, 5, out->subject, sizeof out->subject);
-    out->code = query_column_int(query, 6);
+    out->id = query_take_int(query);
+    out->at_s = query_take_int(query);
+    query_take_text(query, out->name, sizeof out->name);
+    query_take_text(query, out->role, sizeof out->role);
+    query_take_text(query, out->action, sizeof out->action);
+    query_take_text(query, out->subject, sizeof out->subject);
+    out->code = query_take_int(query);
 }
 
 enum status audit_page(struct store *base, int64_t after_id, struct store_audit *out, uint32_t max,

@@ -519,12 +519,15 @@ static struct query driver_begin(struct db *base, enum statement statement)
     int code = SQLITE_OK;
 
     if (db->statements[statement] == NULL) {
-        const char *sql = statement_text(statement);
-        if (db->probe != NULL) {
-            sql = db->probe->text(db->probe->context, statement, sql);
+        char *text = statement_text(statement);
+        const char *sql = text;
+        if (text != NULL && db->probe != NULL) {
+            sql = db->probe->text(db->probe->context, statement, text);
         }
-        code = sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
-                                  &db->statements[statement], NULL);
+        code = sql != NULL ? sqlite3_prepare_v3(db->handle, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                                &db->statements[statement], NULL)
+                           : SQLITE_NOMEM;
+        free(text);
     }
     struct query query = query_of(db, db->statements[statement], code);
     query.kept = true;

@@ -9,6 +9,7 @@
  */
 #include "base/check.h"
 #include "base/units.h"
+#include "schemas/job_json.h"
 #include "store/door/door.h"
 #include "store/sql/records.h"
 #include "store/sql/sql_store.h"
@@ -135,6 +136,16 @@ static enum status add_planner(struct submit_call *call, const char *planner, st
     return query_run(&query, error);
 }
 
+/* Whether two jobs have one row of contexts. */
+static bool one_context(const struct job_spec *a, const struct job_spec *b)
+{
+    bool same = true;
+    for (size_t i = 0; i < job_shared_field_list.count; i++) {
+        same = same && json_record_same(&job_shared_field_list.fields[i], a, b);
+    }
+    return same;
+}
+
 static bool same_escalation(const struct job_spec *a, const struct job_spec *b)
 {
     return strcmp(a->escalate_pool, b->escalate_pool) == 0 &&
@@ -147,13 +158,8 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
                             struct spec_ids *ids, struct error *error)
 {
     const struct job_spec *last = ids->spec;
-    struct job_context context = job_context_of_spec(spec);
-    bool apart = true;
+    bool apart = last == NULL || !one_context(last, spec);
 
-    if (last != NULL) {
-        struct job_context of_last = job_context_of_spec(last);
-        apart = job_context_differs(&of_last, &context, JOB_CONTEXT_SHARED) != 0;
-    }
     ids->spec = NULL;
     if (last == NULL || strcmp(last->pool, spec->pool) != 0) {
         TRY(record_pool_id(call->db, spec->pool, &ids->pool, error));
@@ -162,7 +168,7 @@ static enum status find_ids(struct submit_call *call, const struct job_spec *spe
         TRY(record_prefix_id(call->db, spec->prefix_key, &ids->prefix, error));
     }
     if (apart) {
-        TRY(record_context_id(call->db, &context, &ids->context, error));
+        TRY(record_context_id(call->db, spec, &ids->context, error));
         TRY(add_planner(call, spec->planner, error));
     }
     if (apart || !same_escalation(last, spec)) {
@@ -559,12 +565,12 @@ static enum status read_open(struct db *db, const struct cancel_call *call, int6
     query_int(&query, CANCEL_CHUNK);
     *count = 0;
     while (*count < CANCEL_CHUNK && query_row(&query)) {
-        jobs[*count].id = query_column_int(&query, 0);
-        jobs[*count].state = (enum job_state)query_column_int(&query, 1);
-        jobs[*count].pool = query_column_int(&query, 2);
-        jobs[*count].tier = (enum tier)query_column_int(&query, 3);
-        jobs[*count].ticks = query_column_int(&query, 4);
-        jobs[(*count)++].shadow = query_column_int(&query, 5) != 0;
+        jobs[*count].id = query_take_int(&query);
+        jobs[*count].state = (enum job_state)query_take_int(&query);
+        jobs[*count].pool = query_take_int(&query);
+        jobs[*count].tier = (enum tier)query_take_int(&query);
+        jobs[*count].ticks = query_take_int(&query);
+        jobs[(*count)++].shadow = query_take_int(&query) != 0;
     }
     return query_end(&query, error);
 }

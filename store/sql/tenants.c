@@ -240,7 +240,7 @@ static enum status read_one(struct db *db, const struct clock *clock, const char
 
     memset(out, 0, sizeof *out);
     if (query_row(&query)) {
-        record_read(&query, 0, &tenant_fields, out);
+        record_read(&query, RECORD_TENANT, out);
     }
     return query_end(&query, error);
 }
@@ -306,7 +306,7 @@ enum status tenants_page(struct store *base, const char *after, struct tenant *o
     query_int(&query, max);
     while (found < max && query_row(&query)) {
         memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, 0, &tenant_fields, &out[found++]);
+        record_read(&query, RECORD_TENANT, &out[found++]);
     }
     return sql_read_rows_end(base, &query, found, count, error);
 }

@@ -1,31 +1,7 @@
 /*
  * Texts of the kept statements of models, goldens, freezes and redrives. See statements.c.
  */
-#include "store/sql/statements.h"
-
-/* Read by models.c: the order of model_version_fields, golden_set_fields and model_event_fields. */
-#define MODEL_COLUMNS                                                                \
-    "m.name, m.hash, m.health_hash, m.tier, m.precision, m.sampler, m.agents_ticks," \
-    " m.map_ticks, m.none_ticks, m.parents, m.data_note, m.added_s, m.state, m.canary_percent"
-#define GOLDEN_COLUMNS "g.name, g.hash, g.model_hash, g.sampler, g.recordings, g.bytes, g.made_s"
-/* .. of trust_event_stored_fields, and what is told of an event behind it. */
-#define TRUST_COLUMNS                                                                        \
-    "t.id, t.kind, t.student_hash, t.student_sampler, t.teacher_hash, t.teacher_sampler,"    \
-    " t.weather, t.light, t.road, t.geography, t.actor, t.scenario_type, t.safety_critical," \
-    " t.freeze_event, t.evaluation, t.forced, t.jobs, t.disagreed, t.agreement_low,"         \
-    " t.agreement_high, t.sounded_at, t.policy_hash, t.audit_rate,"                          \
-    " t.audit_rate_safety_critical, t.actor_name, t.evidence, t.at_s, t.after_outcome"
-#define TRUST_TOLD                                                                            \
-    ", COALESCE((SELECT MIN(e.id) FROM trust_events e WHERE e.kind = 1 AND e.freeze_event = " \
-    "t.id), 0),"                                                                              \
-    " (SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c"          \
-    "  ON c.id = s.context WHERE j.freeze_event = t.id AND j.audit = 0 AND c.tier = 3),"      \
-    " (SELECT COUNT(*) FROM jobs j JOIN job_specs s ON s.job = j.id JOIN contexts c"          \
-    "  ON c.id = s.context WHERE j.freeze_event = t.id AND c.tier = 2)"
-#define MODEL_EVENT_COLUMNS                                                                \
-    "e.id, m.name, e.kind, e.from_state, e.to_state, e.canary_percent, e.forced,"          \
-    " e.jobs_moved, e.passed, e.expires_s, e.against, e.report_hash, e.actor, e.evidence," \
-    " e.at_s, e.after_outcome"
+#include "store/statements/statements.h"
 
 /* The greatest id that an outcome has had, dropped ones included; 0: there was none. */
 #define LAST_OUTCOME                                                                    \
@@ -34,40 +10,34 @@
 
 /* clang-format off */
 const char *const statement_models_sql[STATEMENT_COUNT] = {
-    [STATEMENT_MODEL_FIND] = "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.name = ?1",
+    [STATEMENT_MODEL_FIND] = "SELECT {model}, m.id FROM models m WHERE m.name = ?1",
     [STATEMENT_MODEL_INSERT] =
-        "INSERT INTO models (name, hash, health_hash, tier, precision, sampler, agents_ticks,"
-        " map_ticks, none_ticks, parents, data_note, added_s, state, canary_percent, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 0, 0, ?13)"
+        "INSERT INTO models (digest, {model names}) VALUES (?1, {model ?2})"
         " ON CONFLICT (hash, precision) DO NOTHING",
     [STATEMENT_MODEL_SET] =
         "UPDATE models SET state = ?2, canary_percent = ?3 WHERE id = ?1",
     [STATEMENT_MODEL_PAGE] =
-        "SELECT " MODEL_COLUMNS " FROM models m WHERE m.name > ?1 ORDER BY m.name LIMIT ?2",
+        "SELECT {model} FROM models m WHERE m.name > ?1 ORDER BY m.name LIMIT ?2",
     [STATEMENT_MODEL_POINTERS] =
-        "SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 3"
+        "SELECT {model}, m.id FROM models m WHERE m.tier = ?1 AND m.state = 3"
         " UNION ALL"
-        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 2"
+        " SELECT {model}, m.id FROM models m WHERE m.tier = ?1 AND m.state = 2"
         " UNION ALL"
-        " SELECT " MODEL_COLUMNS ", m.id FROM models m WHERE m.tier = ?1 AND m.state = 1"
+        " SELECT {model}, m.id FROM models m WHERE m.tier = ?1 AND m.state = 1"
         " AND m.canary_percent > 0",
     [STATEMENT_MODEL_EVENT_ADD] =
-        "INSERT INTO model_events (id, model, kind, from_state, to_state, canary_percent, forced,"
-        " jobs_moved, passed, expires_s, against, report_hash, actor, evidence, at_s, digest,"
-        " after_outcome)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+        "INSERT INTO model_events (model, digest, {model_event names}) VALUES (?1, ?2, {model_event ?3})",
     [STATEMENT_MODEL_EVENT_NEXT] =
         "SELECT COALESCE((SELECT MAX(id) FROM model_events), 0) + 1,"
         " " LAST_OUTCOME,
-    [STATEMENT_GOLDEN_FIND] = "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name = ?1",
+    [STATEMENT_GOLDEN_FIND] = "SELECT {golden} FROM goldens g WHERE g.name = ?1",
     [STATEMENT_GOLDEN_INSERT] =
-        "INSERT INTO goldens (name, hash, model_hash, sampler, recordings, bytes, made_s, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (hash) DO NOTHING",
+        "INSERT INTO goldens (digest, {golden names}) VALUES (?1, {golden ?2}) ON CONFLICT (hash) DO NOTHING",
     [STATEMENT_GOLDEN_KEEP] =
         "INSERT INTO golden_artifacts (golden, hash) VALUES"
         " ((SELECT id FROM goldens WHERE name = ?1), ?2) ON CONFLICT (golden, hash) DO NOTHING",
     [STATEMENT_GOLDEN_PAGE] =
-        "SELECT " GOLDEN_COLUMNS " FROM goldens g WHERE g.name > ?1 ORDER BY g.name LIMIT ?2",
+        "SELECT {golden} FROM goldens g WHERE g.name > ?1 ORDER BY g.name LIMIT ?2",
     [STATEMENT_GOLDEN_LEAVE] =
         "DELETE FROM golden_artifacts WHERE golden = (SELECT id FROM goldens WHERE name = ?1)",
     [STATEMENT_GOLDEN_DROP] = "DELETE FROM goldens WHERE name = ?1",
@@ -75,21 +45,15 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         "SELECT COALESCE((SELECT MAX(id) FROM trust_events), 0) + 1,"
         " " LAST_OUTCOME,
     [STATEMENT_TRUST_ADD] =
-        "INSERT INTO trust_events (id, kind, student_hash, student_sampler, teacher_hash,"
-        " teacher_sampler, weather, light, road, geography, actor, scenario_type, safety_critical,"
-        " freeze_event, evaluation, forced, jobs, disagreed, agreement_low, agreement_high, sounded_at,"
-        " policy_hash, audit_rate, audit_rate_safety_critical, actor_name, evidence, at_s,"
-        " after_outcome, digest)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18,"
-        " ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
-    [STATEMENT_TRUST_GET] = "SELECT " TRUST_COLUMNS TRUST_TOLD " FROM trust_events t WHERE t.id = ?1",
+        "INSERT INTO trust_events (digest, {trust names}) VALUES (?1, {trust ?2})",
+    [STATEMENT_TRUST_GET] = "SELECT {trust_told} FROM trust_events t WHERE t.id = ?1",
     [STATEMENT_TRUST_PAGE] =
-        "SELECT " TRUST_COLUMNS TRUST_TOLD " FROM trust_events t WHERE t.id > ?1 ORDER BY t.id LIMIT ?2",
+        "SELECT {trust_told} FROM trust_events t WHERE t.id > ?1 ORDER BY t.id LIMIT ?2",
     [STATEMENT_TRUST_HOLDING] =
-        "SELECT " TRUST_COLUMNS " FROM trust_events t WHERE t.kind = 0 AND NOT EXISTS"
+        "SELECT {trust} FROM trust_events t WHERE t.kind = 0 AND NOT EXISTS"
         " (SELECT 1 FROM trust_events e WHERE e.kind = 1 AND e.freeze_event = t.id) ORDER BY t.id",
     [STATEMENT_TRUST_FLOOR] =
-        "SELECT " TRUST_COLUMNS " FROM trust_events t WHERE t.kind = 2 ORDER BY t.id DESC LIMIT 1",
+        "SELECT {trust} FROM trust_events t WHERE t.kind = 2 ORDER BY t.id DESC LIMIT 1",
     [STATEMENT_TRUST_PASSED] =
         "SELECT 1 FROM model_events e CROSS JOIN models m ON m.id = e.model WHERE e.id = ?1"
         " AND e.kind = 2 AND e.passed = 1 AND (e.expires_s = 0 OR e.expires_s > ?2) AND m.hash = ?3"
@@ -97,7 +61,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_FREEZE_SUITE] =
         "SELECT suite FROM jobs WHERE state <= 1 AND suite > ?1 ORDER BY suite LIMIT 1",
     [STATEMENT_FREEZE_JOBS] =
-        "SELECT j.id, j.state, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        "SELECT j.id, j.state, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state <= 1 AND j.suite = ?1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
     [STATEMENT_FREEZE_PLACE] =
         "SELECT j.suite, j.pool, COALESCE(x.ticks, 0) FROM jobs j CROSS JOIN job_specs s ON s.job = j.id"
@@ -118,16 +82,16 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
     [STATEMENT_AUDIT_FIND] =
         "SELECT 1 FROM job_specs s CROSS JOIN jobs j ON j.id = s.job"
         " WHERE s.audit_key = ?1 AND s.suite = ?2 AND j.shadow IS NULL LIMIT 1",
-    [STATEMENT_CHECK_TRUST] = "SELECT " TRUST_COLUMNS ", t.digest FROM trust_events t",
-    [STATEMENT_CHECK_GOLDENS] = "SELECT " GOLDEN_COLUMNS ", g.digest, g.id FROM goldens g",
-    [STATEMENT_CHECK_MODELS] = "SELECT " MODEL_COLUMNS ", m.digest, m.id FROM models m",
+    [STATEMENT_CHECK_TRUST] = "SELECT t.id, t.digest, {trust} FROM trust_events t",
+    [STATEMENT_CHECK_GOLDENS] = "SELECT g.id, g.digest, {golden} FROM goldens g",
+    [STATEMENT_CHECK_MODELS] = "SELECT m.id, m.digest, {model} FROM models m",
     [STATEMENT_CHECK_MODEL_EVENTS] =
-        "SELECT " MODEL_EVENT_COLUMNS ", e.digest FROM model_events e CROSS JOIN models m ON m.id = e.model",
+        "SELECT e.id, e.digest, {model_event} FROM model_events e CROSS JOIN models m ON m.id = e.model",
     [STATEMENT_MODEL_EVENT_PAGE] =
-        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
+        "SELECT {model_event} FROM model_events e CROSS JOIN models m ON m.id = e.model"
         " WHERE e.id > ?1 ORDER BY e.id LIMIT ?2",
     [STATEMENT_MODEL_EVENT_LAST] =
-        "SELECT " MODEL_EVENT_COLUMNS " FROM model_events e CROSS JOIN models m ON m.id = e.model"
+        "SELECT {model_event} FROM model_events e CROSS JOIN models m ON m.id = e.model"
         " WHERE e.model = ?1 ORDER BY e.id DESC LIMIT 1",
     /* The last evaluation decides; who has been promoted before may come back. */
     [STATEMENT_MODEL_FIT] =
@@ -137,7 +101,7 @@ const char *const statement_models_sql[STATEMENT_COUNT] = {
         " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 1 AND e.to_state = 3),"
         " EXISTS (SELECT 1 FROM model_events e WHERE e.model = ?1 AND e.kind = 2)",
     [STATEMENT_FOLLOWING_JOBS] =
-        "SELECT j.id, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        "SELECT j.id, {spec} FROM jobs j" STATEMENT_SPEC_JOINS
         " WHERE j.state = 0 AND j.follows = 1 AND j.id > ?1 ORDER BY j.id LIMIT ?2",
     [STATEMENT_FOLLOWER_MOVE] =
         "UPDATE job_specs SET asked_key = COALESCE(asked_key, key), key = ?2, context = ?3"

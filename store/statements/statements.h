@@ -4,8 +4,8 @@
  *
  * Parameters are bound in the order in which they are numbered there.
  */
-#ifndef SWERVE_STORE_SQLITE_STATEMENTS_H
-#define SWERVE_STORE_SQLITE_STATEMENTS_H
+#ifndef SWERVE_STORE_STATEMENTS_STATEMENTS_H
+#define SWERVE_STORE_STATEMENTS_STATEMENTS_H
 
 enum statement {
     /* transactions */
@@ -246,6 +246,11 @@ enum statement {
 /* due_ns of queued jobs that are for workers which find nothing else: those of shadows. */
 #define STATEMENT_DUE_IDLE (-1)
 
+/* Units of the jobs of tenant `t` that are leased. */
+#define STATEMENT_TENANT_LEASED                                                \
+    "COALESCE((SELECT SUM(CASE n.ended WHEN 0 THEN n.units ELSE -n.units END)" \
+    " FROM tenant_units n WHERE n.tenant = t.id), 0)"
+
 /* Kind of job `j` as the ledger has it: enum ledger_kind. */
 #define STATEMENT_JOB_KIND "CASE WHEN j.shadow IS NULL THEN j.audit ELSE 2 END"
 
@@ -259,12 +264,7 @@ enum statement {
     " FROM (SELECT COALESCE(ROUND(10 * json_extract(CAST(" body " AS TEXT), '$.horizon_s')), 0)" \
     " AS n) h) ELSE 0 END"
 
-/* Read by record_spec_read: the order of job_spec_field_list. */
-#define STATEMENT_SPEC_COLUMNS                                                         \
-    "s.key, u.name, s.scenario_id, x.hash, c.planner, c.planner_hash, c.pool, c.tier," \
-    " c.model_hash, c.sampler, c.backend, c.revision, s.seed, j.priority, j.rollouts," \
-    " s.attempts_max, s.parent_job, p.key, s.audit_key, j.follows, j.evaluates,"       \
-    " e.pool, e.tier, e.model_hash, e.sampler"
+/* As the mark {spec} expects, of job `j`. */
 #define STATEMENT_SPEC_JOINS                      \
     " CROSS JOIN job_specs s ON s.job = j.id"     \
     " CROSS JOIN suites u ON u.id = j.suite"      \
@@ -276,6 +276,9 @@ enum statement {
 /* Each text is in one of two files; NULL in the other's list. */
 extern const char *const statement_models_sql[STATEMENT_COUNT];
 
-const char *statement_text(enum statement statement);
+/* The text as it is written here: with marks of records (store/statements/columns.h). */
+const char *statement_pattern(enum statement statement);
+/* The same in SQL, malloc'ed. NULL: out of memory. */
+char *statement_text(enum statement statement);
 
 #endif

@@ -5,9 +5,13 @@
  *
  * CROSS JOIN fixes the order of the loops: the first table is the one that an index narrows down.
  */
-#include "store/sql/statements.h"
+#include "store/statements/statements.h"
 
-#include <stddef.h>
+#include "store/statements/columns.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* The artifact behind job `j`: one for all its rollouts; NULL when it has none. */
 #define ARTIFACT_COLUMN                                                               \
@@ -30,35 +34,10 @@
     "j.id, j.state, j.epoch, j.attempts, w.name,"                                    \
     " (SELECT a.error FROM attempts a WHERE a.job = j.id AND a.error IS NOT NULL"    \
     "  AND NOT (j.state = 2 AND a.ending = 5)" /* its outcomes were dropped, once */ \
-    "  ORDER BY a.epoch DESC LIMIT 1), " STATEMENT_SPEC_COLUMNS                      \
-    ", COALESCE(j.freeze_event, 0), w.token"
+    "  ORDER BY a.epoch DESC LIMIT 1), COALESCE(j.freeze_event, 0), w.token, {spec}"
 #define JOB_JOINS STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker"
 
-/* The freeze that the job of outcome `o` was moved by, or in flight at; 0: none. */
-#define FREEZE_OF_OUTCOME "COALESCE((SELECT f.freeze_event FROM jobs f WHERE f.id = o.job), 0)"
-
-/* Read by record_outcome_read: the order of outcome_record. */
-#define OUTCOME_COLUMNS                                                                         \
-    "o.id, j.id, o.epoch, u.name, COALESCE(o.scenario_id, s.scenario_id),"                      \
-    " COALESCE(o.scenario_hash, x.hash), o.branch_id, c.planner, c.planner_hash, c.tier,"       \
-    " c.pool, c.model_hash, c.sampler, c.backend, c.revision, COALESCE(o.seed, s.seed),"        \
-    " o.verdict, o.ticks, o.prefix_ticks, o.metres_mm, o.device_ns, o.mflop, o.trace_hash,"     \
-    " o.artifact_hash, o.safety_critical, o.error, o.health_check, o.health_tick,"              \
-    " o.health_value, o.health_threshold, o.evidence_hash, r.parent_job,"                       \
-    " (SELECT t.job FROM job_specs t WHERE t.key = r.audit_key AND t.suite = r.suite),"         \
-    " j.shadow IS NOT NULL, o.at_ms, o.pages_used_percent, " FREEZE_OF_OUTCOME                  \
-    ", " FREEZE_OF_OUTCOME " > 0 AND c.tier = 2, o.given, o.reasons, o.no_at_fault_collision, " \
-    "o.drivable_area,"                                                                          \
-    " o.driving_direction,"                                                                     \
-    " o.making_progress, o.progress, o.ttc, o.speed_limit, o.comfort, o.score, o.min_ttc_s,"    \
-    " o.min_distance_m, o.impact_speed_mps, o.progress_m, o.distance_m, o.speed_max_mps,"       \
-    " o.accel_min_mps2, o.jerk_max_mps3, o.lataccel_cost, o.jerk_cost, o.total_cost,"           \
-    " o.lane_keeping, o.traffic_light, o.extended_comfort, o.stage_distance_m, o.stage_epdms,"  \
-    " o.intervention_count, o.collision_count,"                                                 \
-    " o.collision_tick, o.collision_agent, o.collision_kind, o.at_fault, o.goal_reached,"       \
-    " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type"
-/* `j` is the job that the outcome is reported under, with spec `r`; `o` the outcome, its job's
- * spec `s`. */
+/* As the mark {outcome} expects. */
 #define OUTCOME_JOINS(join)                                                       \
     join " job_specs r ON r.job = j.id" join " job_specs s ON s.job = o.job" join \
          " suites u ON u.id = j.suite" join " contexts c ON c.id = o.context"     \
@@ -97,13 +76,13 @@
     " taken"
 
 /* Outcomes of which a statement gives (outcome, job), in the order of ids: the first ?2 of them above ?1.
- * Behind OUTCOME_COLUMNS: the id, how many were looked at, and whether all that belongs to it is
+ * In front of each: the id, how many were looked at, and whether all that belongs to it is
  * there. Left out are those that are not of scenario ?3 ('': any) and verdict ?4 (-1: any), but for
  * the last, which says where the next chunk begins. */
 #define OUTCOMES(ids)                                                                            \
     "WITH ids AS MATERIALIZED (" CHUNK(ids " ORDER BY outcome") " chunk ORDER BY outcome LIMIT ?2)" \
-    " SELECT " OUTCOME_COLUMNS ", i.outcome, (SELECT COUNT(*) FROM ids),"                        \
-    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL"         \
+    " SELECT i.outcome, (SELECT COUNT(*) FROM ids),"                                             \
+    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL, {outcome}" \
     " FROM ids i LEFT JOIN outcomes o ON o.id = i.outcome LEFT JOIN jobs j ON j.id = i.job"      \
     OUTCOME_JOINS(" LEFT JOIN")                                                                  \
     " WHERE ((?3 = '' OR COALESCE(o.scenario_id, s.scenario_id) = ?3) AND (?4 < 0 OR o.verdict = ?4))" \
@@ -112,33 +91,17 @@
 /* The same of what nothing is left out of: whole rows of outcomes, with the job `asked` that each is
  * reported under. Each table is asked once a job or less, where the database keeps what it has found. */
 #define OUTCOMES_EACH(rows)                                                                      \
-    "SELECT " OUTCOME_COLUMNS ", o.id, NULL,"                                                    \
-    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL"         \
+    "SELECT o.id, NULL,"                                                                         \
+    " r.job IS NOT NULL AND s.job IS NOT NULL AND u.id IS NOT NULL AND c.id IS NOT NULL, {outcome}" \
     " FROM (" rows ") o LEFT JOIN jobs j ON j.id = o.asked"                                      \
     OUTCOME_JOINS(" LEFT JOIN") " ORDER BY o.id LIMIT ?2"
-
-/* Units of a tenant's jobs that are leased. */
-#define TENANT_UNITS                                                                             \
-    "COALESCE((SELECT SUM(CASE n.ended WHEN 0 THEN n.units ELSE -n.units END)"                   \
-    " FROM tenant_units n WHERE n.tenant = t.id), 0)"
 
 /* A setting that a change names, or what it is without one. */
 #define GIVEN(parameter, otherwise) "COALESCE(CAST(" parameter " AS BIGINT), " otherwise ")"
 
-/* Tenants as they stand on day ?2 of the month that began on day ?3: the order of tenant_fields. */
-#define TENANT_COLUMNS                                                                          \
-    "t.name, t.weight, t.jobs_queued_max, t.uusd_day_max, t.uusd_month_max, t.units_leased_max," \
-    " t.scenario_bytes_max, t.version,"                                                                     \
-    " COALESCE((SELECT SUM(u.jobs_queued) FROM suites u WHERE u.tenant = t.id), 0),"            \
-    " COALESCE((SELECT SUM(u.jobs_leased) FROM suites u WHERE u.tenant = t.id), 0),"            \
-    " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day = ?2), 0)," \
-    " COALESCE((SELECT SUM(d.cost_uusd) FROM tenant_days d WHERE d.tenant = t.id AND d.day >= ?3"      \
-    " AND d.day <= ?2), 0), " TENANT_UNITS ","                                                     \
-    " COALESCE((SELECT b.bytes FROM tenant_scenarios b WHERE b.tenant = t.id), 0) FROM tenants t"
-
 /* A tenant's limit, and what it has leased where there is one. */
 #define LIMIT_COLUMNS                                                                            \
-    "COALESCE(t.units_leased_max, 0), CASE WHEN t.units_leased_max > 0 THEN " TENANT_UNITS " ELSE 0 END"
+    "COALESCE(t.units_leased_max, 0), CASE WHEN t.units_leased_max > 0 THEN " STATEMENT_TENANT_LEASED " ELSE 0 END"
 #define LIMIT_JOINS                                                                              \
     " CROSS JOIN suites u ON u.id = j.suite LEFT JOIN tenants t ON t.id = u.tenant"
 
@@ -151,6 +114,9 @@
 #define READY_HEAD                                                                               \
     "SELECT j.rollouts, c.tier, " LIMIT_COLUMNS ", j.priority, j.id FROM jobs j" LIMIT_JOINS      \
     " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+
+/* Jobs as they are leased, and their prefixes. */
+#define LEASES "SELECT {lease}, j.prefix FROM jobs j" STATEMENT_SPEC_JOINS
 
 /* Workers `a` and `b` are one party's: they are the same, or held by one token. */
 #define ONE_PARTY(a, b)                                                                          \
@@ -212,11 +178,9 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_PREFIX_FIND] = "SELECT id FROM prefixes WHERE key = ?1",
     [STATEMENT_PREFIX_INSERT] = "INSERT INTO prefixes (key) VALUES (?1)",
     [STATEMENT_CONTEXT_FIND] =
-        "SELECT id FROM contexts WHERE planner = ?1 AND planner_hash = ?2 AND pool = ?3"
-        " AND tier = ?4 AND model_hash = ?5 AND sampler = ?6 AND backend = ?7 AND revision = ?8",
+        "SELECT c.id FROM contexts c WHERE ({context}) = ({context ?1})",
     [STATEMENT_CONTEXT_INSERT] =
-        "INSERT INTO contexts (planner, planner_hash, pool, tier, model_hash, sampler, backend,"
-        " revision) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        "INSERT INTO contexts ({context names}) VALUES ({context ?1})",
     [STATEMENT_SCENARIO_FIND] = "SELECT id FROM scenarios WHERE hash = ?1",
     [STATEMENT_SCENARIO_INSERT] =
         "INSERT INTO scenarios (hash, body, tenant, ticks) VALUES (?1, ?2, ?3, " SCENARIO_TICKS("?2") ")",
@@ -305,15 +269,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND j.priority = ?3 AND j.id >= ?4 ORDER BY j.priority DESC, j.id LIMIT 1",
     [STATEMENT_READY_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_READY_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND " NOT_WITHOUT("?4") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_READY_RUN_FROM] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.pool = ?1 AND j.suite = ?2"
         " AND j.priority = ?4 AND j.id >= ?5 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_SUITE_NEXT] =
@@ -326,32 +290,32 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.prefix = ?2 AND j.suite > ?3 AND " NOT_WITHOUT("?4") " ORDER BY j.suite LIMIT 1",
     [STATEMENT_AFFINE_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_AFFINE_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = 0 AND j.prefix <> 0 AND j.pool = ?1"
         " AND j.suite = ?2 AND j.prefix = ?4 AND " NOT_WITHOUT("?5") " ORDER BY j.priority DESC, j.id LIMIT ?3",
     [STATEMENT_SHADOW_RUN] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 ORDER BY j.id LIMIT ?2",
     [STATEMENT_SHADOW_RUN_WITHOUT] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 0 AND j.due_ns = -1 AND j.pool = ?1 AND " NOT_WITHOUT("?3")
         " ORDER BY j.id LIMIT ?2",
     [STATEMENT_JOB_LEASE] =
         "UPDATE jobs SET state = 1, epoch = ?2, attempts = ?3, worker = ?4, claim_id = ?5, claimed_ns = ?6, due_ns = 0,"
         " progress_ns = 0, progress_mm = 0, progress_mflop = 0 WHERE id = ?1",
     [STATEMENT_CLAIM_LEASES] =
-        "SELECT j.id, j.epoch, j.attempts, j.prefix, j.lost, " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS
+        LEASES
         " WHERE j.state = 1 AND j.worker = ?1 AND j.claim_id = ?2 ORDER BY j.id",
 
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
         " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
-        " " STATEMENT_SPEC_COLUMNS ", COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
-        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns"
+        " COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
+        " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns, {spec}"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6 WHERE id = ?1",
@@ -373,23 +337,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         "UPDATE attempts SET ending = ?3, device_ns = ?4, metres_mm = ?5, mflop = ?6,"
         " cost_uusd = ?7, escalated_job = ?8, artifact_hash = ?9, error = ?10 WHERE job = ?1 AND epoch = ?2",
     [STATEMENT_OUTCOME_INSERT] =
-        "INSERT INTO outcomes (job, epoch, suite, context, scenario_id, scenario_hash, seed,"
-        " branch_id, verdict, reasons, ticks, prefix_ticks, metres_mm, device_ns, trace_hash,"
-        " artifact_hash, weather, light, road, geography, actor, scenario_type,"
-        " safety_critical, error, no_at_fault_collision, drivable_area, driving_direction,"
-        " making_progress, progress, ttc, speed_limit, comfort, score, min_ttc_s,"
-        " min_distance_m, impact_speed_mps, progress_m, distance_m, speed_max_mps,"
-        " accel_min_mps2, jerk_max_mps3, intervention_count, collision_count, collision_tick,"
-        " collision_agent, collision_kind, at_fault, goal_reached, mflop, health_check,"
-        " health_tick, health_value, health_threshold, evidence_hash, digest, given,"
-        " lataccel_cost, jerk_cost, total_cost, lane_keeping, traffic_light, extended_comfort,"
-        " stage_distance_m, stage_epdms, at_ms, pages_used_percent)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,"
-        " ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34,"
-        " ?35, ?36, ?37, ?38, ?39, ?40, ?41, ?42, ?43, ?44, ?45, ?46, ?47, ?48, ?49,"
-        " ?50, ?51, ?52, ?53, ?54, ?55, ?56, ?57, ?58, ?59, ?60, ?61, ?62, ?63, ?64,"
+        "INSERT INTO outcomes (job, epoch, suite, context, branch_id, digest, health_check, health_tick,"
+        " health_value, health_threshold, evidence_hash, at_ms, {outcome names})"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11,"
         " COALESCE((SELECT p.at_ms FROM partial_outcomes p CROSS JOIN jobs j ON j.id = p.job WHERE p.job = ?1"
-        " AND p.branch_id = ?8 AND " ONE_PARTY("p.worker", "j.worker") "), ?65), ?66)",
+        " AND p.branch_id = ?5 AND " ONE_PARTY("p.worker", "j.worker") "), ?12), {outcome ?13})",
     [STATEMENT_LEASED_OF_WORKER] =
         "SELECT j.id FROM workers w CROSS JOIN jobs j ON j.worker = w.id"
         " WHERE w.name = ?1 AND j.state = 1 AND j.id > ?2 ORDER BY j.id LIMIT ?3",
@@ -517,8 +469,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_TENANT_BROUGHT] =
         "SELECT t.scenario_bytes_max, b.bytes FROM tenants t CROSS JOIN tenant_scenarios b ON b.tenant = t.id"
         " WHERE t.id = ?1",
-    [STATEMENT_TENANT_PAGE] = "SELECT " TENANT_COLUMNS " WHERE t.name > ?1 ORDER BY t.name LIMIT ?4",
-    [STATEMENT_TENANT_ONE] = "SELECT " TENANT_COLUMNS " WHERE t.name = ?1",
+    [STATEMENT_TENANT_PAGE] = "SELECT {tenant} FROM tenants t WHERE t.name > ?1 ORDER BY t.name LIMIT ?4",
+    [STATEMENT_TENANT_ONE] = "SELECT {tenant} FROM tenants t WHERE t.name = ?1",
     [STATEMENT_LEDGER_SUITE] =
         "SELECT p.name, l.device, l.tier, l.audit, l.ending, l.attempts, l.device_ns,"
         " l.metres_mm, l.mflop, l.cost_uusd FROM suites u CROSS JOIN ledger l ON l.suite = u.id"
@@ -534,8 +486,6 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_AUDITS_DEAD] =
         "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
-
-    /* `state = 2`, `state = 3` are what models_canary and models_promoted are made of; so is the rest. */
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =
@@ -656,11 +606,11 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " rollouts_invalid, rollouts_audit, ticks, prefix_ticks_saved, metres_mm, outcomes_digested, outcomes_digest"
         " FROM suites ORDER BY id",
     [STATEMENT_CHECK_OUTCOMES] =
-        "SELECT " OUTCOME_COLUMNS ", o.suite, " STATEMENT_JOB_KIND ", o.digest FROM outcomes o"
+        "SELECT {outcome}, o.suite, " STATEMENT_JOB_KIND ", o.digest FROM outcomes o"
         " CROSS JOIN jobs j ON j.id = o.job" OUTCOME_JOINS(" CROSS JOIN") " ORDER BY o.id",
     [STATEMENT_CHECK_PARTIALS] =
         "SELECT job, branch_id, epoch, outcome, digest, at_ms FROM partial_outcomes ORDER BY job",
-    [STATEMENT_CHECK_SPEC] = "SELECT " STATEMENT_SPEC_COLUMNS " FROM jobs j" STATEMENT_SPEC_JOINS " WHERE j.id = ?1",
+    [STATEMENT_CHECK_SPEC] = "SELECT {spec} FROM jobs j" STATEMENT_SPEC_JOINS " WHERE j.id = ?1",
     [STATEMENT_CHECK_MEMOS] =
         "SELECT m.suite, " STATEMENT_JOB_KIND ", o.verdict, COUNT(*) FROM memo_outcomes m"
         " JOIN outcomes o ON o.id = m.outcome JOIN jobs j ON j.id = m.job GROUP BY 1, 2, 3",
@@ -693,8 +643,35 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 };
 /* clang-format on */
 
-const char *statement_text(enum statement statement)
+const char *statement_pattern(enum statement statement)
 {
     const char *text = statement_sql[statement];
     return text != NULL ? text : statement_models_sql[statement];
+}
+
+char *statement_text(enum statement statement)
+{
+    const char *pattern = statement_pattern(statement);
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+
+    if (out == NULL) {
+        return NULL;
+    }
+    while (*pattern != '\0') {
+        size_t plain = strcspn(pattern, "{");
+        size_t mark = strcspn(pattern + plain, "}");
+        fwrite(pattern, 1, plain, out);
+        pattern += plain;
+        if (*pattern == '{') {
+            columns_put(out, pattern + 1, mark - 1);
+            pattern += mark + 1;
+        }
+    }
+    if (fclose(out) != 0) {
+        free(text);
+        return NULL;
+    }
+    return text;
 }
