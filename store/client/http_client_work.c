@@ -211,34 +211,15 @@ enum status http_client_complete(struct store *store, const struct job_completio
     return STATUS_OK;
 }
 
-enum status http_client_worker_gone(struct store *store, const char *worker_id, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    TRY(http_id_check("worker", worker_id, LIMIT_ID_BYTES, error));
-    http_path_make(&path, "/v1/workers/%s/gone", worker_id);
-    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
-                       error));
-    json_decref(root);
-    return STATUS_OK;
-}
-
-enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
-                                 uint32_t max, uint32_t *count, struct error *error)
-{
-    struct http_path path;
-    http_path_make(&path, "/v1/jobs/%lld/partials?max=%lld", (long long)job_id, (long long)max);
-    return http_get_list(http_client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
-                         max, count, error);
-}
-
 enum status http_client_awaited(struct store *store, const struct store_worker *worker,
                                 int64_t since_ms, struct store_awaited *out, struct error *error)
 {
     struct http_path path;
+    json_t *root = NULL;
     TRY(http_id_check("worker", worker->worker_id, LIMIT_ID_BYTES, error));
     http_path_make(&path, "/v1/workers/%s/awaited?since_ms=%lld", worker->worker_id,
                    (long long)since_ms);
     http_path_add(&path, "&pool=%s", worker->pool);
-    return http_get_record(http_client_of(store)->transport, &path, &wire_awaited, out, error);
+    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
+    return http_take_record(path.text, root, &wire_awaited, out, error);
 }

@@ -90,6 +90,13 @@ enum status http_reply_list(struct http_exchange *exchange, const char *key,
                : http_no_memory(error);
 }
 
+enum status http_reply_record(struct http_exchange *exchange, const struct wire_codec *codec,
+                              const void *record, struct error *error)
+{
+    exchange->reply = wire_encode(codec, record);
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+}
+
 enum status http_reply_integer(struct http_exchange *exchange, const char *key, int64_t value,
                                struct error *error)
 {
@@ -148,6 +155,15 @@ enum status http_query_text(const struct http_exchange *exchange, const char *ke
         strcpy(out, text);
     }
     return STATUS_OK;
+}
+
+enum status http_check_name(const char *what, const char *in_path, const char *in_body,
+                            struct error *error)
+{
+    return strcmp(in_path, in_body) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT, "%s: the path names \"%.64s\", the body \"%s\"",
+                           what, in_path, in_body);
 }
 
 static bool speaks_for(const struct token_grant *grant, const struct store_holder *holder)
@@ -279,17 +295,6 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
                           agreement, &exchange->data, &exchange->data_bytes, error);
     json_decref(agreement);
     return status;
-}
-
-enum status http_page_by_ids(struct http_exchange *exchange, size_t bytes, int64_t *after,
-                             int64_t *max, struct error *error)
-{
-    *max = 100;
-    *after = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, max, error));
-    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, after, error));
-    exchange->rows = calloc((size_t)*max + 1, bytes);
-    return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
 }
 
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,

@@ -529,16 +529,6 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
     return status;
 }
 
-enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    TRY(http_id_check("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
-    TRY(http_body_empty(exchange, error));
-    TRY(store->ops->worker_gone(store, exchange->ids[0], error));
-    return http_reply_nothing(exchange, error);
-}
-
 enum status http_handle_awaited(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
@@ -557,6 +547,19 @@ enum status http_handle_awaited(struct http_exchange *exchange, struct error *er
     TRY(http_query_integer(exchange, "since_ms", 0, STORE_SINCE_MS_MAX, &since_ms, error));
     TRY(http_check_pool(exchange, worker.worker_id, worker.pool, error));
     TRY(store->ops->awaited(store, &worker, since_ms, &awaited, error));
-    exchange->reply = wire_encode(&wire_awaited, &awaited);
-    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+    return http_reply_record(exchange, &wire_awaited, &awaited, error);
+}
+
+/* ---- tenants ---- */
+
+enum status http_handle_tenant_set(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct tenant tenant;
+    uint32_t settings = 0;
+    TRY(tenant_change_decode(&exchange->body, &tenant, &settings, error));
+    TRY(http_id_check("tenant", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_check_name("tenant", exchange->ids[0], tenant.name, error));
+    TRY(store->ops->tenant_set(store, &tenant, settings, error));
+    return http_reply_nothing(exchange, error);
 }

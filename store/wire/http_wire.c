@@ -300,6 +300,19 @@ static const struct json_field job_fields[] = {
     JSON_FIELD_OBJECT("spec", offsetof(struct store_job, spec), &job_spec_field_list),
 };
 
+static const struct json_field author_fields[] = {
+    {.name = "token",
+     .kind = JSON_FIELD_TEXT,
+     .offset = offsetof(struct store_author, holder),
+     .bytes = LIMIT_ID_BYTES,
+     .optional = true},
+    {.name = "worker",
+     .kind = JSON_FIELD_TEXT,
+     .offset = offsetof(struct store_author, worker_id),
+     .bytes = LIMIT_ID_BYTES,
+     .optional = true},
+};
+
 static const struct json_field_list submit_result_list = JSON_FIELD_LIST(submit_result_fields);
 static const struct json_field_list progress_list = JSON_FIELD_LIST(progress_fields);
 static const struct json_field_list completion_result_list =
@@ -309,6 +322,7 @@ static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row
 static const struct json_field_list awaited_list = JSON_FIELD_LIST(awaited_fields);
 static const struct json_field_list demand_list = JSON_FIELD_LIST(demand_fields);
 static const struct json_field_list audit_list = JSON_FIELD_LIST(audit_fields);
+static const struct json_field_list author_list = JSON_FIELD_LIST(author_fields);
 static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
 static const struct json_field text_id_field = {.kind = JSON_FIELD_TEXT, .bytes = LIMIT_ID_BYTES};
 static const struct json_field i64_field = {.kind = JSON_FIELD_I64, .bytes = sizeof(int64_t)};
@@ -332,6 +346,7 @@ const struct wire_codec wire_tenant = {sizeof(struct tenant), &tenant_fields, NU
 const struct wire_codec wire_trust_event = {sizeof(struct trust_event), &trust_event_fields, NULL};
 const struct wire_codec wire_golden = {sizeof(struct golden_set), &golden_set_fields, NULL};
 const struct wire_codec wire_audit = {sizeof(struct store_audit), &audit_list, NULL};
+const struct wire_codec wire_author = {sizeof(struct store_author), &author_list, NULL};
 const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};
 const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, &i64_field};
 
