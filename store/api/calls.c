@@ -3,6 +3,10 @@
  */
 #include "store/api/calls.h"
 
+/* Members of the table that are no calls: name, close, call, and three that tell no status. */
+_Static_assert(sizeof(struct store_ops) == (STORE_CALL_COUNT + 6) * sizeof(void (*)(void)),
+               "every function of a store has its row");
+
 /* ---- from a function to its number ---- */
 
 #define TAKES(type, name) , type name

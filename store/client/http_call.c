@@ -100,10 +100,10 @@ static enum status perform(struct http_transport *transport, struct http_call *c
 }
 
 enum status http_exchange_json(struct http_transport *transport, struct http_call *call,
-                               json_t *body, bool has_body, json_t **root, struct error *error)
+                               json_t *body, json_t **root, struct error *error)
 {
     char *text = NULL;
-    if (has_body) {
+    if (strcmp(call->method, "GET") != 0) {
         text = body != NULL ? json_compact_text(body) : NULL;
         json_decref(body);
         TRY(memory_check(text, error, "%s: out of memory for a request", call->path));
@@ -128,19 +128,11 @@ enum status http_exchange_json(struct http_transport *transport, struct http_cal
     return status;
 }
 
-enum status http_get_json(struct http_transport *transport, const struct http_path *path,
-                          json_t **root, struct error *error)
-{
-    struct http_call call = {.method = "GET", .path = path->text};
-    return http_exchange_json(transport, &call, NULL, false, root, error);
-}
-
-enum status http_send_json(struct http_transport *transport, const char *method,
-                           const struct http_path *path, json_t *body, json_t **root,
-                           struct error *error)
+enum status http_ask(struct http_transport *transport, const char *method,
+                     const struct http_path *path, json_t *body, json_t **root, struct error *error)
 {
     struct http_call call = {.method = method, .path = path->text};
-    return http_exchange_json(transport, &call, body, true, root, error);
+    return http_exchange_json(transport, &call, body, root, error);
 }
 
 static enum status put_bytes(struct http_transport *transport, const struct http_path *path,

@@ -21,15 +21,13 @@ void http_path_add(struct http_path *path, const char *format, ...)
 /* Goes on to the query's next member, up to its value. */
 void http_path_key(struct http_path *path, const char *key);
 
-/* JSON both ways. `body` is taken over; NULL with has_body: memory ran out. *root is the caller's.
- */
+/* JSON both ways. `body` is taken over; NULL: memory ran out, or the method is GET. *root is the
+ * caller's. */
 enum status http_exchange_json(struct http_transport *transport, struct http_call *call,
-                               json_t *body, bool has_body, json_t **root, struct error *error);
-enum status http_get_json(struct http_transport *transport, const struct http_path *path,
-                          json_t **root, struct error *error);
-enum status http_send_json(struct http_transport *transport, const char *method,
-                           const struct http_path *path, json_t *body, json_t **root,
-                           struct error *error);
+                               json_t *body, json_t **root, struct error *error);
+enum status http_ask(struct http_transport *transport, const char *method,
+                     const struct http_path *path, json_t *body, json_t **root,
+                     struct error *error);
 enum status http_put_bytes(struct http_transport *transport, const struct http_path *path,
                            const void *data, size_t bytes, struct error *error);
 /* The same as a zstd frame, where that is shorter. */

@@ -90,8 +90,8 @@ static enum status client_submit_as(struct store *store, const char *tenant, con
         }
         json_t *root = NULL;
         uint32_t found = 0;
-        status = http_send_json(http_client_of(store)->transport, "POST", &path,
-                                submit_body(tenant, weight, specs + done, part), &root, error);
+        status = http_ask(http_client_of(store)->transport, "POST", &path,
+                          submit_body(tenant, weight, specs + done, part), &root, error);
         THEN(status, http_take_list(path.text, root, "results", &wire_submit_result, results + done,
                                     part, &found, error));
         if (status == STATUS_OK && found != part) {
@@ -190,7 +190,7 @@ static enum status client_outcomes(struct store *store, const struct store_outco
         json_t *root = NULL;
         uint32_t part = 0;
         outcomes_path(filter, after_id, filter->limit - found, &path);
-        status = http_get_json(http_client_of(store)->transport, &path, &root, error);
+        status = http_ask(http_client_of(store)->transport, "GET", &path, NULL, &root, error);
         THEN(status, take_outcomes(path.text, root, after_id, out + found, filter->limit - found,
                                    &part, &next, error));
         if (status == STATUS_OK && next > 0 && part == 0 && ++empty > PAGES_EMPTY_MAX) {
@@ -271,8 +271,8 @@ static enum status client_tenant_set(struct store *store, const struct tenant *t
     json_t *root = NULL;
     TRY(http_id_check("tenant", tenant->name, LIMIT_ID_BYTES, error));
     http_path_make(&path, "/v1/tenants/%s", tenant->name);
-    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path,
-                       tenant_change_encode(tenant, settings), &root, error));
+    TRY(http_ask(http_client_of(store)->transport, "PUT", &path,
+                 tenant_change_encode(tenant, settings), &root, error));
     json_decref(root);
     return STATUS_OK;
 }
@@ -392,7 +392,7 @@ enum status http_client_ping(struct store *store, struct error *error)
     json_t *root = NULL;
     int64_t api = 0;
     http_path_make(&path, "/v1/health");
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
+    TRY(http_ask(http_client_of(store)->transport, "GET", &path, NULL, &root, error));
     struct json_cursor cursor = json_cursor_root(path.text, root);
     enum status status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
     json_decref(root);

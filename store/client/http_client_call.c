@@ -6,6 +6,8 @@
 #include "store/client/http_client_internal.h"
 #include "store/wire/http_calls.h"
 
+#include "base/check.h"
+
 #include <string.h>
 
 /* A part of the call with its arguments. */
@@ -56,16 +58,14 @@ static enum status add_identifier(struct http_path *path, struct asked *asked, s
 {
     enum status status = STATUS_OK;
     while (asked->part->kind != HTTP_PART_PATH && asked->part->kind != HTTP_PART_PATH_ID &&
-           asked->part->what == NULL) {
+           asked->part->kind != HTTP_PART_NAMED) {
         asked_next(asked);
     }
-    const struct http_part *part = asked->part;
-    if (part->kind == HTTP_PART_PATH_ID) {
+    if (asked->part->kind == HTTP_PART_PATH_ID) {
         http_path_add(path, "/%lld", (long long)number_at(asked));
     } else {
-        const char *text = (const char *)pointer_at(asked) + part->member;
-        status = http_id_check(part->kind == HTTP_PART_PATH ? part->name : part->what, text,
-                               LIMIT_ID_BYTES, error);
+        const char *text = (const char *)pointer_at(asked) + asked->part->member;
+        status = http_id_check(asked->part->what, text, LIMIT_ID_BYTES, error);
         if (status == STATUS_OK) {
             http_path_add(path, "/%s", text);
         }
@@ -82,6 +82,7 @@ static enum status add_path(struct http_path *path, unsigned call, const void *a
     for (const char *at = http_call_forms[call].path; *at != '\0';) {
         char segment[32] = "";
         size_t bytes = strcspn(++at, "/");
+        CHECK(bytes < sizeof segment);
         memcpy(segment, at, bytes);
         if (strcmp(segment, "*") == 0) {
             TRY(add_identifier(path, &asked, error));
@@ -110,8 +111,7 @@ static enum status add_query(struct http_path *path, unsigned call, const void *
         bool maybe = asked.part->kind == HTTP_PART_MAYBE;
         const char *text = maybe || asked.part->kind == HTTP_PART_AFTER ? pointer_at(&asked) : NULL;
         if (text != NULL && (maybe || text[0] != '\0')) {
-            TRY(http_id_check(maybe ? asked.part->name : asked.part->what, text, LIMIT_ID_BYTES,
-                              error));
+            TRY(http_id_check(asked.part->what, text, LIMIT_ID_BYTES, error));
             http_path_key(path, asked.part->name);
             http_path_add(path, "%s", text);
         }
@@ -123,7 +123,7 @@ static enum status add_query(struct http_path *path, unsigned call, const void *
 static json_t *body_of(unsigned call, const void *args)
 {
     for (struct asked asked = asked_first(call, args); asked_more(&asked); asked_next(&asked)) {
-        if (asked.part->kind == HTTP_PART_BODY) {
+        if (asked.part->kind == HTTP_PART_BODY || asked.part->kind == HTTP_PART_NAMED) {
             return wire_encode(asked.part->codec, pointer_at(&asked));
         }
         if (asked.part->kind == HTTP_PART_MEMBER) {
@@ -208,8 +208,7 @@ enum status http_client_call(struct store *store, unsigned call, const void *arg
     json_t *root = NULL;
     TRY(add_path(&path, call, args, error));
     TRY(add_query(&path, call, args, error));
-    TRY(strcmp(method, "GET") == 0
-            ? http_get_json(transport, &path, &root, error)
-            : http_send_json(transport, method, &path, body_of(call, args), &root, error));
+    json_t *body = strcmp(method, "GET") != 0 ? body_of(call, args) : NULL;
+    TRY(http_ask(transport, method, &path, body, &root, error));
     return take_answer(path.text, root, call, args, error);
 }

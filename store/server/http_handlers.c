@@ -166,7 +166,7 @@ enum status http_check_name(const char *what, const char *in_path, const char *i
                            what, in_path, in_body);
 }
 
-static bool speaks_for(const struct token_grant *grant, const struct store_holder *holder)
+static bool speaks_for(const struct token *grant, const struct store_holder *holder)
 {
     return strcmp(holder->text, holder->by_name ? grant->name : grant->principal) == 0;
 }
@@ -174,7 +174,7 @@ static bool speaks_for(const struct token_grant *grant, const struct store_holde
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     struct store_worker_owner owner = {.pool = ""};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
@@ -213,7 +213,7 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
 
 enum status http_check_live(struct http_exchange *exchange, struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct token_guard *guard = exchange->context->guard;
     if (grant == NULL || guard == NULL || token_guard_holds(guard, grant->id)) {
         return STATUS_OK;
@@ -227,7 +227,7 @@ enum status http_check_live(struct http_exchange *exchange, struct error *error)
 enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
                             struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     struct store_worker_owner owner = {.pool = ""};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
@@ -300,7 +300,7 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
                               struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     char tenant[LIMIT_ID_BYTES] = "";
     if (grant == NULL || grant->role == TOKEN_ROLE_ADMIN || store->ops->suite_tenant == NULL) {

@@ -59,7 +59,7 @@ static enum status take_body(struct asked *asked, const struct http_part *part, 
     TRY(memory_check(asked->body, error, HTTP_NO_MEMORY));
     TRY(wire_decode(part->codec, &asked->exchange->body, asked->body, error));
     add_pointer(asked, asked->body);
-    if (part->what == NULL) {
+    if (part->kind == HTTP_PART_BODY) {
         return STATUS_OK;
     }
     TRY(take_path(asked, part->what, &name, error));
@@ -102,7 +102,7 @@ static enum status take_part(struct asked *asked, const struct http_part *part, 
     int64_t number = 0;
     switch (part->kind) {
     case HTTP_PART_PATH:
-        TRY(take_path(asked, part->name, &text, error));
+        TRY(take_path(asked, part->what, &text, error));
         add_pointer(asked, text);
         return STATUS_OK;
     case HTTP_PART_MAYBE:
@@ -117,6 +117,7 @@ static enum status take_part(struct asked *asked, const struct http_part *part, 
     case HTTP_PART_MEMBER:
         return take_member(asked, part, error);
     case HTTP_PART_BODY:
+    case HTTP_PART_NAMED:
         return take_body(asked, part, error);
     case HTTP_PART_NUMBER:
         add_pointer(asked, &asked->number);

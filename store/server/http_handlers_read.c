@@ -134,7 +134,7 @@ enum status http_handle_job(struct http_exchange *exchange, struct error *error)
 static enum status check_claim(struct http_exchange *exchange, int64_t job_id, int64_t *epoch,
                                struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store_job job;
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;

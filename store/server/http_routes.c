@@ -242,7 +242,7 @@ static enum status parse_query(struct http_exchange *exchange, const struct http
 
 static bool only_reads(const struct http_exchange *exchange, const struct http_route *route)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     return route->lane == READS ||
            (route->lane == MIXED && grant != NULL && grant->role != TOKEN_ROLE_WORKER);
 }
@@ -252,7 +252,7 @@ static enum status read_in_turn(struct http_exchange *exchange, const struct htt
                                 struct error *error)
 {
     const struct http_context *context = exchange->context;
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct http_reader turn;
     exchange->readers = true;
     if (exchange->store->ops->reading != NULL) {
@@ -287,7 +287,7 @@ static enum status handle_logged(struct http_exchange *exchange, const struct ht
                                  struct error *error)
 {
     const struct store_ops *ops = exchange->store->ops;
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store_audit entry = {.id = 0};
     struct error why;
 

@@ -42,7 +42,7 @@ struct http_request {
     bool packed;         /* the body is a zstd frame; only where an artifact is taken */
     bool accepts_packed; /* so may the reply be */
     int peer_fd;         /* the connection, to see whether the client is still there; -1: unknown */
-    const struct token_grant *grant; /* NULL: everything is allowed */
+    const struct token *grant; /* NULL: everything is allowed */
     /* An artifact that was written to the disk as it came, instead of the body; taken over. */
     struct artifact_writer *upload;
 };
@@ -94,7 +94,7 @@ struct http_admission {
     int code;           /* 0: admitted; 401, 403 */
     struct error error; /* of those */
     bool limited;       /* the grant below limits what may be done */
-    struct token_grant grant;
+    struct token grant;
 };
 
 void http_route_find(const char *method, const char *uri, struct http_match *out);

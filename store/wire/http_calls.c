@@ -12,15 +12,15 @@ enum {
     PARTIALS_MAX = 1 + LIMIT_BRANCHES,
 };
 
-#define PART_PATH(text) {.kind = HTTP_PART_PATH, .name = #text},
+#define PART_PATH(text) {.kind = HTTP_PART_PATH, .what = #text},
 #define PART_PATH_ID(text) {.kind = HTTP_PART_PATH_ID, .name = #text},
-#define PART_MAYBE(text) {.kind = HTTP_PART_MAYBE, .name = #text},
+#define PART_MAYBE(text) {.kind = HTTP_PART_MAYBE, .name = #text, .what = #text},
 #define PART_AFTER(text) {.kind = HTTP_PART_AFTER, .name = "after", .what = (text)},
 #define PART_AFTER_ID(min) {.kind = HTTP_PART_AFTER_ID, .name = "after", .least = (min)},
 #define PART_MEMBER(text) {.kind = HTTP_PART_MEMBER, .name = #text},
 #define PART_BODY(type, form) {.kind = HTTP_PART_BODY, .codec = &(form)},
 #define PART_NAMED(type, form, text, place) \
-    {.kind = HTTP_PART_BODY, .codec = &(form), .what = (text), .member = offsetof(type, place)},
+    {.kind = HTTP_PART_NAMED, .codec = &(form), .what = (text), .member = offsetof(type, place)},
 #define PART_NUMBER(text) {.kind = HTTP_PART_NUMBER, .name = #text},
 #define PART_RECORD(type, form) {.kind = HTTP_PART_RECORD, .codec = &(form)},
 #define PART_ROWS(type, text, form, some, all) \

@@ -19,7 +19,8 @@ enum http_part_kind {
     HTTP_PART_AFTER,
     HTTP_PART_AFTER_ID,
     HTTP_PART_MEMBER,
-    HTTP_PART_BODY, /* and NAMED, which has `what` */
+    HTTP_PART_BODY,
+    HTTP_PART_NAMED,
     HTTP_PART_NUMBER,
     HTTP_PART_RECORD,
     HTTP_PART_ROWS, /* three of them */
@@ -35,7 +36,7 @@ enum http_part_kind {
 struct http_part {
     enum http_part_kind kind;
     const char *name; /* of the member of path, query or JSON; of LACKING: the text */
-    const char *what; /* AFTER, NAMED: what is named, in errors */
+    const char *what; /* of a text: what it names, in errors */
     const struct wire_codec *codec;
     size_t member;  /* of the record, by its offset */
     int64_t least;  /* of a number */
