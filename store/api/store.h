@@ -530,6 +530,9 @@ struct store_ops {
                                   struct artifact_writer **out, struct error *error);
     enum status (*artifact_read)(struct store *store, const char *hash, bool *packed,
                                  struct artifact_reader **out, size_t *bytes, struct error *error);
+
+    /* Takes every call that store_calls_relay() has led here (store/api/calls.h); NULL: none. */
+    enum status (*call)(struct store *store, unsigned call, const void *args, struct error *error);
 };
 
 /* First member of every backend's own struct. */

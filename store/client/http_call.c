@@ -52,6 +52,14 @@ void http_path_add(struct http_path *path, const char *format, ...)
     va_end(args);
 }
 
+void http_path_key(struct http_path *path, const char *key)
+{
+    size_t used = strlen(path->text);
+    char begin = strchr(path->text, '?') == NULL ? '?' : '&';
+    int bytes = snprintf(path->text + used, sizeof path->text - used, "%c%s=", begin, key);
+    CHECK(bytes > 0 && (size_t)bytes < sizeof path->text - used);
+}
+
 /* Waits as long as an overloaded server asked for, and a little longer that a crowd does not come
  * back in step; bounded, because the caller has a deadline of its own and looks at it in between.
  */
@@ -92,10 +100,10 @@ static enum status perform(struct http_transport *transport, struct http_call *c
 }
 
 enum status http_exchange_json(struct http_transport *transport, struct http_call *call,
-                               json_t *body, bool has_body, json_t **root, struct error *error)
+                               json_t *body, json_t **root, struct error *error)
 {
     char *text = NULL;
-    if (has_body) {
+    if (strcmp(call->method, "GET") != 0) {
         text = body != NULL ? json_compact_text(body) : NULL;
         json_decref(body);
         TRY(memory_check(text, error, "%s: out of memory for a request", call->path));
@@ -120,19 +128,11 @@ enum status http_exchange_json(struct http_transport *transport, struct http_cal
     return status;
 }
 
-enum status http_get_json(struct http_transport *transport, const struct http_path *path,
-                          json_t **root, struct error *error)
-{
-    struct http_call call = {.method = "GET", .path = path->text};
-    return http_exchange_json(transport, &call, NULL, false, root, error);
-}
-
-enum status http_send_json(struct http_transport *transport, const char *method,
-                           const struct http_path *path, json_t *body, json_t **root,
-                           struct error *error)
+enum status http_ask(struct http_transport *transport, const char *method,
+                     const struct http_path *path, json_t *body, json_t **root, struct error *error)
 {
     struct http_call call = {.method = method, .path = path->text};
-    return http_exchange_json(transport, &call, body, true, root, error);
+    return http_exchange_json(transport, &call, body, root, error);
 }
 
 static enum status put_bytes(struct http_transport *transport, const struct http_path *path,
@@ -227,14 +227,12 @@ enum status http_take_integer(const char *path, json_t *root, const char *name, 
     return status;
 }
 
-enum status http_get_record(struct http_transport *transport, const struct http_path *path,
-                            const struct wire_codec *codec, void *record, struct error *error)
+enum status http_take_record(const char *path, json_t *root, const struct wire_codec *codec,
+                             void *record, struct error *error)
 {
-    json_t *root = NULL;
-    TRY(http_get_json(transport, path, &root, error));
-    struct json_cursor cursor = json_cursor_root(path->text, root);
+    struct json_cursor cursor = json_cursor_root(path, root);
     void *scratch = calloc(1, codec->bytes);
-    enum status status = memory_check(scratch, error, "%s: out of memory", path->text);
+    enum status status = memory_check(scratch, error, "%s: out of memory", path);
     THEN(status, wire_decode(codec, &cursor, scratch, error));
     if (status == STATUS_OK) {
         memcpy(record, scratch, codec->bytes);
@@ -242,13 +240,4 @@ enum status http_get_record(struct http_transport *transport, const struct http_
     free(scratch);
     json_decref(root);
     return status;
-}
-
-enum status http_get_list(struct http_transport *transport, const struct http_path *path,
-                          const char *name, const struct wire_codec *codec, void *records,
-                          size_t max, uint32_t *count, struct error *error)
-{
-    json_t *root = NULL;
-    TRY(http_get_json(transport, path, &root, error));
-    return http_take_list(path->text, root, name, codec, records, max, count, error);
 }

@@ -1,6 +1,7 @@
 /*
- * The raw HTTP backend: opening, and every call but the workers' (http_client_work.c). See
- * http_client.h; the API is described in schemas/openapi.yaml.
+ * The raw HTTP backend: opening, and the calls that do not go by their rows (http_client_call.c)
+ * and are not the workers' (http_client_work.c). See http_client.h; the API is described in
+ * schemas/openapi.yaml.
  *
  * Batches beyond what one request may carry are sent as several requests, each atomic: a submit of
  * more than HTTP_SUBMIT_JOBS_MAX jobs that fails half-way has stored its first part, and completes
@@ -89,8 +90,8 @@ static enum status client_submit_as(struct store *store, const char *tenant, con
         }
         json_t *root = NULL;
         uint32_t found = 0;
-        status = http_send_json(http_client_of(store)->transport, "POST", &path,
-                                submit_body(tenant, weight, specs + done, part), &root, error);
+        status = http_ask(http_client_of(store)->transport, "POST", &path,
+                          submit_body(tenant, weight, specs + done, part), &root, error);
         THEN(status, http_take_list(path.text, root, "results", &wire_submit_result, results + done,
                                     part, &found, error));
         if (status == STATUS_OK && found != part) {
@@ -113,27 +114,6 @@ static enum status client_submit(struct store *store, const char *suite_id, uint
 }
 
 /* ---- looking ---- */
-
-static enum status client_suite_status(struct store *store, const char *suite_id,
-                                       struct store_suite_status *out, struct error *error)
-{
-    struct http_path path;
-    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
-    http_path_make(&path, "/v1/suites/%s", suite_id);
-    return http_get_record(http_client_of(store)->transport, &path, &wire_suite_status, out, error);
-}
-
-static enum status client_suites(struct store *store, char (*ids)[LIMIT_ID_BYTES], uint32_t max,
-                                 uint32_t *count, struct error *error)
-{
-    struct http_path path;
-    if (max > HTTP_LIST_MAX) {
-        max = HTTP_LIST_MAX;
-    }
-    http_path_make(&path, "/v1/suites?max=%lld", (long long)max);
-    return http_get_list(http_client_of(store)->transport, &path, "suites", &wire_text_id, ids, max,
-                         count, error);
-}
 
 static void outcomes_path(const struct store_outcome_filter *filter, int64_t after_id,
                           uint32_t limit, struct http_path *path)
@@ -210,7 +190,7 @@ static enum status client_outcomes(struct store *store, const struct store_outco
         json_t *root = NULL;
         uint32_t part = 0;
         outcomes_path(filter, after_id, filter->limit - found, &path);
-        status = http_get_json(http_client_of(store)->transport, &path, &root, error);
+        status = http_ask(http_client_of(store)->transport, "GET", &path, NULL, &root, error);
         THEN(status, take_outcomes(path.text, root, after_id, out + found, filter->limit - found,
                                    &part, &next, error));
         if (status == STATUS_OK && next > 0 && part == 0 && ++empty > PAGES_EMPTY_MAX) {
@@ -252,84 +232,6 @@ static enum status client_scenarios_page(struct store *store, const char *suite_
     return status;
 }
 
-static enum status client_job(struct store *store, int64_t job_id, struct store_job *out,
-                              struct error *error)
-{
-    struct http_path path;
-    http_path_make(&path, "/v1/jobs/%lld", (long long)job_id);
-    return http_get_record(http_client_of(store)->transport, &path, &wire_job, out, error);
-}
-
-static enum status client_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
-                                    struct store_job *out, uint32_t max, uint32_t *count,
-                                    struct error *error)
-{
-    struct http_path path;
-    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
-    max = max > HTTP_PAGE_MAX ? HTTP_PAGE_MAX : max;
-    http_path_make(&path, "/v1/suites/%s/dead?after=%lld&max=%lld", suite_id, (long long)after_id,
-                   (long long)max);
-    return http_get_list(http_client_of(store)->transport, &path, "jobs", &wire_job, out, max,
-                         count, error);
-}
-
-static enum status client_ledger(struct store *store, const char *suite_id,
-                                 struct store_ledger_row *rows, uint32_t max, uint32_t *count,
-                                 struct error *error)
-{
-    struct http_path path;
-    TRY(suite_id != NULL ? http_id_check("suite", suite_id, LIMIT_ID_BYTES, error) : STATUS_OK);
-    if (max > HTTP_LIST_MAX) {
-        max = HTTP_LIST_MAX;
-    }
-    http_path_make(&path, "/v1/ledger?max=%lld", (long long)max);
-    if (suite_id != NULL) {
-        http_path_add(&path, "&suite=%s", suite_id);
-    }
-    return http_get_list(http_client_of(store)->transport, &path, "rows", &wire_ledger_row, rows,
-                         max, count, error);
-}
-
-static enum status price_path(struct http_path *path, const char *pool, const char *device,
-                              struct error *error)
-{
-    TRY(http_id_check("pool", pool, LIMIT_ID_BYTES, error));
-    TRY(http_id_check("device", device, LIMIT_ID_BYTES, error));
-    http_path_make(path, "/v1/prices/%s/%s", pool, device);
-    return STATUS_OK;
-}
-
-static enum status client_price_set(struct store *store, const char *pool, const char *device,
-                                    int64_t price_uusd_per_hour, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    TRY(price_path(&path, pool, device, error));
-    json_t *body = json_pack("{s:I}", "price_uusd_per_hour", (json_int_t)price_uusd_per_hour);
-    TRY(http_send_json(http_client_of(store)->transport, "PUT", &path, body, &root, error));
-    json_decref(root);
-    return STATUS_OK;
-}
-
-static enum status client_price_get(struct store *store, const char *pool, const char *device,
-                                    int64_t *price_uusd_per_hour, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    TRY(price_path(&path, pool, device, error));
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
-    return http_take_integer(path.text, root, "price_uusd_per_hour", price_uusd_per_hour, error);
-}
-
-static enum status client_commits_lost(struct store *store, int64_t *count, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    http_path_make(&path, "/v1/losses");
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
-    return http_take_integer(path.text, root, "commits_lost", count, error);
-}
-
 /* Sums over all rows fit, and nothing is below zero: scripts start workers by them. */
 static enum status check_demand(const char *path, const struct store_demand *row,
                                 struct error *error)
@@ -352,50 +254,27 @@ static enum status check_demand(const char *path, const struct store_demand *row
 static enum status client_demand(struct store *store, struct store_demand *rows, uint32_t max,
                                  uint32_t *count, struct error *error)
 {
-    struct http_path path;
     uint32_t found = 0;
-    http_path_make(&path, "/v1/demand");
-    TRY(http_get_list(http_client_of(store)->transport, &path, "rows", &wire_demand, rows, max,
-                      &found, error));
+    const struct store_args_demand args = {rows, max, &found};
+    TRY(http_client_call(store, STORE_CALL_demand, &args, error));
     for (uint32_t i = 0; i < found; i++) {
-        TRY(check_demand(path.text, &rows[i], error));
+        TRY(check_demand("/v1/demand", &rows[i], error));
     }
     *count = found;
     return STATUS_OK;
 }
 
-static enum status client_cancel(struct store *store, const char *suite_id, int64_t *count,
-                                 struct error *error)
+static enum status client_tenant_set(struct store *store, const struct tenant *tenant,
+                                     uint32_t settings, struct error *error)
 {
     struct http_path path;
     json_t *root = NULL;
-    TRY(http_id_check("suite", suite_id, LIMIT_ID_BYTES, error));
-    http_path_make(&path, "/v1/suites/%s/cancel", suite_id);
-    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
-                       error));
-    return http_take_integer(path.text, root, "cancelled", count, error);
-}
-
-static enum status client_redrive(struct store *store, const struct store_author *author,
-                                  int64_t *jobs, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    http_path_make(&path, "/v1/redrives");
-    json_t *body =
-        json_pack("{s:s*, s:s*}", "token", author->holder[0] != '\0' ? author->holder : NULL,
-                  "worker", author->worker_id[0] != '\0' ? author->worker_id : NULL);
-    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, body, &root, error));
-    return http_take_integer(path.text, root, "jobs", jobs, error);
-}
-
-static enum status client_redrives(struct store *store, int64_t *count, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    http_path_make(&path, "/v1/redrives");
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
-    return http_take_integer(path.text, root, "redrives", count, error);
+    TRY(http_id_check("tenant", tenant->name, LIMIT_ID_BYTES, error));
+    http_path_make(&path, "/v1/tenants/%s", tenant->name);
+    TRY(http_ask(http_client_of(store)->transport, "PUT", &path,
+                 tenant_change_encode(tenant, settings), &root, error));
+    json_decref(root);
+    return STATUS_OK;
 }
 
 /* ---- artifacts ---- */
@@ -450,48 +329,27 @@ static void client_close(struct store *store)
     free(client);
 }
 
-static const struct store_ops client_ops = {
-    .name = "http",
-    .close = client_close,
-    .scenario_put = client_scenario_put,
-    .scenario_put_as = client_scenario_put_as,
-    .scenario_get = client_scenario_get,
-    .submit = client_submit,
-    .submit_as = client_submit_as,
-    .tenants = http_client_tenants,
-    .tenant_set = http_client_tenant_set,
-    .heartbeat = http_client_heartbeat,
-    .claim = http_client_claim,
-    .complete = http_client_complete,
-    .worker_gone = http_client_worker_gone,
-    .partials = http_client_partials,
-    .awaited = http_client_awaited,
-    .suite_status = client_suite_status,
-    .suites = client_suites,
-    .outcomes = client_outcomes,
-    .job = client_job,
-    .dead_jobs = client_dead_jobs,
-    .ledger = client_ledger,
-    .price_set = client_price_set,
-    .price_get = client_price_get,
-    .commits_lost = client_commits_lost,
-    .scenarios_page = client_scenarios_page,
-    .demand = client_demand,
-    .cancel = client_cancel,
-    .redrive = client_redrive,
-    .redrives = client_redrives,
-    .model_add = http_client_model_add,
-    .models = http_client_models,
-    .model_event = http_client_model_event,
-    .model_events = http_client_model_events,
-    .trust_event = http_client_trust_event,
-    .trust_events = http_client_trust_events,
-    .golden_add = http_client_golden_add,
-    .goldens = http_client_goldens,
-    .golden_drop = http_client_golden_drop,
-    .artifact_put = client_artifact_put,
-    .artifact_get = client_artifact_get,
-};
+/* Every call goes by its row but these. */
+static void set_ops(struct store_ops *ops)
+{
+    *ops = (struct store_ops){.name = "http", .close = client_close, .call = http_client_call};
+    store_calls_relay(ops, STORE_KIND_HERE, 0);
+    ops->scenario_put = client_scenario_put;
+    ops->scenario_put_as = client_scenario_put_as;
+    ops->scenario_get = client_scenario_get;
+    ops->submit = client_submit;
+    ops->submit_as = client_submit_as;
+    ops->tenant_set = client_tenant_set;
+    ops->heartbeat = http_client_heartbeat;
+    ops->claim = http_client_claim;
+    ops->complete = http_client_complete;
+    ops->awaited = http_client_awaited;
+    ops->outcomes = client_outcomes;
+    ops->scenarios_page = client_scenarios_page;
+    ops->demand = client_demand;
+    ops->artifact_put = client_artifact_put;
+    ops->artifact_get = client_artifact_get;
+}
 
 /* Takes over the transport, on failure too. */
 static enum status open_on(struct http_transport *transport, const struct store_config *config,
@@ -503,7 +361,8 @@ static enum status open_on(struct http_transport *transport, const struct store_
         return error_set(error, STATUS_NO_MEMORY, "out of memory for a store's client");
     }
     client->transport = transport;
-    client->store.ops = &client_ops;
+    set_ops(&client->ops);
+    client->store.ops = &client->ops;
     client->stop = config != NULL ? config->stop : NULL;
     *out = &client->store;
     return STATUS_OK;
@@ -533,7 +392,7 @@ enum status http_client_ping(struct store *store, struct error *error)
     json_t *root = NULL;
     int64_t api = 0;
     http_path_make(&path, "/v1/health");
-    TRY(http_get_json(http_client_of(store)->transport, &path, &root, error));
+    TRY(http_ask(http_client_of(store)->transport, "GET", &path, NULL, &root, error));
     struct json_cursor cursor = json_cursor_root(path.text, root);
     enum status status = json_member_integer(&cursor, "api", true, 0, INT64_MAX, &api, error);
     json_decref(root);

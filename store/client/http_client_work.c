@@ -76,7 +76,7 @@ enum status http_client_heartbeat(struct store *store, const struct store_worker
     }
     /* Better repeated than waited for: the lease runs meanwhile. */
     struct http_call call = {.method = "POST", .path = path.text, .limit_ms = HEARTBEAT_MS_MAX};
-    TRY(http_exchange_json(http_client_of(store)->transport, &call, body, true, &root, error));
+    TRY(http_exchange_json(http_client_of(store)->transport, &call, body, &root, error));
     TRY(decode_beat(&path, root, "cancelled", &wire_i64, cancelled, listed, &found, ttl_ms, NULL,
                     error));
     if (cancelled_count != NULL) {
@@ -91,16 +91,9 @@ static json_t *without_list(const struct store_worker *worker)
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < worker->without_count; i++) {
         const struct store_planner *one = &worker->without[i];
-        json_t *entry = one->in_world
-                            ? json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "planner", one->planner,
-                                        "planner_hash", one->planner_hash, "tier",
-                                        tier_names[one->tier], "model_hash", one->model_hash,
-                                        "sampler", one->sampler, "backend", one->backend)
-                            : json_pack("{s:s, s:s}", "planner", one->planner, "planner_hash",
-                                        one->planner_hash);
-        if ((entry != NULL && one->revision[0] != '\0' &&
-             json_object_set_new(entry, "revision", json_string(one->revision)) != 0) ||
-            json_array_append_new(list, entry) != 0) {
+        if (json_array_append_new(
+                list, wire_encode(one->in_world ? &wire_planner_in_world : &wire_planner, one)) !=
+            0) {
             json_decref(list);
             return NULL;
         }
@@ -153,7 +146,7 @@ enum status http_client_claim(struct store *store, const struct store_worker *wo
         .wait_ms = wait_ms > 0 ? wait_ms : 0,
     };
     json_t *body = claim_body(worker, max, call.wait_ms, *claim_id);
-    enum status status = http_exchange_json(client->transport, &call, body, true, &root, error);
+    enum status status = http_exchange_json(client->transport, &call, body, &root, error);
     if (status != STATUS_OK) {
         return status;
     }
@@ -198,8 +191,8 @@ enum status http_client_complete(struct store *store, const struct job_completio
         uint32_t part = completions_part(completions + done, count - done);
         json_t *root = NULL;
         uint32_t found = 0;
-        TRY(http_send_json(http_client_of(store)->transport, "POST", &path,
-                           completions_body(completions + done, part), &root, error));
+        TRY(http_ask(http_client_of(store)->transport, "POST", &path,
+                     completions_body(completions + done, part), &root, error));
         TRY(http_take_list(path.text, root, "results", &wire_completion_result, results + done,
                            part, &found, error));
         if (found != part) {
@@ -211,34 +204,15 @@ enum status http_client_complete(struct store *store, const struct job_completio
     return STATUS_OK;
 }
 
-enum status http_client_worker_gone(struct store *store, const char *worker_id, struct error *error)
-{
-    struct http_path path;
-    json_t *root = NULL;
-    TRY(http_id_check("worker", worker_id, LIMIT_ID_BYTES, error));
-    http_path_make(&path, "/v1/workers/%s/gone", worker_id);
-    TRY(http_send_json(http_client_of(store)->transport, "POST", &path, json_object(), &root,
-                       error));
-    json_decref(root);
-    return STATUS_OK;
-}
-
-enum status http_client_partials(struct store *store, int64_t job_id, struct outcome *out,
-                                 uint32_t max, uint32_t *count, struct error *error)
-{
-    struct http_path path;
-    http_path_make(&path, "/v1/jobs/%lld/partials?max=%lld", (long long)job_id, (long long)max);
-    return http_get_list(http_client_of(store)->transport, &path, "outcomes", &wire_outcome, out,
-                         max, count, error);
-}
-
 enum status http_client_awaited(struct store *store, const struct store_worker *worker,
                                 int64_t since_ms, struct store_awaited *out, struct error *error)
 {
     struct http_path path;
+    json_t *root = NULL;
     TRY(http_id_check("worker", worker->worker_id, LIMIT_ID_BYTES, error));
     http_path_make(&path, "/v1/workers/%s/awaited?since_ms=%lld", worker->worker_id,
                    (long long)since_ms);
     http_path_add(&path, "&pool=%s", worker->pool);
-    return http_get_record(http_client_of(store)->transport, &path, &wire_awaited, out, error);
+    TRY(http_ask(http_client_of(store)->transport, "GET", &path, NULL, &root, error));
+    return http_take_record(path.text, root, &wire_awaited, out, error);
 }

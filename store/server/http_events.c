@@ -176,8 +176,8 @@ void http_events_finish(struct http_events *events)
 /* ---- those who follow ---- */
 
 enum status http_events_follow(struct http_events *events, struct token_guard *guard,
-                               const struct token_grant *grant, struct http_follower **out,
-                               int *code, struct error *error)
+                               const struct token *grant, struct http_follower **out, int *code,
+                               struct error *error)
 {
     enum status status = STATUS_OK;
     uint64_t hash = name_hash(grant != NULL ? grant->name : "");

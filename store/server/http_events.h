@@ -70,8 +70,8 @@ void http_events_finish(struct http_events *events);
 /* For as long as the token is live; guard and grant NULL: for anybody. BUSY: too many follow (*code
  * = 429: with this token). */
 enum status http_events_follow(struct http_events *events, struct token_guard *guard,
-                               const struct token_grant *grant, struct http_follower **out,
-                               int *code, struct error *error);
+                               const struct token *grant, struct http_follower **out, int *code,
+                               struct error *error);
 void http_events_leave(struct http_follower *follower); /* accepts NULL */
 
 /* Whether a text is left to send without waiting. */

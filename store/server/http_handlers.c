@@ -90,6 +90,13 @@ enum status http_reply_list(struct http_exchange *exchange, const char *key,
                : http_no_memory(error);
 }
 
+enum status http_reply_record(struct http_exchange *exchange, const struct wire_codec *codec,
+                              const void *record, struct error *error)
+{
+    exchange->reply = wire_encode(codec, record);
+    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+}
+
 enum status http_reply_integer(struct http_exchange *exchange, const char *key, int64_t value,
                                struct error *error)
 {
@@ -150,7 +157,16 @@ enum status http_query_text(const struct http_exchange *exchange, const char *ke
     return STATUS_OK;
 }
 
-static bool speaks_for(const struct token_grant *grant, const struct store_holder *holder)
+enum status http_check_name(const char *what, const char *in_path, const char *in_body,
+                            struct error *error)
+{
+    return strcmp(in_path, in_body) == 0
+               ? STATUS_OK
+               : error_set(error, STATUS_CONFLICT, "%s: the path names \"%.64s\", the body \"%s\"",
+                           what, in_path, in_body);
+}
+
+static bool speaks_for(const struct token *grant, const struct store_holder *holder)
 {
     return strcmp(holder->text, holder->by_name ? grant->name : grant->principal) == 0;
 }
@@ -158,7 +174,7 @@ static bool speaks_for(const struct token_grant *grant, const struct store_holde
 enum status http_check_pool(struct http_exchange *exchange, const char *worker_id, const char *pool,
                             struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     struct store_worker_owner owner = {.pool = ""};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
@@ -197,7 +213,7 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
 
 enum status http_check_live(struct http_exchange *exchange, struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct token_guard *guard = exchange->context->guard;
     if (grant == NULL || guard == NULL || token_guard_holds(guard, grant->id)) {
         return STATUS_OK;
@@ -211,7 +227,7 @@ enum status http_check_live(struct http_exchange *exchange, struct error *error)
 enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
                             struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     struct store_worker_owner owner = {.pool = ""};
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
@@ -281,21 +297,10 @@ enum status http_handle_metrics(struct http_exchange *exchange, struct error *er
     return status;
 }
 
-enum status http_page_by_ids(struct http_exchange *exchange, size_t bytes, int64_t *after,
-                             int64_t *max, struct error *error)
-{
-    *max = 100;
-    *after = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, max, error));
-    TRY(http_query_integer(exchange, "after", 0, INT64_MAX, after, error));
-    exchange->rows = calloc((size_t)*max + 1, bytes);
-    return memory_check(exchange->rows, error, HTTP_NO_MEMORY);
-}
-
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
                               struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     char tenant[LIMIT_ID_BYTES] = "";
     if (grant == NULL || grant->role == TOKEN_ROLE_ADMIN || store->ops->suite_tenant == NULL) {

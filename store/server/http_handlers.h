@@ -9,9 +9,9 @@
 #include "schemas/json_read.h"
 #include "schemas/json_scan.h"
 #include "store/server/http_routes.h"
-#include "store/wire/http_wire.h"
+#include "store/wire/http_calls.h"
 
-enum { HTTP_CAPTURES_MAX = 2, HTTP_QUERY_MAX = 9, HTTP_CAPTURE_BYTES = 128 };
+enum { HTTP_CAPTURE_BYTES = 128 };
 
 struct http_query_entry {
     char key[LIMIT_ID_BYTES];
@@ -22,6 +22,7 @@ struct http_exchange {
     const struct http_context *context;
     struct store *store;
     const struct http_request *request;
+    unsigned call; /* the route's, of store/api/calls.h; STORE_CALL_COUNT: none */
     char ids[HTTP_CAPTURES_MAX][HTTP_CAPTURE_BYTES];
     struct http_query_entry query[HTTP_QUERY_MAX];
     size_t query_count;
@@ -61,15 +62,16 @@ bool http_reply_put(struct http_exchange *exchange, const char *key, json_t *val
 enum status http_reply_list(struct http_exchange *exchange, const char *key,
                             const struct wire_codec *codec, const void *records, size_t count,
                             struct error *error);
+enum status http_reply_record(struct http_exchange *exchange, const struct wire_codec *codec,
+                              const void *record, struct error *error);
 enum status http_reply_integer(struct http_exchange *exchange, const char *key, int64_t value,
                                struct error *error);
 /* An empty object: the call succeeded and has nothing to say. */
 enum status http_reply_nothing(struct http_exchange *exchange, struct error *error);
 
-/* Reads the query of a page by ids (`after`; `max`, 100 if it says nothing), and makes room for so
- * many rows of so many bytes, and one more, in exchange->rows. */
-enum status http_page_by_ids(struct http_exchange *exchange, size_t bytes, int64_t *after,
-                             int64_t *max, struct error *error);
+/* The name in the path is the one in the body: CONFLICT. */
+enum status http_check_name(const char *what, const char *in_path, const char *in_body,
+                            struct error *error);
 /* A suite may be changed by who sends this: an administrator, or whoever submits for its tenant.
  * 403. */
 enum status http_check_tenant(struct http_exchange *exchange, const char *suite_id,
@@ -106,6 +108,9 @@ enum status http_overview(struct store *store, const char *after, int64_t limit,
 
 /* ---- handlers ---- */
 
+/* Any call that its row describes whole. */
+enum status http_handle_call(struct http_exchange *exchange, struct error *error);
+
 enum status http_handle_healthz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_readyz(struct http_exchange *exchange, struct error *error);
 enum status http_handle_metrics(struct http_exchange *exchange, struct error *error);
@@ -117,40 +122,17 @@ enum status http_handle_heartbeat(struct http_exchange *exchange, struct error *
 enum status http_handle_claim(struct http_exchange *exchange, struct error *error);
 enum status http_handle_complete(struct http_exchange *exchange, struct error *error);
 enum status http_handle_awaited(struct http_exchange *exchange, struct error *error);
-enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error);
-enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error);
-enum status http_handle_suites(struct http_exchange *exchange, struct error *error);
 enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
 enum status http_handle_drive(struct http_exchange *exchange, struct error *error);
 enum status http_handle_job(struct http_exchange *exchange, struct error *error);
 enum status http_handle_partials(struct http_exchange *exchange, struct error *error);
-enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error);
-enum status http_handle_ledger(struct http_exchange *exchange, struct error *error);
-enum status http_handle_price_set(struct http_exchange *exchange, struct error *error);
-enum status http_handle_commits_lost(struct http_exchange *exchange, struct error *error);
-enum status http_handle_log(struct http_exchange *exchange, struct error *error);
-enum status http_handle_demand(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);
 enum status http_handle_agreement(struct http_exchange *exchange, struct error *error);
-enum status http_handle_price_get(struct http_exchange *exchange, struct error *error);
-enum status http_handle_cancel(struct http_exchange *exchange, struct error *error);
 enum status http_handle_web(struct http_exchange *exchange, struct error *error);
 enum status http_handle_overview(struct http_exchange *exchange, struct error *error);
 enum status http_handle_events(struct http_exchange *exchange, struct error *error);
 enum status http_handle_slices(struct http_exchange *exchange, struct error *error);
 enum status http_handle_workers(struct http_exchange *exchange, struct error *error);
-enum status http_handle_model_add(struct http_exchange *exchange, struct error *error);
-enum status http_handle_models(struct http_exchange *exchange, struct error *error);
-enum status http_handle_model_event(struct http_exchange *exchange, struct error *error);
-enum status http_handle_model_events(struct http_exchange *exchange, struct error *error);
-enum status http_handle_trust_event(struct http_exchange *exchange, struct error *error);
-enum status http_handle_trust_events(struct http_exchange *exchange, struct error *error);
-enum status http_handle_golden_add(struct http_exchange *exchange, struct error *error);
-enum status http_handle_goldens(struct http_exchange *exchange, struct error *error);
-enum status http_handle_redrives(struct http_exchange *exchange, struct error *error);
-enum status http_handle_redrive(struct http_exchange *exchange, struct error *error);
-enum status http_handle_golden_drop(struct http_exchange *exchange, struct error *error);
-enum status http_handle_tenants(struct http_exchange *exchange, struct error *error);
 enum status http_handle_tenant_set(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_put(struct http_exchange *exchange, struct error *error);
 enum status http_handle_artifact_get(struct http_exchange *exchange, struct error *error);

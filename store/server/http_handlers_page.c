@@ -142,7 +142,7 @@ enum status http_handle_overview(struct http_exchange *exchange, struct error *e
 
 enum status http_handle_events(struct http_exchange *exchange, struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     if (exchange->context->events == NULL || exchange->store->ops->suites_page == NULL) {
         return refuse_unable(error);
     }
@@ -198,19 +198,6 @@ enum status http_handle_slices(struct http_exchange *exchange, struct error *err
 
 /* ---- workers ---- */
 
-static const struct json_field worker_fields[] = {
-    {.name = "worker",
-     .kind = JSON_FIELD_TEXT,
-     .offset = offsetof(struct store_live_worker, worker_id),
-     .bytes = LIMIT_ID_BYTES},
-    JSON_FIELD(struct store_live_worker, pool, JSON_FIELD_TEXT),
-    JSON_FIELD(struct store_live_worker, device, JSON_FIELD_TEXT),
-    JSON_FIELD(struct store_live_worker, host, JSON_FIELD_TEXT),
-    JSON_FIELD(struct store_live_worker, jobs, JSON_FIELD_I64),
-};
-static const struct json_field_list worker_list = JSON_FIELD_LIST(worker_fields);
-static const struct wire_codec wire_live = {sizeof(struct store_live_worker), &worker_list, NULL};
-
 enum status http_handle_workers(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
@@ -230,5 +217,5 @@ enum status http_handle_workers(struct http_exchange *exchange, struct error *er
                         json_text_new(workers[count - 1].worker_id, LIMIT_ID_BYTES))) {
         return http_no_memory(error);
     }
-    return http_reply_list(exchange, "workers", &wire_live, workers, count, error);
+    return http_reply_list(exchange, "workers", &wire_live_worker, workers, count, error);
 }

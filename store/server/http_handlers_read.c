@@ -17,29 +17,6 @@ enum {
 
 /* ---- reading ---- */
 
-enum status http_handle_suite_status(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    struct store_suite_status suite;
-    memset(&suite, 0, sizeof suite);
-    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(store->ops->suite_status(store, exchange->ids[0], &suite, error));
-    exchange->reply = wire_encode(&wire_suite_status, &suite);
-    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
-}
-
-enum status http_handle_suites(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t max = HTTP_LIST_MAX;
-    uint32_t count = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error));
-    char(*ids)[LIMIT_ID_BYTES] = exchange->rows = calloc((size_t)max + 1, sizeof *ids);
-    TRY(memory_check(ids, error, HTTP_NO_MEMORY));
-    TRY(store->ops->suites(store, ids, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "suites", &wire_text_id, ids, count, error);
-}
-
 /* "KIND:VALUE", and whether branches are wanted. */
 static enum status decode_slice(const struct http_exchange *exchange,
                                 struct store_outcome_filter *filter, struct error *error)
@@ -149,8 +126,7 @@ enum status http_handle_job(struct http_exchange *exchange, struct error *error)
     TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
     TRY(store->ops->job(store, job_id, &job, error));
     TRY(http_check_held(exchange, &job, error));
-    exchange->reply = wire_encode(&wire_job, &job);
-    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+    return http_reply_record(exchange, &wire_job, &job, error);
 }
 
 /* The job is held by the token's workers, and was at that epoch the last time (0: there was none):
@@ -158,7 +134,7 @@ enum status http_handle_job(struct http_exchange *exchange, struct error *error)
 static enum status check_claim(struct http_exchange *exchange, int64_t job_id, int64_t *epoch,
                                struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store_job job;
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;
@@ -190,94 +166,6 @@ enum status http_handle_partials(struct http_exchange *exchange, struct error *e
     return http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
 }
 
-enum status http_handle_dead_jobs(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t after = 0;
-    int64_t max = HTTP_PAGE_MAX;
-    uint32_t count = 0;
-    TRY(http_query_integer(exchange, "after", INT64_MIN, INT64_MAX, &after, error));
-    TRY(http_query_integer(exchange, "max", 0, HTTP_PAGE_MAX, &max, error));
-    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
-    struct store_job *jobs = exchange->rows = malloc(((size_t)max + 1) * sizeof *jobs);
-    TRY(memory_check(jobs, error, HTTP_NO_MEMORY));
-    TRY(store->ops->dead_jobs(store, exchange->ids[0], after, jobs, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "jobs", &wire_job, jobs, count, error);
-}
-
-enum status http_handle_ledger(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    char suite_id[LIMIT_ID_BYTES] = "";
-    int64_t max = HTTP_LIST_MAX;
-    uint32_t count = 0;
-    TRY(http_query_integer(exchange, "max", 0, HTTP_LIST_MAX, &max, error));
-    TRY(http_query_text(exchange, "suite", suite_id, sizeof suite_id, error));
-    struct store_ledger_row *rows = exchange->rows = calloc((size_t)max + 1, sizeof *rows);
-    TRY(memory_check(rows, error, HTTP_NO_MEMORY));
-    const char *suite = http_query_find(exchange, "suite") != NULL ? suite_id : NULL;
-    TRY(store->ops->ledger(store, suite, rows, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "rows", &wire_ledger_row, rows, count, error);
-}
-
-enum status http_handle_price_set(struct http_exchange *exchange, struct error *error)
-{
-    static const char *const keys[] = {"price_uusd_per_hour", NULL};
-    struct store *store = exchange->store;
-    int64_t price = 0;
-    TRY(json_object_begin(&exchange->body, keys, error));
-    TRY(json_member_integer(&exchange->body, keys[0], true, INT64_MIN, INT64_MAX, &price, error));
-    TRY(http_id_check("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_id_check("device", exchange->ids[1], LIMIT_ID_BYTES, error));
-    TRY(store->ops->price_set(store, exchange->ids[0], exchange->ids[1], price, error));
-    return http_reply_nothing(exchange, error);
-}
-
-enum status http_handle_price_get(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t price = 0;
-    TRY(http_id_check("pool", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_id_check("device", exchange->ids[1], LIMIT_ID_BYTES, error));
-    TRY(store->ops->price_get(store, exchange->ids[0], exchange->ids[1], &price, error));
-    return http_reply_integer(exchange, "price_uusd_per_hour", price, error);
-}
-
-enum status http_handle_commits_lost(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t count = 0;
-    TRY(store->ops->commits_lost(store, &count, error));
-    return http_reply_integer(exchange, "commits_lost", count, error);
-}
-
-enum status http_handle_log(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t max;
-    int64_t after;
-    uint32_t count = 0;
-    if (store->ops->audit_page == NULL) {
-        return error_set(error, STATUS_NOT_FOUND, "this store keeps no log");
-    }
-    TRY(http_page_by_ids(exchange, sizeof(struct store_audit), &after, &max, error));
-    TRY(store->ops->audit_page(store, after, exchange->rows, (uint32_t)max, &count, error));
-    return http_reply_list(exchange, "entries", &wire_audit, exchange->rows, count, error);
-}
-
-enum status http_handle_demand(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    uint32_t count = 0;
-    if (store->ops->demand == NULL) {
-        return error_set(error, STATUS_NOT_FOUND, "this store does not tell what waits in it");
-    }
-    struct store_demand *rows = exchange->rows = calloc(STORE_DEMAND_ROWS_MAX, sizeof *rows);
-    TRY(memory_check(rows, error, HTTP_NO_MEMORY));
-    TRY(store->ops->demand(store, rows, STORE_DEMAND_ROWS_MAX, &count, error));
-    return http_reply_list(exchange, "rows", &wire_demand, rows, count, error);
-}
-
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error)
 {
     const struct http_context *context = exchange->context;
@@ -307,40 +195,6 @@ enum status http_handle_agreement(struct http_exchange *exchange, struct error *
     }
     return context->agreement(context->agreement_context, exchange->store, after, limit, days,
                               &exchange->reply, error);
-}
-
-enum status http_handle_cancel(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t count = 0;
-    TRY(http_id_check("suite", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_body_empty(exchange, error));
-    TRY(http_check_tenant(exchange, exchange->ids[0], error));
-    TRY(store->ops->cancel(store, exchange->ids[0], &count, error));
-    return http_reply_integer(exchange, "cancelled", count, error);
-}
-
-enum status http_handle_redrives(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t count = 0;
-    TRY(store->ops->redrives(store, &count, error));
-    return http_reply_integer(exchange, "redrives", count, error);
-}
-
-enum status http_handle_redrive(struct http_exchange *exchange, struct error *error)
-{
-    static const char *const keys[] = {"token", "worker", NULL};
-    struct store *store = exchange->store;
-    struct store_author author = {.holder = ""};
-    int64_t jobs = 0;
-    TRY(json_object_begin(&exchange->body, keys, error));
-    TRY(json_member_text(&exchange->body, "token", false, author.holder, sizeof author.holder,
-                         error));
-    TRY(json_member_text(&exchange->body, "worker", false, author.worker_id,
-                         sizeof author.worker_id, error));
-    TRY(store->ops->redrive(store, &author, &jobs, error));
-    return http_reply_integer(exchange, "jobs", jobs, error);
 }
 
 /* ---- artifacts ---- */

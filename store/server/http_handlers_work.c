@@ -28,7 +28,7 @@ enum status http_handle_health(struct http_exchange *exchange, struct error *err
 static enum status find_tenant(struct http_exchange *exchange, const char *asked, const char **out,
                                struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     bool any = grant == NULL || grant->role == TOKEN_ROLE_ADMIN;
     if (!any && asked != NULL && strcmp(asked, grant->tenant) != 0) {
         exchange->code = 403;
@@ -89,7 +89,7 @@ static enum status decode_jobs(struct http_exchange *exchange, struct job_spec *
 static enum status check_evaluations(struct http_exchange *exchange, const struct job_spec *specs,
                                      uint32_t count, struct error *error)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     for (uint32_t i = 0; grant != NULL && grant->role != TOKEN_ROLE_ADMIN && i < count; i++) {
         if (specs[i].evaluates) {
             exchange->code = 403;
@@ -160,7 +160,7 @@ static enum status decode_worker(struct http_exchange *exchange, struct store_wo
     THEN(status, json_member_text(&exchange->body, "device", true, worker->device,
                                   sizeof worker->device, error));
     THEN(status, http_check_pool(exchange, worker->worker_id, worker->pool, error));
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     if (status == STATUS_OK && grant != NULL && grant->role == TOKEN_ROLE_WORKER) {
         memcpy(worker->holder, grant->principal, sizeof grant->principal);
         memcpy(worker->holder_name, grant->name, sizeof worker->holder_name);
@@ -317,31 +317,6 @@ static enum status claim_for(struct patience *patience, struct error *error)
     return http_reply_text(exchange, &text, error);
 }
 
-static enum status decode_left_alone(struct json_cursor *entry, struct store_planner *out,
-                                     struct error *error)
-{
-    static const char *const anywhere[] = {"planner", "planner_hash", NULL};
-    static const char *const in_world[] = {"planner", "planner_hash", "tier",     "model_hash",
-                                           "sampler", "backend",      "revision", NULL};
-    struct json_cursor tier = json_cursor_member(entry, "tier");
-    int index = 0;
-    out->in_world = json_cursor_present(&tier);
-    TRY(json_object_begin(entry, out->in_world ? in_world : anywhere, error));
-    TRY(json_member_text(entry, "planner", true, out->planner, sizeof out->planner, error));
-    TRY(json_member_text(entry, "planner_hash", true, out->planner_hash, sizeof out->planner_hash,
-                         error));
-    if (!out->in_world) {
-        return STATUS_OK;
-    }
-    TRY(json_value_choice(&tier, tier_names, TIER_COUNT, &index, error));
-    out->tier = (enum tier)index;
-    TRY(json_member_text(entry, "model_hash", true, out->model_hash, sizeof out->model_hash,
-                         error));
-    TRY(json_member_text(entry, "sampler", true, out->sampler, sizeof out->sampler, error));
-    TRY(json_member_text(entry, "backend", true, out->backend, sizeof out->backend, error));
-    return json_member_text(entry, "revision", false, out->revision, sizeof out->revision, error);
-}
-
 /* The planners that the worker leaves alone; *out is malloc'ed, NULL when there are none. */
 static enum status decode_without(struct http_exchange *exchange, struct store_worker *worker,
                                   struct store_planner **out, struct error *error)
@@ -362,7 +337,10 @@ static enum status decode_without(struct http_exchange *exchange, struct store_w
     }
     for (size_t i = 0; i < count && status == STATUS_OK; i++) {
         struct json_cursor entry = json_cursor_element(&list, i);
-        status = decode_left_alone(&entry, &planners[i], error);
+        struct json_cursor tier = json_cursor_member(&entry, "tier");
+        planners[i].in_world = json_cursor_present(&tier);
+        status = wire_decode(planners[i].in_world ? &wire_planner_in_world : &wire_planner, &entry,
+                             &planners[i], error);
     }
     if (status != STATUS_OK) {
         free(planners);
@@ -529,16 +507,6 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
     return status;
 }
 
-enum status http_handle_worker_gone(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    TRY(http_id_check("worker", exchange->ids[0], LIMIT_ID_BYTES, error));
-    TRY(http_check_pool(exchange, exchange->ids[0], NULL, error));
-    TRY(http_body_empty(exchange, error));
-    TRY(store->ops->worker_gone(store, exchange->ids[0], error));
-    return http_reply_nothing(exchange, error);
-}
-
 enum status http_handle_awaited(struct http_exchange *exchange, struct error *error)
 {
     struct store *store = exchange->store;
@@ -557,6 +525,19 @@ enum status http_handle_awaited(struct http_exchange *exchange, struct error *er
     TRY(http_query_integer(exchange, "since_ms", 0, STORE_SINCE_MS_MAX, &since_ms, error));
     TRY(http_check_pool(exchange, worker.worker_id, worker.pool, error));
     TRY(store->ops->awaited(store, &worker, since_ms, &awaited, error));
-    exchange->reply = wire_encode(&wire_awaited, &awaited);
-    return exchange->reply != NULL ? STATUS_OK : http_no_memory(error);
+    return http_reply_record(exchange, &wire_awaited, &awaited, error);
+}
+
+/* ---- tenants ---- */
+
+enum status http_handle_tenant_set(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    struct tenant tenant;
+    uint32_t settings = 0;
+    TRY(tenant_change_decode(&exchange->body, &tenant, &settings, error));
+    TRY(http_id_check("tenant", exchange->ids[0], LIMIT_ID_BYTES, error));
+    TRY(http_check_name("tenant", exchange->ids[0], tenant.name, error));
+    TRY(store->ops->tenant_set(store, &tenant, settings, error));
+    return http_reply_nothing(exchange, error);
 }

@@ -47,8 +47,10 @@ struct feed {
 /* A token that was revoked meanwhile sees no more. */
 static bool feed_allowed(const struct feed *feed)
 {
+    struct http_match match;
     struct http_admission admission;
-    http_route_admit(feed->site.context, "GET", "/v1/events",
+    http_route_find("GET", "/v1/events", &match);
+    http_route_admit(feed->site.context, match.route,
                      feed->authorization[0] != '\0' ? feed->authorization : NULL, &admission);
     return admission.code == 0;
 }

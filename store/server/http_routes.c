@@ -26,6 +26,7 @@ enum {
     WORKER = 1 << TOKEN_ROLE_WORKER,
     ADMIN = 1 << TOKEN_ROLE_ADMIN,
     READERS = READ | SUBMIT | ADMIN,
+    WORKERS = WORKER | ADMIN,
     ALL = READERS | WORKER,
     ANYBODY = 1 << TOKEN_ROLE_COUNT,
 };
@@ -37,154 +38,59 @@ enum call_lane {
     MIXED, /* workers need it; from others it is a reader, where tokens tell them apart */
 };
 
-struct route {
+struct http_route {
     const char *method;
     const char *pattern; /* '*' stands for one identifier */
     unsigned roles;
     enum call_lane lane;
     enum body_kind body;
     enum status (*handle)(struct http_exchange *exchange, struct error *error);
-    const char *query_keys[HTTP_QUERY_MAX + 1]; /* NULL-terminated */
+    unsigned call;                 /* STORE_CALL_COUNT: none */
+    const char *query_keys[3 + 1]; /* of no call; NULL-terminated */
 };
 
-/* clang-format off: a table */
-static const struct route routes[] = {
-    {"GET", "/healthz", ANYBODY, WORK, BODY_NONE, http_handle_healthz, {NULL}},
-    {"GET", "/readyz", ANYBODY, WORK, BODY_NONE, http_handle_readyz, {NULL}},
-    {"GET", "/metrics", READ | ADMIN, READS, BODY_NONE, http_handle_metrics, {NULL}},
-    {"GET", "/", ANYBODY, WORK, BODY_NONE, http_handle_web, {NULL}},
-    {"GET", "/web/*", ANYBODY, WORK, BODY_NONE, http_handle_web, {NULL}},
-    {"GET",
-     "/v1/overview",
-     READERS,
-     READS,
-     BODY_NONE,
-     http_handle_overview,
-     {"after", "limit", NULL}},
-    {"GET", "/v1/events", READERS, WORK, BODY_NONE, http_handle_events, {NULL}},
-    {"GET", "/v1/suites/*/slices", READERS, READS, BODY_NONE, http_handle_slices, {"after", NULL}},
-    {"GET",
-     "/v1/workers",
-     READERS,
-     READS,
-     BODY_NONE,
-     http_handle_workers,
-     {"after", "limit", NULL}},
-    {"GET", "/v1/health", ALL, WORK, BODY_NONE, http_handle_health, {NULL}},
-    {"PUT",
-     "/v1/scenarios/*",
-     SUBMIT | ADMIN,
-     WORK,
-     BODY_SCENARIO,
-     http_handle_scenario_put,
-     {"tenant", NULL}},
-    {"GET", "/v1/scenarios/*", ALL, MIXED, BODY_NONE, http_handle_scenario_get, {NULL}},
-    {"GET", "/v1/suites", READERS, READS, BODY_NONE, http_handle_suites, {"max", NULL}},
-    {"GET", "/v1/suites/*", READERS, READS, BODY_NONE, http_handle_suite_status, {NULL}},
-    {"POST", "/v1/suites/*/jobs", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_submit, {NULL}},
-    {"GET",
-     "/v1/suites/*/dead",
-     READERS,
-     READS,
-     BODY_NONE,
-     http_handle_dead_jobs,
-     {"after", "max", NULL}},
-    {"POST", "/v1/suites/*/cancel", SUBMIT | ADMIN, WORK, BODY_JSON, http_handle_cancel, {NULL}},
-    {"GET", "/v1/redrives", READERS, READS, BODY_NONE, http_handle_redrives, {NULL}},
-    {"POST", "/v1/redrives", ADMIN, WORK, BODY_JSON, http_handle_redrive, {NULL}},
-    {"POST",
-     "/v1/workers/*/heartbeat",
-     WORKER | ADMIN,
-     WORK,
-     BODY_JSON,
-     http_handle_heartbeat,
+#define CALL(function, kind, method, path, roles, lane, body, handler, ...)                        \
+    {(method), (path), (roles), (lane), BODY_##body, http_handle_##handler, STORE_CALL_##function, \
      {NULL}},
-    {"POST", "/v1/workers/*/claim", WORKER | ADMIN, WORK, BODY_JSON, http_handle_claim, {NULL}},
-    {"GET",
-     "/v1/workers/*/awaited",
-     ALL,
-     MIXED,
-     BODY_NONE,
-     http_handle_awaited,
-     {"pool", "since_ms", NULL}},
-    {"POST",
-     "/v1/workers/*/gone",
-     WORKER | ADMIN,
-     WORK,
-     BODY_JSON,
-     http_handle_worker_gone,
-     {NULL}},
-    {"POST", "/v1/completions", WORKER | ADMIN, WORK, BODY_JSON_TEXT, http_handle_complete, {NULL}},
-    {"GET",
-     "/v1/outcomes",
-     READERS,
-     READS,
-     BODY_NONE,
-     http_handle_outcomes,
-     {"suite", "scenario", "job", "outcome", "verdict", "slice", "branches", "after", "limit",
-      NULL}},
-    {"GET", "/v1/outcomes/*/drive", READERS, READS, BODY_NONE, http_handle_drive, {NULL}},
-    {"GET", "/v1/jobs/*", ALL, MIXED, BODY_NONE, http_handle_job, {NULL}},
-    {"GET", "/v1/jobs/*/partials", ALL, MIXED, BODY_NONE, http_handle_partials, {"max", NULL}},
-    {"GET", "/v1/ledger", READERS, READS, BODY_NONE, http_handle_ledger, {"suite", "max", NULL}},
-    {"GET", "/v1/losses", READERS, READS, BODY_NONE, http_handle_commits_lost, {NULL}},
-    {"GET", "/v1/log", ADMIN, READS, BODY_NONE, http_handle_log, {"after", "max", NULL}},
-    {"GET", "/v1/demand", READERS, READS, BODY_NONE, http_handle_demand, {NULL}},
-    {"GET", "/v1/scaling/*", READERS, READS, BODY_NONE, http_handle_scaling, {NULL}},
-    {"GET",
-     "/v1/agreement",
-     READERS,
-     READS,
-     BODY_NONE,
-     http_handle_agreement,
-     {"after", "limit", "days", NULL}},
-    {"PUT", "/v1/prices/*/*", ADMIN, WORK, BODY_JSON, http_handle_price_set, {NULL}},
-    {"GET", "/v1/prices/*/*", READERS, READS, BODY_NONE, http_handle_price_get, {NULL}},
-    {"GET", "/v1/models", ALL, MIXED, BODY_NONE, http_handle_models, {"after", "max", NULL}},
-    {"PUT", "/v1/models/*", ADMIN, WORK, BODY_JSON, http_handle_model_add, {NULL}},
-    {"POST", "/v1/models/*/events", ADMIN, WORK, BODY_JSON, http_handle_model_event, {NULL}},
-    {"GET",
-     "/v1/model-events",
-     READERS,
-     READS,
-     BODY_NONE,
-     http_handle_model_events,
-     {"after", "max", NULL}},
-    {"GET", "/v1/trust", ALL, MIXED, BODY_NONE, http_handle_trust_events, {"after", "max", NULL}},
-    {"POST", "/v1/trust", ADMIN, WORK, BODY_JSON, http_handle_trust_event, {NULL}},
-    {"GET", "/v1/goldens", ALL, MIXED, BODY_NONE, http_handle_goldens, {"after", "max", NULL}},
-    {"PUT", "/v1/goldens/*", ADMIN, WORK, BODY_JSON, http_handle_golden_add, {NULL}},
-    {"GET", "/v1/tenants", READERS, READS, BODY_NONE, http_handle_tenants, {"after", "max", NULL}},
-    {"PUT", "/v1/tenants/*", ADMIN, WORK, BODY_JSON, http_handle_tenant_set, {NULL}},
-    {"POST", "/v1/goldens/*/expire", ADMIN, WORK, BODY_JSON, http_handle_golden_drop, {NULL}},
-    {"PUT",
-     "/v1/artifacts/*",
-     WORKER | ADMIN,
-     WORK,
-     BODY_ARTIFACT,
-     http_handle_artifact_put,
-     {NULL}},
-    {"GET", "/v1/artifacts/*", ALL, MIXED, BODY_NONE, http_handle_artifact_get, {NULL}},
-};
-/* clang-format on */
+#define NO_ROUTE(function, ...)
+#define OWN(path, roles, lane, handler, ...)                                                \
+    {                                                                                       \
+        "GET", (path), (roles), (lane), BODY_NONE, http_handle_##handler, STORE_CALL_COUNT, \
+        {                                                                                   \
+            __VA_ARGS__                                                                     \
+        }                                                                                   \
+    }
+
+static const struct http_route routes[] = {
+    OWN("/healthz", ANYBODY, WORK, healthz, NULL),
+    OWN("/readyz", ANYBODY, WORK, readyz, NULL),
+    OWN("/metrics", READ | ADMIN, READS, metrics, NULL),
+    OWN("/", ANYBODY, WORK, web, NULL),
+    OWN("/web/*", ANYBODY, WORK, web, NULL),
+    OWN("/v1/overview", READERS, READS, overview, "after", "limit"),
+    OWN("/v1/events", READERS, WORK, events, NULL),
+    OWN("/v1/health", ALL, WORK, health, NULL),
+    OWN("/v1/outcomes/*/drive", READERS, READS, drive, NULL),
+    OWN("/v1/scaling/*", READERS, READS, scaling, NULL),
+    OWN("/v1/agreement", READERS, READS, agreement, "after", "limit", "days"),
+    STORE_CALLS(CALL, NO_ROUTE)};
 _Static_assert(COUNT_OF(routes) <= HTTP_METRICS_ROUTES_MAX, "metrics have room for every route");
 
-/* Does the raw path fit the pattern? captures[] receives where each '*' stands. */
+/* Does the raw path fit the pattern? The match receives where each '*' stands. */
 static bool pattern_fits(const char *pattern, const char *path, size_t path_bytes,
-                         const char *captures[HTTP_CAPTURES_MAX],
-                         size_t capture_bytes[HTTP_CAPTURES_MAX])
+                         struct http_match *match)
 {
     size_t at = 0;
     size_t capture = 0;
-    memset(captures, 0, HTTP_CAPTURES_MAX * sizeof captures[0]);
+    memset(match->captures, 0, sizeof match->captures);
     for (; *pattern != '\0'; pattern++) {
         if (*pattern == '*') {
             size_t begin = at;
             while (at < path_bytes && path[at] != '/') {
                 at++;
             }
-            captures[capture] = path + begin;
-            capture_bytes[capture++] = at - begin;
+            match->captures[capture].text = path + begin;
+            match->captures[capture++].bytes = at - begin;
         } else if (at >= path_bytes || path[at++] != *pattern) {
             return false;
         }
@@ -192,44 +98,42 @@ static bool pattern_fits(const char *pattern, const char *path, size_t path_byte
     return at == path_bytes;
 }
 
-/* The route of a request, with its captures; *known_path: some other method has this path. */
 /* HEAD is GET without a body, which the HTTP library leaves out. */
-static const struct route *find_route(const char *method, const char *uri,
-                                      const char *captures[HTTP_CAPTURES_MAX],
-                                      size_t capture_bytes[HTTP_CAPTURES_MAX], bool *known_path)
+void http_route_find(const char *method, const char *uri, struct http_match *out)
 {
     size_t path_bytes = strcspn(uri, "?");
-    *known_path = false;
-    for (size_t i = 0; i < COUNT_OF(routes); i++) {
-        if (pattern_fits(routes[i].pattern, uri, path_bytes, captures, capture_bytes)) {
-            *known_path = true;
-            if (strcmp(routes[i].method, method) == 0 ||
-                (strcmp(method, "HEAD") == 0 && strcmp(routes[i].method, "GET") == 0)) {
-                return &routes[i];
-            }
+    const char *wanted = strcmp(method, "HEAD") == 0 ? "GET" : method;
+    memset(out, 0, sizeof *out);
+    for (size_t i = 0; i < COUNT_OF(routes) && out->route == NULL; i++) {
+        if (pattern_fits(routes[i].pattern, uri, path_bytes, out)) {
+            out->known_path = true;
+            out->route = strcmp(routes[i].method, wanted) == 0 ? &routes[i] : NULL;
         }
     }
-    return NULL;
 }
 
-const char *http_route_method(size_t route)
+size_t http_route_number(const struct http_route *route)
 {
-    return route < COUNT_OF(routes) ? routes[route].method : "other";
+    return route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
 }
 
-const char *http_route_pattern(size_t route)
+const char *http_route_method(size_t number)
 {
-    return route < COUNT_OF(routes) ? routes[route].pattern : "other";
+    return number < COUNT_OF(routes) ? routes[number].method : "other";
+}
+
+const char *http_route_pattern(size_t number)
+{
+    return number < COUNT_OF(routes) ? routes[number].pattern : "other";
 }
 
 void http_route_methods(const char *uri, char *out, size_t capacity)
 {
-    const char *captures[HTTP_CAPTURES_MAX];
-    size_t capture_bytes[HTTP_CAPTURES_MAX];
+    struct http_match ignored;
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < COUNT_OF(routes) && used < capacity; i++) {
-        if (pattern_fits(routes[i].pattern, uri, strcspn(uri, "?"), captures, capture_bytes)) {
+        if (pattern_fits(routes[i].pattern, uri, strcspn(uri, "?"), &ignored)) {
             used += (size_t)snprintf(out + used, capacity - used, "%s%s%s", used > 0 ? ", " : "",
                                      routes[i].method,
                                      strcmp(routes[i].method, "GET") == 0 ? ", HEAD" : "");
@@ -237,12 +141,8 @@ void http_route_methods(const char *uri, char *out, size_t capacity)
     }
 }
 
-bool http_route_takes_artifact(const char *method, const char *uri)
+bool http_route_takes_artifact(const struct http_route *route)
 {
-    const char *captures[HTTP_CAPTURES_MAX];
-    size_t capture_bytes[HTTP_CAPTURES_MAX];
-    bool known_path;
-    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
     return route != NULL && route->body == BODY_ARTIFACT;
 }
 
@@ -255,7 +155,7 @@ static void refuse(struct http_admission *out, int code, const char *text)
 }
 
 /* By the token; leaves `out` alone where none is needed. */
-static void admit_by_token(const struct http_context *context, const struct route *route,
+static void admit_by_token(const struct http_context *context, const struct http_route *route,
                            const char *authorization, struct http_admission *out)
 {
     if (context->guard == NULL || (route != NULL && (route->roles & ANYBODY) != 0)) {
@@ -278,15 +178,10 @@ static void admit_by_token(const struct http_context *context, const struct rout
     }
 }
 
-void http_route_admit(const struct http_context *context, const char *method, const char *uri,
+void http_route_admit(const struct http_context *context, const struct http_route *route,
                       const char *authorization, struct http_admission *out)
 {
-    const char *captures[HTTP_CAPTURES_MAX];
-    size_t capture_bytes[HTTP_CAPTURES_MAX];
-    bool known_path;
-    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
     memset(out, 0, sizeof *out);
-    out->route = route != NULL ? (size_t)(route - routes) : HTTP_METRICS_ROUTES_MAX;
     admit_by_token(context, route, authorization, out);
     /* A call that a reader may use changes nothing. */
     if (out->code == 0 && context->read_only && route != NULL &&
@@ -295,12 +190,8 @@ void http_route_admit(const struct http_context *context, const char *method, co
     }
 }
 
-size_t http_route_body_max(const char *method, const char *uri)
+size_t http_route_body_max(const struct http_route *route)
 {
-    const char *captures[HTTP_CAPTURES_MAX];
-    size_t capture_bytes[HTTP_CAPTURES_MAX];
-    bool known_path;
-    const struct route *route = find_route(method, uri, captures, capture_bytes, &known_path);
     switch (route != NULL ? route->body : BODY_NONE) {
     case BODY_JSON:
     case BODY_JSON_TEXT:
@@ -314,7 +205,17 @@ size_t http_route_body_max(const char *method, const char *uri)
     }
 }
 
-static enum status parse_query(struct http_exchange *exchange, const struct route *route,
+static bool takes_key(const struct http_route *route, const char *key)
+{
+    const char *const *own = route->query_keys;
+    while (*own != NULL && strcmp(*own, key) != 0) {
+        own++;
+    }
+    return *own != NULL ||
+           (route->call < STORE_CALL_COUNT && http_call_takes(&http_call_forms[route->call], key));
+}
+
+static enum status parse_query(struct http_exchange *exchange, const struct http_route *route,
                                const char *text, struct error *error)
 {
     while (*text != '\0') {
@@ -329,11 +230,7 @@ static enum status parse_query(struct http_exchange *exchange, const struct rout
         size_t skip = key_bytes < bytes ? key_bytes + 1 : key_bytes;
         TRY(http_percent_decode("query", text + skip, bytes - skip, entry->value,
                                 sizeof entry->value, error));
-        const char *const *legal = route->query_keys;
-        while (*legal != NULL && strcmp(*legal, entry->key) != 0) {
-            legal++;
-        }
-        if (*legal == NULL || http_query_find(exchange, entry->key) != NULL) {
+        if (!takes_key(route, entry->key) || http_query_find(exchange, entry->key) != NULL) {
             return error_set(error, STATUS_BAD_INPUT, "query: unknown or repeated member \"%s\"",
                              entry->key);
         }
@@ -343,19 +240,19 @@ static enum status parse_query(struct http_exchange *exchange, const struct rout
     return STATUS_OK;
 }
 
-static bool only_reads(const struct http_exchange *exchange, const struct route *route)
+static bool only_reads(const struct http_exchange *exchange, const struct http_route *route)
 {
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     return route->lane == READS ||
            (route->lane == MIXED && grant != NULL && grant->role != TOKEN_ROLE_WORKER);
 }
 
 /* Answers one who only reads, when it is its turn. */
-static enum status read_in_turn(struct http_exchange *exchange, const struct route *route,
+static enum status read_in_turn(struct http_exchange *exchange, const struct http_route *route,
                                 struct error *error)
 {
     const struct http_context *context = exchange->context;
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct http_reader turn;
     exchange->readers = true;
     if (exchange->store->ops->reading != NULL) {
@@ -378,7 +275,7 @@ static enum status read_in_turn(struct http_exchange *exchange, const struct rou
 
 /* Calls that order something, and that people make: workers' are attempts, and a scenario is what
  * its name says. */
-static bool is_logged(const struct http_exchange *exchange, const struct route *route)
+static bool is_logged(const struct http_exchange *exchange, const struct http_route *route)
 {
     return exchange->request->grant != NULL && exchange->store->ops->audit_begin != NULL &&
            strcmp(route->method, "GET") != 0 && (route->roles & WORKER) == 0 &&
@@ -386,11 +283,11 @@ static bool is_logged(const struct http_exchange *exchange, const struct route *
 }
 
 /* Carries out a call that stands in the log before anything is done. */
-static enum status handle_logged(struct http_exchange *exchange, const struct route *route,
+static enum status handle_logged(struct http_exchange *exchange, const struct http_route *route,
                                  struct error *error)
 {
     const struct store_ops *ops = exchange->store->ops;
-    const struct token_grant *grant = exchange->request->grant;
+    const struct token *grant = exchange->request->grant;
     struct store_audit entry = {.id = 0};
     struct error why;
 
@@ -412,21 +309,19 @@ static enum status handle_logged(struct http_exchange *exchange, const struct ro
 static enum status dispatch(struct http_exchange *exchange, struct error *error)
 {
     const struct http_request *request = exchange->request;
-    const char *captures[HTTP_CAPTURES_MAX] = {NULL};
-    size_t capture_bytes[HTTP_CAPTURES_MAX] = {0};
-    bool known_path;
-    const struct route *route =
-        find_route(request->method, request->uri, captures, capture_bytes, &known_path);
+    const struct http_match *match = request->match;
+    const struct http_route *route = match->route;
     if (route == NULL) {
-        exchange->code = known_path ? 405 : 404;
+        exchange->code = match->known_path ? 405 : 404;
         return error_set(error, STATUS_USAGE, "%s: %s %.200s",
-                         known_path ? "wrong method" : "no such path", request->method,
+                         match->known_path ? "wrong method" : "no such path", request->method,
                          request->uri);
     }
     enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < HTTP_CAPTURES_MAX && captures[i] != NULL; i++) {
-        status = http_percent_decode("path", captures[i], capture_bytes[i], exchange->ids[i],
-                                     sizeof exchange->ids[i], error);
+    exchange->call = route->call;
+    for (size_t i = 0; i < HTTP_CAPTURES_MAX && match->captures[i].text != NULL; i++) {
+        THEN(status, http_percent_decode("path", match->captures[i].text, match->captures[i].bytes,
+                                         exchange->ids[i], sizeof exchange->ids[i], error));
     }
     if (route->body != BODY_NONE) { /* which may have taken long to come */
         THEN(status, http_check_live(exchange, error));

@@ -19,15 +19,30 @@
 
 #include <stdbool.h>
 
+enum { HTTP_CAPTURES_MAX = 2 };
+
+struct http_route;
+
+/* The route of a request, found once. */
+struct http_match {
+    const struct http_route *route; /* NULL: there is none */
+    bool known_path;                /* some method has this path */
+    struct {
+        const char *text; /* within the request's URI; NULL: the pattern has no more stars */
+        size_t bytes;
+    } captures[HTTP_CAPTURES_MAX];
+};
+
 struct http_request {
     const char *method;
-    const char *uri; /* raw: path, then perhaps '?' and the query */
+    const char *uri;                /* raw: path, then perhaps '?' and the query */
+    const struct http_match *match; /* of these two, http_route_find */
     const void *body;
     size_t body_bytes;
     bool packed;         /* the body is a zstd frame; only where an artifact is taken */
     bool accepts_packed; /* so may the reply be */
     int peer_fd;         /* the connection, to see whether the client is still there; -1: unknown */
-    const struct token_grant *grant; /* NULL: everything is allowed */
+    const struct token *grant; /* NULL: everything is allowed */
     /* An artifact that was written to the disk as it came, instead of the body; taken over. */
     struct artifact_writer *upload;
 };
@@ -76,29 +91,32 @@ struct http_context {
 
 /* Decisions by the first lines of a request. */
 struct http_admission {
-    size_t route;       /* HTTP_METRICS_ROUTES_MAX: there is none */
     int code;           /* 0: admitted; 401, 403 */
     struct error error; /* of those */
     bool limited;       /* the grant below limits what may be done */
-    struct token_grant grant;
+    struct token grant;
 };
 
+void http_route_find(const char *method, const char *uri, struct http_match *out);
+
 /* authorization: the header's value; NULL: there was none. */
-void http_route_admit(const struct http_context *context, const char *method, const char *uri,
+void http_route_admit(const struct http_context *context, const struct http_route *route,
                       const char *authorization, struct http_admission *out);
 
-/* Names of a route for metrics; "other" from HTTP_METRICS_ROUTES_MAX on. */
-const char *http_route_method(size_t route);
-const char *http_route_pattern(size_t route);
+/* The number of a route for metrics, HTTP_METRICS_ROUTES_MAX of none, and names by number; "other"
+ * from HTTP_METRICS_ROUTES_MAX on. */
+size_t http_route_number(const struct http_route *route);
+const char *http_route_method(size_t number);
+const char *http_route_pattern(size_t number);
 
 /* The methods that the path has, "GET, PUT"; "" when there is no such path. */
 void http_route_methods(const char *uri, char *out, size_t capacity);
 
 /* The body of such a request is an artifact. */
-bool http_route_takes_artifact(const char *method, const char *uri);
+bool http_route_takes_artifact(const struct http_route *route);
 
-/* Largest body that the request's route takes; 0 where it takes none or there is no such route. */
-size_t http_route_body_max(const char *method, const char *uri);
+/* Largest body that the route takes; 0 where it takes none or there is no route. */
+size_t http_route_body_max(const struct http_route *route);
 
 /* Never fails: an error is a reply. reply->data is NULL only with a stream or follower, or when
  * memory ran out (code 500). */

@@ -53,6 +53,7 @@ struct request {
     bool begun;                           /* headers are complete */
     struct http_connection *connection;
     struct request_body request_body;
+    struct http_match match;
     struct http_admission admission;
     int64_t start_ns;
     bool takes_packed;   /* the path does */
@@ -172,7 +173,6 @@ static void *on_uri(void *context, const char *uri, struct MHD_Connection *handl
     request->connection = connection;
     request->request_body.budget = &server->budget;
     request->start_ns = clock_now_ns(clock_system());
-    request->admission.route = HTTP_METRICS_ROUTES_MAX;
     take_target(request, uri);
     /* The time of an unknown one runs from its first byte to the end of its headers. */
     http_connection_phase(connection, HTTP_RECEIVING,
@@ -192,7 +192,7 @@ static void on_completed(void *context, struct MHD_Connection *handle, void **re
         atomic_fetch_sub(&server->budget.bytes, request->reply_bytes);
         atomic_fetch_sub(&server->budget.reader_bytes, request->readers ? request->reply_bytes : 0);
         if (request->answered) {
-            http_metrics_time(&server->metrics, request->admission.route,
+            http_metrics_time(&server->metrics, http_route_number(request->match.route),
                               clock_now_ns(clock_system()) - request->start_ns);
         }
         struct http_connection *connection = request->connection;
@@ -229,7 +229,7 @@ static enum MHD_Result queue_reply(struct MHD_Connection *handle, struct request
         atomic_fetch_add(&server->budget.reader_bytes, reply->readers ? reply->bytes : 0);
     }
     request->answered = true;
-    http_metrics_count(&server->metrics, request->admission.route, reply->code);
+    http_metrics_count(&server->metrics, http_route_number(request->match.route), reply->code);
     http_connection_phase(request->connection, HTTP_REPLYING,
                           allowed_ms(request, server->times.request_ms) +
                               (int64_t)(reply->bytes / HTTP_BYTES_PER_MS_MIN));
@@ -356,7 +356,8 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
     }
     const char *authorization =
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_AUTHORIZATION);
-    http_route_admit(&server->context, method, request->uri, authorization, &request->admission);
+    http_route_find(method, request->uri, &request->match);
+    http_route_admit(&server->context, request->match.route, authorization, &request->admission);
     /* Who needs no token has shown none, and counts as before. */
     if (request->admission.limited || server->context.guard == NULL) {
         http_connection_know(request->connection, request->admission.code != 401);
@@ -368,15 +369,14 @@ static void admit(struct store_server *server, struct MHD_Connection *handle,
 }
 
 /* Which form the body has, and which the answer may have; a form that is not taken is refused. */
-static void settle_coding(struct MHD_Connection *handle, struct request *request,
-                          const char *method)
+static void settle_coding(struct MHD_Connection *handle, struct request *request)
 {
     struct codings codings = {0};
     MHD_get_connection_values(handle, MHD_HEADER_KIND, take_coding, &codings);
     enum http_coding coding = http_coding_of(codings.value);
     request->accepts_packed = http_coding_accepted(
         MHD_lookup_connection_value(handle, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT_ENCODING));
-    request->takes_packed = http_route_takes_artifact(method, request->uri);
+    request->takes_packed = http_route_takes_artifact(request->match.route);
     request->packed = coding == HTTP_CODING_ZSTD;
     if (request->request_body.body_max > 0 && (codings.count > 1 || coding == HTTP_CODING_OTHER ||
                                                (request->packed && !request->takes_packed))) {
@@ -414,8 +414,8 @@ static enum MHD_Result begin_request(struct store_server *server, struct MHD_Con
             request->connection->crowd != HTTP_CROWD_NONE || request->connection->stranger;
         return queue_refusal(handle, request, crowded || chunked || declared > 0);
     }
-    request_body->body_max = http_route_body_max(method, request->uri);
-    settle_coding(handle, request, method);
+    request_body->body_max = http_route_body_max(request->match.route);
+    settle_coding(handle, request);
     if (!request_body->refused && declared > request_body->body_max && request_body->body_max > 0) {
         request_body_refuse(request_body, STATUS_LIMIT, 0,
                             "%s %.100s: expected at most %zu bytes, found %llu", method,
@@ -458,6 +458,7 @@ static enum MHD_Result handle_request(struct store_server *server, struct MHD_Co
     struct http_request complete = {
         .method = method,
         .uri = request->uri,
+        .match = &request->match,
         .body = request_body->body,
         .body_bytes = request_body->body_bytes,
         .packed = request->packed,

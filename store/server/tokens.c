@@ -25,36 +25,22 @@ enum {
     FORMAT = 1,
     FILE_BYTES_MAX = 1 << 20,
     PRIVATE_MODE = 0600,
-    HASH_TEXT_BYTES = SHA256_HEX_BYTES,
 };
 
 const char *const token_role_names[TOKEN_ROLE_COUNT] = {"read", "submit", "worker", "admin"};
 
 static const char secret_prefix[] = "swt_";
 
-/* A token as the file has it. */
-struct token_record {
-    char id[TOKEN_ID_BYTES];
-    char principal[TOKEN_ID_BYTES]; /* "": its own id, or that of the one above it with its name */
-    char name[LIMIT_ID_BYTES];
-    int32_t role;
-    char pool[LIMIT_ID_BYTES];
-    char tenant[LIMIT_ID_BYTES];
-    int64_t created_s;
-    int64_t expires_s;
-    char sha256[HASH_TEXT_BYTES];
-};
-
 static const struct json_field fields[] = {
-    JSON_FIELD(struct token_record, id, JSON_FIELD_TEXT),
-    JSON_FIELD_OPTIONAL(struct token_record, principal, JSON_FIELD_TEXT),
-    JSON_FIELD(struct token_record, name, JSON_FIELD_TEXT),
-    JSON_FIELD_ENUM(struct token_record, role, token_role_names, TOKEN_ROLE_COUNT),
-    JSON_FIELD(struct token_record, pool, JSON_FIELD_TEXT),
-    JSON_FIELD_OPTIONAL(struct token_record, tenant, JSON_FIELD_TEXT),
-    JSON_FIELD(struct token_record, created_s, JSON_FIELD_I64),
-    JSON_FIELD(struct token_record, expires_s, JSON_FIELD_I64),
-    JSON_FIELD(struct token_record, sha256, JSON_FIELD_TEXT),
+    JSON_FIELD(struct token, id, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct token, principal, JSON_FIELD_TEXT),
+    JSON_FIELD(struct token, name, JSON_FIELD_TEXT),
+    JSON_FIELD_ENUM(struct token, role, token_role_names, TOKEN_ROLE_COUNT),
+    JSON_FIELD(struct token, pool, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct token, tenant, JSON_FIELD_TEXT),
+    JSON_FIELD(struct token, created_s, JSON_FIELD_I64),
+    JSON_FIELD(struct token, expires_s, JSON_FIELD_I64),
+    JSON_FIELD(struct token, sha256, JSON_FIELD_TEXT),
 };
 
 static const struct json_field_list field_list = JSON_FIELD_LIST(fields);
@@ -66,54 +52,29 @@ static bool is_live(const struct token *token, int64_t now_s)
 
 /* ---- reading ---- */
 
-static int digit_value(char digit)
-{
-    return digit >= '0' && digit <= '9'   ? digit - '0'
-           : digit >= 'a' && digit <= 'f' ? digit - 'a' + 10
-                                          : -1;
-}
-
 static enum status decode_token(const struct json_cursor *cursor, struct token *out,
                                 struct error *error)
 {
-    struct token_record record;
-    memset(&record, 0, sizeof record);
     memset(out, 0, sizeof *out);
-    TRY(json_record_decode(&field_list, NULL, true, cursor, &record, error));
-    bool good = strlen(record.sha256) == 2 * SHA256_BYTES;
-    for (size_t i = 0; good && i < SHA256_BYTES; i++) {
-        int high = digit_value(record.sha256[2 * i]);
-        int low = digit_value(record.sha256[2 * i + 1]);
-        good = high >= 0 && low >= 0;
-        out->hash[i] = (uint8_t)(good ? high * 16 + low : 0);
-    }
-    if (!good) {
+    TRY(json_record_decode(&field_list, NULL, true, cursor, out, error));
+    if (strspn(out->sha256, "0123456789abcdef") != 2 * SHA256_BYTES) {
         return json_fail(cursor, error, "expected \"sha256\" to have 64 lower-case digits");
     }
-    if ((record.role == TOKEN_ROLE_WORKER) != (record.pool[0] != '\0')) {
+    if ((out->role == TOKEN_ROLE_WORKER) != (out->pool[0] != '\0')) {
         return json_fail(cursor, error, "expected a pool for the role worker and for no other");
     }
-    if (record.role != TOKEN_ROLE_SUBMIT && record.tenant[0] != '\0') {
+    if (out->role != TOKEN_ROLE_SUBMIT && out->tenant[0] != '\0') {
         return json_fail(cursor, error, "expected a tenant for the role submit alone");
     }
-    if (record.id[0] == '\0' || record.name[0] == '\0') {
+    if (out->id[0] == '\0' || out->name[0] == '\0') {
         return json_fail(cursor, error, "expected an id and a name, found \"\"");
     }
     struct error why; /* who redrives its jobs names it */
-    if (record.principal[0] != '\0' &&
-        text_name_check("principal", record.principal, sizeof record.principal, &why) !=
-            STATUS_OK) {
+    if (out->principal[0] != '\0' &&
+        text_name_check("principal", out->principal, sizeof out->principal, &why) != STATUS_OK) {
         struct json_cursor principal = json_cursor_member(cursor, "principal");
         return json_fail(&principal, error, "%.300s", why.text);
     }
-    memcpy(out->id, record.id, sizeof out->id);
-    memcpy(out->principal, record.principal, sizeof out->principal);
-    memcpy(out->name, record.name, sizeof out->name);
-    memcpy(out->pool, record.pool, sizeof out->pool);
-    memcpy(out->tenant, record.tenant, sizeof out->tenant);
-    out->role = (enum token_role)record.role;
-    out->created_s = record.created_s;
-    out->expires_s = record.expires_s;
     return STATUS_OK;
 }
 
@@ -256,20 +217,11 @@ enum status tokens_read(const char *path, struct token_list *out, struct error *
 
 static json_t *encode_token(const struct token *token)
 {
-    struct token_record record = {
-        .role = (int32_t)token->role,
-        .created_s = token->created_s,
-        .expires_s = token->expires_s,
-    };
-    memcpy(record.id, token->id, sizeof record.id);
-    if (strcmp(token->principal, token->id) != 0) { /* older programs read the file without */
-        memcpy(record.principal, token->principal, sizeof record.principal);
+    struct token kept = *token;
+    if (strcmp(kept.principal, kept.id) == 0) { /* older programs read the file without */
+        kept.principal[0] = '\0';
     }
-    memcpy(record.name, token->name, sizeof record.name);
-    memcpy(record.pool, token->pool, sizeof record.pool);
-    memcpy(record.tenant, token->tenant, sizeof record.tenant);
-    sha256_to_hex(token->hash, record.sha256);
-    return json_record_encode(&field_list, &record, NULL);
+    return json_record_encode(&field_list, &kept, NULL);
 }
 
 static char *encode_list(const struct token_list *list)
@@ -369,13 +321,10 @@ static void draw_secret(struct token *token, char text[TOKEN_SECRET_BYTES])
     uint8_t secret[SHA256_BYTES]; /* as long as a digest, whose digits it borrows */
     uint8_t id[SHA256_BYTES] = {0};
     char digits[SHA256_HEX_BYTES];
-    struct sha256 hash;
     random_bytes(secret, sizeof secret);
     sha256_to_hex(secret, digits);
     snprintf(text, TOKEN_SECRET_BYTES, "%s%s", secret_prefix, digits);
-    sha256_init(&hash);
-    sha256_update(&hash, text, TOKEN_SECRET_BYTES - 1);
-    sha256_final(&hash, token->hash);
+    sha256_hex(text, TOKEN_SECRET_BYTES - 1, token->sha256);
     random_bytes(id, (TOKEN_ID_BYTES - 1) / 2);
     sha256_to_hex(id, digits);
     memcpy(token->id, digits, TOKEN_ID_BYTES - 1);
@@ -605,21 +554,19 @@ static void refresh(struct token_guard *guard)
               guard->list->count);
 }
 
-static bool equal_hash(const uint8_t *a, const uint8_t *b)
+static bool equal_hash(const char a[SHA256_HEX_BYTES], const char b[SHA256_HEX_BYTES])
 {
     volatile uint8_t difference = 0;
-    for (size_t i = 0; i < SHA256_BYTES; i++) {
+    for (size_t i = 0; i < SHA256_HEX_BYTES; i++) {
         difference = (uint8_t)(difference | (a[i] ^ b[i]));
     }
     return difference == 0;
 }
 
-bool token_guard_admit(struct token_guard *guard, const char *authorization,
-                       struct token_grant *out)
+bool token_guard_admit(struct token_guard *guard, const char *authorization, struct token *out)
 {
     static const char scheme[] = "Bearer ";
-    uint8_t digest[SHA256_BYTES];
-    struct sha256 hash;
+    char digest[SHA256_HEX_BYTES];
     bool found = false;
     size_t skip = sizeof scheme - 1;
     /* The scheme's name is case-insensitive (RFC 9110, section 11.1). */
@@ -629,21 +576,14 @@ bool token_guard_admit(struct token_guard *guard, const char *authorization,
     while (authorization[skip] == ' ') {
         skip++;
     }
-    sha256_init(&hash);
-    sha256_update(&hash, authorization + skip, strlen(authorization + skip));
-    sha256_final(&hash, digest);
+    sha256_hex(authorization + skip, strlen(authorization + skip), digest);
     int64_t now_s = clock_wall_ns(guard->clock) / NS_PER_S;
     pthread_mutex_lock(&guard->mutex);
     refresh(guard);
     for (uint32_t i = 0; i < guard->list->count; i++) {
         const struct token *token = &guard->list->tokens[i];
-        if (equal_hash(token->hash, digest) && is_live(token, now_s)) {
-            out->role = token->role;
-            memcpy(out->id, token->id, sizeof out->id);
-            memcpy(out->principal, token->principal, sizeof out->principal);
-            memcpy(out->name, token->name, sizeof out->name);
-            memcpy(out->pool, token->pool, sizeof out->pool);
-            memcpy(out->tenant, token->tenant, sizeof out->tenant);
+        if (equal_hash(token->sha256, digest) && is_live(token, now_s)) {
+            *out = *token;
             found = true;
         }
     }

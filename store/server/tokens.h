@@ -49,26 +49,16 @@ struct token {
     char principal[TOKEN_ID_BYTES];
     char name[LIMIT_ID_BYTES]; /* whom it was given to */
     enum token_role role;
-    char pool[LIMIT_ID_BYTES];   /* of a worker token; else "" */
-    char tenant[LIMIT_ID_BYTES]; /* of a submit token: whose suites it submits; "": nobody's */
-    int64_t created_s;           /* wall clock: seconds since 1970 */
-    int64_t expires_s;           /* 0: never */
-    uint8_t hash[SHA256_BYTES];
+    char pool[LIMIT_ID_BYTES];     /* of a worker token; else "" */
+    char tenant[LIMIT_ID_BYTES];   /* of a submit token: whose suites it submits; "": nobody's */
+    int64_t created_s;             /* wall clock: seconds since 1970 */
+    int64_t expires_s;             /* 0: never */
+    char sha256[SHA256_HEX_BYTES]; /* of the secret */
 };
 
 struct token_list {
     uint32_t count;
     struct token tokens[TOKENS_MAX];
-};
-
-/* Rights of a request; what a token without its secret says. */
-struct token_grant {
-    enum token_role role;
-    char id[TOKEN_ID_BYTES];
-    char principal[TOKEN_ID_BYTES];
-    char name[LIMIT_ID_BYTES];
-    char pool[LIMIT_ID_BYTES];
-    char tenant[LIMIT_ID_BYTES];
 };
 
 /* Reads a file into the caller's list. NOT_FOUND when there is none; BAD_INPUT when others may read
@@ -99,8 +89,7 @@ void token_guard_destroy(struct token_guard *guard); /* accepts NULL */
 
 /* Whether the value of an Authorization header ("Bearer ..", NULL: none was sent) names a live
  * token. Looks at every token, whichever fits, so that time tells nothing. */
-bool token_guard_admit(struct token_guard *guard, const char *authorization,
-                       struct token_grant *out);
+bool token_guard_admit(struct token_guard *guard, const char *authorization, struct token *out);
 
 /* Whether the token of that id, which was admitted before, is live still: what takes long asks
  * again. */

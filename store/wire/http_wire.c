@@ -300,38 +300,65 @@ static const struct json_field job_fields[] = {
     JSON_FIELD_OBJECT("spec", offsetof(struct store_job, spec), &job_spec_field_list),
 };
 
-static const struct json_field_list submit_result_list = JSON_FIELD_LIST(submit_result_fields);
-static const struct json_field_list progress_list = JSON_FIELD_LIST(progress_fields);
-static const struct json_field_list completion_result_list =
-    JSON_FIELD_LIST(completion_result_fields);
-static const struct json_field_list suite_status_list = JSON_FIELD_LIST(suite_status_fields);
-static const struct json_field_list ledger_row_list = JSON_FIELD_LIST(ledger_row_fields);
-static const struct json_field_list awaited_list = JSON_FIELD_LIST(awaited_fields);
-static const struct json_field_list demand_list = JSON_FIELD_LIST(demand_fields);
-static const struct json_field_list audit_list = JSON_FIELD_LIST(audit_fields);
-static const struct json_field_list job_list = JSON_FIELD_LIST(job_fields);
+/* A text under another name than its member's. */
+#define NAMED(text, record, member, ...)                                             \
+    {                                                                                \
+        .name = (text), .kind = JSON_FIELD_TEXT, .offset = offsetof(record, member), \
+        .bytes = sizeof(((record *)0)->member), ##__VA_ARGS__                        \
+    }
+
+static const struct json_field author_fields[] = {
+    NAMED("token", struct store_author, holder, .optional = true),
+    NAMED("worker", struct store_author, worker_id, .optional = true),
+};
+
+#define PLANNER(member) JSON_FIELD(struct store_planner, member, JSON_FIELD_TEXT)
+static const struct json_field planner_fields[] = {PLANNER(planner), PLANNER(planner_hash)};
+static const struct json_field planner_in_world_fields[] = {
+    PLANNER(planner),
+    PLANNER(planner_hash),
+    JSON_FIELD_ENUM(struct store_planner, tier, tier_names, TIER_COUNT),
+    PLANNER(model_hash),
+    PLANNER(sampler),
+    PLANNER(backend),
+    JSON_FIELD_OPTIONAL(struct store_planner, revision, JSON_FIELD_TEXT),
+};
+
+static const struct json_field worker_fields[] = {
+    NAMED("worker", struct store_live_worker, worker_id),
+    JSON_FIELD(struct store_live_worker, pool, JSON_FIELD_TEXT),
+    JSON_FIELD(struct store_live_worker, device, JSON_FIELD_TEXT),
+    JSON_FIELD(struct store_live_worker, host, JSON_FIELD_TEXT),
+    JSON_FIELD(struct store_live_worker, jobs, JSON_FIELD_I64),
+};
+
 static const struct json_field text_id_field = {.kind = JSON_FIELD_TEXT, .bytes = LIMIT_ID_BYTES};
 static const struct json_field i64_field = {.kind = JSON_FIELD_I64, .bytes = sizeof(int64_t)};
 
-const struct wire_codec wire_submit_result = {sizeof(struct store_submit_result),
-                                              &submit_result_list, NULL};
-const struct wire_codec wire_progress = {sizeof(struct store_progress), &progress_list, NULL};
-const struct wire_codec wire_completion_result = {sizeof(struct store_completion_result),
-                                                  &completion_result_list, NULL};
-const struct wire_codec wire_suite_status = {sizeof(struct store_suite_status), &suite_status_list,
-                                             NULL};
-const struct wire_codec wire_ledger_row = {sizeof(struct store_ledger_row), &ledger_row_list, NULL};
-const struct wire_codec wire_awaited = {sizeof(struct store_awaited), &awaited_list, NULL};
-const struct wire_codec wire_demand = {sizeof(struct store_demand), &demand_list, NULL};
-const struct wire_codec wire_job = {sizeof(struct store_job), &job_list, NULL};
-const struct wire_codec wire_lease = {sizeof(struct job_lease), &job_lease_field_list, NULL};
-const struct wire_codec wire_outcome = {sizeof(struct outcome), &outcome_record, NULL};
-const struct wire_codec wire_model = {sizeof(struct model_version), &model_version_fields, NULL};
-const struct wire_codec wire_model_event = {sizeof(struct model_event), &model_event_fields, NULL};
-const struct wire_codec wire_tenant = {sizeof(struct tenant), &tenant_fields, NULL};
-const struct wire_codec wire_trust_event = {sizeof(struct trust_event), &trust_event_fields, NULL};
-const struct wire_codec wire_golden = {sizeof(struct golden_set), &golden_set_fields, NULL};
-const struct wire_codec wire_audit = {sizeof(struct store_audit), &audit_list, NULL};
+#define LIST(fields) &(const struct json_field_list)JSON_FIELD_LIST(fields)
+#define CODEC(name, type, list) \
+    const struct wire_codec wire_##name = {sizeof(struct type), (list), NULL}
+
+CODEC(submit_result, store_submit_result, LIST(submit_result_fields));
+CODEC(progress, store_progress, LIST(progress_fields));
+CODEC(completion_result, store_completion_result, LIST(completion_result_fields));
+CODEC(suite_status, store_suite_status, LIST(suite_status_fields));
+CODEC(ledger_row, store_ledger_row, LIST(ledger_row_fields));
+CODEC(awaited, store_awaited, LIST(awaited_fields));
+CODEC(demand, store_demand, LIST(demand_fields));
+CODEC(job, store_job, LIST(job_fields));
+CODEC(lease, job_lease, &job_lease_field_list);
+CODEC(outcome, outcome, &outcome_record);
+CODEC(model, model_version, &model_version_fields);
+CODEC(model_event, model_event, &model_event_fields);
+CODEC(tenant, tenant, &tenant_fields);
+CODEC(trust_event, trust_event, &trust_event_fields);
+CODEC(golden, golden_set, &golden_set_fields);
+CODEC(audit, store_audit, LIST(audit_fields));
+CODEC(author, store_author, LIST(author_fields));
+CODEC(planner, store_planner, LIST(planner_fields));
+CODEC(planner_in_world, store_planner, LIST(planner_in_world_fields));
+CODEC(live_worker, store_live_worker, LIST(worker_fields));
 const struct wire_codec wire_text_id = {LIMIT_ID_BYTES, NULL, &text_id_field};
 const struct wire_codec wire_i64 = {sizeof(int64_t), NULL, &i64_field};
 

@@ -92,6 +92,10 @@ extern const struct wire_codec wire_tenant;            /* struct tenant */
 extern const struct wire_codec wire_trust_event;       /* struct trust_event */
 extern const struct wire_codec wire_golden;            /* struct golden_set */
 extern const struct wire_codec wire_audit;             /* struct store_audit */
+extern const struct wire_codec wire_author;            /* struct store_author */
+extern const struct wire_codec wire_planner;           /* struct store_planner */
+extern const struct wire_codec wire_planner_in_world;  /* .. with in_world */
+extern const struct wire_codec wire_live_worker;       /* struct store_live_worker */
 extern const struct wire_codec wire_text_id;           /* char[LIMIT_ID_BYTES] */
 extern const struct wire_codec wire_i64;               /* int64_t */
 

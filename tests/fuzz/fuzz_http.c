@@ -108,7 +108,9 @@ static void send_request(const struct http_context *context, const uint8_t *data
         memcpy(uri, space + 1, uri_bytes);
     }
     size_t body_bytes = bytes - start;
-    if (body_bytes > http_route_body_max(method, uri)) {
+    struct http_match match;
+    http_route_find(method, uri, &match);
+    if (body_bytes > http_route_body_max(match.route)) {
         body_bytes = 0; /* likewise: a path that takes no body gets none */
     }
     char *body = NULL;
@@ -119,9 +121,10 @@ static void send_request(const struct http_context *context, const uint8_t *data
     }
     const struct http_request request = {.method = method,
                                          .uri = uri,
+                                         .match = &match,
                                          .body = body,
                                          .body_bytes = body_bytes,
-                                         .packed = packed && http_route_takes_artifact(method, uri),
+                                         .packed = packed && http_route_takes_artifact(match.route),
                                          .accepts_packed = packed,
                                          .peer_fd = -1};
     struct http_reply reply;

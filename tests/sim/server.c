@@ -254,8 +254,10 @@ static void serve(struct server *server, struct message *message)
     struct fleet *fleet = server->fleet;
     struct sim *sim = &fleet->sim;
     struct http_reply reply;
+    struct http_match match;
     struct http_request request = {.method = message->method,
                                    .uri = message->path,
+                                   .match = &match,
                                    .body = message->body,
                                    .body_bytes = message->body_bytes,
                                    .packed = message->packed,
@@ -269,6 +271,7 @@ static void serve(struct server *server, struct message *message)
     }
     server->clock.stall_reads = 0;
     fleet->model->stall_ns = server->clock.stall_ns;
+    http_route_find(request.method, request.uri, &match);
     http_route(&server->context, &request, &reply);
     server->clock.stall_ns = fleet->model->stall_ns = 0;
     if (server->crash_commits > 0) {

@@ -130,7 +130,7 @@ static enum status make_guard(struct error *error)
 static void after_guard(bool done)
 {
     struct error error;
-    struct token_grant grant;
+    struct token grant;
     char header[TOKEN_SECRET_BYTES + 8];
     EXPECT((guard != NULL) == done);
     if (!done) {

@@ -58,7 +58,7 @@ static void newcomers_do_not_hold_up_the_news(void)
     struct http_follower *stays = NULL;
     struct http_follower *comes = NULL;
     struct error error;
-    const struct token_grant other = {.name = "b"};
+    const struct token other = {.name = "b"};
     char text[4096];
     int code = 0;
     http_readers_init(&readers);
@@ -90,7 +90,7 @@ static void a_revoked_token_follows_no_more(void)
     struct http_follower *follower = NULL;
     struct token_guard *guard = NULL;
     struct token token = {.role = TOKEN_ROLE_READ, .name = "r"};
-    struct token_grant grant;
+    struct token grant;
     struct error error;
     char directory[] = "/tmp/swerve-events-XXXXXX";
     char path[64];

@@ -86,7 +86,7 @@ static struct token_guard *guard_of(void)
     return guard;
 }
 
-static bool admits(struct token_guard *guard, const char *text, struct token_grant *grant)
+static bool admits(struct token_guard *guard, const char *text, struct token *grant)
 {
     char header[256];
     snprintf(header, sizeof header, "Bearer %.240s", text);
@@ -102,7 +102,7 @@ static void a_rotation_is_one_party(void)
     struct token second;
     struct token third;
     struct token later;
-    struct token_grant grant;
+    struct token grant;
     uint32_t count = 0;
     char text[TOKEN_SECRET_BYTES];
     char legacy[4096];
@@ -154,7 +154,7 @@ static void a_token_opens_and_nothing_else_does(void)
 {
     struct error error;
     struct token token;
-    struct token_grant grant = {.name = ""};
+    struct token grant = {.name = ""};
     char text[TOKEN_SECRET_BYTES];
     char header[256];
     begin("one");
@@ -198,7 +198,7 @@ static void tokens_are_random(void)
     }
     EXPECT(strcmp(texts[0], texts[1]) != 0);
     EXPECT(strcmp(tokens[0].id, tokens[1].id) != 0);
-    EXPECT(memcmp(tokens[0].hash, tokens[1].hash, SHA256_BYTES) != 0);
+    EXPECT(strcmp(tokens[0].sha256, tokens[1].sha256) != 0);
 }
 
 static void two_live_tokens_a_name(void)
@@ -206,7 +206,7 @@ static void two_live_tokens_a_name(void)
     struct error error;
     struct token old;
     struct token token;
-    struct token_grant grant;
+    struct token grant;
     char texts[3][TOKEN_SECRET_BYTES];
     uint32_t count = 0;
     begin("rotation");
@@ -237,7 +237,7 @@ static void tokens_expire(void)
 {
     struct error error;
     struct token token;
-    struct token_grant grant;
+    struct token grant;
     char text[TOKEN_SECRET_BYTES];
     begin("expiry");
     EXPECT_OK(add("ci", TOKEN_ROLE_READ, "", 1, &token, text, &error), error);
@@ -272,7 +272,7 @@ static void a_bad_file_changes_nothing(void)
     };
     struct error error;
     struct token token;
-    struct token_grant grant;
+    struct token grant;
     struct token_guard *none = NULL;
     char text[TOKEN_SECRET_BYTES];
     char *good;
@@ -308,7 +308,7 @@ static void secrets_are_not_written_down(void)
 {
     struct error error;
     struct token token;
-    struct token_grant grant;
+    struct token grant;
     char text[TOKEN_SECRET_BYTES];
     struct stat info;
     uint32_t count;

@@ -1,0 +1,189 @@
+/*
+ * Handler of every call that goes by its row alone (store/api/calls.h): takes its arguments out of
+ * path, query and body, in the order of the row, calls the store, and tells what it answered. See
+ * http_handlers.h.
+ */
+#include "store/server/http_handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A call on its way through the parts of its row. */
+struct asked {
+    struct http_exchange *exchange;
+    const char *lacking; /* said where the store does not have the function */
+    size_t captures;     /* of the path, taken so far */
+    void *body;          /* the record that the body is */
+    void *record;        /* the one that the answer is, or its rows */
+    int64_t number;      /* the answer's */
+    uint32_t count;      /* of its rows */
+    char text[LIMIT_ID_BYTES];
+    /* As struct store_args_*. */
+    _Alignas(STORE_ARGUMENT_BYTES) char args[STORE_ARGUMENTS_MAX * STORE_ARGUMENT_BYTES];
+    char *place; /* of the next argument there */
+};
+
+static void add_number(struct asked *asked, int64_t value)
+{
+    memcpy(asked->place, &value, sizeof value);
+    asked->place += STORE_ARGUMENT_BYTES;
+}
+
+static void add_pointer(struct asked *asked, const void *value)
+{
+    memcpy(asked->place, &value, sizeof value);
+    asked->place += STORE_ARGUMENT_BYTES;
+}
+
+/* An identifier of the path. */
+static enum status take_path(struct asked *asked, const char *what, const char **out,
+                             struct error *error)
+{
+    *out = asked->exchange->ids[asked->captures++];
+    return http_id_check(what, *out, LIMIT_ID_BYTES, error);
+}
+
+/* A text of the query; NULL: it is not there. */
+static enum status take_text(struct asked *asked, const char *key, const char **out,
+                             struct error *error)
+{
+    *out = http_query_find(asked->exchange, key) != NULL ? asked->text : NULL;
+    return http_query_text(asked->exchange, key, asked->text, sizeof asked->text, error);
+}
+
+/* A record that is the body; of one that has a name, the path says it too. */
+static enum status take_body(struct asked *asked, const struct http_part *part, struct error *error)
+{
+    const char *name;
+    asked->body = calloc(1, part->codec->bytes);
+    TRY(memory_check(asked->body, error, HTTP_NO_MEMORY));
+    TRY(wire_decode(part->codec, &asked->exchange->body, asked->body, error));
+    add_pointer(asked, asked->body);
+    if (part->kind == HTTP_PART_BODY) {
+        return STATUS_OK;
+    }
+    TRY(take_path(asked, part->what, &name, error));
+    return http_check_name(part->what, name, (const char *)asked->body + part->member, error);
+}
+
+static enum status take_member(struct asked *asked, const struct http_part *part,
+                               struct error *error)
+{
+    const char *const keys[] = {part->name, NULL};
+    const struct json_cursor *body = &asked->exchange->body;
+    int64_t value = 0;
+    TRY(json_object_begin(body, keys, error));
+    TRY(json_member_integer(body, part->name, true, INT64_MIN, INT64_MAX, &value, error));
+    add_number(asked, value);
+    return STATUS_OK;
+}
+
+/* Room for the rows of an answer. */
+static enum status take_rows(struct asked *asked, const struct http_part *part, struct error *error)
+{
+    int64_t max = part->usual > 0 ? part->usual : part->most;
+    if (part->usual > 0) {
+        TRY(http_query_integer(asked->exchange, "max", 0, part->most, &max, error));
+    }
+    asked->record = calloc((size_t)max + 1, part->codec->bytes);
+    TRY(memory_check(asked->record, error, HTTP_NO_MEMORY));
+    add_pointer(asked, asked->record);
+    uint32_t rows_max = (uint32_t)max;
+    memcpy(asked->place, &rows_max, sizeof rows_max);
+    asked->place += STORE_ARGUMENT_BYTES;
+    add_pointer(asked, &asked->count);
+    return STATUS_OK;
+}
+
+static enum status take_part(struct asked *asked, const struct http_part *part, struct error *error)
+{
+    struct http_exchange *exchange = asked->exchange;
+    const char *text = NULL;
+    int64_t number = 0;
+    switch (part->kind) {
+    case HTTP_PART_PATH:
+        TRY(take_path(asked, part->what, &text, error));
+        add_pointer(asked, text);
+        return STATUS_OK;
+    case HTTP_PART_MAYBE:
+    case HTTP_PART_AFTER:
+        TRY(take_text(asked, part->name, &text, error));
+        add_pointer(asked, text != NULL || part->kind == HTTP_PART_MAYBE ? text : "");
+        return STATUS_OK;
+    case HTTP_PART_AFTER_ID:
+        TRY(http_query_integer(exchange, part->name, part->least, INT64_MAX, &number, error));
+        add_number(asked, number);
+        return STATUS_OK;
+    case HTTP_PART_MEMBER:
+        return take_member(asked, part, error);
+    case HTTP_PART_BODY:
+    case HTTP_PART_NAMED:
+        return take_body(asked, part, error);
+    case HTTP_PART_NUMBER:
+        add_pointer(asked, &asked->number);
+        return STATUS_OK;
+    case HTTP_PART_RECORD:
+        asked->record = calloc(1, part->codec->bytes);
+        add_pointer(asked, asked->record);
+        return memory_check(asked->record, error, HTTP_NO_MEMORY);
+    case HTTP_PART_ROWS:
+        return take_rows(asked, part, error);
+    case HTTP_PART_EMPTY:
+        return http_body_empty(exchange, error);
+    case HTTP_PART_ACTOR: /* with tokens the token's name, whatever the body says */
+        if (exchange->request->grant != NULL) {
+            memcpy((char *)asked->body + part->member, exchange->request->grant->name,
+                   LIMIT_ID_BYTES);
+        }
+        return STATUS_OK;
+    case HTTP_PART_TENANT:
+        return http_check_tenant(exchange, exchange->ids[0], error);
+    case HTTP_PART_WORKER:
+        return http_check_pool(exchange, exchange->ids[0], NULL, error);
+    case HTTP_PART_LACKING:
+        asked->lacking = part->name;
+        return STATUS_OK;
+    default:
+        return error_set(error, STATUS_USAGE, "a call with arguments of its own has no handler");
+    }
+}
+
+static enum status tell(struct asked *asked, const struct http_call_form *form, struct error *error)
+{
+    struct http_exchange *exchange = asked->exchange;
+    for (const struct http_part *part = form->parts; part->kind != HTTP_PART_END; part++) {
+        switch (part->kind) {
+        case HTTP_PART_NUMBER:
+            return http_reply_integer(exchange, part->name, asked->number, error);
+        case HTTP_PART_RECORD:
+            return http_reply_record(exchange, part->codec, asked->record, error);
+        case HTTP_PART_ROWS:
+            return http_reply_list(exchange, part->name, part->codec, asked->record, asked->count,
+                                   error);
+        default:
+            break;
+        }
+    }
+    return http_reply_nothing(exchange, error);
+}
+
+enum status http_handle_call(struct http_exchange *exchange, struct error *error)
+{
+    struct store *store = exchange->store;
+    const struct http_call_form *form = &http_call_forms[exchange->call];
+    struct asked asked = {.exchange = exchange, .lacking = "this store cannot do that"};
+    enum status status = STATUS_OK;
+    asked.place = asked.args;
+    for (const struct http_part *part = form->parts;
+         status == STATUS_OK && part->kind != HTTP_PART_END; part++) {
+        status = take_part(&asked, part, error);
+    }
+    if (status == STATUS_OK && !store_call_known(store->ops, exchange->call)) {
+        status = error_set(error, STATUS_NOT_FOUND, "%s", asked.lacking);
+    }
+    THEN(status, store_call(store->ops, store, exchange->call, asked.args, error));
+    THEN(status, tell(&asked, form, error));
+    free(asked.body);
+    free(asked.record);
+    return status;
+}
