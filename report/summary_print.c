@@ -3,6 +3,7 @@
  * flagged, how audited rollouts agreed, what did not pass and what has no answer.
  */
 #include "report/meters.h"
+#include "report/page/metrics.h"
 #include "report/summary.h"
 
 #include "base/text.h"
@@ -297,7 +298,7 @@ static void print_notes(const struct summary *summary, FILE *stream)
         print_guardian(summary, tier, stream);
     }
     text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
-    text_print(stream, "%s\n", SUMMARY_COVERAGE_TEXT);
+    text_print(stream, "%s\n", METRIC_INTERVAL_TEXT);
 }
 
 static int first_line(const char *text)
