@@ -198,7 +198,7 @@ static const char *open_column(struct page *page, const char *at, va_list *args)
     at += column->number;
     size_t digits = strspn(at, "0123456789");
     bool sized = digits > 0 && strchr(" |", at[digits]) != NULL;
-    column->width = sized ? atoi(at) : 0;
+    column->width = sized ? atoi(at) : page->column_count == 1 ? page->name_width : 0;
     at += sized ? digits + (at[digits] == ' ') : 0;
     return write_head(page, column, at, args);
 }

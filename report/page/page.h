@@ -20,6 +20,7 @@ struct page {
     enum page_form form;
     FILE *out;         /* borrowed; of a terminal and of Markdown */
     struct html *html; /* borrowed; of HTML */
+    int name_width;    /* of a first column without a width; in a terminal */
     /* Of the table that is open. */
     uint32_t column_count;
     bool headless;
