@@ -2,6 +2,7 @@
  * Meters of a suite. See meters.h.
  */
 #include "report/meters.h"
+#include "report/page/page.h"
 
 #include "base/array.h"
 #include "base/text.h"
@@ -232,15 +233,6 @@ void meter_words_of(const struct meter *meter, struct meter_words *out)
     triple_text(meter->rollout_s, out->rollout_s);
 }
 
-static void print_meter(const struct meter *meter, FILE *stream)
-{
-    struct meter_words words;
-    meter_words_of(meter, &words);
-    text_print(stream, "  %-10s %-8s %-6.6s %-22s %9s %12s %5s %6s %22s %22s\n", meter->pool,
-               tier_names[meter->tier], meter->device, words.model, words.miles_per_hour, words.usd,
-               words.mfu, words.pages_free, words.tick_ms, words.rollout_s);
-}
-
 static void print_shortage(const struct meter *meter, FILE *stream)
 {
     if (meter_pages_short(meter)) {
@@ -255,6 +247,7 @@ static void print_shortage(const struct meter *meter, FILE *stream)
 
 void meters_print(const struct summary *summary, FILE *stream)
 {
+    struct page page = {.out = stream};
     struct meter *meters = NULL;
     uint32_t count = 0;
     struct error ignored;
@@ -262,12 +255,17 @@ void meters_print(const struct summary *summary, FILE *stream)
         return;
     }
     if (count > 0) {
-        text_print(stream, "\n%-12s %-8s %-6s %-22s %9s %12s %5s %6s %22s %22s\n", "pool", "tier",
-                   "device", "model", "miles/h", "$/1000 miles", "MFU", "pages",
-                   "ms/tick p50/p95/p99", "s/rollout p50/p95/p99");
+        fputc('\n', stream);
+        page_table(&page, "",
+                   "12 pool| 8 tier| 6 device| 22 model| #9 miles/h| #12 $/1000 miles| #5 MFU| #6 "
+                   "pages| #22 ms/tick p50/p95/p99| #22 s/rollout p50/p95/p99");
     }
     for (uint32_t i = 0; i < count; i++) {
-        print_meter(&meters[i], stream);
+        struct meter_words words;
+        meter_words_of(&meters[i], &words);
+        page_row(&page, "  %s|%s|%.6s|%s|%s|%s|%s|%s|%s|%s", meters[i].pool,
+                 tier_names[meters[i].tier], meters[i].device, words.model, words.miles_per_hour,
+                 words.usd, words.mfu, words.pages_free, words.tick_ms, words.rollout_s);
     }
     for (uint32_t i = 0; i < count; i++) {
         print_shortage(&meters[i], stream);

@@ -82,6 +82,7 @@ enum status report_write(struct store *store, const char *store_url, const char 
         .summary = summary,
         .careful = careful,
     };
+    report.page = (struct page){.form = PAGE_HTML, .html = &report.html};
     enum status status = report_plan_make(&report, error);
     THEN(status, report_drives(&report, error));
     THEN(status, write_sections(&report, error));

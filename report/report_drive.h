@@ -7,7 +7,7 @@
 
 #include "engine/sensors/raster.h"
 #include "engine/trace/trace.h"
-#include "report/report_html.h"
+#include "report/page/html.h"
 #include "scenarios/scenarios.h"
 #include "store/api/store.h"
 

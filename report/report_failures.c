@@ -71,8 +71,8 @@ static void triage_row(struct report *report, const struct report_job *job)
         const char *separator = " ";
         for (int k = 0; k < INTERVENE_COUNT; k++) {
             if (job->rescue_kinds & (1u << k)) {
-                html_raw(html, separator);
-                report_plain(html, intervention_names[k]);
+                char name[LIMIT_ID_BYTES];
+                html_format(html, "%s%s", separator, report_plain(intervention_names[k], name));
                 separator = ", ";
             }
         }
@@ -84,11 +84,9 @@ static void triage(struct report *report)
 {
     struct html *html = &report->html;
     uint32_t shown = 0;
-    html_raw(html, "<div class=\"card\"><table "
-                   "class=\"filtered\"><thead><tr><th>scenario</th><th>verdict</th><th>"
-                   "first contact</th><th class=\"n\">");
-    report_metric(html, "guardian", "guardian");
-    html_raw(html, "</th><th>saved by branch</th></tr></thead><tbody>");
+    html_raw(html, "<div class=\"card\">");
+    page_table(&report->page, " class=\"filtered\"",
+               "scenario|verdict|first contact|#?guardian|saved by branch");
     for (uint32_t j = 0; j < report->plan.job_count; j++) {
         const struct report_job *job = &report->plan.jobs[j];
         if (job->failure && !job->repeat && ++shown <= REPORT_FAILURE_ROWS_MAX) {

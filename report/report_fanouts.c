@@ -36,24 +36,22 @@ static double outcome_usd(const struct report *report, const struct outcome *out
 static void kinds_table(struct report *report)
 {
     struct html *html = &report->html;
-    html_raw(html, "<div class=\"card\"><table><thead><tr><th>what changes first</th>"
-                   "<th class=\"n\">branches</th><th class=\"n\">pass</th>"
-                   "<th class=\"n\">saves a failing main line</th>"
-                   "<th class=\"n\">breaks a passing one</th></tr></thead><tbody>");
+    struct page *page = &report->page;
+    char name[LIMIT_ID_BYTES];
+    html_raw(html, "<div class=\"card\">");
+    page_table(
+        page, "",
+        "what changes first|#branches|#pass|#saves a failing main line|#breaks a passing one");
     for (int k = 0; k < INTERVENE_COUNT; k++) {
         const struct report_kind *kind = &report->plan.kinds[k];
         if (kind->branches > 0) {
-            html_raw(html, "<tr><td>");
-            report_plain(html, intervention_names[k]);
-            html_format(html,
-                        "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
-                        "<td class=\"n%s\">%lld</td><td class=\"n%s\">%lld</td></tr>",
-                        (long long)kind->branches, (long long)kind->passed,
-                        kind->rescued > 0 ? " good" : "", (long long)kind->rescued,
-                        kind->broke > 0 ? " bad" : "", (long long)kind->broke);
+            page_row(
+                page, "%s|%lld|%lld|{%s}%lld|{%s}%lld", report_plain(intervention_names[k], name),
+                (long long)kind->branches, (long long)kind->passed, kind->rescued > 0 ? "good" : "",
+                (long long)kind->rescued, kind->broke > 0 ? "bad" : "", (long long)kind->broke);
         }
     }
-    html_raw(html, "</tbody></table>");
+    page_table_end(page);
     if (report->plan.truncated) {
         html_format(html, "<p class=\"note\">Of the first %d scenarios.</p>", REPORT_SCENARIOS_MAX);
     }

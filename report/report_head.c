@@ -64,9 +64,8 @@ static void planner_sentences(struct report *report)
 /* "NAME in COUNT", the first after *separator, the others after a comma. */
 static void counted_name(struct html *html, const char **separator, const char *name, int64_t count)
 {
-    html_raw(html, *separator);
-    report_plain(html, name);
-    html_format(html, " in %lld", (long long)count);
+    char plain[LIMIT_ID_BYTES];
+    html_format(html, "%s%s in %lld", *separator, report_plain(name, plain), (long long)count);
     *separator = ", ";
 }
 
@@ -191,9 +190,9 @@ static void weakest_sentence(struct report *report)
     qsort(rows, count, sizeof(const struct summary_row *), compare_weakness);
     uint32_t shown = count < WEAKEST_MAX ? count : WEAKEST_MAX;
     for (uint32_t i = 0; i < shown; i++) {
+        char plain[LIMIT_ID_BYTES];
         html_raw(html, i == 0 ? "Weakest slices: " : i + 1 == shown ? " and " : ", ");
-        report_plain(html, rows[i]->group);
-        html_format(html, " <b>%s</b> %lld/%lld",
+        html_format(html, "%s <b>%s</b> %lld/%lld", report_plain(rows[i]->group, plain),
                     rows[i]->value[0] != '\0' ? rows[i]->value : "(none)",
                     (long long)rows[i]->main_passed, (long long)rows[i]->main_total);
     }
@@ -413,23 +412,21 @@ static enum status write_dead(struct report *report, struct error *error)
     uint32_t shown = 0;
     uint32_t count = DEAD_PAGE;
     TRY(memory_check(jobs, error, "report: out of memory"));
-    html_raw(html, "<details open><summary>Dead jobs: no result, attempts used up</summary>"
-                   "<table><thead><tr><th class=\"n\">job</th><th>scenario</th><th>planner</th>"
-                   "<th class=\"n\">attempts</th><th>last error</th></tr></thead><tbody>");
+    html_raw(html, "<details open><summary>Dead jobs: no result, attempts used up</summary>");
+    page_table(&report->page, "", "#job|scenario|planner|#attempts|last error");
     while (status == STATUS_OK && count == DEAD_PAGE && shown < REPORT_DEAD_ROWS_MAX) {
         status = report->store->ops->dead_jobs(report->store, report->suite_id, after, jobs,
                                                DEAD_PAGE, &count, error);
         for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            html_format(html,
-                        "<tr><td class=\"n\">%lld</td><td>%s</td><td>%s</td><td "
-                        "class=\"n\">%u</td><td class=\"wrap\"><pre>%s</pre></td></tr>",
-                        (long long)jobs[i].id, jobs[i].spec.scenario_id, jobs[i].spec.planner,
-                        jobs[i].attempts, jobs[i].error);
+            page_row(&report->page, "%lld|%s|%s|%u|{wrap}<pre>%s</pre>", (long long)jobs[i].id,
+                     jobs[i].spec.scenario_id, jobs[i].spec.planner, jobs[i].attempts,
+                     jobs[i].error);
             after = jobs[i].id;
             shown++;
         }
     }
-    html_raw(html, "</tbody></table></details>");
+    page_table_end(&report->page);
+    html_raw(html, "</details>");
     int64_t dead = report->summary->status.jobs[JOB_DEAD];
     if (dead > shown) {
         html_format(html, "<p class=\"note\">%lld more dead jobs are not listed.</p>",

@@ -8,9 +8,10 @@
 #ifndef SWERVE_REPORT_REPORT_INTERNAL_H
 #define SWERVE_REPORT_REPORT_INTERNAL_H
 
+#include "report/page/metrics.h"
+#include "report/page/page.h"
 #include "report/report.h"
 #include "report/report_drive.h"
-#include "report/report_html.h"
 
 /* Limits of a report; the rest is counted in a note. */
 enum {
@@ -67,6 +68,7 @@ struct report_plan {
 
 struct report {
     struct html html;
+    struct page page;   /* writes into html */
     struct html drives; /* what the player reads, written behind the page */
     struct store *store;
     const char *store_url; /* NULL: not to be shown */
@@ -97,8 +99,6 @@ void report_key_figures(struct html *html, const struct outcome *outcome);
 void report_criteria(struct html *html, const struct scenario *scenario,
                      const struct outcome *outcome);
 
-void report_definitions(struct html *html);
-
 /* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */
 void report_command(struct report *report, const char *what, int64_t id);
 
@@ -108,8 +108,8 @@ void report_anchor(struct html *html, const struct report_job *job, const struct
 /* Words for a contact: "contact at ego's front". */
 const char *report_contact(enum collision_kind kind);
 
-/* One of our own names ("at_fault_collision") in prose. */
-void report_plain(struct html *html, const char *name);
+/* One of our own names ("at_fault_collision") in prose; returns out. */
+const char *report_plain(const char *name, char out[LIMIT_ID_BYTES]);
 
 /* The planner's last words, if any. */
 void report_planner_error(struct html *html, const struct outcome *outcome);

@@ -15,58 +15,39 @@ enum { FLAG_CARDS_MAX = 24, FLAG_PICTURE_WIDTH = 288, DISAGREEMENTS_MAX = 60 };
 
 /* ---- tiers ---- */
 
-static void booked_cell(struct html *html, int64_t attempts, int64_t uusd)
+static const char *booked_text(int64_t attempts, int64_t uusd, char out[SUMMARY_MONEY_BYTES])
 {
-    char money[SUMMARY_MONEY_BYTES];
-    html_format(html, "<td class=\"n\">%s</td>",
-                attempts > 0 ? summary_uusd_text(uusd, money) : "\u2013");
+    return attempts > 0 ? summary_uusd_text(uusd, out) : "\u2013";
 }
 
 static void tier_row(struct report *report, enum tier tier)
 {
-    struct html *html = &report->html;
-    const struct summary *summary = report->summary;
     struct summary_tier_cost cost;
-    char rate[SUMMARY_MONEY_BYTES];
-    char retried[SUMMARY_MONEY_BYTES];
-    char tick[SUMMARY_MONEY_BYTES] = "\u2013";
-    if (!summary_tier_cost(summary, tier, &cost)) {
+    char text[8][SUMMARY_MONEY_BYTES];
+    if (!summary_tier_cost(report->summary, tier, &cost)) {
         return;
     }
     const struct summary_row *row = cost.row;
-    if (!isnan(cost.tick_ms)) {
-        summary_number_text(cost.tick_ms, tick);
-    }
-    html_format(html,
-                "<tr><td><b>%s</b></td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>"
-                "<td class=\"n%s\">%lld</td><td class=\"n%s\">%lld</td><td class=\"n\">%lld</td>"
-                "<td class=\"n\">%s s</td><td class=\"n\">%s</td>",
-                tier_names[tier], (long long)row->verdicts[VERDICT_PASS],
-                (long long)row->verdicts[VERDICT_FAIL],
-                row->verdicts[VERDICT_PLANNER_ERROR] > 0 ? " bad" : "",
-                (long long)row->verdicts[VERDICT_PLANNER_ERROR],
-                row->verdicts[VERDICT_FLAGGED] > 0 ? " flag" : "",
-                (long long)row->verdicts[VERDICT_FLAGGED], (long long)row->work.ticks,
-                summary_number_text(cost.device_s, rate), tick);
-    if (row->work.mflop > 0) {
-        html_format(html, "<td class=\"n\">%s</td>",
-                    summary_number_text((double)row->work.mflop / 1e6, rate));
-    } else {
-        html_raw(html, "<td class=\"n soft\">&ndash;</td>");
-    }
-    if (isnan(cost.mfu)) {
-        html_raw(html, "<td class=\"n soft\">&ndash;</td>");
-    } else {
-        html_format(html, "<td class=\"n\">%.0f%%</td>", 100 * cost.mfu);
-    }
-    html_format(html,
-                "<td class=\"n\">%.2f</td><td class=\"n\"><b>%s</b></td><td class=\"n\">%s</td>",
-                cost.miles, summary_rate_text(row->work.usd, cost.miles, rate),
-                summary_rate_text(cost.with_retries_usd, cost.miles, retried));
-    booked_cell(html, cost.over.flagged_attempts, cost.over.flagged_uusd);
-    booked_cell(html, cost.over.failed_attempts, cost.over.failed_uusd);
-    booked_cell(html, cost.over.audit_attempts, cost.over.audit_uusd);
-    html_raw(html, "</tr>");
+    const struct summary_overhead *over = &cost.over;
+    page_row(
+        &report->page,
+        "<b>%s</b>|%lld|%lld|{%s}%lld|{%s}%lld|%lld|%s s|%s|{%s}%s|%.0f%%|%.2f|<b>%s</b>|%s|%s|"
+        "%s|%s",
+        tier_names[tier], (long long)row->verdicts[VERDICT_PASS],
+        (long long)row->verdicts[VERDICT_FAIL],
+        row->verdicts[VERDICT_PLANNER_ERROR] > 0 ? "bad" : "",
+        (long long)row->verdicts[VERDICT_PLANNER_ERROR],
+        row->verdicts[VERDICT_FLAGGED] > 0 ? "flag" : "", (long long)row->verdicts[VERDICT_FLAGGED],
+        (long long)row->work.ticks, summary_number_text(cost.device_s, text[0]),
+        isnan(cost.tick_ms) ? "\u2013" : summary_number_text(cost.tick_ms, text[1]),
+        row->work.mflop > 0 ? "" : "soft",
+        row->work.mflop > 0 ? summary_number_text((double)row->work.mflop / 1e6, text[2])
+                            : "\u2013",
+        100 * cost.mfu, cost.miles, summary_rate_text(row->work.usd, cost.miles, text[3]),
+        summary_rate_text(cost.with_retries_usd, cost.miles, text[4]),
+        booked_text(over->flagged_attempts, over->flagged_uusd, text[5]),
+        booked_text(over->failed_attempts, over->failed_uusd, text[6]),
+        booked_text(over->audit_attempts, over->audit_uusd, text[7]));
 }
 
 static void models_list(struct report *report)
@@ -88,35 +69,28 @@ static void models_list(struct report *report)
 }
 
 /* Meters, a card of their own; nothing where nothing was driven. */
-static void write_meters(const struct summary *summary, struct html *html)
+static void write_meters(struct report *report)
 {
+    struct html *html = &report->html;
     struct meter *meters = NULL;
     uint32_t count = 0;
     struct error ignored;
-    if (meters_of(summary, &meters, &count, &ignored) != STATUS_OK || count == 0) {
+    if (meters_of(report->summary, &meters, &count, &ignored) != STATUS_OK || count == 0) {
         free(meters);
         return;
     }
-    html_raw(html, "<div class=\"card scroll\"><table><thead><tr><th>pool</th><th>tier</th>"
-                   "<th>device</th><th>model</th><th class=\"n\">rollouts</th><th class=\"n\">"
-                   "miles per device-hour</th><th class=\"n\">$/1000 miles</th><th class=\"n\">"
-                   "MFU</th><th class=\"n\">frame pages free at the fullest</th><th class=\"n\">"
-                   "ms/tick p50 / p95 / p99</th><th class=\"n\">"
-                   "s/rollout p50 / p95 / p99</th></tr></thead><tbody>");
+    html_raw(html, "<div class=\"card scroll\">");
+    page_table(&report->page, "",
+               "pool|tier|device|model|#rollouts|#miles per device-hour|#$/1000 miles|#MFU|#frame "
+               "pages free at the fullest|#ms/tick p50 / p95 / p99|#s/rollout p50 / p95 / p99");
     for (uint32_t i = 0; i < count; i++) {
         const struct meter *meter = &meters[i];
         struct meter_words words;
         meter_words_of(meter, &words);
-        html_format(html,
-                    "<tr><td>%s</td><td>%s</td><td>%s</td><td><code>%s</code></td>"
-                    "<td class=\"n\">%lld</td><td class=\"n\">%s</td><td class=\"n\">%s</td>",
-                    meter->pool, tier_names[meter->tier], meter->device, words.model,
-                    (long long)meter->rollouts, words.miles_per_hour, words.usd);
-        html_format(html,
-                    "<td class=\"n\">%s</td><td class=\"n%s\">%s</td><td class=\"n\">%s</td>"
-                    "<td class=\"n\">%s</td></tr>",
-                    words.mfu, meter_pages_short(meter) ? " bad" : "", words.pages_free,
-                    words.tick_ms, words.rollout_s);
+        page_row(&report->page, "%s|%s|%s|<code>%s</code>|%lld|%s|%s|%s|{%s}%s|%s|%s", meter->pool,
+                 tier_names[meter->tier], meter->device, words.model, (long long)meter->rollouts,
+                 words.miles_per_hour, words.usd, words.mfu, meter_pages_short(meter) ? "bad" : "",
+                 words.pages_free, words.tick_ms, words.rollout_s);
     }
     html_raw(html, "</tbody></table><p class=\"soft\">All that was driven, audits and flagged "
                    "rollouts too. A tick is a rollout's mean.</p></div>");
@@ -127,21 +101,14 @@ void report_tiers(struct report *report)
 {
     struct html *html = &report->html;
     const struct summary_peak *peak = &report->summary->peak;
-    html_raw(html, "<div class=\"card\"><table class=\"tiers\"><thead><tr><th>tier</th>"
-                   "<th class=\"n\">pass</th><th class=\"n\">fail</th><th class=\"n\">error</th>"
-                   "<th class=\"n\">flagged</th><th class=\"n\">ticks</th>"
-                   "<th class=\"n\">device time</th><th class=\"n\">ms/tick</th>"
-                   "<th class=\"n\">TFLOP</th><th class=\"n\">");
-    report_metric(html, "MFU", "MFU");
-    html_raw(html, "</th><th class=\"n\">miles</th><th class=\"n\">");
-    report_metric(html, "$/1000 miles", "$/1000 miles");
-    html_raw(html, "</th><th class=\"n\">with retries</th><th class=\"n\">spent on flags</th>"
-                   "<th class=\"n\">failures</th><th class=\"n\">audit</th></tr></thead>"
-                   "<tbody>");
+    html_raw(html, "<div class=\"card\">");
+    page_table(&report->page, " class=\"tiers\"",
+               "tier|#pass|#fail|#error|#flagged|#ticks|#device time|#ms/tick|#TFLOP|#?MFU|#miles|"
+               "#?$/1000 miles|#with retries|#spent on flags|#failures|#audit");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         tier_row(report, (enum tier)tier);
     }
-    html_raw(html, "</tbody></table>");
+    page_table_end(&report->page);
     models_list(report);
     if (peak->bf16_flops > 0) {
         html_format(html,
@@ -150,7 +117,7 @@ void report_tiers(struct report *report)
                     peak->bf16_flops / 1e9, peak->fp32_flops / 1e9, peak->int8_flops / 1e9);
     }
     html_raw(html, "</div>");
-    write_meters(report->summary, html);
+    write_meters(report);
 }
 
 /* ---- flags ---- */
@@ -183,8 +150,9 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     html_format(html, "</div><div><h4>%s", outcome->scenario_id);
     html_raw(html, outcome->branch_id[0] != '\0' ? " &middot; " : "");
     html_format(html, "%s</h4><p><span class=\"chip flagged\">", outcome->branch_id);
-    report_plain(html, outcome->health_check);
-    html_format(html, "</span> at %.1f s", outcome->health_tick * TICK_S);
+    char check[LIMIT_ID_BYTES];
+    html_format(html, "%s</span> at %.1f s", report_plain(outcome->health_check, check),
+                outcome->health_tick * TICK_S);
     if (isfinite(outcome->health_value)) {
         html_format(html, ": measured %.3g, bound %.3g", outcome->health_value,
                     outcome->health_threshold);
@@ -204,24 +172,13 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     html_raw(html, "</div></article>");
 }
 
-static void flag_rate_row(struct html *html, const struct summary_row *row)
-{
-    struct rate_estimate at = rate_estimate(&row->flag_rate);
-    html_format(
-        html,
-        "<tr><td class=\"name\">%s</td><td class=\"n\">%lld</td><td class=\"n%s\">%lld</td><td "
-        "class=\"n\">%.1f%%</td><td class=\"n soft\">%.1f&ndash;%.1f%%</td></tr>",
-        row->value[0] != '\0' ? row->value : "(none)", (long long)row->learned,
-        row->caught > 0 ? " flag" : "", (long long)row->caught, 100 * at.value, 100 * at.low,
-        100 * at.high);
-}
-
 /* A card per slice: how many of its rollouts in learned worlds were flagged. */
 static void flag_rates(struct report *report)
 {
     struct html *html = &report->html;
     const struct summary *summary = report->summary;
     const char *group = "";
+    struct page *page = &report->page;
     html_raw(html, "<div class=\"columns\">");
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
@@ -231,13 +188,14 @@ static void flag_rates(struct report *report)
         if (strcmp(row->group, group) != 0) {
             html_raw(html, group[0] != '\0' ? "</tbody></table></section>" : "");
             group = row->group;
-            html_format(html,
-                        "<section class=\"card slice\"><table><thead><tr><th>%s</th><th "
-                        "class=\"n\">rollouts</th><th class=\"n\">flagged</th><th "
-                        "class=\"n\">rate</th><th class=\"n\">95%%</th></tr></thead><tbody>",
-                        group);
+            html_raw(html, "<section class=\"card slice\">");
+            page_table(page, "", "%s|#rollouts|#flagged|#rate|#95%%", group);
         }
-        flag_rate_row(html, row);
+        struct rate_estimate at = rate_estimate(&row->flag_rate);
+        page_row(page, "{name}%s|%lld|{%s}%lld|%.1f%%|{soft}%.1f&ndash;%.1f%%",
+                 row->value[0] != '\0' ? row->value : "(none)", (long long)row->learned,
+                 row->caught > 0 ? "flag" : "", (long long)row->caught, 100 * at.value,
+                 100 * at.low, 100 * at.high);
     }
     html_raw(html, group[0] != '\0' ? "</tbody></table></section></div>" : "</div>");
 }
@@ -285,39 +243,32 @@ void report_flags(struct report *report)
 /* ---- audit ---- */
 
 /* Pairs that agree, and the interval of the rate over scenarios. */
-static void share_cell(struct html *html, const struct agreement *agreement,
+static void share_cell(struct page *page, uint32_t column, const struct agreement *agreement,
                        const struct agreement_count *count)
 {
     struct rate_estimate at = rate_estimate(&count->rate);
-    html_format(html,
-                "<td class=\"n%s\">%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span></td>",
-                count->pairs < agreement->pairs ? " bad" : "", (long long)count->pairs,
-                (long long)agreement->pairs, 100 * at.low, 100 * at.high);
+    page_cells(page, column, "{%s}%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span>",
+               count->pairs < agreement->pairs ? "bad" : "", (long long)count->pairs,
+               (long long)agreement->pairs, 100 * at.low, 100 * at.high);
 }
 
-static void agreement_row(struct html *html, const struct summary_agreement *row, bool first)
+static void agreement_row(struct page *page, const struct summary_agreement *row, bool first)
 {
     const struct agreement *a = &row->agreement;
-    double near = (double)(a->distance_pairs > 0 ? a->distance_pairs : 1);
-    double pairs = (double)(a->pairs > 0 ? a->pairs : 1);
-    html_raw(html, strcmp(row->group, "all") == 0 ? "<tr class=\"total\"><td>" : "<tr><td>");
-    if (first) {
-        report_plain(html, row->group);
-    }
-    html_format(html, "</td><td>%s</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>",
-                strcmp(row->group, "all") == 0 ? "" : row->value, (long long)a->jobs,
-                (long long)a->pairs);
-    share_cell(html, a, &a->verdict);
-    html_format(html, "<td class=\"n%s\">%lld</td>", a->student_only_passes > 0 ? " bad" : "",
-                (long long)a->student_only_passes);
-    share_cell(html, a, &a->collision);
-    share_cell(html, a, &a->interventions);
-    if (a->distance_pairs > 0) {
-        html_format(html, "<td class=\"n\">%.2f m</td>", a->distance_difference_abs_sum_m / near);
-    } else {
-        html_raw(html, "<td class=\"n soft\">&ndash;</td>");
-    }
-    html_format(html, "<td class=\"n\">%.2f m</td></tr>", a->progress_difference_abs_sum_m / pairs);
+    bool all = strcmp(row->group, "all") == 0;
+    char group[LIMIT_ID_BYTES];
+    page_row_begin(page, all ? "total" : "");
+    page_cells(page, 0, "%s|%s|%lld|%lld", first ? report_plain(row->group, group) : "",
+               all ? "" : row->value, (long long)a->jobs, (long long)a->pairs);
+    share_cell(page, 4, a, &a->verdict);
+    page_cells(page, 5, "{%s}%lld", a->student_only_passes > 0 ? "bad" : "",
+               (long long)a->student_only_passes);
+    share_cell(page, 6, a, &a->collision);
+    share_cell(page, 7, a, &a->interventions);
+    page_cells(page, 8, "%.2f m|%.2f m",
+               a->distance_difference_abs_sum_m / (double)a->distance_pairs,
+               a->progress_difference_abs_sum_m / (double)(a->pairs > 0 ? a->pairs : 1));
+    page_row_end(page);
 }
 
 static bool disagrees(const struct agreement_pair *pair)
@@ -380,22 +331,20 @@ void report_audit(struct report *report)
         "drawn is the logical scenario. Read it from its lower end: a slice is trusted as far as "
         "that reaches, and few scenarios reach nowhere, however well they agree. <b>Optimistic</b> "
         "counts the dangerous direction: the student passes what the teacher fails.</p><div "
-        "class=\"card\"><table><thead><tr><th>slice</th><th>value</th><th class=\"n\">jobs</th><th "
-        "class=\"n\">pairs</th><th class=\"n\">pass/fail</th><th class=\"n\">optimistic</th><th "
-        "class=\"n\">collision</th><th class=\"n\">",
+        "class=\"card\">",
         (long long)(all->pairs + all->incomplete));
-    report_metric(html, "guardian", "interventions");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "closest", "closest");
-    html_raw(html, " differs by</th><th class=\"n\">progress differs by</th></tr></thead><tbody>");
+    page_table(
+        &report->page, "",
+        "slice|value|#jobs|#pairs|#pass/fail|#optimistic|#collision|#?guardian=interventions|"
+        "#?closest=closest differs by|#progress differs by");
     for (uint32_t i = 0; i < summary->agreement_count; i++) {
         const struct summary_agreement *row = &summary->agreement[i];
         if (row->agreement.pairs > 0) {
-            agreement_row(html, row, strcmp(group, row->group) != 0);
+            agreement_row(&report->page, row, strcmp(group, row->group) != 0);
             group = row->group;
         }
     }
-    html_raw(html, "</tbody></table>");
+    page_table_end(&report->page);
     if (all->incomplete > 0) {
         html_format(
             html,

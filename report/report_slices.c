@@ -55,7 +55,7 @@ static void rate_bars(struct html *html, const struct summary_row *row)
     }
 }
 
-static void slice_row(struct html *html, const struct summary_row *row, bool errors)
+static void slice_row(struct page *page, const struct summary_row *row, bool errors)
 {
     char rate[SUMMARY_MONEY_BYTES];
     double miles = summary_miles(row);
@@ -64,29 +64,31 @@ static void slice_row(struct html *html, const struct summary_row *row, bool err
         counted += verdict_is_result((enum verdict)v) ? row->verdicts[v] : 0;
     }
     int64_t branches = counted - row->main_total;
-    int64_t passed = row->verdicts[VERDICT_PASS] - row->main_passed;
-    html_format(html, "<tr><td class=\"name\">%s", row->value[0] != '\0' ? row->value : "(none)");
+    html_format(page->html, "<tr><td class=\"name\">%s</td>",
+                row->value[0] != '\0' ? row->value : "(none)");
     if (row->main_total > 0) {
-        html_format(html, "</td><td class=\"n%s\">%lld/%lld</td><td>",
-                    row->main_passed < row->main_total ? " bad" : "", (long long)row->main_passed,
-                    (long long)row->main_total);
-        rate_bars(html, row);
+        page_cells(page, 1, "{%s}%lld/%lld", row->main_passed < row->main_total ? "bad" : "",
+                   (long long)row->main_passed, (long long)row->main_total);
     } else {
-        html_raw(html, "</td><td class=\"n\">&ndash;</td><td>");
+        page_cells(page, 1, "&ndash;");
     }
+    html_raw(page->html, "<td>");
+    rate_bars(page->html, row);
+    html_raw(page->html, "</td>");
     if (branches > 0) {
-        html_format(html, "</td><td class=\"n\">%lld/%lld</td>", (long long)passed,
-                    (long long)branches);
+        page_cells(page, 3, "%lld/%lld",
+                   (long long)(row->verdicts[VERDICT_PASS] - row->main_passed),
+                   (long long)branches);
     } else {
-        html_raw(html, "</td><td class=\"n soft\">&ndash;</td>");
+        page_cells(page, 3, "{soft}&ndash;");
     }
     if (errors) {
-        html_format(html, "<td class=\"n\">%lld</td>",
-                    (long long)(row->verdicts[VERDICT_PLANNER_ERROR] +
-                                row->verdicts[VERDICT_FLAGGED] + row->verdicts[VERDICT_INVALID]));
+        page_cells(page, 4, "%lld",
+                   (long long)(row->verdicts[VERDICT_PLANNER_ERROR] +
+                               row->verdicts[VERDICT_FLAGGED] + row->verdicts[VERDICT_INVALID]));
     }
-    html_format(html, "<td class=\"n\">%.2f</td><td class=\"n\">%s</td></tr>", miles,
-                summary_rate_text(row->work.usd, miles, rate));
+    page_cells(page, 4, "%.2f|%s", miles, summary_rate_text(row->work.usd, miles, rate));
+    html_raw(page->html, "</tr>");
 }
 
 /* rows[count], one group, in this order. */
@@ -97,23 +99,17 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
     bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] +
                       total->verdicts[VERDICT_INVALID] >
                   0;
-    html_format(html, "<section class=\"card slice\"><table><thead><tr><th>%s</th><th class=\"n\">",
-                rows[0]->group);
-    report_metric(html, "main line", "passed");
-    html_raw(html, "</th><th>");
-    report_metric(html, "95% interval", "95%");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "branch", "what if");
-    html_raw(html, errors ? "</th><th class=\"n\">no result" : "");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "miles", "miles");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "$/1000 miles", "$/1000 miles");
-    html_raw(html, "</th></tr></thead><tbody>");
+    html_raw(html, "<section class=\"card slice\">");
+    page_table(&report->page, "",
+               errors ? "%s|#?main line=passed|?95%% interval=95%%|#?branch=what if|#no result|"
+                        "#?miles|#?$/1000 miles"
+                      : "%s|#?main line=passed|?95%% interval=95%%|#?branch=what if|#?miles|"
+                        "#?$/1000 miles",
+               rows[0]->group);
     for (uint32_t i = 0; i < count && i < REPORT_SLICE_ROWS_MAX; i++) {
-        slice_row(html, rows[i], errors);
+        slice_row(&report->page, rows[i], errors);
     }
-    html_raw(html, "</tbody></table>");
+    page_table_end(&report->page);
     if (count > REPORT_SLICE_ROWS_MAX) {
         html_format(html, "<p class=\"note\">%u more values, none weaker, are not listed.</p>",
                     count - REPORT_SLICE_ROWS_MAX);
@@ -165,13 +161,6 @@ static void parameter_slices(struct report *report)
     wide_parameters(report);
 }
 
-static void field_cell(struct html *html, double value)
-{
-    html_format(html,
-                isfinite(value) ? "<td class=\"n\">%.3f</td>" : "<td class=\"n\">&ndash;</td>",
-                value);
-}
-
 /* Scores of the field, a row for each tier that has one. */
 static void field_scores(struct report *report)
 {
@@ -186,30 +175,15 @@ static void field_scores(struct report *report)
         }
         if (!any) {
             html_raw(html, "<h2 id=\"field\">Scores of the field</h2><p class=\"soft\">Means over "
-                           "the main lines that passed or failed.</p><div class=\"card\"><table>"
-                           "<thead><tr><th>tier</th><th class=\"n\">drives</th><th class=\"n\">");
-            report_metric(html, "score", "nuPlan's score");
-            html_raw(html, "</th><th class=\"n\">");
-            report_metric(html, "PDMS", "PDMS");
-            html_raw(html, "</th><th class=\"n\">");
-            report_metric(html, "EPDMS", "EPDMS");
-            html_raw(html, "</th><th class=\"n\">");
-            report_metric(html, "extended comfort", "extended comfort");
-            html_raw(html, "</th><th class=\"n\">");
-            report_metric(html, "two stages", "EPDMS in two stages");
-            html_raw(html, "</th><th class=\"n\">collisions</th><th class=\"n\">km</th></tr>"
-                           "</thead><tbody>");
+                           "the main lines that passed or failed.</p><div class=\"card\">");
+            page_table(&report->page, "",
+                       "tier|#drives|#?score=nuPlan's score|#?PDMS|#?EPDMS|#?extended comfort|"
+                       "#?two stages=EPDMS in two stages|#collisions|#km");
         }
         any = true;
-        html_format(html, "<tr><td>%s</td><td class=\"n\">%lld</td>", tier_names[t],
-                    (long long)row->scored);
-        field_cell(html, row->nuplan);
-        field_cell(html, row->pdms);
-        field_cell(html, row->epdms);
-        field_cell(html, row->extended_comfort);
-        field_cell(html, row->two_stage);
-        html_format(html, "<td class=\"n\">%lld</td><td class=\"n\">%.1f</td></tr>",
-                    (long long)row->collisions, row->metres / 1e3);
+        page_row(&report->page, "%s|%lld|%.3f|%.3f|%.3f|%.3f|%.3f|%lld|%.1f", tier_names[t],
+                 (long long)row->scored, row->nuplan, row->pdms, row->epdms, row->extended_comfort,
+                 row->two_stage, (long long)row->collisions, row->metres / 1e3);
     }
     html_raw(html, any ? "</tbody></table></div>" : "");
 }
@@ -269,11 +243,10 @@ void report_cost(struct report *report)
         "micro-dollars (what an attempt leaves over is carried to the next), so that the rows add "
         "up to the bill. Dollars for 1,000 miles are the device time at today's price, not "
         "rounded.</p>"
-        "<div class=\"card\"><table><thead><tr><th>pool</th><th>device</th><th>tier</th>"
-        "<th>ended</th><th>for</th><th class=\"n\">attempts</th><th class=\"n\">device time</th>"
-        "<th class=\"n\">TFLOP</th><th class=\"n\">miles</th><th class=\"n\">charged</th><th "
-        "class=\"n\">$/1000 miles</th>"
-        "</tr></thead><tbody>");
+        "<div class=\"card\">");
+    page_table(&report->page, "",
+               "pool|device|tier|ended|for|#attempts|#device time|#TFLOP|#miles|#charged|"
+               "#$/1000 miles");
     for (uint32_t i = 0; i <= summary->ledger_count; i++) {
         bool last = i == summary->ledger_count;
         const struct store_ledger_row *row = last ? NULL : &summary->ledger[i];
@@ -281,13 +254,14 @@ void report_cost(struct report *report)
         double miles = (double)totals->metres_mm / (double)MM_PER_M / M_PER_MILE;
         double usd = last ? all_usd : summary->ledger_usd[i];
         if (last) {
-            html_raw(html, "<tr class=\"total\"><td colspan=\"5\">all");
+            html_raw(html, "<tr class=\"total\"><td colspan=\"5\">all</td>");
         } else {
-            html_format(html, "<tr><td>%s</td><td>%s</td><td>%s</td><td>%s", row->pool, row->device,
-                        tier_names[row->tier], row->end);
-            html_raw(html, row->shadow  ? "</td><td>shadow, in no sum"
-                           : row->audit ? "</td><td>audit"
-                                        : "</td><td>results");
+            html_raw(html, "<tr>");
+            page_cells(&report->page, 0, "%s|%s|%s|%s|%s", row->pool, row->device,
+                       tier_names[row->tier], row->end,
+                       row->shadow  ? "shadow, in no sum"
+                       : row->audit ? "audit"
+                                    : "results");
         }
         if (!last && !row->shadow) {
             all.attempts += totals->attempts;
@@ -297,15 +271,13 @@ void report_cost(struct report *report)
             all.cost_uusd += totals->cost_uusd;
             all_usd += usd;
         }
-        html_format(html,
-                    "</td><td class=\"n\">%lld</td><td class=\"n\">%.2f s</td><td class=\"n\">%.2f"
-                    "</td><td class=\"n\">%.2f</td><td class=\"n\">%s</td><td class=\"n\">%s</td>"
-                    "</tr>",
-                    (long long)totals->attempts, (double)totals->device_ns / (double)NS_PER_S,
-                    (double)totals->mflop / 1e6, miles, summary_uusd_text(totals->cost_uusd, money),
-                    summary_rate_text(usd, miles, rate));
+        page_cells(&report->page, 5, "%lld|%.2f s|%.2f|%.2f|%s|%s", (long long)totals->attempts,
+                   (double)totals->device_ns / (double)NS_PER_S, (double)totals->mflop / 1e6, miles,
+                   summary_uusd_text(totals->cost_uusd, money),
+                   summary_rate_text(usd, miles, rate));
+        html_raw(html, "</tr>");
     }
-    html_raw(html, "</tbody></table>");
+    page_table_end(&report->page);
     const struct summary_row *total = &summary->total;
     html_format(html,
                 "<p>The bill is %s.</p><p>%lld ticks were simulated; %lld more were shared with a "

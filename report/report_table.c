@@ -7,17 +7,6 @@
 #include "base/units.h"
 #include "schemas/field/field.h"
 
-#include <math.h>
-
-static void number(struct html *html, double value)
-{
-    if (isfinite(value)) {
-        html_format(html, "<td class=\"n\">%.2f</td>", value);
-    } else {
-        html_raw(html, "<td class=\"n\">&ndash;</td>");
-    }
-}
-
 static void table_row(struct report *report, uint32_t index)
 {
     struct html *html = &report->html;
@@ -40,32 +29,12 @@ static void table_row(struct report *report, uint32_t index)
     html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a>" : "");
     html_format(html, "</td><td class=\"wrap\">%s</td><td>", outcome->branch_id);
     report_chips(html, outcome);
-    html_format(html, "</td><td>%s</td><td class=\"n\">%llu</td>", tier_names[outcome->tier],
-                (unsigned long long)outcome->seed);
-    number(html, outcome->metrics.score);
-    number(html, field[FIELD_PDMS]);
-    number(html, field[FIELD_EPDMS]);
-    number(html, outcome->metrics.min_distance_m);
-    number(html, outcome->metrics.min_ttc_s);
-    html_format(html, "<td class=\"n\">%.1f</td></tr>", outcome->ticks * TICK_S);
-}
-
-static void table_head(struct html *html)
-{
-    html_raw(html, "<div class=\"card\"><div class=\"scroll\">"
-                   "<table id=\"rollouts\"><thead><tr><th class=\"n\">id</th><th>scenario</th>"
-                   "<th>branch</th><th>verdict</th><th>tier</th><th class=\"n\">seed</th>"
-                   "<th class=\"n\">");
-    report_metric(html, "score", "score");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "PDMS", "PDMS");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "EPDMS", "EPDMS");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "closest", "closest, m");
-    html_raw(html, "</th><th class=\"n\">");
-    report_metric(html, "TTC", "TTC, s");
-    html_raw(html, "</th><th class=\"n\">driven, s</th></tr></thead><tbody>");
+    html_raw(html, "</td>");
+    page_cells(&report->page, 4, "%s|%llu|%.2f|%.2f|%.2f|%.2f|%.2f|%.1f", tier_names[outcome->tier],
+               (unsigned long long)outcome->seed, outcome->metrics.score, field[FIELD_PDMS],
+               field[FIELD_EPDMS], outcome->metrics.min_distance_m, outcome->metrics.min_ttc_s,
+               outcome->ticks * TICK_S);
+    html_raw(html, "</tr>");
 }
 
 /* Drives that the player has here, and where it has the others. */
@@ -91,9 +60,13 @@ void report_rollouts(struct report *report)
     const struct summary *summary = report->summary;
     bool all = summary->outcome_count <= REPORT_TABLE_ROWS_MAX;
     uint32_t shown = 0;
+    struct page *page = &report->page;
     html_raw(html, "<h2 id=\"all\">All rollouts</h2>");
     playable(report);
-    table_head(html);
+    html_raw(html, "<div class=\"card\"><div class=\"scroll\">");
+    page_table(page, " id=\"rollouts\"",
+               "#id|scenario|branch|verdict|tier|#seed|#?score|#?PDMS|#?EPDMS|#?closest=closest, "
+               "m|#?TTC=TTC, s|#driven, s");
     for (int pass = 0; pass < (all ? 1 : 2); pass++) {
         for (uint32_t i = 0; i < summary->outcome_count && shown < REPORT_TABLE_ROWS_MAX; i++) {
             bool passed = summary->outcomes[i].verdict == VERDICT_PASS;
@@ -103,7 +76,8 @@ void report_rollouts(struct report *report)
             }
         }
     }
-    html_raw(html, "</tbody></table></div>");
+    page_table_end(page);
+    html_raw(html, "</div>");
     if (!all) {
         html_format(html,
                     "<p class=\"note\">%u of %u rollouts, those that did not pass first; the "

@@ -217,11 +217,6 @@ const char *summary_range_text(const struct summary_row *row, enum tier tier,
     "The suite's scenarios were chosen, not drawn from traffic: a rate over them compares " \
     "planners, it is not a probability of failure on the road."
 
-/* Limits of the intervals, as SPEED.md has them. */
-#define SUMMARY_COVERAGE_TEXT                                                                    \
-    "In drawn suites with a known truth the 95% interval of a pass rate holds it in 93 to 98%, " \
-    "and in 92 to 100% where fewer than ten logical scenarios fail."
-
 /* Names that rows are grouped by, in the order of the tables. */
 enum { SUMMARY_GROUPS = 11 };
 extern const char *const summary_groups[SUMMARY_GROUPS];

@@ -3,6 +3,8 @@
  * flagged, how audited rollouts agreed, what did not pass and what has no answer.
  */
 #include "report/meters.h"
+#include "report/page/metrics.h"
+#include "report/page/page.h"
 #include "report/summary.h"
 
 #include "base/text.h"
@@ -45,7 +47,7 @@ static int name_width(const struct summary *summary, uint32_t first)
 
 /* Counts and rate are those of main lines; branches have a column of their own, for they answer
  * another question. With several tiers the rates of each follow in lines of their own. */
-static void print_row(const struct summary_row *row, int width, FILE *stream)
+static void print_row(struct page *page, const struct summary_row *row)
 {
     double miles = summary_miles(row);
     bool one = summary_row_tiers(row) == 1;
@@ -62,62 +64,58 @@ static void print_row(const struct summary_row *row, int width, FILE *stream)
                  (long long)(row->verdicts[VERDICT_PASS] - row->mains[VERDICT_PASS]),
                  (long long)branch_count);
     }
-    text_print(stream, "  %-*s %10lld %6lld %6lld %6lld %7lld  %-17s %14s %8.2f %12s\n", width,
-               row->value[0] != '\0' ? row->value : "(none)", (long long)sum_of(row->mains),
-               (long long)row->mains[VERDICT_PASS], (long long)row->mains[VERDICT_FAIL],
-               (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
-               rate, branches, miles, summary_rate_text(row->work.usd, miles, per_mile));
+    page_row(page, "  %s|%lld|%lld|%lld|%lld|%lld|%s|%s|%.2f|%s",
+             row->value[0] != '\0' ? row->value : "(none)", (long long)sum_of(row->mains),
+             (long long)row->mains[VERDICT_PASS], (long long)row->mains[VERDICT_FAIL],
+             (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
+             rate, branches, miles, summary_rate_text(row->work.usd, miles, per_mile));
     for (int tier = 0; tier < TIER_COUNT && !one; tier++) {
         struct rate_estimate at = rate_estimate(&row->rate[tier]);
         if (at.cases > 0) {
-            text_print(stream, "%*s%-10s %s\n", width + 34, "", tier_names[tier],
+            text_print(page->out, "%*s%-10s %s\n", page->name_width + 32, "", tier_names[tier],
                        summary_interval_text(&at, rate));
         }
     }
 }
 
-static void print_head(const char *group, int width, FILE *stream)
+static void print_head(struct page *page, const char *group, int width)
 {
-    text_print(stream, "\n%-*s %10s %6s %6s %6s %7s  %-17s %14s %8s %12s\n", width + 2, group,
-               "main lines", "pass", "fail", "error", "flagged", "pass rate, 95%", "branches pass",
-               "miles", "$/1000 miles");
+    page->name_width = width + 2;
+    fputc('\n', page->out);
+    page_table(page, "",
+               "%s| #10 main lines| #6 pass| #6 fail| #6 error| #7 flagged|  17 pass rate, 95%%| "
+               "#14 branches pass| #8 miles| #12 $/1000 miles",
+               group);
 }
 
 /* ---- learned tiers ---- */
 
-static void print_tier(const struct summary *summary, enum tier tier, FILE *stream)
+static void print_tier(struct page *page, const struct summary *summary, enum tier tier)
 {
     struct summary_tier_cost cost;
-    char text[SUMMARY_MONEY_BYTES];
-    char tick[SUMMARY_MONEY_BYTES];
-    char tflop[SUMMARY_MONEY_BYTES] = "-";
-    char mfu[16] = "-";
+    char text[6][SUMMARY_MONEY_BYTES];
     if (!summary_tier_cost(summary, tier, &cost)) {
         return;
     }
     const struct summary_row *row = cost.row;
-    if (!isnan(cost.mfu)) {
-        snprintf(mfu, sizeof mfu, "%.0f%%", 100 * cost.mfu);
-    }
-    if (row->work.mflop > 0) {
-        summary_number_text((double)row->work.mflop / 1e6, tflop);
-    }
-    text_print(stream, "  %-10s %9lld %9s %8s %9s %5s %8.2f", tier_names[tier],
-               (long long)row->work.ticks, summary_number_text(cost.device_s, text),
-               summary_number_text(cost.tick_ms, tick), tflop, mfu, cost.miles);
-    text_print(stream, " %12s", summary_rate_text(row->work.usd, cost.miles, text));
-    text_print(stream, " %12s", summary_rate_text(cost.with_retries_usd, cost.miles, text));
-    text_print(stream, " %11s\n",
-               cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text) : "-");
+    double tflop = row->work.mflop > 0 ? (double)row->work.mflop / 1e6 : (double)NAN;
+    page_row(page, "  %s|%lld|%s|%s|%s|%.0f%%|%.2f|%s|%s|%s", tier_names[tier],
+             (long long)row->work.ticks, summary_number_text(cost.device_s, text[0]),
+             summary_number_text(cost.tick_ms, text[1]), summary_number_text(tflop, text[2]),
+             100 * cost.mfu, cost.miles, summary_rate_text(row->work.usd, cost.miles, text[3]),
+             summary_rate_text(cost.with_retries_usd, cost.miles, text[4]),
+             cost.over.audit_attempts > 0 ? summary_uusd_text(cost.over.audit_uusd, text[5]) : "-");
 }
 
 static void print_tiers(const struct summary *summary, FILE *stream)
 {
-    text_print(stream, "\n%-12s %9s %9s %8s %9s %5s %8s %12s %12s %11s\n", "what it took", "ticks",
-               "device s", "ms/tick", "TFLOP", "MFU", "miles", "$/1000 miles", "with retries",
-               "audit");
+    struct page page = {.out = stream};
+    fputc('\n', stream);
+    page_table(&page, "",
+               "12 what it took| #9 ticks| #9 device s| #8 ms/tick| #9 TFLOP| #5 MFU| #8 miles| "
+               "#12 $/1000 miles| #12 with retries| #11 audit");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        print_tier(summary, (enum tier)tier, stream);
+        print_tier(&page, summary, (enum tier)tier);
     }
     text_print(stream, "$/1000 miles: of the world; what a planner computes in a process of its "
                        "own is not in it\n");
@@ -182,10 +180,10 @@ static void print_flags(const struct summary *summary, FILE *stream)
     }
 }
 
-static void print_share(const struct agreement_count *count, FILE *stream)
+static void print_share(struct page *page, uint32_t column, const struct agreement_count *count)
 {
     struct rate_estimate at = rate_estimate(&count->rate);
-    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100 * at.value, 100 * at.low, 100 * at.high);
+    page_cells(page, column, "%3.0f%% [%3.0f-%3.0f]", 100 * at.value, 100 * at.low, 100 * at.high);
 }
 
 /* Figures of a part of a suite look like those of the whole. */
@@ -218,11 +216,12 @@ static void print_audit(const struct summary *summary, FILE *stream)
             (long long)all->incomplete, summary_plural(all->incomplete));
         return;
     }
-    text_print_lines(
-        stream,
-        "\naudit: the same drive by the teacher; each scenario counts once; 95%% interval\n"
-        "%-28s %6s %6s  %-16s  %-16s  %-16s %9s\n",
-        "", "jobs", "pairs", "pass/fail", "collision", "interventions", "distance");
+    struct page page = {.out = stream};
+    text_print(stream, "\naudit: the same drive by the teacher; each scenario counts once; 95%% "
+                       "interval\n");
+    page_table(
+        &page, "",
+        "28| #6 jobs| #6 pairs|  16 pass/fail|  16 collision|  16 interventions| #9 distance");
     for (uint32_t i = 0; i < summary->agreement_count; i++) {
         const struct summary_agreement *row = &summary->agreement[i];
         const struct agreement *a = &row->agreement;
@@ -233,16 +232,15 @@ static void print_audit(const struct summary *summary, FILE *stream)
             group = row->group;
             text_print(stream, "%s\n", group);
         }
-        text_print(stream, "  %-26s %6lld %6lld", row->value, (long long)a->jobs,
-                   (long long)a->pairs);
-        print_share(&a->verdict, stream);
-        print_share(&a->collision, stream);
-        print_share(&a->interventions, stream);
+        page_cells(&page, 0, "  %s|%lld|%lld", row->value, (long long)a->jobs, (long long)a->pairs);
+        print_share(&page, 3, &a->verdict);
+        print_share(&page, 4, &a->collision);
+        print_share(&page, 5, &a->interventions);
         if (a->distance_pairs > 0) {
-            text_print(stream, " %7.2f m",
+            page_cells(&page, 6, "%.2f m",
                        a->distance_difference_abs_sum_m / (double)a->distance_pairs);
         }
-        fputc('\n', stream);
+        page_row_end(&page);
     }
 }
 
@@ -297,7 +295,7 @@ static void print_notes(const struct summary *summary, FILE *stream)
         print_guardian(summary, tier, stream);
     }
     text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
-    text_print(stream, "%s\n", SUMMARY_COVERAGE_TEXT);
+    text_print(stream, "%s\n", METRIC_INTERVAL_TEXT);
 }
 
 static int first_line(const char *text)
@@ -357,20 +355,19 @@ static void print_deaths(const struct summary *summary, FILE *stream)
 void summary_print(const struct summary *summary, FILE *stream)
 {
     const char *group = "";
-    int width = NAME_WIDTH_MIN;
+    struct page page = {.out = stream};
     for (uint32_t i = 0; i < summary->row_count; i++) {
         const struct summary_row *row = &summary->rows[i];
         if (strcmp(group, row->group) != 0) {
             group = row->group;
-            width = name_width(summary, i);
-            print_head(group, width, stream);
+            print_head(&page, group, name_width(summary, i));
         }
-        print_row(row, width, stream);
+        print_row(&page, row);
     }
-    print_head("all", NAME_WIDTH_MIN, stream);
+    print_head(&page, "all", NAME_WIDTH_MIN);
     struct summary_row total = summary->total;
     snprintf(total.value, sizeof total.value, "total");
-    print_row(&total, NAME_WIDTH_MIN, stream);
+    print_row(&page, &total);
     print_tiers(summary, stream);
     meters_print(summary, stream);
     print_freezes(summary, stream);

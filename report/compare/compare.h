@@ -12,6 +12,7 @@
 #define SWERVE_REPORT_COMPARE_COMPARE_H
 
 #include "base/status.h"
+#include "report/page/page.h"
 #include "scheduler/paired.h"
 #include "scheduler/rate.h"
 #include "schemas/outcome.h"
@@ -147,6 +148,11 @@ enum { COMPARE_REVISIONS_BYTES = 256 };
 const char *compare_revisions(const struct compare *compare, char out[COMPARE_REVISIONS_BYTES]);
 
 /* ---- showing it: compare_print.c, compare_html.c ---- */
+
+/* Tables of terminal and page. The first is left open for further rows. */
+void compare_write_whole(const struct compare *compare, struct page *page);
+void compare_write_slices(const struct compare *compare, struct page *page);
+void compare_write_measures(const struct compare *compare, struct page *page);
 
 void compare_print(const struct compare *compare, FILE *stream);
 

@@ -3,12 +3,11 @@
  * of both sides at the same times, up to the moment that decided the worse one.
  */
 #include "report/compare/compare.h"
+#include "report/page/page.h"
 #include "report/report_drive.h"
-#include "report/report_html.h"
 
 #include "base/file.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,119 +30,41 @@ static void write_side(struct html *html, const char *name, const struct compare
     html_raw(html, "</span></p>");
 }
 
-static void write_row(struct html *html, const struct compare_row *row, bool total)
+static void write_tables(struct page *page, const struct compare *compare)
 {
-    html_raw(html, total ? "<tr class=\"total\">" : "<tr>");
-    html_format(html,
-                "<td class=\"wrap\">%s %s</td><td class=\"n\">%lld</td><td "
-                "class=\"n\">%.1f%%</td><td class=\"n\">%.1f%%</td><td class=\"n\">%+.1f [%+.1f, "
-                "%+.1f]</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>",
-                row->group, row->value, (long long)row->mains, 100 * row->a.value,
-                100 * row->b.value, 100 * row->difference.value, 100 * row->difference.low,
-                100 * row->difference.high, (long long)row->fixed, (long long)row->broken);
-    if (isnan(row->p)) {
-        html_raw(html, "<td class=\"n\">-</td></tr>");
-    } else {
-        char p[32];
-        if (row->p < 1e-4) {
-            snprintf(p, sizeof p, "< 0.0001");
-        } else {
-            snprintf(p, sizeof p, "%.4f", row->p);
-        }
-        html_format(html, "<td class=\"n\">%s</td></tr>", p);
-    }
-}
-
-static void begin_rows(struct html *html)
-{
-    html_raw(html, "<table><thead><tr><th>main lines that pass</th><th class=\"n\">count</th><th "
-                   "class=\"n\">A</th><th class=\"n\">B</th><th class=\"n\">B &minus; A, points, "
-                   "95%</th><th class=\"n\">fixed</th><th class=\"n\">broken</th><th "
-                   "class=\"n\">p</th></tr></thead><tbody>");
-}
-
-/* The measure's name, with its definition as in reports where these have one. */
-static void write_measure(struct html *html, enum compare_measure measure)
-{
-    static const char *const defined[COMPARE_MEASURE_COUNT] = {
-        [COMPARE_SCORE] = "score",     [COMPARE_PROGRESS] = "progress",
-        [COMPARE_COMFORT] = "comfort", [COMPARE_MIN_DISTANCE] = "closest",
-        [COMPARE_MIN_TTC] = "TTC",     [COMPARE_PDMS] = "PDMS",
-        [COMPARE_EPDMS] = "EPDMS",     [COMPARE_TWO_STAGE] = "two stages",
-    };
-    const char *name = compare_measure_names[measure];
-    html_raw(html, "<tr><td>");
-    if (defined[measure] != NULL) {
-        report_metric(html, defined[measure], name);
-    } else {
-        html_text(html, name);
-    }
-    html_raw(html, "</td>");
-}
-
-static void write_tables(struct html *html, const struct compare *compare)
-{
-    html_raw(html, "<div class=\"card\">");
-    begin_rows(html);
-    write_row(html, &compare->all, true);
-    html_raw(html, "</tbody></table></div><div class=\"card\"><table><thead><tr><th>mean over "
-                   "scenarios</th><th class=\"n\">count</th><th class=\"n\">A</th><th "
-                   "class=\"n\">B</th><th class=\"n\">B &minus; A, 95%</th></tr></thead><tbody>");
-    for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
-        char difference[PAIRED_TEXT_BYTES];
-        if (compare->measures[m].cases > 0) {
-            write_measure(html, (enum compare_measure)m);
-            html_format(html,
-                        "<td class=\"n\">%lld</td><td class=\"n\">%.4g</td><td "
-                        "class=\"n\">%.4g</td><td class=\"n\">%s</td></tr>",
-                        (long long)compare->measures[m].cases, compare->measures[m].a,
-                        compare->measures[m].b,
-                        paired_mean_text(&compare->measures[m].difference, difference));
-        }
-    }
-    html_format(html,
-                "</tbody></table><p class=\"soft small\">p: exact test over %s whether B passes as "
-                "often as A; slices after Holm. Intervals are clustered likewise.</p></div>",
+    html_raw(page->html, "<div class=\"card\">");
+    compare_write_whole(compare, page);
+    page_table_end(page);
+    html_raw(page->html, "</div><div class=\"card\">");
+    compare_write_measures(compare, page);
+    html_format(page->html,
+                "<p class=\"soft small\">p: exact test over %s whether B passes as often as A; "
+                "slices after Holm. Intervals are clustered likewise.</p></div>",
                 compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
-}
-
-static void write_slices(struct html *html, const struct compare *compare)
-{
-    html_raw(html, "<h2>Slices</h2><details class=\"card\"><summary>Every slice</summary>");
-    begin_rows(html);
-    for (uint32_t i = 0; i < compare->row_count; i++) {
-        if (compare->rows[i].mains < compare->all.mains) {
-            write_row(html, &compare->rows[i], false);
-        }
-    }
-    html_raw(html, "</tbody></table></details>");
 }
 
 /* ---- flips ---- */
 
-static void write_flip_row(struct html *html, const struct compare *compare, uint32_t pair)
+static void write_flip_row(struct page *page, const struct compare *compare, uint32_t pair)
 {
     const struct compare_rollout *a = rollout_of(compare, pair, false);
     const struct compare_rollout *b = rollout_of(compare, pair, true);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
-    html_format(html, "<tr><td class=\"%s\">%s</td><td class=\"wrap\">%s",
-                compare_passed(a) ? "bad" : "good", compare_passed(a) ? "broken" : "fixed",
-                a->scenario_id);
-    if (a->branch_id[0] != '\0') {
-        html_format(html, " branch %s", a->branch_id);
-    }
-    html_format(html, "</td><td class=\"n\">%llu</td><td>%s</td><td>", (unsigned long long)a->seed,
-                tier_names[a->tier]);
+    page_row_begin(page, "");
+    page_cells(page, 0, "{%s}%s|{wrap}%s%s%s|%llu|%s", compare_passed(a) ? "bad" : "good",
+               compare_passed(a) ? "broken" : "fixed", a->scenario_id,
+               a->branch_id[0] != '\0' ? " branch " : "", a->branch_id, (unsigned long long)a->seed,
+               tier_names[a->tier]);
+    html_raw(page->html, "<td>");
     for (uint32_t bit = 0; bit < REASON_BIT_COUNT; bit++) {
         if ((worse->reasons >> bit & 1) != 0) {
-            html_format(html, "<span class=\"chip reason\">%s</span> ", reason_names[bit]);
+            html_format(page->html, "<span class=\"chip reason\">%s</span> ", reason_names[bit]);
         }
     }
-    if (worse->reasons == 0) {
-        html_raw(html, verdict_names[worse->verdict]);
-    }
-    html_format(html, "</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td></tr>",
-                (long long)a->id, (long long)b->id);
+    html_raw(page->html, worse->reasons == 0 ? verdict_names[worse->verdict] : "");
+    html_raw(page->html, "</td>");
+    page_cells(page, 5, "%lld|%lld", (long long)a->id, (long long)b->id);
+    page_row_end(page);
 }
 
 /* One side's drive, reopened. False: it cannot be drawn. */
@@ -225,21 +146,22 @@ static void write_card(struct html *html, const struct compare *compare, uint32_
     free(shown);
 }
 
-static void write_flips(struct html *html, const struct compare *compare)
+static void write_flips(struct page *page, const struct compare *compare)
 {
+    struct html *html = page->html;
     uint32_t cards = 0;
     html_raw(html, "<h2>What changed</h2>");
     if (compare->flip_count == 0) {
         html_raw(html, "<p>Every rollout that was compared passes or fails as before.</p>");
         return;
     }
-    html_raw(html, "<div class=\"card\"><table><thead><tr><th></th><th>scenario</th><th "
-                   "class=\"n\">seed</th><th>world</th><th>why</th><th class=\"n\">outcome A</th>"
-                   "<th class=\"n\">outcome B</th></tr></thead><tbody>");
+    html_raw(html, "<div class=\"card\">");
+    page_table(page, "", "|scenario|#seed|world|why|#outcome A|#outcome B");
     for (uint32_t i = 0; i < compare->flip_count; i++) {
-        write_flip_row(html, compare, compare->flips[i]);
+        write_flip_row(page, compare, compare->flips[i]);
     }
-    html_raw(html, "</tbody></table></div>");
+    page_table_end(page);
+    html_raw(html, "</div>");
     for (; cards < compare->flip_count && cards < CARDS_MAX && html->bytes < PAGE_BYTES_MAX;
          cards++) {
         write_card(html, compare, compare->flips[cards]);
@@ -253,6 +175,7 @@ static void write_flips(struct html *html, const struct compare *compare)
 enum status compare_html(const struct compare *compare, const char *path, struct error *error)
 {
     struct html html = {0};
+    struct page page = {.form = PAGE_HTML, .html = &html};
     const struct compare_row *all = &compare->all;
     char revisions[COMPARE_REVISIONS_BYTES];
     html_begin(&html, "Swerve: comparison");
@@ -273,11 +196,13 @@ enum status compare_html(const struct compare *compare, const char *path, struct
                 (long long)compare->only_b, (long long)compare->changed,
                 (long long)compare->no_result);
     if (all->mains > 0) {
-        write_tables(&html, compare);
+        write_tables(&page, compare);
     }
-    write_flips(&html, compare);
+    write_flips(&page, compare);
     if (all->mains > 0) {
-        write_slices(&html, compare);
+        html_raw(&html, "<h2>Slices</h2><details class=\"card\"><summary>Every slice</summary>");
+        compare_write_slices(compare, &page);
+        html_raw(&html, "</details>");
     }
     html_raw(&html, "</main>");
     html_end(&html);

@@ -1,7 +1,8 @@
 /*
- * A comparison in the terminal, and as JSON.
+ * A comparison in the terminal and as JSON, and the tables that its page has too.
  */
 #include "report/compare/compare.h"
+#include "report/page/metrics.h"
 
 #include "base/text.h"
 #include "schemas/json_record.h"
@@ -31,59 +32,98 @@ static void print_side(const char *name, const struct compare_side *side, FILE *
     text_print(out, "\n");
 }
 
-static void print_row(const struct compare_row *row, FILE *out)
+static void write_row(struct page *page, const struct compare_row *row, bool total)
 {
-    char p[16] = "      -";
-    char name[2 * LIMIT_ID_BYTES];
-    snprintf(name, sizeof name, "%s%s%s", row->group, row->value[0] != '\0' ? " " : "", row->value);
-    if (!isnan(row->p)) {
-        if (row->p < 1e-4) {
-            snprintf(p, sizeof p, "<0.0001");
-        } else {
-            snprintf(p, sizeof p, "%7.4f", row->p);
-        }
-    }
-    text_print(out, "  %-36s %6lld  %5.1f%%  %5.1f%%  %+6.1f [%+6.1f, %+6.1f]  %5lld %6lld  %s\n",
-               name, (long long)row->mains, 100 * row->a.value, 100 * row->b.value,
-               100 * row->difference.value, 100 * row->difference.low, 100 * row->difference.high,
-               (long long)row->fixed, (long long)row->broken, p);
+    char p[16];
+    snprintf(p, sizeof p, isnan(row->p) ? "-" : row->p < 1e-4 ? "<0.0001" : "%.4f", row->p);
+    page_row(page, "[%s]{wrap}%s %s|%lld|%.1f%%|%.1f%%|%+6.1f [%+6.1f, %+6.1f]|%lld|%lld|%s",
+             total ? "total" : "", row->group, row->value, (long long)row->mains,
+             100 * row->a.value, 100 * row->b.value, 100 * row->difference.value,
+             100 * row->difference.low, 100 * row->difference.high, (long long)row->fixed,
+             (long long)row->broken, p);
 }
 
-static void print_rows(const struct compare *compare, FILE *out)
+static void open_rows(struct page *page)
 {
-    text_print(out, "\n  %-36s %6s  %6s  %6s  %24s  %5s %6s  %7s\n", "main lines that pass",
-               "count", "A", "B", "B - A, points, 95%", "fixed", "broken", "p");
-    uint32_t still = 0; /* slices in which nothing changed */
-    print_row(&compare->all, out);
+    page_table(
+        page, "",
+        "  36 main lines that pass| #6 count|  #6 A|  #6 B|  #23 B - A, points, 95%%=B &minus; "
+        "A, points, 95%%|  #5 fixed| #6 broken|  #7 p");
+}
+
+void compare_write_whole(const struct compare *compare, struct page *page)
+{
+    open_rows(page);
+    write_row(page, &compare->all, true);
+}
+
+void compare_write_slices(const struct compare *compare, struct page *page)
+{
+    open_rows(page);
+    for (uint32_t i = 0; i < compare->row_count; i++) {
+        if (compare->rows[i].mains < compare->all.mains) {
+            write_row(page, &compare->rows[i], false);
+        }
+    }
+    page_table_end(page);
+}
+
+/* The whole, and slices in which something changed. */
+static void print_rows(const struct compare *compare, struct page *page)
+{
+    uint32_t still = 0;
+    compare_write_whole(compare, page);
     for (uint32_t i = 0; i < compare->row_count; i++) {
         const struct compare_row *row = &compare->rows[i];
         if (row->mains < compare->all.mains && row->fixed + row->broken > 0) {
-            print_row(row, out);
+            write_row(page, row, false);
         }
         still += row->fixed + row->broken == 0;
     }
     if (still > 0) {
-        text_print(out, "  %u slices in which nothing changed: --json has them\n", still);
+        text_print(page->out, "  %u slices in which nothing changed: --json has them\n", still);
     }
-    text_print(out,
+    text_print(page->out,
                "p: exact test over %s whether B passes as often as A; slices after Holm. "
-               "Intervals: clustered likewise\n",
+               "Intervals: clustered likewise\n\n",
                compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
 }
 
-static void print_measures(const struct compare *compare, FILE *out)
+/* The measure's name, with its definition as in reports where these have one. */
+static void write_measure(struct page *page, enum compare_measure measure)
 {
-    text_print(out, "\n  %-36s %6s  %9s %9s  %s\n", "mean over scenarios", "count", "A", "B",
-               "B - A, 95%");
+    static const char *const defined[COMPARE_MEASURE_COUNT] = {
+        [COMPARE_SCORE] = "score",     [COMPARE_PROGRESS] = "progress",
+        [COMPARE_COMFORT] = "comfort", [COMPARE_MIN_DISTANCE] = "closest",
+        [COMPARE_MIN_TTC] = "TTC",     [COMPARE_PDMS] = "PDMS",
+        [COMPARE_EPDMS] = "EPDMS",     [COMPARE_TWO_STAGE] = "two stages",
+    };
+    const char *name = compare_measure_names[measure];
+    if (page->form == PAGE_HTML && defined[measure] != NULL) {
+        html_raw(page->html, "<td>");
+        report_metric(page->html, defined[measure], name);
+        html_raw(page->html, "</td>");
+    } else {
+        page_cells(page, 0, "%s", name);
+    }
+}
+
+void compare_write_measures(const struct compare *compare, struct page *page)
+{
+    page_table(page, "",
+               "  36 mean over scenarios| #6 count|  #9 A| #9 B|  #B - A, 95%%=B &minus; A, 95%%");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
         char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {
-            text_print(out, "  %-36s %6lld  %9.4g %9.4g  %s\n", compare_measure_names[m],
-                       (long long)compare->measures[m].cases, compare->measures[m].a,
-                       compare->measures[m].b,
+            page_row_begin(page, "");
+            write_measure(page, (enum compare_measure)m);
+            page_cells(page, 1, "%lld|%.4g|%.4g|%s", (long long)compare->measures[m].cases,
+                       compare->measures[m].a, compare->measures[m].b,
                        paired_mean_text(&compare->measures[m].difference, difference));
+            page_row_end(page);
         }
     }
+    page_table_end(page);
 }
 
 static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
@@ -146,8 +186,10 @@ void compare_print(const struct compare *compare, FILE *out)
                    (long long)compare->changed, (long long)compare->no_result);
     }
     if (compare->all.mains > 0) {
-        print_rows(compare, out);
-        print_measures(compare, out);
+        struct page page = {.form = PAGE_TERMINAL, .out = out};
+        fputs("\n", out);
+        print_rows(compare, &page);
+        compare_write_measures(compare, &page);
     }
     print_flips(compare, true, out);
     print_flips(compare, false, out);

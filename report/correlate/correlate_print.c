@@ -4,6 +4,7 @@
 #include "report/correlate/correlate.h"
 
 #include "base/text.h"
+#include "report/page/page.h"
 #include "schemas/json_record.h"
 
 #include <math.h>
@@ -48,29 +49,19 @@ static void print_errors(const struct correlate *correlate, const char *title, b
     }
 }
 
-/* Heads of realism_names, and of their mean. */
-static const char *const realism_heads[REALISM_FEATURES + 1] = {
-    "speed", "accel", "yaw rate", "yaw accel", "nearest", "TTC", "contacts", "off road", "mean"};
-static const char *const realism_rows[2] = {"reactive traffic", "  going straight on"};
-
 static void print_realism(const struct correlate *correlate, FILE *out)
 {
-    text_print(out, "%-24s", "realism of traffic");
-    for (int f = 0; f <= REALISM_FEATURES; f++) {
-        text_print(out, " %9s", realism_heads[f]);
-    }
-    text_print(out, "\n");
+    static const char *const names[2] = {"reactive traffic", "  going straight on"};
+    struct page page = {.out = out};
+    page_table(&page, "",
+               "24 realism of traffic| #9 speed| #9 accel| #9 yaw rate| #9 yaw accel| #9 nearest| "
+               "#9 TTC| #9 contacts| #9 off road| #9 mean");
     for (int row = 0; row < 2; row++) {
-        text_print(out, "  %-22s", realism_rows[row]);
-        for (int f = 0; f <= REALISM_FEATURES; f++) {
-            double mean = correlate_estimate(&correlate->realism[row][f]).mean;
-            char text[CELL_BYTES] = "-";
-            if (!isnan(mean)) {
-                snprintf(text, sizeof text, "%.2f", mean);
-            }
-            text_print(out, " %9s", text);
+        page_cells(&page, 0, "  %s", names[row]);
+        for (uint32_t f = 0; f <= REALISM_FEATURES; f++) {
+            page_cells(&page, 1 + f, "%.2f", correlate_estimate(&correlate->realism[row][f]).mean);
         }
-        text_print(out, "\n");
+        page_row_end(&page);
     }
 }
 

@@ -4,6 +4,7 @@
 #include "report/dossier/dossier.h"
 
 #include "base/embedded.h"
+#include "report/page/page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -78,13 +79,10 @@ static void take_problem(void *context, const struct protocol_finding *finding)
         return;
     }
     if (problems->count++ < NAMED_MAX) {
-        fputs("* ", problems->out);
-        dossier_put(finding->file, problems->out);
-        fputs(", ", problems->out);
-        dossier_put(finding->scenario, problems->out);
-        fprintf(problems->out, ": %s %s\n", protocol_finding_names[finding->kind],
-                finding->subject != NULL ? protocol_quantity_names[finding->subject->quantity]
-                                         : "");
+        markdown_print(
+            problems->out, "* %s, %s: %s %s\n", finding->file, finding->scenario,
+            protocol_finding_names[finding->kind],
+            finding->subject != NULL ? protocol_quantity_names[finding->subject->quantity] : "");
     }
 }
 
@@ -92,17 +90,14 @@ static void write_deviation(const struct protocol_file *file,
                             const struct protocol_deviation *deviation, FILE *out)
 {
     char values[PROTOCOL_EXPECTED_BYTES];
-    fputs("* ", out);
-    dossier_put(file->file, out);
-    fputs(": ", out);
+    markdown_print(out, "* %s: ", file->file);
     if (deviation->measured) {
         protocol_numbers_text(&deviation->subject, &deviation->numbers, values, sizeof values);
         fprintf(out, "%s%s%s %s: ", deviation->subject.agent,
                 deviation->subject.agent[0] != '\0' ? " " : "",
                 protocol_quantity_names[deviation->subject.quantity], values);
     }
-    dossier_put(deviation->reason, out);
-    fputc('\n', out);
+    markdown_print(out, "%s\n", deviation->reason);
 }
 
 /* Returns how many values of the checked files are not verified. */
@@ -155,11 +150,8 @@ static void write_risk(const struct dossier_request *request)
           out);
     for (uint32_t s = 0; s < request->study_count; s++) {
         const struct risk_study *study = &request->studies[s];
-        fputs("\n**", out);
-        dossier_put(study->planner, out);
-        fprintf(out, "** in %s; exposures: ", tier_names[study->tier]);
-        dossier_put(study->file->title, out);
-        fputs(".\n", out);
+        markdown_print(out, "\n**%s** in %s; exposures: %s.\n", study->planner,
+                       tier_names[study->tier], study->file->title);
         risk_study_markdown(study, out);
     }
 }
@@ -182,8 +174,8 @@ static void write_not_driven(const struct dossier_request *request,
         missing, suite->entry_count, match->flagged);
     for (uint32_t i = 0; i < suite->entry_count && named < NAMED_MAX; i++) {
         if (match->state[i] != 2) {
-            fputs(named++ > 0 ? ", " : " ", out);
-            dossier_put(suite->entries[i].document->scenario.id, out);
+            markdown_print(out, "%s%s", named++ > 0 ? ", " : " ",
+                           suite->entries[i].document->scenario.id);
         }
     }
     fputs(named < missing ? " and others.\n" : ".\n", out);
@@ -237,7 +229,7 @@ static void write_missing_items(const struct dossier_request *request)
         for (uint32_t i = 0; i < matrix->items->count[k]; i++) {
             if (matrix->totals[k][i].concrete == 0) {
                 fputs(bare++ == 0 ? "* Traceability: no scenario tries " : ", ", out);
-                dossier_put(matrix->items->items[k][i].id, out);
+                markdown_print(out, "%s", matrix->items->items[k][i].id);
             }
         }
     }
@@ -290,13 +282,12 @@ enum status dossier_write(const struct dossier_request *request, struct error *e
     struct dossier_match match;
     uint32_t unverified = 0;
     TRY(dossier_match_find(request, &match, error));
-    fputs("# Credibility dossier: ", request->out);
-    dossier_put(request->suite->title[0] != '\0' ? request->suite->title : request->suite->id,
-                request->out);
-    fputs("\n\nFigures come from the suite and the store; the argument that they serve stands "
-          "behind them. A pass says that the planner met the criteria of that scenario in that "
-          "world, and no more.\n",
-          request->out);
+    markdown_print(
+        request->out,
+        "# Credibility dossier: %s\n\nFigures come from the suite and the store; the argument that "
+        "they serve stands behind them. A pass says that the planner met the criteria of that "
+        "scenario in that world, and no more.\n",
+        request->suite->title[0] != '\0' ? request->suite->title : request->suite->id);
     dossier_write_identity(request, &match);
     dossier_write_results(request);
     dossier_write_envelope(request);

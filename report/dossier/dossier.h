@@ -65,7 +65,4 @@ void dossier_write_identity(const struct dossier_request *request,
 void dossier_write_results(const struct dossier_request *request);
 void dossier_write_envelope(const struct dossier_request *request);
 
-/* Text from anywhere: one line, nothing of it is markup. */
-void dossier_put(const char *text, FILE *out);
-
 #endif

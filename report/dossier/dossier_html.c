@@ -7,7 +7,7 @@
  * through html_text, so that nothing in it becomes markup.
  */
 #include "report/dossier/dossier.h"
-#include "report/report_html.h"
+#include "report/page/html.h"
 
 #include <stdlib.h>
 #include <string.h>

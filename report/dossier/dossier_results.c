@@ -2,28 +2,17 @@
  * Chapters of the dossier that come from outcomes.
  */
 #include "report/dossier/dossier.h"
+#include "report/page/metrics.h"
+#include "report/page/page.h"
 
 #include "base/check.h"
-#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-enum { LISTED_MAX = 200, DISTINCT_MAX = 32 };
-
-void dossier_put(const char *text, FILE *out)
-{
-    char shown[4 * LIMIT_SPEC_BYTES];
-    text_escape(text, TEXT_LINE, shown, sizeof shown);
-    for (const char *at = shown; *at != '\0'; at++) {
-        if (strchr("\\`*[]<>|#&~", *at) != NULL) {
-            fputc('\\', out);
-        }
-        fputc(*at, out);
-    }
-}
+enum { LISTED_MAX = 200, DISTINCT_MAX = 32, DATE_BYTES = 64 };
 
 static bool is_main(const struct outcome *outcome)
 {
@@ -145,88 +134,74 @@ static void write_distinct(const struct dossier_request *request, const char *na
     }
     fprintf(request->out, "| %s | ", name);
     for (uint32_t i = 0; i < count; i++) {
-        fputs(i > 0 ? "; " : "", request->out);
-        dossier_put(seen[i], request->out);
+        markdown_print(request->out, "%s%s", i > 0 ? "; " : "", seen[i]);
     }
     fputs(more ? "; and more |\n" : " |\n", request->out);
 }
 
 /* ", WORD 2026-11-23 23:50 UTC", or nothing of a time that no calendar has. */
-static void put_date(const char *word, int64_t seconds, FILE *out)
+static const char *date_text(const char *word, int64_t seconds, char out[DATE_BYTES])
 {
-    char date[32];
+    char date[DATE_BYTES];
     time_t at = (time_t)seconds;
     struct tm utc;
-    if (seconds > 0 && gmtime_r(&at, &utc) != NULL &&
-        strftime(date, sizeof date, "%Y-%m-%d %H:%M", &utc) > 0) {
-        fprintf(out, ", %s%s UTC", word, date);
-    }
+    bool known = seconds > 0 && gmtime_r(&at, &utc) != NULL &&
+                 strftime(date, sizeof date, "%Y-%m-%d %H:%M", &utc) > 0;
+    snprintf(out, DATE_BYTES, known ? ", %s%.20s UTC" : "", word, date);
+    return out;
 }
 
 void dossier_write_identity(const struct dossier_request *request,
                             const struct dossier_match *match)
 {
-    FILE *out = request->out;
-    fputs("\n## What was examined\n\n| | |\n|---|---|\n| suite | ", out);
-    dossier_put(request->suite_path, out);
-    fprintf(out, ", %u concrete scenarios of %u logical ones |\n| content of the suite | %s |\n",
-            request->suite->entry_count, request->coverage->logical_count, request->suite->hash);
-    fprintf(out, "| written by | swerve %s, simulation sources %.12s", request->version,
-            request->revision);
-    put_date("", request->written_s, out);
-    fputs(" |\n", out);
+    struct page page = {.form = PAGE_MARKDOWN, .out = request->out};
+    char date[DATE_BYTES];
+    page_heading(&page, "What was examined");
+    page_table(&page, "", "|");
+    page_fact(&page, "suite", "%s, %u concrete scenarios of %u logical ones", request->suite_path,
+              request->suite->entry_count, request->coverage->logical_count);
+    page_fact(&page, "content of the suite", "%s", request->suite->hash);
+    page_fact(&page, "written by", "swerve %s, simulation sources %.12s%s", request->version,
+              request->revision, date_text("", request->written_s, date));
     if (request->summary == NULL) {
-        fputs("| results | none: no store was named |\n", out);
+        page_fact(&page, "results", "none: no store was named");
         return;
     }
-    fputs("| results | suite ", out);
-    dossier_put(request->store_suite, out);
-    fputs(" of store ", out);
-    dossier_put(request->store_url, out);
-    put_date("submitted ", request->summary->status.submitted_s, out);
-    fputs(" |\n", out);
+    page_fact(&page, "results", "suite %s of store %s%s", request->store_suite, request->store_url,
+              date_text("submitted ", request->summary->status.submitted_s, date));
     write_distinct(request, "planner", planner_of);
     write_distinct(request, "world", world_of);
     write_distinct(request, "simulation sources of the results", revision_of);
     write_distinct(request, "seeds", seed_of);
-    fprintf(
-        out,
-        "| scenarios of the suite with a result | %u of %u |\n| made again, bit for bit | `swerve "
-        "replay --all --store URL` |\n",
-        match->driven, request->suite->entry_count);
+    page_fact(&page, "scenarios of the suite with a result", "%u of %u", match->driven,
+              request->suite->entry_count);
+    page_fact(&page, "made again, bit for bit", "`swerve replay --all --store URL`");
 }
 
 /* ---- results ---- */
 
-static void write_rate(const struct dossier_request *request, const struct summary_row *row,
-                       int tier)
+static void write_rate(struct page *page, const struct summary_row *row, int tier)
 {
     struct rate_estimate at = rate_estimate(&row->rate[tier]);
-    FILE *out = request->out;
-    if (at.cases == 0) {
-        return;
+    if (at.cases > 0) {
+        page_row(page, "%s%s%s|%s|%.1f%%|%.1f to %.1f%%|%.1f to %.1f%%|%lld|%lld|%lld|%lld",
+                 row->group, row->value[0] != '\0' ? " " : "", row->value, tier_names[tier],
+                 100 * at.value, 100 * at.low, 100 * at.high, 100 * at.worst, 100 * at.best,
+                 (long long)at.drives, (long long)at.cases, (long long)at.logical,
+                 (long long)at.missing);
     }
-    fputs("| ", out);
-    dossier_put(row->group, out);
-    fputs(row->value[0] != '\0' ? " " : "", out);
-    dossier_put(row->value, out);
-    fprintf(out, " | %s | %.1f%% | %.1f to %.1f%% | %.1f to %.1f%% | %lld | %lld | %lld | %lld |\n",
-            tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high, 100 * at.worst,
-            100 * at.best, (long long)at.drives, (long long)at.cases, (long long)at.logical,
-            (long long)at.missing);
 }
 
 /* All rows of a group, or the whole; a rate for each world. */
-static void write_rates(const struct dossier_request *request, const char *group)
+static void write_rates(struct page *page, const struct summary *summary, const char *group)
 {
-    const struct summary *summary = request->summary;
     for (int tier = 0; tier < TIER_COUNT && group == NULL; tier++) {
-        write_rate(request, &summary->total, tier);
+        write_rate(page, &summary->total, tier);
     }
     for (uint32_t i = 0; i < summary->row_count && group != NULL; i++) {
         for (int tier = 0; tier < TIER_COUNT && strcmp(summary->rows[i].group, group) == 0;
              tier++) {
-            write_rate(request, &summary->rows[i], tier);
+            write_rate(page, &summary->rows[i], tier);
         }
     }
 }
@@ -235,6 +210,7 @@ static void write_not_passed(const struct dossier_request *request)
 {
     const struct summary *summary = request->summary;
     FILE *out = request->out;
+    struct page page = {.form = PAGE_MARKDOWN, .out = out};
     uint32_t listed = 0;
     uint32_t all = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
@@ -242,18 +218,15 @@ static void write_not_passed(const struct dossier_request *request)
         if (!is_main(outcome) || outcome->verdict == VERDICT_PASS || all++ >= LISTED_MAX) {
             continue;
         }
-        fputs(listed++ == 0 ? "\nMain lines that did not pass:\n\n"
-                              "| scenario | seed | verdict | why | again |\n|---|---|---|---|---|\n"
-                            : "",
-              out);
-        fputs("| ", out);
-        dossier_put(outcome->scenario_id, out);
-        fprintf(out, " | %llu | %s | ", (unsigned long long)outcome->seed,
-                verdict_names[outcome->verdict]);
+        if (listed++ == 0) {
+            fputs("\nMain lines that did not pass:\n\n", out);
+            page_table(&page, "", "scenario|seed|verdict|why|again");
+        }
         char reasons[REASONS_TEXT_BYTES];
-        fputs(reasons_text(outcome->reasons, ", ", reasons), out);
-        dossier_put(outcome->health_check, out);
-        fprintf(out, " | `swerve replay %lld` |\n", (long long)outcome->id);
+        page_row(&page, "%s|%llu|%s|%s%s|`swerve replay %lld`", outcome->scenario_id,
+                 (unsigned long long)outcome->seed, verdict_names[outcome->verdict],
+                 reasons_text(outcome->reasons, ", ", reasons), outcome->health_check,
+                 (long long)outcome->id);
     }
     if (all == 0) {
         fputs("\nEvery main line passed.\n", out);
@@ -270,6 +243,7 @@ void dossier_write_results(const struct dossier_request *request)
                                          "weather",   "light",           "actor",
                                          "geography", "scenario_type"};
     char seeds[SUMMARY_SEEDS_BYTES];
+    struct page page = {.form = PAGE_MARKDOWN, .out = out};
     fputs("\n## Results and their uncertainty\n\n", out);
     if (summary == NULL) {
         fputs("None: no store was named.\n", out);
@@ -278,16 +252,16 @@ void dossier_write_results(const struct dossier_request *request)
     fputs(SUMMARY_PURPOSE_TEXT
           " Each scenario counts once; the interval takes logical scenarios for what is drawn; "
           "the range takes what has no result for failed, and for passed. Worlds are not "
-          "pooled. " SUMMARY_COVERAGE_TEXT " Each drive: `swerve show --all --store URL`.\n",
+          "pooled. " METRIC_INTERVAL_TEXT " Each drive: `swerve show --all --store URL`.\n",
           out);
     summary_seeds_text(summary, seeds);
     fprintf(out, "%s%s%s", seeds[0] != '\0' ? "\n" : "", seeds, seeds[0] != '\0' ? "\n" : "");
-    fputs("\n| group | world | passed | 95% interval | range | drives | scenarios | logical | no "
-          "result |\n|---|---|---|---|---|---|---|---|---|\n",
-          out);
-    write_rates(request, NULL);
+    fputs("\n", out);
+    page_table(&page, "",
+               "group|world|passed|95%% interval|range|drives|scenarios|logical|no result");
+    write_rates(&page, summary, NULL);
     for (size_t i = 0; i < COUNT_OF(groups); i++) {
-        write_rates(request, groups[i]);
+        write_rates(&page, summary, groups[i]);
     }
     fputs("\nRollouts, branches included:", out);
     for (int i = 0; i < VERDICT_COUNT; i++) {

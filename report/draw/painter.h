@@ -11,7 +11,7 @@
 
 #include "base/geom.h"
 #include "base/status.h"
-#include "report/report_html.h"
+#include "report/page/html.h"
 
 #include <stdbool.h>
 #include <stdint.h>

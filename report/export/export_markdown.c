@@ -4,7 +4,7 @@
  */
 #include "report/export/export.h"
 
-#include "base/text.h"
+#include "report/page/page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,39 +18,27 @@ struct group {
     uint64_t branches;
 };
 
-struct page {
+struct listing {
     const struct export_request *request;
+    struct page page;
     uint32_t group_count;
     struct group *groups; /* [GROUPS_MAX] */
     uint64_t uncounted;   /* of further groups */
     uint64_t failed;
 };
 
-/* Text from anywhere inside a table's cell: one line, nothing of it is markup. */
-static void put_cell(const char *text, size_t limit, FILE *out)
+static struct group *find_group(struct listing *listing, const struct outcome *outcome)
 {
-    char shown[4 * LIMIT_SPEC_BYTES];
-    text_escape(text, TEXT_LINE, shown, sizeof shown < limit ? sizeof shown : limit);
-    for (const char *at = shown; *at != '\0'; at++) {
-        if (strchr("\\`*_{}[]<>|#&~", *at) != NULL) {
-            fputc('\\', out);
-        }
-        fputc(*at, out);
-    }
-}
-
-static struct group *find_group(struct page *page, const struct outcome *outcome)
-{
-    for (uint32_t i = 0; i < page->group_count; i++) {
-        struct group *group = &page->groups[i];
+    for (uint32_t i = 0; i < listing->group_count; i++) {
+        struct group *group = &listing->groups[i];
         if (group->tier == outcome->tier && strcmp(group->planner, outcome->planner) == 0) {
             return group;
         }
     }
-    if (page->group_count == GROUPS_MAX) {
+    if (listing->group_count == GROUPS_MAX) {
         return NULL;
     }
-    struct group *group = &page->groups[page->group_count++];
+    struct group *group = &listing->groups[listing->group_count++];
     memcpy(group->planner, outcome->planner, sizeof group->planner);
     group->tier = outcome->tier;
     return group;
@@ -64,107 +52,97 @@ static bool is_listed(const struct outcome *outcome)
 
 static enum status count(void *context, const struct outcome *outcome, struct error *error)
 {
-    struct page *page = context;
-    struct group *group = outcome->audit_of == 0 ? find_group(page, outcome) : NULL;
+    struct listing *listing = context;
+    struct group *group = outcome->audit_of == 0 ? find_group(listing, outcome) : NULL;
     (void)error;
     if (group == NULL) {
-        page->uncounted += outcome->audit_of == 0;
+        listing->uncounted += outcome->audit_of == 0;
     } else if (outcome->branch_id[0] != '\0') {
         group->branches++;
     } else {
         group->mains[outcome->verdict]++;
     }
-    page->failed += is_listed(outcome);
+    listing->failed += is_listed(outcome);
     return STATUS_OK;
 }
 
 static enum status list_failure(void *context, const struct outcome *outcome, struct error *error)
 {
-    struct page *page = context;
-    FILE *out = page->request->out;
-    if (!is_listed(outcome) || page->failed == 0) {
+    struct listing *listing = context;
+    struct page *page = &listing->page;
+    const char *url = listing->request->store_url;
+    char reasons[REASONS_TEXT_BYTES];
+    if (!is_listed(outcome) || listing->failed == 0) {
         return STATUS_OK;
     }
-    page->failed--;
-    fputs("| ", out);
-    put_cell(outcome->scenario_id, SIZE_MAX, out);
-    fprintf(out, " | %llu | ", (unsigned long long)outcome->seed);
-    put_cell(outcome->planner, SIZE_MAX, out);
-    fprintf(out, " | %s | %s", tier_names[outcome->tier], verdict_names[outcome->verdict]);
-    if (outcome->reasons != 0) {
-        char reasons[REASONS_TEXT_BYTES];
-        fputs(", ", out);
-        put_cell(reasons_text(outcome->reasons, ", ", reasons), SIZE_MAX, out);
+    listing->failed--;
+    page_row_begin(page, "");
+    page_cells(page, 0, "%s|%llu|%s|%s|%s%s%s", outcome->scenario_id,
+               (unsigned long long)outcome->seed, outcome->planner, tier_names[outcome->tier],
+               verdict_names[outcome->verdict], outcome->reasons != 0 ? ", " : "",
+               reasons_text(outcome->reasons, ", ", reasons));
+    fprintf(page->out, " `swerve replay %lld", (long long)outcome->id);
+    if (url != NULL && strpbrk(url, "`|\r\n") == NULL) {
+        fprintf(page->out, " --store %s", url);
     }
-    fprintf(out, " | `swerve replay %lld", (long long)outcome->id);
-    if (page->request->store_url != NULL && strpbrk(page->request->store_url, "`|\r\n") == NULL) {
-        fprintf(out, " --store %s", page->request->store_url);
-    }
-    fputs("` |\n", out);
-    return ferror(out) ? export_stream_check(page->request, error) : STATUS_OK;
+    fputs("` |", page->out);
+    page_row_end(page);
+    return ferror(page->out) ? export_stream_check(listing->request, error) : STATUS_OK;
 }
 
-static void write_groups(const struct page *page)
+static void write_groups(struct listing *listing)
 {
-    FILE *out = page->request->out;
-    fputs("| planner | world | main lines |", out);
-    for (int i = 0; i < VERDICT_COUNT; i++) {
-        fputc(' ', out);
-        put_cell(verdict_names[i], SIZE_MAX, out);
-        fputs(" |", out);
-    }
-    fputs(" branches |\n|---|---|---:|", out);
-    for (int i = 0; i < VERDICT_COUNT; i++) {
-        fputs("---:|", out);
-    }
-    fputs("---:|\n", out);
-    for (uint32_t i = 0; i < page->group_count; i++) {
-        const struct group *group = &page->groups[i];
+    struct page *page = &listing->page;
+    _Static_assert(VERDICT_COUNT == 5, "a column for each verdict");
+    page_table(page, "", "planner|world|#main lines|#%s|#%s|#%s|#%s|#%s|#branches",
+               verdict_names[0], verdict_names[1], verdict_names[2], verdict_names[3],
+               verdict_names[4]);
+    for (uint32_t i = 0; i < listing->group_count; i++) {
+        const struct group *group = &listing->groups[i];
         uint64_t mains = 0;
         for (int v = 0; v < VERDICT_COUNT; v++) {
             mains += group->mains[v];
         }
-        fputs("| ", out);
-        put_cell(group->planner, SIZE_MAX, out);
-        fprintf(out, " | %s | %llu |", tier_names[group->tier], (unsigned long long)mains);
+        page_row_begin(page, "");
+        page_cells(page, 0, "%s|%s|%llu", group->planner, tier_names[group->tier],
+                   (unsigned long long)mains);
         for (int v = 0; v < VERDICT_COUNT; v++) {
-            fprintf(out, " %llu |", (unsigned long long)group->mains[v]);
+            page_cells(page, 3, "%llu", (unsigned long long)group->mains[v]);
         }
-        fprintf(out, " %llu |\n", (unsigned long long)group->branches);
+        page_cells(page, 3, "%llu", (unsigned long long)group->branches);
+        page_row_end(page);
     }
-    if (page->uncounted > 0) {
-        fprintf(out, "\n%llu outcomes of further planners and worlds are not in the table.\n",
-                (unsigned long long)page->uncounted);
+    if (listing->uncounted > 0) {
+        fprintf(page->out, "\n%llu outcomes of further planners and worlds are not in the table.\n",
+                (unsigned long long)listing->uncounted);
     }
 }
 
 enum status export_markdown(const struct export_request *request, struct error *error)
 {
     FILE *out = request->out;
-    struct page page = {.request = request, .groups = calloc(GROUPS_MAX, sizeof *page.groups)};
-    TRY(memory_check(page.groups, error, "export: out of memory"));
+    struct listing listing = {.request = request,
+                              .page = {.form = PAGE_MARKDOWN, .out = out},
+                              .groups = calloc(GROUPS_MAX, sizeof *listing.groups)};
+    TRY(memory_check(listing.groups, error, "export: out of memory"));
     enum status status =
-        store_outcomes_each(request->store, request->suite_id, count, &page, error);
+        store_outcomes_each(request->store, request->suite_id, count, &listing, error);
     if (status == STATUS_OK) {
-        fputs("## Swerve: ", out);
-        put_cell(request->suite_id, SIZE_MAX, out);
-        fputs("\n\n", out);
-        write_groups(&page);
-        uint64_t failed = page.failed;
+        markdown_print(out, "## Swerve: %s\n\n", request->suite_id);
+        write_groups(&listing);
+        uint64_t failed = listing.failed;
         if (failed > 0) {
             fprintf(out, "\n### Did not pass: %llu\n\n", (unsigned long long)failed);
-            fputs("| scenario | seed | planner | world | verdict | drive again |\n"
-                  "|---|---:|---|---|---|---|\n",
-                  out);
-            page.failed = failed < LISTED_MAX ? failed : LISTED_MAX;
-            status =
-                store_outcomes_each(request->store, request->suite_id, list_failure, &page, error);
+            page_table(&listing.page, "", "scenario|#seed|planner|world|verdict|drive again");
+            listing.failed = failed < LISTED_MAX ? failed : LISTED_MAX;
+            status = store_outcomes_each(request->store, request->suite_id, list_failure, &listing,
+                                         error);
         }
         if (failed > LISTED_MAX) {
             fprintf(out, "\n%llu more are not listed.\n",
                     (unsigned long long)(failed - LISTED_MAX));
         }
     }
-    free(page.groups);
+    free(listing.groups);
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }

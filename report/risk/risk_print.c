@@ -7,6 +7,7 @@
 #include "schemas/scenario_json.h"
 
 #include "base/text.h"
+#include "report/page/page.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -120,19 +121,25 @@ static uint32_t inexact(const struct risk_study *study)
     return count;
 }
 
+static void write_events(const struct risk_study *study, struct page *page)
+{
+    char text[5][FIGURE_BYTES];
+    page_table(page, "",
+               "  24 per million km| #10 median| #23 95%% interval| #12 observed| #10 per hour");
+    for (int e = 0; e < RISK_EVENT_COUNT; e++) {
+        const struct risk_estimate *at = &study->estimates[e];
+        page_row(page, "%s|%s|%s to %9s|%s|%s", risk_event_texts[e], figure(at->value, text[0]),
+                 figure(at->low, text[1]), figure(at->high, text[2]), figure(at->observed, text[3]),
+                 figure(per_hour(study, at->value), text[4]));
+    }
+}
+
 /* ---- terminal ---- */
 
 static void print_events(const struct risk_study *study, FILE *out)
 {
-    char text[5][FIGURE_BYTES];
-    text_print(out, "  %-24s %10s %23s %12s %10s\n", "per million km", "median", "95% interval",
-               "observed", "per hour");
-    for (int e = 0; e < RISK_EVENT_COUNT; e++) {
-        const struct risk_estimate *at = &study->estimates[e];
-        text_print(out, "  %-24s %10s %10s to %9s %12s %10s\n", risk_event_texts[e],
-                   figure(at->value, text[0]), figure(at->low, text[1]), figure(at->high, text[2]),
-                   figure(at->observed, text[3]), figure(per_hour(study, at->value), text[4]));
-    }
+    struct page page = {.form = PAGE_TERMINAL, .out = out};
+    write_events(study, &page);
     text_print(out, "  " COVERAGE_TEXT "\n");
     text_print(out, "  of %.4g exposed situations per million km; ", study->exposed);
     if (inexact(study) == 0) {
@@ -259,16 +266,10 @@ void risk_study_print(const struct risk_study *study, const struct summary *summ
 
 void risk_study_markdown(const struct risk_study *study, FILE *out)
 {
-    char text[5][FIGURE_BYTES];
     struct ranked *ranked = rank_logical(study, false);
-    fprintf(out, "\n| per million km | median | 95%% interval | observed | per hour |\n"
-                 "|---|---|---|---|---|\n");
-    for (int e = 0; e < RISK_EVENT_COUNT; e++) {
-        const struct risk_estimate *at = &study->estimates[e];
-        fprintf(out, "| %s | %s | %s to %s | %s | %s |\n", risk_event_texts[e],
-                figure(at->value, text[0]), figure(at->low, text[1]), figure(at->high, text[2]),
-                figure(at->observed, text[3]), figure(per_hour(study, at->value), text[4]));
-    }
+    struct page page = {.form = PAGE_MARKDOWN, .out = out};
+    fputs("\n", out);
+    write_events(study, &page);
     fprintf(out, "\n" COVERAGE_TEXT ".\n");
     fprintf(out,
             "\n%s Of %u classes of situations %u rest on figures that were not read where they "

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "report/csv_cell.h"
+#include "report/page/page.h"
 
 #include <string.h>
 
@@ -123,45 +124,25 @@ bool trace_matrix_csv(const struct trace_matrix *matrix, FILE *out)
 
 /* ---- Markdown ---- */
 
-static void put_markdown(const char *text, FILE *out)
-{
-    char shown[4 * LIMIT_TEXT_BYTES];
-    text_escape(text, TEXT_LINE, shown, sizeof shown);
-    for (const char *at = shown; *at != '\0'; at++) {
-        if (strchr("\\`*[]<>|#&~", *at) != NULL) {
-            fputc('\\', out);
-        }
-        fputc(*at, out);
-    }
-}
-
 static void put_kind(const struct trace_matrix *matrix, int kind, const char *level, FILE *out)
 {
-    fprintf(out, "\n%s %c%ss\n\n| id | text | source | scenarios | driven | pass | |\n", level,
-            kind_texts[kind][0] - 'a' + 'A', kind_texts[kind] + 1);
-    fputs("|---|---|---|---|---|---|---|\n", out);
+    struct page page = {.form = PAGE_MARKDOWN, .out = out};
+    fprintf(out, "\n%s %c%ss\n\n", level, kind_texts[kind][0] - 'a' + 'A', kind_texts[kind] + 1);
+    page_table(&page, "", "id|text|source|scenarios|driven|pass|");
     for (uint32_t i = 0; i < matrix->items->count[kind]; i++) {
         const struct trace_item *item = &matrix->items->items[kind][i];
         const struct trace_result *at = &matrix->totals[kind][i];
-        fputs("| ", out);
-        put_markdown(item->id, out);
-        fputs(" | ", out);
-        put_markdown(item->text, out);
-        fputs(" | ", out);
-        put_markdown(item->source, out);
-        fprintf(out, " | %u | %u | %u | %s |\n", at->concrete, at->driven, at->passed,
-                verdict_of(matrix, at));
+        page_row(&page, "%s|%s|%s|%u|%u|%u|%s", item->id, item->text, item->source, at->concrete,
+                 at->driven, at->passed, verdict_of(matrix, at));
     }
 }
 
 static void put_register(const struct trace_matrix *matrix, FILE *out)
 {
-    fputs("\n\nRegister: ", out);
-    put_markdown(matrix->items->title, out);
-    fprintf(out,
-            ". %u of %u concrete scenarios name nothing of it. \"No scenario\" marks what is not "
-            "covered.\n",
-            matrix->unlinked, matrix->suite->entry_count);
+    markdown_print(out,
+                   "\n\nRegister: %s. %u of %u concrete scenarios name nothing of it. \"No "
+                   "scenario\" marks what is not covered.\n",
+                   matrix->items->title, matrix->unlinked, matrix->suite->entry_count);
 }
 
 void trace_matrix_chapter(const struct trace_matrix *matrix, FILE *out)
@@ -175,32 +156,29 @@ void trace_matrix_chapter(const struct trace_matrix *matrix, FILE *out)
 
 void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out)
 {
+    struct page page = {.form = PAGE_MARKDOWN, .out = out};
     char name[LIMIT_ID_BYTES];
-    fputs("# Traceability: ", out);
-    put_markdown(matrix->suite->title, out);
+    char failure[32];
+    markdown_print(out, "# Traceability: %s", matrix->suite->title);
     put_register(matrix, out);
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
         put_kind(matrix, k, "##", out);
     }
-    fputs("\n## Matrix\n\n| hazard | triggering condition | requirement | scenario | concrete | "
-          "driven | pass | | fails in |\n|---|---|---|---|---|---|---|---|---|\n",
-          out);
+    page_heading(&page, "Matrix");
+    page_table(&page, "",
+               "hazard|triggering condition|requirement|scenario|concrete|driven|pass||fails in");
     for (uint32_t r = 0; r < matrix->row_count; r++) {
         const struct trace_row *row = &matrix->rows[r];
+        const char *id[TRACE_KIND_COUNT];
         for (int k = 0; k < TRACE_KIND_COUNT; k++) {
             const struct trace_item *item = item_of(matrix, row, k);
-            fputs("| ", out);
-            put_markdown(item != NULL ? item->id : "-", out);
-            fputc(' ', out);
+            id[k] = item != NULL ? item->id : "-";
         }
-        fputs("| ", out);
-        put_markdown(trace_row_scenario(matrix, row, name), out);
-        fprintf(out, " | %u | %u | %u | %s | ", row->result.concrete, row->result.driven,
-                row->result.passed, verdict_of(matrix, &row->result));
-        if (row->result.failure > 0) {
-            fprintf(out, "%lld", (long long)row->result.failure);
-        }
-        fputs(" |\n", out);
+        snprintf(failure, sizeof failure, "%lld", (long long)row->result.failure);
+        page_row(&page, "%s|%s|%s|%s|%u|%u|%u|%s|%s", id[TRACE_HAZARD], id[TRACE_HAZARD + 1],
+                 id[TRACE_HAZARD + 2], trace_row_scenario(matrix, row, name), row->result.concrete,
+                 row->result.driven, row->result.passed, verdict_of(matrix, &row->result),
+                 row->result.failure > 0 ? failure : "");
     }
 }
 

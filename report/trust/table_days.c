@@ -2,6 +2,7 @@
  * Agreement by day, for people and as JSON. See table.h.
  */
 #include "base/text.h"
+#include "report/page/page.h"
 #include "report/trust/table.h"
 #include "schemas/json_record.h"
 
@@ -32,34 +33,30 @@ bool table_put_days(json_t *json, const struct table_row *row, int64_t max)
     return json_put(json, "undated_pairs", json_integer(row->days->not_known)) && good;
 }
 
-static void print_day(const char *slice, const struct day_agreement *day, FILE *stream)
-{
-    char date[DAY_TEXT_BYTES];
-    char rate[64];
-    snprintf(rate, sizeof rate, "%.1f%% (%.0f to %.0f)", 100.0 * day->rate.value,
-             100.0 * day->rate.low, 100.0 * day->rate.high);
-    text_print(stream, "%-30s %-10s %6lld %6lld  %-20s %5lld\n", slice, day_text(day->day, date),
-               (long long)day->pairs, (long long)day->agree, rate, (long long)day->optimistic);
-}
-
-static void print_row(const struct table_row *row, FILE *stream)
+static void print_row(const struct table_row *row, struct page *page)
 {
     char slice[TRUST_SLICE_TEXT_BYTES];
+    char date[DAY_TEXT_BYTES];
     trust_slice_text(&row->verdict.slice, slice);
     for (uint32_t i = 0; i < row->days->count; i++) {
-        print_day(i == 0 ? slice : "", &row->days->days[i], stream);
+        const struct day_agreement *day = &row->days->days[i];
+        page_row(page, "%s|%s|%lld|%lld|%.1f%% (%.0f to %.0f)|%lld", i == 0 ? slice : "",
+                 day_text(day->day, date), (long long)day->pairs, (long long)day->agree,
+                 100.0 * day->rate.value, 100.0 * day->rate.low, 100.0 * day->rate.high,
+                 (long long)day->optimistic);
     }
     if (row->days->older > 0) {
-        text_print(stream, "%-30s %-10s %6lld\n", "", "older", (long long)row->days->older);
+        page_row(page, "%s|older|%lld", "", (long long)row->days->older);
     }
     if (row->days->not_known > 0) {
-        text_print(stream, "%-30s %-10s %6lld\n", row->days->count == 0 ? slice : "", "not known",
-                   (long long)row->days->not_known);
+        page_row(page, "%s|not known|%lld", row->days->count == 0 ? slice : "",
+                 (long long)row->days->not_known);
     }
 }
 
 void table_days_print(const struct table *table, FILE *stream)
 {
+    struct page page = {.out = stream};
     const struct table_row *before = NULL;
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
@@ -67,10 +64,10 @@ void table_days_print(const struct table *table, FILE *stream)
             text_print(stream, "\nby day (UTC), %s %.12s (%s), %s %.12s\n",
                        row->shadow ? "shadow" : "student", row->student.hash, row->student.sampler,
                        row->shadow ? "beside" : "teacher", row->teacher_hash);
-            text_print(stream, "%-30s %-10s %6s %6s  %-20s %5s\n", "slice", "day", "pairs", "same",
-                       "same verdict (95%)", "opt.");
+            page_table(&page, "",
+                       "30 slice| 10 day| #6 pairs| #6 same|  20 same verdict (95%%)| #5 opt.");
         }
         before = row;
-        print_row(row, stream);
+        print_row(row, &page);
     }
 }

@@ -2,6 +2,7 @@
  * The table of agreement for people and as JSON. See table.h.
  */
 #include "base/text.h"
+#include "report/page/page.h"
 #include "report/trust/table.h"
 #include "schemas/json_record.h"
 #include "schemas/scenario_json.h"
@@ -9,8 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-static void print_models(const struct table_row *row, FILE *stream)
+static void print_models(const struct table_row *row, struct page *page)
 {
+    FILE *stream = page->out;
     if (row->shadow) {
         text_print(stream, "\nshadow %.12s (%s), beside %.12s (%s)\n", row->student.hash,
                    row->student.sampler, row->teacher_hash, row->teacher_sampler);
@@ -18,44 +20,35 @@ static void print_models(const struct table_row *row, FILE *stream)
         text_print(stream, "\nstudent %.12s (%s), teacher %.12s\n", row->student.hash,
                    row->student.sampler, row->teacher_hash);
     }
-    text_print(stream, "%-30s %6s  %-20s %6s %6s %7s %7s %5s %5s  %s\n", "slice", "pairs",
-               "same verdict (95%)", "hit", "fault", "interv.", "comfort", "opt.", "pess.",
-               "monitor");
+    page_table(page, "",
+               "30 slice| #6 pairs|  20 same verdict (95%%)| #6 hit| #6 fault| #7 interv.| #7 "
+               "comfort| #5 opt.| #5 pess.|  monitor");
 }
 
-static void print_share(int64_t part, int64_t whole, int width, FILE *stream)
+static double percent(const struct table_row *row, enum table_property property)
 {
-    if (whole > 0) {
-        text_print(stream, " %*.0f%%", width - 1, 100.0 * (double)part / (double)whole);
-    } else {
-        text_print(stream, " %*s", width, "-");
-    }
+    return 100.0 * (double)row->agree[property] / (double)row->pairs;
 }
 
-static void print_row(const struct table_row *row, FILE *stream)
+static void print_row(const struct table_row *row, struct page *page)
 {
-    static const int widths[TABLE_PROPERTIES] = {0, 6, 6, 7, 7};
     char slice[TRUST_SLICE_TEXT_BYTES];
-    char rate[64] = "-";
+    char moment[DAY_MOMENT_BYTES];
+    char since[2 * DAY_MOMENT_BYTES + 32] = "";
     const struct rate_estimate *verdict = &row->rate[TABLE_VERDICT];
     const struct trust_monitor *monitor = &row->verdict.monitor;
-    if (row->pairs > 0) {
-        snprintf(rate, sizeof rate, "%.1f%% (%.0f to %.0f)", 100.0 * verdict->value,
-                 100.0 * verdict->low, 100.0 * verdict->high);
-    }
-    text_print(stream, "%-30s %6lld  %-20s", trust_slice_text(&row->verdict.slice, slice),
-               (long long)row->pairs, rate);
-    for (int p = TABLE_COLLISION; p < TABLE_PROPERTIES; p++) {
-        print_share(row->agree[p], row->pairs, widths[p], stream);
-    }
-    text_print(stream, " %5lld %5lld  %s", (long long)row->optimistic, (long long)row->pessimistic,
-               row->shadow ? "-" : trust_alarm_names[monitor->alarm]);
     if (monitor->alarm != TRUST_QUIET) {
-        char moment[DAY_MOMENT_BYTES];
-        text_print(stream, " after %lld jobs, %s", (long long)monitor->alarm_jobs,
-                   day_moment_text(monitor->alarm_at_ms, moment));
+        snprintf(since, sizeof since, " after %lld jobs, %s", (long long)monitor->alarm_jobs,
+                 day_moment_text(monitor->alarm_at_ms, moment));
     }
-    text_print(stream, "%s\n", row->verdict.frozen ? ", FROZEN to the teacher" : "");
+    page_row(page, "%s|%lld|%.1f%% (%.0f to %.0f)|%.0f%%|%.0f%%|%.0f%%|%.0f%%|%lld|%lld|%s%s%s",
+             trust_slice_text(&row->verdict.slice, slice), (long long)row->pairs,
+             row->pairs > 0 ? 100.0 * verdict->value : (double)NAN, 100.0 * verdict->low,
+             100.0 * verdict->high, percent(row, TABLE_COLLISION), percent(row, TABLE_AT_FAULT),
+             percent(row, TABLE_INTERVENTION), percent(row, TABLE_COMFORT),
+             (long long)row->optimistic, (long long)row->pessimistic,
+             row->shadow ? "-" : trust_alarm_names[monitor->alarm], since,
+             row->verdict.frozen ? ", FROZEN to the teacher" : "");
 }
 
 /* Differences, and whom the arbiter sides with, of all that two models were asked. */
@@ -135,6 +128,7 @@ static void print_flags(const struct table_row *row, FILE *stream)
 
 void table_print(const struct table *table, FILE *stream)
 {
+    struct page page = {.out = stream};
     const struct table_row *whole = NULL;
     if (table->count == 0) {
         text_print(stream, "no job was audited: nothing is known of whether the student agrees\n");
@@ -146,9 +140,9 @@ void table_print(const struct table *table, FILE *stream)
                 print_whole(whole, stream);
             }
             whole = row; /* "all" comes first */
-            print_models(row, stream);
+            print_models(row, &page);
         }
-        print_row(row, stream);
+        print_row(row, &page);
     }
     if (whole != NULL) {
         print_whole(whole, stream);

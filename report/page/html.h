@@ -2,8 +2,8 @@
  * HTML writing: a growing text buffer with escaped and plain printing. Sticky failure: after memory
  * runs out every call is a no-op and html_failed() says so, so that callers check once.
  */
-#ifndef SWERVE_REPORT_REPORT_HTML_H
-#define SWERVE_REPORT_REPORT_HTML_H
+#ifndef SWERVE_REPORT_PAGE_HTML_H
+#define SWERVE_REPORT_PAGE_HTML_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,13 +25,15 @@ void html_end(struct html *html);
 
 /* Markup: written as it is. */
 void html_raw(struct html *html, const char *text);
+void html_bytes(struct html *html, const char *text, size_t bytes);
 
 /* Markup with values. A text (%s, %.12s) may come from anywhere: it is written as html_text does.
- * Of numbers there are d, u, lld, llu, c, f and g. */
+ * The conversions are those of report/page/format.h. */
 void html_format(struct html *html, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Text from anywhere: & < > " ' are escaped, control characters become spaces. */
 void html_text(struct html *html, const char *text);
+void html_text_part(struct html *html, const char *text, size_t most); /* its first bytes */
 
 /* Bytes as base64 of a raw deflate stream (RFC 1951). */
 void html_deflated(struct html *html, const void *data, size_t bytes);
@@ -45,8 +47,5 @@ void html_picture(struct html *html, const uint8_t *rgb, uint32_t width, uint32_
 enum { HTML_PNG_SIDE_MAX = 2048 };
 bool html_png(struct html *html, const void *data, size_t bytes, uint32_t shown_width,
               const char *alt);
-
-/* `text` with the metric's definition as its tooltip; text is ours, not the user's. */
-void report_metric(struct html *html, const char *metric, const char *text);
 
 #endif

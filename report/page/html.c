@@ -1,7 +1,7 @@
 /*
  * The buffer, escaping, and PNG as data: URIs.
  */
-#include "report/report_html.h"
+#include "report/page/html.h"
 
 #include "base/png/png_encode.h"
 
@@ -9,12 +9,10 @@
 #include "base/check.h"
 #include "base/embedded.h"
 #include "base/sha256.h"
-#include "base/text.h"
-#include "base/utf8.h"
+#include "report/page/format.h"
 
 #include <png.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -41,7 +39,7 @@ static bool reserve(struct html *html, size_t bytes)
     return true;
 }
 
-static void append(struct html *html, const char *text, size_t bytes)
+void html_bytes(struct html *html, const char *text, size_t bytes)
 {
     if (reserve(html, bytes)) {
         memcpy(html->text + html->bytes, text, bytes);
@@ -58,28 +56,13 @@ void html_finish(struct html *html)
 
 void html_raw(struct html *html, const char *text)
 {
-    append(html, text, strlen(text));
+    html_bytes(html, text, strlen(text));
 }
 
-/* One character as a terminal would show it, because a browser obeys bidirectional overrides as
- * well. Returns its bytes in text. */
-static size_t append_shown(struct html *html, const char *text)
-{
-    char one[8] = "";
-    char spelled[32];
-    size_t left = strnlen(text, 4);
-    size_t bytes = utf8_sequence_bytes((const unsigned char *)text, left);
-    bytes = bytes > 0 ? bytes : 1;
-    memcpy(one, text, bytes);
-    size_t length = text_escape(one, TEXT_LINES, spelled, sizeof spelled);
-    append(html, spelled, length);
-    return bytes;
-}
-
-/* The first `most` bytes of a text. */
-static void put_text(struct html *html, const char *text, size_t most)
+void html_text_part(struct html *html, const char *text, size_t most)
 {
     for (size_t left = strnlen(text, most); left > 0;) {
+        char shown[FORMAT_SHOWN_BYTES];
         size_t bytes = 1;
         switch (*text) {
         case '&':
@@ -98,7 +81,8 @@ static void put_text(struct html *html, const char *text, size_t most)
             html_raw(html, "&#39;");
             break;
         default:
-            bytes = append_shown(html, text);
+            bytes = format_character(text, TEXT_LINES, shown);
+            html_raw(html, shown);
             break;
         }
         bytes = bytes < left ? bytes : left;
@@ -109,59 +93,27 @@ static void put_text(struct html *html, const char *text, size_t most)
 
 void html_text(struct html *html, const char *text)
 {
-    put_text(html, text, SIZE_MAX);
+    html_text_part(html, text, SIZE_MAX);
 }
 
-/* The longest double in %f has 309 digits before the point; a format asks for few behind it. */
-enum { NUMBER_BYTES = 512 };
-
-/* One conversion of a format, "%.2f" or so; returns its bytes. */
-static size_t convert(struct html *html, const char *spec, va_list *args)
+static void put_plain(void *context, const char *text, size_t bytes)
 {
-    char one[16] = "";
-    char number[NUMBER_BYTES] = "";
-    size_t sized = 1 + strspn(spec + 1, "+-.0123456789");
-    size_t length = strspn(spec + sized, "lz");
-    size_t bytes = sized + length + 1;
-    CHECK(bytes < sizeof one);
-    memcpy(one, spec, bytes);
-    switch (one[bytes - 1]) {
-    case '%':
-        append(html, "%", 1);
-        break;
-    case 's': {
-        const char *point = strchr(one, '.');
-        put_text(html, va_arg(*args, const char *),
-                 point != NULL ? strtoul(point + 1, NULL, 10) : SIZE_MAX);
-        break;
-    }
-    case 'd':
-    case 'u':
-    case 'c':
-        if (length == 0) {
-            snprintf(number, sizeof number, one, va_arg(*args, int));
-        } else {
-            snprintf(number, sizeof number, one, va_arg(*args, long long));
-        }
-        break;
-    default:
-        CHECK(strchr("fg", one[bytes - 1]) != NULL);
-        snprintf(number, sizeof number, one, va_arg(*args, double));
-    }
-    append(html, number, strlen(number));
-    return bytes;
+    html_bytes(context, text, bytes);
 }
+
+static void put_escaped(void *context, const char *text, size_t most)
+{
+    html_text_part(context, text, most);
+}
+
+static const struct format_writer writer = {
+    .put = put_plain, .put_text = put_escaped, .narrow = true};
 
 void html_format(struct html *html, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    while (*format != '\0') {
-        size_t plain = strcspn(format, "%");
-        append(html, format, plain);
-        format += plain;
-        format += *format == '%' ? convert(html, format, &args) : 0;
-    }
+    format_write(format, "", &args, &writer, html);
     va_end(args);
 }
 
