@@ -206,6 +206,9 @@ enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
 /* A rate with its interval; "-" without cases. */
 const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
 
+/* The largest logical scenario's share of the rate, where it is a quarter or more; else "". */
+const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
+
 /* Seeds, as a sentence; "": no scenario was driven more than once. */
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
 
@@ -217,10 +220,10 @@ const char *summary_range_text(const struct summary_row *row, enum tier tier,
     "The suite's scenarios were chosen, not drawn from traffic: a rate over them compares " \
     "planners, it is not a probability of failure on the road."
 
-/* Limits of the intervals, as SPEED.md has them. */
-#define SUMMARY_COVERAGE_TEXT                                                                    \
-    "In drawn suites with a known truth the 95% interval of a pass rate holds it in 93 to 98%, " \
-    "and in 92 to 100% where fewer than ten logical scenarios fail."
+/* Limits of the intervals, as docs/intervals.md has them. */
+#define SUMMARY_COVERAGE_TEXT                                                                     \
+    "In drawn suites with a known truth the 95% interval of a pass rate holds it in 94 to 100%: " \
+    "more often than it says where few logical scenarios fail or one holds much of the weight."
 
 /* Names that rows are grouped by, in the order of the tables. */
 enum { SUMMARY_GROUPS = 11 };
