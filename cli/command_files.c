@@ -8,6 +8,7 @@
 #include "cli/protocol_options.h"
 #include "scenarios/json_place.h"
 #include "scenarios/scenarios.h"
+#include "schemas/scenario_id.h"
 #include "worker/models/models.h"
 #include "worker/planner/planner.h"
 
@@ -68,12 +69,37 @@ static void warn(json_t *warnings, bool json, const char *text)
     }
 }
 
+/* Points of a grid whose id has {name} places are logical scenarios each, and an interval of a rate
+ * takes them for independent draws. */
+static void warn_apart(const struct suite *suite, bool json, json_t *warnings)
+{
+    for (uint32_t i = 0, next; i < suite->entry_count; i = next) {
+        const struct suite_entry *entry = &suite->entries[i];
+        char text[512];
+        for (next = i + 1; next < suite->entry_count; next++) {
+            if (strcmp(suite->entries[next].place, entry->place) != 0) {
+                break;
+            }
+        }
+        if (next - i > 1 && scenario_id_parameters(entry->document->scenario.id)[0] == '\0') {
+            snprintf(
+                text, sizeof text,
+                "%s: the points of one grid count as %u logical scenarios, which makes "
+                "intervals narrower than they are known; an \"id\" such as \"x/gap_m={gap_m}\" "
+                "keeps them one",
+                entry->place, next - i);
+            warn(warnings, json, text);
+        }
+    }
+}
+
 /* Demands of a scenario about perception that a learned world cannot meet: to last longer than
  * the model is trusted (a submission refuses that unless it is told what to do), or lights. */
 static json_t *warn_beyond(const struct suite *suite, bool json)
 {
     json_t *warnings = json_array();
     uint32_t trusted = 0; /* not asked yet */
+    warn_apart(suite, json, warnings);
     for (uint32_t i = 0; i < suite->entry_count; i++) {
         const struct suite_entry *entry = &suite->entries[i];
         const struct scenario *scenario = &entry->document->scenario;

@@ -206,6 +206,9 @@ enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
 /* A rate with its interval; "-" without cases. */
 const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
 
+/* The largest logical scenario's share of the rate, where it is a quarter or more; else "". */
+const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES]);
+
 /* Seeds, as a sentence; "": no scenario was driven more than once. */
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
 

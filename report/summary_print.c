@@ -277,12 +277,15 @@ static void print_guardian(const struct summary *summary, int tier, FILE *stream
 static void print_notes(const struct summary *summary, FILE *stream)
 {
     char text[SUMMARY_SEEDS_BYTES];
+    char weight[SUMMARY_MONEY_BYTES];
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         struct rate_estimate at = rate_estimate(&summary->total.rate[tier]);
         if (at.cases > 0) {
-            text_print(stream, "\n%s: main lines of %lld scenario%s, of %lld logical scenario%s\n",
+            text_print(stream,
+                       "\n%s: main lines of %lld scenario%s, of %lld logical scenario%s%s\n",
                        tier_names[tier], (long long)at.cases, summary_plural(at.cases),
-                       (long long)at.logical, summary_plural(at.logical));
+                       (long long)at.logical, summary_plural(at.logical),
+                       summary_weight_text(&at, weight));
         }
         if (summary_range_text(&summary->total, (enum tier)tier, text)[0] != '\0') {
             text_print(stream, "%s\n", text);

@@ -171,6 +171,15 @@ const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMA
     return out;
 }
 
+const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY_MONEY_BYTES])
+{
+    out[0] = '\0';
+    if (at->logical > 1 && at->largest >= 0.25) {
+        snprintf(out, SUMMARY_MONEY_BYTES, ": one holds %.0f%% of the weight", 100 * at->largest);
+    }
+    return out;
+}
+
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES])
 {
     long long cases = (long long)summary->seeded_cases;

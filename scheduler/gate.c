@@ -7,8 +7,6 @@
 
 #include <math.h>
 
-#define GATE_Z95 1.959963984540054
-
 const char *const gate_result_names[GATE_RESULT_COUNT] = {"passed", "not shown", "below its band",
                                                           "optimistic", "worse than incumbent"};
 
@@ -44,14 +42,14 @@ int64_t gate_draws_needed(double share, double band)
     }
     while (low < high) { /* the lower end rises with the draws */
         int64_t middle = low + (high - low) / 2;
-        rate_wilson(share, (double)middle, GATE_Z95, &lower, &upper);
+        rate_interval(share, (double)middle, &lower, &upper);
         if (lower >= band) {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
-    rate_wilson(share, (double)low, GATE_Z95, &lower, &upper);
+    rate_interval(share, (double)low, &lower, &upper);
     return lower >= band ? low : -1;
 }
 

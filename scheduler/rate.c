@@ -8,8 +8,13 @@
 /* Sums of shares may be off a whole number by what rounding left. */
 #define ROUNDING 1e-9
 
-/* More draws than cases are believed only as far as there are failures and passes to tell from. */
-enum { DRAWS_TRUSTED_FROM = 10 };
+/* Adds y^k n^(order - k) to sums[k], k from 0 to the order. */
+static void add_powers(double y, double n, int order, double *sums)
+{
+    for (int k = 0; k <= order; k++) {
+        sums[k] += pow(y, k) * pow(n, order - k);
+    }
+}
 
 static void close_logical(struct rate *rate)
 {
@@ -17,9 +22,10 @@ static void close_logical(struct rate *rate)
     double y = rate->logical_sum;
     if (rate->logical_cases > 0) {
         rate->logical++;
-        rate->yy_sum += y * y;
-        rate->yn_sum += y * n;
-        rate->nn_sum += n * n;
+        rate->largest = rate->logical_cases > rate->largest ? rate->logical_cases : rate->largest;
+        rate->cube_sum += n * n * n;
+        add_powers(y, n, 2, rate->square_sum);
+        add_powers(y, n, 4, rate->fourth_sum);
         rate->below_one += y < n - ROUNDING;
         rate->above_zero += y > ROUNDING;
     }
@@ -115,22 +121,34 @@ void rate_wilson(double share, double n, double z, double *low, double *high)
     *high = p == 1.0 ? 1.0 : fmin((centre + half) * scale, 1.0);
 }
 
+void rate_interval(double share, double n, double *low, double *high)
+{
+    double unused;
+    rate_wilson(share - 0.5 / n, n, RATE_Z95, low, &unused);
+    rate_wilson(share + 0.5 / n, n, RATE_Z95, &unused, high);
+}
+
 /* Independent draws that would spread as much as the logical scenarios do. */
 static double draws(const struct rate *rate, double p)
 {
     double cases = (double)rate->cases;
-    double logical = (double)rate->logical;
-    if (rate->logical < 2 || rate->below_one == 0 || rate->above_zero == 0) {
-        return logical;
+    double s2 = rate->square_sum[0] / (cases * cases);
+    double s3 = rate->cube_sum / (cases * cases * cases);
+    double unbiased = s2 - 2 * s3 + s2 * s2; /* 0: one logical scenario is all there is */
+    if (rate->below_one == 0 || rate->above_zero == 0 || unbiased <= ROUNDING * s2) {
+        return 1 / s2;
     }
-    double squares = rate->yy_sum - 2 * p * rate->yn_sum + p * p * rate->nn_sum;
-    double variance = fmax(squares, 0.0) * logical / (logical - 1) / (cases * cases);
-    int64_t rarer = rate->below_one < rate->above_zero ? rate->below_one : rate->above_zero;
-    double most = fmin((double)rate->drives, cases * (1.0 + (double)rarer / DRAWS_TRUSTED_FROM));
-    double n = variance > 0 ? fmin(p * (1 - p) / variance, most) : most;
-    double t = rate_t95(logical - 1);
-    /* Cases of one logical scenario that are all alike spread most: it is never fewer draws. */
-    return fmax(n * RATE_Z95 * RATE_Z95 / (t * t), cases * cases / rate->nn_sum);
+    const double *of2 = rate->square_sum;
+    const double *of4 = rate->fourth_sum;
+    double squares = of2[2] - 2 * p * of2[1] + p * p * of2[0];
+    double fourths = of4[4] + p * (-4 * of4[3] + p * (6 * of4[2] + p * (-4 * of4[1] + p * of4[0])));
+    if (squares <= ROUNDING * of2[0]) { /* all alike, and neither 0 nor 1 */
+        return (double)rate->drives;
+    }
+    double variance = squares / (cases * cases) * s2 / unbiased;
+    double n = fmin(p * (1 - p) / variance, (double)rate->drives);
+    double t = rate_t95(rate_degrees(squares, fourths, 1 / s2) - 1);
+    return fmax(n * RATE_Z95 * RATE_Z95 / (t * t), 1 / s2);
 }
 
 struct rate_estimate rate_estimate(const struct rate *rate)
@@ -154,7 +172,8 @@ struct rate_estimate rate_estimate(const struct rate *rate)
         out.value = whole.below_one == 0    ? 1.0
                     : whole.above_zero == 0 ? 0.0
                                             : whole.value_sum / (double)whole.cases;
-        rate_wilson(out.value, draws(&whole, out.value), RATE_Z95, &out.low, &out.high);
+        out.largest = (double)whole.largest / (double)whole.cases;
+        rate_interval(out.value, draws(&whole, out.value), &out.low, &out.high);
     }
     return out;
 }

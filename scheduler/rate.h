@@ -33,10 +33,11 @@ struct rate {
     int64_t logical_cases;
     double logical_sum;
     /* Over logical scenarios: n cases, of which y is the sum of values. */
-    double yy_sum;
-    double yn_sum;
-    double nn_sum;
-    int64_t below_one; /* logical scenarios in which not everything is 1 */
+    int64_t largest;      /* n at the most */
+    double square_sum[3]; /* of y^k n^(2 - k) */
+    double fourth_sum[5]; /* of y^k n^(4 - k) */
+    double cube_sum;      /* of n^3 */
+    int64_t below_one;    /* logical scenarios in which not everything is 1 */
     int64_t above_zero;
     /* Over all cases, also those without any value: had what is missing been 0, or 1. */
     int64_t cases_all;
@@ -58,14 +59,22 @@ struct rate_estimate {
     int64_t missing;
     int64_t cases;
     int64_t logical;
+    double largest; /* share of the cases that are of one logical scenario, at the most */
 };
 
-/* The mean over cases and its interval: Wilson's, with the number of independent draws that the
- * spread between logical scenarios amounts to (Dean, Pagano, J. Survey Stat. Methodol. 3, 2015),
- * and Student's t with one degree of freedom fewer than logical scenarios, but no fewer draws than
- * when all cases of a logical scenario end alike. Where all are equal (all pass) each logical
- * scenario is one draw. worker/METRICS.md has the formula, SPEED.md how
- * often it covers the truth. */
+/* The mean over cases and its interval: rate_interval() of the number of independent draws that
+ * the spread between logical scenarios amounts to (Dean, Pagano, J. Survey Stat. Methodol. 3,
+ * 2015). With w_l the shares of the cases and e_l the logical scenarios' means less the whole:
+ *
+ *     V = sum(w^2 e^2) S2 / (S2 - 2 S3 + S2^2), Sk = sum(w^k): a mean is drawn to what weighs most,
+ *         and this is unbiased where means spread alike (Bell, McCaffrey, Survey Methodology 28,
+ *         2002); L / (L - 1) times the sum where all weigh alike
+ *     Student's t, one degree of freedom fewer than what the w^2 e^2 are worth (rate_degrees()), at
+ *         most 1 / S2, which is what the weights are worth (Kish, Survey Sampling, 1965)
+ *
+ * It is never fewer draws than 1 / S2: so many they are when logical scenarios end as a whole, and
+ * where all are equal (all pass). worker/METRICS.md explains it, docs/intervals.md has how often it
+ * holds the truth. */
 struct rate_estimate rate_estimate(const struct rate *rate);
 
 /* The difference of two rates over the same cases, from where they differ: `gains` has what the
@@ -81,6 +90,11 @@ struct rate_difference rate_difference(const struct rate *gains, const struct ra
 /* Wilson score interval of a share of n draws at z standard deviations (E. B. Wilson, JASA 22,
  * 1927). Without draws 0 to 1. */
 void rate_wilson(double share, double n, double z, double *low, double *high);
+
+/* 95% interval of a share of n > 0 draws: Wilson's with the correction for continuity (Newcombe,
+ * Statistics in Medicine 17, 1998, method 4), without which it holds shares near 1 too rarely: 0.95
+ * in 86% of three draws. */
+void rate_interval(double share, double n, double *low, double *high);
 
 /* Two-sided 95% quantile of Student's t, degrees of freedom at least 1: exact for 1 and 2, else
  * after Abramowitz, Stegun, 26.7.5; between whole ones within 3%, by its logarithm over 1 /

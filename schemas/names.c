@@ -4,6 +4,7 @@
 #include "base/check.h"
 #include "schemas/job.h"
 #include "schemas/outcome.h"
+#include "schemas/scenario_json.h"
 
 #include <stdio.h>
 
@@ -44,3 +45,47 @@ const char *const job_state_names[JOB_STATE_COUNT] = {
 const char *const completion_kind_names[COMPLETION_KIND_COUNT] = {
     "done", "flagged", "failed", "released", "unstarted", "partial",
 };
+
+/* ---- scenarios ---- */
+
+const char *const lane_kind_names[LANE_KIND_COUNT] = {"driving", "shoulder", "cycle", "sidewalk"};
+
+const char *const marking_names[MARKING_COUNT] = {"none", "dashed", "solid"};
+
+const char *const traffic_sign_names[TRAFFIC_SIGN_COUNT] = {
+    "none", "stop", "yield", "priority", "give_way", "give_way_right", "give_way_oncoming"};
+
+const char *const traffic_light_names[TRAFFIC_LIGHT_COUNT] = {"red", "red_yellow", "yellow",
+                                                              "green", "off"};
+
+const char *const trigger_names[TRIGGER_COUNT] = {"time", "ego_distance", "ego_tta", "ego_passed",
+                                                  "after"};
+
+const char *const manoeuvre_names[MANOEUVRE_COUNT] = {"speed", "lane_change", "path", "appear",
+                                                      "vanish"};
+
+const char *const agent_kind_names[AGENT_KIND_COUNT] = {
+    "car", "van", "truck", "bus", "motorcycle", "cyclist", "pedestrian", "animal", "object",
+};
+
+const char *const behaviour_names[BEHAVIOUR_COUNT] = {"static", "idm", "replay", "script",
+                                                      "storyboard"};
+
+const char *const dynamics_names[DYNAMICS_COUNT] = {"kinematic", "single_track"};
+const char *const weather_names[WEATHER_COUNT] = {"clear", "rain", "heavy_rain", "fog", "snow"};
+
+const char *const light_names[LIGHT_COUNT] = {"day", "dusk", "night"};
+
+const char *const slice_names[SLICE_KIND_COUNT] = {
+    "weather", "light", "road", "geography", "actor", "scenario_type",
+};
+
+const char *const intervention_names[INTERVENE_COUNT] = {
+    "ego_brake",    "ego_swerve",   "ego_maintain", "ego_actions",   "ego_planner",   "agent_brake",
+    "agent_cut_in", "agent_appear", "conditions",   "stack_latency", "stack_dropout", "signal",
+};
+
+const char *const sensor_names[SENSOR_KIND_COUNT] = {"lidar", "camera_left", "camera_front",
+                                                     "camera_right"};
+
+const char *const question_names[QUESTION_COUNT] = {"regression", "planning", "perception"};

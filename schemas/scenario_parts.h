@@ -123,14 +123,9 @@ json_t *encode_trajectory(struct json_builder *builder, const struct trajectory 
 json_t *encode_lane_ids(struct json_builder *builder, const struct map *map, uint32_t count,
                         const uint32_t *lanes);
 json_t *encode_signals(struct json_builder *builder, const struct map *map);
-json_t *encode_map(struct json_builder *builder, const struct map *map);
-json_t *encode_agent(struct json_builder *builder, const struct map *map,
-                     const struct agent *agent);
 json_t *encode_storyboard(struct json_builder *builder, const struct scenario *scenario);
 json_t *encode_controls(struct json_builder *builder, const struct controls *controls);
 json_t *encode_conditions(struct json_builder *builder, const struct conditions *conditions);
 json_t *encode_traceability(struct json_builder *builder, const struct scenario *scenario);
-json_t *encode_branch(struct json_builder *builder, const struct scenario *scenario,
-                      const struct branch *branch);
 
 #endif

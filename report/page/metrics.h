@@ -6,10 +6,10 @@
 
 #include "report/page/html.h"
 
-/* Limits of the intervals, as SPEED.md has them. */
-#define METRIC_INTERVAL_TEXT                                                                     \
-    "In drawn suites with a known truth the 95% interval of a pass rate holds it in 93 to 98%, " \
-    "and in 92 to 100% where fewer than ten logical scenarios fail."
+/* Limits of the intervals, as docs/intervals.md has them. */
+#define METRIC_INTERVAL_TEXT                                                                      \
+    "In drawn suites with a known truth the 95% interval of a pass rate holds it in 94 to 100%: " \
+    "more often than it says where few logical scenarios fail or one holds much of the weight."
 
 /* `text` with the metric's definition as its tooltip; text is ours, not the user's. */
 void report_metric(struct html *html, const char *metric, const char *text);

@@ -129,8 +129,7 @@ static struct trust_event freeze_of(const struct table_row *row, const char *has
                                 .jobs = monitor->jobs,
                                 .disagreed = monitor->bad,
                                 .sounded_at = monitor->alarm_outcome};
-    rate_wilson(share, (double)monitor->jobs, RATE_Z95, &event.agreement_low,
-                &event.agreement_high);
+    rate_interval(share, (double)monitor->jobs, &event.agreement_low, &event.agreement_high);
     memcpy(event.student_hash, row->student.hash, sizeof event.student_hash);
     memcpy(event.student_sampler, row->student.sampler, sizeof event.student_sampler);
     memcpy(event.teacher_hash, row->teacher_hash, sizeof event.teacher_hash);

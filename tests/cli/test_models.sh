@@ -134,7 +134,7 @@ a_canary_is_looked_at() {
 }
 # A part of the jobs is driven again by int8, seen by nobody who asks for the suite, and told of beside the answers.
 shadows_drive_again() {
-    echo '{"format": "swerve-trust/1", "shadow": {"share": 0.5, "jobs": 1, "band": 0.1}}' >shadow.json
+    echo '{"format": "swerve-trust/1", "shadow": {"share": 0.5, "jobs": 1, "band": 0.05}}' >shadow.json
     code 0 "$swerve" model shadow two --policy shadow.json --store m.db
     says out "shadow -> shadow 50%"
     code 2 "$swerve" model shadow two --share 101 --store m.db
@@ -188,7 +188,7 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 slices = {s["slice"]: s for s in report["slices"]}
 assert not report["passed"] and slices["all"]["result"] == "not shown", report
-assert slices["all"]["scenarios_needed"] == 35 and slices["all"]["agreement"] == 1, report
+assert slices["all"]["scenarios_needed"] == 45 and slices["all"]["agreement"] == 1, report
 PY
     says err "all (not shown)"
     # More slices than a sentence holds: names stay whole, and the others are counted.

@@ -351,7 +351,7 @@ static void seeds_that_fail_alike_share_a_card(void)
     EXPECT_INT(html_count(text, "seeds 7, 8, 9: ended alike"), 2);
     EXPECT_HAS(text, "3 drives of 1 scenario under several seeds: each scenario counts once");
     EXPECT_HAS(text, "it is not a probability of failure on the road");
-    EXPECT_HAS(text, "holds it in 93 to 98%");
+    EXPECT_HAS(text, "holds it in 94 to 100%");
     EXPECT_HAS(text, "<b>3 did not</b>");
     EXPECT_INT(html_count(text, "more failures have no card"), 0);
     free(text);
