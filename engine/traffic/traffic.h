@@ -91,6 +91,10 @@ enum status traffic_plan_create(const struct scenario *scenario, const struct ro
                                 struct error *error);
 void traffic_plan_destroy(struct traffic_plan *plan); /* accepts NULL */
 
+/* A recorded agent that was seen too briefly to drive on by itself: it follows its log exactly, and
+ * is there while that lasts. */
+bool traffic_leaves_with_log(const struct agent *record);
+
 /* ---- motion: per slot and agent ---- */
 
 enum motion_mode { MOTION_STATIC = 0, MOTION_TRACK, MOTION_LOG };

@@ -397,9 +397,12 @@ static bool ever_reverses(const struct agent *record)
     return reverses;
 }
 
-static double seen_s(const struct trajectory *log)
+bool traffic_leaves_with_log(const struct agent *record)
 {
-    return log->point_count > 0 ? log->points[log->point_count - 1].t_s - log->points[0].t_s : 0.0;
+    const struct trajectory *log = &record->trajectory;
+    return record->behaviour == BEHAVIOUR_REPLAY &&
+           (log->point_count == 0 ||
+            log->points[log->point_count - 1].t_s - log->points[0].t_s < DRIVER_SEEN_S);
 }
 
 static enum status plan_agent(struct traffic_plan *plan, uint32_t index, struct error *error)
@@ -417,7 +420,7 @@ static enum status plan_agent(struct traffic_plan *plan, uint32_t index, struct 
     agent->moves =
         record->behaviour != BEHAVIOUR_STATIC && record->behaviour != BEHAVIOUR_STORYBOARD;
     bool recorded = record->behaviour == BEHAVIOUR_REPLAY;
-    agent->leaves = recorded && seen_s(&record->trajectory) < DRIVER_SEEN_S;
+    agent->leaves = traffic_leaves_with_log(record);
     agent->exact_log = recorded && (on_foot || agent->leaves);
     agent->reactive = record->behaviour == BEHAVIOUR_IDM || (recorded && !agent->exact_log);
     agent->yielded_to = on_foot || record->kind == AGENT_CYCLIST;

@@ -9,6 +9,7 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "engine/traffic/roadmap.h"
+#include "engine/traffic/traffic.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -69,7 +70,8 @@ static bool on_foot(const struct agent *agent)
 
 static bool follows_log(const struct agent *agent, bool follows_logs)
 {
-    return agent->trajectory.point_count > 0 && (follows_logs || on_foot(agent));
+    return agent->trajectory.point_count > 0 &&
+           (follows_logs || on_foot(agent) || traffic_leaves_with_log(agent));
 }
 
 /* The angle between where ego heads and where it goes. */

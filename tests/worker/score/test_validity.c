@@ -129,6 +129,19 @@ static void agents_beyond_the_friction(void)
     look();
     EXPECT_INT(validity.check, VALIDITY_OK);
     rig_finish(&rig);
+    /* A recording is what was measured: where it is followed in the reactive world, too. */
+    static struct trajectory_point points[2] = {{0.0, 150, 7, 0, 15}, {0.5, 157, 7, 0, 15}};
+    for (int k = 0; k < 2; k++) {
+        begin_scene(1.0);
+        rig.scenario.agents[1].behaviour = BEHAVIOUR_REPLAY;
+        rig.scenario.agents[1].trajectory = (struct trajectory){2, points};
+        points[1].t_s = k == 0 ? 0.5 : 5.0; /* long enough to drive on by itself */
+        look();
+        rig.scene.agents[1].pose.heading_rad += 0.2;
+        look();
+        EXPECT_INT(validity.check, k == 0 ? VALIDITY_OK : VALIDITY_AGENT);
+        rig_finish(&rig);
+    }
 }
 
 /* A main line that brakes hard in the middle of the drive is sound; its branch swerves so hard that
