@@ -146,7 +146,7 @@ static void fill_path(const char *pattern, char out[256])
 
 enum { ROUTES_MAX = 64 };
 
-/* What the API's description says of a route. */
+/* A route as the API's description has it. */
 static struct {
     char method[8];
     char pattern[128];
