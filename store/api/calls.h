@@ -27,6 +27,8 @@ enum store_call_kind {
 /*
  * ROUTED(function, kind, method, path, roles, lane, body, handler, arguments ..)
  * PLAIN(function, kind, arguments ..) has no path of its own.
+ * store/server/http_routes.c says what roles, lanes and bodies are, and has the routes that are no
+ * calls of the store; store/wire/http_wire.h has the codecs.
  *
  * Arguments, in the order of the function's parameters:
  *   PATH(name)              a text in place of the path's next star
