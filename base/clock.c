@@ -7,7 +7,6 @@
 #include "base/units.h"
 
 #include <stddef.h>
-#include <time.h>
 
 static int64_t read_ns(clockid_t id)
 {
@@ -43,4 +42,19 @@ const struct clock *clock_system(void)
         .context = NULL,
     };
     return &system;
+}
+
+void clock_condition_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+struct timespec clock_moment_in(int64_t ns)
+{
+    int64_t at_ns = read_ns(CLOCK_MONOTONIC) + ns;
+    return (struct timespec){.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S};
 }

@@ -7,7 +7,9 @@
 #ifndef SWERVE_BASE_CLOCK_H
 #define SWERVE_BASE_CLOCK_H
 
+#include <pthread.h>
 #include <stdint.h>
+#include <time.h>
 
 struct clock {
     int64_t (*now_ns)(void *context);
@@ -33,5 +35,12 @@ static inline int64_t clock_thread_cpu_ns(const struct clock *clock)
 {
     return clock->thread_cpu_ns(clock->context);
 }
+
+/* ---- threads that wait: CLOCK_MONOTONIC, which nobody sets ---- */
+
+/* A condition whose waits end at moments of that clock. */
+void clock_condition_init(pthread_cond_t *condition);
+/* The moment in so many nanoseconds, for pthread_cond_timedwait(). */
+struct timespec clock_moment_in(int64_t ns);
 
 #endif

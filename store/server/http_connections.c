@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 enum {
     DESCRIPTORS_RESERVED = 96, /* left to the rest of the process */
@@ -266,11 +265,7 @@ static bool rule_unhandled(const struct http_connection *connection, int64_t tim
 /* Waits for at most the watch time, mutex held. */
 static void wait_for(struct http_connections *list, pthread_cond_t *condition)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + list->watch_ms * NS_PER_MS;
-    until.tv_sec += ns / NS_PER_S;
-    until.tv_nsec = ns % NS_PER_S;
+    struct timespec until = clock_moment_in(list->watch_ms * NS_PER_MS);
     pthread_cond_timedwait(condition, &list->mutex, &until);
 }
 
@@ -324,7 +319,6 @@ static void destroy(struct http_connections *list)
 enum status http_connections_start(struct http_connections *list, int64_t watch_ms,
                                    size_t server_max, size_t peer_max, struct error *error)
 {
-    pthread_condattr_t monotonic;
     sigset_t all;
     sigset_t before;
     memset(list, 0, sizeof *list);
@@ -332,11 +326,8 @@ enum status http_connections_start(struct http_connections *list, int64_t watch_
     list->server_max = server_max;
     list->peer_max = peer_max;
     list->unknown_max = server_max / UNKNOWN_PART + 1;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&list->changed, &monotonic);
-    pthread_cond_init(&list->ending, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&list->changed);
+    clock_condition_init(&list->ending);
     pthread_mutex_init(&list->mutex, NULL);
     /* Signals belong to the program's own threads. */
     sigfillset(&all);

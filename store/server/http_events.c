@@ -108,7 +108,7 @@ static void *ask_again_and_again(void *context)
         int64_t rest_ms = took_ms * HTTP_EVENTS_REST_FACTOR;
         rest_ms = rest_ms > HTTP_EVENTS_PERIOD_MS ? rest_ms : HTTP_EVENTS_PERIOD_MS;
         /* One moment, however many come meanwhile: for them the newest text is good enough. */
-        struct timespec next = http_readers_time_in(rest_ms);
+        struct timespec next = clock_moment_in(rest_ms * NS_PER_MS);
         while (!events->stopping && !wait_until(events, &events->wanted, &next)) {
         }
     }
@@ -119,17 +119,13 @@ static void *ask_again_and_again(void *context)
 enum status http_events_start(struct http_events *events, struct store *store,
                               struct http_readers *readers, struct error *error)
 {
-    pthread_condattr_t monotonic;
     sigset_t all;
     sigset_t before;
     memset(events, 0, sizeof *events);
     events->store = store;
     events->readers = readers;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&events->changed, &monotonic);
-    pthread_cond_init(&events->wanted, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&events->changed);
+    clock_condition_init(&events->wanted);
     pthread_mutex_init(&events->mutex, NULL);
     /* Signals belong to the program's own threads. */
     sigfillset(&all);
@@ -262,7 +258,7 @@ size_t http_events_read(struct http_follower *follower, char *out, size_t capaci
     struct http_events *events = follower->events;
     size_t bytes = 0;
     bool late = false;
-    struct timespec quiet = http_readers_time_in(HTTP_EVENTS_QUIET_MS);
+    struct timespec quiet = clock_moment_in(HTTP_EVENTS_QUIET_MS * NS_PER_MS);
     CHECK(capacity >= sizeof alive);
     pthread_mutex_lock(&events->mutex);
     while (!has_news(follower) && !late) {

@@ -224,19 +224,21 @@ enum status http_check_live(struct http_exchange *exchange, struct error *error)
                      grant->name);
 }
 
-enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
+enum status http_check_held(struct http_exchange *exchange, int64_t job_id, int64_t *epoch,
                             struct error *error)
 {
     const struct token *grant = exchange->request->grant;
     struct store *store = exchange->store;
     struct store_worker_owner owner = {.pool = ""};
+    struct store_job job;
     if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
         return STATUS_OK;
     }
-    bool held = strcmp(job->spec.pool, grant->pool) == 0 && job->worker_id[0] != '\0' &&
+    TRY(store->ops->job(store, job_id, &job, error));
+    bool held = strcmp(job.spec.pool, grant->pool) == 0 && job.worker_id[0] != '\0' &&
                 store->ops->worker_owner != NULL;
     if (held) {
-        TRY(store->ops->worker_owner(store, job->worker_id, &owner, error));
+        TRY(store->ops->worker_owner(store, job.worker_id, &owner, error));
         held = owner.holder.known && speaks_for(grant, &owner.holder);
     }
     if (!held) {
@@ -244,8 +246,13 @@ enum status http_check_held(struct http_exchange *exchange, const struct store_j
         return error_set(error, STATUS_STALE,
                          "job %lld is not held by a worker of the token of \"%s\", which looks at "
                          "no other jobs",
-                         (long long)job->id, grant->name);
+                         (long long)job.id, grant->name);
     }
+    if (*epoch != 0 && *epoch != job.epoch) {
+        return error_set(error, STATUS_STALE, "job %lld was claimed anew meanwhile",
+                         (long long)job_id);
+    }
+    *epoch = job.epoch;
     return STATUS_OK;
 }
 

@@ -95,9 +95,10 @@ enum status http_check_pool(struct http_exchange *exchange, const char *worker_i
 
 /* The token that the request was admitted with is live still. 401. */
 enum status http_check_live(struct http_exchange *exchange, struct error *error);
-/* A worker's token looks at jobs of its pool that its own workers hold, or held last. Others than
- * workers' tokens pass. 403, STALE. */
-enum status http_check_held(struct http_exchange *exchange, const struct store_job *job,
+/* A worker's token looks at jobs of its pool that its own workers hold, or held last, and that were
+ * at that epoch the last time (0: there was none): what is read in between is for its claimant.
+ * Others than workers' tokens pass. 403, STALE. */
+enum status http_check_held(struct http_exchange *exchange, int64_t job_id, int64_t *epoch,
                             struct error *error);
 
 enum { HTTP_OVERVIEW_SUITES = 25 }; /* of an overview that does not say how many */
@@ -124,8 +125,6 @@ enum status http_handle_complete(struct http_exchange *exchange, struct error *e
 enum status http_handle_awaited(struct http_exchange *exchange, struct error *error);
 enum status http_handle_outcomes(struct http_exchange *exchange, struct error *error);
 enum status http_handle_drive(struct http_exchange *exchange, struct error *error);
-enum status http_handle_job(struct http_exchange *exchange, struct error *error);
-enum status http_handle_partials(struct http_exchange *exchange, struct error *error);
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error);
 enum status http_handle_agreement(struct http_exchange *exchange, struct error *error);
 enum status http_handle_web(struct http_exchange *exchange, struct error *error);

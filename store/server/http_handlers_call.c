@@ -17,6 +17,9 @@ struct asked {
     void *record;        /* the one that the answer is, or its rows */
     int64_t number;      /* the answer's */
     uint32_t count;      /* of its rows */
+    int64_t id;          /* the path's number */
+    bool held;           /* .. which is a job that has to be held all the while .. */
+    int64_t epoch;       /* .. at this one */
     char text[LIMIT_ID_BYTES];
     /* As struct store_args_*. */
     _Alignas(STORE_ARGUMENT_BYTES) char args[STORE_ARGUMENTS_MAX * STORE_ARGUMENT_BYTES];
@@ -105,6 +108,11 @@ static enum status take_part(struct asked *asked, const struct http_part *part, 
         TRY(take_path(asked, part->what, &text, error));
         add_pointer(asked, text);
         return STATUS_OK;
+    case HTTP_PART_PATH_ID:
+        TRY(http_parse_integer(part->name, exchange->ids[asked->captures++], INT64_MIN, INT64_MAX,
+                               &asked->id, error));
+        add_number(asked, asked->id);
+        return STATUS_OK;
     case HTTP_PART_MAYBE:
     case HTTP_PART_AFTER:
         TRY(take_text(asked, part->name, &text, error));
@@ -140,6 +148,9 @@ static enum status take_part(struct asked *asked, const struct http_part *part, 
         return http_check_tenant(exchange, exchange->ids[0], error);
     case HTTP_PART_WORKER:
         return http_check_pool(exchange, exchange->ids[0], NULL, error);
+    case HTTP_PART_HELD:
+        asked->held = true;
+        return http_check_held(exchange, asked->id, &asked->epoch, error);
     case HTTP_PART_LACKING:
         asked->lacking = part->name;
         return STATUS_OK;
@@ -182,6 +193,9 @@ enum status http_handle_call(struct http_exchange *exchange, struct error *error
         status = error_set(error, STATUS_NOT_FOUND, "%s", asked.lacking);
     }
     THEN(status, store_call(store->ops, store, exchange->call, asked.args, error));
+    if (asked.held) {
+        THEN(status, http_check_held(exchange, asked.id, &asked.epoch, error));
+    }
     THEN(status, tell(&asked, form, error));
     free(asked.body);
     free(asked.record);

@@ -1,5 +1,6 @@
 /*
- * Handlers of the endpoints that read, cancel, set prices and move artifacts. See http_handlers.h.
+ * Handlers of the endpoints that read outcomes, ask what the server itself knows and move
+ * artifacts. See http_handlers.h.
  */
 #include "base/units.h"
 #include "schemas/scenario_json.h"
@@ -115,55 +116,6 @@ enum status http_handle_drive(struct http_exchange *exchange, struct error *erro
                                  &exchange->data_bytes, error));
     exchange->content = HTTP_CONTENT_JSON;
     return STATUS_OK;
-}
-
-enum status http_handle_job(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    struct store_job job;
-    int64_t job_id = 0;
-    memset(&job, 0, sizeof job);
-    TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
-    TRY(store->ops->job(store, job_id, &job, error));
-    TRY(http_check_held(exchange, &job, error));
-    return http_reply_record(exchange, &wire_job, &job, error);
-}
-
-/* The job is held by the token's workers, and was at that epoch the last time (0: there was none):
- * what is read in between is for its claimant. */
-static enum status check_claim(struct http_exchange *exchange, int64_t job_id, int64_t *epoch,
-                               struct error *error)
-{
-    const struct token *grant = exchange->request->grant;
-    struct store_job job;
-    if (grant == NULL || grant->role != TOKEN_ROLE_WORKER) {
-        return STATUS_OK;
-    }
-    TRY(exchange->store->ops->job(exchange->store, job_id, &job, error));
-    TRY(http_check_held(exchange, &job, error));
-    if (*epoch != 0 && *epoch != job.epoch) {
-        return error_set(error, STATUS_STALE, "job %lld was claimed anew meanwhile",
-                         (long long)job_id);
-    }
-    *epoch = job.epoch;
-    return STATUS_OK;
-}
-
-enum status http_handle_partials(struct http_exchange *exchange, struct error *error)
-{
-    struct store *store = exchange->store;
-    int64_t job_id = 0;
-    int64_t epoch = 0;
-    int64_t max = 1 + LIMIT_BRANCHES;
-    uint32_t count = 0;
-    TRY(http_parse_integer("job", exchange->ids[0], INT64_MIN, INT64_MAX, &job_id, error));
-    TRY(http_query_integer(exchange, "max", 0, 1 + LIMIT_BRANCHES, &max, error));
-    struct outcome *outcomes = exchange->rows = malloc(((size_t)max + 1) * sizeof *outcomes);
-    TRY(memory_check(outcomes, error, HTTP_NO_MEMORY));
-    TRY(check_claim(exchange, job_id, &epoch, error));
-    TRY(store->ops->partials(store, job_id, outcomes, (uint32_t)max, &count, error));
-    TRY(check_claim(exchange, job_id, &epoch, error));
-    return http_reply_list(exchange, "outcomes", &wire_outcome, outcomes, count, error);
 }
 
 enum status http_handle_scaling(struct http_exchange *exchange, struct error *error)

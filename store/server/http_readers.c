@@ -4,12 +4,12 @@
 #include "store/server/http_readers.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "store/api/name_hash.h"
 
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 
 void http_readers_init(struct http_readers *readers)
 {
@@ -74,31 +74,12 @@ static enum status refuse_stopping(struct error *error)
 
 /* ---- waiting ---- */
 
-struct timespec http_readers_time_in(int64_t wait_ms)
-{
-    struct timespec at;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-    int64_t ns = at.tv_nsec + wait_ms * NS_PER_MS;
-    at.tv_sec += ns / NS_PER_S;
-    at.tv_nsec = ns % NS_PER_S;
-    return at;
-}
-
-static void init_turn(struct http_reader *reader)
-{
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&reader->turn, &monotonic);
-    pthread_condattr_destroy(&monotonic);
-}
-
 /* Mutex held: until the reader has its turn. */
 static enum status wait_for_turn(struct http_readers *readers, struct http_reader *reader,
                                  int64_t wait_ms, struct error *error)
 {
     struct http_reader **link = &readers->first;
-    struct timespec until = http_readers_time_in(wait_ms);
+    struct timespec until = clock_moment_in(wait_ms * NS_PER_MS);
     bool late = false;
     while (*link != NULL) {
         link = &(*link)->next;
@@ -127,7 +108,7 @@ enum status http_readers_enter(struct http_readers *readers, struct http_reader 
     uint64_t hash = name_hash(token);
     memset(reader, 0, sizeof *reader);
     reader->share = (uint32_t)((hash ^ hash >> 32) % HTTP_READER_SHARES);
-    init_turn(reader);
+    clock_condition_init(&reader->turn);
     pthread_mutex_lock(&readers->mutex);
     if (readers->stopping) {
         status = refuse_stopping(error);

@@ -17,7 +17,6 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
 enum {
     HTTP_READERS_RUNNING_MAX = 4,
@@ -58,8 +57,5 @@ void http_readers_leave(struct http_readers *readers, struct http_reader *reader
 
 /* From here on nobody gets a turn; those that wait are told now. */
 void http_readers_stop(struct http_readers *readers);
-
-/* That moment of CLOCK_MONOTONIC, for pthread_cond_timedwait(). */
-struct timespec http_readers_time_in(int64_t wait_ms);
 
 #endif

@@ -31,6 +31,7 @@ enum {
 #define PART_ACTOR(type) {.kind = HTTP_PART_ACTOR, .member = offsetof(type, actor)},
 #define PART_TENANT {.kind = HTTP_PART_TENANT},
 #define PART_WORKER {.kind = HTTP_PART_WORKER},
+#define PART_HELD {.kind = HTTP_PART_HELD},
 #define PART_LACKING(text) {.kind = HTTP_PART_LACKING, .name = (text)},
 
 #define PART(unused, argument) PART_##argument

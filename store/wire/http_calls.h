@@ -30,6 +30,7 @@ enum http_part_kind {
     HTTP_PART_ACTOR,
     HTTP_PART_TENANT,
     HTTP_PART_WORKER,
+    HTTP_PART_HELD,
     HTTP_PART_LACKING,
 };
 

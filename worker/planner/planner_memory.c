@@ -24,7 +24,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -197,7 +196,6 @@ static void *keep_watch(void *context)
     struct memory_watch *watch = context;
     pthread_mutex_lock(&watch->mutex);
     while (!watch->ends) {
-        struct timespec until;
         int64_t pause_ns;
         pthread_mutex_unlock(&watch->mutex);
         int64_t bytes = look(watch, &pause_ns);
@@ -207,10 +205,7 @@ static void *keep_watch(void *context)
             kill(watch->leader, SIGKILL); /* the first of its namespace: all others end with it */
             break;
         }
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        int64_t end_ns = until.tv_nsec + pause_ns;
-        until.tv_sec += end_ns / NS_PER_S;
-        until.tv_nsec = end_ns % NS_PER_S;
+        struct timespec until = clock_moment_in(pause_ns);
         while (!watch->ends && pthread_cond_timedwait(&watch->ending, &watch->mutex, &until) == 0) {
         }
     }
@@ -270,17 +265,13 @@ static enum status open_places(struct memory_watch *watch, struct error *error)
 enum status memory_watch_start(pid_t leader, int64_t limit_bytes, struct memory_watch **out,
                                struct error *error)
 {
-    pthread_condattr_t monotonic;
     sigset_t all;
     sigset_t before;
     struct memory_watch *watch = calloc(1, sizeof *watch);
     TRY(memory_check(watch, error, "planner memory: out of memory"));
     *watch = (struct memory_watch){
         .leader = leader, .limit_bytes = limit_bytes, .proc_fd = -1, .place_fds = {-1, -1}};
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch->ending, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&watch->ending);
     pthread_mutex_init(&watch->mutex, NULL);
     enum status status = open_places(watch, error);
     if (status == STATUS_OK) {

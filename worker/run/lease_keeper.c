@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -140,11 +139,7 @@ static void *keep(void *context)
         }
         check_stuck_locked(keeper);
         int64_t period_ms = period_of(keeper);
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until);
-        int64_t ns = until.tv_nsec + period_ms * NS_PER_MS;
-        until.tv_sec += (time_t)(ns / NS_PER_S);
-        until.tv_nsec = (long)(ns % NS_PER_S);
+        struct timespec until = clock_moment_in(period_ms * NS_PER_MS);
         if (!keeper->stopping) {
             pthread_cond_timedwait(&keeper->wake, &keeper->mutex, &until);
         }
@@ -168,12 +163,8 @@ enum status lease_keeper_start(struct store *store, const struct store_worker *w
     keeper->clock = clock;
     keeper->logger = logger;
     keeper->expires_ns = INT64_MAX;
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&keeper->mutex, NULL);
-    pthread_cond_init(&keeper->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    clock_condition_init(&keeper->wake);
     int failure = pthread_create(&keeper->thread, NULL, keep, keeper);
     if (failure != 0) {
         pthread_cond_destroy(&keeper->wake);
