@@ -1,12 +1,11 @@
 /*
  * Documents of an import to files. See import_write.h.
  *
- * Maps are compared by the SHA-256 of their JSON. The first document of a map is rewritten when a
- * second one has it, so that a map of one document stays in it.
+ * The first document of a map is rewritten when a second one has it, so that a map of one document
+ * stays in it. Looked for are the first MAPS_MAX maps: variations of a scenario have one or a few.
  */
 #include "scenarios/import/program/import_write.h"
 
-#include "base/sha256.h"
 #include "schemas/limits.h"
 
 #include <errno.h>
@@ -16,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAPS_MAX = 16 };
+
 struct shared_map {
-    char digest[SHA256_HEX_BYTES];
+    json_t *map;
     size_t first;                /* document that has it */
     char file[LIMIT_PATH_BYTES]; /* "": of one document alone so far */
 };
@@ -27,7 +28,7 @@ struct writer {
     size_t stem_bytes; /* of out without ".json" */
     char **texts;
     json_t *taken; /* ids so far */
-    struct shared_map *maps;
+    struct shared_map maps[MAPS_MAX];
     size_t map_count;
     size_t file_count; /* of maps */
     struct error *error;
@@ -89,14 +90,14 @@ static void refer_to_map(const struct writer *writer, const struct shared_map *m
     json_object_set_new(document, "map", json_pack("{s:s}", "file", file_name(writer, map->file)));
 }
 
-/* Writes the map of its first document to a file, and has that one refer to it. */
+/* Writes a map to a file, and has its first document refer to it. */
 static enum status write_map(struct writer *writer, struct shared_map *map)
 {
     json_t *document = json_loads(writer->texts[map->first], 0, NULL);
-    char *text = document != NULL ? json_dumps(json_object_get(document, "map"),
-                                               JSON_COMPACT | JSON_REAL_PRECISION(17))
-                                  : NULL;
-    enum status status = memory_check(text, writer->error, "%s: out of memory", writer->out);
+    char *text = json_dumps(map->map, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    bool enough = document != NULL && text != NULL;
+    enum status status =
+        memory_check(enough ? text : NULL, writer->error, "%s: out of memory", writer->out);
     snprintf(map->file, sizeof map->file, "%.*s-map-%zu.json", (int)writer->stem_bytes, writer->out,
              ++writer->file_count);
     THEN(status, write_whole(map->file, text, writer->error));
@@ -112,27 +113,20 @@ static enum status write_map(struct writer *writer, struct shared_map *map)
 /* *shared: the document refers to a file now. */
 static enum status share_map(struct writer *writer, size_t i, json_t *document, bool *shared)
 {
-    char *text =
-        json_dumps(json_object_get(document, "map"), JSON_COMPACT | JSON_REAL_PRECISION(17));
-    char digest[SHA256_HEX_BYTES];
-    TRY(memory_check(text, writer->error, "%s: out of memory", writer->out));
-    sha256_hex(text, strlen(text), digest);
-    free(text);
-    *shared = false;
+    json_t *own = json_object_get(document, "map");
     for (size_t k = 0; k < writer->map_count; k++) {
         struct shared_map *map = &writer->maps[k];
-        if (strcmp(map->digest, digest) != 0) {
-            continue;
+        if (json_equal(map->map, own)) {
+            TRY(map->file[0] == '\0' ? write_map(writer, map) : STATUS_OK);
+            refer_to_map(writer, map, document);
+            *shared = true;
+            return STATUS_OK;
         }
-        TRY(map->file[0] == '\0' ? write_map(writer, map) : STATUS_OK);
-        refer_to_map(writer, map, document);
-        *shared = true;
-        return STATUS_OK;
     }
-    struct shared_map *map = &writer->maps[writer->map_count++];
-    memcpy(map->digest, digest, sizeof digest);
-    map->first = i;
-    map->file[0] = '\0';
+    if (writer->map_count < MAPS_MAX) {
+        writer->maps[writer->map_count++] =
+            (struct shared_map){.map = json_incref(own), .first = i};
+    }
     return STATUS_OK;
 }
 
@@ -184,13 +178,14 @@ enum status import_write(const char *out, char **texts, size_t count, struct err
     struct writer writer = {.out = out, .texts = texts, .error = error};
     writer.stem_bytes = stem > 5 && strcmp(out + stem - 5, ".json") == 0 ? stem - 5 : stem;
     writer.taken = json_object();
-    writer.maps = calloc(count, sizeof *writer.maps);
-    enum status status = memory_check(writer.maps, error, "%s: out of memory", out);
+    enum status status = memory_check(writer.taken, error, "%s: out of memory", out);
     for (size_t i = 0; status == STATUS_OK && i < count; i++) {
         status = settle_document(&writer, i);
     }
     THEN(status, write_suite(&writer, count));
-    free(writer.maps);
+    for (size_t k = 0; k < writer.map_count; k++) {
+        json_decref(writer.maps[k].map);
+    }
     json_decref(writer.taken);
     return status;
 }
