@@ -212,11 +212,16 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          "import: --horizon is for opendrive and openscenario; other formats say "
                          "how long they last");
     }
-    if (!story &&
-        (options->story.ego != NULL || options->goal != NULL || options->story.fit_speed)) {
-        return error_set(error, STATUS_USAGE,
-                         "import: --ego, --goal and --fit-speed are for openscenario");
+    if (!story && (options->story.ego != NULL || options->goal != NULL)) {
+        return error_set(error, STATUS_USAGE, "import: --ego and --goal are for openscenario");
     }
+    if (!story && !roads && options->story.fit_speed) {
+        return error_set(
+            error, STATUS_USAGE,
+            "import: --fit-speed is for openscenario and opendrive; other formats hold "
+            "what was recorded");
+    }
+    options->parsed.fit_speed = options->story.fit_speed;
     TRY(parse_address("--from", options->from, options->from_text, &options->parsed.from, error));
     TRY(parse_address("--to", options->to, options->to_text, &options->parsed.to, error));
     TRY(parse_size("--speed", options->speed, 0, 100, &options->parsed.speed_mps, error));
@@ -283,7 +288,7 @@ int main(int argc, char **argv)
          .text = &options.horizon},
         {"--ego", "NAME", "openscenario: the entity that the planner drives (Ego)",
          .text = &options.story.ego},
-        {"--fit-speed", NULL, "openscenario: ego starts no faster than its bend holds",
+        {"--fit-speed", NULL, "openscenario, opendrive: ego starts no faster than its bend holds",
          .flag = &options.story.fit_speed},
         {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
     };
