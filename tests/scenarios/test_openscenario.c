@@ -651,11 +651,11 @@ static void work_of_a_storyboard_is_bounded(void)
                                                  .actor = 0,
                                                  .other = -1};
     }
-    EXPECT(storyboard_visits(&board) == LIMIT_STORY_VISITS);
+    EXPECT(storyboard_visits(&board, 0) == LIMIT_STORY_VISITS);
     board.condition_count = LIMIT_STORY_CONDITIONS;
-    EXPECT(storyboard_visits(&board) == 12 * LIMIT_STORY_VISITS);
+    EXPECT(storyboard_visits(&board, 0) == 12 * LIMIT_STORY_VISITS);
     conditions[0].along = false;
-    EXPECT(storyboard_visits(&board) == 12 * LIMIT_STORY_VISITS - 2 * LIMIT_STORY_PATH_POINTS);
+    EXPECT(storyboard_visits(&board, 0) == 12 * LIMIT_STORY_VISITS - 2 * LIMIT_STORY_PATH_POINTS);
 }
 
 int main(void)
