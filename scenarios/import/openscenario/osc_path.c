@@ -325,10 +325,7 @@ enum status osc_path_along(struct osc_context *context, const struct osc_entity 
     if (raw.count < 2) {
         struct pose pose = opendrive_lane_pose(context->network, lane, s_m, 0);
         pose.heading_rad += with_s ? 0 : PI_RAD;
-        uint32_t lanes = out->lane_count;
-        TRY(osc_path_straight(context, pose, out));
-        (void)lanes;
-        return STATUS_OK;
+        return osc_path_straight(context, pose, out);
     }
     raw.count = thin(raw.points, raw.count);
     TRY(osc_path_add(context, context->root, raw.points, raw.count, false, &out->index));
