@@ -606,7 +606,8 @@ static void who_has_no_box_has_that_of_its_kind(void)
 {
     static const char *const kinds[] = {
         "<Pedestrian name='p' pedestrianCategory='pedestrian' mass='80'/>",
-        "<Vehicle name='v' vehicleCategory='bicycle'/>",
+        "<Vehicle name='v' vehicleCategory='$kind'><ParameterDeclarations><ParameterDeclaration "
+        "name='kind' parameterType='string' value='bicycle'/></ParameterDeclarations></Vehicle>",
         "<MiscObject name='m' miscObjectCategory='barrier' mass='5'/>"};
     static const double lengths_m[] = {0.6, 1.8, 1.0};
     static const char reference[] = "<CatalogReference catalogName='Cars' ";
