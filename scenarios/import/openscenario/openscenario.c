@@ -319,7 +319,7 @@ static enum status alloc_board(struct osc_context *context)
                : STATUS_LIMIT;
 }
 
-/* What was left out or repaired in the roads. */
+/* Tells what was left out or repaired in the roads. */
 static enum status note_roads(struct osc_context *context, const struct osc_element *file)
 {
     char list[LIMIT_TEXT_BYTES];
