@@ -7,6 +7,7 @@
  * times holds in the first sub-step that reaches it.
  */
 #include "base/dmath.h"
+#include "base/units.h"
 #include "engine/story/story_internal.h"
 
 #include <math.h>
@@ -14,6 +15,7 @@
 
 #define TIME_EPSILON_S 1e-9
 #define EQUAL_TOLERANCE 1e-6
+#define END_M 0.1 /* from the end of a road one is there */
 
 static bool compare(double value, enum story_rule rule, double bound)
 {
@@ -294,6 +296,36 @@ static bool is_clear(const struct story_run *run, const struct story_condition *
     return !(beside && near && counts);
 }
 
+/* Whether a point is on a lane or a drivable area of the map; sidewalks are none. */
+static bool on_road(const struct map *map, struct vec2 point)
+{
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        const struct lane *lane = &map->lanes[i];
+        struct polyline_projection at =
+            polyline_project(lane->centre_line, lane->point_count, point);
+        double width_m = dmath_max(lane->width_m[at.segment], lane->width_m[at.segment + 1]);
+        if (lane->kind != LANE_SIDEWALK && !at.beyond_end && at.distance_m <= width_m / 2) {
+            return true;
+        }
+    }
+    for (uint32_t i = 0; i < map->drivable_count; i++) {
+        if (polygon_contains(map->drivable[i].points, map->drivable[i].point_count, point)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool at_road_end(const struct story_run *run, uint32_t actor)
+{
+    const struct story_actor_state *self = &run->state->actors[actor];
+    const struct story_path *path = &run->board->paths[self->path];
+    double s_m;
+    double offset_m;
+    story_path_project(path, (struct vec2){self->x_m, self->y_m}, &s_m, &offset_m);
+    return path->next < 0 && s_m >= path->points[path->point_count - 1].s_m - END_M;
+}
+
 static bool entity_holds(const struct story_run *run, const struct story_condition *condition)
 {
     const struct story_actor_state *self = &run->state->actors[condition->actor];
@@ -328,6 +360,10 @@ static bool entity_holds(const struct story_run *run, const struct story_conditi
         return compare(acceleration_of(self, condition->measure), condition->rule, value);
     case STORY_ANGLE:
         return angle_holds(run, condition);
+    case STORY_OFF_ROAD:
+        return !on_road(&run->scenario->map, (struct vec2){self->x_m, self->y_m});
+    case STORY_ROAD_END:
+        return at_road_end(run, (uint32_t)condition->actor);
     case STORY_STANDSTILL:
         return fabs(self->speed_mps) < STORY_STILL_MPS && self->standing_s >= value - 1e-9;
     case STORY_TRAVELLED:
@@ -363,13 +399,20 @@ static bool holds_now(const struct story_run *run, const struct story_condition 
     }
 }
 
+static bool begins_tick(double time_s)
+{
+    double ticks = time_s / TICK_S;
+    return fabs(ticks - floor(ticks + 0.5)) < 0.5 / STORY_SUBSTEPS;
+}
+
 static bool evaluate(const struct story_run *run, uint32_t index)
 {
     const struct story_condition *condition = &run->board->conditions[index];
     struct story_condition_state *state = &run->state->conditions[index];
-    bool now = holds_now(run, condition);
     bool before = state->last;
     bool known = state->known;
+    bool waits = condition->kind == STORY_OFF_ROAD && known && !begins_tick(run->time_s);
+    bool now = waits ? before : holds_now(run, condition);
     bool fires = now;
     if (condition->edge != STORY_EDGE_NONE) {
         bool rises = now && !before && condition->edge != STORY_EDGE_FALLING;

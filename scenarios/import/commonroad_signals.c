@@ -74,18 +74,25 @@ static enum status read_phases(const struct signal_reader *reader, const struct 
         return STATUS_LIMIT;
     }
     const struct xml_element *part = xml_child(cycle, CR_CYCLE_ELEMENT);
-    for (uint32_t i = 0; i < count; i++, part = xml_next(part)) {
+    for (; part != NULL; part = xml_next(part)) {
+        struct signal_phase *phase = &signal->phases[signal->phase_count];
         const struct xml_element *color;
         const struct xml_element *duration;
         double steps;
         TRY(cr_required(context, part, CR_COLOR, &color));
         TRY(cr_required(context, part, CR_DURATION, &duration));
-        TRY(read_color(context, color, &signal->phases[i].light));
-        TRY(cr_value(context, duration, 1.0, PHASE_MAX_S / context->dt_s, &steps));
-        signal->phases[i].duration_s = dmath_max(steps * context->dt_s, 0.1);
-        cycle_s += signal->phases[i].duration_s;
+        TRY(read_color(context, color, &phase->light));
+        TRY(cr_value(context, duration, 0.0, PHASE_MAX_S / context->dt_s, &steps));
+        if (steps > 0.0) { /* one of no duration never shows */
+            phase->duration_s = dmath_max(steps * context->dt_s, 0.1);
+            cycle_s += phase->duration_s;
+            signal->phase_count++;
+        }
     }
-    signal->phase_count = count;
+    if (signal->phase_count == 0) {
+        return cr_fail(context, cycle, STATUS_BAD_INPUT,
+                       "expected a <cycleElement> with a duration, found none");
+    }
     signal->repeats = true;
     TRY(cr_child_value(context, cycle, CR_TIME_OFFSET, -1e7, 1e7, &offset_steps));
     double into_s = reader->start_s - offset_steps * context->dt_s;

@@ -97,6 +97,9 @@ enum story_condition_kind {
     STORY_ANGLE,      /* heading within tolerance_rad of value, to other's, or along: its path's */
     STORY_CLEARANCE,  /* other is not within ahead_m and behind_m along the actor's path, low_m to
                          high_m left of it; same_way: and going the actor's way; no rule */
+    STORY_OFF_ROAD,   /* the reference point is on no lane and no drivable area; looked at each
+                         tick; no rule */
+    STORY_ROAD_END,   /* at the end of its path, which nothing goes on from; no rule */
     STORY_CONDITION_COUNT
 };
 
@@ -251,6 +254,7 @@ struct storyboard {
 
 /* Points of paths that it looks at in one step, at most: 52 ms a tick at 4 ns a point. */
 #define LIMIT_STORY_VISITS ((uint64_t)1 << 18)
-uint64_t storyboard_visits(const struct storyboard *board);
+/* map_points: of all lanes and drivable areas, looked at once a tick by each that asks for them. */
+uint64_t storyboard_visits(const struct storyboard *board, uint64_t map_points);
 
 #endif

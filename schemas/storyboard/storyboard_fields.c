@@ -13,7 +13,7 @@
 static const char *const condition_names[STORY_CONDITION_COUNT] = {
     "time",      "state",          "distance",     "relative_distance", "headway",   "ttc",
     "speed",     "relative_speed", "acceleration", "standstill",        "travelled", "reach",
-    "collision", "constant",       "angle",        "clearance"};
+    "collision", "constant",       "angle",        "clearance",         "off_road",  "road_end"};
 static const char *const rule_names[STORY_RULE_COUNT] = {
     "greater", "greater_equal", "less", "less_equal", "equal", "not_equal"};
 static const char *const edge_names[STORY_EDGE_COUNT] = {"none", "rising", "falling", "either"};

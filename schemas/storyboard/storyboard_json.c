@@ -411,6 +411,18 @@ static enum status check_agents(const struct json_cursor *cursor, const struct s
     return STATUS_OK;
 }
 
+static uint64_t map_points(const struct map *map)
+{
+    uint64_t points = 0;
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        points += map->lanes[i].point_count;
+    }
+    for (uint32_t i = 0; i < map->drivable_count; i++) {
+        points += map->drivable[i].point_count;
+    }
+    return points;
+}
+
 enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct scenario *out)
 {
@@ -450,7 +462,7 @@ enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_
     TRY(fill(&events, decoder, decode_event, board->events, sizeof *board->events,
              board->event_count));
     TRY(check_conditions(&events, board, decoder->error));
-    uint64_t visits = storyboard_visits(board);
+    uint64_t visits = storyboard_visits(board, map_points(&out->map));
     if (visits > LIMIT_STORY_VISITS) {
         return json_fail_status(cursor, STATUS_LIMIT, decoder->error,
                                 "expected conditions and actions that look at most at %llu points "

@@ -7,6 +7,8 @@
  */
 #include "schemas/storyboard/storyboard.h"
 
+enum { STEPS_PER_TICK = 50 };
+
 static uint32_t longest_of(const struct storyboard *board, int32_t path)
 {
     uint32_t longest = 0;
@@ -53,7 +55,7 @@ static uint32_t walks(const struct storyboard *board, const struct story_action 
     }
 }
 
-uint64_t storyboard_visits(const struct storyboard *board)
+uint64_t storyboard_visits(const struct storyboard *board, uint64_t map_points)
 {
     uint64_t visits = 0;
     uint64_t points[LIMIT_STORY_ACTORS] = {0};
@@ -63,7 +65,11 @@ uint64_t storyboard_visits(const struct storyboard *board)
     for (uint32_t i = 0; i < board->condition_count; i++) {
         const struct story_condition *at = &board->conditions[i];
         bool walks_along = at->along && at->measure != STORY_EUCLIDEAN && at->actor >= 0;
-        walks_along = walks_along || (at->kind == STORY_ANGLE && at->along && at->actor >= 0);
+        bool has_actor = at->actor >= 0;
+        walks_along =
+            walks_along ||
+            (has_actor && (at->kind == STORY_ROAD_END || (at->kind == STORY_ANGLE && at->along)));
+        visits += at->kind == STORY_OFF_ROAD ? map_points / STEPS_PER_TICK + 1 : 0;
         visits += walks_along ? 2 * points[at->actor] : 0;
     }
     for (uint32_t i = 0; i < board->action_count; i++) {

@@ -5,8 +5,8 @@
     scripts/compare/import_share.py --binary build/worker/swerve --drive FOLDER...
 
 A row per folder: files of OpenSCENARIO (catalogs left out) and of OpenDRIVE, how many of them become scenarios, and
-the reasons of the rest, the most frequent first. With --drive what comes in is driven in the object world by
-builtin:maintain, and a further row counts the verdicts: an `invalid` one says that the scenario asks for what cannot be.
+the reasons of the rest, the most frequent first. With --drive what comes in is driven in the object world, and a
+further row counts the verdicts: an `invalid` one names the check that did not hold.
 """
 import argparse
 import collections
@@ -40,12 +40,16 @@ def reason_of(text):
     return re.sub(r"\"[^\"]*\"|-?\d+(\.\d+)?|/\S+", "..", line)[:150]
 
 
-def verdict_of(binary, scenario, folder):
+def verdict_of(args, scenario, folder):
     store = os.path.join(folder, "store.db")
-    subprocess.run([binary, "run", scenario, "--world", "object", "--planner", "builtin:maintain", "--nominal",
+    subprocess.run([args.binary, "run", scenario, "--world", "object", "--planner", args.planner, "--nominal",
                     "--store", store], capture_output=True, check=False)
-    shown = subprocess.run([binary, "show", "1", "--store", store], capture_output=True, text=True, check=False)
-    return json.loads(shown.stdout).get("verdict", "?") if shown.returncode == 0 else "not driven"
+    shown = subprocess.run([args.binary, "show", "1", "--store", store], capture_output=True, text=True, check=False)
+    if shown.returncode != 0:
+        return "not driven"
+    outcome = json.loads(shown.stdout)
+    check = outcome.get("health_check")
+    return f"invalid ({check})" if outcome["verdict"] == "invalid" and check else outcome["verdict"]
 
 
 def try_file(args, path):
@@ -56,13 +60,14 @@ def try_file(args, path):
                               check=False)
         if made.returncode != 0:
             return reason_of(made.stderr), None
-        return None, verdict_of(args.binary, out, folder) if args.drive else None
+        return None, verdict_of(args, out, folder) if args.drive else None
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True)
     parser.add_argument("--drive", action="store_true")
+    parser.add_argument("--planner", default="builtin:reference")
     parser.add_argument("--files", action="store_true", help="also a line per file that does not come in")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("folders", nargs="+")
@@ -81,9 +86,9 @@ def main():
             if verdicts:
                 print(f"| .. driven | {sum(verdicts.values())} | " +
                       ", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()) + " | |")
-            for path, (reason, _) in zip(paths, results):
-                if args.files and reason:
-                    print(f"  {path}: {reason}")
+            for path, (reason, verdict) in zip(paths, results):
+                if args.files and (reason or (verdict or "").startswith("invalid")):
+                    print(f"  {path}: {reason or verdict}")
 
 
 if __name__ == "__main__":

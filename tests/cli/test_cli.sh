@@ -257,6 +257,28 @@ EOT
     [ "$(wc -l <err)" = 1 ] || fail "expected one line, found: $(cat err)"
     says err '::error::forged'
 }
+# Of several scenarios on one map the map is written once, and each is what it is with its own copy.
+a_map_that_several_have_is_written_once() {
+    cp "$root/tests/scenarios/data/opendrive/shapes.xodr" a.xodr
+    cp "$root/tests/scenarios/data/opendrive/shapes.xodr" b.xodr
+    cp "$root/tests/scenarios/data/opendrive/crossing.xodr" c.xodr
+    code 0 "$swerve" import opendrive a.xodr --horizon 2 -o one.json
+    code 0 "$swerve" import opendrive a.xodr b.xodr c.xodr a.xodr --horizon 2 -o four.json
+    holds 'd["map"] == {"file": "four-map-1.json"}' four-1.json
+    holds 'd["map"] == {"file": "four-map-1.json"}' four-2.json
+    holds 'len(d["map"]["lanes"]) > 1' four-3.json
+    holds 'd["map"] == {"file": "four-map-1.json"} and d["id"] == "a-2"' four-4.json
+    [ -e four-map-2.json ] && fail "a map of one scenario has a file"
+    code 0 "$swerve" run one.json --planner builtin:maintain --store maps.db
+    code 0 "$swerve" run four.json --planner builtin:maintain --store maps.db
+    "$swerve" show --all --store maps.db | python3 -c '
+import json, sys
+hashes = {}
+for outcome in map(json.loads, sys.stdin):
+    hashes.setdefault(outcome["scenario_id"], set()).add(outcome["scenario_hash"])
+assert len(hashes) == 4 and len(hashes["a"]) == 1, hashes' || fail "a map in a file makes another scenario"
+    rm -f [a-c].xodr one.json four*.json maps.db*
+}
 # A file that waits or never ends when it is opened is refused, in every place where a file may be named.
 exit_3_only_regular_files_are_read() {
     mkfifo pipe.xml pipe.json pipe.safetensors pipe.py
@@ -831,7 +853,7 @@ with sqlite3.connect("edited.db") as db:
 }
 
 exec >/dev/null 2>&1 # bash reports killed jobs
-echo 1..37 >&3
+echo 1..38 >&3
 t models_are_promoted_and_rolled_back
 t a_binary_without_models_says_so_before_it_answers
 t who_answered_a_question_about_perception_is_said_as_it_was
@@ -844,6 +866,7 @@ t exit_1_gate_and_mismatch
 t exit_2_usage
 t exit_2_options_of_importers_say_whose_they_are
 t importers_are_a_program_of_their_own
+t a_map_that_several_have_is_written_once
 t exit_3_only_regular_files_are_read
 t exit_3_a_tag_of_many_attributes_is_refused_early
 t exit_3_bad_input_names_the_place_and_submits_nothing

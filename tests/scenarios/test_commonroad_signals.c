@@ -114,6 +114,26 @@ static void signals_have_names_of_their_own(void)
     imported_free(&imported);
 }
 
+static void phases_of_no_duration_never_show(void)
+{
+    struct text text = text_begin(HEAD_BYTES);
+    begin_lanelet(&text, 1, 0, 2);
+    add_reference(&text, "7");
+    add(&text, "</lanelet>\n<trafficLight id=\"7\"><cycle>");
+    for (int i = 0; i < 4; i++) {
+        add(&text, "<cycleElement><duration>%d</duration><color>%s</color></cycleElement>",
+            30 * (i % 2), i < 2 ? "red" : "green");
+    }
+    add(&text, "</cycle></trafficLight>\n");
+    struct imported imported = text_import(&text);
+    const struct traffic_signal *signal = &imported.documents[0]->scenario.map.signals[0];
+    EXPECT_INT(signal->phase_count, 2);
+    EXPECT(signal->phases[0].light == TRAFFIC_LIGHT_RED);
+    EXPECT(signal->phases[1].light == TRAFFIC_LIGHT_GREEN);
+    EXPECT_NEAR(signal->phases[1].duration_s, 3, 1e-9);
+    imported_free(&imported);
+}
+
 static void of_two_lights_with_one_id_the_first_counts(void)
 {
     struct text text = text_begin(HEAD_BYTES);
@@ -268,7 +288,7 @@ int main(void)
 {
     return TEST_RUN(
         TEST(many_references_to_many_lights_come_to_an_end), TEST(signals_have_names_of_their_own),
-        TEST(of_two_lights_with_one_id_the_first_counts),
+        TEST(of_two_lights_with_one_id_the_first_counts), TEST(phases_of_no_duration_never_show),
         TEST(signs_are_of_lanelets_without_lights), TEST(side_roads_of_priority_signs_give_way),
         TEST(many_references_to_signs_of_many_parts_come_to_an_end),
         TEST(signs_crowd_no_light_out));

@@ -250,7 +250,8 @@ static void drives_end_before_their_lanes(void)
 }
 
 /* Ego's speed on a straight of 100 m with a quarter turn behind it, limit 25 m/s. */
-static double start_mps(const char *direction, double curvature_pm, int lane, double s_m)
+static double start_of(const char *direction, double curvature_pm, int lane, double s_m,
+                       double asked_mps, bool fit, const char *source)
 {
     char xml[2048];
     char *text = NULL;
@@ -269,13 +270,30 @@ static double start_mps(const char *direction, double curvature_pm, int lane, do
         "length=\"100\"><line/>" ROAD_LANES ROAD_TAIL,
         200 + bend_m, bend_m, sign * curvature_pm, 100 + bend_m, 100 + 1 / curvature_pm,
         sign / curvature_pm, sign * PI_RAD / 2);
+    options.speed_mps = asked_mps;
+    options.fit_speed = fit;
     options.from = (struct opendrive_address){"1", lane, lane < 0 ? s_m : 200 + bend_m - s_m};
     EXPECT_OK(import_opendrive("f.xodr", xml, strlen(xml), &options, &text, &error), error);
     EXPECT_OK(scenario_load_text("f", text, strlen(text), &document, &error), error);
     double speed_mps = document->scenario.ego.speed_mps;
+    EXPECT((strstr(document->scenario.source, "ego's bend holds") != NULL) == (source != NULL));
+    EXPECT(source == NULL || strstr(document->scenario.source, source) != NULL);
     scenario_destroy(document);
     free(text);
     return speed_mps;
+}
+
+static double start_mps(const char *direction, double curvature_pm, int lane, double s_m)
+{
+    return start_of(direction, curvature_pm, lane, s_m, NAN, false, NULL);
+}
+
+/* Within the bend, 10 m at the reference line: 0.5 g across is 7.0 m/s. */
+static void speeds_that_no_bend_holds_are_said(void)
+{
+    EXPECT(start_of("left", 0.1, -1, 105, 12, false, "ego's bend holds 7.0 m/s") == 12);
+    EXPECT_NEAR(start_of("left", 0.1, -1, 105, 12, true, NULL), 7.0, 0.05);
+    EXPECT(start_of("left", 0.1, -1, 105, 7, true, NULL) == 7);
 }
 
 /* Ego starts as fast as traffic would be there: slow enough to come down to 3 m/s2 across in the
@@ -616,8 +634,9 @@ int main(void)
         TEST(a_crossing_has_lanes_links_and_lights),
         TEST(right_of_way_comes_from_signs_and_records), TEST(drives_end_before_their_lanes),
         TEST(ego_starts_no_faster_than_the_bends_ahead_allow),
-        TEST(lines_are_as_fine_as_they_must_be), TEST(a_closed_circle_is_cut),
-        TEST(a_long_winding_lane_is_cut), TEST(names_of_files_may_be_anything),
-        TEST(public_files_come_in), TEST(mistakes_are_told_with_their_place),
-        TEST(hostile_files_come_to_an_end), TEST(addresses_that_are_not_there_are_told));
+        TEST(speeds_that_no_bend_holds_are_said), TEST(lines_are_as_fine_as_they_must_be),
+        TEST(a_closed_circle_is_cut), TEST(a_long_winding_lane_is_cut),
+        TEST(names_of_files_may_be_anything), TEST(public_files_come_in),
+        TEST(mistakes_are_told_with_their_place), TEST(hostile_files_come_to_an_end),
+        TEST(addresses_that_are_not_there_are_told));
 }

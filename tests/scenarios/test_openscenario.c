@@ -606,7 +606,8 @@ static void who_has_no_box_has_that_of_its_kind(void)
 {
     static const char *const kinds[] = {
         "<Pedestrian name='p' pedestrianCategory='pedestrian' mass='80'/>",
-        "<Vehicle name='v' vehicleCategory='bicycle'/>",
+        "<Vehicle name='v' vehicleCategory='$kind'><ParameterDeclarations><ParameterDeclaration "
+        "name='kind' parameterType='string' value='bicycle'/></ParameterDeclarations></Vehicle>",
         "<MiscObject name='m' miscObjectCategory='barrier' mass='5'/>"};
     static const double lengths_m[] = {0.6, 1.8, 1.0};
     static const char reference[] = "<CatalogReference catalogName='Cars' ";
@@ -651,11 +652,11 @@ static void work_of_a_storyboard_is_bounded(void)
                                                  .actor = 0,
                                                  .other = -1};
     }
-    EXPECT(storyboard_visits(&board) == LIMIT_STORY_VISITS);
+    EXPECT(storyboard_visits(&board, 0) == LIMIT_STORY_VISITS);
     board.condition_count = LIMIT_STORY_CONDITIONS;
-    EXPECT(storyboard_visits(&board) == 12 * LIMIT_STORY_VISITS);
+    EXPECT(storyboard_visits(&board, 0) == 12 * LIMIT_STORY_VISITS);
     conditions[0].along = false;
-    EXPECT(storyboard_visits(&board) == 12 * LIMIT_STORY_VISITS - 2 * LIMIT_STORY_PATH_POINTS);
+    EXPECT(storyboard_visits(&board, 0) == 12 * LIMIT_STORY_VISITS - 2 * LIMIT_STORY_PATH_POINTS);
 }
 
 int main(void)

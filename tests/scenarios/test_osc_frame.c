@@ -358,6 +358,8 @@ static void conditions_look_where_they_are_told(void)
          "oppositeLanes='false'><RelativeLaneRange from='-1' "
          "to='-1'/></RelativeClearanceCondition>",
          false},
+        {"<OffroadCondition duration='0.5'/>", false},
+        {"<EndOfRoadCondition duration='0.5'/>", false},
     };
     static char event[2048];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -383,6 +385,26 @@ static void conditions_look_where_they_are_told(void)
             TEST_FAIL("%s: expected it to %s, found %g m/s", cases[i].condition,
                       cases[i].fires ? "fire" : "wait", entity_of(&drive)->speed_mps);
         }
+        drive_end(&drive);
+    }
+}
+
+/* E comes to the end of road and lanes after 1.5 s; half a second behind it is slow. */
+static void roads_end(void)
+{
+    static const char *const conditions[] = {"<OffroadCondition duration='0.5'/>",
+                                             "<EndOfRoadCondition duration='0.5'/>"};
+    for (int i = 0; i < 2; i++) {
+        char trigger[512];
+        struct drive drive;
+        snprintf(trigger, sizeof trigger, OF_E("%s"), conditions[i]);
+        write_file(straight, "", AHEAD, ON_LANE("1", "-1", "985"),
+                   SPEED_OF("<AbsoluteTargetSpeed value='1'/>", "step", "0"), trigger);
+        free(drive_begin(&drive, "frame.xosc", 1));
+        drive_run(&drive, 19);
+        EXPECT_NEAR(entity_of(&drive)->speed_mps, 10, 1e-9);
+        drive_run(&drive, 3);
+        EXPECT_NEAR(entity_of(&drive)->speed_mps, 1, 1e-9);
         drive_end(&drive);
     }
 }
@@ -517,10 +539,11 @@ int main(void)
     EXPECT(mkdtemp(story_folder) != NULL);
     snprintf(command, sizeof command, "mkdir %s/sub", story_folder);
     EXPECT(system(command) == 0);
-    int failed = TEST_RUN(
-        TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
-        TEST(speeds_keep_to_what_the_vehicle_can), TEST(conditions_look_where_they_are_told),
-        TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return),
-        TEST(ego_beside_every_lane_has_its_own), TEST(speeds_in_bends_are_said));
+    int failed =
+        TEST_RUN(TEST(references_are_whose_they_should_be), TEST(planes_of_carla_are_left_handed),
+                 TEST(speeds_keep_to_what_the_vehicle_can),
+                 TEST(conditions_look_where_they_are_told), TEST(roads_end),
+                 TEST(who_is_added_later_is_not_there_before), TEST(closed_trajectories_return),
+                 TEST(ego_beside_every_lane_has_its_own), TEST(speeds_in_bends_are_said));
     return story_remove_folder() == 0 ? failed : 1;
 }

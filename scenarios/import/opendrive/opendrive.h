@@ -402,6 +402,7 @@ struct opendrive_options {
     double reach_m;                /* of the map, beside ego's way */
     double horizon_s;              /* NAN: enough for the way */
     bool priority_to_the_right;    /* opendrive_cut has it */
+    bool fit_speed;                /* at the start no faster than bends hold */
 };
 #define OPENDRIVE_OPTIONS \
     ((struct opendrive_options){.speed_mps = NAN, .reach_m = 200, .horizon_s = NAN})

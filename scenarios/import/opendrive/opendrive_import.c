@@ -21,9 +21,10 @@
 
 enum { WAY_LANES_MAX = 4096 };
 
-static const double START_M = 5.0;     /* from where a lane begins to ego's centre */
-static const double AHEAD_M = 500.0;   /* of lanes that are followed where no goal is given */
-static const double GOAL_SHARE = 0.6;  /* of them up to the goal */
+static const double BEND_GRIP_SHARE = 0.5; /* friction_use of worker/METRICS.md */
+static const double START_M = 5.0;         /* from where a lane begins to ego's centre */
+static const double AHEAD_M = 500.0;       /* of lanes that are followed where no goal is given */
+static const double GOAL_SHARE = 0.6;      /* of them up to the goal */
 static const double BEYOND_M = 250.0;  /* of lanes that are followed beyond a goal that is given */
 static const double CLEARANCE_M = 5.0; /* from ego's centre to where lanes end */
 static const double GOAL_RADIUS_M = 5.0;
@@ -47,6 +48,7 @@ struct way {
     double ahead_m;     /* to where the lanes end, or further than ego comes */
     double limit_mps;   /* the highest on it */
     double bend2_m2ps2; /* square of the speed at which its bends can still be slowed down for */
+    double hold2_m2ps2; /* .. and at which the surface still holds in them */
     double bend_m;      /* how far along it the last place is that bends were looked at .. */
     double bend_rad;    /* .. and its heading */
     bool junction;
@@ -159,8 +161,10 @@ static void note_bend(struct way *way, double heading_rad, double at_m)
     }
     double curvature = fabs(dmath_wrap_angle(heading_rad - way->bend_rad)) / step_m;
     if (curvature > 1e-6) {
-        way->bend2_m2ps2 = dmath_min(way->bend2_m2ps2, BEND_LAT_ACCEL_MPS2 / curvature +
-                                                           2 * BEND_DECEL_MPS2 * way->bend_m);
+        double slowed2 = 2 * BEND_DECEL_MPS2 * way->bend_m;
+        way->bend2_m2ps2 = dmath_min(way->bend2_m2ps2, BEND_LAT_ACCEL_MPS2 / curvature + slowed2);
+        way->hold2_m2ps2 =
+            dmath_min(way->hold2_m2ps2, BEND_GRIP_SHARE * GRAVITY_MPS2 / curvature + slowed2);
     }
     way->bend_m = at_m;
     way->bend_rad = heading_rad;
@@ -296,6 +300,7 @@ static enum status find_way(struct importer *importer)
     }
     struct pose start = opendrive_lane_pose(importer->network, way->from_lane, way->from_s_m, 0);
     way->bend2_m2ps2 = INFINITY;
+    way->hold2_m2ps2 = INFINITY;
     way->bend_rad = travel_heading_rad(importer->network, way->from_lane, start.heading_rad);
     pass(importer, way->from_lane, way->from_s_m, 0);
     if (options->to.road == NULL) {
@@ -355,7 +360,8 @@ static void fill_slices(const struct importer *importer, struct slices *slices)
     strcpy(slices->value[SLICE_SCENARIO_TYPE], "opendrive");
 }
 
-static void write_source(const struct importer *importer, char out[LIMIT_TEXT_BYTES])
+static void write_source(const struct importer *importer, double speed_mps,
+                         char out[LIMIT_TEXT_BYTES])
 {
     const char *slash = strrchr(importer->network->name, '/');
     char notes[LIMIT_TEXT_BYTES];
@@ -381,7 +387,12 @@ static void write_source(const struct importer *importer, char out[LIMIT_TEXT_BY
                  dropped);
     }
     text_escape(slash != NULL ? slash + 1 : importer->network->name, TEXT_LINE, file, sizeof file);
-    used = (size_t)snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %s%s", file, lights);
+    char bend[64] = "";
+    double hold_mps = sqrt(importer->way.hold2_m2ps2);
+    if (speed_mps > hold_mps) {
+        snprintf(bend, sizeof bend, "; ego's bend holds %.1f m/s (--fit-speed)", hold_mps);
+    }
+    used = (size_t)snprintf(out, LIMIT_TEXT_BYTES, "OpenDRIVE, %s%s%s", file, lights, bend);
     opendrive_notes_write(importer->network, notes, LIMIT_TEXT_BYTES - used - 2);
     snprintf(out + used, LIMIT_TEXT_BYTES - used, "%s%s", notes[0] != '\0' ? "; " : "", notes);
 }
@@ -405,6 +416,7 @@ static void set_ego(const struct importer *importer, struct vec2 origin, struct 
     double speed_mps = limit_mps > 0 ? dmath_min(limit_mps, 36) : SPEED_MPS;
     speed_mps = dmath_min(speed_mps, sqrt(way->bend2_m2ps2));
     speed_mps = isnan(options->speed_mps) ? speed_mps : options->speed_mps;
+    speed_mps = options->fit_speed ? dmath_min(speed_mps, sqrt(way->hold2_m2ps2)) : speed_mps;
     struct pose goal = travel_pose(importer, way->to_lane, way->to_s_m, origin);
     scenario->ego = (struct ego){
         .pose = travel_pose(importer, way->from_lane, way->from_s_m, origin),
@@ -460,7 +472,7 @@ static enum status make_scenario(struct importer *importer, struct scenario *sce
     name_scenario(importer, scenario);
     set_ego(importer, cut.origin, scenario);
     fill_slices(importer, &scenario->slices);
-    write_source(importer, scenario->source);
+    write_source(importer, scenario->ego.speed_mps, scenario->source);
     return STATUS_OK;
 }
 

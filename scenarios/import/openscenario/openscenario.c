@@ -319,6 +319,23 @@ static enum status alloc_board(struct osc_context *context)
                : STATUS_LIMIT;
 }
 
+/* Tells what was left out or repaired in the roads. */
+static enum status note_roads(struct osc_context *context, const struct osc_element *file)
+{
+    char list[LIMIT_TEXT_BYTES];
+    char text[LIMIT_TEXT_BYTES + 16];
+    opendrive_notes_write(context->network, list, sizeof list);
+    snprintf(text, sizeof text, "roads: %s", list);
+    const char *copy = arena_copy_text(context->arena, text, strlen(text));
+    if (copy == NULL) {
+        return STATUS_LIMIT;
+    }
+    if (list[0] != '\0') {
+        osc_note(context, file, copy);
+    }
+    return STATUS_OK;
+}
+
 static enum status load_network(struct osc_context *context)
 {
     const struct osc_element *network = osc_child(context->root, "RoadNetwork");
@@ -338,7 +355,7 @@ static enum status load_network(struct osc_context *context)
         error_prefix(context->error, "%s: line %u: <LogicFile>", file->file, file->line);
         return STATUS_BAD_INPUT;
     }
-    return STATUS_OK;
+    return note_roads(context, file);
 }
 
 static void write_notes(const struct osc_context *context, char *out)

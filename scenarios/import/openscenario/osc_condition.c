@@ -185,6 +185,8 @@ static enum status read_entity_condition(struct osc_context *context,
         {"TraveledDistanceCondition", STORY_TRAVELLED, "value", false, false, false, false},
         {"ReachPositionCondition", STORY_REACH, "tolerance", false, false, false, true},
         {"TimeToCollisionCondition", STORY_TTC, "value", true, false, false, false},
+        {"OffroadCondition", STORY_OFF_ROAD, "duration", false, false, false, false},
+        {"EndOfRoadCondition", STORY_ROAD_END, "duration", false, false, false, false},
     };
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (!osc_is(element, kinds[i].name)) {
@@ -197,6 +199,11 @@ static enum status read_entity_condition(struct osc_context *context,
         TRY(kinds[i].measure ? read_measure(context, element, condition) : STATUS_OK);
         TRY(kinds[i].other ? read_other(context, element, condition) : STATUS_OK);
         TRY(kinds[i].kind == STORY_TTC ? read_ttc(context, element, condition) : STATUS_OK);
+        if (condition->kind == STORY_OFF_ROAD || condition->kind == STORY_ROAD_END) {
+            condition->delay_s += condition->value; /* for so long */
+            condition->edge = STORY_EDGE_NONE;
+            condition->value = 0;
+        }
         if (kinds[i].point && position == NULL) {
             return osc_fail(context, element, "expected a <Position>, found none");
         }

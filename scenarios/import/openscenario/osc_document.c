@@ -2,8 +2,8 @@
  * OpenSCENARIO documents: a file and its catalogs to one tree in which every reference to a catalog
  * is replaced by what it names and every attribute has its value.
  *
- * The tree is copied element by element under a stack of scopes: the file's parameters, a story's,
- * a manoeuvre's, a catalog entry's with what the reference assigns. Invariant: depth, catalogs and
+ * The tree is copied element by element under a stack of scopes: the file's parameters, those of
+ * an element, a catalog entry's with what the reference assigns. Invariant: depth, catalogs and
  * elements are bounded, so references in circles end with an error.
  */
 #include "scenarios/import/openscenario/osc_internal.h"
@@ -34,6 +34,8 @@ struct loader {
     uint32_t catalog_count;
     const struct xml_element *root;
     int catalog_depth;
+    const struct xml_element
+        *entry; /* of a catalog: its parameters have what a reference assigns */
     const struct osc_parameter *overrides;
     uint32_t override_count;
     char looked[LOOKED_BYTES]; /* folders of catalogs, "": none is named */
@@ -497,8 +499,11 @@ static enum status copy_reference(struct loader *loader, const struct osc_scope 
         TRY(assignments(loader, scope, file, reference, &given));
         TRY(declare(loader, catalog->file, child_named(entry, "ParameterDeclarations"), given.items,
                     given.count, &inner));
+        const struct xml_element *outer = loader->entry;
         loader->catalog_depth++;
+        loader->entry = entry;
         enum status status = copy_element(loader, &inner, catalog->file, entry, parent, out);
+        loader->entry = outer;
         loader->catalog_depth--;
         return status;
     }
@@ -556,8 +561,7 @@ static enum status copy_element(struct loader *loader, const struct osc_scope *s
     *element = (struct osc_element){
         .name = from->name, .file = file, .line = from->line, .parent = parent};
     struct osc_scope inner = {.outer = scope};
-    bool declares = strcmp(from->name, "Story") == 0 || strcmp(from->name, "Maneuver") == 0;
-    if (declares && loader->catalog_depth == 0) {
+    if (parent != NULL && from != loader->entry) { /* the document's are declared before */
         TRY(declare(loader, file, child_named(from, "ParameterDeclarations"), NULL, 0, &inner));
     }
     TRY(copy_attributes(loader, &inner, file, from, element));

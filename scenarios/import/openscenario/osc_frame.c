@@ -67,7 +67,7 @@ static double walk(const struct osc_context *context, uint32_t *lane, double *s_
                    bool along_lane)
 {
     const struct opendrive_network *network = context->network;
-    double left_m = along_lane ? fabs(way_m) : 0;
+    double left_m = fabs(way_m);
     if (!along_lane) {
         return opendrive_walk(network, lane, s_m, way_m, OPENDRIVE_STRAIGHT);
     }

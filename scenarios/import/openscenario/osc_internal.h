@@ -123,7 +123,8 @@ struct osc_context {
     uint32_t element_count;
     uint32_t notes_left_out;
     bool variables_change;
-    struct osc_nodes *nodes; /* of the storyboard, osc_story.c */
+    struct osc_nodes *nodes;     /* of the storyboard, osc_story.c */
+    struct osc_scratch *scratch; /* of one path at a time, osc_path.c */
 };
 
 /* "FILE: line N: <Element>: ..." */

@@ -46,6 +46,11 @@ struct raw {
     struct story_point *points;
 };
 
+struct osc_scratch {
+    struct chain chain;
+    struct story_point points[RAW_MAX];
+};
+
 /* ---- points ---- */
 
 static bool merges(const struct story_point *points, uint32_t from, uint32_t to)
@@ -298,13 +303,16 @@ static void sample_piece(const struct osc_context *context, const struct piece *
 enum status osc_path_along(struct osc_context *context, const struct osc_entity *entity,
                            uint32_t lane, double s_m, bool with_s, struct osc_path *out)
 {
-    struct chain *chain = osc_alloc(context, 1, sizeof *chain);
-    struct raw raw = {0, osc_alloc(context, RAW_MAX, sizeof *raw.points)};
     uint32_t first;
     *out = (struct osc_path){0};
-    if (chain == NULL || raw.points == NULL) {
+    if (context->scratch == NULL) {
+        context->scratch = osc_alloc(context, 1, sizeof *context->scratch);
+    }
+    if (context->scratch == NULL) {
         return STATUS_LIMIT;
     }
+    struct chain *chain = &context->scratch->chain;
+    struct raw raw = {0, context->scratch->points};
     make_chain(context, entity, lane, s_m, with_s, chain, &first);
     out->lanes = osc_alloc(context, chain->count, sizeof *out->lanes);
     out->lane_s_m = osc_alloc(context, chain->count, sizeof *out->lane_s_m);
@@ -325,10 +333,7 @@ enum status osc_path_along(struct osc_context *context, const struct osc_entity 
     if (raw.count < 2) {
         struct pose pose = opendrive_lane_pose(context->network, lane, s_m, 0);
         pose.heading_rad += with_s ? 0 : PI_RAD;
-        uint32_t lanes = out->lane_count;
-        TRY(osc_path_straight(context, pose, out));
-        (void)lanes;
-        return STATUS_OK;
+        return osc_path_straight(context, pose, out);
     }
     raw.count = thin(raw.points, raw.count);
     TRY(osc_path_add(context, context->root, raw.points, raw.count, false, &out->index));

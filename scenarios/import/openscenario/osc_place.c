@@ -11,8 +11,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define REACH_M 30.0
 #define PLACE_MAX_M 9e4
@@ -357,7 +355,6 @@ static enum status read_on_route(struct osc_context *context, const struct osc_e
         return osc_fail(context, first, "expected a waypoint in a lane, found none there");
     }
     struct osc_path path;
-    along.route_road_count = along.route_road_count > 0 ? along.route_road_count : 0;
     bool with_s = !context->network->lanes[start.place.lane].against;
     TRY(osc_path_along(context, &along, start.place.lane, start.place.s_m, with_s, &path));
     struct pose pose = osc_path_pose(&context->board, path.index, path.start_s_m + s_m);

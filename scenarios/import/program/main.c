@@ -7,6 +7,7 @@
 #include "scenarios/import/opendrive/opendrive.h"
 #include "scenarios/import/openscenario/openscenario.h"
 #include "scenarios/import/program/import_confine.h"
+#include "scenarios/import/program/import_write.h"
 #include "scenarios/import/womd/womd.h"
 
 #include "base/check.h"
@@ -15,7 +16,6 @@
 #include "base/text.h"
 #include "schemas/limits.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <signal.h>
@@ -25,85 +25,10 @@
 
 enum { FILES_MAX = 4096 };
 
-static enum status write_whole(const char *path, const char *text, struct error *error)
-{
-    FILE *stream = fopen(path, "wb");
-    if (stream == NULL) {
-        return error_set(error, STATUS_IO, "%s: cannot create: %s", path, strerror(errno));
-    }
-    bool bad = fputs(text, stream) == EOF || fputc('\n', stream) == EOF;
-    bad = fclose(stream) != 0 || bad;
-    if (bad) {
-        return error_set(error, STATUS_IO, "%s: cannot write: %s", path, strerror(errno));
-    }
-    return STATUS_OK;
-}
-
-/* One imported scenario: into OUT itself when it is the only one, else OUT without ".json" plus its
- * number, listed in OUT as a suite. */
-static enum status write_scenarios(const char *out, char *const *texts, size_t count,
-                                   struct error *error)
-{
-    if (count == 1) {
-        return write_whole(out, texts[0], error);
-    }
-    size_t stem = strlen(out);
-    if (stem > 5 && strcmp(out + stem - 5, ".json") == 0) {
-        stem -= 5;
-    }
-    const char *slash = strrchr(out, '/');
-    const char *base = slash != NULL ? slash + 1 : out;
-    json_t *list = json_array();
-    enum status status = STATUS_OK;
-    for (size_t i = 0; status == STATUS_OK && i < count; i++) {
-        char path[LIMIT_PATH_BYTES];
-        snprintf(path, sizeof path, "%.*s-%zu.json", (int)stem, out, i + 1);
-        status = write_whole(path, texts[i], error);
-        json_array_append_new(list, json_pack("{s:s}", "file", path + (base - out)));
-    }
-    json_t *suite = json_pack("{s:s, s:s, s:O}", "id", "imported", "title", "Imported scenarios",
-                              "scenarios", list);
-    char *text = status == STATUS_OK ? json_dumps(suite, JSON_INDENT(2)) : NULL;
-    THEN(status, text == NULL ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", out)
-                              : write_whole(out, text, error));
-    free(text);
-    json_decref(suite);
-    json_decref(list);
-    return status;
-}
-
 struct imported {
     char **texts;
     size_t count;
 };
-
-/* Ids must be unique in a suite, but public files repeat theirs: the second becomes ID-2, and so
- * on. `taken` has the ids so far. */
-static enum status make_id_unique(char **text, json_t *taken, struct error *error)
-{
-    json_t *document = json_loads(*text, 0, NULL);
-    char base[LIMIT_ID_BYTES];
-    char id[LIMIT_ID_BYTES];
-    TRY(memory_check(document, error, "import: out of memory"));
-    snprintf(base, sizeof base, "%s", json_string_value(json_object_get(document, "id")));
-    memcpy(id, base, sizeof id);
-    for (int number = 2; json_object_get(taken, id) != NULL; number++) {
-        snprintf(id, sizeof id, "%.50s-%d", base, number);
-    }
-    enum status status = STATUS_OK;
-    if (strcmp(id, base) != 0) {
-        json_object_set_new(document, "id", json_string(id));
-        char *renamed = json_dumps(document, JSON_INDENT(2) | JSON_REAL_PRECISION(17));
-        status = memory_check(renamed, error, "%s: out of memory", id);
-        if (status == STATUS_OK) {
-            free(*text);
-            *text = renamed;
-        }
-    }
-    json_object_set_new(taken, id, json_true());
-    json_decref(document);
-    return status;
-}
 
 /* From the text of a file to documents, each malloc'ed, the array too. */
 typedef enum status import_reader(const char *name, const char *text, size_t bytes, char ***texts,
@@ -287,11 +212,16 @@ static enum status parse_road_options(const struct importer *importer, struct ro
                          "import: --horizon is for opendrive and openscenario; other formats say "
                          "how long they last");
     }
-    if (!story &&
-        (options->story.ego != NULL || options->goal != NULL || options->story.fit_speed)) {
-        return error_set(error, STATUS_USAGE,
-                         "import: --ego, --goal and --fit-speed are for openscenario");
+    if (!story && (options->story.ego != NULL || options->goal != NULL)) {
+        return error_set(error, STATUS_USAGE, "import: --ego and --goal are for openscenario");
     }
+    if (!story && !roads && options->story.fit_speed) {
+        return error_set(
+            error, STATUS_USAGE,
+            "import: --fit-speed is for openscenario and opendrive; other formats hold "
+            "what was recorded");
+    }
+    options->parsed.fit_speed = options->story.fit_speed;
     TRY(parse_address("--from", options->from, options->from_text, &options->parsed.from, error));
     TRY(parse_address("--to", options->to, options->to_text, &options->parsed.to, error));
     TRY(parse_size("--speed", options->speed, 0, 100, &options->parsed.speed_mps, error));
@@ -319,12 +249,7 @@ static enum status import_all(const struct importer *importer, const struct road
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
         status = import_file(importer, files[i], options, &all, error);
     }
-    json_t *taken = json_object();
-    for (size_t i = 0; status == STATUS_OK && all.count > 1 && i < all.count; i++) {
-        status = make_id_unique(&all.texts[i], taken, error);
-    }
-    json_decref(taken);
-    THEN(status, write_scenarios(out, all.texts, all.count, error));
+    THEN(status, import_write(out, all.texts, all.count, error));
     if (status == STATUS_OK) {
         text_print(stdout, "%s: %zu scenario%s%s\n", out, all.count, all.count == 1 ? "" : "s",
                    all.count == 1 ? "" : ", each in a file of its own beside it (NAME-1.json ..)");
@@ -363,7 +288,7 @@ int main(int argc, char **argv)
          .text = &options.horizon},
         {"--ego", "NAME", "openscenario: the entity that the planner drives (Ego)",
          .text = &options.story.ego},
-        {"--fit-speed", NULL, "openscenario: ego starts no faster than its bend holds",
+        {"--fit-speed", NULL, "openscenario, opendrive: ego starts no faster than its bend holds",
          .flag = &options.story.fit_speed},
         {"--goal", "M", "openscenario: how far ego is to get (nowhere)", .text = &options.goal},
     };
