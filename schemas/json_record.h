@@ -42,6 +42,8 @@ struct json_field {
     size_t name_count;
     const struct json_field_list *list; /* of a record */
     bool optional; /* there only where it is neither zero nor empty: absent, it is read as that */
+    bool
+        younger; /* a number that rows of earlier versions have not: NaN, which digests leave out */
 };
 
 /* A record's table. */
@@ -59,6 +61,11 @@ struct json_field_list {
     {                                                                              \
         .name = #member, .kind = (field_kind), .offset = offsetof(record, member), \
         .bytes = sizeof(((record *)0)->member), .optional = true                   \
+    }
+#define JSON_FIELD_YOUNGER(record, member)                                           \
+    {                                                                                \
+        .name = #member, .kind = JSON_FIELD_F64, .offset = offsetof(record, member), \
+        .bytes = sizeof(double), .younger = true                                     \
     }
 /* One of an array of numbers; what else there is to say of it may follow. */
 #define JSON_FIELD_COUNT(count_name, index, ...)                                           \
@@ -107,6 +114,11 @@ json_t *json_record_encode(const struct json_field_list *list, const void *recor
 enum status json_record_decode(const struct json_field_list *list, const char *const *extra_keys,
                                bool required, const struct json_cursor *cursor, void *record,
                                struct error *error);
+
+/* A number that is no double, a name, a set or a bool, at its place: of an unsigned 64-bit one its
+ * bits. Setting one keeps what the member has room for. */
+int64_t json_field_integer(const struct json_field *field, const void *place);
+void json_field_set_integer(const struct json_field *field, void *place, int64_t value);
 
 /* One member of a record: its JSON value (a new reference; NULL when memory runs out), reading it
  * from one, and whether two records agree on it. Numbers that are equal are the same, and so are
