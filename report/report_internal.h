@@ -96,7 +96,7 @@ void report_intervention(struct html *html, const struct scenario *scenario,
 void report_key_figures(struct html *html, const struct outcome *outcome);
 
 /* Table of the criteria that the scenario applies: required, measured, met or not. */
-void report_criteria(struct html *html, const struct scenario *scenario,
+void report_criteria(struct page *page, const struct scenario *scenario,
                      const struct outcome *outcome);
 
 /* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */

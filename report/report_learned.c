@@ -234,10 +234,7 @@ void report_flags(struct report *report)
         flag_card(report, &summary->flags[i]);
     }
     html_raw(html, "</div>");
-    if (summary->flag_count > FLAG_CARDS_MAX) {
-        html_format(html, "<p class=\"note\">%u more flags: <code>swerve show --json</code>.</p>",
-                    summary->flag_count - FLAG_CARDS_MAX);
-    }
+    html_more(html, summary->flag_count, FLAG_CARDS_MAX, "flags: <code>swerve show --json</code>.");
 }
 
 /* ---- audit ---- */
@@ -300,9 +297,7 @@ static void disagreements(struct report *report)
         html_raw(html, "</li>");
     }
     html_raw(html, shown > 0 ? "</ul>" : "<p>Every verdict was the same.</p>");
-    if (shown > DISAGREEMENTS_MAX) {
-        html_format(html, "<p class=\"note\">%u more pairs differ.</p>", shown - DISAGREEMENTS_MAX);
-    }
+    html_more(html, shown, DISAGREEMENTS_MAX, "pairs differ.");
 }
 
 void report_audit(struct report *report)

@@ -166,10 +166,7 @@ static void write_flips(struct page *page, const struct compare *compare)
          cards++) {
         write_card(html, compare, compare->flips[cards]);
     }
-    if (cards < compare->flip_count) {
-        html_format(html, "<p class=\"note\">%u more without pictures.</p>",
-                    compare->flip_count - cards);
-    }
+    html_more(html, compare->flip_count, cards, "without pictures.");
 }
 
 enum status compare_html(const struct compare *compare, const char *path, struct error *error)
