@@ -366,14 +366,11 @@ void report_head(struct report *report)
     struct tm parts;
     strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &parts));
     menu(report);
-    html_format(
-        html,
-        "<header id=\"top\"><h1>%s</h1><p class=\"soft\">Swerve closed-loop report, written %s",
-        report->suite_id, date);
-    if (report->store_url != NULL) {
-        html_format(html, ", from the store %s", report->store_url);
-    }
-    html_raw(html, "</p>");
+    html_format(html,
+                "<header id=\"top\"><h1>%s</h1><p class=\"soft\">Swerve closed-loop report, "
+                "written %s%s%s</p>",
+                report->suite_id, date, report->store_url != NULL ? ", from the store " : "",
+                report->store_url != NULL ? report->store_url : "");
     write_paragraph(report);
     write_tiles(report);
     html_raw(html, "</header><main>");

@@ -48,7 +48,7 @@ static double figure(const json_t *object, const char *name, double scale)
 /* A table in a page, behind its heading. */
 static void open_table(struct page *page, const char *heading)
 {
-    page_heading(page, heading);
+    page_heading(page, "%s", heading);
     page_html(page, "<div class=\"card scroll\">");
 }
 

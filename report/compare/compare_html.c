@@ -22,12 +22,10 @@ static const struct compare_rollout *rollout_of(const struct compare *compare, u
 
 static void write_side(struct html *html, const char *name, const struct compare_side *side)
 {
-    html_format(html, "<p><b>%s</b> %s <span class=\"soft\">suite %s, revision %.12s", name,
-                side->planner, side->suite_id, side->revision);
-    if (side->model_hash[0] != '\0') {
-        html_format(html, ", model %.12s", side->model_hash);
-    }
-    html_raw(html, "</span></p>");
+    html_format(html,
+                "<p><b>%s</b> %s <span class=\"soft\">suite %s, revision %.12s%s%.12s</span></p>",
+                name, side->planner, side->suite_id, side->revision,
+                side->model_hash[0] != '\0' ? ", model " : "", side->model_hash);
 }
 
 static void write_tables(struct page *page, const struct compare *compare)

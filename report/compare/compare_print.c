@@ -24,12 +24,9 @@ static const struct compare_rollout *rollout_b(const struct compare *compare, ui
 
 static void print_side(const char *name, const struct compare_side *side, FILE *out)
 {
-    text_print(out, "%s  %s  suite %s in %s, revision %.12s", name, side->planner, side->suite_id,
-               side->store_url, side->revision);
-    if (side->model_hash[0] != '\0') {
-        text_print(out, ", model %.12s", side->model_hash);
-    }
-    text_print(out, "\n");
+    text_print(out, "%s  %s  suite %s in %s, revision %.12s%s%.12s\n", name, side->planner,
+               side->suite_id, side->store_url, side->revision,
+               side->model_hash[0] != '\0' ? ", model " : "", side->model_hash);
 }
 
 static void write_row(struct page *page, const struct compare_row *row, bool total)
@@ -132,15 +129,11 @@ static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
     const struct compare_rollout *b = rollout_b(compare, pair);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
     char reasons[REASONS_TEXT_BYTES];
-    text_print(out, "  %s%s%s, seed %llu, %s: ", a->scenario_id,
+    text_print(out, "  %s%s%s, seed %llu, %s: %s%s\n", a->scenario_id,
                a->branch_id[0] != '\0' ? " branch " : "", a->branch_id, (unsigned long long)a->seed,
-               tier_names[a->tier]);
-    if (worse->reasons == 0) {
-        text_print(out, "%s", verdict_names[worse->verdict]);
-    }
-    text_print(out, "%s", reasons_text(worse->reasons, ", ", reasons));
-    text_print(out, "\n    swerve replay %lld --store %s\n", (long long)a->id,
-               compare->a->store_url);
+               tier_names[a->tier], worse->reasons == 0 ? verdict_names[worse->verdict] : "",
+               reasons_text(worse->reasons, ", ", reasons));
+    text_print(out, "    swerve replay %lld --store %s\n", (long long)a->id, compare->a->store_url);
     text_print(out, "    swerve replay %lld --store %s\n", (long long)b->id, compare->b->store_url);
 }
 

@@ -5,7 +5,7 @@
 #include "report/export/export.h"
 
 #include "base/units.h"
-#include "report/page/format.h"
+#include "report/page/html.h"
 
 #include <string.h>
 
@@ -26,25 +26,19 @@ static void put(void *out, const char *text, size_t bytes)
 }
 
 /* Text from anywhere as XML: what XML cannot hold is spelled out. */
-static void put_text(void *out, const char *text, size_t most)
+static size_t spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
 {
-    static const char marks[] = "&<>\"\n";
-    static const char *const spelled[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#10;"};
-    for (size_t left = strnlen(text, most); left > 0;) {
-        char shown[FORMAT_SHOWN_BYTES];
-        size_t bytes = format_character(text, TEXT_LINES, shown);
-        const char *mark = strchr(marks, *text);
-        fputs(mark != NULL ? spelled[mark - marks] : shown, out);
-        bytes = bytes < left ? bytes : left;
-        text += bytes;
-        left -= bytes;
+    if (*text == '\n' || *text == '\'') {
+        strcpy(out, *text == '\n' ? "&#10;" : "'");
+        return 1;
     }
+    return html_spell(text, within, out);
 }
 
 __attribute__((format(printf, 2, 3))) static void print(const struct junit *junit,
                                                         const char *format, ...)
 {
-    static const struct format_writer writer = {.put = put, .put_text = put_text};
+    static const struct format_writer writer = {.put = put, .spell = spell};
     va_list args;
     va_start(args, format);
     format_write(format, "", &args, &writer, junit->request->out);

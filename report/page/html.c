@@ -59,45 +59,32 @@ void html_raw(struct html *html, const char *text)
     append(html, text, strlen(text));
 }
 
-size_t html_character(const char *text, char out[FORMAT_SHOWN_BYTES])
+size_t html_spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
 {
     static const char marks[] = "&<>\"'";
     static const char *const spelled[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
     const char *mark = strchr(marks, *text);
+    (void)within;
     if (mark == NULL) {
-        return format_character(text, TEXT_LINES, out);
+        return format_spell(text, TEXT_LINES, out);
     }
     strcpy(out, spelled[mark - marks]);
     return 1;
 }
 
-/* The first `most` bytes of a text. */
-static void put_text(void *context, const char *text, size_t most)
-{
-    for (size_t left = strnlen(text, most); left > 0;) {
-        char shown[FORMAT_SHOWN_BYTES];
-        size_t bytes = html_character(text, shown);
-        html_raw(context, shown);
-        bytes = bytes < left ? bytes : left;
-        text += bytes;
-        left -= bytes;
-    }
-}
-
 void html_text(struct html *html, const char *text)
 {
-    put_text(html, text, strlen(text));
+    html_format(html, "%s", text);
 }
 
-static void put_plain(void *context, const char *text, size_t bytes)
+static void put(void *html, const char *text, size_t bytes)
 {
-    append(context, text, bytes);
+    append(html, text, bytes);
 }
-
-static const struct format_writer writer = {.put = put_plain, .put_text = put_text, .narrow = true};
 
 void html_format(struct html *html, const char *format, ...)
 {
+    static const struct format_writer writer = {.put = put, .spell = html_spell, .narrow = true};
     va_list args;
     va_start(args, format);
     format_write(format, "", &args, &writer, html);

@@ -34,8 +34,8 @@ void html_format(struct html *html, const char *format, ...) __attribute__((form
 
 /* Text from anywhere: & < > " ' are escaped, control characters become spaces. */
 void html_text(struct html *html, const char *text);
-/* The first character of a text that is not empty, so written; returns its bytes in the text. */
-size_t html_character(const char *text, char out[FORMAT_SHOWN_BYTES]);
+/* Spelling of a character in html_text (format.h). */
+size_t html_spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES]);
 
 /* A note where more are there than `shown`: "3 more WORDS". The words are markup. */
 void html_more(struct html *html, int64_t count, int64_t shown, const char *words);

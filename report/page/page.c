@@ -45,36 +45,25 @@ static void put(void *context, const char *text, size_t bytes)
     words->text[words->bytes] = '\0';
 }
 
-/* Markdown takes no underscore within a word for emphasis. */
-static bool is_of_word(char c)
+static size_t spell_terminal(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
 {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    (void)within;
+    return format_spell(text, TEXT_LINE, out);
 }
 
-static void put_text(void *context, const char *text, size_t most)
+/* An underscore within a word is none of emphasis. */
+static size_t spell_markdown(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
 {
-    struct words *words = context;
-    bool before = false;
-    for (size_t left = strnlen(text, most); left > 0;) {
-        char shown[FORMAT_SHOWN_BYTES];
-        char marked[2 * FORMAT_SHOWN_BYTES] = "";
-        size_t bytes = words->form == PAGE_HTML ? html_character(text, shown)
-                                                : format_character(text, TEXT_LINE, shown);
-        bool within = before && left > 1 && is_of_word(text[1]);
-        for (size_t i = 0, k = 0; shown[i] != '\0'; i++) {
-            bool mark = words->form == PAGE_MARKDOWN &&
-                        strchr(within ? "\\`*[]<>|#&~" : "\\`*_[]<>|#&~", shown[i]) != NULL;
-            marked[k] = '\\';
-            k += mark;
-            marked[k++] = shown[i];
-            marked[k] = '\0';
+    char shown[FORMAT_SPELLED_BYTES];
+    size_t bytes = format_spell(text, TEXT_LINE, shown);
+    for (const char *at = shown; *at != '\0'; at++) {
+        if (strchr(within ? "\\`*[]<>|#&~" : "\\`*_[]<>|#&~", *at) != NULL) {
+            *out++ = '\\';
         }
-        put(words, marked, strlen(marked));
-        before = is_of_word(*text);
-        bytes = bytes < left ? bytes : left;
-        text += bytes;
-        left -= bytes;
+        *out++ = *at;
     }
+    *out = '\0';
+    return bytes;
 }
 
 static void put_unknown(void *context)
@@ -85,9 +74,9 @@ static void put_unknown(void *context)
 
 /* Widths line numbers up in a terminal alone. */
 static const struct format_writer writers[] = {
-    [PAGE_TERMINAL] = {put, put_text, put_unknown, false},
-    [PAGE_HTML] = {put, put_text, put_unknown, true},
-    [PAGE_MARKDOWN] = {put, put_text, put_unknown, true},
+    [PAGE_TERMINAL] = {put, spell_terminal, put_unknown, false},
+    [PAGE_HTML] = {put, html_spell, put_unknown, true},
+    [PAGE_MARKDOWN] = {put, spell_markdown, put_unknown, true},
 };
 
 static const char *write_words(struct words *words, enum page_form form, const char *format,
@@ -125,13 +114,15 @@ void page_html(struct page *page, const char *markup)
     }
 }
 
-void page_heading(struct page *page, const char *text)
+void page_heading(struct page *page, const char *format, ...)
 {
     static const char *const begin[] = {"\n", "<h2>", "\n## "};
     static const char *const end[] = {"\n", "</h2>\n", "\n\n"};
     struct words words;
-    begin_words(&words, page->form);
-    put_text(&words, text, SIZE_MAX);
+    va_list args;
+    va_start(args, format);
+    write_words(&words, page->form, format, "", &args);
+    va_end(args);
     page_put(page, begin[page->form]);
     page_put(page, words.text);
     page_put(page, end[page->form]);

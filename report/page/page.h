@@ -34,7 +34,7 @@ struct page {
 /* Markup of HTML alone. */
 void page_html(struct page *page, const char *markup);
 
-void page_heading(struct page *page, const char *text);
+void page_heading(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Opens a table, in HTML with those attributes. Its columns stand between bars, each a head behind
  * what the form needs: "  #12 miles" has two blanks before it in a terminal, is a number (to the
