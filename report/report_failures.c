@@ -164,13 +164,13 @@ static void branch_links(struct report *report, const struct report_job *job)
     uint32_t shown = 0;
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         const struct outcome *branch = &report->summary->outcomes[i];
+        char anchor[REPORT_ANCHOR_BYTES];
         if ((int32_t)i == job->main || ++shown > BRANCH_LINKS_MAX) {
             continue;
         }
         if (job->fanout_card) {
-            html_format(html, "<a class=\"chip %s\" href=\"#", verdict_names[branch->verdict]);
-            report_anchor(html, job, branch);
-            html_raw(html, "\">");
+            html_format(html, "<a class=\"chip %s\" href=\"#%s\">", verdict_names[branch->verdict],
+                        report_anchor(job, branch, anchor));
         } else {
             html_format(html, "<span class=\"chip %s\">", verdict_names[branch->verdict]);
         }

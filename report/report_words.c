@@ -254,14 +254,14 @@ void report_command(struct report *report, const char *what, int64_t id)
     html_raw(html, "</code> ");
 }
 
-void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome)
+const char *report_anchor(const struct report_job *job, const struct outcome *outcome,
+                          char out[REPORT_ANCHOR_BYTES])
 {
     /* A fanout with more branches than rows does not show every one of them. */
-    if (outcome->branch_id[0] != '\0' && job->count <= REPORT_FANOUT_BRANCHES_MAX) {
-        html_format(html, "o%lld", (long long)outcome->id);
-    } else {
-        html_format(html, "f%lld", (long long)outcome->job_id);
-    }
+    bool shown = outcome->branch_id[0] != '\0' && job->count <= REPORT_FANOUT_BRANCHES_MAX;
+    snprintf(out, REPORT_ANCHOR_BYTES, shown ? "o%lld" : "f%lld",
+             (long long)(shown ? outcome->id : outcome->job_id));
+    return out;
 }
 
 const char *report_plain(const char *name, char out[LIMIT_ID_BYTES])

@@ -13,13 +13,6 @@
 
 enum { CARDS_MAX = 24, STRIP_FRAMES = 6, STRIP_TICKS = 50, PAGE_BYTES_MAX = 6 << 20 };
 
-static const struct compare_rollout *rollout_of(const struct compare *compare, uint32_t pair,
-                                                bool of_b)
-{
-    return of_b ? &compare->b->rollouts[compare->pairs[pair].b]
-                : &compare->a->rollouts[compare->pairs[pair].a];
-}
-
 static void write_side(struct html *html, const char *name, const struct compare_side *side)
 {
     html_format(html,
@@ -45,8 +38,8 @@ static void write_tables(struct page *page, const struct compare *compare)
 
 static void write_flip_row(struct page *page, const struct compare *compare, uint32_t pair)
 {
-    const struct compare_rollout *a = rollout_of(compare, pair, false);
-    const struct compare_rollout *b = rollout_of(compare, pair, true);
+    const struct compare_rollout *a = compare_rollout(compare, pair, false);
+    const struct compare_rollout *b = compare_rollout(compare, pair, true);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
     page_row_begin(page, "");
     page_cells(page, 0, "{%s}%s|{wrap}%s%s%s|%llu|%s", compare_passed(a) ? "bad" : "good",
@@ -117,8 +110,8 @@ static void write_command(struct html *html, const struct compare_side *side, in
 static void write_card(struct html *html, const struct compare *compare, uint32_t pair)
 {
     struct shown *shown = calloc(2, sizeof *shown);
-    const struct compare_rollout *a = rollout_of(compare, pair, false);
-    const struct compare_rollout *b = rollout_of(compare, pair, true);
+    const struct compare_rollout *a = compare_rollout(compare, pair, false);
+    const struct compare_rollout *b = compare_rollout(compare, pair, true);
     if (shown == NULL) {
         html->failed = true;
         return;
