@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "report/page/page.h"
 #include "store/api/store_url.h"
 #include "store/server/tokens.h"
 
@@ -145,20 +146,20 @@ static json_t *list_json(const struct token_list *list)
 
 static void print_list(const struct token_list *list)
 {
-    text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-23s  %s\n", "id", "name", "role",
-               "pool", "tenant", "created", "expires");
+    struct page page = {.out = stdout};
+    page_table(&page, "", "12 id|  20 name|  6 role|  12 pool|  12 tenant|  23 created|  expires");
     for (uint32_t i = 0; i < list->count; i++) {
         const struct token *token = &list->tokens[i];
         char created[CLI_DATE_BYTES];
         char expires[CLI_DATE_BYTES];
         bool over = token->expires_s != 0 && token->expires_s <= now_s();
         bool rotated = strcmp(token->principal, token->id) != 0;
-        text_print(stdout, "%-12s  %-20s  %-6s  %-12s  %-12s  %-23s  %s%s%s%s\n", token->id,
-                   token->name, token_role_names[token->role], token->pool, token->tenant,
-                   cli_date(token->created_s, created),
-                   token->expires_s == 0 ? "never" : cli_date(token->expires_s, expires),
-                   over ? " (expired)" : "", rotated ? ", known to stores as " : "",
-                   rotated ? token->principal : "");
+        page_row(&page, "%s|%s|%s|%s|%s|%s|%s%s%s%s", token->id, token->name,
+                 token_role_names[token->role], token->pool, token->tenant,
+                 cli_date(token->created_s, created),
+                 token->expires_s == 0 ? "never" : cli_date(token->expires_s, expires),
+                 over ? " (expired)" : "", rotated ? ", known to stores as " : "",
+                 rotated ? token->principal : "");
     }
 }
 

@@ -94,10 +94,7 @@ static void triage(struct report *report)
         }
     }
     html_raw(html, "</tbody></table>");
-    if (shown > REPORT_FAILURE_ROWS_MAX) {
-        html_format(html, "<p class=\"note\">%u more in the table of all rollouts.</p>",
-                    shown - REPORT_FAILURE_ROWS_MAX);
-    }
+    html_more(html, shown, REPORT_FAILURE_ROWS_MAX, "in the table of all rollouts.");
     html_raw(html, "</div>");
 }
 
@@ -167,13 +164,13 @@ static void branch_links(struct report *report, const struct report_job *job)
     uint32_t shown = 0;
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         const struct outcome *branch = &report->summary->outcomes[i];
+        char anchor[REPORT_ANCHOR_BYTES];
         if ((int32_t)i == job->main || ++shown > BRANCH_LINKS_MAX) {
             continue;
         }
         if (job->fanout_card) {
-            html_format(html, "<a class=\"chip %s\" href=\"#", verdict_names[branch->verdict]);
-            report_anchor(html, job, branch);
-            html_raw(html, "\">");
+            html_format(html, "<a class=\"chip %s\" href=\"#%s\">", verdict_names[branch->verdict],
+                        report_anchor(job, branch, anchor));
         } else {
             html_format(html, "<span class=\"chip %s\">", verdict_names[branch->verdict]);
         }
@@ -264,7 +261,7 @@ static enum status card(struct report *report, const struct report_job *job, str
         situation(report, job, scenario);
         contact(html, scenario, outcome, there ? &moment : NULL);
         TRY(report_card_careful(report, scenario, outcome, error));
-        report_criteria(html, scenario, outcome);
+        report_criteria(&report->page, scenario, outcome);
     }
     report_key_figures(html, outcome);
     report_planner_error(html, outcome);
@@ -331,8 +328,6 @@ enum status report_failures(struct report *report, struct error *error)
             status = card(report, job, error);
         }
     }
-    if (left_out > 0) {
-        html_format(html, "<p class=\"note\">%u more failures have no card.</p>", left_out);
-    }
+    html_more(html, left_out, 0, "failures have no card.");
     return status;
 }

@@ -393,11 +393,7 @@ static enum status card(struct report *report, const struct report_job *job, str
         for (uint32_t i = 0; i < fanout.shown; i++) {
             branch_row(report, &fanout, &fanout.outcomes[fanout.order[i]], drawn);
         }
-        if (fanout.shown < job->count) {
-            html_format(html,
-                        "<p class=\"note\">%u more branches in the table of all rollouts.</p>",
-                        job->count - fanout.shown);
-        }
+        html_more(html, job->count, fanout.shown, "branches in the table of all rollouts.");
     }
     html_raw(html, "</article>");
     return STATUS_OK;
@@ -428,9 +424,6 @@ enum status report_fanouts(struct report *report, struct error *error)
             }
         }
     }
-    if (plan->fanouts > shown) {
-        html_format(html, "<p class=\"note\">%u more fanouts in the table of all rollouts.</p>",
-                    plan->fanouts - shown);
-    }
+    html_more(html, plan->fanouts, shown, "fanouts in the table of all rollouts.");
     return status;
 }

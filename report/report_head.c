@@ -303,56 +303,43 @@ static void write_paragraph(struct report *report)
 
 /* ---- tiles ---- */
 
-static void tile(struct html *html, const char *figure, const char *label)
-{
-    html_format(html, "<div class=\"tile\"><b>%s</b><span>", figure);
-    html_raw(html, label);
-    html_raw(html, "</span></div>");
-}
+/* A figure and what it is of. */
+#define TILE(figure, label) "<div class=\"tile\"><b>" figure "</b><span>" label "</span></div>"
 
 static void write_tiles(struct report *report)
 {
     struct html *html = &report->html;
     const struct summary *summary = report->summary;
+    const struct report_plan *plan = &report->plan;
     const struct summary_row *total = &summary->total;
     char figure[SUMMARY_MONEY_BYTES];
     char money[SUMMARY_MONEY_BYTES];
-    char label[256];
     double miles = summary_miles(total);
     html_raw(html, "<div class=\"tiles\">");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         struct rate_estimate at = rate_estimate(&total->rate[tier]);
         if (at.cases > 0) {
-            snprintf(figure, sizeof figure, "%.1f%%", 100 * at.value);
-            snprintf(label, sizeof label,
-                     "of %lld scenario%s pass in the %s world, 95%% interval %.0f&ndash;%.0f%%",
-                     (long long)at.cases, summary_plural(at.cases), tier_names[tier], 100 * at.low,
-                     100 * at.high);
-            tile(html, figure, label);
+            html_format(html,
+                        TILE("%.1f%%", "of %lld scenario%s pass in the %s world, 95%% interval "
+                                       "%.0f&ndash;%.0f%%"),
+                        100 * at.value, (long long)at.cases, summary_plural(at.cases),
+                        tier_names[tier], 100 * at.low, 100 * at.high);
         }
     }
-    snprintf(figure, sizeof figure, "%u", report->plan.failures);
-    snprintf(label, sizeof label, "of %u main line%s not passed, %u with a branch that passes",
-             report->plan.mains, summary_plural(report->plan.mains), report->plan.failures_rescued);
-    tile(html, figure, label);
-    snprintf(figure, sizeof figure, "%u", report->plan.branches);
-    snprintf(label, sizeof label, "branches: what if, in %u fanout%s", report->plan.fanouts,
-             summary_plural(report->plan.fanouts));
-    tile(html, figure, label);
-    snprintf(figure, sizeof figure, "%.2f", miles);
-    snprintf(label, sizeof label, "miles driven; in main lines %lld override%s by the guardian",
-             (long long)summary->interventions, summary_plural(summary->interventions));
-    tile(html, figure, label);
-    snprintf(label, sizeof label, "for 1,000 miles, world only; the bill is %s",
-             summary_bill_text(summary, money));
-    tile(html, summary_rate_text(total->work.usd, miles, figure), label);
+    html_format(html, TILE("%u", "of %u main line%s not passed, %u with a branch that passes"),
+                plan->failures, plan->mains, summary_plural(plan->mains), plan->failures_rescued);
+    html_format(html, TILE("%u", "branches: what if, in %u fanout%s"), plan->branches,
+                plan->fanouts, summary_plural(plan->fanouts));
+    html_format(html, TILE("%.2f", "miles driven; in main lines %lld override%s by the guardian"),
+                miles, (long long)summary->interventions, summary_plural(summary->interventions));
+    html_format(html, TILE("%s", "for 1,000 miles, world only; the bill is %s"),
+                summary_rate_text(total->work.usd, miles, figure),
+                summary_bill_text(summary, money));
     int64_t whole = total->work.ticks + summary->prefix_ticks_saved;
-    snprintf(figure, sizeof figure, "%.0f%%",
-             100.0 * (double)summary->prefix_ticks_saved / (double)(whole > 0 ? whole : 1));
-    snprintf(label, sizeof label, "saved by sharing pasts: %lld ticks, %s",
-             (long long)summary->prefix_ticks_saved,
-             summary_usd_text(summary->prefix_usd_saved, money));
-    tile(html, figure, label);
+    html_format(html, TILE("%.0f%%", "saved by sharing pasts: %lld ticks, %s"),
+                100.0 * (double)summary->prefix_ticks_saved / (double)(whole > 0 ? whole : 1),
+                (long long)summary->prefix_ticks_saved,
+                summary_usd_text(summary->prefix_usd_saved, money));
     html_raw(html, "</div>");
 }
 
@@ -379,14 +366,11 @@ void report_head(struct report *report)
     struct tm parts;
     strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", gmtime_r(&now, &parts));
     menu(report);
-    html_format(
-        html,
-        "<header id=\"top\"><h1>%s</h1><p class=\"soft\">Swerve closed-loop report, written %s",
-        report->suite_id, date);
-    if (report->store_url != NULL) {
-        html_format(html, ", from the store %s", report->store_url);
-    }
-    html_raw(html, "</p>");
+    html_format(html,
+                "<header id=\"top\"><h1>%s</h1><p class=\"soft\">Swerve closed-loop report, "
+                "written %s%s%s</p>",
+                report->suite_id, date, report->store_url != NULL ? ", from the store " : "",
+                report->store_url != NULL ? report->store_url : "");
     write_paragraph(report);
     write_tiles(report);
     html_raw(html, "</header><main>");
@@ -427,11 +411,7 @@ static enum status write_dead(struct report *report, struct error *error)
     }
     page_table_end(&report->page);
     html_raw(html, "</details>");
-    int64_t dead = report->summary->status.jobs[JOB_DEAD];
-    if (dead > shown) {
-        html_format(html, "<p class=\"note\">%lld more dead jobs are not listed.</p>",
-                    (long long)dead - shown);
-    }
+    html_more(html, report->summary->status.jobs[JOB_DEAD], shown, "dead jobs are not listed.");
     free(jobs);
     return status;
 }

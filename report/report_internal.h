@@ -96,14 +96,16 @@ void report_intervention(struct html *html, const struct scenario *scenario,
 void report_key_figures(struct html *html, const struct outcome *outcome);
 
 /* Table of the criteria that the scenario applies: required, measured, met or not. */
-void report_criteria(struct html *html, const struct scenario *scenario,
+void report_criteria(struct page *page, const struct scenario *scenario,
                      const struct outcome *outcome);
 
 /* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */
 void report_command(struct report *report, const char *what, int64_t id);
 
-/* Name of the place where a job with a fanout card shows this outcome. */
-void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome);
+/* Name of the place where a job with a fanout card shows this outcome; returns out. */
+enum { REPORT_ANCHOR_BYTES = 32 };
+const char *report_anchor(const struct report_job *job, const struct outcome *outcome,
+                          char out[REPORT_ANCHOR_BYTES]);
 
 /* Words for a contact: "contact at ego's front". */
 const char *report_contact(enum collision_kind kind);

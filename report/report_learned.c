@@ -147,11 +147,11 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
     html_format(html, "<article class=\"card flagcard\" id=\"g%lld\"><div>",
                 (long long)outcome->id);
     snapshot(report, outcome);
+    char check[LIMIT_ID_BYTES];
     html_format(html, "</div><div><h4>%s", outcome->scenario_id);
     html_raw(html, outcome->branch_id[0] != '\0' ? " &middot; " : "");
-    html_format(html, "%s</h4><p><span class=\"chip flagged\">", outcome->branch_id);
-    char check[LIMIT_ID_BYTES];
-    html_format(html, "%s</span> at %.1f s", report_plain(outcome->health_check, check),
+    html_format(html, "%s</h4><p><span class=\"chip flagged\">%s</span> at %.1f s",
+                outcome->branch_id, report_plain(outcome->health_check, check),
                 outcome->health_tick * TICK_S);
     if (isfinite(outcome->health_value)) {
         html_format(html, ": measured %.3g, bound %.3g", outcome->health_value,
@@ -234,10 +234,7 @@ void report_flags(struct report *report)
         flag_card(report, &summary->flags[i]);
     }
     html_raw(html, "</div>");
-    if (summary->flag_count > FLAG_CARDS_MAX) {
-        html_format(html, "<p class=\"note\">%u more flags: <code>swerve show --json</code>.</p>",
-                    summary->flag_count - FLAG_CARDS_MAX);
-    }
+    html_more(html, summary->flag_count, FLAG_CARDS_MAX, "flags: <code>swerve show --json</code>.");
 }
 
 /* ---- audit ---- */
@@ -300,9 +297,7 @@ static void disagreements(struct report *report)
         html_raw(html, "</li>");
     }
     html_raw(html, shown > 0 ? "</ul>" : "<p>Every verdict was the same.</p>");
-    if (shown > DISAGREEMENTS_MAX) {
-        html_format(html, "<p class=\"note\">%u more pairs differ.</p>", shown - DISAGREEMENTS_MAX);
-    }
+    html_more(html, shown, DISAGREEMENTS_MAX, "pairs differ.");
 }
 
 void report_audit(struct report *report)

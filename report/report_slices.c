@@ -110,10 +110,7 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
         slice_row(&report->page, rows[i], errors);
     }
     page_table_end(&report->page);
-    if (count > REPORT_SLICE_ROWS_MAX) {
-        html_format(html, "<p class=\"note\">%u more values, none weaker, are not listed.</p>",
-                    count - REPORT_SLICE_ROWS_MAX);
-    }
+    html_more(html, count, REPORT_SLICE_ROWS_MAX, "values, none weaker, are not listed.");
     html_raw(html, "</section>");
 }
 

@@ -13,20 +13,21 @@ static void table_row(struct report *report, uint32_t index)
     const struct outcome *outcome = &report->summary->outcomes[index];
     const struct report_job *job = report_job_of(report, index);
     bool main = (int32_t)index == job->main;
+    char anchor[REPORT_ANCHOR_BYTES];
     double field[FIELD_SCORE_COUNT];
     field_scores_of(outcome, field);
     html_format(html, "<tr id=\"r%lld\"><td class=\"n\">", (long long)outcome->id);
     report_play(html, job, outcome);
     html_format(html, "%lld</td><td class=\"wrap\">", (long long)outcome->id);
     if (main && job->failure_card) {
-        html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
+        html_format(html, "<a href=\"#o%lld\">%s</a>", (long long)outcome->id,
+                    outcome->scenario_id);
     } else if (job->fanout_card) {
-        html_raw(html, "<a href=\"#");
-        report_anchor(html, job, outcome);
-        html_raw(html, "\">");
+        html_format(html, "<a href=\"#%s\">%s</a>", report_anchor(job, outcome, anchor),
+                    outcome->scenario_id);
+    } else {
+        html_text(html, outcome->scenario_id);
     }
-    html_text(html, outcome->scenario_id);
-    html_raw(html, (main && job->failure_card) || job->fanout_card ? "</a>" : "");
     html_format(html, "</td><td class=\"wrap\">%s</td><td>", outcome->branch_id);
     report_chips(html, outcome);
     html_raw(html, "</td>");

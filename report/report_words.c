@@ -150,20 +150,20 @@ void report_intervention(struct html *html, const struct scenario *scenario,
 
 /* ---- criteria ---- */
 
-static void criterion(struct html *html, const struct outcome *outcome, uint32_t reason,
+static void criterion(struct page *page, const struct outcome *outcome, uint32_t reason,
                       const char *name, const char *required, const char *measured)
 {
     /* A drive that its planner or a health check cut short was not judged. */
     bool judged = outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL;
     bool broken = judged && (outcome->reasons & reason) != 0;
-    html_raw(html, broken ? "<tr class=\"broken\">" : "<tr>");
-    html_format(html, "<td>%s</td><td>%s</td><td>%s</td>", name, required, measured);
-    html_raw(html, !judged  ? "<td><span class=\"soft\">not judged</span></td></tr>"
-                   : broken ? "<td><b class=\"bad\">not met</b></td></tr>"
-                            : "<td>met</td></tr>");
+    page_row(page,
+             !judged  ? "%s|%s|%s|<span class=\"soft\">not judged</span>"
+             : broken ? "[broken]%s|%s|%s|<b class=\"bad\">not met</b>"
+                      : "%s|%s|%s|met",
+             name, required, measured);
 }
 
-static void limit(struct html *html, const struct outcome *outcome, uint32_t reason,
+static void limit(struct page *page, const struct outcome *outcome, uint32_t reason,
                   const char *name, const char *relation, double required, double measured,
                   const char *unit)
 {
@@ -178,39 +178,38 @@ static void limit(struct html *html, const struct outcome *outcome, uint32_t rea
     } else {
         snprintf(found, sizeof found, "none");
     }
-    criterion(html, outcome, reason, name, wanted, found);
+    criterion(page, outcome, reason, name, wanted, found);
 }
 
-void report_criteria(struct html *html, const struct scenario *scenario,
+void report_criteria(struct page *page, const struct scenario *scenario,
                      const struct outcome *outcome)
 {
     const struct criteria *c = &scenario->criteria;
     const struct metrics *m = &outcome->metrics;
     char text[64];
-    html_raw(html, "<table class=\"criteria\"><thead><tr><th>criterion</th><th>required</th>"
-                   "<th>measured</th><th></th></tr></thead><tbody>");
+    page_table(page, " class=\"criteria\"", "criterion|required|measured|");
     if (c->no_at_fault_collision) {
-        criterion(html, outcome, REASON_AT_FAULT_COLLISION, "at-fault collisions", "none",
+        criterion(page, outcome, REASON_AT_FAULT_COLLISION, "at-fault collisions", "none",
                   m->at_fault ? "at fault" : "none");
     }
     if (c->no_collision) {
         snprintf(text, sizeof text, "%u", m->collision_count);
-        criterion(html, outcome, REASON_COLLISION, "agents touched", "0", text);
+        criterion(page, outcome, REASON_COLLISION, "agents touched", "0", text);
     }
     if (c->stay_drivable) {
-        criterion(html, outcome, REASON_OFF_DRIVABLE, "drivable area", "inside",
+        criterion(page, outcome, REASON_OFF_DRIVABLE, "drivable area", "inside",
                   m->drivable_area == 0 ? "left it" : "inside");
     }
     if (c->right_direction) {
         snprintf(text, sizeof text, "%.1f", m->driving_direction);
-        criterion(html, outcome, REASON_WRONG_DIRECTION, "driving direction", "> 0", text);
+        criterion(page, outcome, REASON_WRONG_DIRECTION, "driving direction", "> 0", text);
     }
     if (c->reach_goal) {
-        criterion(html, outcome, REASON_GOAL_NOT_REACHED, "goal", "reached",
+        criterion(page, outcome, REASON_GOAL_NOT_REACHED, "goal", "reached",
                   m->goal_reached ? "reached" : "not reached");
     }
     if (c->comfortable) {
-        criterion(html, outcome, REASON_UNCOMFORTABLE, "comfort", "within bounds",
+        criterion(page, outcome, REASON_UNCOMFORTABLE, "comfort", "within bounds",
                   m->comfort == 0 ? "out of bounds" : "within bounds");
     }
     uint32_t count[TRAFFIC_SIGN_COUNT] = {0};
@@ -218,24 +217,24 @@ void report_criteria(struct html *html, const struct scenario *scenario,
         count[scenario->map.signals[i].sign]++;
     }
     if (c->obey_signals && count[TRAFFIC_SIGN_NONE] > 0) {
-        criterion(html, outcome, REASON_RED_LIGHT, "red lights", "none passed",
+        criterion(page, outcome, REASON_RED_LIGHT, "red lights", "none passed",
                   (outcome->reasons & REASON_RED_LIGHT) != 0 ? "passed one" : "none passed");
     }
     if (c->obey_signals && count[TRAFFIC_SIGN_STOP] > 0) {
-        criterion(html, outcome, REASON_STOP_SIGN, "stop signs", "a stop at each",
+        criterion(page, outcome, REASON_STOP_SIGN, "stop signs", "a stop at each",
                   (outcome->reasons & REASON_STOP_SIGN) != 0 ? "passed one without" : "stopped");
     }
-    limit(html, outcome, REASON_TTC, "smallest TTC", "\u2265", c->min_ttc_s, m->min_ttc_s, " s");
-    limit(html, outcome, REASON_DISTANCE, "smallest distance", "\u2265", c->min_distance_m,
+    limit(page, outcome, REASON_TTC, "smallest TTC", "\u2265", c->min_ttc_s, m->min_ttc_s, " s");
+    limit(page, outcome, REASON_DISTANCE, "smallest distance", "\u2265", c->min_distance_m,
           m->min_distance_m, " m");
     /* The outcome keeps the first contact's; the verdict looks at every one. */
-    limit(html, outcome, REASON_IMPACT_SPEED, "impact speed (first contact)", "\u2264",
+    limit(page, outcome, REASON_IMPACT_SPEED, "impact speed (first contact)", "\u2264",
           c->impact_speed_max_mps, m->impact_speed_mps, " m/s");
-    limit(html, outcome, REASON_PROGRESS, "progress", "\u2265", c->progress_min, m->progress, "");
-    limit(html, outcome, REASON_SCORE, "score", "\u2265", c->score_min, m->score, "");
-    limit(html, outcome, REASON_SPEED, "top speed", "\u2264", c->speed_max_mps, m->speed_max_mps,
+    limit(page, outcome, REASON_PROGRESS, "progress", "\u2265", c->progress_min, m->progress, "");
+    limit(page, outcome, REASON_SCORE, "score", "\u2265", c->score_min, m->score, "");
+    limit(page, outcome, REASON_SPEED, "top speed", "\u2264", c->speed_max_mps, m->speed_max_mps,
           " m/s");
-    html_raw(html, "</tbody></table>");
+    page_table_end(page);
 }
 
 /* ---- commands, errors, drives ---- */
@@ -255,14 +254,14 @@ void report_command(struct report *report, const char *what, int64_t id)
     html_raw(html, "</code> ");
 }
 
-void report_anchor(struct html *html, const struct report_job *job, const struct outcome *outcome)
+const char *report_anchor(const struct report_job *job, const struct outcome *outcome,
+                          char out[REPORT_ANCHOR_BYTES])
 {
     /* A fanout with more branches than rows does not show every one of them. */
-    if (outcome->branch_id[0] != '\0' && job->count <= REPORT_FANOUT_BRANCHES_MAX) {
-        html_format(html, "o%lld", (long long)outcome->id);
-    } else {
-        html_format(html, "f%lld", (long long)outcome->job_id);
-    }
+    bool shown = outcome->branch_id[0] != '\0' && job->count <= REPORT_FANOUT_BRANCHES_MAX;
+    snprintf(out, REPORT_ANCHOR_BYTES, shown ? "o%lld" : "f%lld",
+             (long long)(shown ? outcome->id : outcome->job_id));
+    return out;
 }
 
 const char *report_plain(const char *name, char out[LIMIT_ID_BYTES])

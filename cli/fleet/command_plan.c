@@ -4,6 +4,7 @@
  * side.
  */
 #include "cli/cli.h"
+#include "report/page/page.h"
 #include "report/plan/plan_mix.h"
 
 #include "base/check.h"
@@ -167,26 +168,27 @@ static void print_tiers(const struct plan_command *plan, const struct plan *size
         (long long)plan->miles_per_day, plan->suite, in->metres_per_tick * in->ticks_per_job,
         in->ticks_per_job, in->metres_per_tick, 100 * in->audit_rate, 100 * in->flag_rate,
         100 * in->frozen_share, 100 * in->failed_share);
-    text_print(stdout, "%-8s %12s %12s %14s %12s %14s\n", "tier", "miles", "jobs", "ticks",
-               "ms a tick", "device hours");
+    struct page page = {.out = stdout};
+    page_table(&page, "",
+               "8 tier| #12 miles| #12 jobs| #14 ticks| #12 ms a tick| #14 device hours");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         char text[32];
         const struct plan_tier *row = &sized->tiers[tier];
-        text_print(stdout, "%-8s %12.0f %12.0f %14.0f %10s %c %14.2f\n", tier_names[tier],
-                   row->miles, row->jobs, row->ticks, tick_text(in->tick_s[tier], text),
-                   plan->measured[tier] ? 'm' : 'p', row->device_s / 3600.0);
+        page_row(&page, "%s|%.0f|%.0f|%.0f|%s %c|%.2f", tier_names[tier], row->miles, row->jobs,
+                 row->ticks, tick_text(in->tick_s[tier], text), plan->measured[tier] ? 'm' : 'p',
+                 row->device_s / 3600.0);
     }
     text_print(stdout, "p: planned rate, m: measured in the store\n\n");
 }
 
 static void print_pools(const struct plan_command *plan, const struct plan *sized)
 {
-    text_print(stdout, "%-8s %8s %8s %14s %14s\n", "pool", "cards", "load", "$ a day",
-               "$ busy alone");
+    struct page page = {.out = stdout};
+    page_table(&page, "", "8 pool| #8 cards| #8 load| #14 $ a day| #14 $ busy alone");
     for (int i = 0; i < PLAN_POOL_COUNT; i++) {
         const struct plan_pool_size *pool = &sized->pools[i];
-        text_print(stdout, "%-8s %8lld %7.1f%% %14.2f %14.2f\n", plan_pool_names[i],
-                   (long long)pool->cards, 100 * pool->load, pool->usd_per_day, pool->usd_busy);
+        page_row(&page, "%s|%lld|%.1f%%|%.2f|%.2f", plan_pool_names[i], (long long)pool->cards,
+                 100 * pool->load, pool->usd_per_day, pool->usd_busy);
     }
     text_print(stdout, "$%.2f a day, $%.4f a mile\n\n", sized->usd_per_day, sized->usd_per_mile);
     struct day_inputs frozen = plan->inputs;
@@ -211,24 +213,23 @@ static void print_pools(const struct plan_command *plan, const struct plan *size
 static void print_day(const struct plan_command *plan)
 {
     const struct day *day = &plan->result;
-    text_print_lines(
+    struct page page = {.out = stdout};
+    text_print(
         stdout,
         "\na day of seed %lld, %.4g of the fleet: %lld jobs, %lld audits, %lld flagged, %lld "
-        "frozen, %lld driven again\n"
-        "%-8s %6s %8s %8s %7s %7s %8s %9s %9s %9s %11s %11s\n",
+        "frozen, %lld driven again\n",
         (long long)plan->seed, day->fraction, (long long)day->jobs, (long long)day->audits,
-        (long long)day->flagged, (long long)day->frozen, (long long)day->redriven, "pool", "cards",
-        "jobs", "attempts", "losses", "queued", "load", "planned", "wait p50", "wait p99",
-        "$ ledger", "$ planned");
+        (long long)day->flagged, (long long)day->frozen, (long long)day->redriven);
+    page_table(&page, "",
+               "8 pool| #6 cards| #8 jobs| #8 attempts| #7 losses| #7 queued| #8 load| #9 planned| "
+               "#9 wait p50| #9 wait p99| #11 $ ledger| #11 $ planned");
     for (int i = 0; i < PLAN_POOL_COUNT; i++) {
         const struct day_pool *pool = &day->pools[i];
-        text_print(stdout,
-                   "%-8s %6lld %8lld %8lld %7lld %7lld %7.1f%% %8.1f%% %7.0f s %7.0f s %11.2f "
-                   "%11.2f\n",
-                   plan_pool_names[i], (long long)pool->cards, (long long)pool->jobs,
-                   (long long)pool->attempts, (long long)pool->losses, (long long)pool->queued,
-                   100 * pool->load, 100 * pool->load_planned, pool->wait_p50_s, pool->wait_p99_s,
-                   pool->usd_ledger, pool->usd_planned);
+        page_row(&page, "%s|%lld|%lld|%lld|%lld|%lld|%.1f%%|%.1f%%|%.0f s|%.0f s|%.2f|%.2f",
+                 plan_pool_names[i], (long long)pool->cards, (long long)pool->jobs,
+                 (long long)pool->attempts, (long long)pool->losses, (long long)pool->queued,
+                 100 * pool->load, 100 * pool->load_planned, pool->wait_p50_s, pool->wait_p99_s,
+                 pool->usd_ledger, pool->usd_planned);
     }
     text_print(stdout, "day %.16s\n", day->digest);
 }

@@ -48,7 +48,7 @@ static double figure(const json_t *object, const char *name, double scale)
 /* A table in a page, behind its heading. */
 static void open_table(struct page *page, const char *heading)
 {
-    page_heading(page, heading);
+    page_heading(page, "%s", heading);
     page_html(page, "<div class=\"card scroll\">");
 }
 
@@ -135,7 +135,7 @@ static void write_frozen(struct page *page, const json_t *report)
         open_table(page, "Not passed on frozen seeds");
         page_table(page, "", "  14|  40|  ");
         json_array_foreach (json_object_get(report, "misses"), i, entry) {
-            page_row(page, "{bad}%s|%s|{wrap}%s", text_of(entry, "part"), text_of(entry, "name"),
+            page_row(page, "{bad}%s|%s|%s", text_of(entry, "part"), text_of(entry, "name"),
                      text_of(entry, "reason"));
         }
         close_table(page);
@@ -193,13 +193,13 @@ static void write_decision(struct page *page, const struct findings *findings)
     const struct model_event *event = &findings->decided;
     char date[CLI_DATE_BYTES];
     if (event->id == 0) {
-        page_fact(page, "since then", "the version is where it was: %s",
-                  model_state_names[findings->version.state]);
+        page_row(page, "since then|the version is where it was: %s",
+                 model_state_names[findings->version.state]);
     } else {
-        page_fact(page, "since then", "%s -> %s%s by %s, %s, event %lld%s%s",
-                  model_state_names[event->from_state], model_state_names[event->to_state],
-                  event->forced ? ", FORCED," : "", event->actor, cli_date(event->at_s, date),
-                  (long long)event->id, event->evidence[0] != '\0' ? ": " : "", event->evidence);
+        page_row(page, "since then|%s -> %s%s by %s, %s, event %lld%s%s",
+                 model_state_names[event->from_state], model_state_names[event->to_state],
+                 event->forced ? ", FORCED," : "", event->actor, cli_date(event->at_s, date),
+                 (long long)event->id, event->evidence[0] != '\0' ? ": " : "", event->evidence);
     }
 }
 
@@ -212,9 +212,9 @@ static void write_bands(struct page *page, const json_t *report)
     size_t used = 0;
     const char *name;
     json_t *value;
-    page_fact(page, "agreement", "at least %.1f%%, where safety-critical %.1f%%",
-              100.0 * json_number_value(json_object_get(report, "band")),
-              100.0 * json_number_value(json_object_get(report, "safety_critical_band")));
+    page_row(page, "agreement|at least %.1f%%, where safety-critical %.1f%%",
+             100.0 * json_number_value(json_object_get(report, "band")),
+             100.0 * json_number_value(json_object_get(report, "safety_critical_band")));
     json_object_foreach ((json_t *)(uintptr_t)bands, name, value) {
         if (used < sizeof text) {
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%.32s %g",
@@ -222,9 +222,9 @@ static void write_bands(struct page *page, const json_t *report)
         }
     }
     if (bands != NULL) {
-        page_fact(page, "frozen seeds", "%s", text);
-        page_fact(page, "driven over", "%s, sha256 %s, by %s", text_of(frozen, "suite"),
-                  text_of(frozen, "suite_hash"), text_of(frozen, "planner"));
+        page_row(page, "frozen seeds|%s", text);
+        page_row(page, "driven over|%s, sha256 %s, by %s", text_of(frozen, "suite"),
+                 text_of(frozen, "suite_hash"), text_of(frozen, "planner"));
     }
 }
 
@@ -240,12 +240,12 @@ static void write_mismatch(struct page *page, const struct findings *findings)
     if (strcmp(text_of(report, "model"), version->name) != 0 ||
         strcmp(text_of(report, "hash"), version->hash) != 0 ||
         strcmp(text_of(report, "sampler"), version->sampler) != 0) {
-        page_fact(page, "NOT ITS REPORT", "it is of \"%s\", %s, sha256 %s",
-                  text_of(report, "model"), text_of(report, "sampler"), text_of(report, "hash"));
+        page_row(page, "NOT ITS REPORT|it is of \"%s\", %s, sha256 %s", text_of(report, "model"),
+                 text_of(report, "sampler"), text_of(report, "hash"));
     }
     if (!json_is_boolean(passed) || json_is_true(passed) != findings->evaluated.passed) {
-        page_fact(page, "NOT ITS RESULT", "the report says %s",
-                  json_is_true(passed) ? "passed" : "not passed");
+        page_row(page, "NOT ITS RESULT|the report says %s",
+                 json_is_true(passed) ? "passed" : "not passed");
     }
 }
 
@@ -265,13 +265,13 @@ static void write_ground(struct page *page, const json_t *report)
         snprintf(both, sizeof both, ", %lld with a verdict on both sides",
                  (long long)json_integer_value(judged));
     }
-    page_fact(page, "rests on", "%llu audited rollouts%s; %lld frozen drives",
-              (unsigned long long)json_array_size(json_object_get(report, "jobs")), both,
-              number_of(json_object_get(report, "frozen"), "drives"));
+    page_row(page, "rests on|%llu audited rollouts%s; %lld frozen drives",
+             (unsigned long long)json_array_size(json_object_get(report, "jobs")), both,
+             number_of(json_object_get(report, "frozen"), "drives"));
     json_array_foreach (json_object_get(report, "flags"), i, version) {
-        page_fact(page, "flagged", "%lld of %lld main lines of %s, which are in no agreement",
-                  number_of(version, "flagged"), number_of(version, "main_lines"),
-                  text_of(version, "version"));
+        page_row(page, "flagged|%lld of %lld main lines of %s, which are in no agreement",
+                 number_of(version, "flagged"), number_of(version, "main_lines"),
+                 text_of(version, "version"));
     }
 }
 
@@ -283,33 +283,31 @@ static void write_facts(struct page *page, const struct findings *findings)
     char at[CLI_DATE_BYTES];
     char until[CLI_DATE_BYTES];
     page_html(page, "<div class=\"card scroll\">");
-    page_table(page, "", "|");
-    page_fact(page, "result", "%s: %s", event->passed ? "passed" : "NOT PASSED", event->evidence);
+    page_table(page, "", "  14| ");
+    page_row(page, "result|%s: %s", event->passed ? "passed" : "NOT PASSED", event->evidence);
     write_mismatch(page, findings);
-    page_fact(page, "version", "%s, %s, sha256 %s", version->name, version->sampler, version->hash);
-    page_fact(page, "made from", "%s; data: %s",
-              version->parents[0] != '\0' ? version->parents : "-",
-              version->data_note[0] != '\0' ? version->data_note : "-");
+    page_row(page, "version|%s, %s, sha256 %s", version->name, version->sampler, version->hash);
+    page_row(page, "made from|%s; data: %s", version->parents[0] != '\0' ? version->parents : "-",
+             version->data_note[0] != '\0' ? version->data_note : "-");
     if (event->against[0] != '\0') {
-        page_fact(page, "against", "%s, %s, sha256 %s", event->against,
-                  text_of(report, "against_sampler"), text_of(report, "against_hash"));
+        page_row(page, "against|%s, %s, sha256 %s", event->against,
+                 text_of(report, "against_sampler"), text_of(report, "against_hash"));
     } else {
-        page_fact(page, "against", "no version");
+        page_row(page, "against|no version");
     }
-    page_fact(page, "policy", "%s%s",
-              text_of(report, "policy_hash")[0] != '\0' ? "sha256 " : "the built-in bands",
-              text_of(report, "policy_hash"));
+    page_row(page, "policy|%s%s",
+             text_of(report, "policy_hash")[0] != '\0' ? "sha256 " : "the built-in bands",
+             text_of(report, "policy_hash"));
     write_bands(page, report);
-    page_fact(page, "evaluated", "%s by the store's clock, after outcome %lld, by %s",
-              cli_date(event->at_s, at), (long long)event->after_outcome, event->actor);
+    page_row(page, "evaluated|%s by the store's clock, after outcome %lld, by %s",
+             cli_date(event->at_s, at), (long long)event->after_outcome, event->actor);
     if (event->passed) { /* one that did not pass counts for nothing */
         bool past = event->expires_s <= clock_wall_ns(clock_system()) / NS_PER_S;
-        page_fact(page, "counts until", "%s%s", cli_date(event->expires_s, until),
-                  past ? ", which is past" : "");
+        page_row(page, "counts until|%s%s", cli_date(event->expires_s, until),
+                 past ? ", which is past" : "");
     }
     write_ground(page, report);
-    page_fact(page, "this report", "event %lld, sha256 %s", (long long)event->id,
-              event->report_hash);
+    page_row(page, "this report|event %lld, sha256 %s", (long long)event->id, event->report_hash);
     write_decision(page, findings);
     close_table(page);
 }

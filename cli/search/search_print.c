@@ -131,6 +131,7 @@ void search_print(const struct search_run *run)
     for (uint32_t l = 0; l < run->count; l++) {
         const struct search_logical *logical = &run->logicals[l];
         char value[VALUE_BYTES];
+        char most[VALUE_BYTES];
         text_print(stdout, "%s:", logical->scenario->id);
         for (uint32_t d = 0; d < logical->space.count; d++) {
             const struct range *range = &logical->scenario->ranges[d];
@@ -141,8 +142,8 @@ void search_print(const struct search_run *run)
             if (range->choice_count > 0) {
                 text_print(stdout, " (%u values)", range->choice_count);
             } else {
-                text_print(stdout, " %s", value_text(range, 0.0, value));
-                text_print(stdout, "..%s", value_text(range, 1.0, value));
+                text_print(stdout, " %s..%s", value_text(range, 0.0, value),
+                           value_text(range, 1.0, most));
             }
         }
         text_print(stdout, "\n  %u of %u points fail", logical->failure_count,

@@ -149,6 +149,10 @@ const char *compare_revisions(const struct compare *compare, char out[COMPARE_RE
 
 /* ---- showing it: compare_print.c, compare_html.c ---- */
 
+/* One side of a pair. */
+const struct compare_rollout *compare_rollout(const struct compare *compare, uint32_t pair,
+                                              bool of_b);
+
 /* Tables of terminal and page. The first is left open for further rows. */
 void compare_write_whole(const struct compare *compare, struct page *page);
 void compare_write_slices(const struct compare *compare, struct page *page);

@@ -13,21 +13,12 @@
 
 enum { CARDS_MAX = 24, STRIP_FRAMES = 6, STRIP_TICKS = 50, PAGE_BYTES_MAX = 6 << 20 };
 
-static const struct compare_rollout *rollout_of(const struct compare *compare, uint32_t pair,
-                                                bool of_b)
-{
-    return of_b ? &compare->b->rollouts[compare->pairs[pair].b]
-                : &compare->a->rollouts[compare->pairs[pair].a];
-}
-
 static void write_side(struct html *html, const char *name, const struct compare_side *side)
 {
-    html_format(html, "<p><b>%s</b> %s <span class=\"soft\">suite %s, revision %.12s", name,
-                side->planner, side->suite_id, side->revision);
-    if (side->model_hash[0] != '\0') {
-        html_format(html, ", model %.12s", side->model_hash);
-    }
-    html_raw(html, "</span></p>");
+    html_format(html,
+                "<p><b>%s</b> %s <span class=\"soft\">suite %s, revision %.12s%s%.12s</span></p>",
+                name, side->planner, side->suite_id, side->revision,
+                side->model_hash[0] != '\0' ? ", model " : "", side->model_hash);
 }
 
 static void write_tables(struct page *page, const struct compare *compare)
@@ -47,8 +38,8 @@ static void write_tables(struct page *page, const struct compare *compare)
 
 static void write_flip_row(struct page *page, const struct compare *compare, uint32_t pair)
 {
-    const struct compare_rollout *a = rollout_of(compare, pair, false);
-    const struct compare_rollout *b = rollout_of(compare, pair, true);
+    const struct compare_rollout *a = compare_rollout(compare, pair, false);
+    const struct compare_rollout *b = compare_rollout(compare, pair, true);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
     page_row_begin(page, "");
     page_cells(page, 0, "{%s}%s|{wrap}%s%s%s|%llu|%s", compare_passed(a) ? "bad" : "good",
@@ -119,8 +110,8 @@ static void write_command(struct html *html, const struct compare_side *side, in
 static void write_card(struct html *html, const struct compare *compare, uint32_t pair)
 {
     struct shown *shown = calloc(2, sizeof *shown);
-    const struct compare_rollout *a = rollout_of(compare, pair, false);
-    const struct compare_rollout *b = rollout_of(compare, pair, true);
+    const struct compare_rollout *a = compare_rollout(compare, pair, false);
+    const struct compare_rollout *b = compare_rollout(compare, pair, true);
     if (shown == NULL) {
         html->failed = true;
         return;
@@ -166,10 +157,7 @@ static void write_flips(struct page *page, const struct compare *compare)
          cards++) {
         write_card(html, compare, compare->flips[cards]);
     }
-    if (cards < compare->flip_count) {
-        html_format(html, "<p class=\"note\">%u more without pictures.</p>",
-                    compare->flip_count - cards);
-    }
+    html_more(html, compare->flip_count, cards, "without pictures.");
 }
 
 enum status compare_html(const struct compare *compare, const char *path, struct error *error)

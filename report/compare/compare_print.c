@@ -12,24 +12,18 @@
 
 enum { LISTED_MAX = 40 };
 
-static const struct compare_rollout *rollout_a(const struct compare *compare, uint32_t pair)
+const struct compare_rollout *compare_rollout(const struct compare *compare, uint32_t pair,
+                                              bool of_b)
 {
-    return &compare->a->rollouts[compare->pairs[pair].a];
-}
-
-static const struct compare_rollout *rollout_b(const struct compare *compare, uint32_t pair)
-{
-    return &compare->b->rollouts[compare->pairs[pair].b];
+    return of_b ? &compare->b->rollouts[compare->pairs[pair].b]
+                : &compare->a->rollouts[compare->pairs[pair].a];
 }
 
 static void print_side(const char *name, const struct compare_side *side, FILE *out)
 {
-    text_print(out, "%s  %s  suite %s in %s, revision %.12s", name, side->planner, side->suite_id,
-               side->store_url, side->revision);
-    if (side->model_hash[0] != '\0') {
-        text_print(out, ", model %.12s", side->model_hash);
-    }
-    text_print(out, "\n");
+    text_print(out, "%s  %s  suite %s in %s, revision %.12s%s%.12s\n", name, side->planner,
+               side->suite_id, side->store_url, side->revision,
+               side->model_hash[0] != '\0' ? ", model " : "", side->model_hash);
 }
 
 static void write_row(struct page *page, const struct compare_row *row, bool total)
@@ -128,19 +122,15 @@ void compare_write_measures(const struct compare *compare, struct page *page)
 
 static void print_flip(const struct compare *compare, uint32_t pair, FILE *out)
 {
-    const struct compare_rollout *a = rollout_a(compare, pair);
-    const struct compare_rollout *b = rollout_b(compare, pair);
+    const struct compare_rollout *a = compare_rollout(compare, pair, false);
+    const struct compare_rollout *b = compare_rollout(compare, pair, true);
     const struct compare_rollout *worse = compare_passed(a) ? b : a;
     char reasons[REASONS_TEXT_BYTES];
-    text_print(out, "  %s%s%s, seed %llu, %s: ", a->scenario_id,
+    text_print(out, "  %s%s%s, seed %llu, %s: %s%s\n", a->scenario_id,
                a->branch_id[0] != '\0' ? " branch " : "", a->branch_id, (unsigned long long)a->seed,
-               tier_names[a->tier]);
-    if (worse->reasons == 0) {
-        text_print(out, "%s", verdict_names[worse->verdict]);
-    }
-    text_print(out, "%s", reasons_text(worse->reasons, ", ", reasons));
-    text_print(out, "\n    swerve replay %lld --store %s\n", (long long)a->id,
-               compare->a->store_url);
+               tier_names[a->tier], worse->reasons == 0 ? verdict_names[worse->verdict] : "",
+               reasons_text(worse->reasons, ", ", reasons));
+    text_print(out, "    swerve replay %lld --store %s\n", (long long)a->id, compare->a->store_url);
     text_print(out, "    swerve replay %lld --store %s\n", (long long)b->id, compare->b->store_url);
 }
 
@@ -150,7 +140,7 @@ static void print_flips(const struct compare *compare, bool broken, FILE *out)
     uint32_t all = 0;
     for (uint32_t i = 0; i < compare->flip_count; i++) {
         uint32_t pair = compare->flips[i];
-        if (compare_passed(rollout_a(compare, pair)) != broken) {
+        if (compare_passed(compare_rollout(compare, pair, false)) != broken) {
             continue;
         }
         if (all++ == 0) {
@@ -227,8 +217,8 @@ static json_t *row_json(const struct compare_row *row)
 
 static json_t *flip_json(const struct compare *compare, uint32_t pair)
 {
-    const struct compare_rollout *a = rollout_a(compare, pair);
-    const struct compare_rollout *b = rollout_b(compare, pair);
+    const struct compare_rollout *a = compare_rollout(compare, pair, false);
+    const struct compare_rollout *b = compare_rollout(compare, pair, true);
     return json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:s, s:I, s:s}", "scenario_id", a->scenario_id,
                      "branch_id", a->branch_id, "seed", (json_int_t)a->seed, "world",
                      tier_names[a->tier], "change", compare_passed(a) ? "broken" : "fixed",

@@ -158,24 +158,24 @@ void dossier_write_identity(const struct dossier_request *request,
     char date[DATE_BYTES];
     page_heading(&page, "What was examined");
     page_table(&page, "", "|");
-    page_fact(&page, "suite", "%s, %u concrete scenarios of %u logical ones", request->suite_path,
-              request->suite->entry_count, request->coverage->logical_count);
-    page_fact(&page, "content of the suite", "%s", request->suite->hash);
-    page_fact(&page, "written by", "swerve %s, simulation sources %.12s%s", request->version,
-              request->revision, date_text("", request->written_s, date));
+    page_row(&page, "suite|%s, %u concrete scenarios of %u logical ones", request->suite_path,
+             request->suite->entry_count, request->coverage->logical_count);
+    page_row(&page, "content of the suite|%s", request->suite->hash);
+    page_row(&page, "written by|swerve %s, simulation sources %.12s%s", request->version,
+             request->revision, date_text("", request->written_s, date));
     if (request->summary == NULL) {
-        page_fact(&page, "results", "none: no store was named");
+        page_row(&page, "results|none: no store was named");
         return;
     }
-    page_fact(&page, "results", "suite %s of store %s%s", request->store_suite, request->store_url,
-              date_text("submitted ", request->summary->status.submitted_s, date));
+    page_row(&page, "results|suite %s of store %s%s", request->store_suite, request->store_url,
+             date_text("submitted ", request->summary->status.submitted_s, date));
     write_distinct(request, "planner", planner_of);
     write_distinct(request, "world", world_of);
     write_distinct(request, "simulation sources of the results", revision_of);
     write_distinct(request, "seeds", seed_of);
-    page_fact(&page, "scenarios of the suite with a result", "%u of %u", match->driven,
-              request->suite->entry_count);
-    page_fact(&page, "made again, bit for bit", "`swerve replay --all --store URL`");
+    page_row(&page, "scenarios of the suite with a result|%u of %u", match->driven,
+             request->suite->entry_count);
+    page_row(&page, "made again, bit for bit|`swerve replay --all --store URL`");
 }
 
 /* ---- results ---- */

@@ -4,8 +4,8 @@
  */
 #include "report/export/export.h"
 
-#include "base/text.h"
 #include "base/units.h"
+#include "report/page/html.h"
 
 #include <string.h>
 
@@ -20,33 +20,29 @@ static bool is_case(const struct outcome *outcome)
     return outcome->branch_id[0] == '\0' && outcome->audit_of == 0;
 }
 
-/* Text from anywhere as XML: what XML cannot hold is spelled out. */
-static void put_xml(const char *text, FILE *out)
+static void put(void *out, const char *text, size_t bytes)
 {
-    char shown[4 * OUTCOME_ERROR_BYTES];
-    text_escape(text, TEXT_LINES, shown, sizeof shown);
-    for (const char *at = shown; *at != '\0'; at++) {
-        switch (*at) {
-        case '&':
-            fputs("&amp;", out);
-            break;
-        case '<':
-            fputs("&lt;", out);
-            break;
-        case '>':
-            fputs("&gt;", out);
-            break;
-        case '"':
-            fputs("&quot;", out);
-            break;
-        case '\n':
-            fputs("&#10;", out);
-            break;
-        default:
-            fputc(*at, out);
-            break;
-        }
+    fwrite(text, 1, bytes, out);
+}
+
+/* Text from anywhere as XML: what XML cannot hold is spelled out. */
+static size_t spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
+{
+    if (*text == '\n' || *text == '\'') {
+        strcpy(out, *text == '\n' ? "&#10;" : "'");
+        return 1;
     }
+    return html_spell(text, within, out);
+}
+
+__attribute__((format(printf, 2, 3))) static void print(const struct junit *junit,
+                                                        const char *format, ...)
+{
+    static const struct format_writer writer = {.put = put, .spell = spell};
+    va_list args;
+    va_start(args, format);
+    format_write(format, "", &args, &writer, junit->request->out);
+    va_end(args);
 }
 
 static enum status count_case(void *context, const struct outcome *outcome, struct error *error)
@@ -63,48 +59,42 @@ static enum status count_case(void *context, const struct outcome *outcome, stru
 /* The command that drives this outcome again. */
 static void put_replay(const struct junit *junit, const struct outcome *outcome)
 {
-    FILE *out = junit->request->out;
-    fprintf(out, "swerve replay %lld", (long long)outcome->id);
-    if (junit->request->store_url != NULL) {
-        fputs(" --store ", out);
-        put_xml(junit->request->store_url, out);
-    }
+    const char *url = junit->request->store_url;
+    print(junit, "swerve replay %lld%s%s", (long long)outcome->id, url != NULL ? " --store " : "",
+          url != NULL ? url : "");
 }
 
 static void put_body(const struct junit *junit, const struct outcome *outcome)
 {
-    FILE *out = junit->request->out;
     char text[REASONS_TEXT_BYTES];
     const char *reasons = reasons_text(outcome->reasons, ", ", text);
     switch (outcome->verdict) {
     case VERDICT_PASS:
         return;
     case VERDICT_FLAGGED:
-        fputs("   <skipped message=\"flagged by health check ", out);
-        put_xml(outcome->health_check, out);
-        fprintf(out, " at tick %u: no result\"/>\n", outcome->health_tick);
+        print(junit, "   <skipped message=\"flagged by health check %s at tick %u: no result\"/>\n",
+              outcome->health_check, outcome->health_tick);
         return;
     case VERDICT_INVALID:
-        fputs("   <skipped message=\"", out);
-        put_xml(outcome->error, out);
-        fputs("\"/>\n", out);
+        print(junit, "   <skipped message=\"%s\"/>\n", outcome->error);
         return;
     case VERDICT_PLANNER_ERROR:
-        fputs("   <error type=\"planner_error\" message=\"the planner failed\">", out);
-        put_xml(outcome->error, out);
-        fputs("&#10;", out);
+        print(junit, "   <error type=\"planner_error\" message=\"the planner failed\">%s&#10;",
+              outcome->error);
         put_replay(junit, outcome);
-        fputs("</error>\n", out);
+        print(junit, "</error>\n");
         return;
     default:
         break;
     }
-    fprintf(out, "   <failure type=\"%s\" message=\"", verdict_names[outcome->verdict]);
-    fprintf(out, "%s\">%s", reasons, reasons);
-    fprintf(out, "&#10;score %.3f, progress %.1f m, speed at most %.1f m/s&#10;",
-            outcome->metrics.score, outcome->metrics.progress_m, outcome->metrics.speed_max_mps);
+    print(
+        junit,
+        "   <failure type=\"%s\" message=\"%s\">%s&#10;score %.3f, progress %.1f m, speed at most "
+        "%.1f m/s&#10;",
+        verdict_names[outcome->verdict], reasons, reasons, outcome->metrics.score,
+        outcome->metrics.progress_m, outcome->metrics.speed_max_mps);
     put_replay(junit, outcome);
-    fputs("</failure>\n", out);
+    print(junit, "</failure>\n");
 }
 
 static enum status put_case(void *context, const struct outcome *outcome, struct error *error)
@@ -114,18 +104,13 @@ static enum status put_case(void *context, const struct outcome *outcome, struct
     if (!is_case(outcome)) {
         return STATUS_OK;
     }
-    fputs("  <testcase classname=\"", out);
-    put_xml(outcome->suite_id, out);
-    fputs("\" name=\"", out);
-    put_xml(outcome->scenario_id, out);
-    fputs(" [", out);
-    put_xml(outcome->planner, out);
-    fprintf(out, ", %s, seed %llu]\" time=\"%.1f\"", tier_names[outcome->tier],
-            (unsigned long long)outcome->seed, outcome->ticks * TICK_S);
-    fputs(outcome->verdict == VERDICT_PASS ? "/>\n" : ">\n", out);
+    print(junit, "  <testcase classname=\"%s\" name=\"%s [%s, %s, seed %llu]\" time=\"%.1f\"%s>\n",
+          outcome->suite_id, outcome->scenario_id, outcome->planner, tier_names[outcome->tier],
+          (unsigned long long)outcome->seed, outcome->ticks * TICK_S,
+          outcome->verdict == VERDICT_PASS ? "/" : "");
     if (outcome->verdict != VERDICT_PASS) {
         put_body(junit, outcome);
-        fputs("  </testcase>\n", out);
+        print(junit, "  </testcase>\n");
     }
     return ferror(out) ? export_stream_check(junit->request, error) : STATUS_OK;
 }
@@ -133,7 +118,6 @@ static enum status put_case(void *context, const struct outcome *outcome, struct
 enum status export_junit(const struct export_request *request, struct error *error)
 {
     struct junit junit = {.request = request};
-    FILE *out = request->out;
     TRY(store_outcomes_each(request->store, request->suite_id, count_case, &junit, error));
     uint64_t all = 0;
     for (int i = 0; i < VERDICT_COUNT; i++) {
@@ -142,18 +126,18 @@ enum status export_junit(const struct export_request *request, struct error *err
     uint64_t errors = junit.cases[VERDICT_PLANNER_ERROR];
     uint64_t skipped = junit.cases[VERDICT_FLAGGED] + junit.cases[VERDICT_INVALID];
     uint64_t failures = all - errors - skipped - junit.cases[VERDICT_PASS];
-    fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n", out);
+    print(&junit, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     for (int i = 0; i < 2; i++) {
-        fputs(i == 0 ? "<testsuites name=\"" : " <testsuite name=\"", out);
-        put_xml(request->suite_id, out);
-        fprintf(out,
-                "\" tests=\"%llu\" failures=\"%llu\" errors=\"%llu\" skipped=\"%llu\" "
-                "time=\"%.1f\">\n",
-                (unsigned long long)all, (unsigned long long)failures, (unsigned long long)errors,
-                (unsigned long long)skipped, junit.time_s);
+        print(&junit, i == 0 ? "<testsuites name=\"%s\" " : " <testsuite name=\"%s\" ",
+              request->suite_id);
+        print(&junit,
+              "tests=\"%llu\" failures=\"%llu\" errors=\"%llu\" skipped=\"%llu\" "
+              "time=\"%.1f\">\n",
+              (unsigned long long)all, (unsigned long long)failures, (unsigned long long)errors,
+              (unsigned long long)skipped, junit.time_s);
     }
     enum status status =
         store_outcomes_each(request->store, request->suite_id, put_case, &junit, error);
-    fputs(" </testsuite>\n</testsuites>\n", out);
+    print(&junit, " </testsuite>\n</testsuites>\n");
     return status == STATUS_OK ? export_stream_check(request, error) : status;
 }

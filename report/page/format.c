@@ -13,19 +13,30 @@
 #include <string.h>
 
 /* The longest double in %f has 309 digits before the point; a format asks for few behind it. */
-enum { NUMBER_BYTES = 512 };
+enum { NUMBER_BYTES = 512, LONGEST_TEXT = 1 << 30 };
+
+static bool is_of_word(char c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
 
 static void convert_text(const char *spec, const char *text, const struct format_writer *writer,
                          void *context)
 {
     const char *point = strchr(spec, '.');
-    size_t most = point != NULL ? strtoul(point + 1, NULL, 10) : SIZE_MAX;
+    size_t bytes = strnlen(text, point != NULL ? strtoul(point + 1, NULL, 10) : LONGEST_TEXT);
     size_t width = writer->narrow ? 0 : strtoul(spec + strspn(spec, "%+-0"), NULL, 10);
-    size_t bytes = strnlen(text, most);
+    bool before = false;
     for (size_t i = bytes; spec[1] != '-' && i < width; i++) {
         writer->put(context, " ", 1);
     }
-    writer->put_text(context, text, most);
+    for (size_t at = 0; at < bytes;) {
+        char spelled[FORMAT_SPELLED_BYTES];
+        bool within = before && at + 1 < bytes && is_of_word(text[at + 1]);
+        before = is_of_word(text[at]);
+        at += writer->spell(text + at, within, spelled);
+        writer->put(context, spelled, strlen(spelled));
+    }
     for (size_t i = bytes; spec[1] == '-' && i < width; i++) {
         writer->put(context, " ", 1);
     }
@@ -89,12 +100,12 @@ const char *format_write(const char *format, const char *ends, va_list *args,
     }
 }
 
-size_t format_character(const char *text, enum text_kept kept, char out[FORMAT_SHOWN_BYTES])
+size_t format_spell(const char *text, enum text_kept kept, char out[FORMAT_SPELLED_BYTES])
 {
     char one[8] = "";
     size_t bytes = utf8_sequence_bytes((const unsigned char *)text, strnlen(text, 4));
     bytes = bytes > 0 ? bytes : 1;
     memcpy(one, text, bytes);
-    text_escape(one, kept, out, FORMAT_SHOWN_BYTES);
+    text_escape(one, kept, out, FORMAT_SPELLED_BYTES);
     return bytes;
 }

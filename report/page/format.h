@@ -11,11 +11,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+enum { FORMAT_SPELLED_BYTES = 32 };
+
 struct format_writer {
-    /* Words of the format, and numbers: written as they are. */
+    /* Words of the format, numbers and spelled characters: written as they are. */
     void (*put)(void *context, const char *text, size_t bytes);
-    /* The first `most` bytes of a text: escaped. */
-    void (*put_text)(void *context, const char *text, size_t most);
+    /* Spells the first character of a text, which may stand within a word; returns its bytes in the
+     * text. */
+    size_t (*spell)(const char *text, bool within, char out[FORMAT_SPELLED_BYTES]);
     /* Stands for a number that is not finite; NULL: it is written as printf does. */
     void (*put_unknown)(void *context);
     bool narrow; /* widths are for columns of others: they are left out */
@@ -28,7 +31,6 @@ const char *format_write(const char *format, const char *ends, va_list *args,
 
 /* The first character of a text that is not empty, as a terminal would show it: a browser obeys
  * bidirectional overrides as well. Returns its bytes in the text. */
-enum { FORMAT_SHOWN_BYTES = 32 };
-size_t format_character(const char *text, enum text_kept kept, char out[FORMAT_SHOWN_BYTES]);
+size_t format_spell(const char *text, enum text_kept kept, char out[FORMAT_SPELLED_BYTES]);
 
 #endif

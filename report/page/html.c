@@ -39,7 +39,7 @@ static bool reserve(struct html *html, size_t bytes)
     return true;
 }
 
-void html_bytes(struct html *html, const char *text, size_t bytes)
+static void append(struct html *html, const char *text, size_t bytes)
 {
     if (reserve(html, bytes)) {
         memcpy(html->text + html->bytes, text, bytes);
@@ -56,65 +56,48 @@ void html_finish(struct html *html)
 
 void html_raw(struct html *html, const char *text)
 {
-    html_bytes(html, text, strlen(text));
+    append(html, text, strlen(text));
 }
 
-void html_text_part(struct html *html, const char *text, size_t most)
+size_t html_spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
 {
-    for (size_t left = strnlen(text, most); left > 0;) {
-        char shown[FORMAT_SHOWN_BYTES];
-        size_t bytes = 1;
-        switch (*text) {
-        case '&':
-            html_raw(html, "&amp;");
-            break;
-        case '<':
-            html_raw(html, "&lt;");
-            break;
-        case '>':
-            html_raw(html, "&gt;");
-            break;
-        case '"':
-            html_raw(html, "&quot;");
-            break;
-        case '\'':
-            html_raw(html, "&#39;");
-            break;
-        default:
-            bytes = format_character(text, TEXT_LINES, shown);
-            html_raw(html, shown);
-            break;
-        }
-        bytes = bytes < left ? bytes : left;
-        text += bytes;
-        left -= bytes;
+    static const char marks[] = "&<>\"'";
+    static const char *const spelled[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
+    const char *mark = strchr(marks, *text);
+    (void)within;
+    if (mark == NULL) {
+        return format_spell(text, TEXT_LINES, out);
     }
+    strcpy(out, spelled[mark - marks]);
+    return 1;
 }
 
 void html_text(struct html *html, const char *text)
 {
-    html_text_part(html, text, SIZE_MAX);
+    html_format(html, "%s", text);
 }
 
-static void put_plain(void *context, const char *text, size_t bytes)
+static void put(void *html, const char *text, size_t bytes)
 {
-    html_bytes(context, text, bytes);
+    append(html, text, bytes);
 }
-
-static void put_escaped(void *context, const char *text, size_t most)
-{
-    html_text_part(context, text, most);
-}
-
-static const struct format_writer writer = {
-    .put = put_plain, .put_text = put_escaped, .narrow = true};
 
 void html_format(struct html *html, const char *format, ...)
 {
+    static const struct format_writer writer = {.put = put, .spell = html_spell, .narrow = true};
     va_list args;
     va_start(args, format);
     format_write(format, "", &args, &writer, html);
     va_end(args);
+}
+
+void html_more(struct html *html, int64_t count, int64_t shown, const char *words)
+{
+    if (count > shown) {
+        html_format(html, "<p class=\"note\">%lld more ", (long long)(count - shown));
+        html_raw(html, words);
+        html_raw(html, "</p>");
+    }
 }
 
 static void append_base64(struct html *html, const uint8_t *data, size_t bytes)

@@ -5,6 +5,8 @@
 #ifndef SWERVE_REPORT_PAGE_HTML_H
 #define SWERVE_REPORT_PAGE_HTML_H
 
+#include "report/page/format.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,7 +27,6 @@ void html_end(struct html *html);
 
 /* Markup: written as it is. */
 void html_raw(struct html *html, const char *text);
-void html_bytes(struct html *html, const char *text, size_t bytes);
 
 /* Markup with values. A text (%s, %.12s) may come from anywhere: it is written as html_text does.
  * The conversions are those of report/page/format.h. */
@@ -33,7 +34,11 @@ void html_format(struct html *html, const char *format, ...) __attribute__((form
 
 /* Text from anywhere: & < > " ' are escaped, control characters become spaces. */
 void html_text(struct html *html, const char *text);
-void html_text_part(struct html *html, const char *text, size_t most); /* its first bytes */
+/* Spelling of a character in html_text (format.h). */
+size_t html_spell(const char *text, bool within, char out[FORMAT_SPELLED_BYTES]);
+
+/* A note where more are there than `shown`: "3 more WORDS". The words are markup. */
+void html_more(struct html *html, int64_t count, int64_t shown, const char *words);
 
 /* Bytes as base64 of a raw deflate stream (RFC 1951). */
 void html_deflated(struct html *html, const void *data, size_t bytes);

@@ -10,51 +10,60 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FACT_WIDTH = 14 };
-
 /* ---- words of a form ---- */
 
+enum { WORDS_BYTES = 16384 };
+
+/* Words of a cell or a heading in a form; cut where they do not fit. */
 struct words {
     enum page_form form;
-    struct html text;
     bool unknown; /* a number in it is none */
+    size_t bytes;
+    size_t room; /* behind them, of the terminator too */
+    char text[WORDS_BYTES];
 };
+
+static void begin_words(struct words *words, enum page_form form)
+{
+    words->form = form;
+    words->unknown = false;
+    words->bytes = 0;
+    words->room = WORDS_BYTES;
+    words->text[0] = '\0';
+}
 
 static void put(void *context, const char *text, size_t bytes)
 {
     struct words *words = context;
-    html_bytes(&words->text, text, bytes);
-}
-
-/* Markdown takes no underscore within a word for emphasis. */
-static bool is_of_word(char c)
-{
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-}
-
-static void put_text(void *context, const char *text, size_t most)
-{
-    struct words *words = context;
-    if (words->form == PAGE_HTML) {
-        html_text_part(&words->text, text, most);
+    if (bytes >= words->room) {
+        words->room = 0;
         return;
     }
-    bool before = false;
-    for (size_t left = strnlen(text, most); left > 0;) {
-        char shown[FORMAT_SHOWN_BYTES];
-        size_t bytes = format_character(text, TEXT_LINE, shown);
-        for (const char *at = shown; *at != '\0'; at++) {
-            bool mark = words->form == PAGE_MARKDOWN &&
-                        (strchr("\\`*[]<>|#&~", *at) != NULL ||
-                         (*at == '_' && !(before && left > 1 && is_of_word(text[1]))));
-            html_raw(&words->text, mark ? "\\" : "");
-            html_bytes(&words->text, at, 1);
+    memcpy(words->text + words->bytes, text, bytes);
+    words->bytes += bytes;
+    words->room -= bytes;
+    words->text[words->bytes] = '\0';
+}
+
+static size_t spell_terminal(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
+{
+    (void)within;
+    return format_spell(text, TEXT_LINE, out);
+}
+
+/* An underscore within a word is none of emphasis. */
+static size_t spell_markdown(const char *text, bool within, char out[FORMAT_SPELLED_BYTES])
+{
+    char shown[FORMAT_SPELLED_BYTES];
+    size_t bytes = format_spell(text, TEXT_LINE, shown);
+    for (const char *at = shown; *at != '\0'; at++) {
+        if (strchr(within ? "\\`*[]<>|#&~" : "\\`*_[]<>|#&~", *at) != NULL) {
+            *out++ = '\\';
         }
-        before = is_of_word(*text);
-        bytes = bytes < left ? bytes : left;
-        text += bytes;
-        left -= bytes;
+        *out++ = *at;
     }
+    *out = '\0';
+    return bytes;
 }
 
 static void put_unknown(void *context)
@@ -65,20 +74,16 @@ static void put_unknown(void *context)
 
 /* Widths line numbers up in a terminal alone. */
 static const struct format_writer writers[] = {
-    [PAGE_TERMINAL] = {put, put_text, put_unknown, false},
-    [PAGE_HTML] = {put, put_text, put_unknown, true},
-    [PAGE_MARKDOWN] = {put, put_text, put_unknown, true},
+    [PAGE_TERMINAL] = {put, spell_terminal, put_unknown, false},
+    [PAGE_HTML] = {put, html_spell, put_unknown, true},
+    [PAGE_MARKDOWN] = {put, spell_markdown, put_unknown, true},
 };
 
-static const char *write_words(struct words *words, const char *format, const char *ends,
-                               va_list *args)
+static const char *write_words(struct words *words, enum page_form form, const char *format,
+                               const char *ends, va_list *args)
 {
+    begin_words(words, form);
     return format_write(format, ends, args, &writers[words->form], words);
-}
-
-static const char *text_of(const struct words *words)
-{
-    return words->text.text != NULL ? words->text.text : "";
 }
 
 static void page_put(struct page *page, const char *text)
@@ -92,13 +97,12 @@ static void page_put(struct page *page, const char *text)
 
 void markdown_print(FILE *out, const char *format, ...)
 {
-    struct words words = {.form = PAGE_MARKDOWN};
+    struct words words;
     va_list args;
     va_start(args, format);
-    write_words(&words, format, "", &args);
+    write_words(&words, PAGE_MARKDOWN, format, "", &args);
     va_end(args);
-    fputs(text_of(&words), out);
-    html_finish(&words.text);
+    fputs(words.text, out);
 }
 
 /* ---- headings ---- */
@@ -110,37 +114,18 @@ void page_html(struct page *page, const char *markup)
     }
 }
 
-void page_heading(struct page *page, const char *text)
+void page_heading(struct page *page, const char *format, ...)
 {
     static const char *const begin[] = {"\n", "<h2>", "\n## "};
     static const char *const end[] = {"\n", "</h2>\n", "\n\n"};
-    struct words words = {.form = page->form};
-    put_text(&words, text, SIZE_MAX);
-    page_put(page, begin[page->form]);
-    page_put(page, text_of(&words));
-    page_put(page, end[page->form]);
-    html_finish(&words.text);
-}
-
-void page_fact(struct page *page, const char *name, const char *format, ...)
-{
-    static const char *const begin[] = {"  ", "<tr><th>", "| "};
-    static const char *const middle[] = {" ", "</th><td class=\"wrap\">", " | "};
-    static const char *const end[] = {"\n", "</td></tr>", " |\n"};
-    struct words words = {.form = page->form};
+    struct words words;
     va_list args;
     va_start(args, format);
-    page_put(page, begin[page->form]);
-    page_put(page, name);
-    for (size_t i = strlen(name); page->form == PAGE_TERMINAL && i < FACT_WIDTH; i++) {
-        page_put(page, " ");
-    }
-    page_put(page, middle[page->form]);
-    write_words(&words, format, "", &args);
-    page_put(page, text_of(&words));
-    page_put(page, end[page->form]);
+    write_words(&words, page->form, format, "", &args);
     va_end(args);
-    html_finish(&words.text);
+    page_put(page, begin[page->form]);
+    page_put(page, words.text);
+    page_put(page, end[page->form]);
 }
 
 /* ---- tables ---- */
@@ -155,22 +140,22 @@ static void put_sized(struct page *page, const struct page_column *column, const
 static const char *write_head(struct page *page, const struct page_column *column, const char *at,
                               va_list *args)
 {
-    struct words words[2] = {{.form = page->form}, {.form = page->form}};
+    struct words words[2];
     bool metric = *at == '?';
-    at = write_words(&words[0], at + metric, "|=", args);
+    at = write_words(&words[0], page->form, at + metric, "|=", args);
     bool two = *at == '=';
-    at = two ? write_words(&words[1], at + 1, "|", args) : at;
-    const char *text = text_of(&words[two]);
+    at = two ? write_words(&words[1], page->form, at + 1, "|", args) : at;
+    const char *text = words[two].text;
     switch (page->form) {
     case PAGE_TERMINAL:
         if (!page->headless) {
-            put_sized(page, column, text_of(&words[0]));
+            put_sized(page, column, words[0].text);
         }
         break;
     case PAGE_HTML:
         if (metric) {
             html_raw(page->html, column->number ? "<th class=\"n\">" : "<th>");
-            report_metric(page->html, text_of(&words[0]), text);
+            report_metric(page->html, words[0].text, text);
             html_raw(page->html, "</th>");
         } else if (!page->headless) {
             html_raw(page->html, column->number ? "<th class=\"n\">" : "<th>");
@@ -182,8 +167,6 @@ static const char *write_head(struct page *page, const struct page_column *colum
         fprintf(page->out, text[0] != '\0' ? " %s |" : "%s |", text);
         break;
     }
-    html_finish(&words[0].text);
-    html_finish(&words[1].text);
     return at;
 }
 
@@ -230,9 +213,22 @@ static const char *read_class(const char *format, const char *brackets, va_list 
                               struct words *out)
 {
     if (*format != brackets[0]) {
+        begin_words(out, PAGE_HTML);
         return format;
     }
-    return write_words(out, format + 1, brackets + 1, args) + 1;
+    return write_words(out, PAGE_HTML, format + 1, brackets + 1, args) + 1;
+}
+
+/* Of a table without heads the first column has them, and others break their lines. */
+static void put_html_cell(struct page *page, const struct page_column *column, const char *text,
+                          const char *class)
+{
+    const char *tag = page->headless && column == page->columns ? "th" : "td";
+    const char *kind = column->number ? "n" : page->headless && tag[1] == 'd' ? "wrap" : "";
+    html_format(page->html, kind[0] != '\0' || class[0] != '\0' ? "<%s class=\"%s%s%s\">" : "<%s>",
+                tag, kind, kind[0] != '\0' && class[0] != '\0' ? " " : "", class);
+    html_raw(page->html, text);
+    html_format(page->html, "</%s>", tag);
 }
 
 /* One cell, up to its bar; returns where that is. */
@@ -240,31 +236,23 @@ static const char *write_cell(struct page *page, const struct page_column *colum
                               const char *format, va_list *args)
 {
     static const char *const unknown[] = {"-", "&ndash;", "-"};
-    struct words class = {.form = PAGE_HTML};
-    struct words words = {.form = page->form};
+    struct words class;
+    struct words words;
     format = read_class(format, "{}", args, &class);
-    format = write_words(&words, format, "|", args);
-    const char *text = words.unknown ? unknown[page->form] : text_of(&words);
-    const char *more = words.unknown ? "soft" : text_of(&class);
+    format = write_words(&words, page->form, format, "|", args);
+    const char *text = words.unknown ? unknown[page->form] : words.text;
+    const char *more = words.unknown ? "soft" : class.text;
     switch (page->form) {
     case PAGE_TERMINAL:
         put_sized(page, column, text);
         break;
     case PAGE_HTML:
-        html_raw(page->html, column->number || more[0] != '\0' ? "<td class=\"" : "<td");
-        html_raw(page->html, column->number ? "n" : "");
-        html_raw(page->html, column->number && more[0] != '\0' ? " " : "");
-        html_raw(page->html, more);
-        html_raw(page->html, column->number || more[0] != '\0' ? "\">" : ">");
-        html_raw(page->html, text);
-        html_raw(page->html, "</td>");
+        put_html_cell(page, column, text, more);
         break;
     case PAGE_MARKDOWN:
         fprintf(page->out, " %s |", text);
         break;
     }
-    html_finish(&class.text);
-    html_finish(&words.text);
     return format;
 }
 
@@ -305,15 +293,14 @@ void page_row_end(struct page *page)
 
 void page_row(struct page *page, const char *format, ...)
 {
-    struct words class = {.form = PAGE_HTML};
+    struct words class;
     va_list args;
     va_start(args, format);
     format = read_class(format, "[]", &args, &class);
-    page_row_begin(page, text_of(&class));
+    page_row_begin(page, class.text);
     write_cells(page, 0, format, &args);
     va_end(args);
     page_row_end(page);
-    html_finish(&class.text);
 }
 
 void page_table_end(struct page *page)

@@ -34,13 +34,13 @@ struct page {
 /* Markup of HTML alone. */
 void page_html(struct page *page, const char *markup);
 
-void page_heading(struct page *page, const char *text);
+void page_heading(struct page *page, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Opens a table, in HTML with those attributes. Its columns stand between bars, each a head behind
  * what the form needs: "  #12 miles" has two blanks before it in a terminal, is a number (to the
  * right), and 12 characters wide there. Of a head "short=long" the terminal has the short one;
  * "?metric" and "?metric=words" have the metric's definition as a tooltip in HTML. A table none of
- * whose columns has a head has no line of heads. */
+ * whose columns has a head is one of names, in its first column, and what is so called. */
 void page_table(struct page *page, const char *attributes, const char *columns, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -56,10 +56,6 @@ void page_cells(struct page *page, uint32_t first, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 void page_table_end(struct page *page);
-
-/* A row of a table of names (14 characters wide in a terminal) and what is so called. */
-void page_fact(struct page *page, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 /* Markdown with values, as html_format and text_print do for their forms. */
 void markdown_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -15,13 +15,13 @@
 
 static void write_table(struct page *page)
 {
-    page_heading(page, "Of " HOSTILE);
+    page_heading(page, "Of %s", HOSTILE);
     page_table(page, " id=\"t\"", "  10 name| #8 short=long name| #6 ?MFU|%s", "last");
     page_row(page, "[%s]%s|{%s}%lld|%5.1f%%|%.2s", "total", HOSTILE, "bad", 12LL, 50.0, "abc");
     page_row(page, "[%s]%s|{%s}%lld|%5.1f%%|%-4s", "", "b", "", 3LL, (double)NAN, "d");
     page_table_end(page);
-    page_table(page, "", "|");
-    page_fact(page, "fact", "%s is %4.1f", "a", 2.0);
+    page_table(page, "", "  14| ");
+    page_row(page, "fact|%s is %4.1f", "a", 2.0);
     page_table_end(page);
 }
 
