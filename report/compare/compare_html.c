@@ -103,7 +103,8 @@ static void write_tables(struct html *html, const struct compare *compare)
     }
     html_format(html,
                 "</tbody></table><p class=\"soft small\">p: exact test over %s whether B passes as "
-                "often as A; slices after Holm. Intervals are clustered likewise.</p></div>",
+                "often as A; slices after Tarone and Holm. Intervals are clustered likewise, each "
+                "for itself: of twenty one misses.</p></div>",
                 compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
 }
 

@@ -66,15 +66,15 @@ static void print_rows(const struct compare *compare, FILE *out)
         text_print(out, "  %u slices in which nothing changed: --json has them\n", still);
     }
     text_print(out,
-               "p: exact test over %s whether B passes as often as A; slices after Holm. "
-               "Intervals: clustered likewise\n",
+               "p: exact test over %s whether B passes as often as A; slices after Tarone "
+               "and Holm. Intervals: clustered likewise, each for itself\n",
                compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
 }
 
 static void print_measures(const struct compare *compare, FILE *out)
 {
     text_print(out, "\n  %-36s %6s  %9s %9s  %s\n", "mean over scenarios", "count", "A", "B",
-               "B - A, 95%");
+               "B - A, 95% each: of twenty one misses");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
         char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {
