@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define EXACT_STEPS_MAX 1e8
+#define FINDING_P 0.05
 
 static double normal_p(int64_t observed, double variance)
 {
@@ -72,12 +73,33 @@ double paired_exact_p(const int32_t *net, uint32_t count)
     return p;
 }
 
-void paired_holm(double *p, uint32_t count, uint32_t *scratch)
+double paired_least_p(uint32_t changed)
+{
+    return fmin(1.0, ldexp(1.0, 1 - (int)changed));
+}
+
+/* What the least p of a test must not be above for it to be one. */
+static double tarone_level(const double *p, const double *least, uint32_t count)
+{
+    for (uint32_t k = 1;; k++) {
+        uint32_t can = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            can += !isnan(p[i]) && least[i] <= FINDING_P / k;
+        }
+        if (can <= k) {
+            return FINDING_P / k;
+        }
+    }
+}
+
+void paired_holm(double *p, const double *least, uint32_t count, uint32_t *scratch)
 {
     uint32_t tests = 0;
     double largest = 0;
+    double level = tarone_level(p, least, count);
     for (uint32_t i = 0; i < count; i++) {
-        if (isnan(p[i])) {
+        if (isnan(p[i]) || least[i] > level) {
+            p[i] = isnan(p[i]) ? p[i] : 1.0;
             continue;
         }
         uint32_t at = tests++;

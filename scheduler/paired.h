@@ -20,10 +20,15 @@
  * normal approximation answers. */
 double paired_exact_p(const int32_t *net, uint32_t count);
 
-/* Holm's step-down adjustment (Scandinavian J. of Statistics 6, 1979), in place: with adjusted p
- * below 0.05 the chance of any false finding among them is at most 5%. NAN entries are no tests.
- * scratch[count] is overwritten. */
-void paired_holm(double *p, uint32_t count, uint32_t *scratch);
+/* The least p that paired_exact_p() can give where so many clusters changed. */
+double paired_least_p(uint32_t changed);
+
+/* Holm's step-down adjustment (Scandinavian J. of Statistics 6, 1979) of the tests that could reach
+ * 0.05 at all, in place: with adjusted p below 0.05 the chance of any false finding among them is
+ * at most 5%. least[count] is the least p that each can have: those that stay above 0.05 / K, for
+ * the smallest K that at most K do not, are no tests, cost the others nothing and get 1 (Tarone,
+ * Biometrics 46, 1990). NAN entries are no tests either. scratch[count] is overwritten. */
+void paired_holm(double *p, const double *least, uint32_t count, uint32_t *scratch);
 
 /* Sums of one cluster: differences of its cases, summed. */
 struct paired_cluster {

@@ -178,6 +178,12 @@ struct rate_estimate rate_estimate(const struct rate *rate)
     return out;
 }
 
+/* Distance of an end of a difference, from those of its parts. */
+static double joined(double first, double second, double twice_correlation)
+{
+    return sqrt(first * first + second * second - twice_correlation * first * second);
+}
+
 struct rate_difference rate_difference(const struct rate *gains, const struct rate *losses)
 {
     struct rate_estimate up = rate_estimate(gains);
@@ -186,9 +192,11 @@ struct rate_difference rate_difference(const struct rate *gains, const struct ra
         return (struct rate_difference){.value = NAN, .low = -1.0, .high = 1.0};
     }
     double value = up.value - down.value;
+    double odds = up.value * down.value / ((1 - up.value) * (1 - down.value));
+    double both = up.value + down.value < 1 ? -2 * sqrt(odds) : -2; /* twice the correlation */
     return (struct rate_difference){
         .value = value,
-        .low = fmax(-1.0, value - hypot(up.value - up.low, down.high - down.value)),
-        .high = fmin(1.0, value + hypot(up.high - up.value, down.value - down.low)),
+        .low = fmax(-1.0, value - joined(up.value - up.low, down.high - down.value, both)),
+        .high = fmin(1.0, value + joined(up.high - up.value, down.value - down.low, both)),
     };
 }

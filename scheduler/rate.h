@@ -79,7 +79,8 @@ struct rate_estimate rate_estimate(const struct rate *rate);
 
 /* The difference of two rates over the same cases, from where they differ: `gains` has what the
  * second has above the first in each drive, `losses` what it has below, added side by side. The
- * interval joins theirs (MOVER: Zou, Donner, Statistics in Medicine 27, 2008). */
+ * interval joins theirs (MOVER: Zou, Donner, Statistics in Medicine 27, 2008), with the correlation
+ * of two shares of which a case is in one at most. */
 struct rate_difference {
     double value; /* second minus first; NAN without cases */
     double low;   /* of the 95% interval; -1 to 1 without cases */

@@ -10,7 +10,7 @@
 
 /* One side of the band's interval errs once in 10,000 looks. */
 #define BAND_Z 3.719
-#define BAND_JOBS_MIN 20
+#define BAND_SCENARIOS_MIN 20
 
 const char *const trust_alarm_names[TRUST_ALARM_COUNT] = {"quiet", "trend", "band"};
 
@@ -18,20 +18,35 @@ static bool below_band(const struct trust_monitor *monitor, double band)
 {
     double low;
     double high;
-    double share = (double)(monitor->jobs - monitor->bad) / (double)monitor->jobs;
-    rate_wilson(share, (double)monitor->jobs, BAND_Z, &low, &high);
-    return monitor->jobs >= BAND_JOBS_MIN && high < band;
+    double scenarios = (double)monitor->scenarios;
+    rate_wilson(1 - (double)monitor->bad_scenarios / scenarios, scenarios, BAND_Z, &low, &high);
+    return monitor->scenarios >= BAND_SCENARIOS_MIN && high < band;
 }
 
-void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
-                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id,
-                       int64_t at_ms)
+/* What the scenario counted since the sum was 0 gives way to its latest job. */
+static void count_scenario(struct trust_monitor *monitor, struct trust_seen *seen, double ratio,
+                           bool bad)
+{
+    bool again = seen->any && seen->rise == monitor->rises;
+    monitor->scenarios += !seen->any;
+    monitor->bad_scenarios += bad - (seen->any && seen->bad);
+    monitor->sum += ratio - (again ? seen->counts : 0.0);
+    *seen = (struct trust_seen){true, bad, monitor->rises, ratio};
+    if (monitor->sum <= 0.0) {
+        monitor->sum = 0.0;
+        monitor->rises++;
+    }
+}
+
+void trust_monitor_add(struct trust_monitor *monitor, struct trust_seen *seen,
+                       const struct trust_shift *shift, double false_alarm_jobs, double band,
+                       bool bad, int64_t outcome_id, int64_t at_ms)
 {
     double ratio = bad ? log(shift->shifted / shift->healthy)
                        : log((1.0 - shift->shifted) / (1.0 - shift->healthy));
     monitor->jobs++;
     monitor->bad += bad;
-    monitor->sum = monitor->sum + ratio > 0.0 ? monitor->sum + ratio : 0.0;
+    count_scenario(monitor, seen, ratio, bad);
     if (monitor->alarm != TRUST_QUIET) {
         return;
     }
@@ -102,15 +117,18 @@ bool trust_is_thawed(const struct trust_policy *policy, const struct trust_fact 
 
 /* Runs the monitor over what no frozen slice explains. */
 static void run_monitor(const struct trust_policy *policy, const struct trust_fact *facts,
-                        uint32_t fact_count, const bool *used, struct trust_verdict *verdict)
+                        uint32_t fact_count, const bool *used, struct trust_seen *seen,
+                        struct trust_verdict *verdict)
 {
     memset(&verdict->monitor, 0, sizeof verdict->monitor);
+    memset(seen, 0, fact_count * sizeof *seen);
     for (uint32_t i = 0; i < fact_count; i++) {
         if (!used[i] && of_slice(&verdict->slice, &facts[i])) {
             double band =
                 verdict->slice.safety_critical ? policy->safety_critical_band : policy->band;
-            trust_monitor_add(&verdict->monitor, &policy->disagreement, policy->false_alarm_jobs,
-                              band, !facts[i].agrees, facts[i].outcome_id, facts[i].at_ms);
+            trust_monitor_add(&verdict->monitor, &seen[facts[i].logical], &policy->disagreement,
+                              policy->false_alarm_jobs, band, !facts[i].agrees, facts[i].outcome_id,
+                              facts[i].at_ms);
         }
     }
 }
@@ -120,8 +138,8 @@ static double lower_share(const struct trust_monitor *monitor)
 {
     double low;
     double high;
-    rate_wilson((double)monitor->bad / (double)monitor->jobs, (double)monitor->jobs, RATE_Z95, &low,
-                &high);
+    double scenarios = (double)monitor->scenarios;
+    rate_wilson((double)monitor->bad_scenarios / scenarios, scenarios, RATE_Z95, &low, &high);
     return low;
 }
 
@@ -141,7 +159,7 @@ static uint32_t pick(const struct trust_verdict *verdicts, uint32_t count)
 
 uint32_t trust_judge(const struct trust_policy *policy, const struct trust_fact *facts,
                      uint32_t fact_count, struct trust_verdict *verdicts, uint32_t count,
-                     bool *used)
+                     bool *used, struct trust_seen *seen)
 {
     uint32_t frozen = 0;
     for (uint32_t i = 0; i < fact_count; i++) {
@@ -153,7 +171,7 @@ uint32_t trust_judge(const struct trust_policy *policy, const struct trust_fact 
     for (;;) {
         for (uint32_t i = 0; i < count; i++) {
             if (!verdicts[i].frozen) {
-                run_monitor(policy, facts, fact_count, used, &verdicts[i]);
+                run_monitor(policy, facts, fact_count, used, seen, &verdicts[i]);
             }
         }
         uint32_t next = pick(verdicts, count);

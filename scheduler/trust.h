@@ -3,12 +3,12 @@
  * the same facts in the same order give the same decision.
  *
  * A *monitor* sees the audited jobs of a slice in the order in which they were answered, each as
- * one fact: the main line's verdict agreed or not. Pairs of one job are no independent draws, so a
- * job counts once. It sounds by trend, a cumulative sum of log-likelihood ratios between a healthy
- * and a shifted rate (Page, Biometrika 41, 1954), whose mean number of healthy jobs before an alarm
- * is at least exp(threshold) (Lorden, Ann. Math. Stat. 42, 1971); or by band, when even the upper
- * end of Wilson's interval of the agreement lies below what the policy asks. What sounded goes on
- * sounding until a thaw of the slice lets it begin anew.
+ * one fact: the main line's verdict agreed or not. Jobs of one logical scenario are no independent
+ * draws, so the scenario counts once, with its latest fact. It sounds by trend, a cumulative sum of
+ * log-likelihood ratios between a healthy and a shifted rate (Page, Biometrika 41, 1954), whose
+ * mean number of healthy jobs before an alarm is at least exp(threshold) (Lorden, Ann. Math. Stat.
+ * 42, 1971); or by band, when even the upper end of Wilson's interval of the agreement lies below
+ * what the policy asks. What sounded goes on sounding until a thaw of the slice lets it begin anew.
  */
 #ifndef SWERVE_SCHEDULER_TRUST_H
 #define SWERVE_SCHEDULER_TRUST_H
@@ -71,18 +71,30 @@ extern const char *const trust_alarm_names[TRUST_ALARM_COUNT]; /* "quiet", "tren
 /* Begins as zeros. */
 struct trust_monitor {
     int64_t jobs;
-    int64_t bad; /* of these, disagreed or flagged */
-    double sum;  /* cumulative, never below 0 */
+    int64_t bad;           /* of these, disagreed or flagged */
+    int64_t scenarios;     /* logical ones */
+    int64_t bad_scenarios; /* of these, by their latest job */
+    int64_t rises;         /* how often the sum was 0 */
+    double sum;            /* over scenarios since it was 0, never below */
     enum trust_alarm alarm;
     int64_t alarm_jobs;    /* how many it had seen then */
     int64_t alarm_outcome; /* the outcome that it sounded at .. */
     int64_t alarm_at_ms;   /* .. and when that came; 0: not known */
 };
 
-/* One more fact. `band`: of good jobs, below which it sounds; 0: by trend alone. */
-void trust_monitor_add(struct trust_monitor *monitor, const struct trust_shift *shift,
-                       double false_alarm_jobs, double band, bool bad, int64_t outcome_id,
-                       int64_t at_ms);
+/* What a monitor keeps of a logical scenario. Begins as zeros. */
+struct trust_seen {
+    bool any;
+    bool bad;      /* its latest job */
+    int64_t rise;  /* in which it last counted into the sum .. */
+    double counts; /* .. and with how much */
+};
+
+/* One more fact, of a logical scenario. `band`: of good scenarios, below which it sounds; 0: by
+ * trend alone. */
+void trust_monitor_add(struct trust_monitor *monitor, struct trust_seen *seen,
+                       const struct trust_shift *shift, double false_alarm_jobs, double band,
+                       bool bad, int64_t outcome_id, int64_t at_ms);
 
 /* Population stability index of two counts of the same values: the sum of (q - p) ln(q / p) over
  * the shares of both, half a count for none (Siddiqi, Credit Risk Scorecards, 2006). Under 0.1 both
@@ -100,6 +112,7 @@ double trust_stability_noise(const int64_t *before, const int64_t *after, uint32
 struct trust_fact {
     int64_t outcome_id;            /* of the audit job: facts come in its order */
     int64_t at_ms;                 /* of the same, 0: not known; nothing is decided by it */
+    uint32_t logical;              /* number of its logical scenario, below the number of facts */
     char (*slice)[LIMIT_ID_BYTES]; /* [SLICE_KIND_COUNT], borrowed */
     bool safety_critical;
     bool agrees;
@@ -119,9 +132,10 @@ bool trust_is_thawed(const struct trust_policy *policy, const struct trust_fact 
  * slice that sounds and explains most, by the lower end of its share of disagreements, is frozen;
  * its facts say nothing of the others, which are then judged by what is left, until none sounds.
  * So a slice that only contains sick jobs of another is not frozen with it. What a thaw covers
- * counts for nobody. `used` [fact_count] is overwritten. Returns how many are frozen. */
+ * counts for nobody. `used` and `seen` [fact_count] are overwritten. Returns how many are frozen.
+ */
 uint32_t trust_judge(const struct trust_policy *policy, const struct trust_fact *facts,
                      uint32_t fact_count, struct trust_verdict *verdicts, uint32_t count,
-                     bool *used);
+                     bool *used, struct trust_seen *seen);
 
 #endif

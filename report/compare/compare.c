@@ -188,6 +188,15 @@ static bool in_row(const struct compare *compare, const struct compare_row *row,
     return strcmp(row->group, "safety_critical") != 0 || a->safety_critical;
 }
 
+static uint32_t changed_clusters(const int32_t *net, uint32_t count)
+{
+    uint32_t changed = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        changed += net[i] != 0;
+    }
+    return changed;
+}
+
 /* Counts the main lines of a row; slice -1: by its group. */
 static void count_row(const struct compare *compare, const struct samples *samples, int slice,
                       struct compare_row *row)
@@ -231,6 +240,11 @@ static void count_row(const struct compare *compare, const struct samples *sampl
     row->b = rate_estimate(&b);
     row->difference = rate_difference(&gains, &losses);
     row->p = paired_exact_p(samples->net, clusters);
+    row->p_least = paired_least_p(changed_clusters(samples->net, clusters));
+    if (row->p >= 0.05) {
+        row->difference.low = fmin(row->difference.low, 0);
+        row->difference.high = fmax(row->difference.high, 0);
+    }
 }
 
 static struct compare_row *find_row(struct compare *compare, const char *group, const char *value)
@@ -262,7 +276,7 @@ static enum status make_rows(struct compare *compare, const struct samples *samp
                              struct error *error)
 {
     compare->rows = calloc(ROWS_MAX, sizeof *compare->rows);
-    double *p = calloc(ROWS_MAX, sizeof *p);
+    double *p = calloc(2 * (size_t)ROWS_MAX, sizeof *p);
     uint32_t *scratch = calloc(ROWS_MAX, sizeof *scratch);
     if (compare->rows == NULL || p == NULL || scratch == NULL) {
         free(p);
@@ -287,9 +301,10 @@ static enum status make_rows(struct compare *compare, const struct samples *samp
             slice = strcmp(row->group, slice_names[s]) == 0 ? s : slice;
         }
         count_row(compare, samples, slice, row);
+        p[ROWS_MAX + i] = row->p_least;
         p[i] = row->mains == compare->all.mains ? NAN : row->p; /* the whole under another name */
     }
-    paired_holm(p, compare->row_count, scratch);
+    paired_holm(p, p + ROWS_MAX, compare->row_count, scratch);
     for (uint32_t i = 0; i < compare->row_count; i++) {
         compare->rows[i].p = p[i];
     }

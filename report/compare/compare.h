@@ -93,8 +93,9 @@ struct compare_row {
     int64_t broken; /* A passed, B does not */
     struct rate_estimate a;
     struct rate_estimate b;
-    struct rate_difference difference;
-    double p; /* exact, over clusters; slices: after Holm */
+    struct rate_difference difference; /* its interval reaches 0 where the own test finds nothing */
+    double p;                          /* exact, over clusters; slices: after Holm */
+    double p_least;                    /* that as many changed clusters could have, before Holm */
 };
 
 struct compare_pair {

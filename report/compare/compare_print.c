@@ -77,10 +77,11 @@ static void print_rows(const struct compare *compare, struct page *page)
     if (still > 0) {
         text_print(page->out, "  %u slices in which nothing changed: --json has them\n", still);
     }
-    text_print(page->out,
-               "p: exact test over %s whether B passes as often as A; slices after Holm. "
-               "Intervals: clustered likewise\n\n",
-               compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
+    text_print(
+        page->out,
+        "p: exact test over %s whether B passes as often as A; slices after Tarone and Holm. "
+        "Intervals: clustered likewise, each for itself\n\n",
+        compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
 }
 
 /* The measure's name, with its definition as in reports where these have one. */
@@ -105,7 +106,8 @@ static void write_measure(struct page *page, enum compare_measure measure)
 void compare_write_measures(const struct compare *compare, struct page *page)
 {
     page_table(page, "",
-               "  36 mean over scenarios| #6 count|  #9 A| #9 B|  #B - A, 95%%=B &minus; A, 95%%");
+               "  36 mean over scenarios| #6 count|  #9 A| #9 B|  #B - A, 95%% each: of twenty one "
+               "misses=B &minus; A, 95%%");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
         char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {

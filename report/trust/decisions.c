@@ -123,13 +123,14 @@ static struct trust_event freeze_of(const struct table_row *row, const char *has
                                     const char *actor)
 {
     const struct trust_monitor *monitor = &row->verdict.monitor;
-    double share = (double)(monitor->jobs - monitor->bad) / (double)monitor->jobs;
+    double scenarios = (double)monitor->scenarios;
+    double share = 1 - (double)monitor->bad_scenarios / scenarios;
     struct trust_event event = {.kind = TRUST_FREEZE,
                                 .slice = row->verdict.slice,
                                 .jobs = monitor->jobs,
                                 .disagreed = monitor->bad,
                                 .sounded_at = monitor->alarm_outcome};
-    rate_interval(share, (double)monitor->jobs, &event.agreement_low, &event.agreement_high);
+    rate_interval(share, scenarios, &event.agreement_low, &event.agreement_high);
     memcpy(event.student_hash, row->student.hash, sizeof event.student_hash);
     memcpy(event.student_sampler, row->student.sampler, sizeof event.student_sampler);
     memcpy(event.teacher_hash, row->teacher_hash, sizeof event.teacher_hash);

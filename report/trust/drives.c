@@ -174,7 +174,8 @@ struct trust_monitor drives_flags(const struct drives *drives, const struct trus
     for (uint32_t i = 0; i < drives->count; i++) {
         const struct drives_drive *drive = &drives->drives[i];
         if (drive->student == student && drive->outcome_id > after && in_slice(&numbered, drive)) {
-            trust_monitor_add(&monitor, &policy->flags, policy->false_alarm_jobs, 0.0,
+            struct trust_seen one = {0}; /* a flag is of its job alone */
+            trust_monitor_add(&monitor, &one, &policy->flags, policy->false_alarm_jobs, 0.0,
                               drive->flagged, drive->outcome_id, drive->at_ms);
         }
     }

@@ -35,7 +35,8 @@ struct group {
     uint32_t count;
     struct trust_fact *facts; /* [pairs->count], in the order of audit jobs */
     uint32_t fact_count;
-    bool *used;                      /* scratch of trust_judge */
+    bool *used; /* scratch of trust_judge, as the next */
+    struct trust_seen *seen;
     struct paired_cluster *clusters; /* scratch */
     struct day_pair *day_pairs;      /* scratch, [pairs->count]; NULL: days are not asked for */
     int64_t *day_scratch;
@@ -83,24 +84,14 @@ static bool is_past(const struct pairs *pairs, const struct pairs_pair *pair)
                               pair->teacher.outcome_id);
 }
 
-/* Places the group's pairs and collects its facts: the main lines with a verdict on both sides. */
-static void fill_group(struct group *group)
+/* Places the group's pairs in the order of their cases, and numbers these. */
+static void place_group(struct group *group)
 {
-    group->count = group->fact_count = 0;
+    group->count = 0;
     for (uint32_t i = 0; i < group->pairs->count; i++) {
         struct pairs_pair *pair = &group->pairs->pairs[i];
-        if (!same_models(pair, group->first)) {
-            continue;
-        }
-        group->placed[group->count++] = (struct placed){.pair = pair};
-        if (pair->branch_id[0] == '\0' && pairs_judged(pair) && !is_past(group->pairs, pair)) {
-            group->facts[group->fact_count++] = (struct trust_fact){
-                .outcome_id = pair->teacher.outcome_id,
-                .at_ms = pair->at_ms,
-                .slice = pair->slice,
-                .safety_critical = pair->safety_critical,
-                .agrees = pair->student.verdict == pair->teacher.verdict,
-            };
+        if (same_models(pair, group->first)) {
+            group->placed[group->count++] = (struct placed){.pair = pair};
         }
     }
     qsort(group->placed, group->count, sizeof *group->placed, compare_placed);
@@ -113,6 +104,38 @@ static void fill_group(struct group *group)
         at->logical_key = (before != NULL ? before->logical_key : 0) + logical;
         at->case_key = (before != NULL ? before->case_key : 0) + other;
     }
+}
+
+static int compare_facts(const void *a, const void *b)
+{
+    int64_t x = ((const struct trust_fact *)a)->outcome_id;
+    int64_t y = ((const struct trust_fact *)b)->outcome_id;
+    return (x > y) - (x < y);
+}
+
+/* Collects the facts: the main lines with a verdict on both sides, in the order of audit jobs. */
+static void fill_group(struct group *group)
+{
+    uint32_t logical = 0; /* with a fact */
+    int64_t last = 0;
+    place_group(group);
+    group->fact_count = 0;
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct pairs_pair *pair = group->placed[i].pair;
+        if (pair->branch_id[0] == '\0' && pairs_judged(pair) && !is_past(group->pairs, pair)) {
+            logical += group->placed[i].logical_key != last;
+            last = group->placed[i].logical_key;
+            group->facts[group->fact_count++] = (struct trust_fact){
+                .outcome_id = pair->teacher.outcome_id,
+                .at_ms = pair->at_ms,
+                .logical = logical - 1,
+                .slice = (char(*)[LIMIT_ID_BYTES])pair->slice,
+                .safety_critical = pair->safety_critical,
+                .agrees = pair->student.verdict == pair->teacher.verdict,
+            };
+        }
+    }
+    qsort(group->facts, group->fact_count, sizeof *group->facts, compare_facts);
 }
 
 /* ---- one row ---- */
@@ -300,8 +323,8 @@ static enum status judge_rows(struct table *table, const struct group *group, ui
     for (uint32_t i = 0; i < group->fact_count; i++) {
         table->thawed += trust_is_thawed(group->policy, &group->facts[i]);
     }
-    table->frozen +=
-        trust_judge(group->policy, group->facts, group->fact_count, verdicts, count, group->used);
+    table->frozen += trust_judge(group->policy, group->facts, group->fact_count, verdicts, count,
+                                 group->used, group->seen);
     for (uint32_t i = 0; i < count; i++) {
         table->rows[begin + i].verdict = verdicts[i];
     }
@@ -382,13 +405,14 @@ static enum status make_table(const struct pairs *pairs, const struct trust_poli
         .placed = calloc(room, sizeof *group.placed),
         .facts = calloc(room, sizeof *group.facts),
         .used = calloc(room, sizeof *group.used),
+        .seen = calloc(room, sizeof *group.seen),
         .clusters = calloc(room, sizeof *group.clusters),
         .day_pairs = before != NULL ? calloc(room, sizeof *group.day_pairs) : NULL,
         .day_scratch = before != NULL ? calloc(room, sizeof *group.day_scratch) : NULL,
         .before = before != NULL ? *before : 0,
     };
     bool enough = group.placed != NULL && group.facts != NULL && group.used != NULL &&
-                  group.clusters != NULL &&
+                  group.seen != NULL && group.clusters != NULL &&
                   (before == NULL || (group.day_pairs != NULL && group.day_scratch != NULL));
     enum status status =
         memory_check(enough ? group.placed : NULL, error, "agreement: out of memory");
@@ -402,6 +426,7 @@ static enum status make_table(const struct pairs *pairs, const struct trust_poli
     free(group.placed);
     free(group.facts);
     free(group.used);
+    free(group.seen);
     free(group.clusters);
     free(group.day_pairs);
     free(group.day_scratch);

@@ -69,13 +69,33 @@ static void many_clusters_are_near_the_normal(void)
 static void holm_steps_down(void)
 {
     double p[] = {0.01, NAN, 0.04, 0.03, 0.9};
+    const double none[] = {0, 0, 0, 0, 0};
     uint32_t scratch[5];
-    paired_holm(p, 5, scratch);
+    paired_holm(p, none, 5, scratch);
     EXPECT_NEAR(p[0], 0.04, 1e-15);
     EXPECT(isnan(p[1]));
     EXPECT_NEAR(p[3], 0.09, 1e-15);
     EXPECT_NEAR(p[2], 0.09, 1e-15);
     EXPECT_NEAR(p[4], 0.9, 1e-15);
+}
+
+/* Two tests of ten and six changed clusters beside eight of three, which can never be below 0.25.
+ */
+static void tests_that_cannot_find_cost_nothing(void)
+{
+    double p[10] = {0.002, 0.03125, 1, 0.25, 1, 1, 1, 0.25, 1, 1};
+    double least[10];
+    uint32_t scratch[10];
+    for (int i = 0; i < 10; i++) {
+        least[i] = paired_least_p(i == 0 ? 10 : i == 1 ? 7 : 3);
+    }
+    EXPECT_NEAR(least[0], 2.0 / 1024, 0);
+    EXPECT_NEAR(least[2], 0.25, 0);
+    EXPECT_NEAR(paired_least_p(0), 1, 0);
+    paired_holm(p, least, 10, scratch);
+    EXPECT_NEAR(p[0], 0.004, 1e-15);
+    EXPECT_NEAR(p[1], 0.03125, 1e-15);
+    EXPECT_NEAR(p[3], 1, 0);
 }
 
 static void means_have_their_ends(void)
@@ -222,6 +242,7 @@ int main(int argc, char **argv)
     }
     return TEST_RUN(TEST(single_cases_are_mcnemar), TEST(clusters_count_once),
                     TEST(equals_enumeration), TEST(many_clusters_are_near_the_normal),
-                    TEST(holm_steps_down), TEST(means_have_their_ends),
-                    TEST(few_clusters_have_a_word), TEST(intervals_cover));
+                    TEST(holm_steps_down), TEST(tests_that_cannot_find_cost_nothing),
+                    TEST(means_have_their_ends), TEST(few_clusters_have_a_word),
+                    TEST(intervals_cover));
 }

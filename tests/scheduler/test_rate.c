@@ -140,8 +140,53 @@ static double difference_coverage(const struct truth *truth, double gain, double
     return 100.0 * covered / repetitions;
 }
 
-static const double passes[] = {0.5, 0.7, 0.9, 0.95, 0.98, 0.99};
 static const int sizes[] = {3, 5, 10, 20, 50, 100, 145};
+
+/* Coverage of the difference where whole logical scenarios change, that share of them and for the
+ * better with probability `up`: 0.5 is no difference. */
+static double families_coverage(const struct truth *truth, double share, double up, int repetitions)
+{
+    int covered = 0;
+    double expected = share * (2 * up - 1);
+    for (int i = 0; i < repetitions; i++) {
+        struct rate gains = {0};
+        struct rate losses = {0};
+        for (int l = 0; l < truth->logical; l++) {
+            int cases = draw_cases(truth, l);
+            bool changes = draw_uniform() < share;
+            bool better = draw_uniform() < up;
+            for (int c = 0; c < cases; c++) {
+                rate_add(&gains, l + 1, l * CASES_MAX + c + 1, changes && better);
+                rate_add(&losses, l + 1, l * CASES_MAX + c + 1, changes && !better);
+            }
+        }
+        struct rate_difference at = rate_difference(&gains, &losses);
+        covered += at.low <= expected && expected <= at.high;
+    }
+    return 100.0 * covered / repetitions;
+}
+
+static void families_table(int repetitions)
+{
+    static const double shares[] = {0.1, 0.3, 0.6};
+    static const enum mix mixes[] = {MIX_ONES, MIX_SMALL, MIX_WIDE};
+    printf(
+        "\n| logical scenarios | of these change | 1, either way | 1 to 8 | 1 to 200 | 1, a fifth "
+        "for the better | 1 to 8 | 1 to 200 |\n|---|---|---|---|---|---|---|---|\n");
+    for (size_t k = 2; k < COUNT_OF(sizes); k++) {
+        for (size_t s = 0; s < COUNT_OF(shares); s++) {
+            printf("| %d | %.0f%% |", sizes[k], 100 * shares[s]);
+            for (int i = 0; i < 6; i++) {
+                struct truth truth = {.logical = sizes[k], .mix = mixes[i % 3]};
+                printf(" %.1f |",
+                       families_coverage(&truth, shares[s], i < 3 ? 0.5 : 0.2, repetitions));
+            }
+            printf("\n");
+        }
+    }
+}
+
+static const double passes[] = {0.5, 0.7, 0.9, 0.95, 0.98, 0.99};
 /* Seeds, and correlations between and within. */
 static const double ways[][3] = {{1, 0, 0}, {1, 0.1, 0}, {1, 0.4, 0}, {10, 0.4, 0.98}};
 
@@ -198,6 +243,7 @@ static int coverage_table(int repetitions)
                    difference_coverage(&truth, changes[c][1], changes[c][2], repetitions));
         }
     }
+    families_table(repetitions);
     return 0;
 }
 
@@ -223,8 +269,11 @@ static void intervals_cover_the_truth(void)
     struct truth plain = {0.5, 100, 1, 0.1, 0, MIX_SMALL, 0};
     EXPECT(coverage(&plain, CHECKED_REPETITIONS, &width) <= 98.5 && width < 0.2);
     struct truth two = {0.9, 100, 1, 0.1, 0.5, MIX_SMALL, 0};
-    double at = difference_coverage(&two, 0.5, 0.02, CHECKED_REPETITIONS);
-    EXPECT(at >= 89.2);
+    EXPECT(difference_coverage(&two, 0.5, 0.02, CHECKED_REPETITIONS) >= 89.2);
+    struct truth families = {.logical = 50, .mix = MIX_SMALL};
+    EXPECT(families_coverage(&families, 0.6, 0.5, CHECKED_REPETITIONS) >= 89.2);
+    families = (struct truth){.logical = 10, .mix = MIX_ONES};
+    EXPECT(families_coverage(&families, 0.6, 0.5, CHECKED_REPETITIONS) >= 89.2);
 }
 
 /* A run of logical scenarios that each have that many cases, of which so many pass. */

@@ -37,8 +37,8 @@ static void a_million_random_facts_follow_the_definition(void)
         for (int64_t i = 1; i <= 500; i++) {
             bool bad = draw() < rate;
             struct trust_monitor before = a;
-            trust_monitor_add(&a, &shift, jobs, band, bad, i, 7 * i);
-            trust_monitor_add(&b, &shift, jobs, band, bad, i, 7 * i);
+            trust_monitor_add(&a, &(struct trust_seen){0}, &shift, jobs, band, bad, i, 7 * i);
+            trust_monitor_add(&b, &(struct trust_seen){0}, &shift, jobs, band, bad, i, 7 * i);
             sum = fmax(0.0, sum + (bad ? log(shift.shifted / shift.healthy)
                                        : log((1 - shift.shifted) / (1 - shift.healthy))));
             EXPECT_NEAR(a.sum, sum, 1e-9);
@@ -68,8 +68,9 @@ static void healthy_jobs_sound_seldom(void)
     struct trust_monitor monitor = {0};
     int alarms = 0;
     for (int64_t i = 1; i <= JOBS; i++) {
-        trust_monitor_add(&monitor, &policy.disagreement, policy.false_alarm_jobs,
-                          policy.safety_critical_band, draw() < policy.disagreement.healthy, i, 0);
+        trust_monitor_add(&monitor, &(struct trust_seen){0}, &policy.disagreement,
+                          policy.false_alarm_jobs, policy.safety_critical_band,
+                          draw() < policy.disagreement.healthy, i, 0);
         if (monitor.alarm != TRUST_QUIET) {
             alarms++;
             memset(&monitor, 0, sizeof monitor);
@@ -77,6 +78,46 @@ static void healthy_jobs_sound_seldom(void)
     }
     printf("# %d alarms in %d healthy jobs\n", alarms, JOBS);
     EXPECT(alarms <= JOBS / policy.false_alarm_jobs);
+}
+
+/* Jobs alike count once: a verdict that comes three, four and six times in a row, and scenarios
+ * that a suite of 145 drives again and again. */
+static void jobs_of_one_scenario_count_once(void)
+{
+    const struct trust_policy policy = trust_policy_default();
+    enum { JOBS = 1000000, SUITE = 145 };
+    static const int alike[] = {3, 4, 6};
+    for (size_t k = 0; k < sizeof alike / sizeof *alike; k++) {
+        struct trust_monitor monitor = {0};
+        int alarms = 0;
+        for (int64_t i = 1; i <= JOBS; i += alike[k]) {
+            struct trust_seen seen = {0};
+            bool bad = draw() < policy.disagreement.healthy;
+            for (int j = 0; j < alike[k]; j++) {
+                trust_monitor_add(&monitor, &seen, &policy.disagreement, policy.false_alarm_jobs,
+                                  policy.band, bad, i + j, 0);
+            }
+            if (monitor.alarm != TRUST_QUIET) {
+                alarms++;
+                memset(&monitor, 0, sizeof monitor);
+            }
+        }
+        printf("# %d alike: %d alarms in %d healthy jobs\n", alike[k], alarms, JOBS);
+        EXPECT(alarms <= JOBS / policy.false_alarm_jobs);
+    }
+    struct trust_seen seen[SUITE] = {{0}};
+    struct trust_monitor monitor = {0};
+    for (int64_t i = 0; i < 100 * SUITE; i++) { /* one scenario disagrees always */
+        trust_monitor_add(&monitor, &seen[i % SUITE], &policy.disagreement, policy.false_alarm_jobs,
+                          policy.band, i % SUITE == 7, i + 1, 0);
+    }
+    EXPECT(monitor.alarm == TRUST_QUIET && monitor.bad_scenarios == 1 && monitor.bad == 100);
+    EXPECT_INT(monitor.scenarios, SUITE);
+    for (int64_t i = 0; i < SUITE; i++) { /* then one in ten */
+        trust_monitor_add(&monitor, &seen[i], &policy.disagreement, policy.false_alarm_jobs,
+                          policy.band, i % 10 == 7, 100 * SUITE + i + 1, 0);
+    }
+    EXPECT(monitor.alarm == TRUST_TREND && monitor.bad_scenarios == 14);
 }
 
 /* Mean number of jobs until a damage is seen. */
@@ -87,8 +128,9 @@ static double delay_of(double rate)
     for (int round = 0; round < 400; round++) {
         struct trust_monitor monitor = {0};
         while (monitor.alarm == TRUST_QUIET) {
-            trust_monitor_add(&monitor, &policy.disagreement, policy.false_alarm_jobs, policy.band,
-                              draw() < rate, monitor.jobs + 1, 0);
+            trust_monitor_add(&monitor, &(struct trust_seen){0}, &policy.disagreement,
+                              policy.false_alarm_jobs, policy.band, draw() < rate, monitor.jobs + 1,
+                              0);
         }
         sum += monitor.jobs;
     }
@@ -115,6 +157,7 @@ enum { WEEK_JOBS = 600, SLICES_MAX = 32 };
 static char values[WEEK_JOBS][SLICE_KIND_COUNT][LIMIT_ID_BYTES];
 static struct trust_fact facts[WEEK_JOBS];
 static bool used[WEEK_JOBS];
+static struct trust_seen seen[WEEK_JOBS];
 
 static const char *const weathers[] = {"clear", "rain", "fog"};
 static const char *const lights[] = {"day", "night"};
@@ -153,8 +196,10 @@ static void make_week(double healthy, const struct trust_slice *sick, double dam
         strcpy(values[i][SLICE_WEATHER], weathers[(int)(draw() * 3)]);
         strcpy(values[i][SLICE_LIGHT], lights[(int)(draw() * 2)]);
         strcpy(values[i][SLICE_ACTOR], actors[(int)(draw() * 3)]);
-        facts[i] = (struct trust_fact){
-            .outcome_id = i + 1, .slice = values[i], .safety_critical = draw() < 0.3};
+        facts[i] = (struct trust_fact){.outcome_id = i + 1,
+                                       .logical = (uint32_t)i,
+                                       .slice = values[i],
+                                       .safety_critical = draw() < 0.3};
         bool hit = sick != NULL && trust_slice_has(sick, (const char(*)[LIMIT_ID_BYTES])values[i],
                                                    facts[i].safety_critical);
         facts[i].agrees = draw() >= (hit ? damage : healthy);
@@ -169,7 +214,7 @@ static void no_healthy_slice_is_frozen_in_a_thousand_weeks(void)
     uint32_t frozen = 0;
     for (int week = 0; week < 1000; week++) {
         make_week(0.005, NULL, 0.0);
-        frozen += trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used);
+        frozen += trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used, seen);
     }
     printf("# %u slices frozen in 1,000 healthy weeks of %d audited jobs\n", frozen, WEEK_JOBS);
     EXPECT_INT(frozen, 0);
@@ -187,7 +232,7 @@ static void the_sick_slice_is_frozen_and_no_other(void)
     int others = 0;
     for (int week = 0; week < 1000; week++) {
         make_week(0.005, &sick, 0.5);
-        trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used);
+        trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used, seen);
         for (uint32_t i = 0; i < count; i++) {
             bool right = trust_slice_equal(&verdicts[i].slice, &sick);
             missed += right && !verdicts[i].frozen;
@@ -207,11 +252,11 @@ static void a_thaw_begins_anew(void)
     const struct trust_slice sick = crossed();
     policy = trust_policy_default();
     make_week(0.0, &sick, 1.0);
-    EXPECT_INT(trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used), 1);
+    EXPECT_INT(trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used, seen), 1);
     EXPECT(verdicts[count - 1].frozen && verdicts[count - 1].monitor.alarm_outcome > 0);
     policy.thaw_count = 1;
     policy.thaws[0] = (struct trust_thaw){.slice = sick, .after_outcome = WEEK_JOBS};
-    EXPECT_INT(trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used), 0);
+    EXPECT_INT(trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used, seen), 0);
     EXPECT_INT(verdicts[count - 1].monitor.jobs, 0);
     int64_t others = WEEK_JOBS;
     for (int i = 0; i < WEEK_JOBS; i++) {
@@ -219,7 +264,7 @@ static void a_thaw_begins_anew(void)
     }
     EXPECT_INT(verdicts[0].monitor.jobs, others);  /* who contains them sees them no more either */
     policy.thaws[0].after_outcome = WEEK_JOBS / 2; /* what came later is sick again */
-    EXPECT_INT(trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used), 1);
+    EXPECT_INT(trust_judge(&policy, facts, WEEK_JOBS, verdicts, count, used, seen), 1);
     EXPECT(verdicts[count - 1].frozen && verdicts[count - 1].monitor.alarm_outcome > WEEK_JOBS / 2);
 }
 
@@ -326,12 +371,13 @@ static void policies_are_read_or_refused(void)
 int main(void)
 {
     snprintf(path, sizeof path, "/tmp/swerve-trust-policy-%d.json", (int)getpid());
-    int failed = TEST_RUN(TEST(a_million_random_facts_follow_the_definition),
-                          TEST(healthy_jobs_sound_seldom), TEST(damage_sounds_soon),
-                          TEST(no_healthy_slice_is_frozen_in_a_thousand_weeks),
-                          TEST(the_sick_slice_is_frozen_and_no_other), TEST(a_thaw_begins_anew),
-                          TEST(the_stability_index_measures_shifts), TEST(a_few_jobs_are_no_shift),
-                          TEST(policies_are_read_or_refused));
+    int failed =
+        TEST_RUN(TEST(a_million_random_facts_follow_the_definition),
+                 TEST(healthy_jobs_sound_seldom), TEST(jobs_of_one_scenario_count_once),
+                 TEST(damage_sounds_soon), TEST(no_healthy_slice_is_frozen_in_a_thousand_weeks),
+                 TEST(the_sick_slice_is_frozen_and_no_other), TEST(a_thaw_begins_anew),
+                 TEST(the_stability_index_measures_shifts), TEST(a_few_jobs_are_no_shift),
+                 TEST(policies_are_read_or_refused));
     unlink(path);
     return failed;
 }

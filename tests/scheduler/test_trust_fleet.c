@@ -138,11 +138,11 @@ static struct heard listen(int damage)
     while (flags.alarm == TRUST_QUIET && audits.alarm == TRUST_QUIET && heard.jobs < 1000000) {
         struct job job = draw_job(damage, &everything);
         heard.jobs++;
-        trust_monitor_add(&flags, &policy.flags, policy.false_alarm_jobs, 0.0, job.flagged,
-                          heard.jobs, 0);
+        trust_monitor_add(&flags, &(struct trust_seen){0}, &policy.flags, policy.false_alarm_jobs,
+                          0.0, job.flagged, heard.jobs, 0);
         if (!job.flagged && draw() < audit_rate(&audit, &job.drive->slices)) {
-            trust_monitor_add(&audits, &policy.disagreement, policy.false_alarm_jobs, policy.band,
-                              !job.agrees, heard.jobs, 0);
+            trust_monitor_add(&audits, &(struct trust_seen){0}, &policy.disagreement,
+                              policy.false_alarm_jobs, policy.band, !job.agrees, heard.jobs, 0);
         }
     }
     heard.by_flags = flags.alarm != TRUST_QUIET;
@@ -173,6 +173,7 @@ static void damages_are_heard(void)
 
 static struct trust_fact facts[WEEK_AUDITS];
 static bool used[WEEK_AUDITS];
+static struct trust_seen seen[WEEK_AUDITS];
 
 /* Verdicts that turn unseen, in a share of the jobs of a slice. */
 static void draw_week(const struct trust_slice *sick, double share)
@@ -182,6 +183,7 @@ static void draw_week(const struct trust_slice *sick, double share)
         bool of_sick = trust_slice_has(sick, (const char(*)[LIMIT_ID_BYTES])job.drive->slices.value,
                                        job.drive->slices.safety_critical);
         facts[i] = (struct trust_fact){.outcome_id = i + 1,
+                                       .logical = (uint32_t)i,
                                        .slice = job.drive->slices.value,
                                        .safety_critical = job.drive->slices.safety_critical,
                                        .agrees = job.agrees && !(of_sick && draw() < share)};
@@ -194,7 +196,7 @@ static void no_healthy_slice_of_the_library_is_frozen(void)
     int frozen = 0;
     for (int week = 0; week < WEEKS; week++) {
         draw_week(&everything, 0.0);
-        frozen += (int)trust_judge(&policy, facts, WEEK_AUDITS, verdicts, slice_count, used);
+        frozen += (int)trust_judge(&policy, facts, WEEK_AUDITS, verdicts, slice_count, used, seen);
     }
     printf("# %u scenarios, %u slices: %d frozen in %d healthy weeks\n", case_count, slice_count,
            frozen, WEEKS);
@@ -212,7 +214,7 @@ static void the_sick_slice_of_the_library_is_frozen(void)
     strcpy(night.value[SLICE_LIGHT], "night");
     for (int week = 0; week < WEEKS / 5; week++) {
         draw_week(&night, 0.5);
-        trust_judge(&policy, facts, WEEK_AUDITS, verdicts, slice_count, used);
+        trust_judge(&policy, facts, WEEK_AUDITS, verdicts, slice_count, used, seen);
         for (uint32_t i = 0; i < slice_count; i++) {
             bool sick = trust_slice_equal(&verdicts[i].slice, &night);
             right += sick && verdicts[i].frozen;
@@ -233,8 +235,8 @@ static void a_small_drift_takes_a_policy_for_it(void)
         for (int i = 0; i < FLEETS; i++) {
             struct trust_monitor monitor = {0};
             while (monitor.alarm == TRUST_QUIET && monitor.jobs < 100000) {
-                trust_monitor_add(&monitor, &shifts[s], 10000, 0.9, draw() < HEALTHY_SHARE + 0.02,
-                                  monitor.jobs + 1, 0);
+                trust_monitor_add(&monitor, &(struct trust_seen){0}, &shifts[s], 10000, 0.9,
+                                  draw() < HEALTHY_SHARE + 0.02, monitor.jobs + 1, 0);
             }
             sum += monitor.jobs;
         }

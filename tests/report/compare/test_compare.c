@@ -189,6 +189,8 @@ static double found(uint32_t repeats, double worse, bool slices)
         }
         struct compare compare = compared();
         bool hit = !slices && compare.all.p < 0.05;
+        bool reaches = compare.all.difference.low <= 0 && compare.all.difference.high >= 0;
+        EXPECT(reaches || compare.all.p < 0.05);
         for (uint32_t i = 0; i < compare.row_count && slices; i++) {
             hit = hit || compare.rows[i].p < 0.05;
         }
