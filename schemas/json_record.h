@@ -42,6 +42,8 @@ struct json_field {
     size_t name_count;
     const struct json_field_list *list; /* of a record */
     bool optional; /* there only where it is neither zero nor empty: absent, it is read as that */
+    bool
+        younger; /* a number that rows of earlier versions have not: NaN, which digests leave out */
 };
 
 /* A record's table. */
@@ -59,6 +61,11 @@ struct json_field_list {
     {                                                                              \
         .name = #member, .kind = (field_kind), .offset = offsetof(record, member), \
         .bytes = sizeof(((record *)0)->member), .optional = true                   \
+    }
+#define JSON_FIELD_YOUNGER(record, member)                                           \
+    {                                                                                \
+        .name = #member, .kind = JSON_FIELD_F64, .offset = offsetof(record, member), \
+        .bytes = sizeof(double), .younger = true                                     \
     }
 /* One of an array of numbers; what else there is to say of it may follow. */
 #define JSON_FIELD_COUNT(count_name, index, ...)                                           \

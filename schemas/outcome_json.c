@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define METRIC(member, kind) JSON_FIELD(struct metrics, member, kind)
+#define METRIC_YOUNGER(member) JSON_FIELD_YOUNGER(struct metrics, member)
 
 static const struct json_field metric_fields[] = {
     METRIC(no_at_fault_collision, JSON_FIELD_F64),
@@ -29,14 +30,14 @@ static const struct json_field metric_fields[] = {
     METRIC(speed_max_mps, JSON_FIELD_F64),
     METRIC(accel_min_mps2, JSON_FIELD_F64),
     METRIC(jerk_max_mps3, JSON_FIELD_F64),
-    METRIC(lataccel_cost, JSON_FIELD_F64),
-    METRIC(jerk_cost, JSON_FIELD_F64),
-    METRIC(total_cost, JSON_FIELD_F64),
-    METRIC(lane_keeping, JSON_FIELD_F64),
-    METRIC(traffic_light, JSON_FIELD_F64),
-    METRIC(extended_comfort, JSON_FIELD_F64),
-    METRIC(stage_distance_m, JSON_FIELD_F64),
-    METRIC(stage_epdms, JSON_FIELD_F64),
+    METRIC_YOUNGER(lataccel_cost),
+    METRIC_YOUNGER(jerk_cost),
+    METRIC_YOUNGER(total_cost),
+    METRIC_YOUNGER(lane_keeping),
+    METRIC_YOUNGER(traffic_light),
+    METRIC_YOUNGER(extended_comfort),
+    METRIC_YOUNGER(stage_distance_m),
+    METRIC_YOUNGER(stage_epdms),
     METRIC(intervention_count, JSON_FIELD_U32),
     METRIC(collision_count, JSON_FIELD_U32),
     METRIC(collision_tick, JSON_FIELD_U32_OR_NULL),

@@ -55,20 +55,6 @@ static void add_text(struct sha256 *hash, const char *name, const char *text, si
     }
 }
 
-/* Members that are younger than digests are left out where they say nothing, as empty texts are. */
-static bool says_nothing(const char *name, double value)
-{
-    static const char *const younger[] = {"lataccel_cost",    "jerk_cost",     "total_cost",
-                                          "lane_keeping",     "traffic_light", "extended_comfort",
-                                          "stage_distance_m", "stage_epdms"};
-    for (size_t i = 0; i < COUNT_OF(younger) && isnan(value); i++) {
-        if (strcmp(name, younger[i]) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static void add_field(struct sha256 *hash, const struct json_field *field, const void *record)
 {
     const char *place = (const char *)record + field->offset;
@@ -81,7 +67,7 @@ static void add_field(struct sha256 *hash, const struct json_field *field, const
     case JSON_FIELD_F64: {
         double value;
         memcpy(&value, place, sizeof value);
-        if (!says_nothing(field->name, value)) {
+        if (!field->younger || !isnan(value)) {
             add_real(hash, field->name, value);
         }
         return;

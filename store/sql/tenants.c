@@ -104,11 +104,7 @@ static enum status insert_suite(struct db *db, const struct clock *clock,
     query_text(&insert, suite->suite_id);
     query_int(&insert, suite->weight);
     query_int(&insert, clock_wall_ns(clock) / NS_PER_S);
-    if (tenant != 0) {
-        query_int(&insert, tenant);
-    } else {
-        query_null(&insert);
-    }
+    query_int_or_null(&insert, tenant);
     enum status status = query_run(&insert, error);
     *id = db_last_id(db);
     return status;
