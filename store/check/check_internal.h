@@ -47,6 +47,10 @@ enum status check_files(struct check *check, struct check_references *references
 enum status check_statement(struct check *check, const char *what, enum status status,
                             const struct error *why, struct error *error);
 
+/* Looks for rows (place, sentence) by one statement, and tells of each: a fault, or a note. */
+enum status check_query(struct check *check, bool note, const char *kind, const char *what,
+                        const char *sql, struct error *error);
+
 /* Opens the store at check->path in one read transaction, on check->db, which the caller closes on
  * failure, too. BUSY: a program had it to itself for all of options->wait_ms. */
 enum status check_begin(struct check *check, struct error *error);

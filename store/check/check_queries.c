@@ -515,18 +515,17 @@ static const struct {
     {"tenant", "tenants", "'tenant ' || t.name", &invariants_tenant, ""},
 };
 
-/* Looks for rows by one statement, and tells of each. */
-static enum status find_rows(struct check *check, const char *kind, const char *what,
-                             const char *sql, struct error *error)
+enum status check_query(struct check *check, bool note, const char *kind, const char *what,
+                        const char *sql, struct error *error)
 {
     struct error why;
     struct query query = query_begin_sql(check->db, sql);
     while (query_row(&query)) {
         char place[192];
         char text[512];
-        query_column_text(&query, 0, place, sizeof place);
-        query_column_text(&query, 1, text, sizeof text);
-        (kind == unsaid ? check_note : check_fault)(check, kind, place, "%s", text);
+        query_take_text(&query, place, sizeof place);
+        query_take_text(&query, text, sizeof text);
+        (note ? check_note : check_fault)(check, kind, place, "%s", text);
     }
     enum status status = query_end(&query, &why);
     return check_statement(check, what, status, &why, error);
@@ -556,7 +555,8 @@ static enum status check_tables(struct check *check, struct error *error)
         TRY(invariants_sql(tables[i].of, tables[i].table, tables[i].place, has_column, &of, &sql,
                            error));
         enum status status =
-            sql != NULL ? find_rows(check, tables[i].kind, tables[i].table, sql, error) : STATUS_OK;
+            sql != NULL ? check_query(check, false, tables[i].kind, tables[i].table, sql, error)
+                        : STATUS_OK;
         free(sql);
         TRY(status);
     }
@@ -566,7 +566,8 @@ static enum status check_tables(struct check *check, struct error *error)
 enum status check_queries(struct check *check, struct error *error)
 {
     for (size_t i = 0; i < COUNT_OF(queries); i++) {
-        TRY(find_rows(check, queries[i].kind, queries[i].what, queries[i].sql, error));
+        TRY(check_query(check, queries[i].kind == unsaid, queries[i].kind, queries[i].what,
+                        queries[i].sql, error));
     }
     return check_tables(check, error);
 }

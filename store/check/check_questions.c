@@ -58,17 +58,8 @@ static const struct {
 enum status check_questions(struct check *check, struct error *error)
 {
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
-        struct error why;
-        struct query query = query_begin_sql(check->db, queries[i].sql);
-        while (query_row(&query)) {
-            char place[192];
-            char text[512];
-            query_column_text(&query, 0, place, sizeof place);
-            query_column_text(&query, 1, text, sizeof text);
-            (queries[i].note ? check_note : check_fault)(check, queries[i].kind, place, "%s", text);
-        }
-        enum status status = query_end(&query, &why);
-        TRY(check_statement(check, queries[i].what, status, &why, error));
+        TRY(check_query(check, queries[i].note, queries[i].kind, queries[i].what, queries[i].sql,
+                        error));
     }
     return STATUS_OK;
 }

@@ -603,12 +603,8 @@ enum status freezes_events_page(struct store *base, int64_t after_id, struct tru
 {
     struct query query;
     TRY(sql_read_begin(base, STATEMENT_TRUST_PAGE, &query, error));
-    uint32_t found = 0;
     query_int(&query, after_id);
     query_int(&query, max);
-    while (found < max && query_row(&query)) {
-        memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, RECORD_TRUST_TOLD, &out[found++]);
-    }
+    uint32_t found = record_read_rows(&query, RECORD_TRUST_TOLD, sizeof *out, out, max);
     return sql_read_rows_end(base, &query, found, count, error);
 }

@@ -249,13 +249,13 @@ static enum status note_progress(struct db *db, const struct heartbeat_call *cal
 
     query_int(&query, progress->job_id);
     if (query_row(&query)) {
-        state = query_column_int(&query, 0);
-        epoch = query_column_int(&query, 1);
-        query_column_text(&query, 2, worker_id, sizeof worker_id);
-        device_ns = query_column_int(&query, 3);
-        metres_mm = query_column_int(&query, 4);
-        mflop = query_column_int(&query, 5);
-        claimed_ns = query_column_int(&query, 7);
+        state = query_take_int(&query);
+        epoch = query_take_int(&query);
+        query_take_text(&query, worker_id, sizeof worker_id);
+        device_ns = query_take_int(&query);
+        metres_mm = query_take_int(&query);
+        mflop = query_take_int(&query);
+        claimed_ns = query_take_int(&query);
     }
     TRY(query_end(&query, error));
     *valid = (state == JOB_LEASED || state == JOB_QUEUED) && epoch == progress->epoch &&

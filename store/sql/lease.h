@@ -124,11 +124,9 @@ struct lease_job {
     int64_t lost;
     int64_t suite;
     int64_t pool;
-    int64_t prefix;
     int64_t progress_ns;
     int64_t progress_mm;
     int64_t progress_mflop;
-    int64_t scenario;
     int64_t context;
     int64_t ticks; /* planned */
     bool shadow;   /* in no counter of its suite and pool */

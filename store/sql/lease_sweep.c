@@ -51,11 +51,9 @@ enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job, 
         job->lost = query_take_int(&query);
         job->suite = query_take_int(&query);
         job->pool = query_take_int(&query);
-        job->prefix = query_take_int(&query);
         job->progress_ns = query_take_int(&query);
         job->progress_mm = query_take_int(&query);
         job->progress_mflop = query_take_int(&query);
-        job->scenario = query_take_int(&query);
         job->context = query_take_int(&query);
         job->ticks = query_take_int(&query);
         job->shadow = query_take_int(&query) != 0;

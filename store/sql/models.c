@@ -603,15 +603,9 @@ static enum status page_by_name(struct store *base, enum statement statement, co
 {
     struct query query;
     TRY(sql_read_begin(base, statement, &query, error));
-    uint32_t found = 0;
-
     query_text(&query, after);
     query_int(&query, max);
-    while (found < max && query_row(&query)) {
-        char *record = (char *)out + bytes * found++;
-        memset(record, 0, bytes);
-        record_read(&query, kind, record);
-    }
+    uint32_t found = record_read_rows(&query, kind, bytes, out, max);
     return sql_read_rows_end(base, &query, found, count, error);
 }
 
@@ -634,13 +628,8 @@ enum status models_events_page(struct store *base, int64_t after_id, struct mode
 {
     struct query query;
     TRY(sql_read_begin(base, STATEMENT_MODEL_EVENT_PAGE, &query, error));
-    uint32_t found = 0;
-
     query_int(&query, after_id);
     query_int(&query, max);
-    while (found < max && query_row(&query)) {
-        memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, RECORD_MODEL_EVENT, &out[found++]);
-    }
+    uint32_t found = record_read_rows(&query, RECORD_MODEL_EVENT, sizeof *out, out, max);
     return sql_read_rows_end(base, &query, found, count, error);
 }

@@ -93,7 +93,7 @@ enum status question_check_parent(struct db *db, int64_t suite, const struct job
 {
     struct query query = query_begin(db, STATEMENT_JOB_PROGRESS_GET);
     query_int(&query, spec->parent_job_id);
-    bool found = query_row(&query) && query_column_int(&query, 6) == suite;
+    bool found = query_row(&query) && query_column_int(&query, 7) == suite;
     TRY(query_end(&query, error));
     return found ? check_same(db, spec, spec->parent_job_id, "it answers for", error)
                  : error_set(error, STATUS_CONFLICT,

@@ -153,6 +153,18 @@ void record_read(struct query *query, enum record kind, void *record)
     read_members(query, record_columns[kind].fields, record);
 }
 
+uint32_t record_read_rows(struct query *query, enum record kind, size_t bytes, void *out,
+                          uint32_t max)
+{
+    uint32_t found = 0;
+    while (found < max && query_row(query)) {
+        char *record = (char *)out + bytes * found++;
+        memset(record, 0, bytes);
+        record_read(query, kind, record);
+    }
+    return found;
+}
+
 void record_job_read(struct query *query, struct store_job *job)
 {
     job->id = query_take_int(query);

@@ -30,6 +30,9 @@ enum status record_find_suite(struct db *db, const char *suite_id, int64_t *id,
 
 /* Takes the columns of the row that the record's mark stands for (store/statements/columns.h). */
 void record_read(struct query *query, enum record kind, void *record);
+/* The same of up to `max` rows, into records of `bytes` each; so many there were. */
+uint32_t record_read_rows(struct query *query, enum record kind, size_t bytes, void *out,
+                          uint32_t max);
 /* Binds a parameter for each column that is written. */
 void record_write(struct query *query, enum record kind, const void *record);
 void record_job_read(struct query *query, struct store_job *job);

@@ -30,27 +30,22 @@ static int64_t month_begin(int64_t day)
     return gmtime_r(&time, &utc) != NULL ? day - (utc.tm_mday - 1) : day;
 }
 
-/* Settings of a tenant in the order of enum tenant_setting. */
-static void settings_of(const struct tenant *tenant, int64_t out[SETTINGS])
+/* Members behind the name are the settings, in the order of enum tenant_setting. */
+static int64_t setting_of(const struct tenant *tenant, uint32_t index)
 {
-    const int64_t values[SETTINGS] = {tenant->weight,           tenant->jobs_queued_max,
-                                      tenant->uusd_day_max,     tenant->uusd_month_max,
-                                      tenant->units_leased_max, tenant->scenario_bytes_max};
-    memcpy(out, values, sizeof values);
+    return *(const int64_t *)((const char *)tenant + tenant_fields.fields[1 + index].offset);
 }
 
 /* Writes those that are named. */
 static enum status write_settings(struct db *db, const struct tenant *tenant, uint32_t settings,
                                   struct error *error)
 {
-    int64_t values[SETTINGS];
     struct query query = query_begin(db, STATEMENT_TENANT_SET);
 
-    settings_of(tenant, values);
     query_text(&query, tenant->name);
     for (uint32_t i = 0; i < SETTINGS; i++) {
         if ((settings >> i & 1) != 0) {
-            query_int(&query, values[i]);
+            query_int(&query, setting_of(tenant, i));
         } else {
             query_null(&query);
         }
@@ -250,14 +245,11 @@ struct set_call {
 /* A change that is repeated has been made already, and its version is the past. */
 static bool is_made(const struct set_call *call, const struct tenant *now)
 {
-    int64_t wanted[SETTINGS];
-    int64_t found[SETTINGS];
     bool made = now->version > 0;
 
-    settings_of(call->tenant, wanted);
-    settings_of(now, found);
     for (uint32_t i = 0; i < SETTINGS; i++) {
-        made = made && ((call->settings >> i & 1) == 0 || wanted[i] == found[i]);
+        made = made && ((call->settings >> i & 1) == 0 ||
+                        setting_of(call->tenant, i) == setting_of(now, i));
     }
     return made;
 }
@@ -294,16 +286,12 @@ enum status tenants_page(struct store *base, const char *after, struct tenant *o
                          uint32_t *count, struct error *error)
 {
     struct db *db;
-    uint32_t found = 0;
     struct sql_store *store = sql_store_of(base);
     TRY(sql_store_read_begin(base, &db, error));
     struct query query = page_begin(db, store->clock, STATEMENT_TENANT_PAGE, after);
 
     query_int(&query, max);
-    while (found < max && query_row(&query)) {
-        memset(&out[found], 0, sizeof out[found]);
-        record_read(&query, RECORD_TENANT, &out[found++]);
-    }
+    uint32_t found = record_read_rows(&query, RECORD_TENANT, sizeof *out, out, max);
     return sql_read_rows_end(base, &query, found, count, error);
 }
 

@@ -313,15 +313,15 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_JOB_HELD] =
         "SELECT j.state, j.epoch, w.id, w.name, w.device, j.attempts, j.lost, j.suite, j.pool,"
-        " j.prefix, j.progress_ns, j.progress_mm, j.progress_mflop, s.scenario, s.context,"
+        " j.progress_ns, j.progress_mm, j.progress_mflop, s.context,"
         " COALESCE(x.ticks, 0), j.shadow IS NOT NULL, j.claim_id,"
         " (SELECT u.tenant FROM suites u WHERE u.id = j.suite), j.claimed_ns, {spec}"
         " FROM jobs j" STATEMENT_SPEC_JOINS " LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_END] =
         "UPDATE jobs SET state = ?2, attempts = ?3, lost = ?4, due_ns = ?5, delay_ns = ?6 WHERE id = ?1",
     [STATEMENT_JOB_PROGRESS_GET] =
-        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.suite,"
-        " j.claimed_ns FROM jobs j LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
+        "SELECT j.state, j.epoch, w.name, j.progress_ns, j.progress_mm, j.progress_mflop, j.claimed_ns,"
+        " j.suite FROM jobs j LEFT JOIN workers w ON w.id = j.worker WHERE j.id = ?1",
     [STATEMENT_JOB_PROGRESS_SET] =
         "UPDATE jobs SET progress_ns = ?2, progress_mm = ?3, progress_mflop = ?4 WHERE id = ?1",
     [STATEMENT_ATTEMPT_GET] =
