@@ -88,19 +88,48 @@ static json_t *encode_bits(const struct json_field *field, uint32_t bits)
     return array;
 }
 
+int64_t json_field_integer(const struct json_field *field, const void *place)
+{
+    switch (field->kind) {
+    case JSON_FIELD_I64:
+    case JSON_FIELD_U64:
+        return *(const int64_t *)place;
+    case JSON_FIELD_I32:
+        return *(const int32_t *)place;
+    case JSON_FIELD_BOOL:
+        return *(const uint8_t *)place; /* in a record that came from elsewhere, any */
+    default:
+        return *(const uint32_t *)place;
+    }
+}
+
+void json_field_set_integer(const struct json_field *field, void *place, int64_t value)
+{
+    switch (field->kind) {
+    case JSON_FIELD_I64:
+    case JSON_FIELD_U64:
+        *(int64_t *)place = value;
+        break;
+    case JSON_FIELD_BOOL:
+        *(bool *)place = value != 0;
+        break;
+    default:
+        *(uint32_t *)place = (uint32_t)value;
+        break;
+    }
+}
+
 static json_t *encode_field(const struct json_field *field, const void *place)
 {
     switch (field->kind) {
     case JSON_FIELD_TEXT:
         return json_text_new(place, field->bytes);
     case JSON_FIELD_I64:
-        return json_integer(*(const int64_t *)place);
+    case JSON_FIELD_I32:
+    case JSON_FIELD_U32:
+        return json_integer(json_field_integer(field, place));
     case JSON_FIELD_U64:
         return encode_u64(place);
-    case JSON_FIELD_I32:
-        return json_integer(*(const int32_t *)place);
-    case JSON_FIELD_U32:
-        return json_integer(*(const uint32_t *)place);
     case JSON_FIELD_U32_OR_NULL: {
         uint32_t value = *(const uint32_t *)place;
         return value == UINT32_MAX ? json_null() : json_integer(value);
@@ -237,13 +266,7 @@ static enum status decode_integer(const struct json_field *field, const struct j
         }
     }
     TRY(json_value_integer(cursor, min, max, &value, error));
-    if (!narrow) {
-        *(int64_t *)place = value;
-    } else if (is_signed) {
-        *(int32_t *)place = (int32_t)value;
-    } else {
-        *(uint32_t *)place = (uint32_t)value;
-    }
+    json_field_set_integer(field, place, value);
     return STATUS_OK;
 }
 

@@ -115,6 +115,11 @@ enum status json_record_decode(const struct json_field_list *list, const char *c
                                bool required, const struct json_cursor *cursor, void *record,
                                struct error *error);
 
+/* A number that is no double, a name, a set or a bool, at its place: of an unsigned 64-bit one its
+ * bits. Setting one keeps what the member has room for. */
+int64_t json_field_integer(const struct json_field *field, const void *place);
+void json_field_set_integer(const struct json_field *field, void *place, int64_t value);
+
 /* One member of a record: its JSON value (a new reference; NULL when memory runs out), reading it
  * from one, and whether two records agree on it. Numbers that are equal are the same, and so are
  * two NaN. */

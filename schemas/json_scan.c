@@ -277,16 +277,12 @@ static void write_field(struct json_text *text, const struct json_field *field, 
         write_text(text, place, field->bytes);
         break;
     case JSON_FIELD_I64:
-        json_write_integer(text, *(const int64_t *)place);
+    case JSON_FIELD_I32:
+    case JSON_FIELD_U32:
+        json_write_integer(text, json_field_integer(field, place));
         break;
     case JSON_FIELD_U64:
         write_u64(text, *(const uint64_t *)place);
-        break;
-    case JSON_FIELD_I32:
-        json_write_integer(text, *(const int32_t *)place);
-        break;
-    case JSON_FIELD_U32:
-        json_write_integer(text, *(const uint32_t *)place);
         break;
     case JSON_FIELD_U32_OR_NULL:
         if (*(const uint32_t *)place == UINT32_MAX) {

@@ -58,7 +58,6 @@ static void add_text(struct sha256 *hash, const char *name, const char *text, si
 static void add_field(struct sha256 *hash, const struct json_field *field, const void *record)
 {
     const char *place = (const char *)record + field->offset;
-    int64_t narrow = 0;
 
     switch (field->kind) {
     case JSON_FIELD_TEXT:
@@ -72,29 +71,15 @@ static void add_field(struct sha256 *hash, const struct json_field *field, const
         }
         return;
     }
-    case JSON_FIELD_I64:
-    case JSON_FIELD_U64:
-        memcpy(&narrow, place, sizeof narrow);
-        break;
-    case JSON_FIELD_BOOL:
-        narrow = *(const bool *)place;
-        break;
-    case JSON_FIELD_U32:
-    case JSON_FIELD_U32_OR_NULL:
-    case JSON_FIELD_BITS:
-        narrow = *(const uint32_t *)place;
-        break;
-    case JSON_FIELD_I32:
-    case JSON_FIELD_NAME:
-        narrow = *(const int32_t *)place;
-        break;
     case JSON_FIELD_RECORD:
         for (size_t i = 0; i < field->list->count; i++) {
             add_field(hash, &field->list->fields[i], place);
         }
         return;
+    default:
+        add_number(hash, field->name, KIND_INTEGER, (uint64_t)json_field_integer(field, place));
+        return;
     }
-    add_number(hash, field->name, KIND_INTEGER, (uint64_t)narrow);
 }
 
 static bool is_derived(const char *name)

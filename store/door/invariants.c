@@ -144,24 +144,11 @@ static bool bounds(const struct invariants *of, const struct json_field *field, 
 /* A number; of a text its bytes, -1: it does not end. */
 static int64_t value_of(const struct json_field *field, const void *place)
 {
-    int64_t wide;
-    uint32_t narrow;
-    switch (field->kind) {
-    case JSON_FIELD_TEXT: {
-        const char *end = memchr(place, '\0', field->bytes);
-        return end != NULL ? end - (const char *)place : -1;
+    if (field->kind != JSON_FIELD_TEXT) {
+        return json_field_integer(field, place);
     }
-    case JSON_FIELD_I64:
-        memcpy(&wide, place, sizeof wide);
-        return wide;
-    case JSON_FIELD_BOOL:
-        return *(const uint8_t *)place;
-    case JSON_FIELD_I32:
-        return *(const int32_t *)place;
-    default:
-        memcpy(&narrow, place, sizeof narrow);
-        return narrow;
-    }
+    const char *end = memchr(place, '\0', field->bytes);
+    return end != NULL ? end - (const char *)place : -1;
 }
 
 static enum status check_field(const struct invariants *of, const struct json_field *field,

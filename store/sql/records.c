@@ -103,36 +103,15 @@ enum status record_context_id(struct db *db, const struct job_spec *spec, int64_
 
 static void read_member(struct query *query, const struct json_field *field, void *place)
 {
-    switch (field->kind) {
-    case JSON_FIELD_TEXT:
+    if (field->kind == JSON_FIELD_TEXT) {
         query_take_text(query, place, field->bytes);
-        break;
-    case JSON_FIELD_F64:
+    } else if (field->kind == JSON_FIELD_F64) {
         *(double *)place = query_column_real(query, query->column++);
-        break;
-    case JSON_FIELD_BOOL:
-        *(bool *)place = query_take_int(query) != 0;
-        break;
-    case JSON_FIELD_I64:
-    case JSON_FIELD_U64:
-        *(int64_t *)place = query_take_int(query);
-        break;
-    case JSON_FIELD_U32_OR_NULL:
-        if (query_column_is_null(query, query->column)) {
-            *(uint32_t *)place = UINT32_MAX;
-            query->column++;
-            break;
-        }
-        *(uint32_t *)place = (uint32_t)query_take_int(query);
-        break;
-    case JSON_FIELD_I32:
-    case JSON_FIELD_U32:
-    case JSON_FIELD_NAME:
-    case JSON_FIELD_BITS:
-        *(uint32_t *)place = (uint32_t)query_take_int(query);
-        break;
-    case JSON_FIELD_RECORD:
-        break; /* its members are read one by one */
+    } else {
+        bool none =
+            field->kind == JSON_FIELD_U32_OR_NULL && query_column_is_null(query, query->column);
+        int64_t value = query_take_int(query);
+        json_field_set_integer(field, place, none ? UINT32_MAX : value);
     }
 }
 
@@ -199,37 +178,14 @@ enum status record_spec_get(struct db *db, int64_t job_id, struct job_spec *spec
 
 static void write_member(struct query *query, const struct json_field *field, const void *place)
 {
-    switch (field->kind) {
-    case JSON_FIELD_TEXT:
+    if (field->kind == JSON_FIELD_TEXT) {
         query_text(query, place);
-        break;
-    case JSON_FIELD_F64:
+    } else if (field->kind == JSON_FIELD_F64) {
         query_real(query, *(const double *)place);
-        break;
-    case JSON_FIELD_BOOL:
-        query_int(query, *(const bool *)place);
-        break;
-    case JSON_FIELD_I64:
-    case JSON_FIELD_U64:
-        query_int(query, *(const int64_t *)place);
-        break;
-    case JSON_FIELD_I32:
-        query_int(query, *(const int32_t *)place);
-        break;
-    case JSON_FIELD_U32_OR_NULL:
-        if (*(const uint32_t *)place == UINT32_MAX) {
-            query_null(query);
-            break;
-        }
-        query_int(query, *(const uint32_t *)place);
-        break;
-    case JSON_FIELD_U32:
-    case JSON_FIELD_NAME:
-    case JSON_FIELD_BITS:
-        query_int(query, *(const uint32_t *)place);
-        break;
-    case JSON_FIELD_RECORD:
-        break; /* its members are written one by one */
+    } else if (field->kind == JSON_FIELD_U32_OR_NULL && *(const uint32_t *)place == UINT32_MAX) {
+        query_null(query);
+    } else {
+        query_int(query, json_field_integer(field, place));
     }
 }
 
