@@ -212,8 +212,8 @@ static void flag_rate_row(struct html *html, const struct summary_row *row)
         "<tr><td class=\"name\">%s</td><td class=\"n\">%lld</td><td class=\"n%s\">%lld</td><td "
         "class=\"n\">%.1f%%</td><td class=\"n soft\">%.1f&ndash;%.1f%%</td></tr>",
         row->value[0] != '\0' ? row->value : "(none)", (long long)row->learned,
-        row->caught > 0 ? " flag" : "", (long long)row->caught, 100 * at.value, 100 * at.low,
-        100 * at.high);
+        row->caught > 0 ? " flag" : "", (long long)row->caught, 100 * at.value,
+        rate_down(100 * at.low, 0.1), rate_up(100 * at.high, 0.1));
 }
 
 /* A card per slice: how many of its rollouts in learned worlds were flagged. */
@@ -292,7 +292,7 @@ static void share_cell(struct html *html, const struct agreement *agreement,
     html_format(html,
                 "<td class=\"n%s\">%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span></td>",
                 count->pairs < agreement->pairs ? " bad" : "", (long long)count->pairs,
-                (long long)agreement->pairs, 100 * at.low, 100 * at.high);
+                (long long)agreement->pairs, rate_down(100 * at.low, 1), rate_up(100 * at.high, 1));
 }
 
 static void agreement_row(struct html *html, const struct summary_agreement *row, bool first)

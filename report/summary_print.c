@@ -185,7 +185,8 @@ static void print_flags(const struct summary *summary, FILE *stream)
 static void print_share(const struct agreement_count *count, FILE *stream)
 {
     struct rate_estimate at = rate_estimate(&count->rate);
-    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100 * at.value, 100 * at.low, 100 * at.high);
+    text_print(stream, "  %3.0f%% [%3.0f-%3.0f]  ", 100 * at.value, rate_down(100 * at.low, 1),
+               rate_up(100 * at.high, 1));
 }
 
 /* Figures of a part of a suite look like those of the whole. */

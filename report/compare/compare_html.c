@@ -39,8 +39,9 @@ static void write_row(struct html *html, const struct compare_row *row, bool tot
                 "class=\"n\">%.1f%%</td><td class=\"n\">%.1f%%</td><td class=\"n\">%+.1f [%+.1f, "
                 "%+.1f]</td><td class=\"n\">%lld</td><td class=\"n\">%lld</td>",
                 row->group, row->value, (long long)row->mains, 100 * row->a.value,
-                100 * row->b.value, 100 * row->difference.value, 100 * row->difference.low,
-                100 * row->difference.high, (long long)row->fixed, (long long)row->broken);
+                100 * row->b.value, 100 * row->difference.value,
+                rate_down(100 * row->difference.low, 0.1), rate_up(100 * row->difference.high, 0.1),
+                (long long)row->fixed, (long long)row->broken);
     if (isnan(row->p)) {
         html_raw(html, "<td class=\"n\">-</td></tr>");
     } else {

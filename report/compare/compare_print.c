@@ -45,8 +45,9 @@ static void print_row(const struct compare_row *row, FILE *out)
     }
     text_print(out, "  %-36s %6lld  %5.1f%%  %5.1f%%  %+6.1f [%+6.1f, %+6.1f]  %5lld %6lld  %s\n",
                name, (long long)row->mains, 100 * row->a.value, 100 * row->b.value,
-               100 * row->difference.value, 100 * row->difference.low, 100 * row->difference.high,
-               (long long)row->fixed, (long long)row->broken, p);
+               100 * row->difference.value, rate_down(100 * row->difference.low, 0.1),
+               rate_up(100 * row->difference.high, 0.1), (long long)row->fixed,
+               (long long)row->broken, p);
 }
 
 static void print_rows(const struct compare *compare, FILE *out)

@@ -211,9 +211,9 @@ static void write_rate(const struct dossier_request *request, const struct summa
     fputs(row->value[0] != '\0' ? " " : "", out);
     dossier_put(row->value, out);
     fprintf(out, " | %s | %.1f%% | %.1f to %.1f%% | %.1f to %.1f%% | %lld | %lld | %lld | %lld |\n",
-            tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high, 100 * at.worst,
-            100 * at.best, (long long)at.drives, (long long)at.cases, (long long)at.logical,
-            (long long)at.missing);
+            tier_names[tier], 100 * at.value, rate_down(100 * at.low, 0.1),
+            rate_up(100 * at.high, 0.1), 100 * at.worst, 100 * at.best, (long long)at.drives,
+            (long long)at.cases, (long long)at.logical, (long long)at.missing);
 }
 
 /* All rows of a group, or the whole; a rate for each world. */

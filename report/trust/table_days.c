@@ -37,7 +37,7 @@ static void print_day(const char *slice, const struct day_agreement *day, FILE *
     char date[DAY_TEXT_BYTES];
     char rate[64];
     snprintf(rate, sizeof rate, "%.1f%% (%.0f to %.0f)", 100.0 * day->rate.value,
-             100.0 * day->rate.low, 100.0 * day->rate.high);
+             rate_down(100 * day->rate.low, 1), rate_up(100 * day->rate.high, 1));
     text_print(stream, "%-30s %-10s %6lld %6lld  %-20s %5lld\n", slice, day_text(day->day, date),
                (long long)day->pairs, (long long)day->agree, rate, (long long)day->optimistic);
 }

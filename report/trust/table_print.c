@@ -41,7 +41,7 @@ static void print_row(const struct table_row *row, FILE *stream)
     const struct trust_monitor *monitor = &row->verdict.monitor;
     if (row->pairs > 0) {
         snprintf(rate, sizeof rate, "%.1f%% (%.0f to %.0f)", 100.0 * verdict->value,
-                 100.0 * verdict->low, 100.0 * verdict->high);
+                 rate_down(100 * verdict->low, 1), rate_up(100 * verdict->high, 1));
     }
     text_print(stream, "%-30s %6lld  %-20s", trust_slice_text(&row->verdict.slice, slice),
                (long long)row->pairs, rate);
