@@ -214,8 +214,8 @@ static void print_rate(const char *name, const struct rate *rate)
 {
     struct rate_estimate at = rate_estimate(rate);
     if (at.cases > 0) {
-        text_print(stdout, "  %-44s %5.1f%% [%.1f-%.1f]\n", name, 100 * at.value, 100 * at.low,
-                   100 * at.high);
+        text_print(stdout, "  %-44s %5.1f%% [%.1f-%.1f]\n", name, 100 * at.value,
+                   rate_down(100 * at.low, 0.1), rate_up(100 * at.high, 0.1));
     }
 }
 

@@ -30,8 +30,8 @@ static void rate_words(struct html *html, const struct summary_row *row)
                         "%s<b>%.1f%%</b> of %lld scenario%s in the %s world (95%% interval "
                         "%.0f&ndash;%.0f%%, from %lld logical scenario%s)",
                         separator, 100 * at.value, (long long)at.cases, summary_plural(at.cases),
-                        tier_names[tier], 100 * at.low, 100 * at.high, (long long)at.logical,
-                        summary_plural(at.logical));
+                        tier_names[tier], rate_down(100 * at.low, 1), rate_up(100 * at.high, 1),
+                        (long long)at.logical, summary_plural(at.logical));
             separator = ", ";
         }
     }
@@ -254,7 +254,8 @@ static void learned_sentence(struct report *report)
                     "The teacher gives the same verdict in <b>%lld of %lld</b> audited rollouts of "
                     "%lld job%s (95%% interval %.0f&ndash;%.0f%%). ",
                     (long long)all->verdict.pairs, (long long)all->pairs, (long long)all->jobs,
-                    summary_plural(all->jobs), 100 * at.low, 100 * at.high);
+                    summary_plural(all->jobs), rate_down(100 * at.low, 1),
+                    rate_up(100 * at.high, 1));
     }
 }
 
@@ -323,7 +324,7 @@ static void write_tiles(struct report *report)
                         TILE("%.1f%%", "of %lld scenario%s pass in the %s world, 95%% interval "
                                        "%.0f&ndash;%.0f%%"),
                         100 * at.value, (long long)at.cases, summary_plural(at.cases),
-                        tier_names[tier], 100 * at.low, 100 * at.high);
+                        tier_names[tier], rate_down(100 * at.low, 1), rate_up(100 * at.high, 1));
         }
     }
     html_format(html, TILE("%u", "of %u main line%s not passed, %u with a branch that passes"),

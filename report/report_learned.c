@@ -195,7 +195,7 @@ static void flag_rates(struct report *report)
         page_row(page, "{name}%s|%lld|{%s}%lld|%.1f%%|{soft}%.1f&ndash;%.1f%%",
                  row->value[0] != '\0' ? row->value : "(none)", (long long)row->learned,
                  row->caught > 0 ? "flag" : "", (long long)row->caught, 100 * at.value,
-                 100 * at.low, 100 * at.high);
+                 rate_down(100 * at.low, 0.1), rate_up(100 * at.high, 0.1));
     }
     html_raw(html, group[0] != '\0' ? "</tbody></table></section></div>" : "</div>");
 }
@@ -246,7 +246,7 @@ static void share_cell(struct page *page, uint32_t column, const struct agreemen
     struct rate_estimate at = rate_estimate(&count->rate);
     page_cells(page, column, "{%s}%lld/%lld <span class=\"soft\">[%.0f&ndash;%.0f%%]</span>",
                count->pairs < agreement->pairs ? "bad" : "", (long long)count->pairs,
-               (long long)agreement->pairs, 100 * at.low, 100 * at.high);
+               (long long)agreement->pairs, rate_down(100 * at.low, 1), rate_up(100 * at.high, 1));
 }
 
 static void agreement_row(struct page *page, const struct summary_agreement *row, bool first)

@@ -44,10 +44,10 @@ static void rate_bars(struct html *html, const struct summary_row *row)
                     "class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" rx=\"2\"/><rect "
                     "class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/><path "
                     "class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
-                    BAR_WIDTH, tier_names[tier], 100 * at.value, 100 * at.low, 100 * at.high,
-                    (long long)at.cases, (long long)at.logical, BAR_WIDTH, BAR_WIDTH * at.value,
-                    BAR_WIDTH * at.low, BAR_WIDTH * at.high, BAR_WIDTH * at.low + 0.7,
-                    BAR_WIDTH * at.high - 0.7);
+                    BAR_WIDTH, tier_names[tier], 100 * at.value, rate_down(100 * at.low, 1),
+                    rate_up(100 * at.high, 1), (long long)at.cases, (long long)at.logical,
+                    BAR_WIDTH, BAR_WIDTH * at.value, BAR_WIDTH * at.low, BAR_WIDTH * at.high,
+                    BAR_WIDTH * at.low + 0.7, BAR_WIDTH * at.high - 0.7);
         if (several) {
             html_format(html, " <span class=\"soft\">%s %.0f%%</span><br>", tier_names[tier],
                         100 * at.value);

@@ -183,7 +183,8 @@ static void print_flags(const struct summary *summary, FILE *stream)
 static void print_share(struct page *page, uint32_t column, const struct agreement_count *count)
 {
     struct rate_estimate at = rate_estimate(&count->rate);
-    page_cells(page, column, "%3.0f%% [%3.0f-%3.0f]", 100 * at.value, 100 * at.low, 100 * at.high);
+    page_cells(page, column, "%3.0f%% [%3.0f-%3.0f]", 100 * at.value, rate_down(100 * at.low, 1),
+               rate_up(100 * at.high, 1));
 }
 
 /* Figures of a part of a suite look like those of the whole. */

@@ -165,8 +165,8 @@ const char *summary_interval_text(const struct rate_estimate *at, char out[SUMMA
 {
     snprintf(out, SUMMARY_MONEY_BYTES, "-");
     if (at->cases > 0) {
-        snprintf(out, SUMMARY_MONEY_BYTES, "%5.1f%% [%3.0f-%3.0f]", 100 * at->value, 100 * at->low,
-                 100 * at->high);
+        snprintf(out, SUMMARY_MONEY_BYTES, "%5.1f%% [%3.0f-%3.0f]", 100 * at->value,
+                 rate_down(100 * at->low, 1), rate_up(100 * at->high, 1));
     }
     return out;
 }

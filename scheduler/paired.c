@@ -78,7 +78,7 @@ double paired_least_p(uint32_t changed)
     return fmin(1.0, ldexp(1.0, 1 - (int)changed));
 }
 
-/* What the least p of a test must not be above for it to be one. */
+/* Level that a test's least p must reach for it to be one. */
 static double tarone_level(const double *p, const double *least, uint32_t count)
 {
     for (uint32_t k = 1;; k++) {
@@ -156,8 +156,9 @@ const char *paired_mean_text(const struct paired_mean *mean, char text[PAIRED_TE
     if (mean->changed == 0) {
         snprintf(text, PAIRED_TEXT_BYTES, "%+.4g (the same everywhere)", mean->value);
     } else if (isfinite(mean->low)) {
-        snprintf(text, PAIRED_TEXT_BYTES, "%+.4g [%+.4g, %+.4g]", mean->value, mean->low,
-                 mean->high);
+        snprintf(text, PAIRED_TEXT_BYTES, "%+.4g [%+.4g, %+.4g]", mean->value,
+                 rate_down(mean->low, rate_step(mean->low, 4)),
+                 rate_up(mean->high, rate_step(mean->high, 4)));
     } else {
         snprintf(text, PAIRED_TEXT_BYTES, "%+.4g (of %u: too few for an interval)", mean->value,
                  mean->clusters);

@@ -128,6 +128,21 @@ void rate_interval(double share, double n, double *low, double *high)
     rate_wilson(share + 0.5 / n, n, RATE_Z95, &unused, high);
 }
 
+double rate_down(double value, double step)
+{
+    return floor(value / step + ROUNDING) * step + 0.0; /* no -0 */
+}
+
+double rate_up(double value, double step)
+{
+    return ceil(value / step - ROUNDING) * step + 0.0;
+}
+
+double rate_step(double value, int digits)
+{
+    return value == 0 ? 1 : pow(10, floor(log10(fabs(value))) + 1 - digits);
+}
+
 /* Independent draws that would spread as much as the logical scenarios do. */
 static double draws(const struct rate *rate, double p)
 {

@@ -97,6 +97,14 @@ void rate_wilson(double share, double n, double z, double *low, double *high);
  * in 86% of three draws. */
 void rate_interval(double share, double n, double *low, double *high);
 
+/* The end of an interval as it is printed, outwards to a multiple of `step`, so that what is
+ * printed leaves nothing out. */
+double rate_down(double value, double step);
+double rate_up(double value, double step);
+
+/* The step of a number that is printed with that many significant digits. */
+double rate_step(double value, int digits);
+
 /* Two-sided 95% quantile of Student's t, degrees of freedom at least 1: exact for 1 and 2, else
  * after Abramowitz, Stegun, 26.7.5; between whole ones within 3%, by its logarithm over 1 /
  * degrees.

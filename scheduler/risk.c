@@ -162,7 +162,7 @@ static void draw_shared(const struct shared *shared, struct draws *draws, double
     *size = cell_size(low % SIZES);
 }
 
-/* ---- rates ---- */
+/* ---- exposures ---- */
 
 static double log_spread(const struct risk_class *class)
 {
@@ -217,14 +217,77 @@ static double quantile(const double *sorted, uint32_t count, double at)
     return sorted[below] + (place - below) * (sorted[above] - sorted[below]);
 }
 
-/* One draw of the rate; adds the probabilities that it came from. */
+/* ---- harm ---- */
+
+/* Mean harm of an event over all strata; 1 where there was no event to tell. */
+static double pooled_harm(const struct risk_input *input)
+{
+    double events = 0;
+    double harm = 0;
+    for (uint32_t i = 0; i < input->stratum_count; i++) {
+        events += input->strata[i].events;
+        harm += input->strata[i].harm;
+    }
+    return events > 0 ? harm / events : 1;
+}
+
+/* Draws how strata harm: each that had events gets a weight, cumulated here (Rubin, The Bayesian
+ * bootstrap, Annals of Statistics 9, 1981), and last one that none was like. */
+static void draw_weights(const struct risk_input *input, struct draws *draws, double *cumulated)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < input->stratum_count; i++) {
+        sum += input->strata[i].events > 0 ? -log(uniform(draws)) : 0;
+        cumulated[i] = sum;
+    }
+    cumulated[input->stratum_count] = sum - log(uniform(draws));
+}
+
+/* Mean harm of the events of some stratum, drawn by the weights. One that none was like has a
+ * Pareto distribution above their mean: few events seldom show the worst. */
+static double draw_any_harm(const struct risk_input *input, const double *cumulated, double pooled,
+                            struct draws *draws)
+{
+    double at = uniform(draws) * cumulated[input->stratum_count];
+    uint32_t i = 0;
+    while (i < input->stratum_count && cumulated[i] < at) {
+        i++;
+    }
+    return i < input->stratum_count ? input->strata[i].harm / input->strata[i].events
+                                    : fmin(pooled / uniform(draws), 1);
+}
+
+/* Of a stratum: its own events, beside one event as in any other. */
+static double draw_harm(const struct risk_input *input, uint32_t index, const double *cumulated,
+                        double pooled, struct draws *draws)
+{
+    const struct risk_stratum *at = &input->strata[index];
+    double own = at->events > 0 ? beta_draw(draws, at->events, 1) : 0;
+    double any = draw_any_harm(input, cumulated, pooled, draws);
+    return own > 0 ? own * at->harm / at->events + (1 - own) * any : any;
+}
+
+static double mean_harm(const struct risk_stratum *at, double pooled)
+{
+    return (at->harm + pooled) / (at->events + 1);
+}
+
+/* ---- rates ---- */
+
+/* One draw of the rate; adds the probabilities that it came from. cumulated[stratum_count + 1] is
+ * scratch. */
 static double draw_rate(const struct risk_input *input, const struct shared *shared,
-                        struct draws *draws, double *exposures, double *probability)
+                        struct draws *draws, double *exposures, double *probability,
+                        double *cumulated)
 {
     double mean;
     double size;
     double rate = 0;
+    double pooled = pooled_harm(input);
     draw_shared(shared, draws, &mean, &size);
+    if (input->harms) {
+        draw_weights(input, draws, cumulated);
+    }
     for (uint32_t c = 0; c < input->class_count; c++) {
         exposures[c] = draw_exposure(&input->classes[c], draws);
     }
@@ -232,6 +295,7 @@ static double draw_rate(const struct risk_input *input, const struct shared *sha
         const struct risk_stratum *at = &input->strata[i];
         double p =
             beta_draw(draws, mean * size + at->events, (1 - mean) * size + at->draws - at->events);
+        p *= input->harms ? draw_harm(input, i, cumulated, pooled, draws) : 1;
         probability[i] += p;
         rate += exposures[at->class_index] * at->weight * p;
     }
@@ -253,17 +317,23 @@ static double class_variance(const struct risk_input *input, const double *proba
     return sum;
 }
 
-static void observe(const struct risk_input *input, struct risk_estimate *out)
+static void observe(const struct risk_input *input, const double *probability,
+                    struct risk_estimate *out)
 {
+    double all = 0;
+    double unseen = 0;
     for (uint32_t i = 0; i < input->stratum_count; i++) {
         const struct risk_stratum *at = &input->strata[i];
         double exposure = input->classes[at->class_index].rate * at->weight;
         if (at->draws > 0) {
-            out->observed += exposure * at->events / at->draws;
+            out->observed += exposure * (input->harms ? at->harm : at->events) / at->draws;
         } else {
             out->missed += exposure;
         }
+        all += exposure * probability[i];
+        unseen += at->events > 0 ? 0 : exposure * probability[i];
     }
+    out->unseen_share = all > 0 ? unseen / all : 0;
 }
 
 enum status risk_estimate(const struct risk_input *input, struct risk_estimate *out,
@@ -271,7 +341,8 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
 {
     uint32_t count = input->draw_count > 0 ? input->draw_count : RISK_DRAWS;
     uint32_t strata = input->stratum_count;
-    double *rates = calloc((size_t)count + input->class_count + strata + 1, sizeof *rates);
+    double *rates =
+        calloc((size_t)count + input->class_count + 2 * (size_t)strata + 2, sizeof *rates);
     struct group *groups = calloc((size_t)strata + 1, sizeof *groups);
     struct shared *shared = malloc(sizeof *shared);
     if (rates == NULL || groups == NULL || shared == NULL) {
@@ -286,7 +357,7 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
     *out = (struct risk_estimate){0};
     learn_shared(groups, group_strata(input, groups), shared);
     for (uint32_t d = 0; d < count; d++) {
-        rates[d] = draw_rate(input, shared, &draws, exposures, means);
+        rates[d] = draw_rate(input, shared, &draws, exposures, means, means + strata);
     }
     qsort(rates, count, sizeof *rates, compare_doubles);
     for (uint32_t i = 0; i < strata; i++) {
@@ -302,7 +373,7 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
     double from_exposure = class_variance(input, means);
     double all = variance(rates, count);
     out->exposure_share = all > 0 ? fmin(from_exposure / all, 1) : 0;
-    observe(input, out);
+    observe(input, means, out);
     free(rates);
     free(groups);
     free(shared);
@@ -316,11 +387,13 @@ static double spread_jobs(const struct risk_input *input, const double *probabil
                           double *jobs)
 {
     double sum = 0;
+    double pooled = pooled_harm(input);
     for (uint32_t i = 0; i < input->stratum_count; i++) {
         const struct risk_stratum *at = &input->strata[i];
-        double p = probability[i];
+        double harm = input->harms ? mean_harm(at, pooled) : 1;
+        double p = harm > 0 ? fmin(probability[i] / harm, 1) : 0;
         double wanted =
-            scale * input->classes[at->class_index].rate * at->weight * sqrt(p * (1 - p));
+            scale * input->classes[at->class_index].rate * at->weight * harm * sqrt(p * (1 - p));
         jobs[i] = fmin(ceil(fmax(wanted - at->draws, 0)), JOBS_MOST);
         sum += jobs[i];
     }
@@ -341,10 +414,13 @@ static enum status foresee(const struct risk_input *input, const double *probabi
     struct risk_input then = *input;
     then.strata = strata;
     then.draw_count = PLAN_DRAWS;
+    double pooled = pooled_harm(input);
     for (uint32_t i = 0; i < input->stratum_count; i++) {
+        double harm = input->harms ? mean_harm(&input->strata[i], pooled) : 1;
         strata[i] = input->strata[i];
         strata[i].draws += jobs[i];
-        strata[i].events += jobs[i] * probability[i];
+        strata[i].events += harm > 0 ? jobs[i] * fmin(probability[i] / harm, 1) : 0;
+        strata[i].harm += jobs[i] * probability[i];
     }
     TRY(risk_estimate(&then, &at, NULL, error));
     *precision = risk_precision(&at);

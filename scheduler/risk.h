@@ -8,6 +8,8 @@
  * beta distribution whose mean and size are unknown as well (a beta-binomial hierarchy); an
  * exposure is known from a count or from an interval. The interval of R joins all of it, by draws
  * from the posterior. A concrete scenario is one draw of its logical scenario, whatever its seeds.
+ * Where a contact harms with a probability (somebody is killed), the probability is that of a
+ * contact, and the harm of contacts is drawn apart: it says nothing of how often there are any.
  *
  * Invariant: the same counts give the same figures: draws come from a counter, not from a clock.
  */
@@ -33,6 +35,7 @@ struct risk_stratum {
     double weight; /* share of its class */
     double draws;  /* concrete scenarios that have a result; 0: not driven */
     double events; /* sum of their values, 0 to 1 each */
+    double harm;   /* of these events, the sum of their harm, 0 to 1 each; if `harms` */
 };
 
 struct risk_input {
@@ -40,6 +43,7 @@ struct risk_input {
     const struct risk_class *classes;
     uint32_t stratum_count;
     const struct risk_stratum *strata;
+    bool harms;          /* what is counted is the harm of the events, not each event */
     uint32_t draw_count; /* from the posterior; 0: RISK_DRAWS */
     uint64_t key;        /* of the draws */
 };
@@ -54,9 +58,10 @@ struct risk_estimate {
     double missed;         /* sum of exposure x weight of these */
     double size;           /* of the shared beta distribution, posterior mean */
     double exposure_share; /* of the variance that is due to exposures, 0 to 1 */
+    double unseen_share;   /* of the mean that comes from strata without an event, 0 to 1 */
 };
 
-/* `probability` is NULL or [stratum_count]: the posterior means. NO_MEMORY. */
+/* `probability` is NULL or [stratum_count]: the posterior means, of harm if `harms`. NO_MEMORY. */
 enum status risk_estimate(const struct risk_input *input, struct risk_estimate *out,
                           double *probability, struct error *error);
 

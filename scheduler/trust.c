@@ -23,7 +23,7 @@ static bool below_band(const struct trust_monitor *monitor, double band)
     return monitor->scenarios >= BAND_SCENARIOS_MIN && high < band;
 }
 
-/* What the scenario counted since the sum was 0 gives way to its latest job. */
+/* Replaces what the scenario counted since the sum was 0 by its latest job. */
 static void count_scenario(struct trust_monitor *monitor, struct trust_seen *seen, double ratio,
                            bool bad)
 {

@@ -82,7 +82,7 @@ struct trust_monitor {
     int64_t alarm_at_ms;   /* .. and when that came; 0: not known */
 };
 
-/* What a monitor keeps of a logical scenario. Begins as zeros. */
+/* State that a monitor keeps of a logical scenario. Begins as zeros. */
 struct trust_seen {
     bool any;
     bool bad;      /* its latest job */

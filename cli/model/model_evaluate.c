@@ -132,7 +132,7 @@ static void judge_row(struct evaluation *evaluation, const struct table_row *row
                    "%-20s %-34s agree %5.1f%%, at least %5.1f%% of %.1f%%; opt. %lld; "
                    "%lld scenario%s, %s\n",
                    gate_result_names[result], name, 100.0 * (isnan(rate->value) ? 0 : rate->value),
-                   100.0 * rate->low, 100.0 * band, (long long)row->optimistic,
+                   rate_down(100 * rate->low, 0.1), 100.0 * band, (long long)row->optimistic,
                    (long long)rate->logical, summary_plural(rate->logical), plan);
     }
 }

@@ -69,8 +69,8 @@ void model_shadow_print(const struct table *table, const struct model_version *v
                    row->teacher_sampler);
         if (row->pairs > 0) {
             text_print(stream, "%.1f%% (%.0f to %.0f) of %lld verdicts are the same; ",
-                       100.0 * rate->value, 100.0 * rate->low, 100.0 * rate->high,
-                       (long long)row->pairs);
+                       100.0 * rate->value, rate_down(100 * rate->low, 1),
+                       rate_up(100 * rate->high, 1), (long long)row->pairs);
         }
         text_print(stream,
                    "it passed %lld that failed, failed %lld that passed; %lld without a verdict, "

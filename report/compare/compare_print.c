@@ -33,8 +33,8 @@ static void write_row(struct page *page, const struct compare_row *row, bool tot
     page_row(page, "[%s]{wrap}%s %s|%lld|%.1f%%|%.1f%%|%+6.1f [%+6.1f, %+6.1f]|%lld|%lld|%s",
              total ? "total" : "", row->group, row->value, (long long)row->mains,
              100 * row->a.value, 100 * row->b.value, 100 * row->difference.value,
-             100 * row->difference.low, 100 * row->difference.high, (long long)row->fixed,
-             (long long)row->broken, p);
+             rate_down(100 * row->difference.low, 0.1), rate_up(100 * row->difference.high, 0.1),
+             (long long)row->fixed, (long long)row->broken, p);
 }
 
 static void open_rows(struct page *page)

@@ -186,9 +186,9 @@ static void write_rate(struct page *page, const struct summary_row *row, int tie
     if (at.cases > 0) {
         page_row(page, "%s%s%s|%s|%.1f%%|%.1f to %.1f%%|%.1f to %.1f%%|%lld|%lld|%lld|%lld",
                  row->group, row->value[0] != '\0' ? " " : "", row->value, tier_names[tier],
-                 100 * at.value, 100 * at.low, 100 * at.high, 100 * at.worst, 100 * at.best,
-                 (long long)at.drives, (long long)at.cases, (long long)at.logical,
-                 (long long)at.missing);
+                 100 * at.value, rate_down(100 * at.low, 0.1), rate_up(100 * at.high, 0.1),
+                 100 * at.worst, 100 * at.best, (long long)at.drives, (long long)at.cases,
+                 (long long)at.logical, (long long)at.missing);
     }
 }
 

@@ -215,6 +215,7 @@ static enum status input_make(const struct risk_study *study, enum risk_event ev
                                .classes = classes,
                                .stratum_count = study->logical_count,
                                .strata = strata,
+                               .harms = event == RISK_VRU_SEVERE || event == RISK_FATAL,
                                .key = 1};
     if (strata == NULL || classes == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "risk: out of memory");
@@ -225,7 +226,8 @@ static enum status input_make(const struct risk_study *study, enum risk_event ev
     for (uint32_t i = 0; i < study->logical_count; i++) {
         const struct risk_logical *at = &study->logical[i];
         strata[i] =
-            (struct risk_stratum){at->class_index, at->weight, at->draws[event], at->events[event]};
+            (struct risk_stratum){at->class_index, at->weight, at->draws[event],
+                                  at->events[out->harms ? RISK_CONTACT : event], at->events[event]};
     }
     return STATUS_OK;
 }

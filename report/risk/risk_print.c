@@ -15,7 +15,7 @@
 /* Limits of the intervals, as SPEED.md has them. */
 #define COVERAGE_TEXT                                                                        \
     "In drawn suites with a known truth such an interval holds it in 92 to 97%% (of killed " \
-    "and injured, in up to 99%%)"
+    "and injured, in 92 to 99%%)"
 
 enum { CONTRIBUTORS_SHOWN = 10, FOREIGN_SHOWN = 8, JOBS_SHOWN = 20, FIGURE_BYTES = 32 };
 
@@ -140,6 +140,9 @@ static void print_events(const struct risk_study *study, FILE *out)
 {
     struct page page = {.form = PAGE_TERMINAL, .out = out};
     write_events(study, &page);
+    text_print(out, "  from situations without a contact: %.0f%% of \"%s\", %.0f%% of \"%s\"\n",
+               100 * study->estimates[RISK_CONTACT].unseen_share, risk_event_texts[RISK_CONTACT],
+               100 * study->estimates[RISK_FATAL].unseen_share, risk_event_texts[RISK_FATAL]);
     text_print(out, "  " COVERAGE_TEXT "\n");
     text_print(out, "  of %.4g exposed situations per million km; ", study->exposed);
     if (inexact(study) == 0) {
@@ -292,10 +295,10 @@ void risk_study_markdown(const struct risk_study *study, FILE *out)
 static json_t *estimate_json(const struct risk_study *study, enum risk_event event)
 {
     const struct risk_estimate *at = &study->estimates[event];
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "per_million_km", at->value, "low",
+    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "per_million_km", at->value, "low",
                      at->low, "high", at->high, "observed", at->observed, "per_hour",
                      per_hour(study, at->value), "not_driven_per_million_km", at->missed,
-                     "exposure_share", at->exposure_share);
+                     "exposure_share", at->exposure_share, "unseen_share", at->unseen_share);
 }
 
 static json_t *logical_json(const struct risk_study *study, uint32_t index)

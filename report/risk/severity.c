@@ -35,7 +35,7 @@ struct severity_model severity_model_default(void)
                 [SEVERITY_PEDESTRIAN_SEVERE] =
                     {-4.678, 0.08808, 77,
                      "Tefft, Accident Analysis and Prevention 50 (2013): 10, 25, 50, 75, 90% at "
-                     "17.1, 24.9, 33.0, 40.8, 48.1 mph; a logistic through the outer ones",
+                     "17.1, 24.9, 33.0, 40.8, 48.1 mph; a logistic within 1 point of each",
                      true},
                 [SEVERITY_PEDESTRIAN_FATAL] =
                     {-6.9, 0.090, 75,
@@ -121,10 +121,12 @@ struct severity_harm severity_contact(const struct severity_model *model, const 
                          (other_at->pose.y_m - ego_at->pose.y_m) * ego_sin;
         /* The curves are those of pedestrians before the front of a car. */
         out.outside = out.outside || other->kind != AGENT_PEDESTRIAN || ahead_m < ego->length_m / 2;
+        /* These are of the car's speed, whatever the pedestrian's; who rides has a speed too. */
+        double speed_mps =
+            other->kind == AGENT_PEDESTRIAN ? fabs(ego_at->speed_mps) : out.impact_mps;
         out.vru_severe =
-            curve_at(&model->curves[SEVERITY_PEDESTRIAN_SEVERE], out.impact_mps, &out.outside);
-        spared *=
-            1 - curve_at(&model->curves[SEVERITY_PEDESTRIAN_FATAL], out.impact_mps, &out.outside);
+            curve_at(&model->curves[SEVERITY_PEDESTRIAN_SEVERE], speed_mps, &out.outside);
+        spared *= 1 - curve_at(&model->curves[SEVERITY_PEDESTRIAN_FATAL], speed_mps, &out.outside);
     }
     out.fatal = 1 - spared;
     return out;

@@ -42,8 +42,8 @@ static void print_row(const struct table_row *row, struct page *page)
         const struct day_agreement *day = &row->days->days[i];
         page_row(page, "%s|%s|%lld|%lld|%.1f%% (%.0f to %.0f)|%lld", i == 0 ? slice : "",
                  day_text(day->day, date), (long long)day->pairs, (long long)day->agree,
-                 100.0 * day->rate.value, 100.0 * day->rate.low, 100.0 * day->rate.high,
-                 (long long)day->optimistic);
+                 100.0 * day->rate.value, rate_down(100.0 * day->rate.low, 1),
+                 rate_up(100.0 * day->rate.high, 1), (long long)day->optimistic);
     }
     if (row->days->older > 0) {
         page_row(page, "%s|older|%lld", "", (long long)row->days->older);

@@ -43,8 +43,9 @@ static void print_row(const struct table_row *row, struct page *page)
     }
     page_row(page, "%s|%lld|%.1f%% (%.0f to %.0f)|%.0f%%|%.0f%%|%.0f%%|%.0f%%|%lld|%lld|%s%s%s",
              trust_slice_text(&row->verdict.slice, slice), (long long)row->pairs,
-             row->pairs > 0 ? 100.0 * verdict->value : (double)NAN, 100.0 * verdict->low,
-             100.0 * verdict->high, percent(row, TABLE_COLLISION), percent(row, TABLE_AT_FAULT),
+             row->pairs > 0 ? 100.0 * verdict->value : (double)NAN,
+             rate_down(100.0 * verdict->low, 1), rate_up(100.0 * verdict->high, 1),
+             percent(row, TABLE_COLLISION), percent(row, TABLE_AT_FAULT),
              percent(row, TABLE_INTERVENTION), percent(row, TABLE_COMFORT),
              (long long)row->optimistic, (long long)row->pessimistic,
              row->shadow ? "-" : trust_alarm_names[monitor->alarm], since,

@@ -386,8 +386,8 @@ static void the_audit_shows_where_the_teacher_differs(void)
 {
     EXPECT_INT(summary.pair_count, 4);
     EXPECT_HAS(plain, "<h2 id=\"audit\">");
-    EXPECT_HAS(plain, "3/4 <span class=\"soft\">[3&ndash;97%]</span>");
-    EXPECT_HAS(plain, "<b>3 of 4</b> audited rollouts of 2 jobs (95% interval 3&ndash;97%)");
+    EXPECT_HAS(plain, "3/4 <span class=\"soft\">[2&ndash;98%]</span>");
+    EXPECT_HAS(plain, "<b>3 of 4</b> audited rollouts of 2 jobs (95% interval 2&ndash;98%)");
     EXPECT_HAS(plain, "Verdicts that differ:");
     EXPECT_HAS(plain, "<a href=\"#audit\">");
 }

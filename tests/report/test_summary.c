@@ -1097,7 +1097,7 @@ static void audits_give_agreement_by_slice(void)
     json_decref(json);
     char *text = printed(&summary, false);
     EXPECT_CONTAINS(text, "audit: the same drive by the teacher; each scenario counts once");
-    EXPECT_CONTAINS(text, "  50% [  3- 97]");
+    EXPECT_CONTAINS(text, "  50% [  2- 98]");
     free(text);
     summary_finish(&summary);
     made_ledger_count = 0;

@@ -462,6 +462,20 @@ static void wilson_solves_its_equation(void)
     EXPECT(low == 0 && high == 1);
 }
 
+static void ends_are_rounded_outwards(void)
+{
+    EXPECT_NEAR(rate_down(91.99, 1), 91, 0);
+    EXPECT_NEAR(rate_up(91.01, 1), 92, 0);
+    EXPECT_NEAR(rate_down(100 * 0.95, 1), 95, 0);
+    EXPECT_NEAR(rate_up(100 * 0.07, 1), 7, 0);
+    EXPECT_NEAR(rate_up(-2.31, 0.1), -2.3, 1e-12);
+    EXPECT_NEAR(rate_down(-2.31, 0.1), -2.4, 1e-12);
+    EXPECT(!signbit(rate_up(-0.04, 0.1)));
+    EXPECT_NEAR(rate_step(123.4, 3), 1, 1e-12);
+    EXPECT_NEAR(rate_step(-0.0123, 2), 0.001, 1e-15);
+    EXPECT_NEAR(rate_step(0, 2), 1, 0);
+}
+
 /* Tables of Student's t. */
 static void quantiles_are_the_tables(void)
 {
@@ -489,5 +503,5 @@ int main(int argc, char **argv)
     return TEST_RUN(TEST(intervals_cover_the_truth), TEST(seeds_of_one_drive_narrow_nothing),
                     TEST(streamed_sums_are_the_formula), TEST(intervals_are_those_of_scipy),
                     TEST(ends_say_what_is_known), TEST(wilson_solves_its_equation),
-                    TEST(quantiles_are_the_tables));
+                    TEST(quantiles_are_the_tables), TEST(ends_are_rounded_outwards));
 }

@@ -4,12 +4,14 @@
  * known truth, drawn again and again, also from truths that are not the model's own.
  *
  *     test_risk --coverage REPETITIONS     the table of truths, as docs/intervals.md has it
- *     test_risk --cell EVENT SIZE SCENARIOS EXPOSURE PARTIAL REPETITIONS DRAWS     one cell of it
+ *     test_risk --harm REPETITIONS         that of contacts that kill
+ *     test_risk --cell EVENT SIZE SCENARIOS EXPOSURE LETHALITY REPETITIONS DRAWS     one cell of it
  *
  * A drawn suite: logical scenarios in classes, with exposures that differ a hundredfold and that
  * are known exactly, counted, or to a factor; each has 1 to 8 concrete scenarios. Its probability
- * of the event comes from a beta distribution, or from a mixture (one in five has most of it). An
- * event may be partial, as the probability that somebody was killed is: a third of one on average.
+ * of the event comes from a beta distribution, or from a mixture (one in five has most of it).
+ * Events may harm, as contacts kill: with that lethality on average, which each logical scenario
+ * has times a gamma variate of shape 2.
  */
 #include "base/check.h"
 #include "scheduler/rate.h"
@@ -39,7 +41,7 @@ struct truth {
     uint32_t strata;
     uint32_t cases; /* 0: 1 to 8 */
     enum exposure exposure;
-    bool partial;
+    double lethality; /* 0: the events themselves are counted */
 };
 
 struct drawn {
@@ -74,11 +76,13 @@ static void draw_class(const struct truth *truth, double exposure, struct risk_c
     }
 }
 
-static void draw_results(double probability, uint32_t cases, bool partial, struct risk_stratum *out)
+/* `harm`: mean of an event's; 0: none is counted. */
+static void draw_results(double probability, uint32_t cases, double harm, struct risk_stratum *out)
 {
     for (uint32_t k = 0; k < cases; k++) {
-        double root = partial && probability > 0 ? draw_uniform() : 1;
-        out->events += draw_uniform() < probability ? root * root : 0;
+        bool happens = draw_uniform() < probability;
+        out->events += happens;
+        out->harm += happens && harm > 0 ? 2 * draw_uniform() * harm : 0;
     }
     out->draws += cases;
 }
@@ -104,9 +108,10 @@ static void draw_suite(const struct truth *truth, struct drawn *out)
         out->strata[i] =
             (struct risk_stratum){.class_index = class_index, .weight = 1.0 / in_class};
         out->probability[i] = draw_probability(truth);
-        draw_results(out->probability[i], cases, truth->partial, &out->strata[i]);
+        double harm = truth->lethality > 0 ? fmin(truth->lethality * draw_gamma(2) / 2, 0.5) : 0;
+        draw_results(out->probability[i], cases, harm, &out->strata[i]);
         out->truth += exposures[class_index] * out->strata[i].weight * out->probability[i] *
-                      (truth->partial ? 1.0 / 3 : 1.0);
+                      (truth->lethality > 0 ? harm : 1);
     }
 }
 
@@ -117,6 +122,7 @@ static struct risk_input input_of(const struct truth *truth, const struct drawn 
                                .classes = drawn->classes,
                                .stratum_count = truth->strata,
                                .strata = drawn->strata,
+                               .harms = truth->lethality > 0,
                                .draw_count = draws,
                                .key = draws_state};
 }
@@ -165,8 +171,7 @@ static int coverage_table(int repetitions)
                                         : "mixture",
                        counts[k]);
                 for (int e = 0; e < EXPOSURE_KINDS; e++) {
-                    struct truth truth = {means[m], sizes[s],         counts[k],
-                                          0,        (enum exposure)e, false};
+                    struct truth truth = {means[m], sizes[s], counts[k], 0, (enum exposure)e, 0};
                     double at = coverage(&truth, repetitions, TABLE_DRAWS, &width);
                     printf(" %.1f |", at);
                     fflush(stdout);
@@ -186,6 +191,26 @@ static int coverage_table(int repetitions)
     return 0;
 }
 
+static int harm_table(int repetitions)
+{
+    static const double lethalities[] = {0.1, 0.005, 0.001};
+    printf("| contact | logical scenarios | kills 10%% | 0.5%% | 0.1%% | half width at 0.1%% |\n"
+           "|---|---|---|---|---|---|\n");
+    for (size_t m = 1; m < COUNT_OF(means); m++) {
+        for (size_t k = 0; k < COUNT_OF(counts); k++) {
+            double width = 0;
+            printf("| %.2f | %u |", means[m], counts[k]);
+            for (size_t l = 0; l < COUNT_OF(lethalities); l++) {
+                struct truth truth = {means[m], 10, counts[k], 0, EXPOSURE_COUNTED, lethalities[l]};
+                printf(" %.1f |", coverage(&truth, repetitions, TABLE_DRAWS, &width));
+                fflush(stdout);
+            }
+            printf(" %.2g |\n", width);
+        }
+    }
+    return 0;
+}
+
 static int print_cell(char **words)
 {
     double width;
@@ -193,7 +218,7 @@ static int print_cell(char **words)
                           .size = atof(words[1]),
                           .strata = (uint32_t)atoi(words[2]),
                           .exposure = (enum exposure)atoi(words[3]),
-                          .partial = atoi(words[4]) != 0};
+                          .lethality = atof(words[4])};
     double at = coverage(&truth, atoi(words[5]), (uint32_t)atoi(words[6]), &width);
     printf("%.2f covered, half width %.2g\n", at, width);
     return 0;
@@ -204,9 +229,10 @@ static int print_cell(char **words)
 static void intervals_cover_the_truth(void)
 {
     static const struct truth truths[] = {
-        {0.05, 1, 50, 0, EXPOSURE_EXACT, false},   {0.2, 10, 30, 0, EXPOSURE_COUNTED, false},
-        {0.2, 1, 20, 0, EXPOSURE_FACTOR, false},   {0.5, 10, 20, 0, EXPOSURE_EXACT, false},
-        {0.05, 10, 50, 4, EXPOSURE_FACTOR, false}, {0.2, 10, 50, 0, EXPOSURE_EXACT, true},
+        {0.05, 1, 50, 0, EXPOSURE_EXACT, 0},       {0.2, 10, 30, 0, EXPOSURE_COUNTED, 0},
+        {0.2, 1, 20, 0, EXPOSURE_FACTOR, 0},       {0.5, 10, 20, 0, EXPOSURE_EXACT, 0},
+        {0.05, 10, 50, 4, EXPOSURE_FACTOR, 0},     {0.2, 10, 50, 0, EXPOSURE_EXACT, 0.1},
+        {0.2, 10, 50, 0, EXPOSURE_COUNTED, 0.001},
     };
     double mean = 0;
     int repetitions = (int)test_rounds(CHECKED_REPETITIONS, 10);
@@ -226,7 +252,7 @@ static void much_data_is_arithmetic(void)
 {
     struct risk_class class = {.rate = 40};
     struct risk_stratum stratum = {.weight = 1, .draws = 1e6, .events = 2.5e5};
-    struct risk_input input = {1, &class, 1, &stratum, 0, 1};
+    struct risk_input input = {1, &class, 1, &stratum, false, 0, 1};
     struct risk_estimate at;
     double probability;
     EXPECT(risk_estimate(&input, &at, &probability, NULL) == STATUS_OK);
@@ -245,6 +271,37 @@ static void much_data_is_arithmetic(void)
     EXPECT_NEAR(at.high / 20, 1, 0.1);
 }
 
+/* One logical scenario, many contacts that kill one in a thousand: exposure times both. Beside
+ * others without a contact, what comes from those is told. */
+static void harm_is_drawn_apart(void)
+{
+    struct risk_class class = {.rate = 40};
+    struct risk_stratum strata[20] = {{.weight = 1, .draws = 1e5, .events = 2e4, .harm = 20}};
+    struct risk_input input = {1, &class, 1, strata, true, 0, 1};
+    struct risk_estimate at;
+    double probability[20];
+    EXPECT(risk_estimate(&input, &at, probability, NULL) == STATUS_OK);
+    EXPECT_NEAR(at.observed, 40 * 0.2 * 0.001, 1e-12);
+    EXPECT_NEAR(at.value / at.observed, 1, 0.01);
+    EXPECT_NEAR(probability[0] / 0.0002, 1, 0.01);
+    EXPECT_NEAR(at.unseen_share, 0, 0);
+    for (int i = 0; i < 20; i++) {
+        bool hit = i < 4;
+        strata[i] = (struct risk_stratum){
+            .weight = 1.0 / 20, .draws = 5, .events = hit, .harm = hit ? 0.001 : 0};
+    }
+    input.stratum_count = 20;
+    EXPECT(risk_estimate(&input, &at, probability, NULL) == STATUS_OK);
+    double all = 0;
+    double unseen = 0;
+    for (int i = 0; i < 20; i++) {
+        all += probability[i];
+        unseen += i < 4 ? 0 : probability[i];
+    }
+    EXPECT_NEAR(at.unseen_share, unseen / all, 1e-9);
+    EXPECT(at.high < 40 * 0.001); /* every contact is one in a thousand, seen or not */
+}
+
 /* Without an event there is a bound, and what was not driven makes it looser. */
 static void nothing_seen_is_not_nothing(void)
 {
@@ -255,7 +312,7 @@ static void nothing_seen_is_not_nothing(void)
     for (int i = 0; i < 40; i++) {
         strata[i] = (struct risk_stratum){.weight = 1.0 / 40, .draws = 4};
     }
-    struct risk_input input = {1, &class, 40, strata, 0, 1};
+    struct risk_input input = {1, &class, 40, strata, false, 0, 1};
     EXPECT(risk_estimate(&input, &at, NULL, NULL) == STATUS_OK);
     EXPECT(at.observed == 0 && at.low >= 0 && at.high > 0.002 && at.high < 0.04);
     for (int i = 0; i < 20; i++) {
@@ -273,7 +330,7 @@ static void nothing_seen_is_not_nothing(void)
 static void plans_reach_their_precision(void)
 {
     enum { SUITES = 10 };
-    const struct truth truth = {0.2, 10, 50, 4, EXPOSURE_EXACT, false};
+    const struct truth truth = {0.2, 10, 50, 4, EXPOSURE_EXACT, 0};
     double reached = 0;
     double before = 0;
     draws_state = 9;
@@ -290,7 +347,7 @@ static void plans_reach_their_precision(void)
         EXPECT(risk_plan(&input, &at, probability, 0.15, &plan, jobs, NULL) == STATUS_OK);
         EXPECT(plan.enough && plan.jobs > 0 && plan.reachable < 0.01);
         for (uint32_t k = 0; k < truth.strata; k++) {
-            draw_results(drawn.probability[k], (uint32_t)jobs[k], false, &drawn.strata[k]);
+            draw_results(drawn.probability[k], (uint32_t)jobs[k], 0, &drawn.strata[k]);
         }
         EXPECT(risk_estimate(&input, &at, probability, NULL) == STATUS_OK);
         reached += (at.high - at.low) / 2 / at.value / SUITES;
@@ -305,8 +362,8 @@ static void plans_reach_their_precision(void)
 static void plans_know_their_limits(void)
 {
     struct risk_class classes[] = {{.rate = 10}, {.rate = 0.1}};
-    struct risk_stratum strata[] = {{0, 1, 10, 3}, {1, 1, 10, 3}};
-    struct risk_input input = {2, classes, 2, strata, 0, 1};
+    struct risk_stratum strata[] = {{0, 1, 10, 3, 0}, {1, 1, 10, 3, 0}};
+    struct risk_input input = {2, classes, 2, strata, false, 0, 1};
     struct risk_estimate at;
     double probability[2];
     double jobs[2];
@@ -326,10 +383,13 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--coverage") == 0) {
         return coverage_table(atoi(argv[2]));
     }
+    if (argc == 3 && strcmp(argv[1], "--harm") == 0) {
+        return harm_table(atoi(argv[2]));
+    }
     if (argc == 9 && strcmp(argv[1], "--cell") == 0) {
         return print_cell(argv + 2);
     }
     return TEST_RUN(TEST(intervals_cover_the_truth), TEST(much_data_is_arithmetic),
-                    TEST(nothing_seen_is_not_nothing), TEST(plans_reach_their_precision),
-                    TEST(plans_know_their_limits));
+                    TEST(harm_is_drawn_apart), TEST(nothing_seen_is_not_nothing),
+                    TEST(plans_reach_their_precision), TEST(plans_know_their_limits));
 }

@@ -68,6 +68,16 @@ static void pedestrian_curves_are_the_published_ones(void)
     EXPECT(head_on(AGENT_CYCLIST, 50 * KMH, 0).outside);
 }
 
+/* A pedestrian who runs towards the car or steps before it is hit at the car's speed, and a car
+ * that stands injures nobody who walks into it; who rides into it is injured. */
+static void the_car_s_speed_injures_pedestrians(void)
+{
+    double hit = head_on(AGENT_PEDESTRIAN, 40 * KMH, 0).vru_severe;
+    EXPECT_NEAR(head_on(AGENT_PEDESTRIAN, 40 * KMH, 4).vru_severe, hit, 0);
+    EXPECT_NEAR(head_on(AGENT_PEDESTRIAN, 0, 4).vru_severe, 0, 0);
+    EXPECT(head_on(AGENT_CYCLIST, 0, 8).vru_severe > 0.05);
+}
+
 /* Richards 2010: 3, 17, 60% at a delta-v of 30, 40, 50 mph; 92% at 60 in the study before it. Two
  * drivers: one survives with the square root. */
 static void occupant_curves_are_the_published_ones(void)
@@ -96,5 +106,6 @@ int main(void)
 {
     return TEST_RUN(TEST(equal_cars_share_the_impact), TEST(momentum_is_kept),
                     TEST(pedestrian_curves_are_the_published_ones),
+                    TEST(the_car_s_speed_injures_pedestrians),
                     TEST(occupant_curves_are_the_published_ones), TEST(sides_are_weaker));
 }

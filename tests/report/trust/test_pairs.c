@@ -19,6 +19,7 @@ static void submit_jobs(void)
         struct job_spec *audit = &specs[2 * i + 1];
         *spec = plain;
         spec->seed = i;
+        snprintf(spec->scenario_id, sizeof spec->scenario_id, "scene_%u", (unsigned)i);
         spec->tier = TIER_STUDENT;
         strcpy(spec->model_hash, "student");
         strcpy(spec->sampler, "agents/euler2/bf16");
