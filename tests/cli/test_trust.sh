@@ -88,14 +88,23 @@ PY
     says err "learned worlds show no lights"
 }
 
-# Twelve seeds of one tick, each repeated by the teacher, and by the object world.
+# A suite FILE.json of a scenario's file under as many ids: each is a logical scenario of its own.
+many() {
+    python3 - "$@" <<'PY' || fail "$1.json"
+import json, sys
+name, file, count = sys.argv[1:]
+json.dump({"id": name, "scenarios": [{"file": file, "id": f"{name}{i}"} for i in range(int(count))]}, open(name + ".json", "w"))
+PY
+}
+# Twelve scenarios of one tick, each repeated by the teacher, and by the object world.
 agreement_is_counted_over_every_suite() {
     sed -e 's/"horizon_s": 2/"horizon_s": 0.1/' -e 's/"branches": .*/"slices": {"weather": "clear"}}/' short.json >tiny.json
     echo '{"rate": 1.0, "safety_critical_rate": 1.0}' >all.json
-    code 0 "$swerve" run tiny.json --store pairs.db --workers 1 --seeds 8 --audit all.json --json
-    sed 's/"id": "short"/"id": "other"/' tiny.json >other.json
-    code 0 "$swerve" run other.json --store pairs.db --workers 1 --seeds 4 --audit all.json --json
-    code 0 "$swerve" run tiny.json --store pairs.db --workers 1 --seeds 8 --world object --json
+    many eight tiny.json 8
+    many four tiny.json 4
+    code 0 "$swerve" run eight.json --store pairs.db --workers 1 --audit all.json --json
+    code 0 "$swerve" run four.json --store pairs.db --workers 1 --audit all.json --json
+    code 0 "$swerve" run eight.json --store pairs.db --workers 1 --world object --json
     code 0 "$swerve" agreement --store pairs.db --gate --json
     holds 'd["frozen"] == 0 and d["missing"] == 0 and d["students"][0]["drives"] == 12' out
     holds 'd["rows"][0]["slice"] == {} and d["rows"][0]["pairs"] == 12' out
@@ -201,7 +210,8 @@ a_frozen_slice_goes_to_the_teacher() {
     holds 'd["frozen"] == 0 and list(d["pass_rates"]) == ["student"]' out
     # Jobs of another weather agree: then it is not all of the student that is sick.
     cp sick.db slice.db
-    code 0 "$swerve" run rainy.json --store slice.db --workers 1 --seeds 12 --audit all.json --json
+    many rain rainy.json 12
+    code 0 "$swerve" run rain.json --store slice.db --workers 1 --audit all.json --json
     code 0 "$swerve" agreement --store slice.db --json
     holds '[r["slice"] for r in d["rows"] if r["frozen"]] == [{"weather": "clear"}]' out
     code 0 "$swerve" submit tiny.json --store slice.db --seeds 20 --trust trust.json --json
@@ -424,9 +434,9 @@ what_they_differ_on_is_a_suite() {
     says out "no verdict differs: nothing was written"
     [ ! -e differ ] || fail "a suite of nothing was written"
     code 0 "$swerve" agreement --store sick.db --disagreements differ
-    says out "2 scenarios with different verdicts: differ/suite.json"
+    says out "12 scenarios with different verdicts: differ/suite.json"
     code 0 "$swerve" validate differ/suite.json
-    holds 'sorted(len(e["seeds"]) for e in d["scenarios"]) == [4, 8]' differ/suite.json
+    holds '[len(e["seeds"]) for e in d["scenarios"]] == [1] * 12' differ/suite.json
     code 0 "$swerve" submit differ/suite.json --store sick.db --world student --audit off --json
     holds 'd["rollouts"] == 12 and d["memoised"] == 12' out # the same scenarios, by their hashes
 }
