@@ -41,16 +41,18 @@ def found(*words):
 
 
 def stopping_m(speed_mps):
-    """Brakes reach 1 - q^k of what is asked in sub-step k, q = exp(-h / lag): what is lost is a geometric series."""
+    """Brakes reach 1 - q^k of what is asked by the end of sub-step k, q = exp(-h / lag), and act with their mean over each:
+    what is lost is a geometric series."""
     h = TICK_S / 2
     q = math.exp(-h / LAG_S)
-    lost = lambda k: k - q * (1 - q**k) / (1 - q)  # sum of 1 - q^i, i = 1..k
+    mean = lambda k: 1 - q ** (k - 1) * (1 - q) * LAG_S / h
+    lost = lambda k: k - (1 - q**k) * LAG_S / h  # sum of the means, 1..k
     k = 0
     distance, speed = 0.0, speed_mps
     while speed > 0:
         k += 1
         after = speed_mps - BRAKE_MPS2 * h * lost(k)
-        decel = BRAKE_MPS2 * (1 - q**k)
+        decel = BRAKE_MPS2 * mean(k)
         distance += (speed + after) / 2 * h if after > 0 else speed**2 / (2 * decel)
         speed = after
     return distance

@@ -265,12 +265,14 @@ def with_tokens(chromium, work, store, suite):
 
 
 def audited_store(work):
-    """A tick of six seeds, each repeated by the teacher, which then fails what the student passes."""
+    """A tick of six scenarios, each repeated by the teacher, which then fails what the student passes."""
     scenario = {**SCENARIO, "id": "tick", "question": "perception", "horizon_s": 0.1, "branches": []}
     (work / "tick.json").write_text(json.dumps(scenario), encoding="utf-8")
+    scenarios = [{"file": "tick.json", "id": f"tick{i}"} for i in range(6)]
+    (work / "ticks.json").write_text(json.dumps({"id": "ticks", "scenarios": scenarios}), encoding="utf-8")
     (work / "all.json").write_text('{"rate": 1.0, "safety_critical_rate": 1.0}', encoding="utf-8")
     store = str(work / "audited.db")
-    subprocess.run([SWERVE, "run", str(work / "tick.json"), "--store", store, "--workers", "1", "--seeds", "6", "--audit",
+    subprocess.run([SWERVE, "run", str(work / "ticks.json"), "--store", store, "--workers", "1", "--audit",
                     str(work / "all.json"), "--json"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with sqlite3.connect(store) as db:
         db.execute("UPDATE outcomes SET verdict = 0")
