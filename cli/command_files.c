@@ -69,6 +69,25 @@ static void warn(json_t *warnings, bool json, const char *text)
     }
 }
 
+/* Name of the first parameter in which two points of a grid differ. */
+static void varied_name(const struct scenario_document *a, const struct scenario_document *b,
+                        char out[LIMIT_ID_BYTES])
+{
+    json_t *of_a = json_loads(a->parameters != NULL ? a->parameters : "{}", 0, NULL);
+    json_t *of_b = json_loads(b->parameters != NULL ? b->parameters : "{}", 0, NULL);
+    const char *name;
+    json_t *value;
+    snprintf(out, LIMIT_ID_BYTES, "gap_m");
+    json_object_foreach (of_a, name, value) {
+        if (!json_equal(value, json_object_get(of_b, name))) {
+            snprintf(out, LIMIT_ID_BYTES, "%s", name);
+            break;
+        }
+    }
+    json_decref(of_a);
+    json_decref(of_b);
+}
+
 /* Points of a grid whose id has {name} places are logical scenarios each, and an interval of a rate
  * takes them for independent draws. */
 static void warn_apart(const struct suite *suite, bool json, json_t *warnings)
@@ -82,12 +101,13 @@ static void warn_apart(const struct suite *suite, bool json, json_t *warnings)
             }
         }
         if (next - i > 1 && scenario_id_parameters(entry->document->scenario.id)[0] == '\0') {
-            snprintf(
-                text, sizeof text,
-                "%s: the points of one grid count as %u logical scenarios, which makes "
-                "intervals narrower than they are known; an \"id\" such as \"x/gap_m={gap_m}\" "
-                "keeps them one",
-                entry->place, next - i);
+            char name[LIMIT_ID_BYTES];
+            varied_name(entry->document, suite->entries[i + 1].document, name);
+            snprintf(text, sizeof text,
+                     "%s: the points of one grid count as %u logical scenarios, which makes "
+                     "intervals narrower than they are known; an \"id\" such as "
+                     "\"x/%s={%s}\" keeps them one",
+                     entry->place, next - i, name, name);
             warn(warnings, json, text);
         }
     }

@@ -108,7 +108,9 @@ static enum status show(const struct risk_options *options, const struct summary
         if (options->json) {
             json_array_append_new(json, risk_study_json(&studies[s], summary));
         } else {
-            text_print(stdout, "%s", shown > 0 ? "\n" : "");
+            if (shown > 0) {
+                text_print(stdout, "\n");
+            }
             risk_study_print(&studies[s], summary, stdout);
         }
         if (options->plan != NULL && shown > 0) {

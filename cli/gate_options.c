@@ -187,7 +187,10 @@ enum status gate_options_read(struct gate_options *options, struct error *error)
         options->slice_texts.count > 0 || options->baseline != NULL || options->cost != NULL;
     options->rate = options->all || !parts ? 1.0 : 0.0;
     if (options->rate_text != NULL) {
-        TRY(cli_parse_share("--gate-rate", options->rate_text, &options->rate, error));
+        double rate;
+        TRY(cli_parse_share("--gate-rate", options->rate_text, &rate, error));
+        options->rate =
+            options->all ? 1.0 : rate; /* --gate asks for all, whatever else is asked for */
     }
     if (options->margin_text != NULL && options->baseline == NULL) {
         return error_set(

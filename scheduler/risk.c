@@ -18,7 +18,6 @@
 #define TWO_PI 6.283185307179586
 #define SIZE_LEAST 0.3
 #define SIZE_MOST 300.0
-#define JOBS_MOST 1e9
 #define SCALE_FIRST 1e-3
 #define SCALE_MOST 1e15
 /* A precision is asked of jobs only where exposures leave that much room. */
@@ -219,13 +218,21 @@ static double quantile(const double *sorted, uint32_t count, double at)
 
 /* ---- harm ---- */
 
+static double event_count(const struct risk_input *input)
+{
+    double events = 0;
+    for (uint32_t i = 0; i < input->stratum_count; i++) {
+        events += input->strata[i].events;
+    }
+    return events;
+}
+
 /* Mean harm of an event over all strata; 1 where there was no event to tell. */
 static double pooled_harm(const struct risk_input *input)
 {
-    double events = 0;
+    double events = event_count(input);
     double harm = 0;
     for (uint32_t i = 0; i < input->stratum_count; i++) {
-        events += input->strata[i].events;
         harm += input->strata[i].harm;
     }
     return events > 0 ? harm / events : 1;
@@ -369,6 +376,11 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
     out->value = quantile(rates, count, 0.5);
     out->low = quantile(rates, count, 0.025);
     out->high = quantile(rates, count, 0.975);
+    if (input->harms && event_count(input) == 0) {
+        /* No event, no harm: what may be is as much as there may be events. */
+        out->value = NAN;
+        out->low = 0;
+    }
     out->size = shared->size;
     double from_exposure = class_variance(input, means);
     double all = variance(rates, count);
@@ -394,7 +406,7 @@ static double spread_jobs(const struct risk_input *input, const double *probabil
         double p = harm > 0 ? fmin(probability[i] / harm, 1) : 0;
         double wanted =
             scale * input->classes[at->class_index].rate * at->weight * harm * sqrt(p * (1 - p));
-        jobs[i] = fmin(ceil(fmax(wanted - at->draws, 0)), JOBS_MOST);
+        jobs[i] = fmin(ceil(fmax(wanted - at->draws, 0)), RISK_JOBS_MOST);
         sum += jobs[i];
     }
     return sum;
@@ -461,7 +473,7 @@ enum status risk_plan(const struct risk_input *input, const struct risk_estimate
     TRY(memory_check(strata, error, "risk: out of memory"));
     *out = (struct risk_plan){.precision = precision};
     for (uint32_t i = 0; i < input->stratum_count; i++) {
-        jobs[i] = JOBS_MOST;
+        jobs[i] = RISK_JOBS_MOST;
     }
     enum status status = foresee(input, probability, jobs, strata, &out->reachable, error);
     out->enough = status == STATUS_OK && out->reachable < FLOOR_SHARE * precision;

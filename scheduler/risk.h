@@ -51,7 +51,7 @@ struct risk_input {
 enum { RISK_DRAWS = 4000 };
 
 struct risk_estimate {
-    double value; /* median of the posterior */
+    double value; /* median of the posterior; NAN: harm, of which no event has told anything */
     double low;   /* of the 95% interval */
     double high;
     double observed;       /* from shares alone; strata that were not driven are not in it */
@@ -71,6 +71,7 @@ double risk_precision(const struct risk_estimate *estimate);
 /* Stopping: the jobs (further concrete scenarios) that each logical scenario needs until that
  * precision is to be expected, spread as Neyman did (J. Royal Statistical Society 97, 1934): where
  * exposure times spread is greatest. */
+#define RISK_JOBS_MOST 1e9 /* of a logical scenario; as many stand for any number */
 struct risk_plan {
     double jobs;      /* all together */
     double precision; /* that they are to reach */

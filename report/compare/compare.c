@@ -17,6 +17,8 @@ const char *const compare_measure_names[COMPARE_MEASURE_COUNT] = {
 };
 
 enum { ROWS_MAX = 2000 };
+/* Share of a mean by which two sides differ without having driven otherwise. */
+#define ROUNDING 1e-9
 
 bool compare_passed(const struct compare_rollout *rollout)
 {
@@ -363,7 +365,8 @@ static void count_measure(struct compare *compare, const struct samples *samples
             samples->means[clusters++] = (struct paired_cluster){0};
             cluster_key = first->logical;
         }
-        samples->means[clusters - 1].sum += (b - a) / (double)drives;
+        bool same = fabs(b - a) <= ROUNDING * fmax(1, fabs(a));
+        samples->means[clusters - 1].sum += same ? 0 : (b - a) / (double)drives;
         samples->means[clusters - 1].cases += 1;
         a_sum += a / (double)drives;
         b_sum += b / (double)drives;

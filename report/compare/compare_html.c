@@ -30,8 +30,8 @@ static void write_tables(struct page *page, const struct compare *compare)
     compare_write_measures(compare, page);
     html_format(page->html,
                 "<p class=\"soft small\">p: exact test over %s whether B passes as often as A; "
-                "slices after Tarone and Holm. Intervals are clustered likewise, each for itself: "
-                "of twenty one misses.</p></div>",
+                "slices after Tarone and Holm. Intervals are clustered likewise; "
+                "one of twenty misses.</p></div>",
                 compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
 }
 

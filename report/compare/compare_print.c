@@ -80,7 +80,7 @@ static void print_rows(const struct compare *compare, struct page *page)
     text_print(
         page->out,
         "p: exact test over %s whether B passes as often as A; slices after Tarone and Holm. "
-        "Intervals: clustered likewise, each for itself\n\n",
+        "Intervals: clustered likewise; one of twenty misses\n\n",
         compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
 }
 
@@ -106,8 +106,7 @@ static void write_measure(struct page *page, enum compare_measure measure)
 void compare_write_measures(const struct compare *compare, struct page *page)
 {
     page_table(page, "",
-               "  36 mean over scenarios| #6 count|  #9 A| #9 B|  #B - A, 95%% each: of twenty one "
-               "misses=B &minus; A, 95%%");
+               "  36 mean over scenarios| #6 count|  #9 A| #9 B|  #B - A, 95%%=B &minus; A, 95%%");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
         char difference[PAIRED_TEXT_BYTES];
         if (compare->measures[m].cases > 0) {

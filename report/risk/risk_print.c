@@ -9,8 +9,10 @@
 #include "base/text.h"
 #include "report/page/page.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Limits of the intervals, as SPEED.md has them. */
 #define COVERAGE_TEXT                                                                        \
@@ -38,6 +40,9 @@ static double per_hour(const struct risk_study *study, double per_million_km)
 
 static const char *figure(double value, char out[FIGURE_BYTES])
 {
+    if (isnan(value)) {
+        return strcpy(out, "-");
+    }
     snprintf(out, FIGURE_BYTES, value > 0 && value < 1e-9 ? "under 1e-9" : "%.3g", value);
     return out;
 }
@@ -121,6 +126,20 @@ static uint32_t inexact(const struct risk_study *study)
     return count;
 }
 
+/* Shares of what is told of contacts and deaths that no contact stands behind. */
+enum { UNSEEN_BYTES = 256 };
+static const char *unseen_text(const struct risk_study *study, char out[UNSEEN_BYTES])
+{
+    const struct risk_estimate *fatal = &study->estimates[RISK_FATAL];
+    snprintf(out, UNSEEN_BYTES,
+             "from situations without a contact: %.0f%% of \"%s\", %.0f%% of \"%s\"%s",
+             100 * study->estimates[RISK_CONTACT].unseen_share, risk_event_texts[RISK_CONTACT],
+             100 * fatal->unseen_share, risk_event_texts[RISK_FATAL],
+             isnan(fatal->value) ? "; without any contact nothing tells how severe one would be"
+                                 : "");
+    return out;
+}
+
 static void write_events(const struct risk_study *study, struct page *page)
 {
     char text[5][FIGURE_BYTES];
@@ -140,9 +159,8 @@ static void print_events(const struct risk_study *study, FILE *out)
 {
     struct page page = {.form = PAGE_TERMINAL, .out = out};
     write_events(study, &page);
-    text_print(out, "  from situations without a contact: %.0f%% of \"%s\", %.0f%% of \"%s\"\n",
-               100 * study->estimates[RISK_CONTACT].unseen_share, risk_event_texts[RISK_CONTACT],
-               100 * study->estimates[RISK_FATAL].unseen_share, risk_event_texts[RISK_FATAL]);
+    char unseen[UNSEEN_BYTES];
+    text_print(out, "  %s\n", unseen_text(study, unseen));
     text_print(out, "  " COVERAGE_TEXT "\n");
     text_print(out, "  of %.4g exposed situations per million km; ", study->exposed);
     if (inexact(study) == 0) {
@@ -209,13 +227,20 @@ static void print_contacts(const struct risk_study *study, const struct summary 
 static void print_plan(const struct risk_study *study, FILE *out)
 {
     const struct risk_plan *plan = &study->plan;
-    struct ranked *ranked = rank_logical(study, true);
     const struct risk_estimate *at = &study->estimates[study->plan_event];
-    text_print(out, "\n  \"%s\" is known to +-%.0f%% of its value",
-               risk_event_texts[study->plan_event], 100 * risk_precision(at));
+    if (isnan(at->value)) {
+        text_print(out, "\n  of \"%s\" nothing is known yet", risk_event_texts[study->plan_event]);
+    } else {
+        text_print(out, "\n  \"%s\" is known to +-%.0f%% of its value",
+                   risk_event_texts[study->plan_event], 100 * risk_precision(at));
+    }
     if (!plan->enough) {
         text_print(out, "; exposures alone leave +-%.0f%%, so no more can be had than +-%.0f%%",
                    100 * plan->reachable, 100 * plan->precision);
+    }
+    if (plan->jobs >= RISK_JOBS_MOST) {
+        text_print(out, ": no number of jobs reaches +-%.0f%%\n", 100 * plan->precision);
+        return;
     }
     if (plan->jobs == 0) {
         text_print(out, ": no further jobs are needed for +-%.0f%%\n", 100 * plan->precision);
@@ -223,6 +248,7 @@ static void print_plan(const struct risk_study *study, FILE *out)
         text_print(out, "; for +-%.0f%% drive %.0f further concrete scenarios:\n",
                    100 * plan->precision, plan->jobs);
     }
+    struct ranked *ranked = rank_logical(study, true);
     for (uint32_t i = 0; ranked != NULL && i < study->logical_count && ranked[i].value > 0; i++) {
         if (i == JOBS_SHOWN) {
             text_print(out, "    and others (--json has all)\n");
@@ -273,7 +299,9 @@ void risk_study_markdown(const struct risk_study *study, FILE *out)
     struct page page = {.form = PAGE_MARKDOWN, .out = out};
     fputs("\n", out);
     write_events(study, &page);
-    fprintf(out, "\n" COVERAGE_TEXT ".\n");
+    char unseen[UNSEEN_BYTES];
+    fprintf(out, "\n%c%s. " COVERAGE_TEXT ".\n", toupper(unseen_text(study, unseen)[0]),
+            unseen + 1);
     fprintf(out,
             "\n%s Of %u classes of situations %u rest on figures that were not read where they "
             "were published. %u logical scenarios with an exposure were not driven; %u that were "
@@ -295,10 +323,11 @@ void risk_study_markdown(const struct risk_study *study, FILE *out)
 static json_t *estimate_json(const struct risk_study *study, enum risk_event event)
 {
     const struct risk_estimate *at = &study->estimates[event];
-    return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "per_million_km", at->value, "low",
-                     at->low, "high", at->high, "observed", at->observed, "per_hour",
-                     per_hour(study, at->value), "not_driven_per_million_km", at->missed,
-                     "exposure_share", at->exposure_share, "unseen_share", at->unseen_share);
+    return json_pack("{s:o, s:f, s:f, s:f, s:o, s:f, s:f, s:f}", "per_million_km",
+                     json_finite_new(at->value), "low", at->low, "high", at->high, "observed",
+                     at->observed, "per_hour", json_finite_new(per_hour(study, at->value)),
+                     "not_driven_per_million_km", at->missed, "exposure_share", at->exposure_share,
+                     "unseen_share", at->unseen_share);
 }
 
 static json_t *logical_json(const struct risk_study *study, uint32_t index)

@@ -643,6 +643,13 @@ static enum status read_entity_action(struct osc_context *context,
 {
     struct osc_entity *entity;
     const struct osc_element *add = osc_child(element, "AddEntityAction");
+    if (add == NULL && osc_child(element, "DeleteEntityAction") == NULL) {
+        return osc_fail(context, element,
+                        "expected <AddEntityAction> or <DeleteEntityAction>, found %s%s%s",
+                        element->first != NULL ? "<" : "",
+                        element->first != NULL ? element->first->name : "none",
+                        element->first != NULL ? ">" : "");
+    }
     TRY(osc_entity_named(context, element, "entityRef", &entity));
     if (entity->is_ego) {
         return add_wait(context, element, entity, 0);

@@ -598,7 +598,8 @@ enum status osc_init_read(struct osc_context *context)
         }
         entity->present = entity->placed;
         if (!entity->placed) {
-            osc_note(context, entity->element, "an entity that Init does not place is not there");
+            osc_note(context, entity->element,
+                     "an entity that Init does not place is not there until an action adds it");
             entity->pose = (struct pose){0, 0, 0};
         }
         TRY(read_start_path(context, entity));
