@@ -69,7 +69,7 @@ const struct odd_axis odd_axes[ODD_ATTRIBUTE_COUNT] = {
 const char *const odd_not_expressible[] = {
     "scenery: gradients, cross slopes and other vertical geometry",
     "scenery: radial, distributor, minor and slip roads as types of their own",
-    "scenery: traffic signs, speed limits that change with time",
+    "scenery: traffic signs but for those of priority, speed limits that change with time",
     "scenery: lane types for buses, trams, bicycles beside driving, shoulder and cycle lanes",
     "scenery: bridges, rail crossings, toll plazas; grade-separated junctions",
     "scenery: buildings, street furniture and vegetation as fixed structures",
