@@ -44,6 +44,11 @@ const struct clock *clock_system(void)
     return &system;
 }
 
+int64_t clock_monotonic_ns(void)
+{
+    return read_ns(CLOCK_MONOTONIC);
+}
+
 void clock_condition_init(pthread_cond_t *condition)
 {
     pthread_condattr_t monotonic;
@@ -55,6 +60,6 @@ void clock_condition_init(pthread_cond_t *condition)
 
 struct timespec clock_moment_in(int64_t ns)
 {
-    int64_t at_ns = read_ns(CLOCK_MONOTONIC) + ns;
+    int64_t at_ns = clock_monotonic_ns() + ns;
     return (struct timespec){.tv_sec = at_ns / NS_PER_S, .tv_nsec = at_ns % NS_PER_S};
 }

@@ -38,6 +38,8 @@ static inline int64_t clock_thread_cpu_ns(const struct clock *clock)
 
 /* ---- threads that wait: CLOCK_MONOTONIC, which nobody sets ---- */
 
+int64_t clock_monotonic_ns(void);
+
 /* A condition whose waits end at moments of that clock. */
 void clock_condition_init(pthread_cond_t *condition);
 /* The moment in so many nanoseconds, for pthread_cond_timedwait(). */

@@ -3,6 +3,7 @@
  */
 #include "store/bench/bench.h"
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "store/api/digest.h"
 #include "store/api/store.h"
@@ -292,11 +293,11 @@ static enum status run_rounds(struct bench *bench, struct store_bench_result *re
     enum status status = STATUS_OK;
 
     for (int round = -1; round < STORE_BENCH_ROUNDS && status == STATUS_OK; round++) {
-        int64_t start_ns = bench_now_ns();
+        int64_t start_ns = clock_monotonic_ns();
         status = store_round(bench, error);
-        int64_t middle_ns = bench_now_ns();
+        int64_t middle_ns = clock_monotonic_ns();
         THEN(status, bare_round(bench, error));
-        int64_t end_ns = bench_now_ns();
+        int64_t end_ns = clock_monotonic_ns();
         if (round >= 0) { /* the first one warms up */
             store_rates[round] = bench->jobs / ((double)(middle_ns - start_ns) / NS_PER_S);
             bare_rates[round] = bench->jobs / ((double)(end_ns - middle_ns) / NS_PER_S);

@@ -6,6 +6,7 @@
  */
 #include "store/bench/bench_client.h"
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "schemas/job_json.h"
 #include "store/bench/bench_parts.h"
@@ -129,7 +130,7 @@ static void make_request(struct fleet *fleet, struct worker *worker, enum step s
     put_head(worker, path, bytes);
     worker->in_bytes = 0;
     worker->head_bytes = 0;
-    worker->sent_ns = bench_now_ns();
+    worker->sent_ns = clock_monotonic_ns();
 }
 
 static enum status failed(const struct worker *worker, const char *what, struct error *error)
@@ -219,7 +220,7 @@ static enum status reply_complete(struct worker *worker, bool *complete, struct 
 
 static enum status next_request(struct fleet *fleet, struct worker *worker, struct error *error)
 {
-    int64_t now_ns = bench_now_ns();
+    int64_t now_ns = clock_monotonic_ns();
     enum step next = STEP_CLAIM;
     switch (worker->step) {
     case STEP_REGISTER:
@@ -383,7 +384,7 @@ enum status bench_client_run(const struct bench_client_config *config,
         status = connect_worker(&fleet, &fleet.workers[i], error);
     }
     THEN(status, serve_until(&fleet, &fleet.registered, config->workers, error));
-    int64_t start_ns = bench_now_ns();
+    int64_t start_ns = clock_monotonic_ns();
     for (uint32_t i = 0; status == STATUS_OK && i < config->workers; i++) {
         make_request(&fleet, &fleet.workers[i], STEP_CLAIM);
         status = push(&fleet, &fleet.workers[i], error);

@@ -4,6 +4,7 @@
 #include "store/bench/bench_fleet.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "store/bench/bench_client.h"
 #include "store/bench/bench_parts.h"
@@ -86,11 +87,11 @@ static enum status call_batch(struct caller *caller, const struct store_worker *
     struct job_completion completions[LIMIT_CLAIM_JOBS];
     struct store_completion_result results[LIMIT_CLAIM_JOBS];
     int64_t ttl_ms = 0;
-    int64_t start_ns = bench_now_ns();
+    int64_t start_ns = clock_monotonic_ns();
     TRY(bench->store->ops->claim(bench->store, worker, claim_id, bench->batch, 0, leases, count,
                                  &ttl_ms, &caller->error));
     enum status status = STATUS_OK;
-    int64_t claimed_ns = bench_now_ns();
+    int64_t claimed_ns = clock_monotonic_ns();
     bench_samples_add(&caller->samples.claims, claimed_ns - start_ns);
     if (*count == 0) {
         return STATUS_OK;
@@ -100,7 +101,7 @@ static enum status call_batch(struct caller *caller, const struct store_worker *
     }
     status =
         bench->store->ops->complete(bench->store, completions, *count, results, &caller->error);
-    caller->end_ns = bench_now_ns();
+    caller->end_ns = clock_monotonic_ns();
     bench_samples_add(&caller->samples.completions, caller->end_ns - claimed_ns);
     caller->jobs += *count;
     return status;
@@ -160,7 +161,7 @@ static enum status bare_round(struct fleet_bench *bench, double *rate, struct er
     uint32_t started = 0;
     enum status status = STATUS_OK;
     TRY(memory_check(callers, error, "out of memory for the benchmark's callers"));
-    int64_t start_ns = bench_now_ns();
+    int64_t start_ns = clock_monotonic_ns();
     int64_t end_ns = start_ns;
     for (; started < threads; started++) {
         struct caller *caller = &callers[started];

@@ -3,6 +3,7 @@
  */
 #include "store/bench/bench_parts.h"
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "schemas/job_context.h"
 #include "store/postgres/postgres_db.h"
@@ -14,17 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FSYNC_SAMPLES = 41 };
-
-int64_t bench_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 static int compare_int64(const void *a, const void *b)
 {
@@ -71,12 +64,12 @@ enum status bench_fsync_p50(const char *directory, int64_t *p50_ns, struct error
         return error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
     }
     for (int i = 0; i < FSYNC_SAMPLES; i++) {
-        int64_t start_ns = bench_now_ns();
+        int64_t start_ns = clock_monotonic_ns();
         if (write(fd, page, sizeof page) != (ssize_t)sizeof page || fdatasync(fd) != 0) {
             status = error_set(error, STATUS_IO, "%s: %s", path, strerror(errno));
             break;
         }
-        samples[i] = bench_now_ns() - start_ns;
+        samples[i] = clock_monotonic_ns() - start_ns;
     }
     close(fd);
     unlink(path);

@@ -25,8 +25,6 @@ enum status bench_place_db(const struct bench_place *place, const char *name, st
                            struct error *error);
 void bench_place_remove(const struct bench_place *place, const char *name);
 
-int64_t bench_now_ns(void);
-
 /* Element count * percent / 100 of the sorted samples, which are sorted in place; 0: none. */
 int64_t bench_percentile(int64_t *samples, size_t count, unsigned percent);
 double bench_median(double *samples, size_t count);

@@ -35,11 +35,8 @@ static void drop(struct http_event_text *text)
 static bool wait_until(struct http_events *events, pthread_cond_t *condition,
                        const struct timespec *moment)
 {
-    struct timespec now;
     pthread_cond_timedwait(condition, &events->mutex, moment);
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return now.tv_sec > moment->tv_sec ||
-           (now.tv_sec == moment->tv_sec && now.tv_nsec >= moment->tv_nsec);
+    return clock_monotonic_ns() >= moment->tv_sec * NS_PER_S + moment->tv_nsec;
 }
 
 /* ---- the thread that asks ---- */

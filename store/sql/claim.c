@@ -5,6 +5,7 @@
 #include "store/sql/claim.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "store/door/door.h"
@@ -560,13 +561,6 @@ static char *without_text(const struct store_worker *worker)
 /* Jobs that others lock while they claim, and leave, are free when that ends; nobody is told. */
 #define CONTENDED_WAIT_NS (50 * NS_PER_MS)
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /* Until jobs became claimable since *generation, or `until_ns`. False: the store is closing. */
 static bool wait_ready(struct sql_store *store, uint64_t *generation, int64_t until_ns)
 {
@@ -588,7 +582,7 @@ void claim_claimable_wait(struct store *base, uint64_t *generation, int64_t wait
     struct sql_store *store = sql_store_of(base);
 
     if (sql_store_enter(store, NULL) == STATUS_OK) {
-        wait_ready(store, generation, wait_ms > 0 ? monotonic_ns() + wait_ms * NS_PER_MS : 0);
+        wait_ready(store, generation, wait_ms > 0 ? clock_monotonic_ns() + wait_ms * NS_PER_MS : 0);
         sql_store_leave(store);
     }
 }
@@ -614,7 +608,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
     call.claim_id = *claim_id;
     call.max = max < LIMIT_CLAIM_JOBS ? max : LIMIT_CLAIM_JOBS;
     wait_ms = wait_ms < 24 * 3600 * 1000 ? wait_ms : 24 * 3600 * 1000;
-    int64_t deadline_ns = monotonic_ns() + wait_ms * NS_PER_MS;
+    int64_t deadline_ns = clock_monotonic_ns() + wait_ms * NS_PER_MS;
     TRY(sql_store_enter(store, error));
     call.without = without_text(worker);
     if (call.without == NULL && worker->without_count > 0) {
@@ -625,7 +619,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
     wait_ready(store, &generation, 0);
     for (int tries = 0;; tries++) {
         status = sql_store_run_beside(store, claim_op, claim_finish, true, &call, error);
-        int64_t now_ns = monotonic_ns();
+        int64_t now_ns = clock_monotonic_ns();
         bool late = now_ns >= deadline_ns && (tries > 0 || !call.contended);
         if (status != STATUS_OK || call.last_id >= call.claim_id || late) {
             break;

@@ -340,15 +340,10 @@ static void writer_checkpoint(struct group_commit *group)
 /* Real time until the sweep is due by the store's clock, as an absolute CLOCK_MONOTONIC time. */
 static struct timespec sweep_deadline(const struct group_commit *group)
 {
-    struct timespec at;
     int64_t wait_ns = group->sweep_ns - clock_now_ns(group->clock);
 
     wait_ns = wait_ns < 0 ? 0 : wait_ns > 3600 * NS_PER_S ? 3600 * NS_PER_S : wait_ns;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &at) == 0);
-    wait_ns += at.tv_nsec;
-    at.tv_sec += wait_ns / NS_PER_S;
-    at.tv_nsec = wait_ns % NS_PER_S;
-    return at;
+    return clock_moment_in(wait_ns);
 }
 
 /* Waits for work or time. Returns how many operations were taken; *stop: none will come. */
@@ -452,7 +447,6 @@ static struct group_commit *create(struct db *db, const struct clock *clock,
                                    struct error *error)
 {
     struct group_commit *group = calloc(1, sizeof *group);
-    pthread_condattr_t monotonic;
 
     if (group == NULL) {
         error_set(error, STATUS_NO_MEMORY, "out of memory for the store's writer");
@@ -470,10 +464,7 @@ static struct group_commit *create(struct db *db, const struct clock *clock,
     }
     group->checkpoint_pages = group->hooks.checkpoint_pages;
     pthread_mutex_init(&group->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&group->work, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&group->work);
     return group;
 }
 

@@ -425,7 +425,6 @@ enum status sql_store_open_medium(const struct store_medium *medium, void *conte
                                   const struct store_config *config, bool stepped,
                                   struct store **out, struct error *error)
 {
-    pthread_condattr_t monotonic;
     struct sql_store *store = calloc(1, sizeof *store);
 
     TRY(memory_check(store, error, "out of memory for a store"));
@@ -443,11 +442,8 @@ enum status sql_store_open_medium(const struct store_medium *medium, void *conte
     }
     configure(store, config);
     pthread_mutex_init(&store->mutex, NULL);
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&store->changed, &monotonic);
-    pthread_cond_init(&store->ready, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    clock_condition_init(&store->changed);
+    clock_condition_init(&store->ready);
     struct group_commit_hooks hooks = {
         .context = store,
         .sweep = lease_sweep,

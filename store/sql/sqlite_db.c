@@ -7,6 +7,7 @@
 #include "store/sql/sqlite_db.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "schemas/limits.h"
 
@@ -18,7 +19,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 enum {
     WAL_KEPT_BYTES = 64 << 20, /* a log that grew larger is cut back when it is reset */
@@ -148,25 +148,18 @@ static void set_limits(sqlite3 *handle)
     }
 }
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
-
 /* Not 0: the query is given up. */
 static int on_progress(void *context)
 {
     struct sqlite_db *db = context;
-    return atomic_load(&db->interrupted) || monotonic_ns() > db->until_ns;
+    return atomic_load(&db->interrupted) || clock_monotonic_ns() > db->until_ns;
 }
 
 static void driver_limit(struct db *base, int64_t limit_ms)
 {
     struct sqlite_db *db = sqlite_of(base);
     db->limit_ms = limit_ms;
-    db->until_ns = monotonic_ns() + limit_ms * NS_PER_MS;
+    db->until_ns = clock_monotonic_ns() + limit_ms * NS_PER_MS;
     atomic_store(&db->interrupted, false);
     sqlite3_progress_handler(db->handle, limit_ms > 0 ? LIMIT_STEPS : 0, on_progress, db);
 }

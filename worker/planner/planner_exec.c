@@ -8,6 +8,7 @@
 #include "worker/planner/planner_exec.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "schemas/observation.h"
 #include "worker/planner/planner_output.h"
@@ -155,7 +156,7 @@ static int ask(struct planner_exec *exec, size_t frame_bytes, enum planner_wire_
 {
     char text[160];
     struct error fault;
-    int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
+    int64_t deadline_ns = clock_monotonic_ns() + deadline_ms * NS_PER_MS;
     struct process_talk talk = {exec->frame, frame_bytes, 0, exec->answer, sizeof *header, 0};
     enum process_result result =
         process_exchange(&exec->process, &talk, sizeof *header, deadline_ns);
@@ -346,7 +347,7 @@ static void notify(struct planner_exec *exec, const char *what, size_t frame_byt
 {
     struct process_talk talk = {.question = exec->frame, .question_bytes = frame_bytes};
     enum process_result result =
-        process_exchange(&exec->process, &talk, 0, process_now_ns() + deadline_ms * NS_PER_MS);
+        process_exchange(&exec->process, &talk, 0, clock_monotonic_ns() + deadline_ms * NS_PER_MS);
     exec->sequence++;
     if (result != PROCESS_OK) {
         char text[96];

@@ -5,6 +5,7 @@
 #include "worker/planner/planner_process.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/units.h"
 #include "worker/planner/planner_environment.h"
 #include "worker/planner/planner_memory.h"
@@ -26,13 +27,6 @@
 #include <unistd.h>
 
 #define KEEPER_GRACE_NS (5 * NS_PER_S)
-
-int64_t process_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
-}
 
 static void close_fd(int *fd)
 {
@@ -470,7 +464,7 @@ enum process_result process_exchange(struct planner_process *process, struct pro
     }
     while (result == PROCESS_OK &&
            (talk->got_bytes < want_bytes || talk->sent_bytes < talk->question_bytes)) {
-        int64_t left_ns = deadline_ns - process_now_ns();
+        int64_t left_ns = deadline_ns - clock_monotonic_ns();
         if (left_ns <= 0) {
             return PROCESS_TIMEOUT;
         }
@@ -527,9 +521,9 @@ static bool keeper_exited(struct planner_process *process)
 /* Keeps both pipes empty while waiting, or a child that still writes would never exit. */
 static void wait_for_exit(struct planner_process *process, int64_t wait_ns)
 {
-    int64_t deadline_ns = process_now_ns() + wait_ns;
+    int64_t deadline_ns = clock_monotonic_ns() + wait_ns;
     while (!keeper_exited(process)) {
-        int64_t left_ns = deadline_ns - process_now_ns();
+        int64_t left_ns = deadline_ns - clock_monotonic_ns();
         if (left_ns <= 0) {
             return;
         }

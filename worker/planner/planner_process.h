@@ -54,9 +54,6 @@ struct process_limits {
     bool debug; /* stderr is echoed, the terminal's input is the child's */
 };
 
-/* Monotonic time for deadlines. */
-int64_t process_now_ns(void);
-
 /* Before anything else: no process, no descriptors. */
 void process_init(struct planner_process *process);
 

@@ -3,6 +3,7 @@
  */
 #include "worker/world/world_exec.h"
 
+#include "base/clock.h"
 #include "base/units.h"
 #include "worker/planner/planner_output.h"
 #include "worker/planner/planner_process.h"
@@ -149,7 +150,7 @@ static int ask(struct world_exec *exec, size_t question_bytes, enum wire_type wa
                                 exec->answer,
                                 sizeof header + want_bytes,
                                 0};
-    int64_t deadline_ns = process_now_ns() + deadline_ms * NS_PER_MS;
+    int64_t deadline_ns = clock_monotonic_ns() + deadline_ms * NS_PER_MS;
     exec->sent_bytes = 0;
     if (!exec->alive) {
         return report(exec->death, error_text, error_bytes);
@@ -194,8 +195,8 @@ static void tell(struct world_exec *exec, enum wire_type type, const void *paylo
     if (!exec->alive) {
         return;
     }
-    if (process_exchange(&exec->process, &talk, 0, process_now_ns() + deadline_ms * NS_PER_MS) !=
-        PROCESS_OK) {
+    if (process_exchange(&exec->process, &talk, 0,
+                         clock_monotonic_ns() + deadline_ms * NS_PER_MS) != PROCESS_OK) {
         die(exec, "it does not read what it is told", false);
     }
     exec->sequence++;
