@@ -77,7 +77,7 @@ static void varied_name(const struct scenario_document *a, const struct scenario
     json_t *of_b = json_loads(b->parameters != NULL ? b->parameters : "{}", 0, NULL);
     const char *name;
     json_t *value;
-    snprintf(out, LIMIT_ID_BYTES, "gap_m");
+    snprintf(out, LIMIT_ID_BYTES, "NAME");
     json_object_foreach (of_a, name, value) {
         if (!json_equal(value, json_object_get(of_b, name))) {
             snprintf(out, LIMIT_ID_BYTES, "%s", name);

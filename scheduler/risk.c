@@ -274,23 +274,30 @@ static double draw_harm(const struct risk_input *input, uint32_t index, const do
     return own > 0 ? own * at->harm / at->events + (1 - own) * any : any;
 }
 
-static double mean_harm(const struct risk_stratum *at, double pooled)
+/* Harm that is to be expected of an event of a stratum; 1 where events are what counts. */
+static double expected_harm(const struct risk_input *input, uint32_t index, double pooled)
 {
-    return (at->harm + pooled) / (at->events + 1);
+    const struct risk_stratum *at = &input->strata[index];
+    return input->harms ? (at->harm + pooled) / (at->events + 1) : 1;
+}
+
+/* Probability of its event, of a probability of harm. */
+static double event_probability(double probability, double harm)
+{
+    return harm > 0 ? fmin(probability / harm, 1) : 0;
 }
 
 /* ---- rates ---- */
 
-/* One draw of the rate; adds the probabilities that it came from. cumulated[stratum_count + 1] is
- * scratch. */
-static double draw_rate(const struct risk_input *input, const struct shared *shared,
+/* One draw of the rate, with the pooled harm; adds the probabilities that it came from.
+ * cumulated[stratum_count + 1] is scratch. */
+static double draw_rate(const struct risk_input *input, const struct shared *shared, double pooled,
                         struct draws *draws, double *exposures, double *probability,
                         double *cumulated)
 {
     double mean;
     double size;
     double rate = 0;
-    double pooled = pooled_harm(input);
     draw_shared(shared, draws, &mean, &size);
     if (input->harms) {
         draw_weights(input, draws, cumulated);
@@ -362,9 +369,10 @@ enum status risk_estimate(const struct risk_input *input, struct risk_estimate *
     double *means = exposures + input->class_count;
     struct draws draws = {.state = rng_mix(input->key)};
     *out = (struct risk_estimate){0};
+    double pooled = pooled_harm(input);
     learn_shared(groups, group_strata(input, groups), shared);
     for (uint32_t d = 0; d < count; d++) {
-        rates[d] = draw_rate(input, shared, &draws, exposures, means, means + strata);
+        rates[d] = draw_rate(input, shared, pooled, &draws, exposures, means, means + strata);
     }
     qsort(rates, count, sizeof *rates, compare_doubles);
     for (uint32_t i = 0; i < strata; i++) {
@@ -402,8 +410,8 @@ static double spread_jobs(const struct risk_input *input, const double *probabil
     double pooled = pooled_harm(input);
     for (uint32_t i = 0; i < input->stratum_count; i++) {
         const struct risk_stratum *at = &input->strata[i];
-        double harm = input->harms ? mean_harm(at, pooled) : 1;
-        double p = harm > 0 ? fmin(probability[i] / harm, 1) : 0;
+        double harm = expected_harm(input, i, pooled);
+        double p = event_probability(probability[i], harm);
         double wanted =
             scale * input->classes[at->class_index].rate * at->weight * harm * sqrt(p * (1 - p));
         jobs[i] = fmin(ceil(fmax(wanted - at->draws, 0)), RISK_JOBS_MOST);
@@ -428,10 +436,10 @@ static enum status foresee(const struct risk_input *input, const double *probabi
     then.draw_count = PLAN_DRAWS;
     double pooled = pooled_harm(input);
     for (uint32_t i = 0; i < input->stratum_count; i++) {
-        double harm = input->harms ? mean_harm(&input->strata[i], pooled) : 1;
+        double harm = expected_harm(input, i, pooled);
         strata[i] = input->strata[i];
         strata[i].draws += jobs[i];
-        strata[i].events += harm > 0 ? jobs[i] * fmin(probability[i] / harm, 1) : 0;
+        strata[i].events += jobs[i] * event_probability(probability[i], harm);
         strata[i].harm += jobs[i] * probability[i];
     }
     TRY(risk_estimate(&then, &at, NULL, error));

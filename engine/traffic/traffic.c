@@ -297,6 +297,16 @@ static void reanchor(const struct traffic_plan *plan, struct agent_motion *motio
     }
 }
 
+static void turn_direction(struct agent_motion *motion, double by_rad)
+{
+    double s;
+    double c;
+    dmath_sincos(by_rad, &s, &c);
+    double ux = motion->ux * c - motion->uy * s;
+    motion->uy = motion->uy * c + motion->ux * s;
+    motion->ux = ux;
+}
+
 /* Turns the body towards a heading, at its mean speed no faster than the surface bears; the rest,
  * behind a kink of the track or a start askew, remains as an error of heading. */
 static void turn_within(double heading_rad, double speed_mps, double grip_mps2,
@@ -306,12 +316,7 @@ static void turn_within(double heading_rad, double speed_mps, double grip_mps2,
     double most_rad = grip_mps2 * TICK_S / dmath_max(speed_mps, 0.1);
     double excess_rad = turn_rad - dmath_clamp(turn_rad, -most_rad, most_rad);
     if (excess_rad != 0.0) {
-        double s;
-        double c;
-        dmath_sincos(-excess_rad, &s, &c);
-        double ux = motion->ux * c - motion->uy * s;
-        motion->uy = motion->uy * c + motion->ux * s;
-        motion->ux = ux;
+        turn_direction(motion, -excess_rad);
         motion->heading_error_rad -= excess_rad;
         heading_rad -= excess_rad;
     }
@@ -371,12 +376,7 @@ static void integrate(const struct traffic_plan *plan, double accel_mps2, double
     motion->uy = motion->direction * at.uy;
     double heading = motion->direction < 0 ? at.heading_rad + PI_RAD : at.heading_rad;
     if (turn_rad != 0.0) {
-        double s;
-        double c;
-        dmath_sincos(turn_rad, &s, &c);
-        double ux = motion->ux * c - motion->uy * s;
-        motion->uy = motion->uy * c + motion->ux * s;
-        motion->ux = ux;
+        turn_direction(motion, turn_rad);
         heading += turn_rad;
     }
     turn_within(heading, 0.5 * fabs(v + v1), grip_mps2, motion, state);

@@ -111,8 +111,11 @@ static enum status read_agents(struct import *import, const struct json_cursor *
     double *sorted_m = nearest_m + count;
     enum status status =
         memory_check(nearest_m, import->context.error, "%s: out of memory", import->context.name);
-    THEN(status, read_distances(import, objects, nearest_m));
-    if (status == STATUS_OK) {
+    bool many = count > LIMIT_AGENTS;
+    if (many) {
+        THEN(status, read_distances(import, objects, nearest_m));
+    }
+    if (many && status == STATUS_OK) {
         memcpy(sorted_m, nearest_m, count * sizeof *sorted_m);
         qsort(sorted_m, count, sizeof *sorted_m, compare_distances);
     }
@@ -122,7 +125,7 @@ static enum status read_agents(struct import *import, const struct json_cursor *
         if (i == import->sdc) {
             continue;
         }
-        bool far = count > LIMIT_AGENTS && nearest_m[i] > sorted_m[LIMIT_AGENTS - 1];
+        bool far = many && nearest_m[i] > sorted_m[LIMIT_AGENTS - 1];
         if (far || json_array_size(import->agents) >= LIMIT_AGENTS) {
             import->context.notes.tracks_far++;
             continue;
