@@ -10,10 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MEMBERS(part, ...)                                    \
-    static const struct member part##_rows[] = {__VA_ARGS__}; \
-    const struct member_list part##_members = {part##_rows, COUNT_OF(part##_rows)}
-
 /* A row each. */
 /* clang-format off */
 MEMBERS(pose,
@@ -32,12 +28,12 @@ MEMBERS(goal,
     NUMBER_AS("y_m", struct ego, goal.y_m, -1e5, 1e5, .required = true),
     NUMBER_AS("radius_m", struct ego, goal_radius_m, 0.1, 1000),
     OTHER("area"),
-    NUMBER_AS("time_min_s", struct ego, goal_bounds.time_min_s, 0, 600, .written = WRITTEN_UNLESS_NAN),
-    NUMBER_AS("time_max_s", struct ego, goal_bounds.time_max_s, 0, 600, .written = WRITTEN_UNLESS_NAN),
-    NUMBER_AS("speed_min_mps", struct ego, goal_bounds.speed_min_mps, -100, 100, .written = WRITTEN_UNLESS_NAN),
-    NUMBER_AS("speed_max_mps", struct ego, goal_bounds.speed_max_mps, -100, 100, .written = WRITTEN_UNLESS_NAN),
-    NUMBER_AS("heading_min_rad", struct ego, goal_bounds.heading_min_rad, -2 * PI_RAD, 2 * PI_RAD, .written = WRITTEN_UNLESS_NAN),
-    NUMBER_AS("heading_max_rad", struct ego, goal_bounds.heading_max_rad, -2 * PI_RAD, 2 * PI_RAD, .written = WRITTEN_UNLESS_NAN));
+    NUMBER_AS("time_min_s", struct ego, goal_bounds.time_min_s, 0, 600, OPTIONAL(NAN)),
+    NUMBER_AS("time_max_s", struct ego, goal_bounds.time_max_s, 0, 600, OPTIONAL(NAN)),
+    NUMBER_AS("speed_min_mps", struct ego, goal_bounds.speed_min_mps, -100, 100, OPTIONAL(NAN)),
+    NUMBER_AS("speed_max_mps", struct ego, goal_bounds.speed_max_mps, -100, 100, OPTIONAL(NAN)),
+    NUMBER_AS("heading_min_rad", struct ego, goal_bounds.heading_min_rad, -2 * PI_RAD, 2 * PI_RAD, OPTIONAL(NAN)),
+    NUMBER_AS("heading_max_rad", struct ego, goal_bounds.heading_max_rad, -2 * PI_RAD, 2 * PI_RAD, OPTIONAL(NAN)));
 
 MEMBERS(ego,
     OTHER("pose"),
@@ -49,9 +45,9 @@ MEMBERS(ego,
     OTHER("route"),
     OTHER("goal"),
     OTHER("log"),
-    CHOICE(struct ego, dynamics, dynamics_names, DYNAMICS_COUNT, .written = WRITTEN_UNLESS_ZERO),
-    NUMBER(struct ego, brake_delay_s, 0, EGO_DELAY_MAX_S, .written = WRITTEN_UNLESS_ZERO),
-    NUMBER(struct ego, steer_delay_s, 0, EGO_DELAY_MAX_S, .written = WRITTEN_UNLESS_ZERO));
+    CHOICE(struct ego, dynamics, dynamics_names, DYNAMICS_COUNT, OPTIONAL(0)),
+    NUMBER(struct ego, brake_delay_s, 0, EGO_DELAY_MAX_S, OPTIONAL(0)),
+    NUMBER(struct ego, steer_delay_s, 0, EGO_DELAY_MAX_S, OPTIONAL(0)));
 
 MEMBERS(criteria,
     FLAG(struct criteria, no_at_fault_collision),
@@ -60,15 +56,15 @@ MEMBERS(criteria,
     FLAG(struct criteria, right_direction),
     FLAG(struct criteria, reach_goal),
     FLAG(struct criteria, comfortable),
-    FLAG(struct criteria, obey_signals, .written = WRITTEN_UNLESS_TRUE),
-    NUMBER(struct criteria, min_ttc_s, 0, 3, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, min_distance_m, 0, 100, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, impact_speed_max_mps, 0, 200, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, progress_min, 0, 1, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, score_min, 0, 1, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, speed_max_mps, 0, 100, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, expected_progress_m, 0.1, 1e5, .written = WRITTEN_UNLESS_NAN),
-    NUMBER(struct criteria, total_cost_max, 0, 1e9, .written = WRITTEN_UNLESS_NAN));
+    FLAG(struct criteria, obey_signals, OPTIONAL(1)),
+    NUMBER(struct criteria, min_ttc_s, 0, 3, OPTIONAL(NAN)),
+    NUMBER(struct criteria, min_distance_m, 0, 100, OPTIONAL(NAN)),
+    NUMBER(struct criteria, impact_speed_max_mps, 0, 200, OPTIONAL(NAN)),
+    NUMBER(struct criteria, progress_min, 0, 1, OPTIONAL(NAN)),
+    NUMBER(struct criteria, score_min, 0, 1, OPTIONAL(NAN)),
+    NUMBER(struct criteria, speed_max_mps, 0, 100, OPTIONAL(NAN)),
+    NUMBER(struct criteria, expected_progress_m, 0.1, 1e5, OPTIONAL(NAN)),
+    NUMBER(struct criteria, total_cost_max, 0, 1e9, OPTIONAL(NAN)));
 
 MEMBERS(lane,
     OTHER("id"),
@@ -182,11 +178,33 @@ enum status members_begin(const struct json_cursor *cursor, const struct member_
     return json_object_begin(cursor, keys, error);
 }
 
+static void put_fallback(const struct member *member, void *place)
+{
+    switch (member->kind) {
+    case MEMBER_NUMBER:
+    case MEMBER_ANGLE:
+        *(double *)place = member->fallback;
+        break;
+    case MEMBER_FLAG:
+        *(bool *)place = member->fallback != 0.0;
+        break;
+    case MEMBER_CHOICE:
+    case MEMBER_INDEX:
+        *(int *)place = (int)member->fallback;
+        break;
+    case MEMBER_OTHER:
+        break;
+    }
+}
+
 static enum status decode(const struct json_cursor *cursor, const struct member *member,
                           void *record, struct error *error)
 {
     void *place = (char *)record + member->offset;
     const char *name = member->name;
+    if (member->optional) {
+        put_fallback(member, place);
+    }
     switch (member->kind) {
     case MEMBER_NUMBER:
         return json_member_number(cursor, name, member->required, member->min, member->max, place,
@@ -198,6 +216,7 @@ static enum status decode(const struct json_cursor *cursor, const struct member 
     case MEMBER_CHOICE:
         return json_member_choice(cursor, name, member->required, member->names, member->name_count,
                                   place, error);
+    case MEMBER_INDEX:
     case MEMBER_OTHER:
         break;
     }
@@ -233,19 +252,22 @@ enum status member_decode(const struct json_cursor *cursor, const struct member_
     return decode(cursor, &list->members[i], record, error);
 }
 
+/* A number, or that of a choice or an index, or 1 of a flag that is true. */
 static double number_of(const struct member *member, const void *record)
 {
     const void *place = (const char *)record + member->offset;
-    return member->kind == MEMBER_FLAG     ? (double)*(const bool *)place
-           : member->kind == MEMBER_CHOICE ? (double)*(const int *)place
-                                           : *(const double *)place;
+    return member->kind == MEMBER_FLAG ? (double)*(const bool *)place
+           : member->kind == MEMBER_CHOICE || member->kind == MEMBER_INDEX
+               ? (double)*(const int *)place
+               : *(const double *)place;
 }
 
-static bool left_out(const struct member *member, double number)
+static json_t *encode(const struct member *member, double number)
 {
-    return (member->written == WRITTEN_UNLESS_NAN && isnan(number)) ||
-           (member->written == WRITTEN_UNLESS_ZERO && number == 0.0) ||
-           (member->written == WRITTEN_UNLESS_TRUE && number == 1.0);
+    return member->kind == MEMBER_FLAG     ? json_boolean(number != 0.0)
+           : member->kind == MEMBER_CHOICE ? json_string(member->names[(int)number])
+           : member->kind == MEMBER_INDEX  ? json_integer((int)number)
+                                           : json_real(number);
 }
 
 void members_encode(struct json_builder *builder, json_t *object, const struct member_list *list,
@@ -257,11 +279,8 @@ void members_encode(struct json_builder *builder, json_t *object, const struct m
             continue;
         }
         double number = number_of(member, record);
-        if (!left_out(member, number)) {
-            build_member(builder, object, member->name,
-                         member->kind == MEMBER_FLAG     ? json_boolean(number != 0.0)
-                         : member->kind == MEMBER_CHOICE ? json_string(member->names[(int)number])
-                                                         : json_real(number));
+        if (!member->optional || (number != member->fallback && isfinite(number))) {
+            build_member(builder, object, member->name, encode(member, number));
         }
     }
 }

@@ -1,8 +1,8 @@
 /*
  * Members of a scenario's parts: a row each says its name, what it may be, which kinds of the part
- * have it and when it is written, for decoder and encoder alike. What a row cannot say (lists, ids,
- * references) is a row all the same, so that a part's keys are its rows; its codec reads and writes
- * it by hand. Defaults are what the record holds before it is decoded.
+ * have it and what it is where it is absent, for decoder and encoder alike. What a row cannot say
+ * (lists, ids) is a row all the same, so that a part's keys are its rows; its codec reads and
+ * writes it by hand. Without a fallback the default is what the record holds before it is decoded.
  *
  * Private to schemas.
  */
@@ -16,15 +16,8 @@ enum member_kind {
     MEMBER_NUMBER,    /* a double, min to max */
     MEMBER_ANGLE,     /* a double, radians from -2 pi to 2 pi */
     MEMBER_FLAG,      /* a bool */
-    MEMBER_CHOICE     /* an enum by its name */
-};
-
-enum member_written {
-    WRITTEN_ALWAYS = 0,
-    WRITTEN_UNLESS_NAN,
-    WRITTEN_UNLESS_ZERO, /* this and the next: members that came later, so that older scenarios keep
-                            their identity */
-    WRITTEN_UNLESS_TRUE
+    MEMBER_CHOICE,    /* an enum by its name */
+    MEMBER_INDEX      /* an int32_t, -1 where it is absent; read by hand */
 };
 
 struct member {
@@ -34,9 +27,11 @@ struct member {
     double min, max;
     const char *const *names; /* [name_count], of the enum from 0 */
     size_t name_count;
+    int refers;     /* what an index is of, as its codec numbers it */
     uint32_t kinds; /* a bit per kind of the part that has it; 0: all */
     bool required;
-    enum member_written written;
+    bool optional;   /* absent, it is read as the fallback; equal to it, it is not written */
+    double fallback; /* or the number of a choice, 1 of a flag that is true */
 };
 
 struct member_list {
@@ -44,10 +39,16 @@ struct member_list {
     size_t count;
 };
 
-enum { MEMBERS_MAX = 24 };
+enum { MEMBERS_MAX = 40 };
 #define MEMBER_KINDS_ALL UINT32_MAX
 enum { SIGNAL_IS_LIGHT = 1 << 0, SIGNAL_IS_SIGN = 1 << 1 };
 
+/* A part's list: PART_members. */
+#define MEMBERS(part, ...)                                    \
+    static const struct member part##_rows[] = {__VA_ARGS__}; \
+    const struct member_list part##_members = {part##_rows,   \
+                                               sizeof part##_rows / sizeof *part##_rows}
+#define OPTIONAL(value) .optional = true, .fallback = (value)
 #define OTHER(member_name, ...)              \
     {                                        \
         .name = (member_name), ##__VA_ARGS__ \
@@ -75,6 +76,11 @@ enum { SIGNAL_IS_LIGHT = 1 << 0, SIGNAL_IS_SIGN = 1 << 1 };
     }
 #define CHOICE(record, member, enum_names, enum_count, ...) \
     CHOICE_AS(#member, record, member, enum_names, enum_count, ##__VA_ARGS__)
+#define INDEX(record, member, what)                                                \
+    {                                                                              \
+        .name = #member, .kind = MEMBER_INDEX, .offset = offsetof(record, member), \
+        .refers = (what), .optional = true, .fallback = -1                         \
+    }
 
 extern const struct member_list pose_members;
 extern const struct member_list conditions_members;

@@ -7,46 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-static const void *member(const void *record, size_t offset)
-{
-    return (const char *)record + offset;
-}
-
-static json_t *encode_record(struct json_builder *builder, const struct story_record *record,
-                             const void *value)
-{
-    json_t *object = json_object();
-    for (const struct story_choice *c = record->choices; c->key != NULL; c++) {
-        int choice;
-        memcpy(&choice, member(value, c->offset), sizeof choice);
-        if (choice != c->fallback) {
-            build_member(builder, object, c->key, json_string(c->names[choice]));
-        }
-    }
-    for (const struct story_reference *r = record->references; r->key != NULL; r++) {
-        int32_t index;
-        memcpy(&index, member(value, r->offset), sizeof index);
-        if (index >= 0) {
-            build_member(builder, object, r->key, json_integer(index));
-        }
-    }
-    for (const struct story_flag *f = record->flags; f->key != NULL; f++) {
-        bool flag;
-        memcpy(&flag, member(value, f->offset), sizeof flag);
-        if (flag) {
-            build_member(builder, object, f->key, json_true());
-        }
-    }
-    for (const struct story_number *n = record->numbers; n->key != NULL; n++) {
-        double number;
-        memcpy(&number, member(value, n->offset), sizeof number);
-        if (number != n->fallback && isfinite(number)) {
-            build_member(builder, object, n->key, json_real(number));
-        }
-    }
-    return object;
-}
-
 static json_t *encode_path(struct json_builder *builder, const struct story_path *path)
 {
     json_t *object = json_object();
@@ -94,7 +54,7 @@ static json_t *encode_trigger(struct json_builder *builder, const struct story_t
 
 static json_t *encode_event(struct json_builder *builder, const struct story_event *event)
 {
-    json_t *object = encode_record(builder, &story_event_record, event);
+    json_t *object = members_object(builder, &story_event_members, event);
     build_member(builder, object, "group", json_integer(event->group));
     build_member(builder, object, "repeats", json_integer(event->repeats));
     build_member(builder, object, "start", encode_trigger(builder, &event->start));
@@ -106,7 +66,7 @@ static json_t *encode_event(struct json_builder *builder, const struct story_eve
 
 static json_t *encode_story_action(struct json_builder *builder, const struct story_action *action)
 {
-    json_t *object = encode_record(builder, &story_action_record, action);
+    json_t *object = members_object(builder, &story_action_members, action);
     if (action->step_count > 0) {
         build_member(builder, object, "steps",
                      encode_points(builder, action->step_count, action->steps));
@@ -140,7 +100,7 @@ json_t *encode_storyboard(struct json_builder *builder, const struct scenario *s
     }
     for (uint32_t i = 0; i < board->actor_count; i++) {
         const struct story_actor *actor = &board->actors[i];
-        json_t *object = encode_record(builder, &story_actor_record, actor);
+        json_t *object = members_object(builder, &story_actor_members, actor);
         build_member(builder, object, "path", json_integer(actor->path));
         if (actor->agent != STORY_EGO) {
             build_member(builder, object, "agent", json_string(scenario->agents[actor->agent].id));
@@ -149,7 +109,7 @@ json_t *encode_storyboard(struct json_builder *builder, const struct scenario *s
     }
     for (uint32_t i = 0; i < board->condition_count; i++) {
         build_element(builder, conditions,
-                      encode_record(builder, &story_condition_record, &board->conditions[i]));
+                      members_object(builder, &story_condition_members, &board->conditions[i]));
     }
     for (uint32_t i = 0; i < board->action_count; i++) {
         build_element(builder, actions, encode_story_action(builder, &board->actions[i]));

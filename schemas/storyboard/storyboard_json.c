@@ -6,11 +6,6 @@
 
 #include <string.h>
 
-static void *member(void *record, size_t offset)
-{
-    return (char *)record + offset;
-}
-
 /* Number of things of a kind that may be referred to. */
 static uint32_t count_of(const struct storyboard *board, enum story_reference_kind kind)
 {
@@ -42,31 +37,16 @@ static enum status decode_index(const struct json_cursor *cursor, uint32_t count
 }
 
 static enum status decode_record(const struct json_cursor *cursor, const struct storyboard *board,
-                                 const struct story_record *record, void *out, struct error *error)
+                                 const struct member_list *list, void *out, struct error *error)
 {
-    TRY(json_object_begin(cursor, record->keys, error));
-    for (const struct story_choice *c = record->choices; c->key != NULL; c++) {
-        int value = c->fallback;
-        TRY(json_member_choice(cursor, c->key, c->fallback < 0, c->names, c->count, &value, error));
-        memcpy(member(out, c->offset), &value, sizeof value);
-    }
-    for (const struct story_reference *r = record->references; r->key != NULL; r++) {
-        int32_t value = -1;
-        struct json_cursor at = json_cursor_member(cursor, r->key);
-        if (json_cursor_present(&at)) {
-            TRY(decode_index(&at, count_of(board, r->kind), &value, error));
+    TRY(members_read(cursor, list, out, error));
+    for (size_t i = 0; i < list->count; i++) {
+        const struct member *member = &list->members[i];
+        struct json_cursor at = json_cursor_member(cursor, member->name);
+        if (member->kind == MEMBER_INDEX && json_cursor_present(&at)) {
+            uint32_t count = count_of(board, (enum story_reference_kind)member->refers);
+            TRY(decode_index(&at, count, (int32_t *)(void *)((char *)out + member->offset), error));
         }
-        memcpy(member(out, r->offset), &value, sizeof value);
-    }
-    for (const struct story_flag *f = record->flags; f->key != NULL; f++) {
-        bool value = false;
-        TRY(json_member_bool(cursor, f->key, false, &value, error));
-        memcpy(member(out, f->offset), &value, sizeof value);
-    }
-    for (const struct story_number *n = record->numbers; n->key != NULL; n++) {
-        double value = n->fallback;
-        TRY(json_member_number(cursor, n->key, false, n->min, n->max, &value, error));
-        memcpy(member(out, n->offset), &value, sizeof value);
     }
     return STATUS_OK;
 }
@@ -144,7 +124,7 @@ static enum status decode_actor(const struct json_cursor *cursor, struct scenari
     struct story_actor *out = element;
     struct scenario *scenario = decoder->scenario;
     int32_t path = -1;
-    TRY(decode_record(cursor, scenario->storyboard, &story_actor_record, out, decoder->error));
+    TRY(decode_record(cursor, scenario->storyboard, &story_actor_members, out, decoder->error));
     struct json_cursor part = json_cursor_member(cursor, "path");
     TRY(decode_index(&part, scenario->storyboard->path_count, &path, decoder->error));
     out->path = (uint32_t)path;
@@ -178,7 +158,7 @@ static enum status decode_condition(const struct json_cursor *cursor,
 {
     struct story_condition *out = element;
     struct error *error = decoder->error;
-    TRY(decode_record(cursor, decoder->scenario->storyboard, &story_condition_record, out, error));
+    TRY(decode_record(cursor, decoder->scenario->storyboard, &story_condition_members, out, error));
     switch (out->kind) {
     case STORY_TIME:
     case STORY_CONSTANT:
@@ -233,7 +213,7 @@ static enum status decode_story_action(const struct json_cursor *cursor,
     struct story_action *out = element;
     struct error *error = decoder->error;
     struct storyboard *board = decoder->scenario->storyboard;
-    TRY(decode_record(cursor, board, &story_action_record, out, error));
+    TRY(decode_record(cursor, board, &story_action_members, out, error));
     struct json_cursor steps = json_cursor_member(cursor, "steps");
     TRY(decode_list(&steps, out->kind == STORY_DO_PROFILE, LIMIT_STORY_STEPS, decoder, decode_step,
                     sizeof *out->steps, &out->steps, &out->step_count));
@@ -307,7 +287,7 @@ static enum status decode_event(const struct json_cursor *cursor, struct scenari
     struct error *error = decoder->error;
     int64_t group = 0;
     int64_t repeats = 1;
-    TRY(decode_record(cursor, board, &story_event_record, out, error));
+    TRY(decode_record(cursor, board, &story_event_members, out, error));
     struct json_cursor part = json_cursor_member(cursor, "parent");
     if (out->parent >= 0 && out->parent >= (int32_t)(out - board->events)) {
         return json_fail(&part, error, "expected an earlier event, found %d", (int)out->parent);
