@@ -16,10 +16,11 @@
 
 #include <stddef.h>
 
-#define GROUND_MAX_M 400.0
+#define GROUND_MAX_M 400.0 /* ahead */
+#define GROUND_FAR_M 510.0 /* in any direction: the tiles below reach 512 m */
 
 enum {
-    /* Tiles around ego's own; 400 m ahead at the image's edge are 505 m away. */
+    /* Tiles around ego's own. */
     GROUND_REACH_TILES = 32,
     GROUND_TILES = 2 * GROUND_REACH_TILES + 1, /* per side */
     GROUND_TILE_UNKNOWN = 0xFFFF,
@@ -209,11 +210,18 @@ BOTH_FN int32_t ground_step(double metres)
     return (int32_t)(step < 0 ? step - 0.5 : step + 0.5);
 }
 
+/* Depth up to which a camera shows the map, given how far its image reaches to the side per metre
+ * of depth. */
+BOTH_FN double ground_max_m(double side)
+{
+    return both_min(GROUND_MAX_M, GROUND_FAR_M / sqrt(1.0 + side * side));
+}
+
 /* Number of depths of canvas row `r` of an image row: several where it spans many
  * metres. 1..GROUND_DEPTHS_MAX. */
 BOTH_FN int32_t ground_depths(const struct camera_view *view, int32_t row, int32_t r)
 {
-    double v = row * PICTURE_SCALE + r + 0.5 - CANVAS_ROWS / 2.0;
+    double v = row * PICTURE_SCALE + r + 0.5 - camera_view_middle(view).v;
     double scale = view->origin.z * view->focal;
     return (int32_t)both_clamp(scale / (v * v) + 0.5, 1.0, GROUND_DEPTHS_MAX);
 }
@@ -224,11 +232,11 @@ BOTH_FN struct ground_line ground_line_make(const struct picture *picture, int32
                                             int32_t k, int32_t depths)
 {
     const struct camera_view *view = &picture->view;
-    double v = row * PICTURE_SCALE + r + 0.5 - CANVAS_ROWS / 2.0;
+    double v = row * PICTURE_SCALE + r + 0.5 - camera_view_middle(view).v;
     double scale = view->origin.z * view->focal;
-    double z = both_min(scale / (v + (k + 0.5) / depths - 0.5), GROUND_MAX_M);
+    double z = both_min(scale / (v + (k + 0.5) / depths - 0.5), view->ground_max_m);
     double footprint_m = z / view->focal;
-    double right = (0.5 - CANVAS_COLS / 2.0) * footprint_m;
+    double right = (0.5 - camera_view_middle(view).u) * footprint_m;
     double x = view->origin.x + z * view->cos_yaw + right * view->sin_yaw;
     double y = view->origin.y + z * view->sin_yaw - right * view->cos_yaw;
     double dx = footprint_m * view->sin_yaw;
@@ -261,9 +269,10 @@ struct ground_noise {
 
 /* Values that the pixels of an image row share. */
 struct ground_row {
-    float ahead; /* depth, m */
-    float unit;  /* to the right per column and metre of depth */
-    float x, y;  /* of the middle, ego's frame */
+    float ahead;  /* depth, m */
+    float unit;   /* to the right per column and metre of depth */
+    float middle; /* of the columns */
+    float x, y;   /* of the middle, ego's frame */
     float sin_yaw, cos_yaw;
     float ego_cos, ego_sin;
     float headlights;
@@ -315,13 +324,14 @@ BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t
 {
     const struct camera_view *view = &picture->view;
     const struct mood *mood = &picture->mood;
-    double z = view->origin.z * view->focal / ((row + 0.5 - PICTURE_ROWS / 2.0) * PICTURE_SCALE);
+    double z = view->origin.z * view->focal / ((row + 0.5 - view->rows / 2.0) * PICTURE_SCALE);
     double footprint_m = z / view->focal;
     double step_m = z * footprint_m / view->origin.z; /* along the ground, per canvas row */
     double fine = both_clamp(1.2 - footprint_m * 9.0, 0.0, 1.0);
     struct ground_row out;
     out.ahead = (float)z;
     out.unit = (float)(PICTURE_SCALE / view->focal);
+    out.middle = (float)view->cols / 2.0f;
     out.x = (float)(view->origin.x + z * view->cos_yaw);
     out.y = (float)(view->origin.y + z * view->sin_yaw);
     out.sin_yaw = (float)view->sin_yaw;
@@ -340,7 +350,7 @@ BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t
 
 BOTH_FN struct ground_point ground_point_at(const struct ground_row *row, int32_t col)
 {
-    float right = ((float)col + 0.5f - PICTURE_COLS / 2.0f) * row->unit;
+    float right = ((float)col + 0.5f - row->middle) * row->unit;
     float across = right * row->ahead;
     struct ground_point point;
     point.x_m = row->x + across * row->sin_yaw;

@@ -13,10 +13,11 @@
 #include "base/dmath_inline.h"
 #include "kernels/camera_tone.h"
 
-/* Columns whose centre a polygon covers on canvas row `row`; false where there are none. */
+/* Columns whose centre a polygon covers on canvas row `row`, of those before `cols`; false where
+ * there are none. */
 BOTH_FN bool screen_polygon_span(const struct screen_command *command,
-                                 const struct screen_point *points, int32_t row, int32_t *first,
-                                 int32_t *end)
+                                 const struct screen_point *points, int32_t row, int32_t cols,
+                                 int32_t *first, int32_t *end)
 {
     double v = row + 0.5;
     double low = INFINITY;
@@ -34,36 +35,37 @@ BOTH_FN bool screen_polygon_span(const struct screen_command *command,
     if (!(low < high)) {
         return false;
     }
-    *first = (int32_t)(both_clamp(low, 0.0, CANVAS_COLS) + 0.5);
-    *end = (int32_t)(both_clamp(high, 0.0, CANVAS_COLS) + 0.5);
+    *first = (int32_t)(both_clamp(low, 0.0, cols) + 0.5);
+    *end = (int32_t)(both_clamp(high, 0.0, cols) + 0.5);
     return *first < *end;
 }
 
 /* The same for a glow: all columns of its square, on the rows of its circle. */
 BOTH_FN bool screen_glow_span(const struct screen_command *command,
-                              const struct screen_point *middle, int32_t row, int32_t *first,
-                              int32_t *end)
+                              const struct screen_point *middle, int32_t row, int32_t cols,
+                              int32_t *first, int32_t *end)
 {
     double radius = command->du;
     double dv = row + 0.5 - middle->v;
     if (dv * dv > radius * radius) {
         return false;
     }
-    *first = (int32_t)both_clamp(middle->u - radius, 0.0, CANVAS_COLS);
-    *end = (int32_t)both_clamp(middle->u + radius + 1.0, 0.0, CANVAS_COLS);
+    *first = (int32_t)both_clamp(middle->u - radius, 0.0, cols);
+    *end = (int32_t)both_clamp(middle->u + radius + 1.0, 0.0, cols);
     return true;
 }
 
-/* Columns that a command reaches on a row. */
+/* Columns that a command reaches on a row of a canvas of `cols` columns. */
 BOTH_FN bool screen_span(const struct screen_command *command, const struct screen_point *points,
-                         int32_t row, int32_t *first, int32_t *end)
+                         int32_t row, int32_t cols, int32_t *first, int32_t *end)
 {
     if (row < command->first_row || row >= command->end_row) {
         return false;
     }
     points += command->first_point;
-    return command->kind == SCREEN_GLOW ? screen_glow_span(command, points, row, first, end)
-                                        : screen_polygon_span(command, points, row, first, end);
+    return command->kind == SCREEN_GLOW
+               ? screen_glow_span(command, points, row, cols, first, end)
+               : screen_polygon_span(command, points, row, cols, first, end);
 }
 
 /* 1/depth of a fill at the left edge of a row. */

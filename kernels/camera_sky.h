@@ -12,13 +12,13 @@
 /* From this slope on clouds are coarser than a pixel and looked at once. */
 #define SKY_STEEP 0.15f
 
-/* Values that the sky's pixels of an image column share. */
+/* Values that the sky's pixels of an image column share, for the columns of a tile. */
 struct sky_columns {
-    float azimuth_rad[PICTURE_COLS]; /* world frame */
-    float cosine[PICTURE_COLS], sine[PICTURE_COLS];
-    float skyline[PICTURE_COLS]; /* slope below which hills or, in a town, roofs stand */
-    float halo[PICTURE_COLS];    /* glow of the sun */
-    float scale[PICTURE_COLS];   /* slope (up / ahead) per canvas row */
+    float azimuth_rad[PICTURE_TILE_COLS]; /* world frame */
+    float cosine[PICTURE_TILE_COLS], sine[PICTURE_TILE_COLS];
+    float skyline[PICTURE_TILE_COLS]; /* slope below which hills or, in a town, roofs stand */
+    float halo[PICTURE_TILE_COLS];    /* glow of the sun */
+    float scale[PICTURE_TILE_COLS];   /* slope (up / ahead) per canvas row */
 };
 
 /* Height of the horizon's trees and hills, or of a town's roofs, as an elevation slope. */
@@ -38,38 +38,52 @@ BOTH_FN double sky_skyline(double azimuth_rad, bool town)
     return 0.020 + 0.012 * slow + 0.008 * fast + 0.010 * mood_hash((int32_t)(a * 60), 79);
 }
 
-BOTH_FN void sky_column(const struct picture *picture, int32_t col, struct sky_columns *out)
+/* Direction of an image column: to the right per metre ahead. */
+BOTH_FN double sky_right(const struct camera_view *view, int32_t col)
+{
+    return (col + 0.5 - view->cols / 2.0) * PICTURE_SCALE / view->focal;
+}
+
+/* Slope per canvas row there. */
+BOTH_FN float sky_scale(const struct camera_view *view, double right)
+{
+    return (float)(1.0 / view->focal / sqrt(1.0 + right * right));
+}
+
+/* Fills column `i` of a tile, which is column `col` of the image. */
+BOTH_FN void sky_column(const struct picture *picture, int32_t col, int32_t i,
+                        struct sky_columns *out)
 {
     const struct mood *mood = &picture->mood;
-    double focal = picture->view.focal;
     double low_sun = 1.0 - mood->sun_direction.z;
-    double right = (col + 0.5 - PICTURE_COLS / 2.0) * PICTURE_SCALE / focal;
+    double right = sky_right(&picture->view, col);
     double azimuth_rad = inline_wrap_angle(picture->sky.yaw_rad - inline_atan(right));
     double sine;
     double cosine;
     inline_sincos(azimuth_rad, &sine, &cosine);
     double off = inline_wrap_angle(azimuth_rad - picture->sky.sun_rad);
-    out->azimuth_rad[col] = (float)azimuth_rad;
-    out->cosine[col] = (float)cosine;
-    out->sine[col] = (float)sine;
-    out->skyline[col] = (float)sky_skyline(azimuth_rad, picture->sky.town);
-    out->halo[col] = (float)(0.9 * low_sun * low_sun * inline_exp(-off * off * 1.2));
-    out->scale[col] = (float)(1.0 / focal / sqrt(1.0 + right * right));
+    out->azimuth_rad[i] = (float)azimuth_rad;
+    out->cosine[i] = (float)cosine;
+    out->sine[i] = (float)sine;
+    out->skyline[i] = (float)sky_skyline(azimuth_rad, picture->sky.town);
+    out->halo[i] = (float)(0.9 * low_sun * low_sun * inline_exp(-off * off * 1.2));
+    out->scale[i] = sky_scale(&picture->view, right);
 }
 
-BOTH_FN float sky_skyline_max(const struct sky_columns *sky)
+/* The highest of a tile's first columns. */
+BOTH_FN float sky_skyline_max(const struct sky_columns *sky, int32_t cols)
 {
     float most = 0.0f;
-    for (int32_t col = 0; col < PICTURE_COLS; col++) {
+    for (int32_t col = 0; col < cols; col++) {
         most = sky->skyline[col] > most ? sky->skyline[col] : most;
     }
     return most;
 }
 
 /* Canvas rows that the middle of an image row of the sky lies over the horizon. */
-BOTH_FN float sky_up(int32_t row)
+BOTH_FN float sky_up(const struct camera_view *view, int32_t row)
 {
-    return (PICTURE_ROWS / 2.0f - 0.5f - (float)row) * PICTURE_SCALE;
+    return ((float)view->rows / 2.0f - 0.5f - (float)row) * PICTURE_SCALE;
 }
 
 /* Point of the clouds, a plane far above, that is seen `up` canvas rows over the horizon. */

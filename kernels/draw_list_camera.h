@@ -17,12 +17,11 @@
 #include <stdint.h>
 
 enum {
-    PICTURE_ROWS = 64,
+    PICTURE_ROWS = 64, /* of the learned worlds' pictures, which a device draws */
     PICTURE_COLS = 96,
     PICTURE_CAMERAS = 3,
     PICTURE_SCALE = 3,
-    CANVAS_COLS = PICTURE_COLS * PICTURE_SCALE,
-    CANVAS_ROWS = PICTURE_ROWS * PICTURE_SCALE,
+    PICTURE_TILE_COLS = PICTURE_COLS, /* columns that are drawn at a time, of any picture */
     FACE_POINTS_MAX = 8,
     SCREEN_POINTS_MAX = FACE_POINTS_MAX + 1, /* the near plane cuts off one corner */
 };
@@ -40,7 +39,11 @@ struct vec3 {
 struct camera_view {
     struct vec3 origin;
     double cos_yaw, sin_yaw;
-    double focal; /* canvas pixels */
+    double focal;        /* canvas pixels */
+    double ground_max_m; /* depth up to which it shows the map */
+    /* Pixels of the image, rows even: the horizon lies between the middle ones. The canvas has
+     * PICTURE_SCALE times as many. */
+    int32_t rows, cols;
 };
 
 /* Effect of light and weather on colours. */
@@ -99,13 +102,13 @@ enum screen_kind {
 
 /* Something convex on the canvas. Rows and columns are those of the canvas. */
 struct screen_command {
-    uint8_t kind;         /* enum screen_kind */
-    uint8_t points;       /* 3..SCREEN_POINTS_MAX; of a glow 1, its middle */
-    uint8_t first_row;    /* it reaches no row before this */
-    uint8_t end_row;      /* nor from this on */
+    uint8_t kind;       /* enum screen_kind */
+    uint8_t points;     /* 3..SCREEN_POINTS_MAX; of a glow 1, its middle */
+    uint16_t first_row; /* it reaches no row before this */
+    uint16_t end_row;   /* nor from this on */
+    uint16_t reserved;
     uint32_t first_point; /* in the list of points */
     struct rgb colour;    /* of a shadow .r: what it leaves of the colours */
-    uint32_t reserved;
     /* Fill: 1/depth in 1/m is inverse_depth + u * du + v * dv. Glow: what is nearer than
      * inverse_depth hides it, du is its radius. */
     double inverse_depth, du, dv;
@@ -118,6 +121,15 @@ struct screen_list {
     const struct screen_point *points;
     uint32_t count;
 };
+
+/* Middle of a camera's canvas. */
+BOTH_FN struct screen_point camera_view_middle(const struct camera_view *view)
+{
+    struct screen_point middle;
+    middle.u = view->cols * PICTURE_SCALE / 2.0;
+    middle.v = view->rows * PICTURE_SCALE / 2.0;
+    return middle;
+}
 
 /* A slot's three pictures; behind this head lie the commands of all of them, then the points. Of
  * the conditionings without agents there are none. */

@@ -26,7 +26,6 @@ bool layout_describe_cameras(const struct prepared *prepared, const struct scene
         .points = points,
         .commands_max = SCREEN_COMMANDS,
         .points_max = SCREEN_POINTS,
-        .rows = {0, CANVAS_ROWS},
     };
     if (conditioning == CONDITIONING_NONE) {
         return true;

@@ -24,7 +24,21 @@ void raster_layers_destroy(struct raster_layers *layers); /* accepts NULL */
 void raster_bev(const struct raster_layers *layers, const struct scenario *scenario,
                 const struct scene *scene, uint64_t seed, uint8_t *out);
 
-/* Fills out[CAMERA_BYTES], RGB. */
+/* A pinhole camera that looks level: square pixels, the horizon in the middle of the image. */
+struct raster_level {
+    struct camera_calibration calibration; /* schemas/observation.h; hfov below 180 degrees */
+    int32_t rows, cols;                    /* pixels; rows even, both 2..RASTER_SIDE_MAX */
+    uint32_t stream;                       /* of random numbers: cameras of a rig count up from 0 */
+};
+
+enum { RASTER_SIDE_MAX = 4096 };
+
+/* Fills out[rows][cols][3], RGB. */
+void raster_level(const struct raster_layers *layers, const struct scenario *scenario,
+                  const struct scene *scene, uint64_t seed, const struct raster_level *camera,
+                  uint8_t *out);
+
+/* One of the three cameras of schemas/observation.h: fills out[CAMERA_BYTES], RGB. */
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,
                    const struct scene *scene, uint64_t seed, enum camera_index camera,
                    uint8_t *out);

@@ -1,10 +1,10 @@
 /*
- * Cameras: one perspective image from a scene: sky and ground as a backdrop, by inverse mapping of
- * pixels; agents as solids over it, in bands of rows; then rain or snow in front of the lens. A
- * picture that a person can read at a glance and a network can learn
- * from; the calibration is in schemas/observation.h.
+ * Cameras: one perspective image of any size from a scene, patch by patch: sky and ground as a
+ * backdrop, by inverse mapping of pixels; agents as solids over it; then rain or snow in front of
+ * the lens. A picture that a person can read at a glance and a network can learn from.
  */
 #include "engine/sensors/raster_camera.h"
+#include "base/check.h"
 #include "base/dmath.h"
 #include "base/rng.h"
 #include "engine/sensors/raster.h"
@@ -40,95 +40,164 @@ static struct rgb terrain_colour(const struct scenario *scenario)
 
 /* ---- in front of the lens ---- */
 
-static void blend_pixel(uint8_t *out, int32_t col, int32_t row, struct rgb colour, float opacity)
+/* A square of `side` pixels whose upper left corner is (col, row), both in squares. */
+static void blend_square(const struct raster_level *camera, uint8_t *out, int32_t side, int32_t col,
+                         int32_t row, struct rgb colour, float opacity)
 {
-    if (col < 0 || col >= CAMERA_COLS || row < 0 || row >= CAMERA_ROWS) {
-        return;
-    }
-    uint8_t *pixel = out + (row * CAMERA_COLS + col) * 3;
-    float parts[3] = {colour.r, colour.g, colour.b};
-    for (int k = 0; k < 3; k++) {
-        float mixed = pixel[k] + (parts[k] * 255.0f - pixel[k]) * opacity;
-        pixel[k] = (uint8_t)(mixed + 0.5f);
+    const float parts[3] = {colour.r, colour.g, colour.b};
+    for (int32_t i = 0; i < side * side; i++) {
+        int32_t r = row * side + i / side;
+        int32_t c = col * side + i % side;
+        if (c < 0 || c >= camera->cols || r < 0 || r >= camera->rows) {
+            continue;
+        }
+        uint8_t *pixel = out + ((size_t)r * (size_t)camera->cols + (size_t)c) * 3;
+        for (int k = 0; k < 3; k++) {
+            float mixed = pixel[k] + (parts[k] * 255.0f - pixel[k]) * opacity;
+            pixel[k] = (uint8_t)(mixed + 0.5f);
+        }
     }
 }
 
-/* Streaks of rain, flakes of snow: new ones every tick, from the camera's random stream. */
-static void draw_precipitation(const struct painter *painter, const struct scene *scene,
-                               uint64_t seed, enum camera_index camera, uint8_t *out)
+/* Streaks of rain, flakes of snow: new ones every tick, from the camera's random stream. Drops are
+ * as large in an image of any size. */
+static void draw_precipitation(const struct painter *painter, uint64_t seed,
+                               const struct raster_level *camera, uint8_t *out)
 {
     static const uint32_t counts[WEATHER_COUNT] = {
         [WEATHER_RAIN] = 45, [WEATHER_HEAVY_RAIN] = 110, [WEATHER_SNOW] = 120};
+    const struct scene *scene = painter->scene;
     bool snow = scene->conditions.weather == WEATHER_SNOW;
     float bright = painter->picture.mood.headlights > 0.5 ? 0.55f : 0.95f;
     struct rgb colour = snow ? rgb_times((struct rgb){1.0f, 1.0f, 1.0f}, bright)
                              : rgb_times((struct rgb){0.80f, 0.84f, 0.90f}, bright);
+    int32_t side = camera->rows / CAMERA_ROWS > 1 ? camera->rows / CAMERA_ROWS : 1;
+    uint32_t cols = (uint32_t)(camera->cols + side - 1) / (uint32_t)side;
+    uint32_t rows = (uint32_t)(camera->rows + side - 1) / (uint32_t)side;
     for (uint32_t i = 0; i < counts[scene->conditions.weather]; i++) {
-        uint32_t counter[4] = {scene->tick, RNG_STREAM_CAMERA, (uint32_t)camera << 16 | i, 0};
+        uint32_t counter[4] = {scene->tick, RNG_STREAM_CAMERA, camera->stream << 16 | i, 0};
         uint32_t words[4];
         rng_philox(seed, counter, words);
-        int32_t col = (int32_t)(words[0] % CAMERA_COLS);
-        int32_t row = (int32_t)(words[1] % (CAMERA_ROWS + 8)) - 8;
+        int32_t col = (int32_t)(words[0] % cols);
+        int32_t row = (int32_t)(words[1] % (rows + 8)) - 8;
         float opacity = 0.10f + 0.16f * (float)(words[2] & 255) / 255.0f;
         int32_t length = snow ? 1 + (int32_t)(words[3] % 8 == 0) : 3 + (int32_t)(words[3] % 6);
         for (int32_t k = 0; k < length; k++) {
-            blend_pixel(out, col + (snow ? 0 : k / 4), row + k, colour,
-                        snow ? opacity * 2.6f : opacity);
+            blend_square(camera, out, side, col + (snow ? 0 : k / 4), row + k, colour,
+                         snow ? opacity * 2.6f : opacity);
         }
     }
 }
 
 /* ---- the whole ---- */
 
-static void resolve_backdrop(const struct backdrop *backdrop, uint8_t *out)
-{
-    for (int32_t i = 0; i < CAMERA_ROWS * CAMERA_COLS; i++) {
-        struct rgb colour = backdrop->colour[i / CAMERA_COLS][i % CAMERA_COLS];
-        out[3 * i] = rgb_byte(colour.r);
-        out[3 * i + 1] = rgb_byte(colour.g);
-        out[3 * i + 2] = rgb_byte(colour.b);
-    }
-}
+/* Agents that may be in an image. */
+struct standing {
+    struct body bodies[LIMIT_AGENTS];
+    uint32_t count;
+};
 
 /* Everything that stands on the ground. */
-static void draw_standing(const struct painter *painter, const struct body *bodies, uint32_t count)
+static void draw_standing(const struct painter *painter, const struct standing *standing)
 {
-    solids_draw(bodies, count);
+    solids_draw(standing->bodies, standing->count);
     signals_draw(painter, painter->layers, painter->scene);
 }
 
-/* Draws the agents over the backdrop's bytes, from the painter's screen. */
-static void draw_bands(const struct painter *painter, const struct body *bodies, uint32_t count,
-                       const struct backdrop *backdrop, uint8_t *out)
+static void draw_backdrop(const struct picture *picture, const struct sky *sky,
+                          struct ground *ground, const struct patch *patch, struct backdrop *out)
 {
-    struct screen *screen = painter->screen;
-    struct canvas canvas;
-    canvas.backdrop = backdrop;
-    draw_standing(painter, bodies, count);
-    const struct screen_list whole = screen_list_of(screen);
-    bool full = screen->full;
-    for (int32_t band = 0; band < CAMERA_ROWS / CAMERA_BAND_ROWS; band++) {
-        canvas_begin(&canvas, band);
-        if (full) { /* band by band, then, emptied onto the canvas as often as it fills up */
-            screen->command_count = screen->point_count = 0;
-            screen->rows = (struct screen_rows){band * CANVAS_BAND, (band + 1) * CANVAS_BAND};
-            screen->canvas = &canvas;
-            draw_standing(painter, bodies, count);
-            const struct screen_list rest = screen_list_of(screen);
-            canvas_draw(&canvas, &rest);
+    for (int32_t i = 0; i < patch->rows; i++) {
+        int32_t row = patch->first_row + i;
+        if (row < picture->view.rows / 2) {
+            sky_row(picture, sky, row, out->colour[i]);
         } else {
-            canvas_draw(&canvas, &whole);
+            ground_row(picture, ground, row, patch->first_col, patch->cols, out->colour[i]);
         }
-        canvas_resolve(&canvas, out);
     }
 }
 
-static struct camera_view view_make(enum camera_index camera)
+static void resolve_backdrop(const struct backdrop *backdrop, const struct patch *patch,
+                             int32_t cols, uint8_t *out)
 {
-    const struct camera_calibration *calibration = &camera_calibrations[camera];
+    for (int32_t row = 0; row < patch->rows; row++) {
+        size_t first = (size_t)(patch->first_row + row) * (size_t)cols + (size_t)patch->first_col;
+        uint8_t *pixel = out + first * 3;
+        for (int32_t col = 0; col < patch->cols; col++, pixel += 3) {
+            struct rgb colour = backdrop->colour[row][col];
+            pixel[0] = rgb_byte(colour.r);
+            pixel[1] = rgb_byte(colour.g);
+            pixel[2] = rgb_byte(colour.b);
+        }
+    }
+}
+
+/* Draws what stands on a patch over its backdrop: `whole`, the painter's screen, or where that is
+ * full, the patch's rows anew. */
+static void draw_patch(const struct painter *painter, const struct standing *standing,
+                       const struct screen_list *whole, bool full, struct canvas *canvas)
+{
+    const struct patch *patch = &canvas->patch;
+    struct screen *screen = painter->screen;
+    if (!full) {
+        canvas_draw(canvas, whole);
+        return;
+    }
+    /* Emptied onto the canvas as often as it fills up. */
+    screen->command_count = screen->point_count = 0;
+    screen->rows = (struct screen_rows){patch->first_row * CAMERA_SCALE,
+                                        (patch->first_row + patch->rows) * CAMERA_SCALE};
+    screen->canvas = canvas;
+    draw_standing(painter, standing);
+    const struct screen_list rest = screen_list_of(screen);
+    canvas_draw(canvas, &rest);
+}
+
+static int32_t lower(int32_t a, int32_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Draws the image patch by patch. */
+static void draw_patches(const struct painter *painter, const struct standing *standing,
+                         uint8_t *out)
+{
+    const struct picture *picture = &painter->picture;
+    const struct camera_view *view = &picture->view;
+    struct sky sky;
+    struct ground ground;
+    struct backdrop backdrop;
+    struct canvas canvas = {.backdrop = &backdrop};
+    struct patch patch;
+    ground_init(picture, &painter->layers->map, &ground);
+    draw_standing(painter, standing);
+    const struct screen_list whole = screen_list_of(painter->screen);
+    bool full = painter->screen->full;
+    for (patch.first_col = 0; patch.first_col < view->cols; patch.first_col += PICTURE_TILE_COLS) {
+        patch.cols = lower(view->cols - patch.first_col, PICTURE_TILE_COLS);
+        sky_init(picture, patch.first_col, patch.cols, &sky);
+        for (patch.first_row = 0; patch.first_row < view->rows;
+             patch.first_row += CAMERA_BAND_ROWS) {
+            patch.rows = lower(view->rows - patch.first_row, CAMERA_BAND_ROWS);
+            draw_backdrop(picture, &sky, &ground, &patch, &backdrop);
+            resolve_backdrop(&backdrop, &patch, view->cols, out);
+            canvas_begin(&canvas, &patch);
+            draw_patch(painter, standing, &whole, full, &canvas);
+            canvas_resolve(&canvas, view->cols, out);
+        }
+    }
+}
+
+static struct camera_view view_make(const struct raster_level *camera)
+{
+    const struct camera_calibration *calibration = &camera->calibration;
+    double side = dmath_tan(calibration->hfov_rad / 2);
     struct camera_view view = {
         .origin = {calibration->x_m, calibration->y_m, calibration->z_m},
-        .focal = CANVAS_COLS / 2.0 / dmath_tan(calibration->hfov_rad / 2),
+        .focal = camera->cols * CAMERA_SCALE / 2.0 / side,
+        .ground_max_m = ground_max_m(side),
+        .rows = camera->rows,
+        .cols = camera->cols,
     };
     dmath_sincos(calibration->yaw_rad, &view.sin_yaw, &view.cos_yaw);
     return view;
@@ -136,13 +205,14 @@ static struct camera_view view_make(enum camera_index camera)
 
 static void painter_init(struct painter *painter, const struct raster_layers *layers,
                          const struct scenario *scenario, const struct scene *scene,
-                         enum camera_index camera, struct screen *screen)
+                         const struct raster_level *camera, struct screen *screen)
 {
     const struct pose *ego = &scene->ego.pose;
     const struct vec2 at = {ego->x_m - layers->map.anchor.x_m, ego->y_m - layers->map.anchor.y_m};
     bool town = is_town(scenario);
     struct picture *picture = &painter->picture;
     memset(picture, 0, sizeof *picture);
+    screen->rows = (struct screen_rows){0, camera->rows * CAMERA_SCALE};
     painter->screen = screen;
     painter->layers = layers;
     painter->scene = scene;
@@ -153,24 +223,32 @@ static void painter_init(struct painter *painter, const struct raster_layers *la
     picture->ground = ground_place_make(&picture->mood, at, terrain_colour(scenario), town);
 }
 
+static struct raster_level level_of(enum camera_index camera)
+{
+    return (struct raster_level){camera_calibrations[camera], CAMERA_ROWS, CAMERA_COLS,
+                                 (uint32_t)camera};
+}
+
 bool raster_camera_prepare(const struct raster_layers *layers, const struct scenario *scenario,
                            const struct scene *scene, enum camera_index camera,
                            struct picture *picture, struct screen *screen)
 {
-    struct body bodies[LIMIT_AGENTS];
+    const struct raster_level level = level_of(camera);
+    struct standing standing;
     struct painter painter;
-    painter_init(&painter, layers, scenario, scene, camera, screen);
-    draw_standing(&painter, bodies, solids_pick(&painter, scenario, scene, bodies));
+    painter_init(&painter, layers, scenario, scene, &level, screen);
+    standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
+    draw_standing(&painter, &standing);
     *picture = painter.picture;
     return !screen->full;
 }
 
-void raster_camera_bounded(const struct raster_layers *layers, const struct scenario *scenario,
-                           const struct scene *scene, uint64_t seed, enum camera_index camera,
-                           uint32_t commands_max, uint32_t points_max, uint8_t *out)
+void raster_level_bounded(const struct raster_layers *layers, const struct scenario *scenario,
+                          const struct scene *scene, uint64_t seed,
+                          const struct raster_level *camera, uint32_t commands_max,
+                          uint32_t points_max, uint8_t *out)
 {
-    struct backdrop backdrop;
-    struct body bodies[LIMIT_AGENTS];
+    struct standing standing;
     struct screen_command commands[SCREEN_COMMANDS];
     struct screen_point points[SCREEN_POINTS];
     struct painter painter;
@@ -179,19 +257,26 @@ void raster_camera_bounded(const struct raster_layers *layers, const struct scen
         .points = points,
         .commands_max = commands_max < SCREEN_COMMANDS ? commands_max : SCREEN_COMMANDS,
         .points_max = points_max < SCREEN_POINTS ? points_max : SCREEN_POINTS,
-        .rows = {0, CANVAS_ROWS},
     };
     painter_init(&painter, layers, scenario, scene, camera, &screen);
-    sky_draw(&painter, &backdrop);
-    ground_draw(&painter, &layers->map, &backdrop);
-    resolve_backdrop(&backdrop, out);
-    draw_bands(&painter, bodies, solids_pick(&painter, scenario, scene, bodies), &backdrop, out);
-    draw_precipitation(&painter, scene, seed, camera, out);
+    standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
+    draw_patches(&painter, &standing, out);
+    draw_precipitation(&painter, seed, camera, out);
+}
+
+void raster_level(const struct raster_layers *layers, const struct scenario *scenario,
+                  const struct scene *scene, uint64_t seed, const struct raster_level *camera,
+                  uint8_t *out)
+{
+    CHECK(camera->rows >= 2 && camera->rows % 2 == 0 && camera->rows <= RASTER_SIDE_MAX &&
+          camera->cols >= 2 && camera->cols <= RASTER_SIDE_MAX);
+    raster_level_bounded(layers, scenario, scene, seed, camera, SCREEN_COMMANDS, SCREEN_POINTS,
+                         out);
 }
 
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,
                    const struct scene *scene, uint64_t seed, enum camera_index camera, uint8_t *out)
 {
-    raster_camera_bounded(layers, scenario, scene, seed, camera, SCREEN_COMMANDS, SCREEN_POINTS,
-                          out);
+    const struct raster_level level = level_of(camera);
+    raster_level(layers, scenario, scene, seed, &level, out);
 }

@@ -2,17 +2,19 @@
  * Camera rasteriser internals: the canvas that a band of image rows is drawn on, the mood that
  * light and weather give it, and the solids that agents are made of. Private to the rasteriser.
  *
- * Sky and ground make a backdrop at image resolution. Agents become a list of commands, once per
- * picture (kernels/draw_list_camera.h), which is drawn over it in bands of CAMERA_BAND_ROWS rows,
- * on a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels they
- * touch and is averaged down, so edges are antialiased, memory stays small and empty road costs
- * nothing twice.
+ * A picture of any size is drawn in patches, CAMERA_BAND_ROWS rows of a tile of PICTURE_TILE_COLS
+ * columns each, so memory stays small. Sky and ground make a patch's backdrop at image resolution.
+ * Agents become a list of commands, once per picture (kernels/draw_list_camera.h), which is drawn
+ * over it on a canvas CAMERA_SCALE times as fine in both directions that takes over only the pixels
+ * they touch and is averaged down, so edges are antialiased and empty road costs nothing twice.
  */
 #ifndef SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 #define SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 
+#include "engine/sensors/raster.h"
 #include "engine/sensors/raster_layers.h"
-#include "kernels/camera_tone.h"
+#include "kernels/camera_ground.h"
+#include "kernels/camera_sky.h"
 #include "kernels/draw_list_camera.h"
 #include "schemas/observation.h"
 #include "schemas/scene.h"
@@ -25,6 +27,7 @@ enum {
     CAMERA_SCALE = PICTURE_SCALE,
     CAMERA_BAND_ROWS = 8,
     CANVAS_BAND = CAMERA_BAND_ROWS * CAMERA_SCALE,
+    CANVAS_TILE = PICTURE_TILE_COLS * CAMERA_SCALE,
     SCREEN_COMMANDS = 1024, /* of a list on the stack: three times a crowded street */
     SCREEN_POINTS = 5 * SCREEN_COMMANDS,
 };
@@ -33,19 +36,25 @@ _Static_assert((int)PICTURE_ROWS == (int)CAMERA_ROWS && (int)PICTURE_COLS == (in
                    (int)PICTURE_CAMERAS == (int)CAMERA_COUNT,
                "pictures are what cameras take");
 
-/* Sky and ground. */
+/* Part of an image that is drawn at a time, in image pixels. */
+struct patch {
+    int32_t first_row, rows; /* 1..CAMERA_BAND_ROWS */
+    int32_t first_col, cols; /* 1..PICTURE_TILE_COLS */
+};
+
+/* Sky and ground of a patch. */
 struct backdrop {
-    struct rgb colour[CAMERA_ROWS][CAMERA_COLS];
+    struct rgb colour[CAMERA_BAND_ROWS][PICTURE_TILE_COLS];
 };
 
 struct canvas {
-    int32_t first_row; /* of the band, canvas rows */
+    struct patch patch;
     const struct backdrop *backdrop;
     /* Image pixels that solids changed; only there the samples below hold anything. */
     bool any_touched;
-    bool touched[CAMERA_BAND_ROWS][CAMERA_COLS];
-    struct rgb colour[CANVAS_BAND][CANVAS_COLS];
-    float inverse_depth[CANVAS_BAND][CANVAS_COLS]; /* 1/m, 0: infinitely far */
+    bool touched[CAMERA_BAND_ROWS][PICTURE_TILE_COLS];
+    struct rgb colour[CANVAS_BAND][CANVAS_TILE];
+    float inverse_depth[CANVAS_BAND][CANVAS_TILE]; /* 1/m, 0: infinitely far */
 };
 
 /* Canvas rows first <= row < end. */
@@ -78,11 +87,12 @@ bool raster_camera_prepare(const struct raster_layers *layers, const struct scen
                            const struct scene *scene, enum camera_index camera,
                            struct picture *picture, struct screen *screen);
 
-/* raster_camera with lists of at most so many commands and points, which change no byte.
+/* raster_level with lists of at most so many commands and points, which change no byte.
  * commands_max >= 1, points_max >= SCREEN_POINTS_MAX. */
-void raster_camera_bounded(const struct raster_layers *layers, const struct scenario *scenario,
-                           const struct scene *scene, uint64_t seed, enum camera_index camera,
-                           uint32_t commands_max, uint32_t points_max, uint8_t *out);
+void raster_level_bounded(const struct raster_layers *layers, const struct scenario *scenario,
+                          const struct scene *scene, uint64_t seed,
+                          const struct raster_level *camera, uint32_t commands_max,
+                          uint32_t points_max, uint8_t *out);
 
 /* Ego frame -> camera axes. */
 struct vec3 camera_transform(const struct camera_view *view, struct vec3 point);
@@ -105,11 +115,29 @@ struct sky_place sky_place_make(const struct painter *painter, double ego_headin
 struct ground_place ground_place_make(const struct mood *mood, struct vec2 ego, struct rgb terrain,
                                       bool town);
 
-/* Fills the upper half. */
-void sky_draw(const struct painter *painter, struct backdrop *out);
+/* The sky over a tile of columns. */
+struct sky {
+    struct sky_columns columns; /* kernels/camera_sky.h */
+    float edge_scale;           /* that of the image's first column, the least of all */
+    float skyline_max;
+    int32_t cols;
+};
 
-/* Fills the lower half. */
-void ground_draw(const struct painter *painter, const struct raster_map *map, struct backdrop *out);
+/* The map around ego, and the tiles of it that were looked at. */
+struct ground {
+    struct ground_map map; /* kernels/camera_ground.h */
+    uint16_t tiles[GROUND_TILES * GROUND_TILES];
+};
+
+/* The picture must outlive both. */
+void sky_init(const struct picture *picture, int32_t first_col, int32_t cols, struct sky *out);
+void ground_init(const struct picture *picture, const struct raster_map *map, struct ground *out);
+
+/* A row of the image's upper half, and one of its lower half: the colours of `cols` columns from
+ * the tile's first one, or `first_col`, on; 1..PICTURE_TILE_COLS. */
+void sky_row(const struct picture *picture, const struct sky *sky, int32_t row, struct rgb *out);
+void ground_row(const struct picture *picture, struct ground *ground, int32_t row,
+                int32_t first_col, int32_t cols, struct rgb *out);
 
 /* ---- agents, raster_solids.c ---- */
 
@@ -167,10 +195,10 @@ struct screen_list screen_list_of(const struct screen *screen);
 
 /* ---- drawing, raster_canvas.c ---- */
 
-/* Begins a band; its backdrop is set by the caller. */
-void canvas_begin(struct canvas *canvas, int32_t band);
+/* Begins a patch; its backdrop is set by the caller. */
+void canvas_begin(struct canvas *canvas, const struct patch *patch);
 void canvas_draw(struct canvas *canvas, const struct screen_list *list);
-/* Writes the pixels that were touched to the picture, out[CAMERA_BYTES]. */
-void canvas_resolve(const struct canvas *canvas, uint8_t *out);
+/* Writes the pixels that were touched to the image, [][cols][3]. */
+void canvas_resolve(const struct canvas *canvas, int32_t cols, uint8_t *out);
 
 #endif

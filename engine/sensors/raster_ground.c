@@ -5,7 +5,6 @@
  */
 #include "base/dmath.h"
 #include "engine/sensors/raster_camera.h"
-#include "kernels/camera_ground.h"
 
 #include <math.h>
 
@@ -13,16 +12,10 @@ _Static_assert((int)RASTER_TILES_MAX < (int)GROUND_TILE_UNKNOWN, "tile numbers f
 _Static_assert((int)RASTER_TILE_SAMPLES == 1 << (GROUND_TILE_BITS - GROUND_POSITION_BITS),
                "tile size");
 
-/* The map around ego, and the tiles that were looked at. */
-struct ground {
-    struct ground_map map;
-    uint16_t tiles[GROUND_TILES * GROUND_TILES];
-};
-
-/* struct ground_tone of a row's pixels. */
+/* struct ground_tone of the pixels of a row of a tile. */
 struct tone_row {
-    float patches[CAMERA_COLS], grain[CAMERA_COLS];
-    float lamp[CAMERA_COLS], mirror[CAMERA_COLS], left[CAMERA_COLS];
+    float patches[PICTURE_TILE_COLS], grain[PICTURE_TILE_COLS];
+    float lamp[PICTURE_TILE_COLS], mirror[PICTURE_TILE_COLS], left[PICTURE_TILE_COLS];
 };
 
 struct ground_place ground_place_make(const struct mood *mood, struct vec2 ego, struct rgb terrain,
@@ -47,27 +40,28 @@ struct ground_place ground_place_make(const struct mood *mood, struct vec2 ego, 
 
 /* All samples of one image row. */
 static void sum_row(struct ground *ground, const struct picture *picture, int32_t row,
-                    struct ground_sum sums[CAMERA_COLS])
+                    int32_t first_col, int32_t cols, struct ground_sum *sums)
 {
     for (int32_t r = 0; r < CAMERA_SCALE; r++) {
         int32_t depths = ground_depths(&picture->view, row, r);
         for (int32_t k = 0; k < depths; k++) {
             struct ground_line line = ground_line_make(picture, row, r, k, depths);
-            for (int32_t col = 0; col < CAMERA_COLS; col++) {
-                ground_add(&ground->map, ground->tiles, &line, col, &sums[col]);
+            for (int32_t col = 0; col < cols; col++) {
+                ground_add(&ground->map, ground->tiles, &line, first_col + col, &sums[col]);
             }
         }
     }
 }
 
-static void tone_make(const struct picture *picture, int32_t row, struct tone_row *tone)
+static void tone_make(const struct picture *picture, int32_t row, int32_t first_col, int32_t cols,
+                      struct tone_row *tone)
 {
     const struct ground_row shared = ground_row_make(picture, row);
-    float x_m[CAMERA_COLS], y_m[CAMERA_COLS];
-    float world_x[CAMERA_COLS], world_y[CAMERA_COLS];
-    float distance_m[CAMERA_COLS];
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
-        struct ground_point point = ground_point_at(&shared, col);
+    float x_m[PICTURE_TILE_COLS], y_m[PICTURE_TILE_COLS];
+    float world_x[PICTURE_TILE_COLS], world_y[PICTURE_TILE_COLS];
+    float distance_m[PICTURE_TILE_COLS];
+    for (int32_t col = 0; col < cols; col++) {
+        struct ground_point point = ground_point_at(&shared, first_col + col);
         x_m[col] = point.x_m;
         y_m[col] = point.y_m;
         world_x[col] = point.world_x;
@@ -75,47 +69,47 @@ static void tone_make(const struct picture *picture, int32_t row, struct tone_ro
         distance_m[col] = point.distance_m;
         tone->grain[col] = 0.0f;
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
+    for (int32_t col = 0; col < cols; col++) {
         tone->patches[col] = ground_noise_at(&shared.patches, world_x[col], world_y[col]);
     }
     if (shared.grained) {
-        for (int32_t col = 0; col < CAMERA_COLS; col++) {
+        for (int32_t col = 0; col < cols; col++) {
             tone->grain[col] = ground_noise_at(&shared.grain, world_x[col], world_y[col]);
         }
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
+    for (int32_t col = 0; col < cols; col++) {
         tone->lamp[col] = mood_headlight_at(shared.headlights, x_m[col], y_m[col]);
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
+    for (int32_t col = 0; col < cols; col++) {
         tone->left[col] = mood_decay(shared.haze_per_m * distance_m[col]);
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
+    for (int32_t col = 0; col < cols; col++) {
         tone->mirror[col] = ground_mirror_at(&shared, distance_m[col]);
     }
 }
 
-void ground_draw(const struct painter *painter, const struct raster_map *map, struct backdrop *out)
+void ground_init(const struct picture *picture, const struct raster_map *map, struct ground *out)
 {
-    const struct picture *picture = &painter->picture;
-    struct ground ground;
-    ground.map.map = map;
-    ground.map.place = &picture->ground;
+    out->map.map = map;
+    out->map.place = &picture->ground;
     for (int material = 0; material < MATERIAL_COUNT; material++) {
-        ground_colour(&picture->ground, material, ground.map.colours[material]);
+        ground_colour(&picture->ground, material, out->map.colours[material]);
     }
     for (int32_t i = 0; i < GROUND_TILES * GROUND_TILES; i++) {
-        ground.tiles[i] = GROUND_TILE_UNKNOWN;
+        out->tiles[i] = GROUND_TILE_UNKNOWN;
     }
-    for (int32_t row = CAMERA_ROWS / 2; row < CAMERA_ROWS; row++) {
-        struct ground_sum sums[CAMERA_COLS] = {0};
-        struct tone_row tone;
-        sum_row(&ground, picture, row, sums);
-        tone_make(picture, row, &tone);
-        for (int32_t col = 0; col < CAMERA_COLS; col++) {
-            const struct ground_tone own = {tone.patches[col], tone.grain[col], tone.lamp[col],
-                                            tone.mirror[col], tone.left[col]};
-            out->colour[row][col] =
-                ground_finish(&picture->mood, picture->ground.light, &sums[col], own);
-        }
+}
+
+void ground_row(const struct picture *picture, struct ground *ground, int32_t row,
+                int32_t first_col, int32_t cols, struct rgb *out)
+{
+    struct ground_sum sums[PICTURE_TILE_COLS] = {0};
+    struct tone_row tone;
+    sum_row(ground, picture, row, first_col, cols, sums);
+    tone_make(picture, row, first_col, cols, &tone);
+    for (int32_t col = 0; col < cols; col++) {
+        const struct ground_tone own = {tone.patches[col], tone.grain[col], tone.lamp[col],
+                                        tone.mirror[col], tone.left[col]};
+        out[col] = ground_finish(&picture->mood, picture->ground.light, &sums[col], own);
     }
 }

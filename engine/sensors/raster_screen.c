@@ -90,13 +90,14 @@ static bool project(const struct painter *painter, struct screen_rows rows, cons
     if (out->count < 3) {
         return false;
     }
+    const struct screen_point middle = camera_view_middle(view);
     double left = INFINITY;
     double right = -INFINITY;
     double low = INFINITY;
     double high = -INFINITY;
     for (uint32_t i = 0; i < out->count; i++) {
-        double u = clipped[i].x / clipped[i].z * view->focal + CANVAS_COLS / 2.0;
-        double v = clipped[i].y / clipped[i].z * view->focal + CANVAS_ROWS / 2.0;
+        double u = clipped[i].x / clipped[i].z * view->focal + middle.u;
+        double v = clipped[i].y / clipped[i].z * view->focal + middle.v;
         out->points[i] = (struct screen_point){u, v};
         left = dmath_min(left, u);
         right = dmath_max(right, u);
@@ -105,10 +106,9 @@ static bool project(const struct painter *painter, struct screen_rows rows, cons
     }
     out->du = normal.x / view->focal / offset;
     out->dv = normal.y / view->focal / offset;
-    out->inverse_depth =
-        normal.z / offset - out->du * (CANVAS_COLS / 2.0) - out->dv * (CANVAS_ROWS / 2.0);
+    out->inverse_depth = normal.z / offset - out->du * middle.u - out->dv * middle.v;
     out->rows = rows_between(low - 0.5, high, rows);
-    return out->rows.first < out->rows.end && left < CANVAS_COLS && right > 0;
+    return out->rows.first < out->rows.end && left < view->cols * CAMERA_SCALE && right > 0;
 }
 
 /* Colour of a face under the mood, faded at its mean distance. */
@@ -177,8 +177,8 @@ static void push(struct screen *screen, struct screen_command command, struct sc
         return;
     }
     command.points = (uint8_t)count;
-    command.first_row = (uint8_t)rows.first;
-    command.end_row = (uint8_t)rows.end;
+    command.first_row = (uint16_t)rows.first;
+    command.end_row = (uint16_t)rows.end;
     command.first_point = screen->point_count;
     screen->commands[screen->command_count++] = command;
     for (uint32_t i = 0; i < count; i++) {
@@ -220,15 +220,17 @@ void screen_add_shadow(const struct painter *painter, struct screen_rows rows,
 void screen_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
                      double radius_m, struct rgb colour)
 {
-    const struct picture *picture = &painter->picture;
-    struct vec3 p = camera_transform(&picture->view, point);
+    const struct camera_view *view = &painter->picture.view;
+    const struct screen_point centre = camera_view_middle(view);
+    struct vec3 p = camera_transform(view, point);
     if (p.z < 0.5) {
         return;
     }
-    double u = p.x / p.z * picture->view.focal + CANVAS_COLS / 2.0;
-    double v = p.y / p.z * picture->view.focal + CANVAS_ROWS / 2.0;
-    double radius = radius_m / p.z * picture->view.focal + 1.5;
-    if (!(u + radius > 0 && u - radius < CANVAS_COLS && radius < CANVAS_COLS)) {
+    int32_t cols = view->cols * CAMERA_SCALE;
+    double u = p.x / p.z * view->focal + centre.u;
+    double v = p.y / p.z * view->focal + centre.v;
+    double radius = radius_m / p.z * view->focal + 1.5;
+    if (!(u + radius > 0 && u - radius < cols && radius < cols)) {
         return;
     }
     rows = rows_between(v - radius - 1.0, v + radius + 1.0, rows);
@@ -238,7 +240,8 @@ void screen_add_glow(const struct painter *painter, struct screen_rows rows, str
     const struct screen_point middle = {u, v};
     const struct screen_command command = {
         .kind = SCREEN_GLOW,
-        .colour = rgb_times(colour, (float)dmath_exp(-picture->mood.haze_per_m * p.z * 0.5)),
+        .colour =
+            rgb_times(colour, (float)dmath_exp(-painter->picture.mood.haze_per_m * p.z * 0.5)),
         /* A metre of slack, so that the lamp's own vehicle does not swallow its glow. */
         .inverse_depth = 1.0 / dmath_max(p.z - 1.0, 0.2),
         .du = radius,

@@ -1,18 +1,17 @@
 /*
- * Sky: the upper half of a camera's backdrop, row by row at image resolution. The formulas are in
- * kernels/camera_sky.h; here they run along a row, one thing at a time, so that compilers can take
- * many columns at once.
+ * Sky: the upper half of a camera's image, row by row of a tile at image resolution. The formulas
+ * are in kernels/camera_sky.h; here they run along a row, one thing at a time, so that compilers
+ * can take many columns at once.
  */
 #include "base/dmath.h"
 #include "engine/sensors/raster_camera.h"
-#include "kernels/camera_sky.h"
 
-/* One image row. */
-struct sky_row {
-    float slope[CAMERA_COLS]; /* in the middle of the row */
-    float cloud[CAMERA_COLS];
-    float stars[CAMERA_COLS]; /* share of the pixel */
-    float solid[CAMERA_COLS]; /* share of the pixel that the skyline covers */
+/* Row of a tile. */
+struct sky_shares {
+    float slope[PICTURE_TILE_COLS]; /* in the middle of the row */
+    float cloud[PICTURE_TILE_COLS];
+    float stars[PICTURE_TILE_COLS]; /* share of the pixel */
+    float solid[PICTURE_TILE_COLS]; /* share of the pixel that the skyline covers */
 };
 
 struct sky_place sky_place_make(const struct painter *painter, double ego_heading_rad, bool town)
@@ -30,60 +29,64 @@ struct sky_place sky_place_make(const struct painter *painter, double ego_headin
 }
 
 /* Adds `weight` times the clouds on the canvas row that lies `up` rows over the horizon. */
-static void add_clouds(const struct sky_columns *sky, float up, float weight, float *restrict out)
+static void add_clouds(const struct sky *sky, float up, float weight, float *restrict out)
 {
-    float x[CAMERA_COLS], y[CAMERA_COLS];
-    float coarse[CAMERA_COLS], fine[CAMERA_COLS];
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
-        sky_cloud_place(sky, col, up, &x[col], &y[col]);
+    const struct sky_columns *columns = &sky->columns;
+    float x[PICTURE_TILE_COLS], y[PICTURE_TILE_COLS];
+    float coarse[PICTURE_TILE_COLS], fine[PICTURE_TILE_COLS];
+    for (int32_t col = 0; col < sky->cols; col++) {
+        sky_cloud_place(columns, col, up, &x[col], &y[col]);
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
+    for (int32_t col = 0; col < sky->cols; col++) {
         coarse[col] = mood_noise(0, 0, x[col], y[col]);
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
+    for (int32_t col = 0; col < sky->cols; col++) {
         fine[col] = sky_cloud_fine(x[col], y[col]);
     }
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
-        out[col] += sky_cloud(coarse[col], fine[col], up * sky->scale[col]) * weight;
+    for (int32_t col = 0; col < sky->cols; col++) {
+        out[col] += sky_cloud(coarse[col], fine[col], up * columns->scale[col]) * weight;
     }
 }
 
-void sky_draw(const struct painter *painter, struct backdrop *out)
+void sky_init(const struct picture *picture, int32_t first_col, int32_t cols, struct sky *out)
 {
-    const struct picture *picture = &painter->picture;
-    const struct mood *mood = &picture->mood;
-    const float part = 1.0f / CAMERA_SCALE;
-    struct sky_columns sky;
-    for (int32_t col = 0; col < CAMERA_COLS; col++) {
-        sky_column(picture, col, &sky);
+    for (int32_t i = 0; i < cols; i++) {
+        sky_column(picture, first_col + i, i, &out->columns);
     }
-    float skyline_max = sky_skyline_max(&sky);
-    for (int32_t row_index = 0; row_index < CAMERA_ROWS / 2; row_index++) {
-        float middle = sky_up(row_index);
-        struct sky_row row = {0};
-        for (int32_t col = 0; col < CAMERA_COLS; col++) {
-            row.slope[col] = middle * sky.scale[col];
+    out->edge_scale = sky_scale(&picture->view, sky_right(&picture->view, 0));
+    out->skyline_max = sky_skyline_max(&out->columns, cols);
+    out->cols = cols;
+}
+
+void sky_row(const struct picture *picture, const struct sky *sky, int32_t row, struct rgb *out)
+{
+    const struct mood *mood = &picture->mood;
+    const struct sky_columns *columns = &sky->columns;
+    const float part = 1.0f / CAMERA_SCALE;
+    const float middle = sky_up(&picture->view, row);
+    const float least = middle * sky->edge_scale;
+    struct sky_shares shares = {0};
+    for (int32_t col = 0; col < sky->cols; col++) {
+        shares.slope[col] = middle * columns->scale[col];
+    }
+    bool once = least > SKY_STEEP;
+    for (int32_t r = once ? 0 : -1; r <= (once ? 0 : 1) && mood->grey <= 0; r++) {
+        add_clouds(sky, middle + (float)r, sky_cloud_share(mood, once), shares.cloud);
+    }
+    for (int32_t r = -1; r <= 1 && mood->stars; r++) {
+        for (int32_t col = 0; col < sky->cols; col++) {
+            shares.stars[col] += sky_star(columns, col, middle + (float)r) ? part : 0.0f;
         }
-        bool once = row.slope[0] > SKY_STEEP;
-        for (int32_t r = once ? 0 : -1; r <= (once ? 0 : 1) && mood->grey <= 0; r++) {
-            add_clouds(&sky, middle + (float)r, sky_cloud_share(mood, once), row.cloud);
+    }
+    bool low = least < sky->skyline_max * 2.0f;
+    for (int32_t r = -1; r <= 1 && low; r++) {
+        for (int32_t col = 0; col < sky->cols; col++) {
+            float slope = (middle + (float)r) * columns->scale[col];
+            shares.solid[col] += slope < columns->skyline[col] ? part : 0.0f;
         }
-        for (int32_t r = -1; r <= 1 && mood->stars; r++) {
-            for (int32_t col = 0; col < CAMERA_COLS; col++) {
-                row.stars[col] += sky_star(&sky, col, middle + (float)r) ? part : 0.0f;
-            }
-        }
-        bool low = row.slope[0] < skyline_max * 2.0f;
-        for (int32_t r = -1; r <= 1 && low; r++) {
-            for (int32_t col = 0; col < CAMERA_COLS; col++) {
-                float slope = (middle + (float)r) * sky.scale[col];
-                row.solid[col] += slope < sky.skyline[col] ? part : 0.0f;
-            }
-        }
-        for (int32_t col = 0; col < CAMERA_COLS; col++) {
-            out->colour[row_index][col] =
-                sky_colour(picture, row.slope[col], sky.halo[col], row.cloud[col], row.stars[col],
-                           row.solid[col]);
-        }
+    }
+    for (int32_t col = 0; col < sky->cols; col++) {
+        out[col] = sky_colour(picture, shares.slope[col], columns->halo[col], shares.cloud[col],
+                              shares.stars[col], shares.solid[col]);
     }
 }

@@ -469,11 +469,11 @@ static double lamp_height(const struct agent *agent)
     }
 }
 
-/* The rows of the bands that lie between two heights on the canvas. */
-static struct screen_rows bands_between(double top, double bottom)
+/* The rows of the bands that lie between two heights on a canvas of so many rows. */
+static struct screen_rows bands_between(double top, double bottom, int32_t canvas_rows)
 {
-    struct screen_rows rows = {CANVAS_ROWS, 0};
-    for (int32_t first = 0; first < CANVAS_ROWS; first += CANVAS_BAND) {
+    struct screen_rows rows = {canvas_rows, 0};
+    for (int32_t first = 0; first < canvas_rows; first += CANVAS_BAND) {
         if (bottom > first && top < first + CANVAS_BAND) {
             rows.first = first < rows.first ? first : rows.first;
             rows.end = first + CANVAS_BAND;
@@ -496,12 +496,14 @@ static bool body_make(const struct painter *painter, const struct scenario *scen
     }
     double x = dx * painter->picture.ego_cos + dy * painter->picture.ego_sin;
     double y = -dx * painter->picture.ego_sin + dy * painter->picture.ego_cos;
-    double focal = painter->picture.view.focal;
+    const struct camera_view *view = &painter->picture.view;
+    double focal = view->focal;
     double reach = (agent->length_m + agent->width_m) / 2 + 1.0;
-    struct vec3 at = camera_transform(&painter->picture.view, (struct vec3){x, y, 0.0});
+    struct vec3 at = camera_transform(view, (struct vec3){x, y, 0.0});
     double farthest = at.z + reach;
     /* Beyond the sides by more than the body and the few pixels of its lamps' glow. */
-    if (farthest < 0 || fabs(at.x) - reach > (CANVAS_COLS / 2.0 + 4.0) / focal * farthest) {
+    if (farthest < 0 ||
+        fabs(at.x) - reach > (camera_view_middle(view).u + 4.0) / focal * farthest) {
         return false;
     }
     *body = (struct body){.painter = painter,
@@ -511,14 +513,15 @@ static bool body_make(const struct painter *painter, const struct scenario *scen
                           .tick = scene->tick,
                           .x = x,
                           .y = y,
-                          .rows = {0, CANVAS_ROWS}};
+                          .rows = {0, view->rows * CAMERA_SCALE}};
     dmath_sincos(state->pose.heading_rad - scene->ego.pose.heading_rad, &body->s, &body->c);
     double nearest = at.z - reach;
     if (nearest >= 1.0) {
         double scale = focal / nearest;
-        double above = dmath_max(agent->height_m - painter->picture.view.origin.z, 0.0);
-        body->rows = bands_between(CANVAS_ROWS / 2.0 - above * scale - 8,
-                                   CANVAS_ROWS / 2.0 + painter->picture.view.origin.z * scale + 8);
+        double above = dmath_max(agent->height_m - view->origin.z, 0.0);
+        double horizon = camera_view_middle(view).v;
+        body->rows = bands_between(horizon - above * scale - 8,
+                                   horizon + view->origin.z * scale + 8, body->rows.end);
     }
     return true;
 }

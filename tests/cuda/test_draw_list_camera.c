@@ -248,8 +248,7 @@ static void every_light_is_the_engines(void)
         struct screen screen = {.commands = commands,
                                 .points = points,
                                 .commands_max = SCREEN_COMMANDS,
-                                .points_max = SCREEN_POINTS,
-                                .rows = {0, CANVAS_ROWS}};
+                                .points_max = SCREEN_POINTS};
         struct draw_list *whole = (struct draw_list *)draw_lists[0];
         struct draw_list_cameras *draw_list = (struct draw_list_cameras *)(whole + 1);
         struct place place;

@@ -294,6 +294,8 @@ static void lists_may_be_short(void)
 {
     static struct agent agents[LIMIT_AGENTS];
     static const uint32_t bounds[][2] = {{1, SCREEN_POINTS_MAX}, {7, 1000}, {1000, 20}, {60, 300}};
+    const struct raster_level front = {camera_calibrations[CAMERA_FRONT], CAMERA_ROWS, CAMERA_COLS,
+                                       CAMERA_FRONT};
     struct world world;
     world_init(&world);
     for (uint32_t count = 12; count <= LIMIT_AGENTS; count += LIMIT_AGENTS - 12) {
@@ -313,11 +315,52 @@ static void lists_may_be_short(void)
         draw(&world, CAMERA_FRONT, image);
         for (size_t k = 0; k < COUNT_OF(bounds); k++) {
             memset(other, 0, sizeof other);
-            raster_camera_bounded(world.layers, &world.scenario, &world.scene, 5, CAMERA_FRONT,
-                                  bounds[k][0], bounds[k][1], other);
+            raster_level_bounded(world.layers, &world.scenario, &world.scene, 5, &front,
+                                 bounds[k][0], bounds[k][1], other);
             EXPECT(memcmp(image, other, CAMERA_BYTES) == 0);
         }
     }
+    raster_layers_destroy(world.layers);
+}
+
+/* An image ten times as fine, averaged down, is the small one but for its edges; nor do sizes that
+ * no tile and no band divides write beside the image. */
+static void any_size_shows_the_same(void)
+{
+    enum { TIMES = 10 };
+    static const int32_t sizes[][2] = {{2, 2}, {6, 97}, {10, 95}, {66, 193}, {190, 1000}};
+    struct raster_level level = {camera_calibrations[CAMERA_FRONT], CAMERA_ROWS * TIMES,
+                                 CAMERA_COLS * TIMES, CAMERA_FRONT};
+    uint8_t *large = malloc((size_t)CAMERA_BYTES * TIMES * TIMES + 1);
+    struct world world;
+    CHECK(large != NULL);
+    world_init(&world);
+    add(&world, AGENT_CAR, 14.0, 2.5, 4.5, 1.8, 1.5);
+    add(&world, AGENT_BUS, 26.0, 9.0, 12.0, 2.5, 3.2);
+    draw(&world, CAMERA_FRONT, image);
+    raster_level(world.layers, &world.scenario, &world.scene, 5, &level, large);
+    double difference = 0.0;
+    for (int i = 0; i < CAMERA_BYTES; i++) {
+        int row = i / 3 / CAMERA_COLS;
+        int col = i / 3 % CAMERA_COLS;
+        int sum = 0;
+        for (int k = 0; k < TIMES * TIMES; k++) {
+            int r = row * TIMES + k / TIMES;
+            int c = col * TIMES + k % TIMES;
+            sum += large[(r * CAMERA_COLS * TIMES + c) * 3 + i % 3];
+        }
+        difference += fabs(image[i] - (double)sum / (TIMES * TIMES));
+    }
+    EXPECT(difference / CAMERA_BYTES < 2.0);
+    for (size_t k = 0; k < COUNT_OF(sizes); k++) {
+        level.rows = sizes[k][0];
+        level.cols = sizes[k][1];
+        size_t bytes = (size_t)(level.rows * level.cols) * 3;
+        large[bytes] = 77;
+        raster_level(world.layers, &world.scenario, &world.scene, 5, &level, large);
+        EXPECT(large[bytes] == 77);
+    }
+    free(large);
     raster_layers_destroy(world.layers);
 }
 
@@ -396,10 +439,10 @@ static void bytes_do_not_depend_on_the_compiler(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(boxes_land_where_the_calibration_says),
-                    TEST(markings_land_where_the_calibration_says),
-                    TEST(nearer_surfaces_hide_farther_ones), TEST(light_and_weather_show),
-                    TEST(brake_lamps_show), TEST(every_kind_draws_and_repeats),
-                    TEST(lists_may_be_short), TEST(a_moved_world_looks_the_same),
-                    TEST(off_the_map_is_open_land), TEST(bytes_do_not_depend_on_the_compiler));
+    return TEST_RUN(
+        TEST(boxes_land_where_the_calibration_says), TEST(markings_land_where_the_calibration_says),
+        TEST(nearer_surfaces_hide_farther_ones), TEST(light_and_weather_show),
+        TEST(brake_lamps_show), TEST(every_kind_draws_and_repeats), TEST(lists_may_be_short),
+        TEST(any_size_shows_the_same), TEST(a_moved_world_looks_the_same),
+        TEST(off_the_map_is_open_land), TEST(bytes_do_not_depend_on_the_compiler));
 }

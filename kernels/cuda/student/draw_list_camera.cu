@@ -24,6 +24,7 @@ enum {
     THREADS = PICTURE_COLS * STRIP_ROWS,
     BATCH = 32, /* commands at a time: one per lane */
     SAMPLES = PICTURE_SCALE * PICTURE_SCALE,
+    CANVAS_COLS = PICTURE_COLS * PICTURE_SCALE,
     STRIP_LINES = STRIP_ROWS * GROUND_LINES_MAX,
     STRIP_BYTES = PICTURE_COLS * STRIP_ROWS * 3,
     CAMERA_BYTES = SHAPE_CAMERA_POSITIONS * SHAPE_CAMERA_CHANNELS,
@@ -61,7 +62,7 @@ GPU_FN struct rgb sky_pixel(const struct picture *picture, const struct sky_colu
 {
     const struct mood *mood = &picture->mood;
     const float part = 1.0f / PICTURE_SCALE;
-    float middle = sky_up(row);
+    float middle = sky_up(&picture->view, row);
     float left = middle * sky->scale[0];
     float cloud = 0.0f;
     float stars = 0.0f;
@@ -79,7 +80,7 @@ GPU_FN struct rgb sky_pixel(const struct picture *picture, const struct sky_colu
     for (int r = -1; r <= 1 && mood->stars; r++) {
         stars += sky_star(sky, col, middle + (float)r) ? part : 0.0f;
     }
-    bool low = left < sky_skyline_max(sky) * 2.0f;
+    bool low = left < sky_skyline_max(sky, PICTURE_COLS) * 2.0f;
     for (int r = -1; r <= 1 && low; r++) {
         solid += (middle + (float)r) * sky->scale[col] < sky->skyline[col] ? part : 0.0f;
     }
@@ -91,7 +92,7 @@ GPU_FN struct rgb draw_sky(const struct picture *picture, int32_t row, int32_t c
 {
     SHARED(struct sky_columns, shared);
     if (threadIdx.y == 0) {
-        sky_column(picture, col, &shared);
+        sky_column(picture, col, col, &shared);
     }
     __syncthreads();
     return sky_pixel(picture, &shared, row, col);
@@ -196,7 +197,7 @@ GPU_FN void find_spans(const struct screen_list *list, uint32_t first, int32_t f
         const struct screen_command *command = &list->commands[first + k];
         int32_t low;
         int32_t end;
-        reached = screen_span(command, list->points, row, &low, &end);
+        reached = screen_span(command, list->points, row, CANVAS_COLS, &low, &end);
         if (reached) {
             out->spans[r][k].first = (uint16_t)low;
             out->spans[r][k].end = (uint16_t)end;
