@@ -111,6 +111,7 @@ int command_price(int argc, char **argv);
 int command_tenant(int argc, char **argv);
 int command_replay(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_rig(int argc, char **argv);
 int command_risk(int argc, char **argv);
 int command_retry(int argc, char **argv);
 int command_run(int argc, char **argv);

@@ -48,6 +48,7 @@ static const struct {
     {"controls", command_controls, "logs of comma.ai's controls challenge, driven and scored"},
     {"coverage", command_coverage, "what of an operational design domain a suite covers"},
     {"draw", command_draw, "a scenario before it is driven, in words and as a picture"},
+    {"rig", command_rig, "sensors that a rig.json declares: what they are, what they see"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},

@@ -16,7 +16,9 @@
 
 #include <stddef.h>
 
-#define GROUND_MAX_M 400.0 /* ahead */
+#define GROUND_MAX_M 400.0        /* ahead */
+#define GROUND_PATCHES_PER_M 0.16 /* cells of noise */
+#define GROUND_GRAIN_PER_M 2.1
 #define GROUND_FAR_M 510.0 /* in any direction: the tiles below reach 512 m */
 
 enum {
@@ -226,6 +228,19 @@ BOTH_FN int32_t ground_depths(const struct camera_view *view, int32_t row, int32
     return (int32_t)both_clamp(scale / (v * v) + 0.5, 1.0, GROUND_DEPTHS_MAX);
 }
 
+/* Look of a line that is depth `k` of `depths` of canvas row `r` of a pixel whose canvas columns
+ * are footprint_m wide. */
+BOTH_FN void ground_line_look(struct ground_line *line, double footprint_m, int32_t r, int32_t k,
+                              int32_t depths)
+{
+    /* Another column on every line: edges are smooth at any slope for a third of the cost. */
+    line->offset = (r * 2 + k + 1) % PICTURE_SCALE;
+    line->weight = 1.0f / (float)(PICTURE_SCALE * depths);
+    /* Close by, the edge of the blurred coverage is made as sharp as a pixel. */
+    line->sharp = (float)both_clamp(0.5 / (footprint_m * 2.0 + 0.05), 1.0, 5.0);
+    line->blend = (float)both_clamp((footprint_m - 0.12) * 6.0, 0.0, 1.0);
+}
+
 /* Depth `k` of `depths` of canvas row `r` of an image row, starting at the left edge of the
  * image. */
 BOTH_FN struct ground_line ground_line_make(const struct picture *picture, int32_t row, int32_t r,
@@ -248,12 +263,7 @@ BOTH_FN struct ground_line ground_line_make(const struct picture *picture, int32
     line.y = ground_position(picture->ground.ego_y + x * s + y * c);
     line.dx = ground_step(dx * c - dy * s);
     line.dy = ground_step(dx * s + dy * c);
-    /* Another column on every line: edges are smooth at any slope for a third of the cost. */
-    line.offset = (r * 2 + k + 1) % PICTURE_SCALE;
-    line.weight = 1.0f / (float)(PICTURE_SCALE * depths);
-    /* Close by, the edge of the blurred coverage is made as sharp as a pixel. */
-    line.sharp = (float)both_clamp(0.5 / (footprint_m * 2.0 + 0.05), 1.0, 5.0);
-    line.blend = (float)both_clamp((footprint_m - 0.12) * 6.0, 0.0, 1.0);
+    ground_line_look(&line, footprint_m, r, k, depths);
     return line;
 }
 
@@ -320,6 +330,23 @@ BOTH_FN float ground_noise_left(double cells, double least)
     return (float)both_max(1.0 - 0.42 * cells, least);
 }
 
+/* Share of the grain that a pixel with such canvas columns shows. */
+BOTH_FN double ground_grain(double footprint_m)
+{
+    return both_clamp(1.2 - footprint_m * 9.0, 0.0, 1.0);
+}
+
+/* Amplitudes of both noises where canvas rows lie step_m apart. */
+BOTH_FN float ground_patches_left(double step_m)
+{
+    return ground_noise_left(step_m * GROUND_PATCHES_PER_M, 0.35);
+}
+
+BOTH_FN float ground_grain_left(double step_m)
+{
+    return ground_noise_left(step_m * GROUND_GRAIN_PER_M, 0.58);
+}
+
 BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t row)
 {
     const struct camera_view *view = &picture->view;
@@ -327,7 +354,7 @@ BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t
     double z = view->origin.z * view->focal / ((row + 0.5 - view->rows / 2.0) * PICTURE_SCALE);
     double footprint_m = z / view->focal;
     double step_m = z * footprint_m / view->origin.z; /* along the ground, per canvas row */
-    double fine = both_clamp(1.2 - footprint_m * 9.0, 0.0, 1.0);
+    double fine = ground_grain(footprint_m);
     struct ground_row out;
     out.ahead = (float)z;
     out.unit = (float)(PICTURE_SCALE / view->focal);
@@ -341,9 +368,10 @@ BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t
     out.headlights = (float)mood->headlights * 1.25f;
     out.haze_per_m = (float)mood->haze_per_m;
     out.wet = (float)(0.42 * mood->wet);
-    out.patches = ground_noise_make(&picture->ground, 0.16, ground_noise_left(step_m * 0.16, 0.35));
-    out.grain = ground_noise_make(&picture->ground, 2.1,
-                                  (float)fine * ground_noise_left(step_m * 2.1, 0.58));
+    out.patches =
+        ground_noise_make(&picture->ground, GROUND_PATCHES_PER_M, ground_patches_left(step_m));
+    out.grain = ground_noise_make(&picture->ground, GROUND_GRAIN_PER_M,
+                                  (float)fine * ground_grain_left(step_m));
     out.grained = fine > 0;
     return out;
 }

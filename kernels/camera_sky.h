@@ -50,14 +50,12 @@ BOTH_FN float sky_scale(const struct camera_view *view, double right)
     return (float)(1.0 / view->focal / sqrt(1.0 + right * right));
 }
 
-/* Fills column `i` of a tile, which is column `col` of the image. */
-BOTH_FN void sky_column(const struct picture *picture, int32_t col, int32_t i,
-                        struct sky_columns *out)
+/* Fills column `i` of a tile, which looks at an azimuth of the world. */
+BOTH_FN void sky_column_at(const struct picture *picture, double azimuth_rad, float scale,
+                           int32_t i, struct sky_columns *out)
 {
     const struct mood *mood = &picture->mood;
     double low_sun = 1.0 - mood->sun_direction.z;
-    double right = sky_right(&picture->view, col);
-    double azimuth_rad = inline_wrap_angle(picture->sky.yaw_rad - inline_atan(right));
     double sine;
     double cosine;
     inline_sincos(azimuth_rad, &sine, &cosine);
@@ -67,7 +65,16 @@ BOTH_FN void sky_column(const struct picture *picture, int32_t col, int32_t i,
     out->sine[i] = (float)sine;
     out->skyline[i] = (float)sky_skyline(azimuth_rad, picture->sky.town);
     out->halo[i] = (float)(0.9 * low_sun * low_sun * inline_exp(-off * off * 1.2));
-    out->scale[i] = sky_scale(&picture->view, right);
+    out->scale[i] = scale;
+}
+
+/* The same where it is column `col` of a camera that looks level. */
+BOTH_FN void sky_column(const struct picture *picture, int32_t col, int32_t i,
+                        struct sky_columns *out)
+{
+    double right = sky_right(&picture->view, col);
+    double azimuth_rad = inline_wrap_angle(picture->sky.yaw_rad - inline_atan(right));
+    sky_column_at(picture, azimuth_rad, sky_scale(&picture->view, right), i, out);
 }
 
 /* The highest of a tile's first columns. */

@@ -109,7 +109,8 @@ struct screen_command {
     uint16_t reserved;
     uint32_t first_point; /* in the list of points */
     struct rgb colour;    /* of a shadow .r: what it leaves of the colours */
-    /* Fill: 1/depth in 1/m is inverse_depth + u * du + v * dv. Glow: what is nearer than
+    /* Fill: 1/depth in 1/m is inverse_depth + u * du + v * dv; of a camera that does not look level
+     * 1/distance is their product with the direction. Glow: what is nearer than
      * inverse_depth hides it, du is its radius. */
     double inverse_depth, du, dv;
 };

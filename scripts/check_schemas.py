@@ -17,6 +17,8 @@ def kind_of(document: dict) -> str:
         return "traceability"
     if "exposures" in document:
         return "exposure"
+    if "cameras" in document:
+        return "rig"
     if "scenarios" in document or "suites" in document:
         return "suite"
     return "scenario" if "ego" in document else "map"
@@ -60,13 +62,13 @@ def check_calls(root: pathlib.Path) -> int:
 def main() -> int:
     root = pathlib.Path(__file__).resolve().parent.parent
     validators = {}
-    for kind in ("scenario", "suite", "protocols", "exposure", "traceability"):
-        room = {"traceability": "report/traceability", "exposure": "schemas/fleet"}.get(kind, "schemas")
+    for kind in ("scenario", "suite", "protocols", "exposure", "traceability", "rig"):
+        room = {"traceability": "report/traceability", "exposure": "schemas/fleet", "rig": "schemas/rig"}.get(kind, "schemas")
         schema = json.loads((root / f"{room}/{kind}.schema.json").read_text())
         jsonschema.Draft202012Validator.check_schema(schema)
         validators[kind] = jsonschema.Draft202012Validator(schema)
     bad, count = check_calls(root), 0
-    for path in sorted((root / "scenarios").rglob("*.json")):
+    for path in sorted([*(root / "scenarios").rglob("*.json"), *(root / "scripts/examples/rigs").glob("*.json")]):
         document = json.loads(path.read_text())
         kind = kind_of(document)
         if kind == "map":

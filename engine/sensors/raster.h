@@ -9,6 +9,7 @@
 
 #include "base/status.h"
 #include "schemas/observation.h"
+#include "schemas/rig/rig.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
 
@@ -37,6 +38,21 @@ enum { RASTER_SIDE_MAX = 4096 };
 void raster_level(const struct raster_layers *layers, const struct scenario *scenario,
                   const struct scene *scene, uint64_t seed, const struct raster_level *camera,
                   uint8_t *out);
+
+/* A camera of a rig, with a table of the directions that its pixels look in. */
+struct raster_rays;
+
+/* Fails where the lens is not one to one, or memory runs out. `stream`: of random numbers. */
+enum status raster_rays_create(const struct rig_camera *camera, uint32_t stream,
+                               struct raster_rays **out, struct error *error);
+void raster_rays_destroy(struct raster_rays *rays); /* accepts NULL */
+
+/* Fills out[height][width][3], RGB; black where the lens sees nothing. A pinhole that looks level,
+ * with square pixels and the axis in the middle of an even number of rows, is drawn by
+ * raster_level, byte for byte. */
+void raster_rays_draw(const struct raster_layers *layers, const struct scenario *scenario,
+                      const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                      uint8_t *out);
 
 /* One of the three cameras of schemas/observation.h: fills out[CAMERA_BYTES], RGB. */
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,

@@ -9,7 +9,10 @@
 #include "base/rng.h"
 #include "engine/sensors/raster.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+enum { CUT_COMMANDS = 1 << 16, CUT_POINTS = 4 * CUT_COMMANDS }; /* of faces that were cut */
 
 static bool slice_is(const struct scenario *scenario, enum slice_kind kind, const char *value)
 {
@@ -41,17 +44,17 @@ static struct rgb terrain_colour(const struct scenario *scenario)
 /* ---- in front of the lens ---- */
 
 /* A square of `side` pixels whose upper left corner is (col, row), both in squares. */
-static void blend_square(const struct raster_level *camera, uint8_t *out, int32_t side, int32_t col,
+static void blend_square(const struct camera_view *view, uint8_t *out, int32_t side, int32_t col,
                          int32_t row, struct rgb colour, float opacity)
 {
     const float parts[3] = {colour.r, colour.g, colour.b};
     for (int32_t i = 0; i < side * side; i++) {
         int32_t r = row * side + i / side;
         int32_t c = col * side + i % side;
-        if (c < 0 || c >= camera->cols || r < 0 || r >= camera->rows) {
+        if (c < 0 || c >= view->cols || r < 0 || r >= view->rows) {
             continue;
         }
-        uint8_t *pixel = out + ((size_t)r * (size_t)camera->cols + (size_t)c) * 3;
+        uint8_t *pixel = out + ((size_t)r * (size_t)view->cols + (size_t)c) * 3;
         for (int k = 0; k < 3; k++) {
             float mixed = pixel[k] + (parts[k] * 255.0f - pixel[k]) * opacity;
             pixel[k] = (uint8_t)(mixed + 0.5f);
@@ -61,21 +64,22 @@ static void blend_square(const struct raster_level *camera, uint8_t *out, int32_
 
 /* Streaks of rain, flakes of snow: new ones every tick, from the camera's random stream. Drops are
  * as large in an image of any size. */
-static void draw_precipitation(const struct painter *painter, uint64_t seed,
-                               const struct raster_level *camera, uint8_t *out)
+static void draw_precipitation(const struct painter *painter, uint64_t seed, uint32_t stream,
+                               uint8_t *out)
 {
     static const uint32_t counts[WEATHER_COUNT] = {
         [WEATHER_RAIN] = 45, [WEATHER_HEAVY_RAIN] = 110, [WEATHER_SNOW] = 120};
+    const struct camera_view *view = &painter->picture.view;
     const struct scene *scene = painter->scene;
     bool snow = scene->conditions.weather == WEATHER_SNOW;
     float bright = painter->picture.mood.headlights > 0.5 ? 0.55f : 0.95f;
     struct rgb colour = snow ? rgb_times((struct rgb){1.0f, 1.0f, 1.0f}, bright)
                              : rgb_times((struct rgb){0.80f, 0.84f, 0.90f}, bright);
-    int32_t side = camera->rows / CAMERA_ROWS > 1 ? camera->rows / CAMERA_ROWS : 1;
-    uint32_t cols = (uint32_t)(camera->cols + side - 1) / (uint32_t)side;
-    uint32_t rows = (uint32_t)(camera->rows + side - 1) / (uint32_t)side;
+    int32_t side = view->rows / CAMERA_ROWS > 1 ? view->rows / CAMERA_ROWS : 1;
+    uint32_t cols = (uint32_t)(view->cols + side - 1) / (uint32_t)side;
+    uint32_t rows = (uint32_t)(view->rows + side - 1) / (uint32_t)side;
     for (uint32_t i = 0; i < counts[scene->conditions.weather]; i++) {
-        uint32_t counter[4] = {scene->tick, RNG_STREAM_CAMERA, camera->stream << 16 | i, 0};
+        uint32_t counter[4] = {scene->tick, RNG_STREAM_CAMERA, stream << 16 | i, 0};
         uint32_t words[4];
         rng_philox(seed, counter, words);
         int32_t col = (int32_t)(words[0] % cols);
@@ -83,7 +87,7 @@ static void draw_precipitation(const struct painter *painter, uint64_t seed,
         float opacity = 0.10f + 0.16f * (float)(words[2] & 255) / 255.0f;
         int32_t length = snow ? 1 + (int32_t)(words[3] % 8 == 0) : 3 + (int32_t)(words[3] % 6);
         for (int32_t k = 0; k < length; k++) {
-            blend_square(camera, out, side, col + (snow ? 0 : k / 4), row + k, colour,
+            blend_square(view, out, side, col + (snow ? 0 : k / 4), row + k, colour,
                          snow ? opacity * 2.6f : opacity);
         }
     }
@@ -104,9 +108,14 @@ static void draw_standing(const struct painter *painter, const struct standing *
     signals_draw(painter, painter->layers, painter->scene);
 }
 
-static void draw_backdrop(const struct picture *picture, const struct sky *sky,
+static void draw_backdrop(const struct painter *painter, const struct sky *sky,
                           struct ground *ground, const struct patch *patch, struct backdrop *out)
 {
+    const struct picture *picture = &painter->picture;
+    if (painter->rays != NULL) {
+        rays_backdrop(picture, painter->rays, ground, patch, out);
+        return;
+    }
     for (int32_t i = 0; i < patch->rows; i++) {
         int32_t row = patch->first_row + i;
         if (row < picture->view.rows / 2) {
@@ -167,19 +176,23 @@ static void draw_patches(const struct painter *painter, const struct standing *s
     struct sky sky;
     struct ground ground;
     struct backdrop backdrop;
-    struct canvas canvas = {.backdrop = &backdrop};
+    struct canvas canvas;
     struct patch patch;
+    canvas.rays = painter->rays;
+    canvas.backdrop = &backdrop;
     ground_init(picture, &painter->layers->map, &ground);
     draw_standing(painter, standing);
     const struct screen_list whole = screen_list_of(painter->screen);
     bool full = painter->screen->full;
     for (patch.first_col = 0; patch.first_col < view->cols; patch.first_col += PICTURE_TILE_COLS) {
         patch.cols = lower(view->cols - patch.first_col, PICTURE_TILE_COLS);
-        sky_init(picture, patch.first_col, patch.cols, &sky);
+        if (painter->rays == NULL) {
+            sky_init(picture, patch.first_col, patch.cols, &sky);
+        }
         for (patch.first_row = 0; patch.first_row < view->rows;
              patch.first_row += CAMERA_BAND_ROWS) {
             patch.rows = lower(view->rows - patch.first_row, CAMERA_BAND_ROWS);
-            draw_backdrop(picture, &sky, &ground, &patch, &backdrop);
+            draw_backdrop(painter, &sky, &ground, &patch, &backdrop);
             resolve_backdrop(&backdrop, &patch, view->cols, out);
             canvas_begin(&canvas, &patch);
             draw_patch(painter, standing, &whole, full, &canvas);
@@ -205,18 +218,19 @@ static struct camera_view view_make(const struct raster_level *camera)
 
 static void painter_init(struct painter *painter, const struct raster_layers *layers,
                          const struct scenario *scenario, const struct scene *scene,
-                         const struct raster_level *camera, struct screen *screen)
+                         const struct camera_view *view, struct screen *screen)
 {
     const struct pose *ego = &scene->ego.pose;
     const struct vec2 at = {ego->x_m - layers->map.anchor.x_m, ego->y_m - layers->map.anchor.y_m};
     bool town = is_town(scenario);
     struct picture *picture = &painter->picture;
     memset(picture, 0, sizeof *picture);
-    screen->rows = (struct screen_rows){0, camera->rows * CAMERA_SCALE};
+    screen->rows = (struct screen_rows){0, view->rows * CAMERA_SCALE};
+    painter->rays = NULL;
     painter->screen = screen;
     painter->layers = layers;
     painter->scene = scene;
-    picture->view = view_make(camera);
+    picture->view = *view;
     picture->mood = mood_make(&scene->conditions, town);
     dmath_sincos(ego->heading_rad, &picture->ego_sin, &picture->ego_cos);
     picture->sky = sky_place_make(painter, ego->heading_rad, town);
@@ -234,9 +248,10 @@ bool raster_camera_prepare(const struct raster_layers *layers, const struct scen
                            struct picture *picture, struct screen *screen)
 {
     const struct raster_level level = level_of(camera);
+    const struct camera_view view = view_make(&level);
     struct standing standing;
     struct painter painter;
-    painter_init(&painter, layers, scenario, scene, &level, screen);
+    painter_init(&painter, layers, scenario, scene, &view, screen);
     standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
     draw_standing(&painter, &standing);
     *picture = painter.picture;
@@ -248,6 +263,7 @@ void raster_level_bounded(const struct raster_layers *layers, const struct scena
                           const struct raster_level *camera, uint32_t commands_max,
                           uint32_t points_max, uint8_t *out)
 {
+    const struct camera_view view = view_make(camera);
     struct standing standing;
     struct screen_command commands[SCREEN_COMMANDS];
     struct screen_point points[SCREEN_POINTS];
@@ -258,10 +274,10 @@ void raster_level_bounded(const struct raster_layers *layers, const struct scena
         .commands_max = commands_max < SCREEN_COMMANDS ? commands_max : SCREEN_COMMANDS,
         .points_max = points_max < SCREEN_POINTS ? points_max : SCREEN_POINTS,
     };
-    painter_init(&painter, layers, scenario, scene, camera, &screen);
+    painter_init(&painter, layers, scenario, scene, &view, &screen);
     standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
     draw_patches(&painter, &standing, out);
-    draw_precipitation(&painter, seed, camera, out);
+    draw_precipitation(&painter, seed, camera->stream, out);
 }
 
 void raster_level(const struct raster_layers *layers, const struct scenario *scenario,
@@ -272,6 +288,48 @@ void raster_level(const struct raster_layers *layers, const struct scenario *sce
           camera->cols >= 2 && camera->cols <= RASTER_SIDE_MAX);
     raster_level_bounded(layers, scenario, scene, seed, camera, SCREEN_COMMANDS, SCREEN_POINTS,
                          out);
+}
+
+void raster_rays_draw(const struct raster_layers *layers, const struct scenario *scenario,
+                      const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                      uint8_t *out)
+{
+    const struct camera_view view = {
+        .origin = rays->origin,
+        .cos_yaw = 1.0, /* directions are in ego's frame */
+        .focal = rays->cols * CAMERA_SCALE / 2.0,
+        .ground_max_m = GROUND_MAX_M,
+        .rows = rays->rows,
+        .cols = rays->cols,
+    };
+    struct standing standing;
+    struct screen_command few[SCREEN_COMMANDS];
+    struct screen_point few_points[SCREEN_POINTS];
+    struct painter painter;
+    if (rays->is_level) {
+        raster_level(layers, scenario, scene, seed, &rays->level, out);
+        return;
+    }
+    /* Lists of faces that were cut are long; where memory is short, short ones give the same. */
+    struct screen_command *commands = malloc(CUT_COMMANDS * sizeof *commands);
+    struct screen_point *points = malloc(CUT_POINTS * sizeof *points);
+    bool many = commands != NULL && points != NULL;
+    struct screen screen = {.commands = many ? commands : few,
+                            .points = many ? points : few_points,
+                            .commands_max = many ? CUT_COMMANDS : SCREEN_COMMANDS,
+                            .points_max = many ? CUT_POINTS : SCREEN_POINTS};
+    painter_init(&painter, layers, scenario, scene, &view, &screen);
+    painter.rays = rays;
+    standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
+    draw_patches(&painter, &standing, out);
+    draw_precipitation(&painter, seed, rays->level.stream, out);
+    for (size_t i = 0; i < (size_t)rays->rows * (size_t)rays->cols; i++) {
+        if (rays_blind(&rays->rays[i])) {
+            memset(&out[3 * i], 0, 3);
+        }
+    }
+    free(points);
+    free(commands);
 }
 
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,

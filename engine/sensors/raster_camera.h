@@ -11,6 +11,7 @@
 #ifndef SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 #define SWERVE_ENGINE_SENSORS_RASTER_CAMERA_H
 
+#include "engine/sensors/lens.h"
 #include "engine/sensors/raster.h"
 #include "engine/sensors/raster_layers.h"
 #include "kernels/camera_ground.h"
@@ -48,6 +49,7 @@ struct backdrop {
 };
 
 struct canvas {
+    const struct raster_rays *rays; /* NULL: the camera looks level */
     struct patch patch;
     const struct backdrop *backdrop;
     /* Image pixels that solids changed; only there the samples below hold anything. */
@@ -76,6 +78,7 @@ struct screen {
 
 struct painter {
     struct picture picture;
+    const struct raster_rays *rays; /* NULL: the camera looks level, picture.view */
     const struct raster_layers *layers;
     const struct scene *scene;
     struct screen *screen;
@@ -93,6 +96,21 @@ void raster_level_bounded(const struct raster_layers *layers, const struct scena
                           const struct scene *scene, uint64_t seed,
                           const struct raster_level *camera, uint32_t commands_max,
                           uint32_t points_max, uint8_t *out);
+
+static inline struct vec3 vec3_cross(struct vec3 a, struct vec3 b)
+{
+    return (struct vec3){a.y * b.z - a.z * b.y, a.z * b.x - a.x * b.z, a.x * b.y - a.y * b.x};
+}
+
+static inline struct vec3 vec3_minus(struct vec3 a, struct vec3 b)
+{
+    return (struct vec3){a.x - b.x, a.y - b.y, a.z - b.z};
+}
+
+static inline double vec3_dot(struct vec3 a, struct vec3 b)
+{
+    return a.x * b.x + a.y * b.y + a.z * b.z;
+}
 
 /* Ego frame -> camera axes. */
 struct vec3 camera_transform(const struct camera_view *view, struct vec3 point);
@@ -133,6 +151,11 @@ struct ground {
 void sky_init(const struct picture *picture, int32_t first_col, int32_t cols, struct sky *out);
 void ground_init(const struct picture *picture, const struct raster_map *map, struct ground *out);
 
+/* Colours of a row's pixels, whose middles lie up[cols] canvas rows over the horizon; `least`: the
+ * lowest slope among them. */
+void sky_colours(const struct picture *picture, const struct sky *sky, const float *up, float least,
+                 struct rgb *out);
+
 /* A row of the image's upper half, and one of its lower half: the colours of `cols` columns from
  * the tile's first one, or `first_col`, on; 1..PICTURE_TILE_COLS. */
 void sky_row(const struct picture *picture, const struct sky *sky, int32_t row, struct rgb *out);
@@ -166,7 +189,7 @@ void solids_draw(const struct body *bodies, uint32_t count);
 void signals_draw(const struct painter *painter, const struct raster_layers *layers,
                   const struct scene *scene);
 
-/* ---- commands, raster_screen.c ---- */
+/* ---- faces, raster_face.c ---- */
 
 /* A convex planar face in ego's frame, counter-clockwise seen from outside. */
 struct face {
@@ -179,19 +202,65 @@ struct face {
 /* Each adds to the painter's screen what shows on the rows. */
 
 /* A face, lit and faded, where it is nearest; faces that look away are left out. */
-void screen_add_fill(const struct painter *painter, struct screen_rows rows,
-                     const struct face *face);
+void face_add_fill(const struct painter *painter, struct screen_rows rows, const struct face *face);
 
 /* Darkens what lies under a horizontal face; nothing is hidden by it. */
-void screen_add_shadow(const struct painter *painter, struct screen_rows rows,
-                       const struct face *face, float strength);
+void face_add_shadow(const struct painter *painter, struct screen_rows rows,
+                     const struct face *face, float strength);
 
 /* A round glow of the given radius around a lamp that is not hidden. */
-void screen_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
-                     double radius_m, struct rgb colour);
+void face_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
+                   double radius_m, struct rgb colour);
+
+/* ---- commands, raster_screen.c ---- */
+
+/* Puts a command of `count` points on the screen. */
+void screen_push(struct screen *screen, struct screen_command command, struct screen_rows rows,
+                 const struct screen_point *points, uint32_t count);
+
+/* The rows between two heights on the canvas, a row more on either side, among `rows`. */
+struct screen_rows screen_rows_between(double low, double high, struct screen_rows rows);
+
+/* Corners of a face that lie ahead of the near plane, in the camera's frame: out[count + 1].
+ * Returns their number. */
+uint32_t screen_clip_near(const struct vec3 *in, uint32_t count, struct vec3 *out);
 
 /* Contents of the screen; borrowed from it. */
 struct screen_list screen_list_of(const struct screen *screen);
+
+/* ---- cameras that need not look level, raster_rays.c ---- */
+
+struct raster_rays {
+    struct lens lens;
+    struct vec3 origin;
+    struct vec3 right, down, ahead; /* the camera's axes in ego's frame */
+    int32_t rows, cols;
+    bool is_level;
+    struct raster_level level; /* where it is, which camera that is */
+    /* [rows][cols]: of length 1, ego's frame; all 0 where a pixel sees nothing. NULL: is_level. */
+    struct ray *rays;
+};
+
+struct ray {
+    float x, y, z;
+};
+
+/* Whether a pixel sees nothing. */
+static inline bool rays_blind(const struct ray *ray)
+{
+    return ray->x == 0.0f && ray->y == 0.0f && ray->z == 0.0f;
+}
+
+/* Sky and ground of a patch. */
+void rays_backdrop(const struct picture *picture, const struct raster_rays *rays,
+                   struct ground *ground, const struct patch *patch, struct backdrop *out);
+
+/* Add to the painter's screen what face_add_fill and so on add; the planes of fills are kept as
+ * 1/distance per direction. */
+void rays_add_face(const struct painter *painter, struct screen_rows rows, const struct face *face,
+                   const struct screen_command *command);
+void rays_add_glow(const struct painter *painter, struct screen_rows rows, struct vec3 point,
+                   double radius_m, struct rgb colour);
 
 /* ---- drawing, raster_canvas.c ---- */
 

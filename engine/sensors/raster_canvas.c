@@ -1,5 +1,5 @@
 /*
- * Canvas: draws a list of commands (engine/sensors/raster_screen.c makes them,
+ * Canvas: draws a list of commands (engine/sensors/raster_face.c makes them,
  * kernels/camera_screen.h says what each does) on a patch of a picture, against a depth buffer.
  * Image pixels are taken over from the backdrop when a command first reaches them.
  */
@@ -34,6 +34,27 @@ static void touch(struct canvas *canvas, int32_t r, int32_t first, int32_t end)
     }
 }
 
+/* Samples first..end - 1 of a canvas row: nearest is what has the largest 1/distance on the ray of
+ * their pixel. */
+static void fill_rays(struct canvas *canvas, const struct screen_command *command, int32_t row,
+                      int32_t first, int32_t end)
+{
+    const struct raster_rays *rays = canvas->rays;
+    const struct ray *line =
+        rays->rays + (size_t)(row / CAMERA_SCALE) * (size_t)rays->cols; /* of the image row */
+    const int32_t left = canvas->patch.first_col * CAMERA_SCALE;
+    int32_t r = row - canvas->patch.first_row * CAMERA_SCALE;
+    for (int32_t c = first; c < end; c++) {
+        const struct ray *ray = &line[c / CAMERA_SCALE];
+        float inverse =
+            (float)(command->inverse_depth * ray->x + command->du * ray->y + command->dv * ray->z);
+        if (inverse > canvas->inverse_depth[r][c - left]) {
+            canvas->inverse_depth[r][c - left] = inverse;
+            canvas->colour[r][c - left] = command->colour;
+        }
+    }
+}
+
 static void draw_row(struct canvas *canvas, const struct screen_command *command,
                      const struct screen_point *points, int32_t row)
 {
@@ -51,6 +72,10 @@ static void draw_row(struct canvas *canvas, const struct screen_command *command
     float *inverse_depth = canvas->inverse_depth[r];
     switch (command->kind) {
     case SCREEN_FILL: {
+        if (canvas->rays != NULL) {
+            fill_rays(canvas, command, row, first, end);
+            break;
+        }
         double start = screen_fill_start(command, row);
         for (int32_t c = first; c < end; c++) {
             screen_fill(command, start, c, &colour[c - left], &inverse_depth[c - left]);

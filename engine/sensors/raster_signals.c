@@ -84,7 +84,7 @@ static void plate(const struct standing *head, double along, double half_width, 
                         .points = {at(head, along, first, low), at(head, along, -first, low),
                                    at(head, along, -first, high), at(head, along, first, high)},
                         .colour = colour};
-    screen_add_fill(head->painter, head->rows, &face);
+    face_add_fill(head->painter, head->rows, &face);
 }
 
 /* The sides of a box that the plates leave open. */
@@ -96,7 +96,7 @@ static void flank(const struct standing *head, double half_along, double left, d
                         .points = {at(head, first, left, low), at(head, -first, left, low),
                                    at(head, -first, left, high), at(head, first, left, high)},
                         .colour = colour};
-    screen_add_fill(head->painter, head->rows, &face);
+    face_add_fill(head->painter, head->rows, &face);
 }
 
 static void column(const struct standing *head, double half_along, double half_width, double low,
@@ -118,10 +118,10 @@ static void lamp(const struct standing *head, double z, struct rgb colour, bool 
         /* Counter-clockwise for who comes: their right is the head's left. */
         face.points[i] = at(head, -FACE_M - 0.01, -LAMP_M * cosine, z + LAMP_M * sine);
     }
-    screen_add_fill(head->painter, head->rows, &face);
+    face_add_fill(head->painter, head->rows, &face);
     if (lit && head->x * head->c + head->y * head->s > 0.0) { /* seen from the front */
-        screen_add_glow(head->painter, head->rows, at(head, -FACE_M - 0.02, 0.0, z), 0.35,
-                        rgb_times(colour, 0.6f));
+        face_add_glow(head->painter, head->rows, at(head, -FACE_M - 0.02, 0.0, z), 0.35,
+                      rgb_times(colour, 0.6f));
     }
 }
 
@@ -158,7 +158,7 @@ static void draw_diamond(const struct standing *head, double front, double z)
             .colour = colours[i],
             .points = {at(head, before, 0.0, z - half_m), at(head, before, -half_m, z),
                        at(head, before, 0.0, z + half_m), at(head, before, half_m, z)}};
-        screen_add_fill(head->painter, head->rows, &face);
+        face_add_fill(head->painter, head->rows, &face);
     }
 }
 
@@ -189,7 +189,7 @@ static void draw_sign(const struct standing *head, enum traffic_sign sign)
                                         at(head, front, -SIGN_M, z + 0.7 * SIGN_M),
                                         at(head, front, SIGN_M, z + 0.7 * SIGN_M)}};
     }
-    screen_add_fill(head->painter, head->rows, &face);
+    face_add_fill(head->painter, head->rows, &face);
 }
 
 void signals_draw(const struct painter *painter, const struct raster_layers *layers,

@@ -41,7 +41,7 @@ static void draw_quad(const struct body *body, struct rgb colour, bool glows,
     for (int i = 0; i < 4; i++) {
         face.points[i] = place(body, local[i].x, local[i].y, local[i].z);
     }
-    screen_add_fill(body->painter, body->rows, &face);
+    face_add_fill(body->painter, body->rows, &face);
 }
 
 static void draw_frustum(const struct body *body, const struct frustum *f, const struct skin *skin)
@@ -100,7 +100,7 @@ static void draw_wheel(const struct body *body, double x, double radius, double 
             face.points[i] =
                 place(body, x - side * radius * cosine, side * half_width, radius + radius * sine);
         }
-        screen_add_fill(body->painter, body->rows, &face);
+        face_add_fill(body->painter, body->rows, &face);
     }
 }
 
@@ -145,13 +145,13 @@ static void draw_glows(const struct body *body, double z)
     float strength = (braking ? 0.75f : 0.35f) * (mood->lamps ? 1.0f : 0.4f);
     for (int side = -1; side <= 1; side += 2) {
         if (seen_from_behind) {
-            screen_add_glow(
+            face_add_glow(
                 body->painter, body->rows, place(body, -half_l - 0.05, side * half_w * 0.78, z),
                 braking ? 0.55 : 0.4, rgb_times((struct rgb){1.0f, 0.12f, 0.08f}, strength));
         } else if (mood->lamps) {
-            screen_add_glow(body->painter, body->rows,
-                            place(body, half_l + 0.05, side * half_w * 0.78, z - 0.05), 0.7,
-                            (struct rgb){0.8f, 0.78f, 0.66f});
+            face_add_glow(body->painter, body->rows,
+                          place(body, half_l + 0.05, side * half_w * 0.78, z - 0.05), 0.7,
+                          (struct rgb){0.8f, 0.78f, 0.66f});
         }
     }
 }
@@ -449,8 +449,8 @@ static void draw_contact(const struct body *body)
     for (int i = 0; i < 8; i++) {
         face.points[i] = place(body, corners[i][0], corners[i][1], 0.0);
     }
-    screen_add_shadow(body->painter, body->rows, &face,
-                      body->painter->picture.mood.headlights > 0.5 ? 0.30f : 0.45f);
+    face_add_shadow(body->painter, body->rows, &face,
+                    body->painter->picture.mood.headlights > 0.5 ? 0.30f : 0.45f);
 }
 
 static double lamp_height(const struct agent *agent)
@@ -502,8 +502,9 @@ static bool body_make(const struct painter *painter, const struct scenario *scen
     struct vec3 at = camera_transform(view, (struct vec3){x, y, 0.0});
     double farthest = at.z + reach;
     /* Beyond the sides by more than the body and the few pixels of its lamps' glow. */
-    if (farthest < 0 ||
-        fabs(at.x) - reach > (camera_view_middle(view).u + 4.0) / focal * farthest) {
+    if (painter->rays == NULL &&
+        (farthest < 0 ||
+         fabs(at.x) - reach > (camera_view_middle(view).u + 4.0) / focal * farthest)) {
         return false;
     }
     *body = (struct body){.painter = painter,
@@ -516,7 +517,7 @@ static bool body_make(const struct painter *painter, const struct scenario *scen
                           .rows = {0, view->rows * CAMERA_SCALE}};
     dmath_sincos(state->pose.heading_rad - scene->ego.pose.heading_rad, &body->s, &body->c);
     double nearest = at.z - reach;
-    if (nearest >= 1.0) {
+    if (painter->rays == NULL && nearest >= 1.0) {
         double scale = focal / nearest;
         double above = dmath_max(agent->height_m - view->origin.z, 0.0);
         double horizon = camera_view_middle(view).v;

@@ -207,7 +207,29 @@ def what_fails_leaves_nothing():
     assert sorted(os.listdir(".")) == before, os.listdir(".")
 
 
-TESTS = [words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
+def rigs_are_looked_through():
+    rig = {"id": "two", "cameras": [
+        {"id": "flat", "width": 320, "height": 180, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 200}},
+        {"id": "round", "width": 120, "height": 100, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5, "pitch_rad": 0.2},
+         "lens": {"model": "fisheye", "fx": 40}}]}
+    pathlib.Path("two.json").write_text(json.dumps(rig))
+    for words in (["sketch.json"], ["--outcome", "1", "--tick", "5", "--store", "a.db"]):
+        made = swerve("rig", "draw", "two.json", *words, "-o", "through")
+        assert made.returncode == 0, made
+        for name, size in (("flat", (320, 180)), ("round", (120, 100))):
+            head = pathlib.Path(f"through/{name}.png").read_bytes()
+            assert struct.unpack(">II", head[16:24]) == size, name
+    late = swerve("rig", "draw", "two.json", "--outcome", "1", "--tick", "9999", "--store", "a.db", "-o", "through")
+    assert late.returncode != 0 and "found 9999" in late.stderr, late
+    told = json.loads(swerve("rig", "show", "two.json", "--json").stdout)
+    assert told["cameras"][0]["lens"]["cx"] == 159.5, told
+    rig["cameras"][0]["lens"] = {"fx": 200, "k": [-9000]}
+    pathlib.Path("two.json").write_text(json.dumps(rig))
+    bad = swerve("rig", "check", "two.json")
+    assert bad.returncode == 3 and bad.stderr.startswith("swerve: two.json: camera flat: expected a lens"), bad
+
+
+TESTS = [rigs_are_looked_through, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
          numbers_cover_neither_each_other_nor_anybody, stop_lines_are_in_words_and_legend, wrong_uses_are_named,
          both_ways_write_the_same_frames, without_ffmpeg_it_says_so, what_fails_leaves_nothing]
 

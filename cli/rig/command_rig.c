@@ -1,0 +1,172 @@
+/*
+ * swerve rig: the sensors that a rig.json declares, checked, told and looked through.
+ */
+#include "base/check.h"
+#include "base/text.h"
+#include "base/units.h"
+#include "cli/cli.h"
+#include "report/draw/draw_rig.h"
+#include "schemas/rig/rig.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct rig_command {
+    const char *store_url;
+    const char *scenario;
+    const char *output;
+    int64_t outcome, tick, seed;
+    bool json;
+};
+
+static const double degrees = 180.0 / PI_RAD;
+
+static void print_camera(const struct rig_camera *camera)
+{
+    const struct rig_lens *lens = &camera->lens;
+    const struct rig_pose *pose = &camera->pose;
+    text_print(stdout, "%-16s %4d x %-4d %-8s %5.0f Hz", camera->id, camera->width, camera->height,
+               lens_model_names[lens->model], camera->rate_hz);
+    text_print(stdout, "  at (%.2f, %.2f, %.2f) m, roll %.1f, pitch %.1f, yaw %.1f degrees",
+               pose->x_m, pose->y_m, pose->z_m, pose->roll_rad * degrees, pose->pitch_rad * degrees,
+               pose->yaw_rad * degrees);
+    if (camera->shutter != SHUTTER_GLOBAL) {
+        text_print(stdout, "; %s, %.1f ms", rig_shutter_names[camera->shutter], camera->shutter_ms);
+    }
+    text_print(stdout, "\n");
+}
+
+static enum status print_rig(const struct rig *rig, bool json, struct error *error)
+{
+    char hash[SHA256_HEX_BYTES];
+    TRY(rig_hash(rig, hash, error));
+    if (json) {
+        return cli_write_json(rig_encode(rig), error);
+    }
+    text_print(stdout, "rig %s: %u cameras, %u lidars%s, %.1f MB of images at a time, %s%.12s\n",
+               rig->id, rig->camera_count, rig->lidar_count, rig->bev ? ", the grid" : "",
+               (double)rig_bytes(rig) / 1e6, hash[0] != '\0' ? "hash " : "the built-in one", hash);
+    for (uint32_t i = 0; i < rig->camera_count; i++) {
+        print_camera(&rig->cameras[i]);
+    }
+    for (uint32_t i = 0; i < rig->lidar_count; i++) {
+        const struct rig_lidar *lidar = &rig->lidars[i];
+        text_print(stdout, "%-16s lidar, %d azimuths of %u elevations, to %g m\n", lidar->id,
+                   lidar->azimuths, lidar->elevation_count, lidar->range_m);
+    }
+    return STATUS_OK;
+}
+
+/* The first scenario whose id begins so; NULL: the first. */
+static enum status choose(const struct suite *suite, const char *id, const struct scenario **out,
+                          struct error *error)
+{
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        *out = &suite->entries[i].document->scenario;
+        if (id == NULL || strncmp((*out)->id, id, strlen(id)) == 0) {
+            return STATUS_OK;
+        }
+    }
+    return error_set(error, STATUS_BAD_INPUT,
+                     "--scenario: none of the %u scenarios has an id that begins with %s",
+                     suite->entry_count, id);
+}
+
+static enum status draw_outcome(const struct rig_command *command, const struct rig *rig,
+                                struct error *error)
+{
+    struct store *store = NULL;
+    struct outcome *outcome = malloc(sizeof *outcome);
+    TRY(memory_check(outcome, error, "no memory for an outcome"));
+    enum status status = cli_store_open(command->store_url, &store, error);
+    THEN(status, cli_outcome_find(store, command->outcome, outcome, error));
+    THEN(status,
+         draw_rig_tick(rig, store, outcome, (uint32_t)command->tick, command->output, error));
+    if (store != NULL) {
+        store->ops->close(store);
+    }
+    free(outcome);
+    return status;
+}
+
+static enum status draw_suite(const struct rig_command *command, const struct rig *rig,
+                              const char *path, struct error *error)
+{
+    struct suite *suite = NULL;
+    const struct scenario *scenario = NULL;
+    TRY(cli_suite_load(path, &suite, error));
+    enum status status = choose(suite, command->scenario, &scenario, error);
+    THEN(status, draw_rig_start(rig, scenario, (uint64_t)command->seed, command->output, error));
+    suite_destroy(suite);
+    return status;
+}
+
+static enum status rig_of(const char *name, struct rig *out, struct error *error)
+{
+    if (strcmp(name, "swerve") == 0) {
+        rig_swerve(out);
+        return STATUS_OK;
+    }
+    TRY(rig_read(name, out, error));
+    enum status status = draw_rig_check(out, error);
+    if (status != STATUS_OK) {
+        error_prefix(error, "%s", name);
+    }
+    return status;
+}
+
+static enum status run(const struct rig_command *command, const char *const *arguments,
+                       uint32_t count, const char *usage, struct error *error)
+{
+    const char *verb = arguments[0];
+    bool drawing = strcmp(verb, "draw") == 0;
+    bool recorded = command->outcome >= 0;
+    if ((!drawing && strcmp(verb, "show") != 0 && strcmp(verb, "check") != 0) ||
+        count != (drawing && !recorded ? 3u : 2u)) {
+        return error_set(error, STATUS_USAGE, "rig: expected %s", usage);
+    }
+    struct rig *rig = malloc(sizeof *rig);
+    TRY(memory_check(rig, error, "no memory for a rig"));
+    enum status status = rig_of(arguments[1], rig, error);
+    if (status == STATUS_OK && drawing) {
+        status = recorded ? draw_outcome(command, rig, error)
+                          : draw_suite(command, rig, arguments[2], error);
+    } else if (status == STATUS_OK && strcmp(verb, "show") == 0) {
+        status = print_rig(rig, command->json, error);
+    } else if (status == STATUS_OK) {
+        text_print(stdout, "%s: ok, %u cameras, %u lidars\n", arguments[1], rig->camera_count,
+                   rig->lidar_count);
+    }
+    free(rig);
+    return status;
+}
+
+int command_rig(int argc, char **argv)
+{
+    struct rig_command options = {.output = "rig", .outcome = -1, .seed = 1};
+    const struct cli_option rows[] = {
+        {"--output", "DIR", "draw: where CAMERA.png of each camera goes (rig) (-o)",
+         .text = &options.output},
+        {"--scenario", "ID", "draw: which of a suite, by the beginning of its id",
+         .text = &options.scenario},
+        {"--seed", "N", "draw: of the scenario's first moment (1)", .number = &options.seed},
+        {"--outcome", "ID", "draw: a recorded drive instead", .number = &options.outcome},
+        {"--tick", "N", "draw: which tick of it (0)", .number = &options.tick},
+        {"--store", "URL", "draw: its job store ($SWERVE_STORE, else swerve.db)",
+         .text = &options.store_url},
+        {"--json", NULL, "show: print the rig as JSON, all members written", .flag = &options.json},
+    };
+    const struct cli_command command = {
+        "rig",
+        "show|check RIG | draw RIG SUITE | draw RIG --outcome ID",
+        "Sensors that a rig.json declares: what they are, and what they see. RIG: a file, or "
+        "\"swerve\", the built-in rig.",
+        CLI_ROWS(rows, 2, 3),
+    };
+    const char *arguments[3] = {NULL, NULL, NULL};
+    uint32_t count = 0;
+    struct error error;
+    CLI_PARSE(&command, argc, argv, arguments, &count);
+    enum status status = run(&options, arguments, count, command.usage, &error);
+    return status == STATUS_OK ? 0 : cli_fail(&error);
+}
