@@ -435,8 +435,7 @@ static int present(const struct run_options *options, struct store *store,
     int64_t invalid = summary_invalid_mains(&summary);
     bool all_invalid = invalid > 0 && summary.total.main_total == 0;
     int64_t unanswered = summary_unanswered(&summary) + summary.status.jobs[JOB_CANCELLED];
-    json_t *missed =
-        options->gate.asked ? gate_missed(&options->gate, &summary, unanswered) : json_array();
+    json_t *missed = gate_missed(&options->gate, &summary, unanswered);
     if (options->json) {
         json_t *json = summary_json(&summary);
         if (json != NULL) {
@@ -445,10 +444,7 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
             suite_options_put_beyond(submission, json);
-            bool met = missed != NULL && json_array_size(missed) == 0;
-            json_object_set_new(json, "gate_met",
-                                options->gate.asked ? json_boolean(met) : json_null());
-            json_object_set(json, "gate_missed", missed);
+            gate_put(&options->gate, missed, json);
         }
         int json_code = cli_print_json(json);
         code = code != 0 ? code : json_code;

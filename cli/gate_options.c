@@ -445,6 +445,9 @@ json_t *gate_missed(const struct gate_options *options, const struct summary *su
                     int64_t unanswered)
 {
     struct judging judging = {.missed = json_array()};
+    if (!options->asked) {
+        return judging.missed;
+    }
     judge_all(options, summary, unanswered, &judging);
     judge_slices(options, summary, &judging);
     if (options->earlier != NULL) {
@@ -459,4 +462,11 @@ json_t *gate_missed(const struct gate_options *options, const struct summary *su
         judging.missed = NULL;
     }
     return judging.missed;
+}
+
+void gate_put(const struct gate_options *options, json_t *missed, json_t *json)
+{
+    bool met = missed != NULL && json_array_size(missed) == 0;
+    json_object_set_new(json, "gate_met", options->asked ? json_boolean(met) : json_null());
+    json_object_set(json, "gate_missed", missed);
 }

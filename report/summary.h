@@ -244,7 +244,7 @@ enum { SUMMARY_PART_BYTES = LIMIT_SPEC_BYTES + 16 };
 const char *summary_part_text(const struct summary_row *row, const struct summary_part *part,
                               char out[SUMMARY_PART_BYTES]);
 
-/* What has no result, as "2 invalid, 1 flagged"; "": all has one. */
+/* Names and counts of what has no result, as "2 invalid, 1 flagged"; "": all has one. */
 const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
                                  char out[SUMMARY_SEEDS_BYTES]);
 
