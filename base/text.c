@@ -26,13 +26,13 @@ struct range {
 };
 
 /* Controls, and what Unicode 15 lists as bidirectional controls, default-ignorable format
- * characters, separators of lines and fillers without a shape. Variation selectors stay: emoji are
- * written with them, and they follow a visible character. */
+ * characters, separators of lines, fillers without a shape, and what XML forbids. Variation
+ * selectors stay: emoji are written with them, and they follow a visible character. */
 static const struct range hidden[] = {
-    {0x00, 0x1f},       {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},   {0x61c, 0x61c},
-    {0x115f, 0x1160},   {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f}, {0x2028, 0x202e},
-    {0x2060, 0x206f},   {0x3164, 0x3164},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0}, {0xfff0, 0xfffb},
-    {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+    {0x00, 0x1f},     {0x7f, 0x9f},       {0xad, 0xad},       {0x34f, 0x34f},     {0x61c, 0x61c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},   {0xfff0, 0xfffb},
+    {0xfffe, 0xffff}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
 };
 
 static uint32_t code_point(const unsigned char *text, size_t bytes)
@@ -216,6 +216,9 @@ static int vprint(FILE *stream, enum text_kept kept, const char *format, va_list
     if (bytes < 0) {
         errno = ENOMEM;
         return -1;
+    }
+    if (stream == stderr) {
+        fflush(stdout); /* what was said before stands before, where both go to one file */
     }
     int head = put_line_feeds(stream, before);
     int body = head < 0 ? -1 : put(stream, text + before, (size_t)bytes - before - after, kept);

@@ -21,7 +21,7 @@ struct compare_options {
     const char *suite;
     const char *report;
     const char *margin_text;
-    double margin; /* NAN: none */
+    struct compare_limits limits;
     bool gate;
     bool json;
 };
@@ -43,7 +43,8 @@ static enum status expect_store(const char *name, struct error *error)
         (store_url_kind(name, &kind, &ignored) == STATUS_OK && kind != STORE_URL_PATH)) {
         return STATUS_OK;
     }
-    if (strchr(name, ':') != NULL) {
+    /* No path and no ending: the id of a suite. */
+    if (strchr(name, ':') != NULL || strpbrk(name, "/.") == NULL) {
         return error_set(error, STATUS_USAGE,
                          "\"%s\": expected a store's path or URL; planners and suites of a store "
                          "are compared with --store URL",
@@ -128,7 +129,7 @@ static enum status show(const struct compare_options *options, const struct comp
     if (options->report != NULL) {
         TRY(compare_html(compare, options->report, error));
     }
-    compare_regression(compare, options->margin, regression);
+    compare_regression(compare, &options->limits, regression);
     if (options->json) {
         json_t *json = compare_json(compare);
         json_object_set_new(json, "regression", json_string(regression));
@@ -136,12 +137,19 @@ static enum status show(const struct compare_options *options, const struct comp
     } else {
         compare_print(compare, stdout);
     }
-    if (options->gate && compare->all.mains == 0) {
+    if (!options->gate) {
+        return STATUS_OK;
+    }
+    if (regression[0] != '\0') {
+        return error_set(error, STATUS_MISMATCH, "regression: %s", regression);
+    }
+    if (compare->all.mains == 0) {
         return error_set(error, STATUS_MISMATCH, "no main line could be compared");
     }
-    return options->gate && regression[0] != '\0'
-               ? error_set(error, STATUS_MISMATCH, "regression: %s", regression)
-               : STATUS_OK;
+    if (!options->json) {
+        text_print(stdout, "no regression\n");
+    }
+    return STATUS_OK;
 }
 
 static enum status run_compare(const struct compare_options *options, const char *const names[2],
@@ -182,13 +190,13 @@ static enum status run_compare(const struct compare_options *options, const char
 static enum status read_margin(struct compare_options *options, struct error *error)
 {
     char *end;
-    options->margin = NAN;
+    options->limits.margin = NAN;
     if (options->margin_text == NULL) {
         return STATUS_OK;
     }
-    options->margin = strtod(options->margin_text, &end);
+    options->limits.margin = strtod(options->margin_text, &end);
     if (end == options->margin_text || *end != '\0' ||
-        !(options->margin >= 0 && options->margin <= 1)) {
+        !(options->limits.margin >= 0 && options->limits.margin <= 1)) {
         return error_set(error, STATUS_USAGE,
                          "--margin: expected a share from 0 to 1, found \"%s\"",
                          options->margin_text);
@@ -206,10 +214,13 @@ int command_compare(int argc, char **argv)
          .text = &options.suite},
         {"--report", "FILE", "HTML with the frames of both sides", .text = &options.report},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
-        {"--fail-on-regression", NULL, "exit 1 when a main line passes with A and not with B",
+        {"--fail-on-regression", NULL,
+         "exit 1 when a main line passes with A and not with B, or has no result there",
          .flag = &options.gate},
-        {"--margin", "SHARE", "with it: only when the rate of passes falls by more than this",
+        {"--margin", "SHARE", "with it: what breaks counts when the rate of passes falls by more",
          .text = &options.margin_text},
+        {"--allow-invalid", "N", "with it: as many passes of A may have no result with B (0)",
+         .number = &options.limits.allow_invalid},
     };
     const struct cli_command command = {
         "compare",
@@ -221,8 +232,10 @@ int command_compare(int argc, char **argv)
     struct error error;
     CLI_PARSE(&command, argc, argv, names, NULL);
     enum status status = read_margin(&options, &error);
-    if (status == STATUS_OK && options.margin_text != NULL && !options.gate) {
-        status = error_set(&error, STATUS_USAGE, "--margin: expected --fail-on-regression with it");
+    if (status == STATUS_OK && !options.gate &&
+        (options.margin_text != NULL || options.limits.allow_invalid > 0)) {
+        status = error_set(&error, STATUS_USAGE, "%s: expected --fail-on-regression with it",
+                           options.margin_text != NULL ? "--margin" : "--allow-invalid");
     }
     if (status == STATUS_OK) {
         status = run_compare(&options, names, &error);

@@ -391,8 +391,8 @@ static enum status write_exports(const struct run_options *options, struct store
                : STATUS_OK;
 }
 
-/* Says what a gate missed. Returns the exit code. */
-static int tell_missed(const json_t *missed)
+/* Says what a gate missed, or that it is met: the last line. Returns the exit code. */
+static int tell_missed(const json_t *missed, bool json)
 {
     if (missed == NULL) {
         text_print(stderr, "swerve: out of memory for what the gate missed\n");
@@ -402,6 +402,9 @@ static int tell_missed(const json_t *missed)
     json_t *sentence;
     json_array_foreach (missed, i, sentence) {
         text_print(stderr, "swerve: gate not met: %s\n", json_string_value(sentence));
+    }
+    if (json_array_size(missed) == 0 && !json) {
+        text_print(stdout, "gate met\n");
     }
     return json_array_size(missed) == 0 ? 0 : status_exit_code(STATUS_MISMATCH);
 }
@@ -431,7 +434,7 @@ static int present(const struct run_options *options, struct store *store,
     int64_t dead = summary.status.jobs[JOB_DEAD] - summary.status.audits_dead;
     int64_t invalid = summary_invalid_mains(&summary);
     bool all_invalid = invalid > 0 && summary.total.main_total == 0;
-    int64_t unanswered = dead + summary.status.jobs[JOB_CANCELLED] + invalid;
+    int64_t unanswered = summary_unanswered(&summary) + summary.status.jobs[JOB_CANCELLED];
     json_t *missed = gate_missed(&options->gate, &summary, unanswered);
     if (options->json) {
         json_t *json = summary_json(&summary);
@@ -441,9 +444,7 @@ static int present(const struct run_options *options, struct store *store,
             json_object_set_new(json, "wall_s", json_real(wall_s));
             json_object_set_new(json, "known_jobs", json_integer((json_int_t)known));
             suite_options_put_beyond(submission, json);
-            json_object_set_new(json, "gate_met",
-                                json_boolean(missed != NULL && json_array_size(missed) == 0));
-            json_object_set(json, "gate_missed", missed);
+            gate_put(&options->gate, missed, json);
         }
         int json_code = cli_print_json(json);
         code = code != 0 ? code : json_code;
@@ -458,19 +459,19 @@ static int present(const struct run_options *options, struct store *store,
     bool failed_everywhere = planner_failed_everywhere(&summary);
     int64_t planner_errors = summary.total.verdicts[VERDICT_PLANNER_ERROR];
     summary_finish(&summary);
-    if (code == 0 && options->gate.asked) {
-        code = tell_missed(missed);
-    }
-    json_decref(missed);
     if (all_invalid) {
         text_print(stderr, "swerve: not one of %lld main lines is valid\n", (long long)invalid);
-        code = code == 0 || code == status_exit_code(STATUS_MISMATCH)
-                   ? status_exit_code(STATUS_BAD_INPUT)
-                   : code;
     }
     if (failed_everywhere) {
         text_print(stderr, "swerve: the planner failed in every one of %lld rollouts\n",
                    (long long)planner_errors);
+    }
+    if (code == 0 && options->gate.asked) {
+        code = tell_missed(missed, options->json);
+    }
+    json_decref(missed);
+    if (all_invalid && (code == 0 || code == status_exit_code(STATUS_MISMATCH))) {
+        code = status_exit_code(STATUS_BAD_INPUT);
     }
     /* A job without any answer weighs more than a rate among those that have one. */
     if ((dead > 0 || failed_everywhere) &&

@@ -31,16 +31,43 @@ struct suite_query {
         "--json", NULL, "print one JSON object", .flag = &(query).json                           \
     }
 
-/* Rollouts with a verdict of the planner. */
-static int64_t judged(const struct store_suite_status *status)
-{
-    return status->rollouts[VERDICT_PASS] + status->rollouts[VERDICT_FAIL] +
-           status->rollouts[VERDICT_PLANNER_ERROR];
-}
-
 static bool is_open(const struct store_suite_status *status)
 {
     return status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0;
+}
+
+/* Main lines without a result. */
+static int64_t lacking(const struct store_mains *mains)
+{
+    return mains->verdicts[VERDICT_FLAGGED] + mains->verdicts[VERDICT_INVALID] + mains->no_answer;
+}
+
+/* By tier, as pass_rates of `run --json`; "pass_rate" where there is one tier. */
+static void mains_json(json_t *json, const struct store_suite_status *status)
+{
+    json_t *by_tier = json_object();
+    int rated = 0;
+    double rate = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        const struct store_mains *mains = &status->mains[tier];
+        if (mains->scenarios + lacking(mains) == 0) {
+            continue;
+        }
+        json_t *row =
+            json_pack("{s:I, s:I, s:I, s:o, s:f, s:f}", "scenarios", (json_int_t)mains->scenarios,
+                      "logical_scenarios", (json_int_t)mains->logical, "no_answer",
+                      (json_int_t)mains->no_answer, "rate", json_finite_new(mains->rate),
+                      "if_missing_fail", mains->worst, "if_missing_pass", mains->best);
+        for (int v = 0; v < VERDICT_COUNT; v++) {
+            json_object_set_new(row, verdict_names[v],
+                                json_integer((json_int_t)mains->verdicts[v]));
+        }
+        json_object_set_new(by_tier, tier_names[tier], row);
+        rated++;
+        rate = mains->rate;
+    }
+    json_object_set_new(json, "main_lines", by_tier);
+    json_object_set_new(json, "pass_rate", rated == 1 ? json_finite_new(rate) : json_null());
 }
 
 static void progress_json(json_t *json, const struct store_suite_status *status)
@@ -54,10 +81,7 @@ static void progress_json(json_t *json, const struct store_suite_status *status)
     json_object_set_new(json, "planner", json_string(status->planner));
     json_object_set_new(json, "planner_count", json_integer((json_int_t)status->planner_count));
     json_object_set_new(json, "submitted", submitted > 0 ? json_string(text) : json_null());
-    json_object_set_new(json, "pass_rate",
-                        judged(status) > 0 ? json_real((double)status->rollouts[VERDICT_PASS] /
-                                                       (double)judged(status))
-                                           : json_null());
+    mains_json(json, status);
     json_object_set_new(json, "ticks_planned", json_integer((json_int_t)status->ticks_planned));
     json_object_set_new(json, "ticks_ended", json_integer((json_int_t)status->ticks_ended));
     json_object_set_new(json, "eta_s",
@@ -91,7 +115,35 @@ static json_t *status_json(const char *id, const struct store_suite_status *stat
     return json;
 }
 
-/* Whose planner, since when, how far, how well. */
+/* The rate of each tier, and what it would be with all that has no result failed, or passed. */
+static void rate_lines(const char *id, const struct store_suite_status *status)
+{
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        const struct store_mains *mains = &status->mains[tier];
+        if (mains->scenarios + lacking(mains) == 0) {
+            continue;
+        }
+        text_print(stdout, "  %s: main lines of %lld scenarios, of %lld logical", tier_names[tier],
+                   (long long)mains->scenarios, (long long)mains->logical);
+        if (mains->scenarios > 0) {
+            text_print(stdout, ", pass in %.1f%%", 100 * mains->rate);
+        }
+        if (lacking(mains) > 0) {
+            text_print(stdout,
+                       "; %lld without a result (%lld flagged, %lld invalid, %lld unanswered): "
+                       "%.1f%% to %.1f%%",
+                       (long long)lacking(mains), (long long)mains->verdicts[VERDICT_FLAGGED],
+                       (long long)mains->verdicts[VERDICT_INVALID], (long long)mains->no_answer,
+                       100 * mains->worst, 100 * mains->best);
+        }
+        text_print(stdout, "\n");
+    }
+    if (status->planner_count > 1 || status->rollouts_total > STORE_MAINS_ROLLOUTS_MAX) {
+        text_print(stdout, "  rates: swerve report %s\n", id);
+    }
+}
+
+/* Whose planner, since when, how far. */
 static void progress_line(const struct store_suite_status *status)
 {
     char text[PROGRESS_TEXT_BYTES];
@@ -102,11 +154,6 @@ static void progress_line(const struct store_suite_status *status)
     }
     if (status->submitted_s > 0) {
         text_print(stdout, "  since %s", cli_date(status->submitted_s, date));
-    }
-    if (judged(status) > 0) {
-        text_print(stdout, "  pass %.1f%% of %lld judged",
-                   100.0 * (double)status->rollouts[VERDICT_PASS] / (double)judged(status),
-                   (long long)judged(status));
     }
     if (is_open(status) && status->ticks_planned > 0) {
         text_print(stdout, "  %.0f%% of ticks",
@@ -137,6 +184,7 @@ static void status_line(const char *id, const struct store_suite_status *status)
                (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
+    rate_lines(id, status);
     if (status->unstarted_hosts > 0 && status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0) {
         text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
                    (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",

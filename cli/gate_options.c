@@ -71,18 +71,14 @@ static enum status check_object(const struct json_cursor *cursor, struct error *
                            "expected an object, as `swerve run --json` prints, found none");
 }
 
-/* Value of a row that is judged; *rated: it has a rate. A rate that is no number would be a gate
- * that is always met. */
-static enum status check_row(const struct json_cursor *row, bool *rated, struct error *error)
+/* Rates by tier. A rate that is no number would be a gate that is always met. */
+static enum status check_rates(const struct json_cursor *rates, bool *rated, struct error *error)
 {
     const char *tier;
     json_t *ignored;
-    *rated = false;
-    TRY(check_object(row, error));
-    struct json_cursor rates = json_cursor_member(row, "pass_rates");
-    TRY(check_object(&rates, error));
-    json_object_foreach ((json_t *)(uintptr_t)rates.value, tier, ignored) {
-        struct json_cursor rate = json_cursor_member(&rates, tier);
+    TRY(check_object(rates, error));
+    json_object_foreach ((json_t *)(uintptr_t)rates->value, tier, ignored) {
+        struct json_cursor rate = json_cursor_member(rates, tier);
         double value = -1;
         int known = 0;
         while (known < TIER_COUNT && strcmp(tier_names[known], tier) != 0) {
@@ -94,6 +90,27 @@ static enum status check_row(const struct json_cursor *row, bool *rated, struct 
         TRY(check_object(&rate, error));
         TRY(json_member_number(&rate, "rate", false, 0, 1, &value, error));
         *rated = *rated || value >= 0;
+    }
+    return STATUS_OK;
+}
+
+/* Value of a row that is judged; *rated: it has a rate. */
+static enum status check_row(const struct json_cursor *row, bool *rated, struct error *error)
+{
+    const char *planner;
+    json_t *ignored;
+    *rated = false;
+    TRY(check_object(row, error));
+    struct json_cursor rates = json_cursor_member(row, "pass_rates");
+    TRY(check_rates(&rates, rated, error));
+    struct json_cursor planners = json_cursor_member(row, "pass_rates_by_planner");
+    if (!json_cursor_present(&planners)) {
+        return STATUS_OK;
+    }
+    TRY(check_object(&planners, error));
+    json_object_foreach ((json_t *)(uintptr_t)planners.value, planner, ignored) {
+        struct json_cursor of = json_cursor_member(&planners, planner);
+        TRY(check_rates(&of, rated, error));
     }
     return STATUS_OK;
 }
@@ -228,7 +245,7 @@ static void miss(struct judging *judging, const char *format, ...)
 
 static void miss(struct judging *judging, const char *format, ...)
 {
-    char text[LIMIT_SPEC_BYTES + 256];
+    char text[LIMIT_SPEC_BYTES + 1536];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -250,11 +267,13 @@ static const struct summary_row *find_row(const struct summary *summary, const c
     return NULL;
 }
 
-/* The rate in the world in which it is lowest; NAN without main lines. */
-static double lowest_rate(const struct summary_row *row)
+/* ", planner NAME" of a row with several; else "". */
+static const char *planner_text(const struct summary_row *row, const struct summary_part *part,
+                                char out[LIMIT_SPEC_BYTES + 16])
 {
-    int lowest = row != NULL ? summary_row_lowest(row) : -1;
-    return lowest >= 0 ? rate_estimate(&row->rate[lowest]).value : (double)NAN;
+    snprintf(out, LIMIT_SPEC_BYTES + 16, "%s%s", row->planners ? ", planner " : "",
+             row->planners ? part->planner : "");
+    return out;
 }
 
 static void judge_slices(const struct gate_options *options, const struct summary *summary,
@@ -262,13 +281,16 @@ static void judge_slices(const struct gate_options *options, const struct summar
 {
     for (uint32_t i = 0; i < options->slice_texts.count; i++) {
         const struct gate_slice *slice = &options->slices[i];
-        double rate = lowest_rate(find_row(summary, slice->group, slice->value));
-        if (isnan(rate)) {
+        const struct summary_row *row = find_row(summary, slice->group, slice->value);
+        const struct summary_part *lowest = row != NULL ? summary_row_lowest(row) : NULL;
+        double rate = lowest != NULL ? rate_estimate(&lowest->rate).value : (double)NAN;
+        char planner[LIMIT_SPEC_BYTES + 16];
+        if (lowest == NULL) {
             miss(judging, "%s=%s: no main line of the suite is in this slice", slice->group,
                  slice->value);
         } else if (rate < slice->rate - RATE_SLACK) {
-            miss(judging, "%s=%s: %.1f%% of main lines passed, %.1f%% wanted", slice->group,
-                 slice->value, 100 * rate, 100 * slice->rate);
+            miss(judging, "%s=%s: %.1f%% of main lines passed, %.1f%% wanted%s", slice->group,
+                 slice->value, 100 * rate, 100 * slice->rate, planner_text(row, lowest, planner));
         }
     }
 }
@@ -280,21 +302,60 @@ static bool is_asked_of(const char *group)
     return strcmp(group, "given") != 0;
 }
 
-/* Each world of a row beside what the earlier run had in it. */
+/* A planner's main lines in one world (NULL: it has none) beside an earlier rate. */
+static void judge_part(const struct gate_options *options, const char *name, const char *tier,
+                       const struct summary_row *row, const struct summary_part *part,
+                       const json_t *earlier, struct judging *judging)
+{
+    const json_t *known = json_object_get(earlier, "rate");
+    double before = json_is_number(known) ? json_number_value(known) : (double)NAN;
+    struct rate_estimate at = {.value = NAN};
+    char planner[LIMIT_SPEC_BYTES + 16] = "";
+    if (isnan(before)) {
+        return;
+    }
+    if (part != NULL) {
+        at = rate_estimate(&part->rate);
+        planner_text(row, part, planner);
+    }
+    int64_t cases = json_integer_value(json_object_get(earlier, "scenarios"));
+    if (isnan(at.value)) {
+        miss(judging, "%s: no main line in the %s world, the baseline has some%s", name, tier,
+             planner);
+    } else if (at.value < before - options->margin - RATE_SLACK) {
+        miss(judging, "%s: %.1f%% of main lines passed in the %s world, %.1f%% in the baseline%s",
+             name, 100 * at.value, tier, 100 * before, planner);
+    } else if (at.cases < cases) {
+        miss(judging,
+             "%s: %lld scenarios have a result in the %s world, %lld in the baseline: what is "
+             "missing is not known to pass%s",
+             name, (long long)at.cases, tier, (long long)cases, planner);
+    }
+}
+
+/* Each world of a row beside what the earlier run had in it, for each planner. Where the earlier
+ * run had one planner it is the baseline of all. */
 static void judge_row(const struct gate_options *options, const char *name,
                       const struct summary_row *row, const json_t *earlier, struct judging *judging)
 {
-    const json_t *rates = json_object_get(earlier, "pass_rates");
+    const json_t *planners = json_object_get(earlier, "pass_rates_by_planner");
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        const json_t *known = json_object_get(json_object_get(rates, tier_names[tier]), "rate");
-        double before = json_is_number(known) ? json_number_value(known) : (double)NAN;
-        double now = row != NULL ? rate_estimate(&row->rate[tier]).value : (double)NAN;
-        if (!isnan(before) && isnan(now)) {
-            miss(judging, "%s: no main line in the %s world, the baseline has some", name,
-                 tier_names[tier]);
-        } else if (now < before - options->margin - RATE_SLACK) {
-            miss(judging, "%s: %.1f%% of main lines passed in the %s world, %.1f%% in the baseline",
-                 name, 100 * now, tier_names[tier], 100 * before);
+        const json_t *known =
+            json_object_get(json_object_get(earlier, "pass_rates"), tier_names[tier]);
+        bool any = false;
+        for (uint32_t i = 0; row != NULL && i < row->part_count; i++) {
+            const struct summary_part *part = &row->parts[i];
+            const json_t *of =
+                planners != NULL
+                    ? json_object_get(json_object_get(planners, part->planner), tier_names[tier])
+                    : known;
+            if (part->tier == (enum tier)tier) {
+                any = true;
+                judge_part(options, name, tier_names[tier], row, part, of, judging);
+            }
+        }
+        if (!any) {
+            judge_part(options, name, tier_names[tier], row, NULL, known, judging);
         }
     }
 }
@@ -319,17 +380,75 @@ static void judge_baseline(const struct gate_options *options, const struct summ
     }
 }
 
+/* Adds the first main lines that did not pass to a sentence. */
+static void name_lost(const struct summary *summary, char *text, size_t capacity)
+{
+    enum { NAMED_MAX = 3 };
+    int64_t lost = 0;
+    size_t used = strlen(text);
+    for (uint32_t i = 0; i < summary->outcome_count && used < capacity; i++) {
+        const struct outcome *outcome = &summary->outcomes[i];
+        if (outcome->branch_id[0] != '\0' || outcome->verdict == VERDICT_PASS ||
+            summary_is_answered(summary, i)) {
+            continue;
+        }
+        if (lost++ < NAMED_MAX) {
+            used +=
+                (size_t)snprintf(text + used, capacity - used, "%s%s (%s)", lost == 1 ? ": " : ", ",
+                                 outcome->scenario_id, verdict_names[outcome->verdict]);
+        }
+    }
+    for (uint32_t i = 0; i < summary->unanswered_count && used < capacity; i++) {
+        if (lost++ < NAMED_MAX) {
+            used +=
+                (size_t)snprintf(text + used, capacity - used, "%s%s (no answer)",
+                                 lost == 1 ? ": " : ", ", summary->unanswered[i].spec.scenario_id);
+        }
+    }
+    if (lost > NAMED_MAX && used < capacity) {
+        snprintf(text + used, capacity - used, " and %lld more", (long long)(lost - NAMED_MAX));
+    }
+}
+
+/* The whole: its lowest rate, and what has no result. */
+static void judge_all(const struct gate_options *options, const struct summary *summary,
+                      int64_t unanswered, struct judging *judging)
+{
+    const struct summary_part *lowest = summary_row_lowest(&summary->total);
+    double rate = lowest != NULL ? rate_estimate(&lowest->rate).value : 0.0;
+    char planner[LIMIT_SPEC_BYTES + 16] = "";
+    char text[LIMIT_SPEC_BYTES + 1024] = "";
+    bool low = rate < options->rate - RATE_SLACK;
+    if (!low && unanswered == 0) {
+        return;
+    }
+    if (options->rate > 0) {
+        snprintf(text, sizeof text, "%.1f%% of main lines passed, %.1f%% wanted%s", 100 * rate,
+                 100 * options->rate,
+                 lowest != NULL ? planner_text(&summary->total, lowest, planner) : "");
+    }
+    if (unanswered > 0) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, "%s%lld main line%s without a result",
+                 used > 0 ? "; " : "", (long long)unanswered, summary_plural(unanswered));
+        if (lowest != NULL) {
+            used = strlen(text);
+            snprintf(text + used, sizeof text - used, ", %.1f%% had they failed",
+                     100 * rate_estimate(&lowest->rate).worst);
+        }
+    }
+    name_lost(summary, text, sizeof text);
+    miss(judging, "%s", text);
+}
+
 json_t *gate_missed(const struct gate_options *options, const struct summary *summary,
                     int64_t unanswered)
 {
     struct judging judging = {.missed = json_array()};
-    double rate = lowest_rate(&summary->total);
-    rate = isnan(rate) ? 0.0 : rate;
-    if (rate < options->rate - RATE_SLACK || unanswered > 0) {
-        miss(&judging,
-             "%.1f%% of main lines passed, %.1f%% wanted; %lld jobs without a valid answer",
-             100 * rate, 100 * options->rate, (long long)unanswered);
+    if (!options->asked) {
+        return judging.missed;
     }
+    judge_all(options, summary, unanswered, &judging);
     judge_slices(options, summary, &judging);
     if (options->earlier != NULL) {
         judge_baseline(options, summary, &judging);
@@ -343,4 +462,11 @@ json_t *gate_missed(const struct gate_options *options, const struct summary *su
         judging.missed = NULL;
     }
     return judging.missed;
+}
+
+void gate_put(const struct gate_options *options, json_t *missed, json_t *json)
+{
+    bool met = missed != NULL && json_array_size(missed) == 0;
+    json_object_set_new(json, "gate_met", options->asked ? json_boolean(met) : json_null());
+    json_object_set(json, "gate_missed", missed);
 }

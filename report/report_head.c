@@ -18,26 +18,27 @@ enum { WEAKEST_MAX = 4, PLANNERS_NAMED_MAX = 6, DEAD_PAGE = 20 };
 
 /* ---- the paragraph ---- */
 
-/* The rate of each tier; tiers are not mixed. */
+/* The rate of each tier of a planner's row; tiers are not mixed. */
 static void rate_words(struct html *html, const struct summary_row *row)
 {
     char range[SUMMARY_SEEDS_BYTES];
     const char *separator = "";
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        struct rate_estimate at = rate_estimate(&row->parts[i].rate);
         if (at.cases > 0) {
             html_format(html,
                         "%s<b>%.1f%%</b> of %lld scenario%s in the %s world (95%% interval "
                         "%.0f&ndash;%.0f%%, from %lld logical scenario%s)",
                         separator, 100 * at.value, (long long)at.cases, summary_plural(at.cases),
-                        tier_names[tier], rate_down(100 * at.low, 1), rate_up(100 * at.high, 1),
-                        (long long)at.logical, summary_plural(at.logical));
+                        tier_names[row->parts[i].tier], rate_down(100 * at.low, 1),
+                        rate_up(100 * at.high, 1), (long long)at.logical,
+                        summary_plural(at.logical));
             separator = ", ";
         }
     }
     html_raw(html, ". ");
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        html_format(html, "%s%s", summary_range_text(row, (enum tier)tier, range),
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        html_format(html, "%s%s", summary_range_text(&row->parts[i], range),
                     range[0] != '\0' ? " " : "");
     }
 }
@@ -160,8 +161,8 @@ static int compare_weakness(const void *a, const void *b)
 {
     const struct summary_row *x = *(const struct summary_row *const *)a;
     const struct summary_row *y = *(const struct summary_row *const *)b;
-    double high_x = rate_estimate(&x->rate[summary_row_lowest(x)]).high;
-    double high_y = rate_estimate(&y->rate[summary_row_lowest(y)]).high;
+    double high_x = rate_estimate(&summary_row_lowest(x)->rate).high;
+    double high_y = rate_estimate(&summary_row_lowest(y)->rate).high;
     return high_x < high_y ? -1 : high_x > high_y ? 1 : strcmp(x->value, y->value);
 }
 
@@ -179,10 +180,13 @@ static void weakest_sentence(struct report *report)
         const struct summary_row *row = &summary->rows[i];
         bool named = strcmp(row->group, "tier") != 0 && strcmp(row->group, "planner") != 0 &&
                      strcmp(row->group, "model") != 0 && strcmp(row->group, "safety_critical") != 0;
-        /* Below the suite as a whole, in the tier where it is lowest. */
-        int tier = summary_row_lowest(row);
-        bool weak = tier >= 0 && rate_estimate(&row->rate[tier]).value <
-                                     rate_estimate(&summary->total.rate[tier]).value;
+        /* Below the suite as a whole, where it is lowest. */
+        const struct summary_part *lowest = summary_row_lowest(row);
+        const struct summary_part *whole =
+            lowest != NULL ? summary_row_part(&summary->total, lowest->planner, lowest->tier)
+                           : NULL;
+        bool weak =
+            whole != NULL && rate_estimate(&lowest->rate).value < rate_estimate(&whole->rate).value;
         if (named && weak) {
             rows[count++] = row;
         }
@@ -313,18 +317,20 @@ static void write_tiles(struct report *report)
     const struct summary *summary = report->summary;
     const struct report_plan *plan = &report->plan;
     const struct summary_row *total = &summary->total;
+    char name[SUMMARY_PART_BYTES];
     char figure[SUMMARY_MONEY_BYTES];
     char money[SUMMARY_MONEY_BYTES];
     double miles = summary_miles(total);
     html_raw(html, "<div class=\"tiles\">");
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        struct rate_estimate at = rate_estimate(&total->rate[tier]);
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        struct rate_estimate at = rate_estimate(&total->parts[i].rate);
         if (at.cases > 0) {
             html_format(html,
                         TILE("%.1f%%", "of %lld scenario%s pass in the %s world, 95%% interval "
                                        "%.0f&ndash;%.0f%%"),
                         100 * at.value, (long long)at.cases, summary_plural(at.cases),
-                        tier_names[tier], rate_down(100 * at.low, 1), rate_up(100 * at.high, 1));
+                        summary_part_text(total, &total->parts[i], name),
+                        rate_down(100 * at.low, 1), rate_up(100 * at.high, 1));
         }
     }
     html_format(html, TILE("%u", "of %u main line%s not passed, %u with a branch that passes"),

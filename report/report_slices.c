@@ -13,11 +13,11 @@
 
 enum { BAR_WIDTH = 120 };
 
-/* The rate in the tier where it is lowest; 1 without any. */
+/* The lowest rate; 1 without any. */
 static double pass_rate(const struct summary_row *row)
 {
-    int tier = summary_row_lowest(row);
-    return tier >= 0 ? rate_estimate(&row->rate[tier]).value : 1.0;
+    const struct summary_part *lowest = summary_row_lowest(row);
+    return lowest != NULL ? rate_estimate(&lowest->rate).value : 1.0;
 }
 
 /* Rows of one group; what fails first. */
@@ -29,12 +29,14 @@ static int compare_rows(const void *a, const void *b)
     return difference < 0 ? -1 : difference > 0 ? 1 : strcmp(x->value, y->value);
 }
 
-/* A bar for each tier; with several, each is named. */
+/* A bar for each planner and tier; with several, each is named. */
 static void rate_bars(struct html *html, const struct summary_row *row)
 {
-    bool several = summary_row_tiers(row) > 1;
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+    bool several = summary_row_rates(row) > 1 || row->planners;
+    char name[SUMMARY_PART_BYTES];
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        struct rate_estimate at = rate_estimate(&row->parts[i].rate);
+        summary_part_text(row, &row->parts[i], name);
         if (at.cases == 0) {
             continue;
         }
@@ -44,24 +46,27 @@ static void rate_bars(struct html *html, const struct summary_row *row)
                     "class=\"whole\" y=\"2\" width=\"%d\" height=\"10\" rx=\"2\"/><rect "
                     "class=\"share\" y=\"2\" width=\"%.1f\" height=\"10\" rx=\"2\"/><path "
                     "class=\"range\" d=\"M%.1f 7H%.1fM%.1f 4v6M%.1f 4v6\"/></svg>",
-                    BAR_WIDTH, tier_names[tier], 100 * at.value, rate_down(100 * at.low, 1),
+                    BAR_WIDTH, name, 100 * at.value, rate_down(100 * at.low, 1),
                     rate_up(100 * at.high, 1), (long long)at.cases, (long long)at.logical,
                     BAR_WIDTH, BAR_WIDTH * at.value, BAR_WIDTH * at.low, BAR_WIDTH * at.high,
                     BAR_WIDTH * at.low + 0.7, BAR_WIDTH * at.high - 0.7);
         if (several) {
-            html_format(html, " <span class=\"soft\">%s %.0f%%</span><br>", tier_names[tier],
-                        100 * at.value);
+            html_format(html, " <span class=\"soft\">%s %.0f%%</span><br>", name, 100 * at.value);
         }
     }
 }
 
-static void slice_row(struct page *page, const struct summary_row *row, bool errors)
+static void slice_row(struct page *page, const struct summary_row *row, bool lacking)
 {
     char rate[SUMMARY_MONEY_BYTES];
     double miles = summary_miles(row);
     int64_t counted = 0;
+    int64_t unanswered = 0;
     for (int v = 0; v < VERDICT_COUNT; v++) {
         counted += verdict_is_result((enum verdict)v) ? row->verdicts[v] : 0;
+    }
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        unanswered += row->parts[i].rate.missing;
     }
     int64_t branches = counted - row->main_total;
     html_format(page->html, "<tr><td class=\"name\">%s</td>",
@@ -82,10 +87,8 @@ static void slice_row(struct page *page, const struct summary_row *row, bool err
     } else {
         page_cells(page, 3, "{soft}&ndash;");
     }
-    if (errors) {
-        page_cells(page, 4, "%lld",
-                   (long long)(row->verdicts[VERDICT_PLANNER_ERROR] +
-                               row->verdicts[VERDICT_FLAGGED] + row->verdicts[VERDICT_INVALID]));
+    if (lacking) {
+        page_cells(page, 4, "%lld", (long long)unanswered);
     }
     page_cells(page, 4, "%.2f|%s", miles, summary_rate_text(row->work.usd, miles, rate));
     html_raw(page->html, "</tr>");
@@ -96,18 +99,18 @@ static void slice_card(struct report *report, const struct summary_row **rows, u
 {
     struct html *html = &report->html;
     const struct summary_row *total = &report->summary->total;
-    bool errors = total->verdicts[VERDICT_PLANNER_ERROR] + total->verdicts[VERDICT_FLAGGED] +
-                      total->verdicts[VERDICT_INVALID] >
-                  0;
+    bool lacking = total->mains[VERDICT_FLAGGED] + total->mains[VERDICT_INVALID] +
+                       report->summary->unanswered_count >
+                   0;
     html_raw(html, "<section class=\"card slice\">");
     page_table(&report->page, "",
-               errors ? "%s|#?main line=passed|?95%% interval=95%%|#?branch=what if|#no result|"
-                        "#?miles|#?$/1000 miles"
-                      : "%s|#?main line=passed|?95%% interval=95%%|#?branch=what if|#?miles|"
-                        "#?$/1000 miles",
+               lacking ? "%s|#?main line=passed|?95%% interval=95%%|#?branch=what if|#no result|"
+                         "#?miles|#?$/1000 miles"
+                       : "%s|#?main line=passed|?95%% interval=95%%|#?branch=what if|#?miles|"
+                         "#?$/1000 miles",
                rows[0]->group);
     for (uint32_t i = 0; i < count && i < REPORT_SLICE_ROWS_MAX; i++) {
-        slice_row(&report->page, rows[i], errors);
+        slice_row(&report->page, rows[i], lacking);
     }
     page_table_end(&report->page);
     html_more(html, count, REPORT_SLICE_ROWS_MAX, "values, none weaker, are not listed.");
@@ -158,15 +161,17 @@ static void parameter_slices(struct report *report)
     wide_parameters(report);
 }
 
-/* Scores of the field, a row for each tier that has one. */
+/* Scores of the field, a row for each part that has one. */
 static void field_scores(struct report *report)
 {
     struct html *html = &report->html;
+    const struct summary_row *total = &report->summary->total;
     struct summary_field rows[TIER_COUNT];
     bool any = false;
-    summary_field(report->summary, rows);
-    for (int t = 0; t < TIER_COUNT; t++) {
-        const struct summary_field *row = &rows[t];
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        const struct summary_field *row = &rows[total->parts[i].tier];
+        char name[SUMMARY_PART_BYTES];
+        summary_field(report->summary, total->parts[i].planner, rows);
         if (row->scored == 0) {
             continue;
         }
@@ -178,9 +183,10 @@ static void field_scores(struct report *report)
                        "#?two stages=EPDMS in two stages|#collisions|#km");
         }
         any = true;
-        page_row(&report->page, "%s|%lld|%.3f|%.3f|%.3f|%.3f|%.3f|%lld|%.1f", tier_names[t],
-                 (long long)row->scored, row->nuplan, row->pdms, row->epdms, row->extended_comfort,
-                 row->two_stage, (long long)row->collisions, row->metres / 1e3);
+        page_row(&report->page, "%s|%lld|%.3f|%.3f|%.3f|%.3f|%.3f|%lld|%.1f",
+                 summary_part_text(total, &total->parts[i], name), (long long)row->scored,
+                 row->nuplan, row->pdms, row->epdms, row->extended_comfort, row->two_stage,
+                 (long long)row->collisions, row->metres / 1e3);
     }
     html_raw(html, any ? "</tbody></table></div>" : "");
 }

@@ -132,19 +132,14 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
         double usd = summary->outcome_usd[place->index];
         TRY(find_rows(summary, outcome, rows, &found, error));
         summary_add_counts(&summary->total, outcome, usd);
-        summary_add_rates(&summary->total, place, outcome);
+        TRY(summary_add_rates(&summary->total, place, outcome, error));
         for (uint32_t k = 0; k < found; k++) {
             summary_add_counts(&summary->rows[rows[k]], outcome, usd);
-            summary_add_rates(&summary->rows[rows[k]], place, outcome);
+            TRY(summary_add_rates(&summary->rows[rows[k]], place, outcome, error));
         }
         if (outcome->verdict != VERDICT_FLAGGED) {
             summary->prefix_ticks_saved += outcome->prefix_ticks;
             /* A branch's count begins with its main line's, whose miles are not driven again. */
-            if (summary_is_sample(outcome)) {
-                rate_add(&summary->guardian[outcome->tier][outcome->verdict == VERDICT_PASS],
-                         place->logical_key, place->case_key,
-                         outcome->metrics.intervention_count > 0);
-            }
             summary->interventions +=
                 outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_INVALID
                     ? outcome->metrics.intervention_count
@@ -234,6 +229,45 @@ static enum status load_ledger(struct store *store, const char *suite_id, struct
     return status;
 }
 
+/* Dead jobs that no other answers for: no audits, no shadows. */
+static enum status load_unanswered(struct store *store, const char *suite_id,
+                                   struct summary *summary, struct error *error)
+{
+    enum { PAGE = 64 };
+    int64_t after = 0;
+    uint32_t count = summary->status.jobs[JOB_DEAD] > 0 ? PAGE : 0;
+    struct store_job *page = calloc(PAGE, sizeof *page);
+    enum status status = memory_check(page, error, "summary: out of memory");
+    while (status == STATUS_OK && count == PAGE) {
+        status = store->ops->dead_jobs(store, suite_id, after, page, PAGE, &count, error);
+        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
+            after = page[i].id;
+            if (page[i].spec.audit_key[0] == '\0') {
+                status = array_room(&summary->unanswered, summary->unanswered_count, sizeof *page,
+                                    error);
+                if (status == STATUS_OK) {
+                    summary->unanswered[summary->unanswered_count++] = page[i];
+                }
+            }
+        }
+    }
+    free(page);
+    return status;
+}
+
+/* With several planners, parts of all rows but theirs are named after them. */
+static void note_planners(struct summary *summary)
+{
+    struct summary_row *rows[] = {summary->rows, summary->parameter_rows};
+    const uint32_t counts[] = {summary->row_count, summary->parameter_row_count};
+    for (int k = 0; k < 2; k++) {
+        for (uint32_t i = 0; i < counts[k]; i++) {
+            rows[k][i].planners =
+                summary->total.planners && strcmp(rows[k][i].group, "planner") != 0;
+        }
+    }
+}
+
 enum status summary_load(struct store *store, const char *suite_id, struct summary *out,
                          struct error *error)
 {
@@ -244,7 +278,9 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     THEN(status, load_ledger(store, suite_id, &summary, error));
     THEN(status, store->ops->suite_status(store, suite_id, &summary.status, error));
     THEN(status, price_outcomes(store, &summary, error));
+    THEN(status, load_unanswered(store, suite_id, &summary, error));
     THEN(status, count_outcomes(&summary, error));
+    THEN(status, summary_add_unanswered(&summary, error));
     THEN(status, summary_parameters(&summary, error));
     THEN(status, summary_learned(&summary, error));
     if (status != STATUS_OK) {
@@ -252,6 +288,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
         return status;
     }
     snprintf(summary.total.group, sizeof summary.total.group, "all");
+    note_planners(&summary);
     for (uint32_t i = 0; i < summary.row_count; i++) {
         const struct summary_row *row = &summary.rows[i];
         if (strcmp(row->group, "tier") == 0 && row->work.ticks > 0) {
@@ -266,11 +303,21 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
     return STATUS_OK;
 }
 
+static void free_rows(struct summary_row *rows, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        free(rows[i].parts);
+    }
+    free(rows);
+}
+
 void summary_finish(struct summary *summary)
 {
-    free(summary->rows);
+    free(summary->total.parts);
+    free_rows(summary->rows, summary->row_count);
+    free_rows(summary->parameter_rows, summary->parameter_row_count);
+    free(summary->unanswered);
     free(summary->parameters);
-    free(summary->parameter_rows);
     free(summary->outcomes);
     free(summary->outcome_usd);
     free(summary->order);
@@ -387,10 +434,37 @@ static json_t *rate_json(const struct rate *rate)
     if (json != NULL && at.cases > 0) {
         json_object_set_new(json, "rate", json_real(at.value));
     }
-    if (json != NULL && at.missing > 0) {
-        json_object_set_new(json, "flagged", json_integer((json_int_t)at.missing));
-        json_object_set_new(json, "if_flagged_fail", json_real(at.worst));
-        json_object_set_new(json, "if_flagged_pass", json_real(at.best));
+    return json;
+}
+
+/* The rate of a part, with what has no result. */
+static json_t *part_json(const struct summary_part *part)
+{
+    static const char *const names[SUMMARY_LACK_COUNT] = {"flagged", "invalid", "no_answer"};
+    struct rate_estimate at = rate_estimate(&part->rate);
+    json_t *json = rate_json(&part->rate);
+    for (int k = 0; k < SUMMARY_LACK_COUNT && at.missing > 0; k++) {
+        json_object_set_new(json, names[k], json_integer((json_int_t)part->lacking[k]));
+    }
+    if (at.missing > 0) {
+        json_object_set_new(json, "if_missing_fail", json_real(at.worst));
+        json_object_set_new(json, "if_missing_pass", json_real(at.best));
+    }
+    return json;
+}
+
+/* {"object": {..}}; of a row of several planners for each of them. */
+static json_t *parts_json(const struct summary_row *row, bool planners)
+{
+    json_t *json = json_object();
+    for (uint32_t i = 0; i < row->part_count && planners == row->planners; i++) {
+        const struct summary_part *part = &row->parts[i];
+        json_t *of = json;
+        if (planners && (of = json_object_get(json, part->planner)) == NULL) {
+            of = json_object();
+            json_object_set_new(json, part->planner, of);
+        }
+        json_object_set_new(of, tier_names[part->tier], part_json(part));
     }
     return json;
 }
@@ -407,19 +481,15 @@ json_t *summary_row_json(const struct summary_row *row)
                   (json_int_t)row->verdicts[VERDICT_PLANNER_ERROR], "main_rollouts",
                   (json_int_t)row->main_total, "main_passed", (json_int_t)row->main_passed, "ticks",
                   (json_int_t)row->work.ticks, "miles", miles, "usd", row->work.usd);
-    json_t *rates = json_object();
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        if (row->rate[tier].drives + row->rate[tier].missing > 0) {
-            json_object_set_new(rates, tier_names[tier], rate_json(&row->rate[tier]));
-        }
-    }
-    if (json_object_set_new(json, "pass_rates", rates) != 0) {
+    if (json_object_set_new(json, "pass_rates", parts_json(row, false)) != 0 ||
+        (row->planners &&
+         json_object_set_new(json, "pass_rates_by_planner", parts_json(row, true)) != 0)) {
         json_decref(json);
         return NULL;
     }
-    /* Tiers are not mixed: with several, only pass_rates has rates. */
-    if (summary_row_tiers(row) == 1) {
-        struct rate_estimate at = rate_estimate(&row->rate[summary_row_lowest(row)]);
+    /* Tiers and planners are not mixed: with several, only pass_rates has rates. */
+    if (summary_row_rates(row) == 1 && !row->planners) {
+        struct rate_estimate at = rate_estimate(&summary_row_lowest(row)->rate);
         json_object_set_new(json, "pass_rate", json_real(at.value));
         json_object_set_new(json, "pass_rate_low", json_real(at.low));
         json_object_set_new(json, "pass_rate_high", json_real(at.high));
@@ -448,15 +518,17 @@ static json_t *ledger_json(const struct summary *summary)
     return list;
 }
 
-/* By tier: of main lines that fail, and of those that pass, the ones in which the guardian fires.
- */
+/* By tier, with several planners by planner first: of main lines that fail, and of those that pass,
+ * the ones in which the guardian fires. */
 static json_t *guardian_json(const struct summary *summary)
 {
+    const struct summary_row *total = &summary->total;
     json_t *json = json_object();
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        const struct rate *rates = summary->guardian[tier];
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        const struct rate *rates = total->parts[i].guardian;
+        char name[SUMMARY_PART_BYTES];
         if (rates[0].drives + rates[1].drives > 0) {
-            json_object_set_new(json, tier_names[tier],
+            json_object_set_new(json, summary_part_text(total, &total->parts[i], name),
                                 json_pack("{s:o, s:o}", "fires_in_failing", rate_json(&rates[0]),
                                           "fires_in_passing", rate_json(&rates[1])));
         }

@@ -3,9 +3,11 @@
  * --json and the HTML report show all comes from here, so they cannot disagree.
  *
  * Verdict counts cover every rollout. Pass rates cover main lines only: a branch answers "what if",
- * it is not another sample of how the planner drives. A rate belongs to one tier, since worlds are
- * not comparable draws; each scenario counts once in it, with the mean of its seeds, and the
- * interval takes logical scenarios for what is drawn (scheduler/rate.h).
+ * it is not another sample of how the planner drives. A rate belongs to one planner in one tier,
+ * since worlds are not comparable draws; each scenario counts once in it, with the mean of its
+ * seeds, and the interval takes logical scenarios for what is drawn (scheduler/rate.h). Beside it
+ * stands what has no result, flagged, invalid or without an answer, and the range of the rate over
+ * it as failures and as passes.
  *
  * Results are what counts: a flagged rollout is evidence, and what it drove is kept apart from what
  * results drove, its cost too. An audit job is a second opinion: it is in no row, only in
@@ -32,6 +34,18 @@ struct summary_work {
     double usd;    /* device_ns at today's price of its pool; the ledger has the bill */
 };
 
+/* Main lines without a result, by what became of them. */
+enum summary_lack { SUMMARY_FLAGGED, SUMMARY_INVALID, SUMMARY_NO_ANSWER, SUMMARY_LACK_COUNT };
+
+/* Main lines of one planner in one tier. */
+struct summary_part {
+    const char *planner; /* the summary's */
+    enum tier tier;
+    struct rate rate; /* of those that pass; missing: the ones without a result */
+    int64_t lacking[SUMMARY_LACK_COUNT];
+    struct rate guardian[2]; /* of those that fail, that pass: the ones in which it fires */
+};
+
 struct summary_row {
     char group[LIMIT_ID_BYTES]; /* "weather", .., "tier", "model", "planner", "safety_critical" */
     char value[LIMIT_SPEC_BYTES];
@@ -39,13 +53,15 @@ struct summary_row {
     int64_t mains[VERDICT_COUNT]; /* of these, main lines */
     int64_t main_total;           /* main lines that ended in pass, fail or planner_error */
     int64_t main_passed;
-    struct rate rate[TIER_COUNT]; /* of main lines that pass; missing: the flagged ones */
-    struct rate flag_rate;        /* of rollouts in learned worlds that were flagged */
-    int64_t prefix_ticks;         /* not simulated again: shared with a branch's main line */
-    struct summary_work work;     /* of results */
-    struct summary_work flagged;  /* of rollouts that were flagged, and of those of the same job */
-    int64_t learned;              /* rollouts that learned worlds drove, flagged ones included */
-    int64_t caught;               /* of these, those in which a health check fired */
+    bool planners; /* of several: parts are named after theirs */
+    uint32_t part_count;
+    struct summary_part *parts;  /* owned by the summary; by planner, then tier */
+    struct rate flag_rate;       /* of rollouts in learned worlds that were flagged */
+    int64_t prefix_ticks;        /* not simulated again: shared with a branch's main line */
+    struct summary_work work;    /* of results */
+    struct summary_work flagged; /* of rollouts that were flagged, and of those of the same job */
+    int64_t learned;             /* rollouts that learned worlds drove, flagged ones included */
+    int64_t caught;              /* of these, those in which a health check fired */
 };
 
 /* A parameter that grids of the suite vary. */
@@ -91,9 +107,10 @@ struct summary {
     uint32_t parameter_row_count;
     struct summary_row *parameter_rows; /* owned; `group`: the parameter; numbers by size */
     int64_t prefix_ticks_saved;
-    double prefix_usd_saved;             /* those ticks at the mean cost of a tick of their tier */
-    int64_t interventions;               /* onsets of the guardian, of main lines */
-    struct rate guardian[TIER_COUNT][2]; /* main lines in which it fires: that fail, that pass */
+    double prefix_usd_saved; /* those ticks at the mean cost of a tick of their tier */
+    int64_t interventions;   /* onsets of the guardian, of main lines */
+    uint32_t unanswered_count;
+    struct store_job *unanswered; /* owned; dead jobs that no other answers for */
     uint32_t outcome_count;
     struct outcome *outcomes; /* owned; ascending id; the audit jobs follow after outcome_count */
     double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
@@ -159,7 +176,7 @@ json_t *summary_parameters_json(const struct summary *summary);
 
 /* ---- summary_field.c ---- */
 
-/* Figures by which the field compares, over the main lines of a tier. */
+/* Figures by which the field compares, over the main lines of a planner in a tier. */
 struct summary_field {
     int64_t drives;
     int64_t collisions; /* agents touched */
@@ -177,7 +194,9 @@ struct summary_field {
     int64_t logs;     /* of the controls challenge, which have costs in place of scores */
     double lataccel_cost, jerk_cost, total_cost; /* sums */
 };
-void summary_field(const struct summary *summary, struct summary_field rows[TIER_COUNT]);
+/* Of one planner. */
+void summary_field(const struct summary *summary, const char *planner,
+                   struct summary_field rows[TIER_COUNT]);
 json_t *summary_field_json(const struct summary *summary);
 void summary_print_field(const struct summary *summary, FILE *stream);
 
@@ -190,15 +209,23 @@ bool summary_is_sample(const struct outcome *outcome);
 enum status summary_order(struct summary *summary, struct error *error);
 
 /* Adds an outcome to the rates of a row; in the order of summary->order. */
-void summary_add_rates(struct summary_row *row, const struct summary_place *place,
-                       const struct outcome *outcome);
+enum status summary_add_rates(struct summary_row *row, const struct summary_place *place,
+                              const struct outcome *outcome, struct error *error);
+
+/* Adds the dead jobs to the parts of the whole, of tiers and of planners, each scenario of theirs
+ * as one of its own; slices are not known of them. */
+enum status summary_add_unanswered(struct summary *summary, struct error *error);
 
 /* Whether outcome `index` ended as an earlier main line of its scenario did. */
 bool summary_is_repeat(const struct summary *summary, uint32_t index);
 
-/* In how many tiers the row has a rate, and the tier in which it is lowest, -1: none. */
-int summary_row_tiers(const struct summary_row *row);
-int summary_row_lowest(const struct summary_row *row);
+/* In how many parts the row has a rate, and the part in which it is lowest, NULL: none. */
+int summary_row_rates(const struct summary_row *row);
+const struct summary_part *summary_row_lowest(const struct summary_row *row);
+
+/* The part of a planner (NULL: the first) in a tier, or NULL. */
+const struct summary_part *summary_row_part(const struct summary_row *row, const char *planner,
+                                            enum tier tier);
 
 /* For the terminal and the report; all return `out`. */
 enum { SUMMARY_SEEDS_BYTES = 400, SUMMARY_MONEY_BYTES = 48 };
@@ -212,9 +239,18 @@ const char *summary_weight_text(const struct rate_estimate *at, char out[SUMMARY
 /* Seeds, as a sentence; "": no scenario was driven more than once. */
 const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_SEEDS_BYTES]);
 
-/* The range of a tier's rate over what flagged main lines might have been; "": none was flagged. */
-const char *summary_range_text(const struct summary_row *row, enum tier tier,
-                               char out[SUMMARY_SEEDS_BYTES]);
+/* Name of a part: its tier, behind its planner where the row has several. */
+enum { SUMMARY_PART_BYTES = LIMIT_SPEC_BYTES + 16 };
+const char *summary_part_text(const struct summary_row *row, const struct summary_part *part,
+                              char out[SUMMARY_PART_BYTES]);
+
+/* Names and counts of what has no result, as "2 invalid, 1 flagged"; "": all has one. */
+const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
+                                 char out[SUMMARY_SEEDS_BYTES]);
+
+/* The range of a part's rate over what main lines without a result might have been; "": all have
+ * one. */
+const char *summary_range_text(const struct summary_part *part, char out[SUMMARY_SEEDS_BYTES]);
 
 #define SUMMARY_PURPOSE_TEXT                                                                \
     "The suite's scenarios were chosen, not drawn from traffic: a rate over them compares " \
@@ -310,6 +346,13 @@ json_t *summary_json(const struct summary *summary);
 json_t *summary_row_json(const struct summary_row *row);
 
 /* ---- summary_learned.c ---- */
+
+/* Whether another job gave the result of a flagged outcome. */
+bool summary_is_answered(const struct summary *summary, uint32_t index);
+
+/* Main lines that ended without a result, flagged, invalid or dead, and that no other job answers
+ * for. */
+int64_t summary_unanswered(const struct summary *summary);
 
 /* Fills flags and agreement from the outcomes. */
 enum status summary_learned(struct summary *summary, struct error *error);

@@ -12,6 +12,7 @@
 #include "schemas/json_record.h"
 
 #include <math.h>
+#include <string.h>
 
 /* A rate per 1,000 km of less than this is one contact more or less, and nothing else. */
 #define RATE_DISTANCE_M 1e4
@@ -66,14 +67,16 @@ static void add(struct summary_field *row, const struct outcome *outcome, double
     }
 }
 
-void summary_field(const struct summary *summary, struct summary_field rows[TIER_COUNT])
+void summary_field(const struct summary *summary, const char *planner,
+                   struct summary_field rows[TIER_COUNT])
 {
     for (int t = 0; t < TIER_COUNT; t++) {
         rows[t] = (struct summary_field){.drives = 0};
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct outcome *outcome = &summary->outcomes[i];
-        if (summary_is_sample(outcome) && outcome->verdict != VERDICT_PLANNER_ERROR) {
+        if (summary_is_sample(outcome) && outcome->verdict != VERDICT_PLANNER_ERROR &&
+            strcmp(outcome->planner, planner) == 0) {
             add(&rows[outcome->tier], outcome, two_stage(summary, i));
         }
     }
@@ -108,12 +111,14 @@ json_t *summary_field_json(const struct summary *summary)
 {
     struct summary_field rows[TIER_COUNT];
     json_t *json = json_object();
-    summary_field(summary, rows);
-    for (int t = 0; t < TIER_COUNT; t++) {
-        const struct summary_field *row = &rows[t];
+    for (uint32_t i = 0; i < summary->total.part_count; i++) {
+        const struct summary_part *part = &summary->total.parts[i];
+        const struct summary_field *row = &rows[part->tier];
+        char name[SUMMARY_PART_BYTES];
+        summary_field(summary, part->planner, rows);
         if (row->drives > 0) {
             json_object_set_new(
-                json, tier_names[t],
+                json, summary_part_text(&summary->total, part, name),
                 json_pack(
                     "{s:I, s:f, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:I}", "drives",
                     (json_int_t)row->drives, "km", row->metres / 1e3, "collisions_per_1000_km",
@@ -125,36 +130,40 @@ json_t *summary_field_json(const struct summary *summary)
                     json_finite_new(row->extended_comfort), "extended_comfort_drives",
                     (json_int_t)row->planned, "epdms_two_stage", json_finite_new(row->two_stage),
                     "epdms_two_stage_drives", (json_int_t)row->staged));
-            put_costs(json_object_get(json, tier_names[t]), row);
+            put_costs(json_object_get(json, name), row);
         }
     }
     return json;
 }
 
-static void print_costs(const struct summary_field *row, FILE *stream)
+/* `name`: of the part, where there are several planners. */
+static void print_costs(const struct summary_field *row, const char *name, FILE *stream)
 {
     const double logs = (double)row->logs;
     if (row->logs > 0) {
         text_print(stream,
-                   "controls challenge: lataccel_cost %.6g, jerk_cost %.6g, total_cost %.6g, mean "
-                   "of %lld drive%s\n",
-                   row->lataccel_cost / logs, row->jerk_cost / logs, row->total_cost / logs,
-                   (long long)row->logs, summary_plural(row->logs));
+                   "%s%scontrols challenge: lataccel_cost %.6g, jerk_cost %.6g, total_cost %.6g, "
+                   "mean of %lld drive%s\n",
+                   name, name[0] != '\0' ? ": " : "", row->lataccel_cost / logs,
+                   row->jerk_cost / logs, row->total_cost / logs, (long long)row->logs,
+                   summary_plural(row->logs));
     }
 }
 
 void summary_print_field(const struct summary *summary, FILE *stream)
 {
     struct summary_field rows[TIER_COUNT];
-    summary_field(summary, rows);
-    for (int t = 0; t < TIER_COUNT; t++) {
-        const struct summary_field *row = &rows[t];
-        print_costs(row, stream);
+    for (uint32_t i = 0; i < summary->total.part_count; i++) {
+        const struct summary_part *part = &summary->total.parts[i];
+        const struct summary_field *row = &rows[part->tier];
+        char name[SUMMARY_PART_BYTES];
+        summary_field(summary, part->planner, rows);
+        summary_part_text(&summary->total, part, name);
+        print_costs(row, summary->total.planners ? name : "", stream);
         if (row->drives == 0 || !(row->metres > 0.0) || row->scored == 0) {
             continue;
         }
-        text_print(stream, "%s: nuPlan score %.3f, PDMS %.3f, ", tier_names[t], row->nuplan,
-                   row->pdms);
+        text_print(stream, "%s: nuPlan score %.3f, PDMS %.3f, ", name, row->nuplan, row->pdms);
         if (row->extended > 0) {
             text_print(stream, "EPDMS %.3f, ", row->epdms);
         }

@@ -168,7 +168,7 @@ enum status summary_parameters(struct summary *summary, struct error *error)
             struct summary_row *row = find_row(summary, name, value);
             if (row != NULL) {
                 summary_add_counts(row, outcome, summary->outcome_usd[place->index]);
-                summary_add_rates(row, place, outcome);
+                TRY(summary_add_rates(row, place, outcome, error));
             }
         }
     }

@@ -50,12 +50,13 @@ static int name_width(const struct summary *summary, uint32_t first)
 static void print_row(struct page *page, const struct summary_row *row)
 {
     double miles = summary_miles(row);
-    bool one = summary_row_tiers(row) == 1;
+    bool one = summary_row_rates(row) == 1 && !row->planners;
     char rate[SUMMARY_MONEY_BYTES] = "-";
     char branches[SUMMARY_MONEY_BYTES] = "-";
     char per_mile[SUMMARY_MONEY_BYTES];
+    char name[SUMMARY_PART_BYTES];
     if (one) {
-        struct rate_estimate at = rate_estimate(&row->rate[summary_row_lowest(row)]);
+        struct rate_estimate at = rate_estimate(&summary_row_lowest(row)->rate);
         summary_interval_text(&at, rate);
     }
     int64_t branch_count = sum_of(row->verdicts) - sum_of(row->mains);
@@ -64,15 +65,17 @@ static void print_row(struct page *page, const struct summary_row *row)
                  (long long)(row->verdicts[VERDICT_PASS] - row->mains[VERDICT_PASS]),
                  (long long)branch_count);
     }
-    page_row(page, "  %s|%lld|%lld|%lld|%lld|%lld|%s|%s|%.2f|%s",
+    page_row(page, "  %s|%lld|%lld|%lld|%lld|%lld|%lld|%s|%s|%.2f|%s",
              row->value[0] != '\0' ? row->value : "(none)", (long long)sum_of(row->mains),
              (long long)row->mains[VERDICT_PASS], (long long)row->mains[VERDICT_FAIL],
              (long long)row->mains[VERDICT_PLANNER_ERROR], (long long)row->mains[VERDICT_FLAGGED],
-             rate, branches, miles, summary_rate_text(row->work.usd, miles, per_mile));
-    for (int tier = 0; tier < TIER_COUNT && !one; tier++) {
-        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+             (long long)row->mains[VERDICT_INVALID], rate, branches, miles,
+             summary_rate_text(row->work.usd, miles, per_mile));
+    for (uint32_t i = 0; i < row->part_count && !one; i++) {
+        struct rate_estimate at = rate_estimate(&row->parts[i].rate);
         if (at.cases > 0) {
-            text_print(page->out, "%*s%-10s %s\n", page->name_width + 32, "", tier_names[tier],
+            text_print(page->out, "%*s%-10s %s\n", page->name_width + 40, "",
+                       summary_part_text(row, &row->parts[i], name),
                        summary_interval_text(&at, rate));
         }
     }
@@ -83,7 +86,8 @@ static void print_head(struct page *page, const char *group, int width)
     page->name_width = width + 2;
     fputc('\n', page->out);
     page_table(page, "",
-               "%s| #10 main lines| #6 pass| #6 fail| #6 error| #7 flagged|  17 pass rate, 95%%| "
+               "%s| #10 main lines| #6 pass| #6 fail| #6 error| #7 flagged| #7 invalid|  17 pass "
+               "rate, 95%%| "
                "#14 branches pass| #8 miles| #12 $/1000 miles",
                group);
 }
@@ -252,15 +256,17 @@ static const char *trimmed_rate(const struct rate_estimate *at, char out[SUMMARY
     return text + strspn(text, " ");
 }
 
-static void print_guardian(const struct summary *summary, int tier, FILE *stream)
+static void print_guardian(const struct summary_row *total, const struct summary_part *part,
+                           FILE *stream)
 {
-    struct rate_estimate failing = rate_estimate(&summary->guardian[tier][0]);
-    struct rate_estimate passing = rate_estimate(&summary->guardian[tier][1]);
+    struct rate_estimate failing = rate_estimate(&part->guardian[0]);
+    struct rate_estimate passing = rate_estimate(&part->guardian[1]);
     char rate[SUMMARY_MONEY_BYTES];
+    char name[SUMMARY_PART_BYTES];
     if (failing.cases + passing.cases == 0) {
         return;
     }
-    text_print(stream, "%s: the guardian fires in", tier_names[tier]);
+    text_print(stream, "%s: the guardian fires in", summary_part_text(total, part, name));
     if (failing.cases > 0) {
         text_print(stream, " %s of failing scenarios", trimmed_rate(&failing, rate));
     }
@@ -277,26 +283,29 @@ static void print_guardian(const struct summary *summary, int tier, FILE *stream
 /* Notes on rates: of how many logical scenarios, what is missing, what they are not. */
 static void print_notes(const struct summary *summary, FILE *stream)
 {
+    const struct summary_row *total = &summary->total;
     char text[SUMMARY_SEEDS_BYTES];
     char weight[SUMMARY_MONEY_BYTES];
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        struct rate_estimate at = rate_estimate(&summary->total.rate[tier]);
+    char name[SUMMARY_PART_BYTES];
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        const struct summary_part *part = &total->parts[i];
+        struct rate_estimate at = rate_estimate(&part->rate);
         if (at.cases > 0) {
             text_print(stream,
                        "\n%s: main lines of %lld scenario%s, of %lld logical scenario%s%s\n",
-                       tier_names[tier], (long long)at.cases, summary_plural(at.cases),
-                       (long long)at.logical, summary_plural(at.logical),
+                       summary_part_text(total, part, name), (long long)at.cases,
+                       summary_plural(at.cases), (long long)at.logical, summary_plural(at.logical),
                        summary_weight_text(&at, weight));
         }
-        if (summary_range_text(&summary->total, (enum tier)tier, text)[0] != '\0') {
+        if (summary_range_text(part, text)[0] != '\0') {
             text_print(stream, "%s\n", text);
         }
     }
     if (summary_seeds_text(summary, text)[0] != '\0') {
         text_print(stream, "%s\n", text);
     }
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        print_guardian(summary, tier, stream);
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        print_guardian(total, &total->parts[i], stream);
     }
     text_print(stream, "%s\n", SUMMARY_PURPOSE_TEXT);
     text_print(stream, "%s\n", METRIC_INTERVAL_TEXT);

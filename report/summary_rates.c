@@ -115,18 +115,91 @@ enum status summary_order(struct summary *summary, struct error *error)
     return STATUS_OK;
 }
 
-void summary_add_rates(struct summary_row *row, const struct summary_place *place,
-                       const struct outcome *outcome)
+/* ---- rates of a row ---- */
+
+static int compare_part(const struct summary_part *part, const char *planner, enum tier tier)
 {
-    if (outcome->branch_id[0] == '\0' && outcome->verdict != VERDICT_INVALID) {
-        double value = outcome->verdict == VERDICT_PASS      ? 1.0
-                       : outcome->verdict == VERDICT_FLAGGED ? NAN
-                                                             : 0.0;
-        rate_add(&row->rate[outcome->tier], place->logical_key, place->case_key, value);
+    int order = strcmp(part->planner, planner);
+    return order != 0 ? order : (int)part->tier - (int)tier;
+}
+
+/* The part of a planner in a tier, made where it is not there; NULL: out of memory. */
+static struct summary_part *find_part(struct summary_row *row, const char *planner, enum tier tier)
+{
+    uint32_t at = 0;
+    while (at < row->part_count && compare_part(&row->parts[at], planner, tier) < 0) {
+        at++;
+    }
+    if (at < row->part_count && compare_part(&row->parts[at], planner, tier) == 0) {
+        return &row->parts[at];
+    }
+    struct summary_part *grown = realloc(row->parts, (row->part_count + 1) * sizeof *grown);
+    if (grown == NULL) {
+        return NULL;
+    }
+    row->parts = grown;
+    memmove(&grown[at + 1], &grown[at], (row->part_count++ - at) * sizeof *grown);
+    grown[at] = (struct summary_part){.planner = planner, .tier = tier};
+    row->planners = strcmp(grown[0].planner, grown[row->part_count - 1].planner) != 0;
+    return &grown[at];
+}
+
+/* Value of a main line, as rate_add() takes it. */
+static double value_of(enum verdict verdict)
+{
+    return verdict == VERDICT_PASS ? 1.0 : verdict_is_result(verdict) ? 0.0 : (double)NAN;
+}
+
+enum status summary_add_rates(struct summary_row *row, const struct summary_place *place,
+                              const struct outcome *outcome, struct error *error)
+{
+    if (outcome->branch_id[0] == '\0') {
+        struct summary_part *part = find_part(row, outcome->planner, outcome->tier);
+        TRY(memory_check(part, error, "summary: out of memory"));
+        rate_add(&part->rate, place->logical_key, place->case_key, value_of(outcome->verdict));
+        part->lacking[SUMMARY_FLAGGED] += outcome->verdict == VERDICT_FLAGGED;
+        part->lacking[SUMMARY_INVALID] += outcome->verdict == VERDICT_INVALID;
+        if (verdict_is_result(outcome->verdict)) {
+            rate_add(&part->guardian[outcome->verdict == VERDICT_PASS], place->logical_key,
+                     place->case_key, outcome->metrics.intervention_count > 0);
+        }
     }
     if (summary_is_learned(outcome)) {
         rate_add(&row->flag_rate, place->logical_key, place->case_key, summary_is_caught(outcome));
     }
+    return STATUS_OK;
+}
+
+static enum status add_dead(struct summary_row *row, const struct job_spec *spec, int64_t key,
+                            struct error *error)
+{
+    struct summary_part *part = find_part(row, spec->planner, spec->tier);
+    TRY(memory_check(part, error, "summary: out of memory"));
+    rate_add(&part->rate, key, key, NAN);
+    part->lacking[SUMMARY_NO_ANSWER]++;
+    return STATUS_OK;
+}
+
+enum status summary_add_unanswered(struct summary *summary, struct error *error)
+{
+    uint32_t count = summary->outcome_count;
+    int64_t key = count > 0 ? summary->order[count - 1].case_key : 0;
+    for (uint32_t i = 0; i < summary->unanswered_count; i++) {
+        const struct job_spec *spec = &summary->unanswered[i].spec;
+        const struct job_spec *last = i > 0 ? &summary->unanswered[i - 1].spec : NULL;
+        key += last == NULL || strcmp(spec->scenario_hash, last->scenario_hash) != 0 ||
+               strcmp(spec->planner, last->planner) != 0;
+        TRY(add_dead(&summary->total, spec, key, error));
+        for (uint32_t k = 0; k < summary->row_count; k++) {
+            struct summary_row *row = &summary->rows[k];
+            bool of_tier =
+                strcmp(row->group, "tier") == 0 && strcmp(row->value, tier_names[spec->tier]) == 0;
+            bool of_planner =
+                strcmp(row->group, "planner") == 0 && strcmp(row->value, spec->planner) == 0;
+            TRY(of_tier || of_planner ? add_dead(row, spec, key, error) : STATUS_OK);
+        }
+    }
+    return STATUS_OK;
 }
 
 bool summary_is_repeat(const struct summary *summary, uint32_t index)
@@ -134,29 +207,39 @@ bool summary_is_repeat(const struct summary *summary, uint32_t index)
     return summary->same_as != NULL && summary->same_as[index] != index;
 }
 
-/* ---- rates of a row ---- */
-
-int summary_row_tiers(const struct summary_row *row)
+int summary_row_rates(const struct summary_row *row)
 {
     int count = 0;
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        count += row->rate[tier].drives > 0;
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        count += row->parts[i].rate.drives > 0;
     }
     return count;
 }
 
-int summary_row_lowest(const struct summary_row *row)
+const struct summary_part *summary_row_lowest(const struct summary_row *row)
 {
-    int lowest = -1;
+    const struct summary_part *lowest = NULL;
     double least = INFINITY;
-    for (int tier = 0; tier < TIER_COUNT; tier++) {
-        struct rate_estimate at = rate_estimate(&row->rate[tier]);
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        struct rate_estimate at = rate_estimate(&row->parts[i].rate);
         if (at.cases > 0 && at.value < least) {
-            lowest = tier;
+            lowest = &row->parts[i];
             least = at.value;
         }
     }
     return lowest;
+}
+
+const struct summary_part *summary_row_part(const struct summary_row *row, const char *planner,
+                                            enum tier tier)
+{
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        const struct summary_part *part = &row->parts[i];
+        if (part->tier == tier && (planner == NULL || strcmp(part->planner, planner) == 0)) {
+            return part;
+        }
+    }
+    return NULL;
 }
 
 /* ---- in words ---- */
@@ -194,17 +277,42 @@ const char *summary_seeds_text(const struct summary *summary, char out[SUMMARY_S
     return out;
 }
 
-const char *summary_range_text(const struct summary_row *row, enum tier tier,
-                               char out[SUMMARY_SEEDS_BYTES])
+const char *summary_part_text(const struct summary_row *row, const struct summary_part *part,
+                              char out[SUMMARY_PART_BYTES])
 {
-    struct rate_estimate at = rate_estimate(&row->rate[tier]);
+    snprintf(out, SUMMARY_PART_BYTES, "%s%s%s", row->planners ? part->planner : "",
+             row->planners ? ", " : "", tier_names[part->tier]);
+    return out;
+}
+
+const char *summary_lacking_text(const int64_t lacking[SUMMARY_LACK_COUNT],
+                                 char out[SUMMARY_SEEDS_BYTES])
+{
+    static const char *const names[SUMMARY_LACK_COUNT] = {"flagged", "invalid",
+                                                          "without an answer"};
+    size_t used = 0;
+    out[0] = '\0';
+    for (int k = 0; k < SUMMARY_LACK_COUNT; k++) {
+        if (lacking[k] > 0) {
+            used += (size_t)snprintf(out + used, SUMMARY_SEEDS_BYTES - used, "%s%lld %s",
+                                     used > 0 ? ", " : "", (long long)lacking[k], names[k]);
+        }
+    }
+    return out;
+}
+
+const char *summary_range_text(const struct summary_part *part, char out[SUMMARY_SEEDS_BYTES])
+{
+    struct rate_estimate at = rate_estimate(&part->rate);
+    char lacking[SUMMARY_SEEDS_BYTES];
     out[0] = '\0';
     if (at.missing > 0) {
-        snprintf(out, SUMMARY_SEEDS_BYTES,
-                 "%s: %lld of %lld main lines have no result, because they were flagged: the rate "
-                 "would be %.1f%% had they all failed, %.1f%% had they all passed.",
-                 tier_names[tier], (long long)at.missing, (long long)(at.missing + at.drives),
-                 100 * at.worst, 100 * at.best);
+        snprintf(
+            out, SUMMARY_SEEDS_BYTES,
+            "%s: %lld of %lld main lines have no result (%.100s): the rate would be %.1f%% had "
+            "they all failed, %.1f%% had they all passed.",
+            tier_names[part->tier], (long long)at.missing, (long long)(at.missing + at.drives),
+            summary_lacking_text(part->lacking, lacking), 100 * at.worst, 100 * at.best);
     }
     return out;
 }

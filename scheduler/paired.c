@@ -10,7 +10,6 @@
 #include <string.h>
 
 #define EXACT_STEPS_MAX 1e8
-#define FINDING_P 0.05
 
 static double normal_p(int64_t observed, double variance)
 {
@@ -84,10 +83,10 @@ static double tarone_level(const double *p, const double *least, uint32_t count)
     for (uint32_t k = 1;; k++) {
         uint32_t can = 0;
         for (uint32_t i = 0; i < count; i++) {
-            can += !isnan(p[i]) && least[i] <= FINDING_P / k;
+            can += !isnan(p[i]) && least[i] <= PAIRED_FINDING_P / k;
         }
         if (can <= k) {
-            return FINDING_P / k;
+            return PAIRED_FINDING_P / k;
         }
     }
 }

@@ -13,6 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* A p below this is a difference; it takes as many clusters that changed to have one. */
+#define PAIRED_FINDING_P 0.05
+enum { PAIRED_CHANGED_MIN = 6 };
+
 /* Two-sided p of the hypothesis that within each cluster a change for the better is as likely as
  * one for the worse. net[count]: cases of the cluster that were fixed minus those that broke. With
  * one case per cluster this is McNemar's exact test (Psychometrika 12, 1947); with more, the exact

@@ -22,6 +22,12 @@ class Comparison:
         return [flip for flip in self.data["flips"] if flip["change"] == "fixed"]
 
     @property
+    def lost(self):
+        """Main lines that pass with A and have no result with B: dicts with scenario_id, seed, world, kind
+        ("invalid", "flagged", "missing", "changed"), outcome_a, outcome_b (None: it has none)."""
+        return self.data["lost"]
+
+    @property
     def difference(self):
         """Of the rates of passes, B minus A: (value, low, high)."""
         found = self.data["all"]["difference"]
@@ -52,5 +58,5 @@ class Comparison:
         value, low, high = self.difference
         return (
             f"<Comparison of {self.data['compared']} rollouts: {len(self.fixed)} fixed, "
-            f"{len(self.broken)} broken, passes {value:+.3f} ({low:+.3f} to {high:+.3f})>"
+            f"{len(self.broken)} broken, {len(self.lost)} lost, passes {value:+.3f} ({low:+.3f} to {high:+.3f})>"
         )

@@ -8,6 +8,8 @@
 #include "schemas/scenario_json.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,9 +18,17 @@ const char *const compare_measure_names[COMPARE_MEASURE_COUNT] = {
     "pdms",  "epdms",    "epdms_two_stage", "lataccel_cost",  "jerk_cost", "total_cost",
 };
 
-enum { ROWS_MAX = 2000 };
+const char *const compare_loss_names[COMPARE_LOSS_COUNT] = {"invalid", "flagged", "missing",
+                                                            "changed"};
+
+enum { ROWS_MAX = 2000, NAMED_MAX = 3 };
 /* Share of a mean by which two sides differ without having driven otherwise. */
 #define ROUNDING 1e-9
+
+bool compare_drove(const struct compare_rollout *rollout)
+{
+    return rollout->verdict == VERDICT_PASS || rollout->verdict == VERDICT_FAIL;
+}
 
 bool compare_passed(const struct compare_rollout *rollout)
 {
@@ -46,35 +56,90 @@ static bool is_main(const struct compare *compare, uint32_t pair)
     return side_a(compare, pair)->branch_id[0] == '\0';
 }
 
+/* ---- joining ---- */
+
+/* Rates of the sides over the main lines of both; a case is what has one scenario's id, and each
+ * its own logical scenario, as only the range comes from here. */
+struct joining {
+    struct compare *out;
+    const char *scenario; /* of the case that is open */
+    int64_t case_key;
+    struct rate rates[2];
+};
+
+static enum compare_loss_kind loss_kind(const struct compare_rollout *b, bool changed)
+{
+    return b == NULL                       ? COMPARE_LOST_MISSING
+           : changed                       ? COMPARE_LOST_CHANGED
+           : b->verdict == VERDICT_FLAGGED ? COMPARE_LOST_FLAGGED
+                                           : COMPARE_LOST_INVALID;
+}
+
+static void count_end(struct joining *joining, struct compare_ends *ends, struct rate *rate,
+                      const struct compare_rollout *rollout, bool changed)
+{
+    bool counts = rollout != NULL && !changed && verdict_is_result(rollout->verdict);
+    if (changed) {
+        ends->changed++;
+    } else if (rollout == NULL) {
+        ends->missing++;
+    } else {
+        ends->verdicts[rollout->verdict]++;
+    }
+    rate_add(rate, joining->case_key, joining->case_key,
+             counts ? (double)compare_passed(rollout) : (double)NAN);
+}
+
+/* A key that one side has, or both; UINT32_MAX: it has not. */
+static void join_one(struct joining *joining, uint32_t at_a, uint32_t at_b)
+{
+    struct compare *out = joining->out;
+    const struct compare_rollout *a = at_a != UINT32_MAX ? &out->a->rollouts[at_a] : NULL;
+    const struct compare_rollout *b = at_b != UINT32_MAX ? &out->b->rollouts[at_b] : NULL;
+    const struct compare_rollout *any = a != NULL ? a : b;
+    bool changed = a != NULL && b != NULL && strcmp(a->scenario_hash, b->scenario_hash) != 0;
+    bool results =
+        a != NULL && b != NULL && verdict_is_result(a->verdict) && verdict_is_result(b->verdict);
+    out->only_a += b == NULL;
+    out->only_b += a == NULL;
+    out->changed += changed;
+    if (results && !changed) {
+        out->pairs[out->pair_count++] = (struct compare_pair){at_a, at_b};
+    } else {
+        out->no_result += a != NULL && b != NULL && !changed;
+    }
+    if (any->branch_id[0] != '\0') {
+        return;
+    }
+    joining->case_key +=
+        joining->scenario == NULL || strcmp(joining->scenario, any->scenario_id) != 0;
+    joining->scenario = any->scenario_id;
+    count_end(joining, &out->ends_a, &joining->rates[0], a, changed);
+    count_end(joining, &out->ends_b, &joining->rates[1], b, changed);
+    if (a != NULL && compare_passed(a) && (!results || changed)) {
+        enum compare_loss_kind kind = loss_kind(b, changed);
+        out->lost[kind]++;
+        out->losses[out->loss_count++] = (struct compare_loss){at_a, at_b, kind};
+    }
+}
+
 static void join(struct compare *out)
 {
     const struct compare_side *a = out->a;
     const struct compare_side *b = out->b;
+    struct joining joining = {.out = out};
     uint32_t i = 0;
     uint32_t k = 0;
     while (i < a->count || k < b->count) {
         int order = i == a->count   ? 1
                     : k == b->count ? -1
                                     : compare_rollout_order(&a->rollouts[i], &b->rollouts[k]);
-        if (order < 0) {
-            out->only_a++;
-            i++;
-        } else if (order > 0) {
-            out->only_b++;
-            k++;
-        } else {
-            if (strcmp(a->rollouts[i].scenario_hash, b->rollouts[k].scenario_hash) != 0) {
-                out->changed++;
-            } else if (!verdict_is_result(a->rollouts[i].verdict) ||
-                       !verdict_is_result(b->rollouts[k].verdict)) {
-                out->no_result++;
-            } else {
-                out->pairs[out->pair_count++] = (struct compare_pair){i, k};
-            }
-            i++;
-            k++;
-        }
+        join_one(&joining, order <= 0 ? i : UINT32_MAX, order >= 0 ? k : UINT32_MAX);
+        i += order <= 0;
+        k += order >= 0;
     }
+    out->ends_a.rate = rate_estimate(&joining.rates[0]);
+    out->ends_b.rate = rate_estimate(&joining.rates[1]);
 }
 
 /* ---- clusters ---- */
@@ -242,8 +307,9 @@ static void count_row(const struct compare *compare, const struct samples *sampl
     row->b = rate_estimate(&b);
     row->difference = rate_difference(&gains, &losses);
     row->p = paired_exact_p(samples->net, clusters);
-    row->p_least = paired_least_p(changed_clusters(samples->net, clusters));
-    if (row->p >= 0.05) {
+    row->changed = changed_clusters(samples->net, clusters);
+    row->p_least = paired_least_p(row->changed);
+    if (row->p >= PAIRED_FINDING_P) {
         row->difference.low = fmin(row->difference.low, 0);
         row->difference.high = fmax(row->difference.high, 0);
     }
@@ -350,9 +416,11 @@ static void count_measure(struct compare *compare, const struct samples *samples
         double b = 0;
         int64_t drives = 0;
         for (; i < samples->count && samples->list[i].case_key == first->case_key; i++) {
-            double x = side_a(compare, samples->list[i].pair)->measure[measure];
-            double y = side_b(compare, samples->list[i].pair)->measure[measure];
-            if (isfinite(x) && isfinite(y)) {
+            const struct compare_rollout *of_a = side_a(compare, samples->list[i].pair);
+            const struct compare_rollout *of_b = side_b(compare, samples->list[i].pair);
+            double x = of_a->measure[measure];
+            double y = of_b->measure[measure];
+            if (isfinite(x) && isfinite(y) && compare_drove(of_a) && compare_drove(of_b)) {
                 a += x;
                 b += y;
                 drives++;
@@ -404,7 +472,8 @@ enum status compare_make(const struct compare_side *a, const struct compare_side
     size_t most = a->count < b->count ? a->count : b->count;
     compare.pairs = calloc(most + 1, sizeof *compare.pairs);
     compare.flips = calloc(most + 1, sizeof *compare.flips);
-    enum status status = compare.pairs == NULL || compare.flips == NULL
+    compare.losses = calloc((size_t)a->count + 1, sizeof *compare.losses);
+    enum status status = compare.pairs == NULL || compare.flips == NULL || compare.losses == NULL
                              ? error_set(error, STATUS_NO_MEMORY, "compare: out of memory")
                              : STATUS_OK;
     if (status == STATUS_OK) {
@@ -439,27 +508,106 @@ void compare_finish(struct compare *compare)
 {
     free(compare->pairs);
     free(compare->flips);
+    free(compare->losses);
     free(compare->rows);
     *compare = (struct compare){0};
 }
 
-const char *compare_regression(const struct compare *compare, double margin,
+/* ---- in words ---- */
+
+/* Adds to a sentence what fits. */
+__attribute__((format(printf, 2, 3))) static void add_words(char out[COMPARE_REGRESSION_BYTES],
+                                                            const char *format, ...)
+{
+    size_t used = strlen(out);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(out + used, COMPARE_REGRESSION_BYTES - used, format, arguments);
+    va_end(arguments);
+}
+
+/* The first `NAMED_MAX` of `all`, one call each; the last says how many more there are. */
+static void add_name(char out[COMPARE_REGRESSION_BYTES], const struct compare_rollout *rollout,
+                     int64_t nth, int64_t all)
+{
+    if (nth < NAMED_MAX) {
+        add_words(out, "%s%s (seed %llu)", nth == 0 ? ": " : ", ", rollout->scenario_id,
+                  (unsigned long long)rollout->seed);
+    } else if (nth == NAMED_MAX) {
+        add_words(out, " and %lld more", (long long)(all - nth));
+    }
+}
+
+static void add_broken(const struct compare *compare, char out[COMPARE_REGRESSION_BYTES])
+{
+    int64_t all = compare->all.broken;
+    add_words(out, "%lld main line%s passed with A and not with B", (long long)all,
+              all == 1 ? "" : "s");
+    for (int64_t i = 0; i < all; i++) { /* flips begin with these */
+        add_name(out, side_a(compare, compare->flips[i]), i, all);
+    }
+}
+
+static void add_lost(const struct compare *compare, char out[COMPARE_REGRESSION_BYTES])
+{
+    uint32_t all = compare->loss_count;
+    const char *separator = " (";
+    add_words(out, "%u main line%s passed with A and %s no result with B", all, all == 1 ? "" : "s",
+              all == 1 ? "has" : "have");
+    for (int k = 0; k < COMPARE_LOSS_COUNT; k++) {
+        if (compare->lost[k] > 0) {
+            add_words(out, "%s%lld %s", separator, (long long)compare->lost[k],
+                      compare_loss_names[k]);
+            separator = ", ";
+        }
+    }
+    add_words(out, ")");
+    for (uint32_t i = 0; i < all; i++) {
+        add_name(out, &compare->a->rollouts[compare->losses[i].a], i, all);
+    }
+}
+
+const char *compare_regression(const struct compare *compare, const struct compare_limits *limits,
                                char out[COMPARE_REGRESSION_BYTES])
 {
     const struct compare_row *all = &compare->all;
     out[0] = '\0';
-    if (!isnan(margin)) {
-        if (all->difference.value < -margin) {
-            snprintf(out, COMPARE_REGRESSION_BYTES,
-                     "the rate of passes fell by %.2f percentage points, more than the margin of "
-                     "%.2f",
-                     -100 * all->difference.value, 100 * margin);
-        }
-        return out;
+    if (isnan(limits->margin) && all->broken > 0) {
+        add_broken(compare, out);
+    } else if (all->difference.value < -limits->margin) {
+        add_words(out,
+                  "the rate of passes fell by %.2f percentage points, more than the margin of "
+                  "%.2f",
+                  -100 * all->difference.value, 100 * limits->margin);
     }
-    if (all->broken > 0) {
-        snprintf(out, COMPARE_REGRESSION_BYTES, "%lld main line%s passed with A and not with B",
-                 (long long)all->broken, all->broken == 1 ? "" : "s");
+    if (compare->loss_count > limits->allow_invalid) {
+        add_words(out, "%s", out[0] != '\0' ? "; " : "");
+        add_lost(compare, out);
+    }
+    return out;
+}
+
+const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_BYTES])
+{
+    const struct compare_row *all = &compare->all;
+    const char *drawn = compare->by_case ? "scenario" : "logical scenario";
+    const char *plural = all->changed == 1 ? "" : "s";
+    if (all->changed == 0) {
+        snprintf(out, COMPARE_WORDS_BYTES, "no %s changed", drawn);
+    } else if (all->p < PAIRED_FINDING_P) {
+        snprintf(out, COMPARE_WORDS_BYTES, "B passes %s often than A, beyond chance",
+                 all->difference.value < 0 ? "less" : "more");
+    } else if (all->p_least >= PAIRED_FINDING_P) {
+        snprintf(out, COMPARE_WORDS_BYTES,
+                 "%u %s%s that changed %s too few to tell whether B passes more or less often: "
+                 "were they all for the worse, p would be %.4g; it takes %d",
+                 all->changed, drawn, plural, all->changed == 1 ? "is" : "are", all->p_least,
+                 PAIRED_CHANGED_MIN);
+    } else {
+        snprintf(out, COMPARE_WORDS_BYTES,
+                 "%u %s%s changed, for the better and for the worse as by chance: no difference "
+                 "is shown",
+                 all->changed, drawn, plural);
     }
     return out;
 }

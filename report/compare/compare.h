@@ -3,10 +3,11 @@
  * scenario, branch, seed and world; what changed is listed with the commands that drive both again,
  * and judged by scheduler/paired.h and scheduler/rate.h.
  *
- * A rollout without a result on either side (flagged, invalid), or whose scenario's text differs
- * between the sides, is counted and not compared. Tests and intervals are over main lines: a branch
- * asks "what if", it is no further drive of the planner. A planner that fails counts as not
- * passing.
+ * A rollout without a result on either side (flagged, invalid, not driven), or whose scenario's
+ * text differs between the sides, is counted and not compared. Such a main line that passed with A
+ * is a lost pass, which a gate fails on, and the range of a side's rate has it as a failure and as
+ * a pass. Tests and intervals are over main lines: a branch asks "what if", it is no further drive
+ * of the planner. A planner that fails counts as not passing, and has neither scores nor costs.
  */
 #ifndef SWERVE_REPORT_COMPARE_COMPARE_H
 #define SWERVE_REPORT_COMPARE_COMPARE_H
@@ -96,11 +97,36 @@ struct compare_row {
     struct rate_difference difference; /* its interval reaches 0 where the own test finds nothing */
     double p;                          /* exact, over clusters; slices: after Holm */
     double p_least;                    /* that as many changed clusters could have, before Holm */
+    uint32_t changed;                  /* clusters in which something changed */
 };
 
 struct compare_pair {
     uint32_t a; /* index into the side's rollouts */
     uint32_t b;
+};
+
+/* Reasons why what passed with A has no result with B that could be compared. */
+enum compare_loss_kind {
+    COMPARE_LOST_INVALID,
+    COMPARE_LOST_FLAGGED,
+    COMPARE_LOST_MISSING, /* no answer, or not driven */
+    COMPARE_LOST_CHANGED, /* the scenario's text is another */
+    COMPARE_LOSS_COUNT
+};
+extern const char *const compare_loss_names[COMPARE_LOSS_COUNT];
+
+struct compare_loss {
+    uint32_t a; /* index into A's rollouts: a main line that passed */
+    uint32_t b; /* into B's; UINT32_MAX: it has none */
+    enum compare_loss_kind kind;
+};
+
+/* Main lines of both sides together, as they ended on one of them. */
+struct compare_ends {
+    int64_t verdicts[VERDICT_COUNT];
+    int64_t missing;           /* the other side alone has it */
+    int64_t changed;           /* of another text on the other side: in none of these */
+    struct rate_estimate rate; /* worst, best: without a result that could be compared */
 };
 
 struct compare {
@@ -110,6 +136,11 @@ struct compare {
     struct compare_pair *pairs; /* owned; in order of the key */
     uint32_t flip_count;
     uint32_t *flips; /* owned; pairs whose pass or fail differs, main lines first, broken first */
+    uint32_t loss_count;
+    struct compare_loss *losses; /* owned; in order of the key */
+    int64_t lost[COMPARE_LOSS_COUNT];
+    struct compare_ends ends_a;
+    struct compare_ends ends_b;
     int64_t only_a;
     int64_t only_b;
     int64_t changed;   /* the scenario's text is another */
@@ -135,14 +166,25 @@ enum status compare_make(const struct compare_side *a, const struct compare_side
                          struct compare *out, struct error *error);
 void compare_finish(struct compare *compare);
 
-/* Whether a rollout passed. */
+/* Whether a rollout passed, and whether it came to its end with the planner alive: without, it has
+ * no scores and no costs. */
+bool compare_drove(const struct compare_rollout *rollout);
 bool compare_passed(const struct compare_rollout *rollout);
 
-/* Why B is worse, as a sentence; "": it is not. Without a margin (NAN): a main line broke, or a
- * slice passes less often beyond chance. With one: the rate of passes fell by more than that. */
-enum { COMPARE_REGRESSION_BYTES = 256 };
-const char *compare_regression(const struct compare *compare, double margin,
+/* Limits of a gate. */
+struct compare_limits {
+    double margin; /* NAN: no main line may break; else how far the rate of passes may fall */
+    int64_t allow_invalid; /* lost passes that are let through */
+};
+
+/* Why B is worse, as a sentence that names the first main lines; "": it is not. */
+enum { COMPARE_REGRESSION_BYTES = 960 };
+const char *compare_regression(const struct compare *compare, const struct compare_limits *limits,
                                char out[COMPARE_REGRESSION_BYTES]);
+
+/* Meaning of the whole row's test for somebody who reads it, as a sentence. */
+enum { COMPARE_WORDS_BYTES = 256 };
+const char *compare_words(const struct compare *compare, char out[COMPARE_WORDS_BYTES]);
 
 /* Revisions of the simulation, as a sentence where the sides have different ones; "": the same. */
 enum { COMPARE_REVISIONS_BYTES = 256 };
@@ -154,7 +196,8 @@ const char *compare_revisions(const struct compare *compare, char out[COMPARE_RE
 const struct compare_rollout *compare_rollout(const struct compare *compare, uint32_t pair,
                                               bool of_b);
 
-/* Tables of terminal and page. The first is left open for further rows. */
+/* Tables of terminal and page. That of the whole is left open for further rows. */
+void compare_write_ends(const struct compare *compare, struct page *page);
 void compare_write_whole(const struct compare *compare, struct page *page);
 void compare_write_slices(const struct compare *compare, struct page *page);
 void compare_write_measures(const struct compare *compare, struct page *page);

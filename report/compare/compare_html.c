@@ -23,9 +23,11 @@ static void write_side(struct html *html, const char *name, const struct compare
 
 static void write_tables(struct page *page, const struct compare *compare)
 {
+    char words[COMPARE_WORDS_BYTES];
     html_raw(page->html, "<div class=\"card\">");
     compare_write_whole(compare, page);
     page_table_end(page);
+    html_format(page->html, "<p>In words: %s.</p>", compare_words(compare, words));
     html_raw(page->html, "</div><div class=\"card\">");
     compare_write_measures(compare, page);
     html_format(page->html,
@@ -138,6 +140,31 @@ static void write_card(struct html *html, const struct compare *compare, uint32_
     free(shown);
 }
 
+static void write_losses(struct page *page, const struct compare *compare)
+{
+    if (compare->loss_count == 0) {
+        return;
+    }
+    html_raw(page->html, "<h2>Lost passes</h2><div class=\"card\">");
+    page_table(page, "", "|scenario|#seed|world|#outcome A|#outcome B");
+    for (uint32_t i = 0; i < compare->loss_count; i++) {
+        const struct compare_loss *loss = &compare->losses[i];
+        const struct compare_rollout *a = &compare->a->rollouts[loss->a];
+        page_row_begin(page, "");
+        page_cells(page, 0, "{bad}%s|{wrap}%s|%llu|%s|%lld", compare_loss_names[loss->kind],
+                   a->scenario_id, (unsigned long long)a->seed, tier_names[a->tier],
+                   (long long)a->id);
+        if (loss->b != UINT32_MAX) {
+            page_cells(page, 5, "%lld", (long long)compare->b->rollouts[loss->b].id);
+        } else {
+            page_cells(page, 5, "&ndash;");
+        }
+        page_row_end(page);
+    }
+    page_table_end(page);
+    html_raw(page->html, "</div>");
+}
+
 static void write_flips(struct page *page, const struct compare *compare)
 {
     struct html *html = page->html;
@@ -176,17 +203,23 @@ enum status compare_html(const struct compare *compare, const char *path, struct
     }
     html_format(&html,
                 "<p class=\"lead\">Of %lld main lines B fixes <b class=\"good\">%lld</b> and "
-                "breaks <b class=\"bad\">%lld</b>; of %lld branches %lld and %lld.</p><p "
+                "breaks <b class=\"bad\">%lld</b>; <b class=\"bad\">%u</b> that passed with A "
+                "%s no result with B; of %lld branches %lld and %lld.</p><p "
                 "class=\"soft\">Not compared: %lld rollouts only in A, %lld only in B, %lld of a "
                 "changed scenario, %lld without a result on a side.</p></header><main>",
                 (long long)all->mains, (long long)all->fixed, (long long)all->broken,
+                compare->loss_count, compare->loss_count == 1 ? "has" : "have",
                 (long long)compare->branch_pairs, (long long)compare->branch_fixed,
                 (long long)compare->branch_broken, (long long)compare->only_a,
                 (long long)compare->only_b, (long long)compare->changed,
                 (long long)compare->no_result);
+    html_raw(&html, "<div class=\"card\">");
+    compare_write_ends(compare, &page);
+    html_raw(&html, "</div>");
     if (all->mains > 0) {
         write_tables(&page, compare);
     }
+    write_losses(&page, compare);
     write_flips(&page, compare);
     if (all->mains > 0) {
         html_raw(&html, "<h2>Slices</h2><details class=\"card\"><summary>Every slice</summary>");

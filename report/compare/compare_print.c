@@ -45,6 +45,27 @@ static void open_rows(struct page *page)
         "A, points, 95%%|  #5 fixed| #6 broken|  #7 p");
 }
 
+static void write_end(struct page *page, const char *name, const struct compare_ends *ends)
+{
+    const int64_t *of = ends->verdicts;
+    page_row(page, "%s|%lld|%lld|%lld|%lld|%lld|%lld|%lld|%.1f%%|%.1f to %.1f%%", name,
+             (long long)of[VERDICT_PASS], (long long)of[VERDICT_FAIL],
+             (long long)of[VERDICT_PLANNER_ERROR], (long long)of[VERDICT_INVALID],
+             (long long)of[VERDICT_FLAGGED], (long long)ends->missing, (long long)ends->changed,
+             100 * ends->rate.value, 100 * ends->rate.worst, 100 * ends->rate.best);
+}
+
+void compare_write_ends(const struct compare *compare, struct page *page)
+{
+    page_table(page, "",
+               "10 main lines| #6 pass| #6 fail| #6 error| #8 invalid| #8 flagged| #8 missing| "
+               "#8 changed| #7 passed|  #16 without a result, failed or passed=range: what has no "
+               "result that could be compared failed, or passed");
+    write_end(page, "A", &compare->ends_a);
+    write_end(page, "B", &compare->ends_b);
+    page_table_end(page);
+}
+
 void compare_write_whole(const struct compare *compare, struct page *page)
 {
     open_rows(page);
@@ -65,6 +86,7 @@ void compare_write_slices(const struct compare *compare, struct page *page)
 /* The whole, and slices in which something changed. */
 static void print_rows(const struct compare *compare, struct page *page)
 {
+    char words[COMPARE_WORDS_BYTES];
     uint32_t still = 0;
     compare_write_whole(compare, page);
     for (uint32_t i = 0; i < compare->row_count; i++) {
@@ -80,8 +102,9 @@ static void print_rows(const struct compare *compare, struct page *page)
     text_print(
         page->out,
         "p: exact test over %s whether B passes as often as A; slices after Tarone and Holm. "
-        "Intervals: clustered likewise; one of twenty misses\n\n",
+        "Intervals: clustered likewise; one of twenty misses\n",
         compare->by_case ? "scenarios (too few logical ones)" : "logical scenarios");
+    text_print(page->out, "%s\n\n", compare_words(compare, words));
 }
 
 /* The measure's name, with its definition as in reports where these have one. */
@@ -158,6 +181,25 @@ static void print_flips(const struct compare *compare, bool broken, FILE *out)
     }
 }
 
+static void print_losses(const struct compare *compare, FILE *out)
+{
+    for (uint32_t i = 0; i < compare->loss_count && i < LISTED_MAX; i++) {
+        const struct compare_loss *loss = &compare->losses[i];
+        const struct compare_rollout *a = &compare->a->rollouts[loss->a];
+        text_print(out, "%s  %s, seed %llu, %s: %s\n    swerve replay %lld --store %s\n",
+                   i == 0 ? "\nlost: A passes, B has no result that could be compared\n" : "",
+                   a->scenario_id, (unsigned long long)a->seed, tier_names[a->tier],
+                   compare_loss_names[loss->kind], (long long)a->id, compare->a->store_url);
+        if (loss->b != UINT32_MAX) {
+            text_print(out, "    swerve replay %lld --store %s\n",
+                       (long long)compare->b->rollouts[loss->b].id, compare->b->store_url);
+        }
+    }
+    if (compare->loss_count > LISTED_MAX) {
+        text_print(out, "  and %u more: --json has all\n", compare->loss_count - LISTED_MAX);
+    }
+}
+
 void compare_print(const struct compare *compare, FILE *out)
 {
     char revisions[COMPARE_REVISIONS_BYTES];
@@ -176,17 +218,21 @@ void compare_print(const struct compare *compare, FILE *out)
                    (long long)compare->only_a, (long long)compare->only_b,
                    (long long)compare->changed, (long long)compare->no_result);
     }
+    struct page page = {.form = PAGE_TERMINAL, .out = out};
+    fputs("\n", out);
+    compare_write_ends(compare, &page);
     if (compare->all.mains > 0) {
-        struct page page = {.form = PAGE_TERMINAL, .out = out};
         fputs("\n", out);
         print_rows(compare, &page);
         compare_write_measures(compare, &page);
     }
+    print_losses(compare, out);
     print_flips(compare, true, out);
     print_flips(compare, false, out);
-    text_print(out, "\nmain lines: %lld fixed, %lld broken; branches: %lld fixed, %lld broken\n",
-               (long long)compare->all.fixed, (long long)compare->all.broken,
-               (long long)compare->branch_fixed, (long long)compare->branch_broken);
+    text_print(
+        out, "\nmain lines: %lld fixed, %lld broken, %u lost; branches: %lld fixed, %lld broken\n",
+        (long long)compare->all.fixed, (long long)compare->all.broken, compare->loss_count,
+        (long long)compare->branch_fixed, (long long)compare->branch_broken);
 }
 
 /* ---- JSON ---- */
@@ -227,6 +273,29 @@ static json_t *flip_json(const struct compare *compare, uint32_t pair)
                      "outcome_b", (json_int_t)b->id, "verdict_b", verdict_names[b->verdict]);
 }
 
+static json_t *loss_json(const struct compare *compare, const struct compare_loss *loss)
+{
+    const struct compare_rollout *a = &compare->a->rollouts[loss->a];
+    const struct compare_rollout *b = loss->b != UINT32_MAX ? &compare->b->rollouts[loss->b] : NULL;
+    return json_pack("{s:s, s:I, s:s, s:s, s:I, s:o}", "scenario_id", a->scenario_id, "seed",
+                     (json_int_t)a->seed, "world", tier_names[a->tier], "kind",
+                     compare_loss_names[loss->kind], "outcome_a", (json_int_t)a->id, "outcome_b",
+                     b != NULL ? json_integer((json_int_t)b->id) : json_null());
+}
+
+/* Main lines of a side by their end; they add up to those of both sides together. */
+static json_t *ends_json(const struct compare_ends *ends)
+{
+    json_t *json = json_pack(
+        "{s:I, s:I, s:o, s:o, s:o}", "missing", (json_int_t)ends->missing, "changed",
+        (json_int_t)ends->changed, "rate", json_finite_new(ends->rate.value), "if_missing_fail",
+        json_finite_new(ends->rate.worst), "if_missing_pass", json_finite_new(ends->rate.best));
+    for (int v = 0; v < VERDICT_COUNT; v++) {
+        json_object_set_new(json, verdict_names[v], json_integer((json_int_t)ends->verdicts[v]));
+    }
+    return json;
+}
+
 static json_t *measure_json(const struct compare *compare, int m)
 {
     const struct paired_mean *difference = &compare->measures[m].difference;
@@ -240,11 +309,16 @@ static json_t *measure_json(const struct compare *compare, int m)
 json_t *compare_json(const struct compare *compare)
 {
     char revisions[COMPARE_REVISIONS_BYTES];
+    char words[COMPARE_WORDS_BYTES];
+    json_t *losses = json_array();
     json_t *slices = json_array();
     json_t *flips = json_array();
     json_t *measures = json_object();
     for (uint32_t i = 0; i < compare->row_count; i++) {
         json_array_append_new(slices, row_json(&compare->rows[i]));
+    }
+    for (uint32_t i = 0; i < compare->loss_count; i++) {
+        json_array_append_new(losses, loss_json(compare, &compare->losses[i]));
     }
     for (uint32_t i = 0; i < compare->flip_count; i++) {
         json_array_append_new(flips, flip_json(compare, compare->flips[i]));
@@ -253,11 +327,14 @@ json_t *compare_json(const struct compare *compare)
         json_object_set_new(measures, compare_measure_names[m], measure_json(compare, m));
     }
     return json_pack(
-        "{s:o, s:o, s:s, s:i, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "a",
-        side_json(compare->a), "b", side_json(compare->b), "revisions",
-        compare_revisions(compare, revisions), "compared", (int)compare->pair_count, "only_a",
-        (json_int_t)compare->only_a, "only_b", (json_int_t)compare->only_b, "changed",
-        (json_int_t)compare->changed, "no_result", (json_int_t)compare->no_result, "cluster",
+        "{s:o, s:o, s:{s:o, s:o}, s:o, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:s, s:o, s:o, s:o, s:o, "
+        "s:{s:I, s:I, s:I}}",
+        "a", side_json(compare->a), "b", side_json(compare->b), "main_lines", "a",
+        ends_json(&compare->ends_a), "b", ends_json(&compare->ends_b), "lost", losses, "words",
+        compare_words(compare, words), "revisions", compare_revisions(compare, revisions),
+        "compared", (int)compare->pair_count, "only_a", (json_int_t)compare->only_a, "only_b",
+        (json_int_t)compare->only_b, "changed", (json_int_t)compare->changed, "no_result",
+        (json_int_t)compare->no_result, "cluster",
         compare->by_case ? "scenario" : "logical_scenario", "all", row_json(&compare->all),
         "slices", slices, "measures", measures, "flips", flips, "branches", "compared",
         (json_int_t)compare->branch_pairs, "fixed", (json_int_t)compare->branch_fixed, "broken",

@@ -6,6 +6,7 @@
 #include "report/page/page.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -155,6 +156,7 @@ void dossier_write_identity(const struct dossier_request *request,
                             const struct dossier_match *match)
 {
     struct page page = {.form = PAGE_MARKDOWN, .out = request->out};
+    char place[LIMIT_PATH_BYTES];
     char date[DATE_BYTES];
     page_heading(&page, "What was examined");
     page_table(&page, "", "|");
@@ -175,33 +177,38 @@ void dossier_write_identity(const struct dossier_request *request,
     write_distinct(request, "seeds", seed_of);
     page_row(&page, "scenarios of the suite with a result|%u of %u", match->driven,
              request->suite->entry_count);
-    page_row(&page, "made again, bit for bit|`swerve replay --all --store URL`");
+    page_row(&page, "made again, bit for bit|`swerve replay --all --store %s`",
+             text_shell_word(request->store_url, place, sizeof place));
 }
 
 /* ---- results ---- */
 
-static void write_rate(struct page *page, const struct summary_row *row, int tier)
+static void write_rate(struct page *page, const struct summary_row *row)
 {
-    struct rate_estimate at = rate_estimate(&row->rate[tier]);
-    if (at.cases > 0) {
-        page_row(page, "%s%s%s|%s|%.1f%%|%.1f to %.1f%%|%.1f to %.1f%%|%lld|%lld|%lld|%lld",
-                 row->group, row->value[0] != '\0' ? " " : "", row->value, tier_names[tier],
-                 100 * at.value, rate_down(100 * at.low, 0.1), rate_up(100 * at.high, 0.1),
-                 100 * at.worst, 100 * at.best, (long long)at.drives, (long long)at.cases,
-                 (long long)at.logical, (long long)at.missing);
+    for (uint32_t i = 0; i < row->part_count; i++) {
+        const struct summary_part *part = &row->parts[i];
+        struct rate_estimate at = rate_estimate(&part->rate);
+        char name[SUMMARY_PART_BYTES];
+        page_row(
+            page, "%s%s%s|%s|%.1f%%|%.1f to %.1f%%|%.1f to %.1f%%|%lld|%lld|%lld|%lld|%lld|%lld",
+            row->group, row->value[0] != '\0' ? " " : "", row->value,
+            summary_part_text(row, part, name), 100 * at.value, rate_down(100 * at.low, 0.1),
+            rate_up(100 * at.high, 0.1), 100 * at.worst, 100 * at.best, (long long)at.drives,
+            (long long)at.cases, (long long)at.logical, (long long)part->lacking[SUMMARY_FLAGGED],
+            (long long)part->lacking[SUMMARY_INVALID], (long long)part->lacking[SUMMARY_NO_ANSWER]);
     }
 }
 
-/* All rows of a group, or the whole; a rate for each world. */
+/* All rows of a group, or the whole; a rate for each planner and world. */
 static void write_rates(struct page *page, const struct summary *summary, const char *group)
 {
-    for (int tier = 0; tier < TIER_COUNT && group == NULL; tier++) {
-        write_rate(page, &summary->total, tier);
+    if (group == NULL) {
+        write_rate(page, &summary->total);
+        return;
     }
-    for (uint32_t i = 0; i < summary->row_count && group != NULL; i++) {
-        for (int tier = 0; tier < TIER_COUNT && strcmp(summary->rows[i].group, group) == 0;
-             tier++) {
-            write_rate(page, &summary->rows[i], tier);
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        if (strcmp(summary->rows[i].group, group) == 0) {
+            write_rate(page, &summary->rows[i]);
         }
     }
 }
@@ -213,6 +220,8 @@ static void write_not_passed(const struct dossier_request *request)
     struct page page = {.form = PAGE_MARKDOWN, .out = out};
     uint32_t listed = 0;
     uint32_t all = 0;
+    char place[LIMIT_PATH_BYTES];
+    const char *store = text_shell_word(request->store_url, place, sizeof place);
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct outcome *outcome = &summary->outcomes[i];
         if (!is_main(outcome) || outcome->verdict == VERDICT_PASS || all++ >= LISTED_MAX) {
@@ -220,13 +229,13 @@ static void write_not_passed(const struct dossier_request *request)
         }
         if (listed++ == 0) {
             fputs("\nMain lines that did not pass:\n\n", out);
-            page_table(&page, "", "scenario|seed|verdict|why|again");
+            page_table(&page, "", "scenario|seed|planner|verdict|why|again");
         }
         char reasons[REASONS_TEXT_BYTES];
-        page_row(&page, "%s|%llu|%s|%s%s|`swerve replay %lld`", outcome->scenario_id,
-                 (unsigned long long)outcome->seed, verdict_names[outcome->verdict],
-                 reasons_text(outcome->reasons, ", ", reasons), outcome->health_check,
-                 (long long)outcome->id);
+        page_row(&page, "%s|%llu|%s|%s|%s%s|`swerve replay %lld --store %s`", outcome->scenario_id,
+                 (unsigned long long)outcome->seed, outcome->planner,
+                 verdict_names[outcome->verdict], reasons_text(outcome->reasons, ", ", reasons),
+                 outcome->health_check, (long long)outcome->id, store);
     }
     if (all == 0) {
         fputs("\nEvery main line passed.\n", out);
@@ -243,6 +252,7 @@ void dossier_write_results(const struct dossier_request *request)
                                          "weather",   "light",           "actor",
                                          "geography", "scenario_type"};
     char seeds[SUMMARY_SEEDS_BYTES];
+    char place[LIMIT_PATH_BYTES];
     struct page page = {.form = PAGE_MARKDOWN, .out = out};
     fputs("\n## Results and their uncertainty\n\n", out);
     if (summary == NULL) {
@@ -251,14 +261,16 @@ void dossier_write_results(const struct dossier_request *request)
     }
     fputs(SUMMARY_PURPOSE_TEXT
           " Each scenario counts once; the interval takes logical scenarios for what is drawn; "
-          "the range takes what has no result for failed, and for passed. Worlds are not "
-          "pooled. " METRIC_INTERVAL_TEXT " Each drive: `swerve show --all --store URL`.\n",
+          "the range takes what has no result for failed, and for passed. Worlds and planners are "
+          "not pooled. " METRIC_INTERVAL_TEXT " Each drive: `swerve show --all --store ",
           out);
+    markdown_print(out, "%s`.\n", text_shell_word(request->store_url, place, sizeof place));
     summary_seeds_text(summary, seeds);
     fprintf(out, "%s%s%s", seeds[0] != '\0' ? "\n" : "", seeds, seeds[0] != '\0' ? "\n" : "");
     fputs("\n", out);
     page_table(&page, "",
-               "group|world|passed|95%% interval|range|drives|scenarios|logical|no result");
+               "group|world|passed|95%% interval|range|drives|scenarios|logical|flagged|invalid|"
+               "no answer");
     write_rates(&page, summary, NULL);
     for (size_t i = 0; i < COUNT_OF(groups); i++) {
         write_rates(&page, summary, groups[i]);

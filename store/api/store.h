@@ -104,7 +104,22 @@ struct store_completion_result {
 
 enum { STORE_UNSTARTED_BYTES = 512 };
 
+/* Main lines of a suite in one tier, audits and shadows apart, by their end; and the rate that
+ * passes, as scheduler/rate.h has it: each scenario counts once, with the mean of its seeds. Only
+ * of a suite of one planner and at most STORE_MAINS_ROLLOUTS_MAX rollouts. */
+enum { STORE_MAINS_ROLLOUTS_MAX = 20000 };
+struct store_mains {
+    int64_t verdicts[VERDICT_COUNT];
+    int64_t no_answer; /* dead jobs */
+    int64_t scenarios; /* with a result */
+    int64_t logical;   /* of these, logical scenarios */
+    double rate;       /* NAN without any */
+    double worst;      /* were everything without a result a failure, a dead job's scenario too */
+    double best;       /* or a pass */
+};
+
 struct store_suite_status {
+    struct store_mains mains[TIER_COUNT]; /* all zero: none, or not counted */
     int64_t jobs[JOB_STATE_COUNT];
     int64_t rollouts_total; /* 1 + branches, over all jobs; escalated duplicates not counted */
     int64_t rollouts[VERDICT_COUNT];

@@ -98,8 +98,8 @@ static enum status read_unstarted(struct db *db, int64_t suite, struct store_sui
     return query_end(&query, error);
 }
 
-static enum status read_status(struct db *db, const char *suite_id, struct store_suite_status *out,
-                               struct error *error)
+static enum status read_status(struct sql_store *store, struct db *db, const char *suite_id,
+                               struct store_suite_status *out, struct error *error)
 {
     int64_t suite = 0;
     struct query counters = query_begin(db, STATEMENT_SUITE_STATUS);
@@ -136,6 +136,7 @@ static enum status read_status(struct db *db, const char *suite_id, struct store
     enum status status = query_end(&cost, error);
     THEN(status, read_unstarted(db, suite, out, error));
     THEN(status, stats_read_progress(db, suite, out, error));
+    THEN(status, mains_read(store, db, suite, out, error));
     if (status != STATUS_OK || out->jobs[JOB_DEAD] == 0) {
         return status;
     }
@@ -156,7 +157,7 @@ enum status sql_read_suite_status(struct store *base, const char *suite_id,
     enum status status = sql_store_read_begin(base, &db, error);
 
     if (status == STATUS_OK) {
-        status = read_status(db, suite_id, &found, error);
+        status = read_status(store, db, suite_id, &found, error);
         sql_store_read_end(store, db);
     }
     if (status == STATUS_OK) {

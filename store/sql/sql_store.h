@@ -16,6 +16,7 @@
 #include "store/sql/freezes.h"
 #include "store/sql/group_commit.h"
 #include "store/sql/lease.h"
+#include "store/sql/mains.h"
 #include "store/sql/models.h"
 #include "store/sql/ownership.h"
 #include "store/sql/records.h"
@@ -101,6 +102,7 @@ struct sql_store {
     bool closing;
     uint32_t calls; /* in progress */
     struct sql_readers readers[SQL_LANE_COUNT];
+    struct mains_cache mains;
 };
 
 static inline struct sql_store *sql_store_of(struct store *store)

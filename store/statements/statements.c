@@ -54,6 +54,11 @@
     "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"                                 \
     "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1) END"
 
+/* The job, spec and context of an outcome `o` that counts as that job's. */
+#define MAIN_JOINS(job)                                                           \
+    " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job \
+    " CROSS JOIN contexts c ON c.id = o.context"
+
 /* The job with spec `s` is in none of the entries of a JSON list: [planner, planner_hash], or that
  * with [.., tier, model_hash, sampler, backend, revision or ""]. */
 #define NOT_WITHOUT(list)                                                            \
@@ -486,6 +491,19 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
 
     [STATEMENT_AUDITS_DEAD] =
         "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
+    [STATEMENT_MAINS_OF_SUITE] =
+        "SELECT tier, name, SUM(CASE verdict WHEN 0 THEN 1 ELSE 0 END), SUM(CASE verdict WHEN 1 THEN 1 ELSE 0 END),"
+        " SUM(CASE verdict WHEN 2 THEN 1 ELSE 0 END), SUM(CASE verdict WHEN 3 THEN 1 ELSE 0 END),"
+        " SUM(CASE verdict WHEN 4 THEN 1 ELSE 0 END), SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM ("
+        "SELECT c.tier, s.scenario_id AS name, s.scenario, o.verdict FROM outcomes o"
+        MAIN_JOINS("o.job") " WHERE o.suite = ?1 AND o.branch_id = '' AND j.audit = 0 AND j.shadow IS NULL"
+        " UNION ALL SELECT c.tier, s.scenario_id, s.scenario, o.verdict FROM memo_outcomes m"
+        " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job")
+        " WHERE m.suite = ?1 AND o.branch_id = '' AND j.audit = 0 AND j.shadow IS NULL"
+        " UNION ALL SELECT c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j"
+        " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines"
+        " GROUP BY tier, name, scenario ORDER BY tier, name",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =

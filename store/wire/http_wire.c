@@ -226,6 +226,34 @@ _Static_assert(COUNT_OF(job_state_fields) == JOB_STATE_COUNT &&
 static const struct json_field_list job_state_list = JSON_FIELD_LIST(job_state_fields);
 static const struct json_field_list verdict_list = JSON_FIELD_LIST(verdict_fields);
 
+#define MAINS(member, kind) JSON_FIELD(struct store_mains, member, kind)
+
+static const struct json_field mains_fields[] = {
+    JSON_FIELD_OBJECT("verdicts", offsetof(struct store_mains, verdicts), &verdict_list),
+    MAINS(no_answer, JSON_FIELD_I64),
+    MAINS(scenarios, JSON_FIELD_I64),
+    MAINS(logical, JSON_FIELD_I64),
+    MAINS(rate, JSON_FIELD_F64),
+    MAINS(worst, JSON_FIELD_F64),
+    MAINS(best, JSON_FIELD_F64),
+};
+static const struct json_field_list mains_list = JSON_FIELD_LIST(mains_fields);
+
+/* Named as tier_names has them; there where the suite has main lines in it. */
+#define MAINS_OF(tier_name, tier)                                                           \
+    {                                                                                       \
+        .name = (tier_name), .kind = JSON_FIELD_RECORD,                                     \
+        .offset = (tier) * sizeof(struct store_mains), .bytes = sizeof(struct store_mains), \
+        .list = &mains_list, .optional = true                                               \
+    }
+static const struct json_field tier_mains_fields[] = {
+    MAINS_OF("replay", TIER_REPLAY),   MAINS_OF("object", TIER_OBJECT),
+    MAINS_OF("student", TIER_STUDENT), MAINS_OF("teacher", TIER_TEACHER),
+    MAINS_OF("golden", TIER_GOLDEN),
+};
+_Static_assert(COUNT_OF(tier_mains_fields) == TIER_COUNT, "main lines of each tier");
+static const struct json_field_list tier_mains_list = JSON_FIELD_LIST(tier_mains_fields);
+
 static const struct json_field suite_status_fields[] = {
     SUITE(rollouts_total, JSON_FIELD_I64),
     SUITE(ticks, JSON_FIELD_I64),
@@ -239,6 +267,7 @@ static const struct json_field suite_status_fields[] = {
     SUITE(audits_dead, JSON_FIELD_I64),
     JSON_FIELD_OBJECT("jobs", offsetof(struct store_suite_status, jobs), &job_state_list),
     JSON_FIELD_OBJECT("rollouts", offsetof(struct store_suite_status, rollouts), &verdict_list),
+    JSON_FIELD_OBJECT("mains", offsetof(struct store_suite_status, mains), &tier_mains_list),
     JSON_FIELD_OPTIONAL(struct store_suite_status, submitted_s, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct store_suite_status, planner_count, JSON_FIELD_I64),

@@ -393,10 +393,11 @@ what_is_invalid_is_neither_pass_nor_fail() {
     code 0 "$swerve" status --store halves.db
     grep -q '  since [0-9-]\{10\} [0-9]\{2\}:[0-9]\{2\}:[0-9]\{2\} UTC  ' out || fail "expected a date in UTC, found $(cat out)"
     says out "rollouts invalid"
+    says out ', pass in 100.0%; 1 without a result (0 flagged, 1 invalid, 0 unanswered): 50.0% to 100.0%'
     code 0 "$swerve" replay --all --store halves.db
     code 0 "$swerve" check --store halves.db
     code 1 "$swerve" run halves.json --store halves.db --gate --gate-rate 0
-    says err "without a valid answer"
+    says err "1 main line without a result, 50.0% had they failed"
     code 3 "$swerve" run moved.json --store halves.db
     says err "not one of 1 main lines is valid"
 }

@@ -75,7 +75,7 @@ PY
 }
 equal_sides_have_no_flips() {
     code 0 "$swerve" compare a.db a.db --fail-on-regression
-    says out "main lines: 0 fixed, 0 broken; branches: 0 fixed, 0 broken"
+    says out "main lines: 0 fixed, 0 broken, 0 lost; branches: 0 fixed, 0 broken"
 }
 gates() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression
@@ -83,8 +83,37 @@ gates() {
     says out "swerve replay"
     if grep -q 'u000a' out; then fail "a line feed is spelled out: $(grep u000a out | head -1)"; fi
     code 0 "$swerve" compare b.db a.db --fail-on-regression
+    tail -1 out | grep -q "^no regression$" || fail "the verdict is not the last line"
     code 1 "$swerve" compare a.db b.db --fail-on-regression --margin 0.1
     code 0 "$swerve" compare a.db b.db --fail-on-regression --margin 1
+}
+# A pass that B has no result for is none: B left the models' bounds, drove less, or another scenario.
+lost_passes_are_regressions() {
+    cp -r a.db lost.db
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import sqlite3
+store = sqlite3.connect("lost.db")
+ids = [r[0] for r in store.execute("SELECT id FROM outcomes WHERE branch_id = '' AND verdict = 0 ORDER BY id LIMIT 2")]
+for id in ids:
+    store.execute("UPDATE outcomes SET verdict = 4, health_check = 'mass' WHERE id = ?", (id,))
+store.commit()
+PY
+    code 1 "$swerve" compare a.db lost.db --fail-on-regression
+    says err "regression: 2 main lines passed with A and have no result with B (2 invalid): drive/gap_m="
+    says out "lost: A passes, B has no result"
+    code 1 "$swerve" compare a.db lost.db --fail-on-regression --allow-invalid 1
+    code 0 "$swerve" compare a.db lost.db --fail-on-regression --allow-invalid 2
+    code 0 "$swerve" compare a.db lost.db --json
+    says out '"kind": "invalid"'
+    sed 's/80, 150/200, 250/' good.json >part.json
+    code 0 "$swerve" run part.json --world object --store part.db
+    code 1 "$swerve" compare a.db part.db --fail-on-regression
+    says err "(2 missing)"
+    sed 's/"horizon_s": 4/"horizon_s": 5/' drive.json >drive5.json
+    sed 's/drive.json/drive5.json/' good.json >changed.json
+    code 0 "$swerve" run changed.json --world object --store changed.db
+    code 1 "$swerve" compare a.db changed.db --fail-on-regression
+    says err "(5 changed)"
 }
 a_page_has_both_strips() {
     code 0 "$swerve" compare a.db b.db --report page.html
@@ -120,7 +149,10 @@ wrong_uses_are_named() {
     says err '"builtin:reference": expected a store'
     code 2 "$swerve" compare ab.db a.db
     says err "builtin:reference, builtin:maintain"
+    code 2 "$swerve" compare good-1 good-2
+    says err '"good-1": expected a store'
     code 2 "$swerve" compare a.db b.db --margin 0.1
+    code 2 "$swerve" compare a.db b.db --allow-invalid 1
     code 2 "$swerve" compare a.db b.db --fail-on-regression --margin 2
     code 3 "$swerve" compare builtin:reference nobody --store ab.db
     says err "no results of planner nobody; expected one of builtin:"
@@ -132,6 +164,7 @@ t one_store_answers_the_same
 t planners_find_their_suites
 t equal_sides_have_no_flips
 t gates
+t lost_passes_are_regressions
 t a_page_has_both_strips
 t another_revision_is_a_notice
 t wrong_uses_are_named

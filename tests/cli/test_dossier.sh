@@ -47,12 +47,28 @@ results_are_those_of_the_store() {
     grep -q ', submitted 20[0-9-]* [0-9:]* UTC |' a.md || fail "when the results came about is not said"
     says a.md 'made again, bit for bit'
     says a.md 'ranges of parameters in 0 of 1 logical scenarios'
-    [ "$(grep -c '| `swerve replay [0-9]*` |' a.md)" = 2 ] || fail "two failures are not listed"
+    [ "$(grep -c '| `swerve replay [0-9]* --store a.db` |' a.md)" = 2 ] || fail "two failures are not listed"
     local id
-    id=$(sed -n 's/.*`swerve replay \([0-9]*\)`.*/\1/p' a.md | head -1)
+    id=$(sed -n 's/.*`swerve replay \([0-9]*\) --store.*/\1/p' a.md | head -1)
     code 0 "$swerve" replay "$id" --store a.db
     grep -q 'Only the nominal seed' a.md && fail "seed 1 is not nominal"
     says a.md 'Each scenario was driven with one seed'
+}
+# Drives without a result are in no rate, and in its range as failures and as passes.
+invalid_drives_are_in_the_range() {
+    cp -r a.db invalid.db
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import sqlite3
+store = sqlite3.connect("invalid.db")
+id, = store.execute("SELECT MIN(id) FROM outcomes WHERE verdict = 1").fetchone()
+store.execute("UPDATE outcomes SET verdict = 4, health_check = 'mass' WHERE id = ?", (id,))
+store.commit()
+PY
+    code 0 "$swerve" dossier some.json --store invalid.db -o invalid.md
+    grep -q '^| all | object | 50.0% | [0-9. to]*% | 33.3 to 66.7% | 2 | 2 | 1 | 0 | 1 | 0 |$' invalid.md ||
+        fail "$(grep '^| all' invalid.md)"
+    code 0 "$swerve" report --store invalid.db
+    says out "1 of 3 main lines have no result (1 invalid): the rate would be 33.3% had they all failed, 66.7%"
 }
 # The page says what the Markdown says: every cell of every table, and nothing of a title is markup.
 a_page_says_the_same() {
@@ -172,6 +188,7 @@ mistakes_leave_what_was_there() {
 }
 
 t results_are_those_of_the_store
+t invalid_drives_are_in_the_range
 t a_page_says_the_same
 t the_library_goes_by_name
 t nominal_results_say_so

@@ -60,6 +60,7 @@ def a_slice_that_fails_is_named():
     done = run("--gate-slice", "weather=clear>=1", "--gate-slice", "weather=fog>=0.75", code=1)
     assert "gate not met: weather=fog: 50.0% of main lines passed, 75.0% wanted" in done.stderr, done.stderr
     assert "clear" not in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("swerve: gate not met: "), done.stderr
     row = json.loads(run("--gate-slice", "weather=fog>=0.75", "--json", code=1).stdout)
     assert row["gate_met"] is False and len(row["gate_missed"]) == 1, row["gate_missed"]
 
@@ -82,7 +83,12 @@ def wrong_gates_are_refused():
 
 def a_baseline_holds_every_slice():
     pathlib.Path("before.json").write_text(run("--json").stdout)
-    run("--gate-baseline", "before.json")
+    before = json.loads(pathlib.Path("before.json").read_text())
+    assert before["gate_met"] is None and before["gate_missed"] == [], before["gate_met"]
+    assert run("--gate-baseline", "before.json").stdout.splitlines()[-1] == "gate met"
+    before["pass_rates"]["object"]["scenarios"] += 3
+    pathlib.Path("more.json").write_text(json.dumps(before))
+    assert "in the baseline: what is missing is not known to pass" in run("--gate-baseline", "more.json", code=1).stderr
     pathlib.Path("faults").write_text("raise:clear1")
     done = run("--gate-baseline", "before.json", "--fresh", code=1)
     assert "weather=clear: 50.0% of main lines passed in the object world, 100.0% in the baseline" in done.stderr, done

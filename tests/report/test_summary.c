@@ -50,13 +50,16 @@ static enum status fake_ledger(struct store *store, const char *suite_id,
     return STATUS_OK;
 }
 
+static struct store_job made_dead[3];
+static uint32_t made_dead_count;
+
 static enum status fake_suite_status(struct store *store, const char *suite_id,
                                      struct store_suite_status *out, struct error *error)
 {
     (void)store;
     (void)suite_id;
     (void)error;
-    *out = (struct store_suite_status){.cost_uusd = 41};
+    *out = (struct store_suite_status){.cost_uusd = 41, .jobs[JOB_DEAD] = made_dead_count};
     return STATUS_OK;
 }
 
@@ -70,11 +73,25 @@ static enum status fake_price_get(struct store *store, const char *pool, const c
     return STATUS_OK;
 }
 
+static enum status fake_dead_jobs(struct store *store, const char *suite_id, int64_t after_id,
+                                  struct store_job *out, uint32_t max, uint32_t *count,
+                                  struct error *error)
+{
+    (void)store;
+    (void)suite_id;
+    (void)error;
+    EXPECT(after_id == 0 && max >= made_dead_count);
+    memcpy(out, made_dead, made_dead_count * sizeof *out);
+    *count = made_dead_count;
+    return STATUS_OK;
+}
+
 static const struct store_ops fake_ops = {
     .name = "fake",
     .outcomes = fake_outcomes,
     .ledger = fake_ledger,
     .suite_status = fake_suite_status,
+    .dead_jobs = fake_dead_jobs,
     .price_get = fake_price_get,
 };
 static struct store fake = {&fake_ops};
@@ -173,14 +190,14 @@ static uint32_t first_like(uint32_t index)
     return index;
 }
 
-/* The mean over scenarios and planners of the share of drives that pass, one tier; and what it
- * would be with flagged ones as failures. */
-static void expect_rate(const struct summary_row *row, enum tier tier)
+/* The mean over scenarios of the share of drives that pass, of one planner in one tier; and what it
+ * would be with those without a result as failures. */
+static void expect_rate(const struct summary_row *row, const char *planner, enum tier tier)
 {
-    enum { SCENARIOS = 6, PLANNERS = 2 };
-    double passed[SCENARIOS][PLANNERS] = {0};
-    double drives[SCENARIOS][PLANNERS] = {0};
-    double flagged[SCENARIOS][PLANNERS] = {0};
+    enum { SCENARIOS = 6 };
+    double passed[SCENARIOS] = {0};
+    double drives[SCENARIOS] = {0};
+    double lacking[SCENARIOS] = {0};
     double sum = 0;
     double worst = 0;
     int cases = 0;
@@ -188,29 +205,32 @@ static void expect_rate(const struct summary_row *row, enum tier tier)
     for (uint32_t i = 0; i < made_count; i++) {
         const struct outcome *outcome = &made[i];
         if (belongs(row, outcome) && outcome->tier == tier && outcome->audit_of == 0 &&
-            outcome->branch_id[0] == '\0') {
+            outcome->branch_id[0] == '\0' && strcmp(outcome->planner, planner) == 0) {
             int s = outcome->scenario_hash[1] - '0';
-            int p = outcome->planner[strlen("builtin:p")] - '0';
-            passed[s][p] += outcome->verdict == VERDICT_PASS;
-            drives[s][p] += verdict_is_result(outcome->verdict);
-            flagged[s][p] += outcome->verdict == VERDICT_FLAGGED;
+            passed[s] += outcome->verdict == VERDICT_PASS;
+            drives[s] += verdict_is_result(outcome->verdict);
+            lacking[s] += !verdict_is_result(outcome->verdict);
         }
     }
     for (int s = 0; s < SCENARIOS; s++) {
-        for (int p = 0; p < PLANNERS; p++) {
-            double rollouts = drives[s][p] + flagged[s][p];
-            cases += drives[s][p] > 0;
-            all += rollouts > 0;
-            sum += drives[s][p] > 0 ? passed[s][p] / drives[s][p] : 0;
-            worst += rollouts > 0 ? passed[s][p] / rollouts : 0;
-        }
+        double rollouts = drives[s] + lacking[s];
+        cases += drives[s] > 0;
+        all += rollouts > 0;
+        sum += drives[s] > 0 ? passed[s] / drives[s] : 0;
+        worst += rollouts > 0 ? passed[s] / rollouts : 0;
     }
-    struct rate_estimate at = rate_estimate(&row->rate[tier]);
+    const struct summary_part *part = summary_row_part(row, planner, tier);
+    EXPECT_INT(part != NULL, all > 0);
+    if (part == NULL) {
+        return;
+    }
+    struct rate_estimate at = rate_estimate(&part->rate);
     EXPECT_INT(at.cases, cases);
+    EXPECT_INT(at.missing, part->lacking[SUMMARY_FLAGGED] + part->lacking[SUMMARY_INVALID]);
     EXPECT(at.logical <= 3);
+    EXPECT_NEAR(at.worst, worst / all, 1e-12);
     if (cases > 0) {
         EXPECT_NEAR(at.value, sum / cases, 1e-12);
-        EXPECT_NEAR(at.worst, worst / all, 1e-12);
         EXPECT(at.low <= at.value && at.value <= at.high);
     }
 }
@@ -257,7 +277,8 @@ static void expect_recount(const struct summary_row *row)
     EXPECT_INT(row->main_total, naive.main_total);
     EXPECT_INT(row->main_passed, naive.main_passed);
     for (int tier = 0; tier < TIER_COUNT; tier++) {
-        expect_rate(row, (enum tier)tier);
+        expect_rate(row, "builtin:p0", (enum tier)tier);
+        expect_rate(row, "builtin:p1", (enum tier)tier);
     }
     EXPECT_INT(row->prefix_ticks, naive.prefix_ticks);
     EXPECT_INT(row->learned, naive.learned);
@@ -339,10 +360,20 @@ static void json_repeats_the_rows(void)
         EXPECT_INT(json_integer_value(json_object_get(found, "passed")),
                    row->verdicts[VERDICT_PASS]);
         EXPECT_INT(json_integer_value(json_object_get(found, "main_rollouts")), row->main_total);
-        const json_t *rate = json_object_get(json_object_get(found, "pass_rates"), "student");
-        struct rate_estimate at = rate_estimate(&row->rate[TIER_STUDENT]);
+        /* Two planners: their rows alone have rates that are not named after one. */
+        bool own = strcmp(row->group, "planner") == 0;
+        const struct summary_part *part =
+            summary_row_part(row, own ? NULL : "builtin:p1", TIER_STUDENT);
+        const json_t *rates = json_object_get(found, "pass_rates");
+        EXPECT_INT(json_object_get(found, "pass_rates_by_planner") != NULL, !own);
+        rates =
+            own ? rates
+                : json_object_get(json_object_get(found, "pass_rates_by_planner"), "builtin:p1");
+        const json_t *rate = json_object_get(rates, "student");
+        struct rate_estimate at = {.cases = 0};
+        at = part != NULL ? rate_estimate(&part->rate) : at;
         EXPECT_INT(json_integer_value(json_object_get(rate, "scenarios")), at.cases);
-        EXPECT_INT(json_object_get(found, "pass_rate") != NULL, summary_row_tiers(row) == 1);
+        EXPECT_INT(json_object_get(found, "pass_rate") != NULL, own && summary_row_rates(row) == 1);
         EXPECT_NEAR(json_real_value(json_object_get(found, "miles")), summary_miles(row), 1e-12);
     }
     json_decref(json);
@@ -465,7 +496,8 @@ static void each_scenario_counts_once(void)
     }
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     EXPECT_INT(summary.total.main_total, 11);
-    struct rate_estimate at = rate_estimate(&summary.total.rate[TIER_OBJECT]);
+    struct rate_estimate at =
+        rate_estimate(&summary_row_part(&summary.total, NULL, TIER_OBJECT)->rate);
     EXPECT_NEAR(at.value, 0.5, 1e-12);
     EXPECT_INT(at.cases, 2);
     char *text = printed(&summary, false);
@@ -520,7 +552,8 @@ static void points_of_a_grid_are_one_draw(void)
             plain_outcome(id, 1, VERDICT_PASS);
         }
         EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-        struct rate_estimate at = rate_estimate(&summary.total.rate[TIER_OBJECT]);
+        struct rate_estimate at =
+            rate_estimate(&summary_row_part(&summary.total, NULL, TIER_OBJECT)->rate);
         EXPECT_INT(at.cases, 40);
         EXPECT_INT(at.logical, grid ? 1 : 40);
         EXPECT(grid ? at.low < 0.1 : at.low > 0.88);
@@ -541,10 +574,12 @@ static void tiers_are_not_mixed(void)
         plain_outcome(id, 1, i == 0 ? VERDICT_FAIL : VERDICT_PASS)->tier = TIER_STUDENT;
     }
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
-    EXPECT_INT(summary_row_tiers(&summary.total), 2);
-    EXPECT_INT(summary_row_lowest(&summary.total), TIER_STUDENT);
-    EXPECT_NEAR(rate_estimate(&summary.total.rate[TIER_STUDENT]).value, 0.75, 1e-12);
-    EXPECT_NEAR(rate_estimate(&summary.total.rate[TIER_OBJECT]).value, 1.0, 0);
+    EXPECT_INT(summary_row_rates(&summary.total), 2);
+    EXPECT_INT(summary_row_lowest(&summary.total)->tier, TIER_STUDENT);
+    EXPECT_NEAR(rate_estimate(&summary_row_part(&summary.total, NULL, TIER_STUDENT)->rate).value,
+                0.75, 1e-12);
+    EXPECT_NEAR(rate_estimate(&summary_row_part(&summary.total, NULL, TIER_OBJECT)->rate).value,
+                1.0, 0);
     char *text = printed(&summary, false);
     EXPECT(strstr(text, "87.5%") == NULL);
     EXPECT_CONTAINS(text, "object     100.0% [");
@@ -569,10 +604,69 @@ static void flagged_main_lines_give_a_range(void)
     plain_outcome("c", 1, VERDICT_FLAGGED);
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     char text[SUMMARY_SEEDS_BYTES];
-    EXPECT_TEXT(summary_range_text(&summary.total, TIER_OBJECT, text),
-                "object: 2 of 4 main lines have no result, because they were flagged: the rate "
+    EXPECT_TEXT(summary_range_text(summary_row_part(&summary.total, NULL, TIER_OBJECT), text),
+                "object: 2 of 4 main lines have no result (2 flagged): the rate "
                 "would be 33.3% had they all failed, 83.3% had they all passed.");
-    EXPECT_NEAR(rate_estimate(&summary.total.rate[TIER_OBJECT]).value, 0.5, 1e-12);
+    EXPECT_NEAR(rate_estimate(&summary_row_part(&summary.total, NULL, TIER_OBJECT)->rate).value,
+                0.5, 1e-12);
+    summary_finish(&summary);
+}
+
+/* Two planners in one suite: two rates, no sum of both; what a gate asks is asked of the lower. */
+static void planners_are_not_mixed(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    for (int i = 0; i < 4; i++) {
+        char id[LIMIT_ID_BYTES];
+        snprintf(id, sizeof id, "scene%d", i);
+        struct outcome *good = plain_outcome(id, 1, VERDICT_PASS);
+        snprintf(good->planner, sizeof good->planner, "good");
+        snprintf(good->slice[0], sizeof good->slice[0], "fog");
+        struct outcome *bad = plain_outcome(id, 1, i == 0 ? VERDICT_PASS : VERDICT_FAIL);
+        snprintf(bad->planner, sizeof bad->planner, "bad");
+        snprintf(bad->slice[0], sizeof bad->slice[0], "fog");
+    }
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    EXPECT_TEXT(summary_row_lowest(&summary.total)->planner, "bad");
+    EXPECT_NEAR(rate_estimate(&summary_row_lowest(&summary.total)->rate).value, 0.25, 1e-12);
+    char *text = printed(&summary, false);
+    EXPECT(strstr(text, "62.5%") == NULL);
+    EXPECT_CONTAINS(text, "good, object 100.0% [");
+    EXPECT_CONTAINS(text, "bad, object  25.0% [");
+    free(text);
+    json_t *json = summary_json(&summary);
+    EXPECT(json_object_get(json, "pass_rate") == NULL);
+    EXPECT_INT(json_object_size(json_object_get(json, "pass_rates")), 0);
+    EXPECT_INT(json_object_size(json_object_get(json, "pass_rates_by_planner")), 2);
+    json_decref(json);
+    summary_finish(&summary);
+}
+
+/* Dead jobs have no outcome: the range knows of them, audits' apart. */
+static void dead_jobs_are_in_the_range(void)
+{
+    struct summary summary;
+    struct error error;
+    made_count = 0;
+    plain_outcome("a", 1, VERDICT_PASS);
+    plain_outcome("b", 1, VERDICT_PASS);
+    made_dead_count = 3;
+    for (uint32_t i = 0; i < made_dead_count; i++) {
+        made_dead[i] = (struct store_job){.id = 10 + i, .spec = {.tier = TIER_OBJECT}};
+        snprintf(made_dead[i].spec.scenario_hash, SHA256_HEX_BYTES, "dead%u", i);
+    }
+    snprintf(made_dead[2].spec.audit_key, SHA256_HEX_BYTES, "key");
+    EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
+    made_dead_count = 0;
+    EXPECT_INT(summary.unanswered_count, 2);
+    EXPECT_INT(summary_unanswered(&summary), 2);
+    struct rate_estimate at =
+        rate_estimate(&summary_row_part(&summary.total, NULL, TIER_OBJECT)->rate);
+    EXPECT_NEAR(at.value, 1, 0);
+    EXPECT_NEAR(at.worst, 0.5, 1e-12);
+    EXPECT_INT(at.missing, 2);
     summary_finish(&summary);
 }
 
@@ -732,11 +826,11 @@ static void a_bill_below_a_micro_dollar_is_not_nothing(void)
     EXPECT_TEXT(summary_bill_text(&summary, text), "$0.000003");
 }
 
-/* Lines below a row that has rates in several tiers. */
+/* Lines below a row that has rates in several tiers or of several planners. */
 static uint32_t rate_lines(const struct summary_row *row)
 {
-    int tiers = summary_row_tiers(row);
-    return tiers > 1 ? (uint32_t)tiers : 0;
+    int rates = summary_row_rates(row);
+    return rates > 1 || row->planners ? (uint32_t)rates : 0;
 }
 
 /* The terminal's tables: a line per row, and the total. */
@@ -793,7 +887,10 @@ static void the_terminal_shows_every_row(void)
 static void drives_at_fault_stand_beside_their_rate(void)
 {
     struct outcome drives[20];
-    struct summary summary = {.outcomes = drives, .outcome_count = COUNT_OF(drives)};
+    struct summary_part part = {.planner = "", .tier = TIER_OBJECT};
+    struct summary summary = {.outcomes = drives,
+                              .outcome_count = COUNT_OF(drives),
+                              .total = {.parts = &part, .part_count = 1}};
     char *text = NULL;
     size_t bytes = 0;
     for (uint32_t i = 0; i < COUNT_OF(drives); i++) {
@@ -818,7 +915,10 @@ static void extended_scores_are_means_of_those_that_have_one(void)
 {
     static const double keeping[] = {1, NAN, 0, 1};
     struct outcome drives[COUNT_OF(keeping)];
-    struct summary summary = {.outcomes = drives, .outcome_count = COUNT_OF(keeping)};
+    struct summary_part part = {.planner = "", .tier = TIER_OBJECT};
+    struct summary summary = {.outcomes = drives,
+                              .outcome_count = COUNT_OF(keeping),
+                              .total = {.parts = &part, .part_count = 1}};
     for (uint32_t i = 0; i < COUNT_OF(keeping); i++) {
         drives[i] = (struct outcome){.tier = TIER_OBJECT,
                                      .verdict = i == 3 ? VERDICT_PLANNER_ERROR : VERDICT_FAIL};
@@ -843,7 +943,7 @@ static void extended_scores_are_means_of_those_that_have_one(void)
         EXPECT(stream != NULL);
         summary_print_field(&summary, stream);
         fclose(stream);
-        summary_field(&summary, rows);
+        summary_field(&summary, "", rows);
         json_t *json = summary_field_json(&summary);
         const json_t *mean = json_object_get(json_object_get(json, "object"), "epdms");
         EXPECT_NEAR(rows[TIER_OBJECT].pdms, 1, 1e-12);
@@ -1034,6 +1134,11 @@ static void invalid_drives_are_told_apart(void)
     EXPECT_INT(found[0].mains, 1);
     EXPECT_INT(found[1].rollouts, 1);
     EXPECT_INT(summary_invalid_mains(&summary), 2);
+    EXPECT_INT(summary_unanswered(&summary), 2);
+    char range[SUMMARY_SEEDS_BYTES];
+    EXPECT_TEXT(summary_range_text(summary_row_part(&summary.total, NULL, TIER_OBJECT), range),
+                "object: 2 of 3 main lines have no result (2 invalid): the rate would be 50.0% had "
+                "they all failed, 100.0% had they all passed.");
     char *text = printed(&summary, false);
     EXPECT_CONTAINS(text, "in no rate: 3 rollouts, of them 2 main lines");
     EXPECT_CONTAINS(text, "invalid: it slid");
@@ -1201,10 +1306,10 @@ int main(void)
         TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
         TEST(the_terminal_shows_every_row), TEST(each_scenario_counts_once),
         TEST(a_planner_that_died_once_is_told_of), TEST(points_of_a_grid_are_one_draw),
-        TEST(tiers_are_not_mixed), TEST(flagged_main_lines_give_a_range),
-        TEST(dead_jobs_are_named_up_to_ten), TEST(jobs_without_figures_are_counted),
-        TEST(a_planner_that_raised_is_quoted), TEST(learned_tiers_are_accounted_for),
-        TEST(drives_at_fault_stand_beside_their_rate),
+        TEST(tiers_are_not_mixed), TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
+        TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
+        TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
+        TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),
         TEST(extended_scores_are_means_of_those_that_have_one),
         TEST(a_tier_that_only_audits_has_a_row), TEST(invalid_drives_are_told_apart),
         TEST(flags_lead_to_who_answered), TEST(a_flag_of_boxes_is_not_of_learned_worlds),

@@ -35,6 +35,23 @@ function number(value, digits, unit) {
 }
 
 const sum = (counts) => Object.values(counts || {}).reduce((a, b) => a + b, 0);
+/* Main lines of a suite, worlds apart: [[world, counts], ..]. */
+const worldsOf = (suite) => Object.entries(suite.mains);
+const lacking = (m) => (m.verdicts.flagged || 0) + (m.verdicts.invalid || 0) + m.no_answer;
+const share = (rate) => (rate === null || rate === undefined ? '\u2013' : (100 * rate).toFixed(1) + '%');
+
+/* A rate, beside its range where main lines have no result. */
+const rateText = (m) => share(m.rate) + (lacking(m) ? ' [' + share(m.worst) + ' to ' + share(m.best) + ']' : '');
+const rateTitle = (m) => count(m.scenarios) + ' scenarios, ' + count(m.logical) + ' logical' + (lacking(m) ?
+  '; without a result: ' + count(m.verdicts.flagged || 0) + ' flagged, ' + count(m.verdicts.invalid || 0) + ' invalid, ' + count(m.no_answer) + ' unanswered' : '');
+
+function rateCell(suite) {
+  const worlds = worldsOf(suite);
+  if (!worlds.length) return '\u2013';
+  return worlds.flatMap(([world, m], i) => [i ? el('br') : '', el('span', {title: world + ': ' + rateTitle(m)},
+    (worlds.length > 1 ? world + ' ' : '') + rateText(m))]);
+}
+
 const judged = (counts) => (counts.pass || 0) + (counts.fail || 0) + (counts.planner_error || 0);
 const open = (jobs) => (jobs.queued || 0) + (jobs.leased || 0);
 
@@ -105,7 +122,7 @@ const suiteColumns = [
   ['Submitted', 'nowrap', (s) => when(s.submitted_s)],
   ['Progress', '', progressCell],
   ['Verdicts', '', (s) => verdictBar(s.rollouts, s.rollouts_total)],
-  ['Pass, with branches', 'n', (s) => percent(s.rollouts.pass, judged(s.rollouts))],
+  ['Main lines pass', 'n', rateCell],
   ['Rollouts', 'n', (s) => count(sum(s.rollouts)) + ' / ' + count(s.rollouts_total)],
   ['Cost', 'n', (s) => money(s.cost_uusd)],
   ['ETA', 'n', (s) => (open(s.jobs) ? duration(etaOf(s)) : '\u2013')],
@@ -189,7 +206,8 @@ function suiteHead(suite, status) {
     el('h1', {}, suite),
     el('div', {}, plannersOf(status)),
     el('div', {class: 'tiles'},
-      tile(percent(status.rollouts.pass, judged(status.rollouts)), 'pass, of ' + count(judged(status.rollouts)) + ' judged rollouts, branches too; main lines: under Slices'),
+      ...worldsOf(status).map(([world, m]) => tile(rateText(m), 'of main lines pass in the ' + world + ' world; ' + rateTitle(m))),
+      worldsOf(status).length === 0 && tile('\u2013', 'of main lines pass; see Slices'),
       tile(count(sum(status.rollouts)) + ' / ' + count(status.rollouts_total), 'rollouts, branches included'),
       tile(percent(p.done, p.of), p.byTick ? 'of planned ticks' : 'of jobs'),
       tile(open(status.jobs) ? duration(etaOf(status)) : 'done', open(status.jobs) ? 'to go' : 'no job is open'),
@@ -237,6 +255,7 @@ function sliceTables(suite, counted) {
         ['Fail', 'n', (s) => count(s.rollouts.fail)],
         ['Planner error', 'n', (s) => count(s.rollouts.planner_error)],
         ['Flagged', 'n', (s) => count(s.rollouts.flagged)],
+        ['Invalid', 'n', (s) => count(s.rollouts.invalid)],
         ['Branches', 'n', (s) => count(sum(s.branches))],
         ['Audited', 'n', (s) => count(s.audited)],
         ['Agree', 'n', (s) => percent(s.agreed, s.audited)],

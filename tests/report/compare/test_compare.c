@@ -83,6 +83,21 @@ static void joins_what_belongs_together(void)
     EXPECT_INT(compare.only_b, 1);
     EXPECT_INT(compare.no_result, 1);
     EXPECT_INT(compare.changed, 1);
+    /* b is flagged, d is missing, f is another: passes of A that nothing stands beside. */
+    EXPECT_INT(compare.loss_count, 3);
+    EXPECT_INT(compare.losses[0].kind, COMPARE_LOST_FLAGGED);
+    EXPECT_INT(compare.losses[1].kind, COMPARE_LOST_MISSING);
+    EXPECT(compare.losses[1].b == UINT32_MAX);
+    EXPECT_INT(compare.losses[2].kind, COMPARE_LOST_CHANGED);
+    EXPECT_INT(compare.ends_a.verdicts[VERDICT_PASS], 4);
+    EXPECT_INT(compare.ends_a.missing, 1);
+    EXPECT_INT(compare.ends_b.verdicts[VERDICT_PASS], 2);
+    EXPECT_INT(compare.ends_b.missing, 1);
+    EXPECT_INT(compare.ends_b.changed, 1);
+    /* Of six scenarios a half passes with B, c fails, e passes; b, d and f are not known. */
+    EXPECT_NEAR(compare.ends_b.rate.value, 0.5, 1e-15);
+    EXPECT_NEAR(compare.ends_b.rate.worst, 1.5 / 6, 1e-15);
+    EXPECT_NEAR(compare.ends_b.rate.best, 4.5 / 6, 1e-15);
     EXPECT_INT(compare.all.mains, 3);
     EXPECT_INT(compare.all.fixed, 1);
     EXPECT_INT(compare.all.broken, 2);
@@ -93,26 +108,85 @@ static void joins_what_belongs_together(void)
     EXPECT_NEAR(compare.all.p, 1.0, 1e-15);
     EXPECT_NEAR(compare.all.a.value, 0.75, 1e-15);
     EXPECT_NEAR(compare.all.b.value, 0.25, 1e-15);
-    EXPECT_NEAR(compare.measures[COMPARE_SCORE].difference.value, -0.25, 1e-12);
+    /* Means are of a alone: the planner failed in c, so that B has no score there. */
+    EXPECT_INT(compare.measures[COMPARE_SCORE].cases, 1);
+    EXPECT_NEAR(compare.measures[COMPARE_SCORE].difference.value, 0, 1e-12);
     EXPECT_INT(compare.measures[COMPARE_MIN_DISTANCE].cases, 0);
     compare_finish(&compare);
 }
 
-static void regressions_are_told(void)
+static const struct compare_limits strict = {.margin = NAN};
+
+/* Twenty passes with A; with B the first `count` end otherwise. */
+static struct compare with_ends(const enum verdict *ends, int count)
 {
-    char text[COMPARE_REGRESSION_BYTES];
     clear();
     for (int i = 0; i < 20; i++) {
         char id[16];
         snprintf(id, sizeof id, "s%02d", i);
         add(&made_a, id, "", 1, VERDICT_PASS);
-        add(&made_b, id, "", 1, i == 3 ? VERDICT_FAIL : VERDICT_PASS);
+        add(&made_b, id, "", 1, i < count ? ends[i] : VERDICT_PASS);
+    }
+    return compared();
+}
+
+static void regressions_are_told(void)
+{
+    char text[COMPARE_REGRESSION_BYTES];
+    const enum verdict ends[] = {VERDICT_FAIL};
+    struct compare compare = with_ends(ends, 1);
+    EXPECT_TEXT(compare_regression(&compare, &strict, text),
+                "1 main line passed with A and not with B: s00 (seed 1)");
+    EXPECT_TEXT(compare_regression(&compare, &(struct compare_limits){.margin = 0.06}, text), "");
+    EXPECT(compare_regression(&compare, &(struct compare_limits){.margin = 0.04}, text)[0] != '\0');
+    EXPECT_TEXT(
+        compare_words(&compare, text),
+        "1 logical scenario that changed is too few to tell whether B passes more or less often: "
+        "were they all for the worse, p would be 1; it takes 6");
+    compare_finish(&compare);
+}
+
+/* A planner that leaves what the models hold for in place of braking is no better one. */
+static void lost_passes_are_regressions(void)
+{
+    char text[COMPARE_REGRESSION_BYTES];
+    const enum verdict ends[] = {VERDICT_INVALID, VERDICT_INVALID, VERDICT_FLAGGED,
+                                 VERDICT_INVALID};
+    struct compare compare = with_ends(ends, 4);
+    EXPECT_INT(compare.all.broken, 0);
+    EXPECT_NEAR(compare.ends_b.rate.value, 1, 0);
+    EXPECT_NEAR(compare.ends_b.rate.worst, 0.8, 1e-12);
+    EXPECT_TEXT(compare_regression(&compare, &strict, text),
+                "4 main lines passed with A and have no result with B (3 invalid, 1 flagged): s00 "
+                "(seed 1), s01 (seed 1), s02 (seed 1) and 1 more");
+    struct compare_limits limits = {.margin = 0.5, .allow_invalid = 3};
+    EXPECT(compare_regression(&compare, &limits, text)[0] != '\0');
+    limits.allow_invalid = 4;
+    EXPECT_TEXT(compare_regression(&compare, &limits, text), "");
+    compare_finish(&compare);
+    made_b.side.count = 5; /* a part of what A drove */
+    compare = compared();
+    EXPECT_INT(compare.lost[COMPARE_LOST_MISSING], 15);
+    EXPECT(compare_regression(&compare, &strict, text)[0] != '\0');
+    EXPECT_NEAR(compare.ends_b.rate.worst, 0.05, 1e-12);
+    compare_finish(&compare);
+}
+
+/* Costs of a drive that the planner did not survive would be 0: an improvement. */
+static void failed_drives_have_no_costs(void)
+{
+    clear();
+    for (int i = 0; i < 8; i++) {
+        char id[16];
+        snprintf(id, sizeof id, "s%02d", i);
+        add(&made_a, id, "", 1, VERDICT_PASS);
+        add(&made_b, id, "", 1, i < 6 ? VERDICT_PLANNER_ERROR : VERDICT_PASS);
+        made_a.rollouts[i].measure[COMPARE_TOTAL_COST] = 100;
+        made_b.rollouts[i].measure[COMPARE_TOTAL_COST] = i < 6 ? 0 : 110;
     }
     struct compare compare = compared();
-    EXPECT_TEXT(compare_regression(&compare, NAN, text),
-                "1 main line passed with A and not with B");
-    EXPECT_TEXT(compare_regression(&compare, 0.06, text), "");
-    EXPECT(compare_regression(&compare, 0.04, text)[0] != '\0');
+    EXPECT_INT(compare.measures[COMPARE_TOTAL_COST].cases, 2);
+    EXPECT_NEAR(compare.measures[COMPARE_TOTAL_COST].difference.value, 10, 1e-12);
     compare_finish(&compare);
 }
 
@@ -130,7 +204,8 @@ static void equal_sides_have_no_flips(void)
     EXPECT_INT(compare.flip_count, 0);
     EXPECT(!compare.by_case);
     EXPECT_NEAR(compare.all.p, 1.0, 0);
-    EXPECT_TEXT(compare_regression(&compare, NAN, text), "");
+    EXPECT_TEXT(compare_regression(&compare, &strict, text), "");
+    EXPECT_TEXT(compare_words(&compare, text), "no logical scenario changed");
     for (int m = 0; m < COMPARE_MEASURE_COUNT; m++) {
         EXPECT(compare.measures[m].cases == 0 || compare.measures[m].difference.high == 0);
     }
@@ -223,6 +298,7 @@ int main(int argc, char **argv)
         return print_power();
     }
     return TEST_RUN(TEST(joins_what_belongs_together), TEST(regressions_are_told),
+                    TEST(lost_passes_are_regressions), TEST(failed_drives_have_no_costs),
                     TEST(equal_sides_have_no_flips), TEST(intervals_stay_within_the_possible),
                     TEST(errors_are_rare_and_effects_found));
 }

@@ -6,6 +6,8 @@
 #include "tests/claim_ids.h"
 #include "tests/store/conformance/conformance_kit.h"
 
+#include <math.h>
+
 /* ---- completing ---- */
 
 static int64_t wall_now_ms(void)
@@ -892,6 +894,9 @@ static void flagged_jobs_are_escalated(void)
     EXPECT_INT(status.rollouts_total, 2);
     EXPECT_INT(status.rollouts[VERDICT_PASS], 0);
     EXPECT_INT(status.rollouts[VERDICT_FLAGGED], 1);
+    const struct store_mains *mains = &status.mains[outcomes[0].tier];
+    EXPECT_INT(mains->verdicts[VERDICT_FLAGGED], 1);
+    EXPECT(isnan(mains->rate) && mains->worst == 0 && mains->best == 1);
     EXPECT_INT(status.metres_mm, 0);
     EXPECT_OK(
         store->ops->claim(store, &teacher, fresh_claim_id(), 9, 0, leases, &count, &ttl_ms, &error),
@@ -1365,6 +1370,13 @@ static void audits_are_second_opinions(void)
         EXPECT_INT(status.rollouts[VERDICT_PASS], 2);
         EXPECT_INT(status.rollouts[VERDICT_FAIL], 0);
         EXPECT_INT(status.rollouts_audit, 1);
+        /* The audit's main line, which fails, is in no rate; what was taken over is. */
+        const struct store_mains *mains = &status.mains[TIER_STUDENT];
+        EXPECT_INT(mains->verdicts[VERDICT_PASS], 1);
+        EXPECT_INT(mains->scenarios, 1);
+        EXPECT_INT(mains->logical, 1);
+        EXPECT(mains->rate == 1 && mains->worst == 1);
+        EXPECT_INT(status.mains[TIER_TEACHER].scenarios, 0);
         EXPECT_INT(status.mflop, i == 0 ? 77 : 0);
         EXPECT_INT(status.metres_mm, i == 0 ? 10000 : 0);
         strcpy(filter.suite_id, suite);

@@ -360,6 +360,25 @@ static int64_t unstarted_hosts(const struct model *model, int suite)
     return hosts;
 }
 
+/* Main lines by verdict: at most what all rollouts are, and a dead job has none; of a suite that is
+ * open they may be a second old. */
+static bool mains_fit(const struct store_suite_status *sum, const struct store_suite_status *status)
+{
+    int64_t dead = 0;
+    bool open = sum->jobs[JOB_QUEUED] + sum->jobs[JOB_LEASED] > 0;
+    for (int v = 0; v < VERDICT_COUNT && !open; v++) {
+        int64_t mains = 0;
+        for (int tier = 0; tier < TIER_COUNT; tier++) {
+            mains += status->mains[tier].verdicts[v];
+            dead += v == 0 ? status->mains[tier].no_answer : 0;
+        }
+        if (mains > sum->rollouts[v]) {
+            return false;
+        }
+    }
+    return open || status->planner_count != 1 || dead == sum->jobs[JOB_DEAD] - sum->audits_dead;
+}
+
 bool model_check_status(struct model *model, const char *suite_id,
                         const struct store_suite_status *status)
 {
@@ -383,6 +402,10 @@ bool model_check_status(struct model *model, const char *suite_id,
     }
     sum.unstarted_hosts = unstarted_hosts(model, suite);
     memcpy(sum.unstarted, status->unstarted, sizeof sum.unstarted);
+    if (!mains_fit(&sum, status)) {
+        return model_differ(model, "main lines of %s are not those of its jobs", suite_id);
+    }
+    memcpy(sum.mains, status->mains, sizeof sum.mains);
     memcpy(sum.planner, status->planner, sizeof sum.planner);
     sum.planner_count = status->planner_count;
     sum.submitted_s = status->submitted_s;

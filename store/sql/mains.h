@@ -1,0 +1,31 @@
+/*
+ * Main lines of suites by tier, and what is kept of the counts.
+ */
+#ifndef SWERVE_STORE_SQL_MAINS_H
+#define SWERVE_STORE_SQL_MAINS_H
+
+#include "store/api/store.h"
+
+struct db;
+struct sql_store;
+
+enum { MAINS_KEPT = 64, MAINS_KEY = 3 + VERDICT_COUNT };
+
+/* Counts of one suite, as they were when the suite had these sums. */
+struct mains_kept {
+    int64_t suite; /* 0: none */
+    int64_t key[MAINS_KEY];
+    int64_t at_ns;
+    struct store_mains mains[TIER_COUNT];
+};
+
+struct mains_cache {
+    struct mains_kept kept[MAINS_KEPT];
+    size_t next;
+};
+
+/* Fills status->mains, whose other members are there; of an open suite they may be a second old. */
+enum status mains_read(struct sql_store *store, struct db *db, int64_t suite,
+                       struct store_suite_status *status, struct error *error);
+
+#endif
