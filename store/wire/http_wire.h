@@ -14,7 +14,7 @@
 enum {
     /* Raised when a peer of the version before would refuse what is said now: unknown members and
      * paths are errors. */
-    HTTP_API_VERSION = 5,
+    HTTP_API_VERSION = 6,
     HTTP_CONNECTIONS_MAX = 4096, /* further ones are answered 503, or wait */
     HTTP_RETRY_S = 1,            /* Retry-After of 429 and 503 */
     HTTP_HEADER_BYTES_MAX = 32 << 10,

@@ -656,7 +656,7 @@ static void other_records_are_another_version(void)
     }
     sha256_final(&sum, digest);
     sha256_to_hex(digest, hex);
-    EXPECT_INT(HTTP_API_VERSION, 5);
+    EXPECT_INT(HTTP_API_VERSION, 6);
     EXPECT_TEXT(hex, "2aaa0767c890618565448c4d9ccb76448c0678a019cb693eef824b3bf7392471");
 }
 
