@@ -8,6 +8,7 @@
 #include "base/units.h"
 #include "cli/cli.h"
 #include "cli/model/model_shadow.h"
+#include "cli/model/model_slices.h"
 #include "cli/model/model_store.h"
 #include "report/summary.h"
 #include "report/trust/table.h"
@@ -21,8 +22,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORSE_MAX 0.005
-
 enum { DAY_S = 86400 };
 
 struct evaluation {
@@ -33,41 +32,19 @@ struct evaluation {
     struct trust_policy *policy; /* owned */
     struct table table;
     char policy_hash[SHA256_HEX_BYTES]; /* of the file; "": the defaults */
-    struct gate_bands bands;
-    struct frozen *frozen;      /* owned; NULL: it was not driven */
-    json_t *misses;             /* owned: of frozen seeds */
-    json_t *jobs;               /* owned: audited ones */
-    struct decisions decisions; /* of the store */
-    int64_t left_out;           /* audited rollouts of frozen slices from before their freeze */
-    uint32_t slices;            /* of the audits */
-    uint32_t verdicts;          /* on them, and on frozen seeds */
+    uint32_t reported;                  /* slices that decide nothing */
+    struct frozen *frozen;              /* owned; NULL: it was not driven */
+    json_t *misses;                     /* owned: of frozen seeds */
+    json_t *jobs;                       /* owned: audited ones */
+    struct decisions decisions;         /* of the store */
+    int64_t left_out;  /* audited rollouts of frozen slices from before their freeze */
+    uint32_t slices;   /* of the audits */
+    uint32_t verdicts; /* on them, and on frozen seeds */
     uint32_t failed;
     uint32_t named;   /* of them in `missed` */
     char missed[320]; /* names of slices that failed, as many as fit whole */
     json_t *report;
 };
-
-/* Whether a row is about a version: its weights, as it samples them and in its precision. */
-static bool is_of(const struct table_row *row, const struct model_version *version)
-{
-    return strcmp(row->student.hash, version->hash) == 0 &&
-           strcmp(row->student.sampler, version->sampler) == 0;
-}
-
-/* The incumbent's row for the same slice and teacher, or NULL. */
-static const struct table_row *incumbent_row(const struct evaluation *evaluation,
-                                             const struct table_row *row)
-{
-    for (uint32_t i = 0; evaluation->has_incumbent && i < evaluation->table.count; i++) {
-        const struct table_row *other = &evaluation->table.rows[i];
-        if (!other->shadow && is_of(other, &evaluation->incumbent) &&
-            strcmp(other->teacher_hash, row->teacher_hash) == 0 &&
-            trust_slice_equal(&other->verdict.slice, &row->verdict.slice)) {
-            return other;
-        }
-    }
-    return NULL;
-}
 
 /* A name that does not fit whole, and all after it, are counted. */
 static void note_missed(struct evaluation *evaluation, const char *name, const char *result)
@@ -94,46 +71,68 @@ static const char *more_missed(const struct evaluation *evaluation, char out[32]
     return out;
 }
 
+static struct model_slices slices_of(const struct evaluation *evaluation)
+{
+    return (struct model_slices){.table = &evaluation->table,
+                                 .policy = evaluation->policy,
+                                 .version = &evaluation->version,
+                                 .incumbent =
+                                     evaluation->has_incumbent ? &evaluation->incumbent : NULL};
+}
+
+/* One that decides has to pass; of the others one that is shown to be below its band fails. */
 static void judge_row(struct evaluation *evaluation, const struct table_row *row, json_t *slices)
 {
     char name[TRUST_SLICE_TEXT_BYTES];
-    const struct rate_estimate *rate = &row->rate[TABLE_VERDICT];
-    const struct table_row *other = incumbent_row(evaluation, row);
-    const struct gate_agreement slice = {
-        .safety_critical = row->verdict.slice.safety_critical,
-        .share = rate->value,
-        .low = rate->low,
-        .optimistic = row->optimistic,
-        .incumbent = other != NULL ? other->rate[TABLE_VERDICT].value : NAN,
-    };
-    double band =
-        slice.safety_critical ? evaluation->bands.safety_critical_band : evaluation->bands.band;
-    enum gate_result result = gate_judge(&evaluation->bands, &slice);
-    int64_t needed = gate_draws_needed(rate->value, band);
+    const struct model_slices judged = slices_of(evaluation);
+    const struct model_slice verdict = model_slices_judge(&judged, row);
     trust_slice_text(&row->verdict.slice, name);
     evaluation->slices++;
-    evaluation->verdicts++;
-    if (result != GATE_PASSED) {
-        note_missed(evaluation, name, gate_result_names[result]);
+    if (verdict.decides || verdict.result == GATE_BELOW) {
+        evaluation->verdicts++;
+        if (verdict.result != GATE_PASSED) {
+            note_missed(evaluation, name, gate_result_names[verdict.result]);
+        }
     }
-    json_array_append_new(
-        slices,
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o}", "slice", name,
-                  "teacher", row->teacher_hash, "result", gate_result_names[result], "band", band,
-                  "agreement", isnan(rate->value) ? 0.0 : rate->value, "low", rate->low, "pairs",
-                  (json_int_t)row->pairs, "scenarios", (json_int_t)rate->logical, "optimistic",
-                  (json_int_t)row->optimistic, "scenarios_needed", (json_int_t)needed, "incumbent",
-                  isnan(slice.incumbent) ? json_null() : json_real(slice.incumbent)));
+    json_array_append_new(slices, model_slices_json(&judged, row, &verdict));
     if (!evaluation->options->json) {
-        char plan[64];
-        snprintf(plan, sizeof plan, needed < 0 ? "no number of them will do" : "needs %lld",
-                 (long long)needed);
-        text_print(stdout,
-                   "%-20s %-34s agree %5.1f%%, at least %5.1f%% of %.1f%%; opt. %lld; "
-                   "%lld scenario%s, %s\n",
-                   gate_result_names[result], name, 100.0 * (isnan(rate->value) ? 0 : rate->value),
-                   rate_down(100 * rate->low, 0.1), 100.0 * band, (long long)row->optimistic,
-                   (long long)rate->logical, summary_plural(rate->logical), plan);
+        model_slices_print(row, &verdict, stdout);
+    }
+}
+
+/* Those that decide, then the others. */
+static void judge_rows(struct evaluation *evaluation, bool decide, json_t *slices)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < evaluation->table.count; i++) {
+        const struct table_row *row = &evaluation->table.rows[i];
+        if (model_slices_is_of(row, &evaluation->version) &&
+            trust_decides(evaluation->policy, &row->verdict.slice) == decide) {
+            if (!any && !evaluation->options->json) {
+                text_print(stdout, decide ? "slices that decide\n" : "reported\n");
+            }
+            any = true;
+            judge_row(evaluation, row, slices);
+        }
+    }
+}
+
+/* A slice that the policy names, and that no audited job belongs to, is not shown. */
+static void judge_absent(struct evaluation *evaluation)
+{
+    char name[TRUST_SLICE_TEXT_BYTES];
+    for (uint32_t d = 0; d < evaluation->policy->decides_count; d++) {
+        const struct trust_slice *slice = &evaluation->policy->decides[d];
+        bool judged = false;
+        for (uint32_t i = 0; i < evaluation->table.count; i++) {
+            const struct table_row *row = &evaluation->table.rows[i];
+            judged = judged || (model_slices_is_of(row, &evaluation->version) &&
+                                trust_slice_equal(&row->verdict.slice, slice));
+        }
+        if (!judged && evaluation->slices > 0) {
+            evaluation->verdicts++;
+            note_missed(evaluation, trust_slice_text(slice, name), "no audited job");
+        }
     }
 }
 
@@ -309,17 +308,13 @@ static enum status read_audits(struct evaluation *evaluation, struct store *stor
     if (status == STATUS_OK) {
         leave_out(evaluation, &pairs);
     }
-    THEN(status, table_make(&pairs, evaluation->policy, &evaluation->table, error));
+    THEN(status, table_make_judged(&pairs, evaluation->policy, &evaluation->table, error));
     if (status == STATUS_OK) {
         note_jobs(evaluation, &pairs);
     }
     evaluation->decisions = pairs.decisions;
     pairs.decisions = (struct decisions){.count = 0};
     pairs_finish(&pairs);
-    evaluation->bands =
-        (struct gate_bands){.band = evaluation->policy->band,
-                            .safety_critical_band = evaluation->policy->safety_critical_band,
-                            .worse_max = WORSE_MAX};
     return status;
 }
 
@@ -390,7 +385,8 @@ static int64_t judged_pairs(const struct evaluation *evaluation)
     for (uint32_t i = 0; i < evaluation->table.count; i++) {
         const struct table_row *row = &evaluation->table.rows[i];
         bool whole = trust_slice_equal(&row->verdict.slice, &(struct trust_slice){0});
-        pairs += !row->shadow && whole && is_of(row, &evaluation->version) ? row->pairs : 0;
+        pairs +=
+            !row->shadow && whole && model_slices_is_of(row, &evaluation->version) ? row->pairs : 0;
     }
     return pairs;
 }
@@ -405,11 +401,11 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
         "model", evaluation->version.name, "hash", evaluation->version.hash, "sampler",
         evaluation->version.sampler, "against", any ? incumbent->name : "", "against_hash",
         any ? incumbent->hash : "", "against_sampler", any ? incumbent->sampler : "", "passed",
-        passed, "band", evaluation->bands.band, "safety_critical_band",
-        evaluation->bands.safety_critical_band, "policy_hash", evaluation->policy_hash, "verdicts",
-        (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed, "slices",
-        slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version), "jobs",
-        evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "left_out",
+        passed, "band", evaluation->policy->band, "safety_critical_band",
+        evaluation->policy->safety_critical_band, "policy_hash", evaluation->policy_hash,
+        "verdicts", (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed,
+        "slices", slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version),
+        "jobs", evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "left_out",
         (json_int_t)evaluation->left_out, "flags", flags_of(evaluation), "frozen",
         evaluation->frozen != NULL ? frozen_json(evaluation->frozen, &evaluation->policy->frozen)
                                    : json_null(),
@@ -427,7 +423,7 @@ static void judge_freezes(struct evaluation *evaluation)
         bool judged = false;
         for (uint32_t i = 0; i < evaluation->table.count; i++) {
             const struct table_row *row = &evaluation->table.rows[i];
-            judged = judged || (!row->shadow && is_of(row, version) &&
+            judged = judged || (model_slices_is_of(row, version) &&
                                 trust_slice_equal(&row->verdict.slice, &event->slice));
         }
         if (decisions_holds(event, &student) && !judged) {
@@ -488,12 +484,9 @@ static void judge_shadow(struct evaluation *evaluation)
 /* All verdicts; not passed without any audit, or without frozen seeds that the policy asks for. */
 static bool judge(struct evaluation *evaluation, json_t *slices)
 {
-    for (uint32_t i = 0; i < evaluation->table.count; i++) {
-        const struct table_row *row = &evaluation->table.rows[i];
-        if (!row->shadow && is_of(row, &evaluation->version)) {
-            judge_row(evaluation, row, slices);
-        }
-    }
+    judge_rows(evaluation, true, slices);
+    judge_rows(evaluation, false, slices);
+    judge_absent(evaluation);
     if (evaluation->slices == 0) { /* the record would give no reason */
         evaluation->verdicts++;
         note_missed(evaluation, "agreement", "no audited job");
