@@ -106,6 +106,24 @@ int64_t looks_needed(double share, double band)
     return low;
 }
 
+int64_t looks_more(double ones, double zeros, double band)
+{
+    int64_t low = 0;
+    int64_t high = INT64_C(1) << 40;
+    if (band <= 0.0 || band >= 1.0) {
+        return band >= 1.0 ? -1 : ones + zeros < 1;
+    }
+    while (low < high) { /* a draw of 1 is always more evidence */
+        int64_t middle = low + (high - low) / 2;
+        if (evidence(NULL, ones + (double)middle, zeros, band, band, 1.0) >= log(LOOKS_EVIDENCE)) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return low;
+}
+
 double looks_power(double share, double band, uint32_t draws)
 {
     double *zeros =

@@ -42,6 +42,10 @@ double looks_low(const struct looks *looks);
  * evenly as can be; -1: no number will do. 43 and 88 without a 0 for 0.90 and 0.95. */
 int64_t looks_needed(double share, double band);
 
+/* Draws of 1 that are lacking until the mean of so many (any numbers) is shown to be above the
+ * band; -1: no number will do. */
+int64_t looks_more(double ones, double zeros, double band);
+
 /* How likely at most `draws` show the mean to be above the band, when each is 1 with a probability
  * of `share`, somebody looks after each, and ends when it is shown to be above or below. */
 double looks_power(double share, double band, uint32_t draws);

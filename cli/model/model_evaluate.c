@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/model/model_drive.h"
 #include "cli/model/model_shadow.h"
 #include "cli/model/model_slices.h"
 #include "cli/model/model_store.h"
@@ -36,6 +37,7 @@ struct evaluation {
     struct frozen *frozen;              /* owned; NULL: it was not driven */
     json_t *misses;                     /* owned: of frozen seeds */
     json_t *jobs;                       /* owned: audited ones */
+    json_t *driven;                     /* owned: of --drive; NULL: nothing was */
     struct decisions decisions;         /* of the store */
     int64_t left_out;  /* audited rollouts of frozen slices from before their freeze */
     uint32_t slices;   /* of the audits */
@@ -270,17 +272,25 @@ static bool is_before_freeze(const struct pairs *pairs, const struct pairs_pair 
                                        pair->safety_critical, pair->student.outcome_id);
 }
 
-static void leave_out(struct evaluation *evaluation, struct pairs *pairs)
+/* Returns how many of the version's are dropped. */
+static int64_t drop_before_freeze(const struct model_version *version, struct pairs *pairs)
 {
+    int64_t dropped = 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < pairs->count; i++) {
         if (!is_before_freeze(pairs, &pairs->pairs[i])) {
             pairs->pairs[kept++] = pairs->pairs[i];
-        } else if (strcmp(pairs->pairs[i].student_hash, evaluation->version.hash) == 0) {
-            evaluation->left_out++;
+        } else {
+            dropped += strcmp(pairs->pairs[i].student_hash, version->hash) == 0;
         }
     }
     pairs->count = kept;
+    return dropped;
+}
+
+static void leave_out(struct evaluation *evaluation, struct pairs *pairs)
+{
+    evaluation->left_out = drop_before_freeze(&evaluation->version, pairs);
     if (evaluation->left_out > 0 && !evaluation->options->json) {
         text_print(stdout,
                    "%lld audited rollouts of frozen slices are from before the freeze, and say "
@@ -397,7 +407,7 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
     bool any = evaluation->has_incumbent;
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:I, s:I, "
-        "s:o, s:o, s:O}",
+        "s:o, s:o, s:O, s:O?}",
         "model", evaluation->version.name, "hash", evaluation->version.hash, "sampler",
         evaluation->version.sampler, "against", any ? incumbent->name : "", "against_hash",
         any ? incumbent->hash : "", "against_sampler", any ? incumbent->sampler : "", "passed",
@@ -409,7 +419,7 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
         (json_int_t)evaluation->left_out, "flags", flags_of(evaluation), "frozen",
         evaluation->frozen != NULL ? frozen_json(evaluation->frozen, &evaluation->policy->frozen)
                                    : json_null(),
-        "misses", evaluation->misses);
+        "misses", evaluation->misses, "driven", evaluation->driven);
 }
 
 /* A slice that is frozen has to have shown itself since, or a thaw would rest on nothing. */
@@ -499,12 +509,42 @@ static bool judge(struct evaluation *evaluation, json_t *slices)
     return evaluation->slices > 0 && evaluation->failed == 0;
 }
 
+/* Says what a suite can show, and drives what is lacking of it. */
+static enum status drive(struct evaluation *evaluation, struct store *store, struct error *error)
+{
+    const struct model_evaluate_options *options = evaluation->options;
+    const struct model_drive_options drive = {
+        .version = &evaluation->version,
+        .incumbent = evaluation->has_incumbent ? &evaluation->incumbent : NULL,
+        .policy = evaluation->policy,
+        .suite = options->plan != NULL ? options->plan : options->drive,
+        .planner = options->planner,
+        .models = options->models_directory,
+        .store_url = options->store_url,
+        .budget = options->jobs,
+        .workers = options->workers,
+        .plan = options->plan != NULL,
+        .json = options->json,
+        .leave_out = drop_before_freeze};
+    if (drive.suite == NULL) {
+        return STATUS_OK;
+    }
+    if (options->plan != NULL && options->drive != NULL) {
+        return error_set(error, STATUS_USAGE, "evaluate: expected --plan or --drive, found both");
+    }
+    return model_drive(&drive, store, &evaluation->driven, error);
+}
+
 static enum status evaluate(struct evaluation *evaluation, struct store *store, struct error *error)
 {
     const struct model_evaluate_options *options = evaluation->options;
     TRY(versions_named(store, options->name, &evaluation->version, error));
     TRY(find_incumbent(evaluation, store, error));
     TRY(read_policy(evaluation, error));
+    TRY(drive(evaluation, store, error));
+    if (options->plan != NULL) { /* nothing is judged or recorded */
+        return options->json ? cli_write_json(json_incref(evaluation->driven), error) : STATUS_OK;
+    }
     TRY(read_audits(evaluation, store, error));
     TRY(options->frozen != NULL ? drive_frozen(evaluation, store, error) : STATUS_OK);
     json_t *slices = json_array();
@@ -518,7 +558,7 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
                          "model \"%s\": the store has no audited job of it%s", options->name,
                          evaluation->left_out > 0
                              ? " since its slices were frozen; drive it with --evaluation"
-                             : "; drive it with --models and an --audit rate of 1");
+                             : "; --drive SUITE drives it");
     }
     char more[32];
     return passed
@@ -540,6 +580,7 @@ enum status model_evaluate(const struct model_evaluate_options *options, struct 
     frozen_destroy(evaluation.frozen);
     json_decref(evaluation.misses);
     json_decref(evaluation.jobs);
+    json_decref(evaluation.driven);
     json_decref(evaluation.report);
     return status;
 }

@@ -137,7 +137,7 @@ static void parts_of_draws_count(void)
     EXPECT(fabs(looks_above(&(struct looks){.ones = 0}, 0.9)) < 1e-9);
 }
 
-enum { DRAWS = 145, EVALUATIONS = 1000, IN_PARTS = 200, EACH = 3, SEEDS = 4 };
+enum { DRAWS = 145, EVALUATIONS = 1000, IN_PARTS = 60, EACH = 3, SEEDS = 4 };
 
 /* Whether it is enough, above or below; known already of draws that are all whole. */
 static bool shows(const struct looks *looks, double band, bool above)
@@ -202,7 +202,7 @@ static double passes(const double share[EACH], double band, bool parts)
     return (double)passed / evaluations;
 }
 
-/* Goal: of 1,000 evaluations (in parts 200) with a look after each draw at most 5% pass wrongly,
+/* Goal: of 1,000 evaluations (in parts 60) with a look after each draw at most 5% pass wrongly,
  * where every slice or one of them is just not above its band; and so many pass as the table says.
  */
 static void looks_do_not_wear_out(void)
