@@ -87,12 +87,15 @@ static enum status ask_pointers(const struct suite_options *options, struct mode
                                 struct error *error)
 {
     struct store *store = NULL;
-    if (options->models != NULL ||
+    if ((options->models != NULL && options->version == NULL) ||
         cli_store_exists(cli_store_url(options->store_url), &(struct error){0}) != STATUS_OK) {
         return STATUS_OK;
     }
     TRY(cli_store_open(options->store_url, &store, error));
     enum status status = versions_point(store, models, error);
+    if (status == STATUS_OK && options->version != NULL) {
+        status = versions_answer(store, options->version, models, error);
+    }
     store->ops->close(store);
     return status;
 }

@@ -27,6 +27,8 @@ struct suite_options {
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
     int64_t weight;
+    const struct model_version *version; /* of the store: the student that answers; NULL: whoever is
+                                            promoted does */
     bool evaluation; /* the student answers in frozen slices too, and every job is audited */
     bool apart;   /* jobs are driven here and go into no store: nothing moves them to the teacher */
     bool fresh;   /* what was driven before is driven again */

@@ -1,56 +1,61 @@
 /*
- * Judging slices, and planning how much they take. See gate.h.
+ * Judging slices. See gate.h.
  */
 #include "scheduler/gate.h"
 
-#include "scheduler/rate.h"
-
 #include <math.h>
 
+const char *const gate_property_names[GATE_PROPERTIES] = {"verdict", "collision", "at_fault",
+                                                          "intervention", "comfort"};
 const char *const gate_result_names[GATE_RESULT_COUNT] = {"passed", "not shown", "below its band",
                                                           "optimistic", "worse than incumbent"};
 
-enum gate_result gate_judge(const struct gate_bands *bands, const struct gate_agreement *slice)
+double gate_band(const struct gate_bands *bands, enum gate_property property, bool safety_critical)
 {
-    double band = slice->safety_critical ? bands->safety_critical_band : bands->band;
+    if (property != GATE_VERDICT) {
+        return bands->property[property];
+    }
+    return safety_critical ? bands->safety_critical_band : bands->band;
+}
 
+struct gate_measure gate_measure(const struct looks *looks, double band)
+{
+    return (struct gate_measure){.draws = looks_draws(looks),
+                                 .value = looks_mean(looks),
+                                 .low = looks_low(looks),
+                                 .above = looks_above(looks, band),
+                                 .below = looks_below(looks, band)};
+}
+
+/* Whether something is asked of a property. */
+static bool is_asked(const struct gate_bands *bands, const struct gate_agreement *slice, int p)
+{
+    return p == GATE_VERDICT || gate_band(bands, (enum gate_property)p, slice->safety_critical) > 0;
+}
+
+enum gate_result gate_judge(const struct gate_bands *bands, const struct gate_agreement *slice,
+                            enum gate_property *property)
+{
+    *property = GATE_VERDICT;
     if (slice->safety_critical && slice->optimistic > 0) {
         return GATE_OPTIMISTIC;
     }
-    if (slice->share < slice->incumbent - bands->worse_max) { /* false where one is not known */
-        return GATE_WORSE;
-    }
-    if (slice->low >= band) {
-        return GATE_PASSED;
-    }
-    return slice->share <= band ? GATE_BELOW : GATE_NOT_SHOWN;
-}
-
-int64_t gate_draws_needed(double share, double band)
-{
-    int64_t low = 1;
-    int64_t high = INT64_C(1) << 40;
-    double lower = 0.0;
-    double upper = 0.0;
-
-    share = isnan(share) ? 1.0 : share;
-    if (band <= 0.0) {
-        return 1;
-    }
-    if (share <= band) {
-        return -1;
-    }
-    while (low < high) { /* the lower end rises with the draws */
-        int64_t middle = low + (high - low) / 2;
-        rate_interval(share, (double)middle, &lower, &upper);
-        if (lower >= band) {
-            high = middle;
-        } else {
-            low = middle + 1;
+    for (int p = 0; p < GATE_PROPERTIES; p++) {
+        if (is_asked(bands, slice, p) && slice->measure[p].below >= log(bands->below)) {
+            *property = (enum gate_property)p;
+            return GATE_BELOW;
         }
     }
-    rate_interval(share, (double)low, &lower, &upper);
-    return lower >= band ? low : -1;
+    if (slice->measure[GATE_VERDICT].value < slice->incumbent - bands->worse_max) {
+        return GATE_WORSE; /* never where one is not known */
+    }
+    for (int p = 0; p < GATE_PROPERTIES; p++) {
+        if (is_asked(bands, slice, p) && !(slice->measure[p].above >= log(LOOKS_EVIDENCE))) {
+            *property = (enum gate_property)p;
+            return GATE_NOT_SHOWN;
+        }
+    }
+    return GATE_PASSED;
 }
 
 enum gate_result gate_judge_shadow(const struct gate_shadow_bands *bands,

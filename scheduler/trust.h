@@ -54,6 +54,9 @@ struct trust_policy {
     bool frozen_required;            /* no evaluation passes without them */
     int64_t shadow_percent;          /* of a tier's jobs that its shadow drives again */
     struct gate_shadow_bands shadow; /* what an evaluation asks of it */
+    double property_band[GATE_PROPERTIES]; /* of the gate, beside that of verdicts; 0: none */
+    uint32_t decides_count; /* slices that the gate's verdict rests on; 0: all, safety-critical */
+    struct trust_slice decides[TRUST_CROSSED_MAX];
     uint32_t crossed_count;
     struct trust_slice crossed[TRUST_CROSSED_MAX];
     uint32_t thaw_count;
@@ -61,6 +64,11 @@ struct trust_policy {
 };
 
 struct trust_policy trust_policy_default(void);
+
+/* Bands of the gate; evidence that a slice is below: of one that decides. */
+struct gate_bands trust_gate_bands(const struct trust_policy *policy);
+/* Whether the gate's verdict rests on the slice. */
+bool trust_decides(const struct trust_policy *policy, const struct trust_slice *slice);
 
 /* A document of schemas/fleet/trust.schema.json. BAD_INPUT names file and member. */
 enum status trust_policy_load(const char *path, struct trust_policy *out, struct error *error);

@@ -25,6 +25,30 @@ struct trust_policy trust_policy_default(void)
     };
 }
 
+struct gate_bands trust_gate_bands(const struct trust_policy *policy)
+{
+    struct gate_bands bands = {.band = policy->band,
+                               .safety_critical_band = policy->safety_critical_band,
+                               .worse_max = 0.005,
+                               .below = LOOKS_EVIDENCE};
+    memcpy(bands.property, policy->property_band, sizeof bands.property);
+    return bands;
+}
+
+bool trust_decides(const struct trust_policy *policy, const struct trust_slice *slice)
+{
+    static const struct trust_slice defaults[] = {{.safety_critical = false},
+                                                  {.safety_critical = true}};
+    bool own = policy->decides_count > 0;
+    uint32_t count = own ? policy->decides_count : 2;
+    for (uint32_t i = 0; i < count; i++) {
+        if (trust_slice_equal(own ? &policy->decides[i] : &defaults[i], slice)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* A word that no scenario has would watch nothing, and nobody would notice. The other kinds are the
  * scenarios' own. */
 static enum status check_word(const struct json_cursor *slice, const char *kind, const char *value,
@@ -111,20 +135,50 @@ static enum status read_thaw(const struct json_cursor *cursor, struct trust_thaw
                : json_fail(cursor, error, "expected \"evidence\" that says why, found nothing");
 }
 
+/* `narrow`: a slice of all jobs is none of them. */
+static enum status read_slices(const struct json_cursor *cursor, const char *name, bool narrow,
+                               struct trust_slice *out, uint32_t *out_count, struct error *error)
+{
+    size_t count = 0;
+    struct json_cursor list = json_cursor_member(cursor, name);
+    if (!json_cursor_present(&list)) {
+        return STATUS_OK;
+    }
+    TRY(json_array_begin(&list, narrow ? 0 : 1, TRUST_CROSSED_MAX, &count, error));
+    for (size_t i = 0; i < count; i++) {
+        struct json_cursor item = json_cursor_element(&list, i);
+        TRY(read_slice(&item, &out[i], error));
+        TRY(narrow ? check_narrow(&item, &out[i], error) : STATUS_OK);
+    }
+    *out_count = (uint32_t)count;
+    return STATUS_OK;
+}
+
+/* Bands of the gate for what is no verdict. */
+static enum status read_bands(const struct json_cursor *policy, struct trust_policy *out,
+                              struct error *error)
+{
+    const char *keys[GATE_PROPERTIES] = {NULL}; /* without the verdict's, and the end */
+    struct json_cursor cursor = json_cursor_member(policy, "bands");
+    if (!json_cursor_present(&cursor)) {
+        return STATUS_OK;
+    }
+    memcpy(keys, &gate_property_names[1], (GATE_PROPERTIES - 1) * sizeof *keys);
+    TRY(json_object_begin(&cursor, keys, error));
+    for (int p = 1; p < GATE_PROPERTIES; p++) {
+        TRY(json_member_number(&cursor, gate_property_names[p], false, 0.0, 1.0,
+                               &out->property_band[p], error));
+    }
+    return STATUS_OK;
+}
+
 static enum status read_lists(const struct json_cursor *cursor, struct trust_policy *out,
                               struct error *error)
 {
     size_t count = 0;
-    struct json_cursor list = json_cursor_member(cursor, "crossed");
-    if (json_cursor_present(&list)) {
-        TRY(json_array_begin(&list, 0, TRUST_CROSSED_MAX, &count, error));
-        for (size_t i = 0; i < count; i++) {
-            struct json_cursor item = json_cursor_element(&list, i);
-            TRY(read_slice(&item, &out->crossed[i], error));
-            TRY(check_narrow(&item, &out->crossed[i], error));
-        }
-        out->crossed_count = (uint32_t)count;
-    }
+    struct json_cursor list;
+    TRY(read_slices(cursor, "crossed", true, out->crossed, &out->crossed_count, error));
+    TRY(read_slices(cursor, "decides", false, out->decides, &out->decides_count, error));
     list = json_cursor_member(cursor, "thawed");
     if (json_cursor_present(&list)) {
         TRY(json_array_begin(&list, 0, TRUST_THAWS_MAX, &count, error));
@@ -228,11 +282,23 @@ static enum status read_shadow(const struct json_cursor *policy, struct trust_po
 static enum status read_policy(const struct json_cursor *cursor, struct trust_policy *out,
                                struct error *error)
 {
-    static const char *const keys[] = {
-        "$schema",         "format",           "band",        "safety_critical_band",
-        "disagreement",    "false_alarm_jobs", "audit_floor", "flags",
-        "evaluated_until", "crossed",          "thawed",      "rollback",
-        "frozen",          "shadow",           NULL};
+    static const char *const keys[] = {"$schema",
+                                       "format",
+                                       "band",
+                                       "safety_critical_band",
+                                       "disagreement",
+                                       "false_alarm_jobs",
+                                       "audit_floor",
+                                       "flags",
+                                       "evaluated_until",
+                                       "crossed",
+                                       "thawed",
+                                       "rollback",
+                                       "frozen",
+                                       "shadow",
+                                       "bands",
+                                       "decides",
+                                       NULL};
     char format[LIMIT_ID_BYTES] = "";
     TRY(json_object_begin(cursor, keys, error));
     TRY(json_member_text(cursor, "format", true, format, sizeof format, error));
@@ -251,6 +317,7 @@ static enum status read_policy(const struct json_cursor *cursor, struct trust_po
     TRY(read_rollback(cursor, &out->rollback, error));
     TRY(read_frozen(cursor, out, error));
     TRY(read_shadow(cursor, out, error));
+    TRY(read_bands(cursor, out, error));
     TRY(json_member_integer(cursor, "evaluated_until", false, 0, INT64_MAX, &out->evaluated_until,
                             error));
     return read_lists(cursor, out, error);

@@ -265,6 +265,23 @@ static enum status decode_slices(const struct json_cursor *cursor, struct scenar
     return json_member_bool(cursor, "safety_critical", false, &slices->safety_critical, error);
 }
 
+void scenario_slices(const struct scenario *scenario, uint32_t rollout, struct slices *out)
+{
+    const struct branch *branch = rollout > 0 ? &scenario->branches[rollout - 1] : NULL;
+    const struct conditions *end = &scenario->conditions;
+    for (uint32_t i = 0; branch != NULL && i < branch->intervention_count; i++) {
+        const struct intervention *intervention = &branch->interventions[i];
+        end = intervention->kind == INTERVENE_CONDITIONS ? &intervention->conditions : end;
+    }
+    *out = scenario->slices; /* which may file a condition under a word of their own */
+    if (end->weather != scenario->conditions.weather) {
+        strcpy(out->value[SLICE_WEATHER], weather_names[end->weather]);
+    }
+    if (end->light != scenario->conditions.light) {
+        strcpy(out->value[SLICE_LIGHT], light_names[end->light]);
+    }
+}
+
 struct criteria criteria_default(void)
 {
     return (struct criteria){

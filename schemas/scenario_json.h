@@ -59,6 +59,10 @@ extern const char *const intervention_names[INTERVENE_COUNT];
 extern const char *const sensor_names[SENSOR_KIND_COUNT]; /* by bit */
 extern const char *const question_names[QUESTION_COUNT];
 
+/* Slices in force at the end of a rollout's interventions: 0 is the main line, then the branches.
+ * Weather and light are those of the last change of conditions, where it changes them. */
+void scenario_slices(const struct scenario *scenario, uint32_t rollout, struct slices *out);
+
 /* Whether a member "traceability" is right in form; for suites, whose scenarios inherit it. */
 enum status scenario_traceability_check(const struct json_cursor *cursor, struct error *error);
 

@@ -336,6 +336,7 @@ static enum status refuse_store_options(const struct model_store_command *stored
         {"--policy", stored->policy != NULL},     {"--force", stored->force},
         {"--evidence", stored->evidence != NULL}, {"--frozen", stored->frozen != NULL},
         {"--layout", stored->layouts != NULL},    {"--html", stored->html != NULL},
+        {"--drive", stored->drive != NULL},       {"--plan", stored->plan != NULL},
     };
     for (size_t i = 0; i < COUNT_OF(options); i++) {
         if (options[i].given) {
@@ -368,6 +369,7 @@ static int run_command(struct model_command *model, struct model_store_command *
         stored->models = model->models;
         stored->precision = model->parsed_precision;
         stored->planner = model->planner;
+        stored->directory = model->directory;
         status = model_store_run(stored, &error);
     } else if (status == STATUS_OK) {
         status = run_verb(model, verb, count, usage, &error);
@@ -379,7 +381,10 @@ static int run_command(struct model_command *model, struct model_store_command *
 int command_model(int argc, char **argv)
 {
     struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
-    struct model_store_command stored = {.percent = MODEL_SHARE_DEFAULT, .days = 30};
+    struct model_store_command stored = {.percent = MODEL_SHARE_DEFAULT,
+                                         .days = 30,
+                                         .jobs = 1000,
+                                         .workers = sysconf(_SC_NPROCESSORS_ONLN)};
     const struct cli_option rows[] = {
         {"--store", "URL", "versions of this store instead of the directory's (docs/models.md)",
          .text = &stored.url},
@@ -396,6 +401,15 @@ int command_model(int argc, char **argv)
         {"--layout", "NAMES",
          "evaluate --frozen: conditionings, with commas (those it is trusted in)",
          .text = &stored.layouts},
+        {"--plan", "SUITE", "evaluate: only says which slices the suite can show",
+         .text = &stored.plan},
+        {"--drive", "SUITE",
+         "evaluate: drives what is lacking of it first, widest slice first, until passed or below",
+         .text = &stored.drive},
+        {"--jobs", "N", "evaluate --drive: at most so many of the version (1000)",
+         .number = &stored.jobs},
+        {"--workers", "N", "evaluate --drive: worker processes (one per core)",
+         .number = &stored.workers},
         {"--html", "FILE", "report: a page instead", .text = &stored.html},
         {"--days", "N", "evaluate: how long a pass counts (30)", .number = &stored.days},
         {"--share", "PERCENT",
@@ -410,7 +424,8 @@ int command_model(int argc, char **argv)
          .text = &model.directory},
         {"--precision", "NAME", "fp32, bf16 or int8 (bf16)", .text = &model.precision},
         {"--suite", "FILE", "calibrate: healthy scenarios to drive", .text = &model.suite},
-        {"--planner", "SPEC", "calibrate, evaluate --frozen: who drives (builtin:reference)",
+        {"--planner", "SPEC",
+         "calibrate, evaluate --frozen, --drive: who drives (builtin:reference)",
          .text = &model.planner},
         {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &model.seeds},
         {"--json", NULL, "ls: print one JSON object", .flag = &model.json},

@@ -7,7 +7,9 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/model/model_drive.h"
 #include "cli/model/model_shadow.h"
+#include "cli/model/model_slices.h"
 #include "cli/model/model_store.h"
 #include "report/summary.h"
 #include "report/trust/table.h"
@@ -21,8 +23,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WORSE_MAX 0.005
-
 enum { DAY_S = 86400 };
 
 struct evaluation {
@@ -33,41 +33,20 @@ struct evaluation {
     struct trust_policy *policy; /* owned */
     struct table table;
     char policy_hash[SHA256_HEX_BYTES]; /* of the file; "": the defaults */
-    struct gate_bands bands;
-    struct frozen *frozen;      /* owned; NULL: it was not driven */
-    json_t *misses;             /* owned: of frozen seeds */
-    json_t *jobs;               /* owned: audited ones */
-    struct decisions decisions; /* of the store */
-    int64_t left_out;           /* audited rollouts of frozen slices from before their freeze */
-    uint32_t slices;            /* of the audits */
-    uint32_t verdicts;          /* on them, and on frozen seeds */
+    uint32_t reported;                  /* slices that decide nothing */
+    struct frozen *frozen;              /* owned; NULL: it was not driven */
+    json_t *misses;                     /* owned: of frozen seeds */
+    json_t *jobs;                       /* owned: audited ones */
+    json_t *driven;                     /* owned: of --drive; NULL: nothing was */
+    struct decisions decisions;         /* of the store */
+    int64_t left_out;  /* audited rollouts of frozen slices from before their freeze */
+    uint32_t slices;   /* of the audits */
+    uint32_t verdicts; /* on them, and on frozen seeds */
     uint32_t failed;
     uint32_t named;   /* of them in `missed` */
     char missed[320]; /* names of slices that failed, as many as fit whole */
     json_t *report;
 };
-
-/* Whether a row is about a version: its weights, as it samples them and in its precision. */
-static bool is_of(const struct table_row *row, const struct model_version *version)
-{
-    return strcmp(row->student.hash, version->hash) == 0 &&
-           strcmp(row->student.sampler, version->sampler) == 0;
-}
-
-/* The incumbent's row for the same slice and teacher, or NULL. */
-static const struct table_row *incumbent_row(const struct evaluation *evaluation,
-                                             const struct table_row *row)
-{
-    for (uint32_t i = 0; evaluation->has_incumbent && i < evaluation->table.count; i++) {
-        const struct table_row *other = &evaluation->table.rows[i];
-        if (!other->shadow && is_of(other, &evaluation->incumbent) &&
-            strcmp(other->teacher_hash, row->teacher_hash) == 0 &&
-            trust_slice_equal(&other->verdict.slice, &row->verdict.slice)) {
-            return other;
-        }
-    }
-    return NULL;
-}
 
 /* A name that does not fit whole, and all after it, are counted. */
 static void note_missed(struct evaluation *evaluation, const char *name, const char *result)
@@ -94,46 +73,68 @@ static const char *more_missed(const struct evaluation *evaluation, char out[32]
     return out;
 }
 
+static struct model_slices slices_of(const struct evaluation *evaluation)
+{
+    return (struct model_slices){.table = &evaluation->table,
+                                 .policy = evaluation->policy,
+                                 .version = &evaluation->version,
+                                 .incumbent =
+                                     evaluation->has_incumbent ? &evaluation->incumbent : NULL};
+}
+
+/* One that decides has to pass; of the others one that is shown to be below its band fails. */
 static void judge_row(struct evaluation *evaluation, const struct table_row *row, json_t *slices)
 {
     char name[TRUST_SLICE_TEXT_BYTES];
-    const struct rate_estimate *rate = &row->rate[TABLE_VERDICT];
-    const struct table_row *other = incumbent_row(evaluation, row);
-    const struct gate_agreement slice = {
-        .safety_critical = row->verdict.slice.safety_critical,
-        .share = rate->value,
-        .low = rate->low,
-        .optimistic = row->optimistic,
-        .incumbent = other != NULL ? other->rate[TABLE_VERDICT].value : NAN,
-    };
-    double band =
-        slice.safety_critical ? evaluation->bands.safety_critical_band : evaluation->bands.band;
-    enum gate_result result = gate_judge(&evaluation->bands, &slice);
-    int64_t needed = gate_draws_needed(rate->value, band);
+    const struct model_slices judged = slices_of(evaluation);
+    const struct model_slice verdict = model_slices_judge(&judged, row);
     trust_slice_text(&row->verdict.slice, name);
     evaluation->slices++;
-    evaluation->verdicts++;
-    if (result != GATE_PASSED) {
-        note_missed(evaluation, name, gate_result_names[result]);
+    if (verdict.decides || verdict.result == GATE_BELOW) {
+        evaluation->verdicts++;
+        if (verdict.result != GATE_PASSED) {
+            note_missed(evaluation, name, gate_result_names[verdict.result]);
+        }
     }
-    json_array_append_new(
-        slices,
-        json_pack("{s:s, s:s, s:s, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:o}", "slice", name,
-                  "teacher", row->teacher_hash, "result", gate_result_names[result], "band", band,
-                  "agreement", isnan(rate->value) ? 0.0 : rate->value, "low", rate->low, "pairs",
-                  (json_int_t)row->pairs, "scenarios", (json_int_t)rate->logical, "optimistic",
-                  (json_int_t)row->optimistic, "scenarios_needed", (json_int_t)needed, "incumbent",
-                  isnan(slice.incumbent) ? json_null() : json_real(slice.incumbent)));
+    json_array_append_new(slices, model_slices_json(&judged, row, &verdict));
     if (!evaluation->options->json) {
-        char plan[64];
-        snprintf(plan, sizeof plan, needed < 0 ? "no number of them will do" : "needs %lld",
-                 (long long)needed);
-        text_print(stdout,
-                   "%-20s %-34s agree %5.1f%%, at least %5.1f%% of %.1f%%; opt. %lld; "
-                   "%lld scenario%s, %s\n",
-                   gate_result_names[result], name, 100.0 * (isnan(rate->value) ? 0 : rate->value),
-                   rate_down(100 * rate->low, 0.1), 100.0 * band, (long long)row->optimistic,
-                   (long long)rate->logical, summary_plural(rate->logical), plan);
+        model_slices_print(row, &verdict, stdout);
+    }
+}
+
+/* Those that decide, then the others. */
+static void judge_rows(struct evaluation *evaluation, bool decide, json_t *slices)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < evaluation->table.count; i++) {
+        const struct table_row *row = &evaluation->table.rows[i];
+        if (model_slices_is_of(row, &evaluation->version) &&
+            trust_decides(evaluation->policy, &row->verdict.slice) == decide) {
+            if (!any && !evaluation->options->json) {
+                text_print(stdout, decide ? "slices that decide\n" : "reported\n");
+            }
+            any = true;
+            judge_row(evaluation, row, slices);
+        }
+    }
+}
+
+/* A slice that the policy names, and that no audited job belongs to, is not shown. */
+static void judge_absent(struct evaluation *evaluation)
+{
+    char name[TRUST_SLICE_TEXT_BYTES];
+    for (uint32_t d = 0; d < evaluation->policy->decides_count; d++) {
+        const struct trust_slice *slice = &evaluation->policy->decides[d];
+        bool judged = false;
+        for (uint32_t i = 0; i < evaluation->table.count; i++) {
+            const struct table_row *row = &evaluation->table.rows[i];
+            judged = judged || (model_slices_is_of(row, &evaluation->version) &&
+                                trust_slice_equal(&row->verdict.slice, slice));
+        }
+        if (!judged && evaluation->slices > 0) {
+            evaluation->verdicts++;
+            note_missed(evaluation, trust_slice_text(slice, name), "no audited job");
+        }
     }
 }
 
@@ -271,17 +272,25 @@ static bool is_before_freeze(const struct pairs *pairs, const struct pairs_pair 
                                        pair->safety_critical, pair->student.outcome_id);
 }
 
-static void leave_out(struct evaluation *evaluation, struct pairs *pairs)
+/* Returns how many of the version's are dropped. */
+static int64_t drop_before_freeze(const struct model_version *version, struct pairs *pairs)
 {
+    int64_t dropped = 0;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < pairs->count; i++) {
         if (!is_before_freeze(pairs, &pairs->pairs[i])) {
             pairs->pairs[kept++] = pairs->pairs[i];
-        } else if (strcmp(pairs->pairs[i].student_hash, evaluation->version.hash) == 0) {
-            evaluation->left_out++;
+        } else {
+            dropped += strcmp(pairs->pairs[i].student_hash, version->hash) == 0;
         }
     }
     pairs->count = kept;
+    return dropped;
+}
+
+static void leave_out(struct evaluation *evaluation, struct pairs *pairs)
+{
+    evaluation->left_out = drop_before_freeze(&evaluation->version, pairs);
     if (evaluation->left_out > 0 && !evaluation->options->json) {
         text_print(stdout,
                    "%lld audited rollouts of frozen slices are from before the freeze, and say "
@@ -309,17 +318,13 @@ static enum status read_audits(struct evaluation *evaluation, struct store *stor
     if (status == STATUS_OK) {
         leave_out(evaluation, &pairs);
     }
-    THEN(status, table_make(&pairs, evaluation->policy, &evaluation->table, error));
+    THEN(status, table_make_judged(&pairs, evaluation->policy, &evaluation->table, error));
     if (status == STATUS_OK) {
         note_jobs(evaluation, &pairs);
     }
     evaluation->decisions = pairs.decisions;
     pairs.decisions = (struct decisions){.count = 0};
     pairs_finish(&pairs);
-    evaluation->bands =
-        (struct gate_bands){.band = evaluation->policy->band,
-                            .safety_critical_band = evaluation->policy->safety_critical_band,
-                            .worse_max = WORSE_MAX};
     return status;
 }
 
@@ -390,7 +395,8 @@ static int64_t judged_pairs(const struct evaluation *evaluation)
     for (uint32_t i = 0; i < evaluation->table.count; i++) {
         const struct table_row *row = &evaluation->table.rows[i];
         bool whole = trust_slice_equal(&row->verdict.slice, &(struct trust_slice){0});
-        pairs += !row->shadow && whole && is_of(row, &evaluation->version) ? row->pairs : 0;
+        pairs +=
+            !row->shadow && whole && model_slices_is_of(row, &evaluation->version) ? row->pairs : 0;
     }
     return pairs;
 }
@@ -401,19 +407,19 @@ static json_t *report_of(const struct evaluation *evaluation, json_t *slices, bo
     bool any = evaluation->has_incumbent;
     return json_pack(
         "{s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:f, s:f, s:s, s:I, s:I, s:o, s:o, s:O, s:I, s:I, "
-        "s:o, s:o, s:O}",
+        "s:o, s:o, s:O, s:O?}",
         "model", evaluation->version.name, "hash", evaluation->version.hash, "sampler",
         evaluation->version.sampler, "against", any ? incumbent->name : "", "against_hash",
         any ? incumbent->hash : "", "against_sampler", any ? incumbent->sampler : "", "passed",
-        passed, "band", evaluation->bands.band, "safety_critical_band",
-        evaluation->bands.safety_critical_band, "policy_hash", evaluation->policy_hash, "verdicts",
-        (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed, "slices",
-        slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version), "jobs",
-        evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "left_out",
+        passed, "band", evaluation->policy->band, "safety_critical_band",
+        evaluation->policy->safety_critical_band, "policy_hash", evaluation->policy_hash,
+        "verdicts", (json_int_t)evaluation->verdicts, "failed", (json_int_t)evaluation->failed,
+        "slices", slices, "shadow", model_shadow_json(&evaluation->table, &evaluation->version),
+        "jobs", evaluation->jobs, "jobs_judged", (json_int_t)judged_pairs(evaluation), "left_out",
         (json_int_t)evaluation->left_out, "flags", flags_of(evaluation), "frozen",
         evaluation->frozen != NULL ? frozen_json(evaluation->frozen, &evaluation->policy->frozen)
                                    : json_null(),
-        "misses", evaluation->misses);
+        "misses", evaluation->misses, "driven", evaluation->driven);
 }
 
 /* A slice that is frozen has to have shown itself since, or a thaw would rest on nothing. */
@@ -427,7 +433,7 @@ static void judge_freezes(struct evaluation *evaluation)
         bool judged = false;
         for (uint32_t i = 0; i < evaluation->table.count; i++) {
             const struct table_row *row = &evaluation->table.rows[i];
-            judged = judged || (!row->shadow && is_of(row, version) &&
+            judged = judged || (model_slices_is_of(row, version) &&
                                 trust_slice_equal(&row->verdict.slice, &event->slice));
         }
         if (decisions_holds(event, &student) && !judged) {
@@ -488,12 +494,9 @@ static void judge_shadow(struct evaluation *evaluation)
 /* All verdicts; not passed without any audit, or without frozen seeds that the policy asks for. */
 static bool judge(struct evaluation *evaluation, json_t *slices)
 {
-    for (uint32_t i = 0; i < evaluation->table.count; i++) {
-        const struct table_row *row = &evaluation->table.rows[i];
-        if (!row->shadow && is_of(row, &evaluation->version)) {
-            judge_row(evaluation, row, slices);
-        }
-    }
+    judge_rows(evaluation, true, slices);
+    judge_rows(evaluation, false, slices);
+    judge_absent(evaluation);
     if (evaluation->slices == 0) { /* the record would give no reason */
         evaluation->verdicts++;
         note_missed(evaluation, "agreement", "no audited job");
@@ -506,12 +509,42 @@ static bool judge(struct evaluation *evaluation, json_t *slices)
     return evaluation->slices > 0 && evaluation->failed == 0;
 }
 
+/* Says what a suite can show, and drives what is lacking of it. */
+static enum status drive(struct evaluation *evaluation, struct store *store, struct error *error)
+{
+    const struct model_evaluate_options *options = evaluation->options;
+    const struct model_drive_options drive = {
+        .version = &evaluation->version,
+        .incumbent = evaluation->has_incumbent ? &evaluation->incumbent : NULL,
+        .policy = evaluation->policy,
+        .suite = options->plan != NULL ? options->plan : options->drive,
+        .planner = options->planner,
+        .models = options->models_directory,
+        .store_url = options->store_url,
+        .budget = options->jobs,
+        .workers = options->workers,
+        .plan = options->plan != NULL,
+        .json = options->json,
+        .leave_out = drop_before_freeze};
+    if (drive.suite == NULL) {
+        return STATUS_OK;
+    }
+    if (options->plan != NULL && options->drive != NULL) {
+        return error_set(error, STATUS_USAGE, "evaluate: expected --plan or --drive, found both");
+    }
+    return model_drive(&drive, store, &evaluation->driven, error);
+}
+
 static enum status evaluate(struct evaluation *evaluation, struct store *store, struct error *error)
 {
     const struct model_evaluate_options *options = evaluation->options;
     TRY(versions_named(store, options->name, &evaluation->version, error));
     TRY(find_incumbent(evaluation, store, error));
     TRY(read_policy(evaluation, error));
+    TRY(drive(evaluation, store, error));
+    if (options->plan != NULL) { /* nothing is judged or recorded */
+        return options->json ? cli_write_json(json_incref(evaluation->driven), error) : STATUS_OK;
+    }
     TRY(read_audits(evaluation, store, error));
     TRY(options->frozen != NULL ? drive_frozen(evaluation, store, error) : STATUS_OK);
     json_t *slices = json_array();
@@ -525,7 +558,7 @@ static enum status evaluate(struct evaluation *evaluation, struct store *store, 
                          "model \"%s\": the store has no audited job of it%s", options->name,
                          evaluation->left_out > 0
                              ? " since its slices were frozen; drive it with --evaluation"
-                             : "; drive it with --models and an --audit rate of 1");
+                             : "; --drive SUITE drives it");
     }
     char more[32];
     return passed
@@ -547,6 +580,7 @@ enum status model_evaluate(const struct model_evaluate_options *options, struct 
     frozen_destroy(evaluation.frozen);
     json_decref(evaluation.misses);
     json_decref(evaluation.jobs);
+    json_decref(evaluation.driven);
     json_decref(evaluation.report);
     return status;
 }

@@ -22,7 +22,15 @@ struct model_evaluate_options {
     const char *planner;
     const char *layouts;   /* "agents,map": NULL: those for which the version is trusted */
     struct models *models; /* that bring the weights */
-    int64_t days;          /* for which a pass counts */
+    /* Suites of which what is lacking is driven first, and of which is only said what they can
+     * show; NULL: none. */
+    const char *drive;
+    const char *plan;
+    int64_t jobs;    /* of the version at the most, that --drive drives */
+    int64_t workers; /* likewise, processes */
+    const char *store_url;
+    const char *models_directory; /* NULL: as workers find it */
+    int64_t days;                 /* for which a pass counts */
     bool json;
 };
 

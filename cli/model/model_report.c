@@ -63,15 +63,21 @@ static void write_slices(struct page *page, const json_t *report)
     const json_t *slice;
     size_t i;
     open_table(page, "Agreement with the teacher");
-    page_table(page, "",
-               "  22 verdict|  36 slice|  7 agree|  9 at least|  7 band|  6 opt.|  9 scenarios|  "
-               "incumbent");
+    page_table(
+        page, "",
+        "  22 verdict|  8|  36 slice|  12 agree on|  7 agree|  9 at least|  7 band|  6 opt.|  "
+        "9 t. wrong|  9 scenarios|  incumbent");
     json_array_foreach (json_object_get(report, "slices"), i, slice) {
         bool passed = strcmp(text_of(slice, "result"), "passed") == 0;
-        page_row(page, "{%s}%s|{wrap}%s|%.1f%%|%.1f%%|%.1f%%|%.0f|%.0f|%.1f%%",
-                 passed ? "good" : "bad", text_of(slice, "result"), text_of(slice, "slice"),
-                 figure(slice, "agreement", 100.0), figure(slice, "low", 100.0),
-                 figure(slice, "band", 100.0), figure(slice, "optimistic", 1.0),
+        bool decides = !json_is_false(json_object_get(slice, "decides")); /* once all did */
+        page_row(page, "{%s}%s|%s|{wrap}%s|%s|%.1f%%|%.1f%%|%.1f%%|%.0f|%.0f|%.0f|%.1f%%",
+                 passed    ? "good"
+                 : decides ? "bad"
+                           : "",
+                 text_of(slice, "result"), decides ? "decides" : "", text_of(slice, "slice"),
+                 text_of(slice, "property"), figure(slice, "agreement", 100.0),
+                 figure(slice, "low", 100.0), figure(slice, "band", 100.0),
+                 figure(slice, "optimistic", 1.0), figure(slice, "teacher_wrong", 1.0),
                  figure(slice, "scenarios", 1.0), figure(slice, "incumbent", 100.0));
     }
     close_table(page);

@@ -47,7 +47,7 @@ struct gate_shadow model_shadow_whole(const struct table *table,
             found = (struct gate_shadow){
                 .pairs = row->pairs,
                 .incomplete = row->incomplete,
-                .low = row->rate[TABLE_VERDICT].low,
+                .low = row->rate[GATE_VERDICT].low,
                 .flagged = row->student_flagged,
                 .flagged_answers = row->teacher_flagged,
             };
@@ -61,7 +61,7 @@ void model_shadow_print(const struct table *table, const struct model_version *v
 {
     for (uint32_t i = 0; i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
-        const struct rate_estimate *rate = &row->rate[TABLE_VERDICT];
+        const struct rate_estimate *rate = &row->rate[GATE_VERDICT];
         if (!is_shadow_of(row, version) || !is_whole(row)) {
             continue;
         }
@@ -91,7 +91,7 @@ json_t *model_shadow_json(const struct table *table, const struct model_version 
     json_t *list = json_array();
     for (uint32_t i = 0; list != NULL && i < table->count; i++) {
         const struct table_row *row = &table->rows[i];
-        const struct rate_estimate *rate = &row->rate[TABLE_VERDICT];
+        const struct rate_estimate *rate = &row->rate[GATE_VERDICT];
         char slice[TRUST_SLICE_TEXT_BYTES];
         if (!is_shadow_of(row, version)) {
             continue;

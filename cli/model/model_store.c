@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/pool.h"
 #include "cli/watch/watch.h"
 #include "scheduler/trust.h"
 #include "store/api/store.h"
@@ -422,6 +423,12 @@ static enum status run_verb(const struct model_store_command *command, struct st
                                                        .layouts = command->layouts,
                                                        .planner = command->planner,
                                                        .models = command->models,
+                                                       .drive = command->drive,
+                                                       .plan = command->plan,
+                                                       .jobs = command->jobs,
+                                                       .workers = command->workers,
+                                                       .store_url = command->url,
+                                                       .models_directory = command->directory,
                                                        .json = command->json};
         return model_evaluate(&options, store, error);
     }
@@ -442,6 +449,11 @@ enum status model_store_run(const struct model_store_command *command, struct er
     if (command->days < 1 || command->days > DAYS_MAX) {
         return error_set(error, STATUS_USAGE, "--days: expected 1 to %d, found %lld", DAYS_MAX,
                          (long long)command->days);
+    }
+    if (command->jobs < 1 || command->workers < 1 || command->workers > POOL_WORKERS_MAX) {
+        return error_set(error, STATUS_USAGE,
+                         "evaluate: expected --jobs of at least 1 and --workers 1 to %d",
+                         POOL_WORKERS_MAX);
     }
     /* The first model may make the store. */
     TRY(strcmp(command->verb, "add") == 0 ? store_open(command->url, NULL, &store, error)

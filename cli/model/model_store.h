@@ -21,13 +21,18 @@ struct model_store_command {
     const char *parents;
     const char *note;
     const char *evidence;
-    const char *against; /* evaluate */
-    const char *html;    /* report: a file for the page */
-    const char *policy;  /* likewise, and watch, shadow */
-    const char *frozen;  /* likewise: a suite of frozen seeds */
-    const char *layouts; /* likewise */
-    const char *planner; /* likewise */
-    int64_t days;        /* likewise */
+    const char *against;   /* evaluate */
+    const char *html;      /* report: a file for the page */
+    const char *policy;    /* likewise, and watch, shadow */
+    const char *frozen;    /* likewise: a suite of frozen seeds */
+    const char *layouts;   /* likewise */
+    const char *drive;     /* likewise: a suite */
+    const char *plan;      /* likewise */
+    const char *directory; /* of models, as given */
+    int64_t jobs;          /* evaluate: the most that are driven */
+    int64_t workers;       /* likewise */
+    const char *planner;   /* likewise */
+    int64_t days;          /* likewise */
     int64_t percent;
     bool force;
     bool json;

@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const table_property_names[TABLE_PROPERTIES] = {"verdict", "collision", "at_fault",
-                                                            "intervention", "comfort"};
 const char *const table_difference_names[TABLE_DIFFERENCES] = {"min_distance_m", "progress_m",
                                                                "interventions"};
 
@@ -41,6 +39,7 @@ struct group {
     struct day_pair *day_pairs;      /* scratch, [pairs->count]; NULL: days are not asked for */
     int64_t *day_scratch;
     int64_t before; /* the days that are asked for */
+    double *parts;  /* scratch of measures, [pairs->count]; NULL: none is asked for */
 };
 
 static int compare_logical(const struct pairs_pair *a, const struct pairs_pair *b)
@@ -140,22 +139,43 @@ static void fill_group(struct group *group)
 
 /* ---- one row ---- */
 
-static bool agrees(const struct pairs_pair *pair, enum table_property property)
+static bool agrees(const struct pairs_pair *pair, enum gate_property property)
 {
     const struct pairs_side *a = &pair->student;
     const struct pairs_side *b = &pair->teacher;
     switch (property) {
-    case TABLE_COLLISION:
+    case GATE_COLLISION:
         return a->collided == b->collided;
-    case TABLE_AT_FAULT:
+    case GATE_AT_FAULT:
         return a->at_fault == b->at_fault;
-    case TABLE_INTERVENTION:
+    case GATE_INTERVENTION:
         return a->intervened == b->intervened;
-    case TABLE_COMFORT:
+    case GATE_COMFORT:
         return a->comfortable == b->comfortable;
     default:
         return a->verdict == b->verdict;
     }
+}
+
+static bool has_verdict(const struct pairs_side *side)
+{
+    return side->outcome_id != 0 &&
+           (side->verdict == VERDICT_PASS || side->verdict == VERDICT_FAIL);
+}
+
+/* The student answers as the teacher does, or as the object world, which needs no drawing. */
+static bool holds(const struct pairs_pair *pair, enum gate_property property)
+{
+    struct pairs_pair arbiter = *pair;
+    arbiter.teacher = pair->object;
+    return agrees(pair, property) || (has_verdict(&pair->object) && agrees(&arbiter, property));
+}
+
+static bool is_optimistic(const struct pairs_pair *pair)
+{
+    bool vindicated = has_verdict(&pair->object) && pair->object.verdict == VERDICT_PASS;
+    return pair->student.verdict == VERDICT_PASS && pair->teacher.verdict == VERDICT_FAIL &&
+           !vindicated;
 }
 
 static double difference(const struct pairs_pair *pair, enum table_difference kind)
@@ -174,22 +194,21 @@ static double difference(const struct pairs_pair *pair, enum table_difference ki
 
 static void count_pair(struct table_row *row, const struct pairs_pair *pair)
 {
-    bool student = pair->student.verdict == VERDICT_PASS;
-    bool teacher = pair->teacher.verdict == VERDICT_PASS;
     row->pairs++;
-    row->optimistic += student && !teacher;
-    row->pessimistic += teacher && !student;
-    if (pair->object.verdict == VERDICT_PASS || pair->object.verdict == VERDICT_FAIL) {
-        bool there = pair->object.outcome_id != 0;
-        row->with_object += there;
-        row->student_as_object += there && pair->object.verdict == pair->student.verdict;
-        row->teacher_as_object += there && pair->object.verdict == pair->teacher.verdict;
+    row->optimistic += is_optimistic(pair);
+    row->pessimistic +=
+        pair->student.verdict == VERDICT_FAIL && pair->teacher.verdict == VERDICT_PASS;
+    if (has_verdict(&pair->object)) {
+        row->with_object++;
+        row->student_as_object += pair->object.verdict == pair->student.verdict;
+        row->teacher_as_object += pair->object.verdict == pair->teacher.verdict;
+        row->teacher_wrong += pair->object.verdict != pair->teacher.verdict;
     }
 }
 
 static void rate_row(const struct group *group, struct table_row *row)
 {
-    struct rate rates[TABLE_PROPERTIES] = {0};
+    struct rate rates[GATE_PROPERTIES] = {0};
     for (uint32_t i = 0; i < group->count; i++) {
         const struct placed *at = &group->placed[i];
         if (!has_slice(&row->verdict.slice, at->pair)) {
@@ -202,14 +221,75 @@ static void rate_row(const struct group *group, struct table_row *row)
             continue;
         }
         count_pair(row, at->pair);
-        for (int p = 0; p < TABLE_PROPERTIES; p++) {
-            bool same = agrees(at->pair, (enum table_property)p);
+        for (int p = 0; p < GATE_PROPERTIES; p++) {
+            bool same = agrees(at->pair, (enum gate_property)p);
             row->agree[p] += same;
             rate_add(&rates[p], at->logical_key, at->case_key, same);
         }
     }
-    for (int p = 0; p < TABLE_PROPERTIES; p++) {
+    for (int p = 0; p < GATE_PROPERTIES; p++) {
         row->rate[p] = rate_estimate(&rates[p]);
+    }
+}
+
+/* ---- for the gate ---- */
+
+/* Draws as they come: the share of a case is the mean of its rollouts, that of a logical scenario
+ * the mean of its cases. */
+struct draw {
+    int64_t logical_key;
+    int64_t case_key;
+    double sum;   /* over cases that are closed */
+    double cases; /* .. so many */
+    double agree; /* of the open one .. */
+    double pairs; /* .. of so many */
+};
+
+static void close_case(struct draw *draw)
+{
+    draw->sum += draw->pairs > 0 ? draw->agree / draw->pairs : 0.0;
+    draw->cases += draw->pairs > 0;
+    draw->agree = draw->pairs = 0.0;
+}
+
+static void close_draw(struct draw *draw, struct looks *looks, double *parts)
+{
+    close_case(draw);
+    bool any = draw->cases > 0;
+    bool one = any && draw->sum >= draw->cases;
+    bool zero = any && draw->sum <= 0.0;
+    looks->ones += one;
+    looks->zeros += zero;
+    if (any && !one && !zero) {
+        parts[looks->part_count++] = draw->sum / draw->cases;
+    }
+    *draw = (struct draw){.pairs = 0.0};
+}
+
+static void measure_row(const struct group *group, struct table_row *row)
+{
+    const struct gate_bands bands = trust_gate_bands(group->policy);
+    for (int p = 0; p < GATE_PROPERTIES; p++) {
+        struct looks looks = {.parts = group->parts};
+        struct draw draw = {.pairs = 0.0};
+        for (uint32_t i = 0; i < group->count; i++) {
+            const struct placed *at = &group->placed[i];
+            if (!has_slice(&row->verdict.slice, at->pair) || !pairs_judged(at->pair)) {
+                continue;
+            }
+            if (at->logical_key != draw.logical_key) {
+                close_draw(&draw, &looks, group->parts);
+            } else if (at->case_key != draw.case_key) {
+                close_case(&draw);
+            }
+            draw.logical_key = at->logical_key;
+            draw.case_key = at->case_key;
+            draw.agree += holds(at->pair, (enum gate_property)p);
+            draw.pairs += 1.0;
+        }
+        close_draw(&draw, &looks, group->parts);
+        double band = gate_band(&bands, (enum gate_property)p, row->verdict.slice.safety_critical);
+        row->measure[p] = gate_measure(&looks, band);
     }
 }
 
@@ -249,9 +329,8 @@ static enum status add_days(const struct group *group, struct table_row *row, st
                 .day = day_of_ms(at->pair->at_ms),
                 .logical_key = at->logical_key,
                 .case_key = at->case_key,
-                .agrees = agrees(at->pair, TABLE_VERDICT),
-                .optimistic = at->pair->student.verdict == VERDICT_PASS &&
-                              at->pair->teacher.verdict == VERDICT_FAIL,
+                .agrees = agrees(at->pair, GATE_VERDICT),
+                .optimistic = is_optimistic(at->pair),
             };
         }
     }
@@ -308,6 +387,9 @@ static enum status add_rows(struct table *table, const struct group *group, stru
     for (uint32_t i = 0; i < group->policy->crossed_count; i++) {
         TRY(add_row(table, group, begin, &group->policy->crossed[i], error));
     }
+    for (uint32_t i = 0; group->parts != NULL && i < group->policy->decides_count; i++) {
+        TRY(add_row(table, group, begin, &group->policy->decides[i], error));
+    }
     return STATUS_OK;
 }
 
@@ -341,6 +423,9 @@ static enum status add_group(struct table *table, struct group *group, struct er
         struct table_row *row = &table->rows[i];
         rate_row(group, row);
         TRY(add_days(group, row, error));
+        if (group->parts != NULL) {
+            measure_row(group, row);
+        }
         if (!row->shadow) {
             row->flags = drives_flags(&group->pairs->drives, group->policy, &row->student,
                                       &row->verdict.slice);
@@ -395,7 +480,8 @@ static enum status add_students(struct table *table, const struct pairs *pairs,
 }
 
 static enum status make_table(const struct pairs *pairs, const struct trust_policy *policy,
-                              const int64_t *before, struct table *out, struct error *error)
+                              const int64_t *before, bool judged, struct table *out,
+                              struct error *error)
 {
     struct table table = {.missing = pairs->missing, .unlike = pairs->unlike};
     size_t room = (size_t)pairs->count + 1;
@@ -410,9 +496,11 @@ static enum status make_table(const struct pairs *pairs, const struct trust_poli
         .day_pairs = before != NULL ? calloc(room, sizeof *group.day_pairs) : NULL,
         .day_scratch = before != NULL ? calloc(room, sizeof *group.day_scratch) : NULL,
         .before = before != NULL ? *before : 0,
+        .parts = judged ? calloc(room, sizeof *group.parts) : NULL,
     };
     bool enough = group.placed != NULL && group.facts != NULL && group.used != NULL &&
                   group.seen != NULL && group.clusters != NULL &&
+                  (!judged || group.parts != NULL) &&
                   (before == NULL || (group.day_pairs != NULL && group.day_scratch != NULL));
     enum status status =
         memory_check(enough ? group.placed : NULL, error, "agreement: out of memory");
@@ -430,6 +518,7 @@ static enum status make_table(const struct pairs *pairs, const struct trust_poli
     free(group.clusters);
     free(group.day_pairs);
     free(group.day_scratch);
+    free(group.parts);
     if (status != STATUS_OK) {
         table_finish(&table);
         return status;
@@ -441,13 +530,19 @@ static enum status make_table(const struct pairs *pairs, const struct trust_poli
 enum status table_make(const struct pairs *pairs, const struct trust_policy *policy,
                        struct table *out, struct error *error)
 {
-    return make_table(pairs, policy, NULL, out, error);
+    return make_table(pairs, policy, NULL, false, out, error);
 }
 
 enum status table_make_by_day(const struct pairs *pairs, const struct trust_policy *policy,
                               int64_t before, struct table *out, struct error *error)
 {
-    return make_table(pairs, policy, &before, out, error);
+    return make_table(pairs, policy, &before, false, out, error);
+}
+
+enum status table_make_judged(const struct pairs *pairs, const struct trust_policy *policy,
+                              struct table *out, struct error *error)
+{
+    return make_table(pairs, policy, NULL, true, out, error);
 }
 
 void table_finish(struct table *table)

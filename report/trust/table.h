@@ -16,16 +16,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-enum table_property {
-    TABLE_VERDICT = 0, /* both pass or both fail */
-    TABLE_COLLISION,   /* both with or both without contact; likewise the following */
-    TABLE_AT_FAULT,
-    TABLE_INTERVENTION,
-    TABLE_COMFORT,
-    TABLE_PROPERTIES
-};
-extern const char *const table_property_names[TABLE_PROPERTIES];
-
 enum table_difference {                     /* teacher minus student */
                         TABLE_DISTANCE = 0, /* smallest distance to an agent, m */
                         TABLE_PROGRESS,     /* along the route, m */
@@ -55,15 +45,18 @@ struct table_row {
     int64_t incomplete;                   /* with none on one of them; of these .. */
     int64_t student_flagged;              /* .. flagged here .. */
     int64_t teacher_flagged;              /* .. and there */
-    int64_t agree[TABLE_PROPERTIES];
-    struct rate_estimate rate[TABLE_PROPERTIES];
-    int64_t optimistic;  /* the student passes, the teacher fails */
+    int64_t agree[GATE_PROPERTIES];
+    struct rate_estimate rate[GATE_PROPERTIES];
+    /* The student passes, the teacher fails, and the object world does not say that it is right. */
+    int64_t optimistic;
     int64_t pessimistic; /* the other way round */
     struct paired_mean difference[TABLE_DIFFERENCES];
     int64_t with_object; /* of the pairs, those that the object world answered too */
     int64_t student_as_object;
     int64_t teacher_as_object;
-    struct day_table *days; /* owned; NULL: not asked for */
+    int64_t teacher_wrong;                        /* .. by whom the teacher is not confirmed */
+    struct gate_measure measure[GATE_PROPERTIES]; /* of table_make_judged() */
+    struct day_table *days;                       /* owned; NULL: not asked for */
 };
 
 struct table {
@@ -85,6 +78,10 @@ enum status table_make(const struct pairs *pairs, const struct trust_policy *pol
 /* The same, and of each row the newest days before `before` (DAY_NEVER: all). */
 enum status table_make_by_day(const struct pairs *pairs, const struct trust_policy *policy,
                               int64_t before, struct table *out, struct error *error);
+/* The same for the gate: slices that decide are among the rows, and rows have measures. There the
+ * object world is the arbiter: a student that answers as it does agrees. */
+enum status table_make_judged(const struct pairs *pairs, const struct trust_policy *policy,
+                              struct table *out, struct error *error);
 void table_finish(struct table *table);
 
 /* Whether two rows are of one student and one teacher. */

@@ -22,10 +22,10 @@ static void print_models(const struct table_row *row, struct page *page)
     }
     page_table(page, "",
                "30 slice| #6 pairs|  20 same verdict (95%%)| #6 hit| #6 fault| #7 interv.| #7 "
-               "comfort| #5 opt.| #5 pess.|  monitor");
+               "comfort| #5 opt.| #5 pess.| #7 t. wrong|  monitor");
 }
 
-static double percent(const struct table_row *row, enum table_property property)
+static double percent(const struct table_row *row, enum gate_property property)
 {
     return 100.0 * (double)row->agree[property] / (double)row->pairs;
 }
@@ -35,21 +35,22 @@ static void print_row(const struct table_row *row, struct page *page)
     char slice[TRUST_SLICE_TEXT_BYTES];
     char moment[DAY_MOMENT_BYTES];
     char since[2 * DAY_MOMENT_BYTES + 32] = "";
-    const struct rate_estimate *verdict = &row->rate[TABLE_VERDICT];
+    const struct rate_estimate *verdict = &row->rate[GATE_VERDICT];
     const struct trust_monitor *monitor = &row->verdict.monitor;
     if (monitor->alarm != TRUST_QUIET) {
         snprintf(since, sizeof since, " after %lld jobs, %s", (long long)monitor->alarm_jobs,
                  day_moment_text(monitor->alarm_at_ms, moment));
     }
-    page_row(page, "%s|%lld|%.1f%% (%.0f to %.0f)|%.0f%%|%.0f%%|%.0f%%|%.0f%%|%lld|%lld|%s%s%s",
-             trust_slice_text(&row->verdict.slice, slice), (long long)row->pairs,
-             row->pairs > 0 ? 100.0 * verdict->value : (double)NAN,
-             rate_down(100.0 * verdict->low, 1), rate_up(100.0 * verdict->high, 1),
-             percent(row, TABLE_COLLISION), percent(row, TABLE_AT_FAULT),
-             percent(row, TABLE_INTERVENTION), percent(row, TABLE_COMFORT),
-             (long long)row->optimistic, (long long)row->pessimistic,
-             row->shadow ? "-" : trust_alarm_names[monitor->alarm], since,
-             row->verdict.frozen ? ", FROZEN to the teacher" : "");
+    page_row(
+        page, "%s|%lld|%.1f%% (%.0f to %.0f)|%.0f%%|%.0f%%|%.0f%%|%.0f%%|%lld|%lld|%.0f|%s%s%s",
+        trust_slice_text(&row->verdict.slice, slice), (long long)row->pairs,
+        row->pairs > 0 ? 100.0 * verdict->value : (double)NAN, rate_down(100.0 * verdict->low, 1),
+        rate_up(100.0 * verdict->high, 1), percent(row, GATE_COLLISION),
+        percent(row, GATE_AT_FAULT), percent(row, GATE_INTERVENTION), percent(row, GATE_COMFORT),
+        (long long)row->optimistic, (long long)row->pessimistic,
+        row->with_object > 0 ? (double)row->teacher_wrong : (double)NAN,
+        row->shadow ? "-" : trust_alarm_names[monitor->alarm], since,
+        row->verdict.frozen ? ", FROZEN to the teacher" : "");
 }
 
 /* Differences, and whom the arbiter sides with, of all that two models were asked. */
@@ -86,7 +87,8 @@ static void print_legend(FILE *stream)
 {
     text_print(stream,
                "\nopt.: the student passes, the teacher fails (the shadow, and the answer that "
-               "counts); pess.: the other way round\n");
+               "counts) and the object world does not pass; pess.: the other way round; t. wrong: "
+               "the object world gives another verdict than the teacher\n");
     text_print(stream, "student and teacher were given the same agents: their agreement says how "
                        "sensitive the planner is to the drawing\n");
 }
@@ -222,9 +224,9 @@ static json_t *row_json(const struct table_row *row)
 {
     json_t *agree = json_object();
     json_t *differences = json_object();
-    for (int p = 0; p < TABLE_PROPERTIES; p++) {
+    for (int p = 0; p < GATE_PROPERTIES; p++) {
         const struct rate_estimate *rate = &row->rate[p];
-        json_object_set_new(agree, table_property_names[p],
+        json_object_set_new(agree, gate_property_names[p],
                             json_pack("{s:I, s:o, s:o, s:o}", "pairs", (json_int_t)row->agree[p],
                                       "rate", json_finite_new(rate->value), "low",
                                       json_finite_new(rate->low), "high",
@@ -238,7 +240,8 @@ static json_t *row_json(const struct table_row *row)
                                       json_finite_new(mean->high)));
     }
     return json_pack(
-        "{s:b, s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I}, "
+        "{s:b, s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:o, s:{s:I, s:I, s:I, "
+        "s:I}, "
         "s:o, s:o, s:b}",
         "shadow", row->shadow, "student", row->student.hash, "sampler", row->student.sampler,
         "teacher", row->teacher_hash, "teacher_sampler", row->teacher_sampler, "slice",
@@ -248,8 +251,8 @@ static json_t *row_json(const struct table_row *row)
         (json_int_t)row->optimistic, "pessimistic", (json_int_t)row->pessimistic,
         "teacher_minus_student", differences, "object", "pairs", (json_int_t)row->with_object,
         "student_agrees", (json_int_t)row->student_as_object, "teacher_agrees",
-        (json_int_t)row->teacher_as_object, "monitor",
-        monitor_json(&row->verdict.monitor, "disagreed"), "flags",
+        (json_int_t)row->teacher_as_object, "teacher_wrong", (json_int_t)row->teacher_wrong,
+        "monitor", monitor_json(&row->verdict.monitor, "disagreed"), "flags",
         monitor_json(&row->flags, "flagged"), "frozen", row->verdict.frozen);
 }
 

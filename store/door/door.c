@@ -241,6 +241,29 @@ enum status door_rollouts(const struct job_completion *completion, uint32_t roll
     return completion->kind == COMPLETION_FLAGGED ? check_flag(completion, error) : STATUS_OK;
 }
 
+const struct slices *door_slices(const struct door_scenario *scenario, const char *branch_id)
+{
+    const struct door_facts *facts = scenario->facts;
+    if (facts == NULL) {
+        return NULL;
+    }
+    for (uint32_t i = 0; facts->of_branch != NULL && i < facts->branch_count; i++) {
+        if (strcmp(scenario->names[i], branch_id) == 0) {
+            return &facts->of_branch[i];
+        }
+    }
+    return &facts->slices;
+}
+
+bool door_has_slice(const struct door_facts *facts, const struct trust_slice *slice)
+{
+    bool has = trust_find_slice(slice, 1, &facts->slices) != NULL;
+    for (uint32_t i = 0; !has && facts->of_branch != NULL && i < facts->branch_count; i++) {
+        has = trust_find_slice(slice, 1, &facts->of_branch[i]) != NULL;
+    }
+    return has;
+}
+
 /* ---- jobs and workers ---- */
 
 enum status door_suite(const char *suite_id, struct error *error)

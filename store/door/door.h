@@ -10,6 +10,7 @@
 #include "schemas/job.h"
 #include "schemas/scenario.h"
 #include "store/api/store.h"
+#include "store/api/trust.h"
 #include "store/artifacts/artifacts.h"
 
 #include <stdint.h>
@@ -31,7 +32,8 @@ struct door_facts {
     struct slices slices;
     uint32_t horizon_ticks;
     uint32_t branch_count;
-    bool controls; /* a log of the controls challenge: nobody else answers it */
+    bool controls;                  /* a log of the controls challenge: nobody else answers it */
+    const struct slices *of_branch; /* borrowed [branch_count]; NULL: each as the main line */
 };
 
 /* A scenario, as far as it is known. */
@@ -41,6 +43,11 @@ struct door_scenario {
     bool known;                     /* as many as the job has, and each has a name of its own */
     const struct door_facts *facts; /* borrowed; NULL: its body is no scenario */
 };
+
+/* Slices of a branch (""; the main line) at its end; NULL: nothing is known of the scenario. */
+const struct slices *door_slices(const struct door_scenario *scenario, const char *branch_id);
+/* Whether the main line or a branch of it belongs to the slice. */
+bool door_has_slice(const struct door_facts *facts, const struct trust_slice *slice);
 
 /* A job has the rollouts of its scenario: the main line and each branch. CONFLICT. */
 enum status door_rollout_count(const struct job_spec *spec, const struct door_scenario *scenario,

@@ -91,9 +91,7 @@ enum status freezes_find(struct sql_store *store, const struct job_spec *spec, i
         if (trust_freeze_is_of(freeze, spec)) {
             struct door_facts facts;
             TRY(know_scenario(store, spec, &facts, error));
-            bool has =
-                trust_slice_has(&freeze->slice, facts.slices.value, facts.slices.safety_critical);
-            *id = has ? freeze->id : 0;
+            *id = door_has_slice(&facts, &freeze->slice) ? freeze->id : 0;
         }
     }
     return STATUS_OK;

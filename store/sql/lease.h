@@ -134,8 +134,6 @@ struct lease_job {
     int64_t tenant;     /* 0: nobody's */
     int64_t claimed_ns; /* its present or last attempt; 0: not known */
     struct job_spec spec;
-    bool sliced; /* its scenario says what follows; by whoever looks it up */
-    struct slices slices;
 };
 enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job,
                           struct error *error);

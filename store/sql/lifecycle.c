@@ -123,6 +123,17 @@ static int64_t wall_ms(const struct sql_store *store)
     return max_i64(clock_wall_ns(store->clock) / NS_PER_MS, 0);
 }
 
+/* Scenario of a completion that brings outcomes, borrowed until the next one is looked for. */
+static enum status find_scenario(struct complete_call *call, const struct lease_job *job,
+                                 const struct job_completion *completion, struct door_scenario *out,
+                                 struct error *error)
+{
+    return completion->outcome_count > 0
+               ? record_scenarios_find(call->tally.db, &call->store->scenarios, &job->spec, out,
+                                       error)
+               : STATUS_OK;
+}
+
 static enum status insert_outcomes(struct complete_call *call, const struct lease_job *job,
                                    const struct job_completion *completion, int64_t attempt_ns,
                                    struct error *error)
@@ -139,14 +150,16 @@ static enum status insert_outcomes(struct complete_call *call, const struct leas
         .spec = &job->spec,
         .at_ms = wall_ms(call->store),
         .floor = call->store->outcome_floor,
-        .slices = job->sliced ? &job->slices : NULL,
         .evidence = evidence,
     };
+    struct door_scenario scenario = {.known = false};
     enum status status = tally_suite(&call->tally, job->suite, &counters, error);
 
+    THEN(status, find_scenario(call, job, completion, &scenario, error));
     THEN(status, outcomes_ns(call->tally.db, completion, attempt_ns, &left_ns, error));
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
         const struct outcome *outcome = &completion->outcomes[i];
+        place.slices = door_slices(&scenario, outcome->branch_id);
         place.device_ns = outcome->device_ns < left_ns ? outcome->device_ns : left_ns;
         left_ns -= place.device_ns;
         status = record_outcome_insert(call->tally.db, &place, outcome, &counters->outcomes_digest,
@@ -438,8 +451,8 @@ static enum status keep_partial(struct complete_call *call, const struct lease_j
                                          .worker = job->worker,
                                          .context = job->context,
                                          .spec = &job->spec,
-                                         .at_ms = wall_ms(call->store),
-                                         .slices = job->sliced ? &job->slices : NULL};
+                                         .at_ms = wall_ms(call->store)};
+    struct door_scenario scenario = {.known = false};
     struct query progress = query_begin(call->tally.db, STATEMENT_JOB_PROGRESS_SET);
 
     query_int(&progress, completion->job_id);
@@ -449,7 +462,9 @@ static enum status keep_partial(struct complete_call *call, const struct lease_j
     query_int(&progress, max_i64(job->progress_mm, completion->metres_mm));
     query_int(&progress, max_i64(job->progress_mflop, completion->mflop));
     enum status status = query_run(&progress, error);
+    THEN(status, find_scenario(call, job, completion, &scenario, error));
     for (uint32_t i = 0; i < completion->outcome_count && status == STATUS_OK; i++) {
+        place.slices = door_slices(&scenario, completion->outcomes[i].branch_id);
         place.device_ns = completion->outcomes[i].device_ns;
         status = record_partial_insert(call->tally.db, &place, &completion->outcomes[i], error);
     }
@@ -492,27 +507,19 @@ static enum status answer_recorded(struct complete_call *call, const struct leas
 }
 
 /* Its outcomes are of the job's rollouts, each once, and answer the job's question. */
-static enum status check_outcomes(struct complete_call *call, struct lease_job *job,
+static enum status check_outcomes(struct complete_call *call, const struct lease_job *job,
                                   const struct job_completion *completion, struct error *error)
 {
     struct door_scenario scenario = {.known = false};
-    TRY(completion->outcome_count > 0
-            ? record_scenarios_find(call->tally.db, &call->store->scenarios, &job->spec, &scenario,
-                                    error)
-            : STATUS_OK);
-    job->sliced = scenario.facts != NULL;
-    if (job->sliced) {
-        job->slices = scenario.facts->slices;
-    }
+    TRY(find_scenario(call, job, completion, &scenario, error));
     TRY(door_rollouts(completion, job->spec.rollout_count, &scenario, error));
-    return question_check_outcomes(completion, &job->spec, job->sliced ? &job->slices : NULL,
-                                   error);
+    return question_check_outcomes(completion, &job->spec, &scenario, error);
 }
 
 static enum status complete_one(struct complete_call *call, const struct job_completion *completion,
                                 struct store_completion_result *result, struct error *error)
 {
-    struct lease_job job = {.sliced = false};
+    struct lease_job job;
     struct ledger_entry before = {.found = false};
     enum status status = lease_job_get(call->tally.db, completion->job_id, &job, error);
 

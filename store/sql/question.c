@@ -48,8 +48,8 @@ static enum status check_slices(const struct job_completion *completion, uint32_
 }
 
 enum status question_check_outcomes(const struct job_completion *completion,
-                                    const struct job_spec *spec, const struct slices *slices,
-                                    struct error *error)
+                                    const struct job_spec *spec,
+                                    const struct door_scenario *scenario, struct error *error)
 {
     char text[JOB_CONTEXT_TEXT_BYTES];
     struct job_context job = job_context_of_spec(spec);
@@ -60,6 +60,7 @@ enum status question_check_outcomes(const struct job_completion *completion,
             return error_set(error, STATUS_CONFLICT, "job %" PRId64 ", outcome %" PRIu32 ": %s",
                              completion->job_id, i, job_context_text(&found, &job, member, text));
         }
+        const struct slices *slices = door_slices(scenario, completion->outcomes[i].branch_id);
         TRY(slices != NULL && !is_unsaid(&completion->outcomes[i])
                 ? check_slices(completion, i, slices, error)
                 : STATUS_OK);

@@ -403,6 +403,7 @@ void record_scenarios_finish(struct record_scenarios *scenarios)
 {
     for (size_t i = 0; i < RECORD_SCENARIOS_KNOWN; i++) {
         free(scenarios->rows[i].names);
+        free(scenarios->rows[i].of_branch);
     }
     memset(scenarios, 0, sizeof *scenarios);
 }
@@ -432,6 +433,27 @@ static enum status read_names(const json_t *list, char (**out)[LIMIT_ID_BYTES], 
     return STATUS_OK;
 }
 
+/* Slices of branches, where one changes the conditions. */
+static enum status read_slices(const struct scenario *scenario, struct record_scenario *out,
+                               struct error *error)
+{
+    struct slices slices;
+    bool changed = false;
+    for (uint32_t i = 1; i <= scenario->branch_count && out->names != NULL; i++) {
+        scenario_slices(scenario, i, &slices);
+        changed |= memcmp(slices.value, scenario->slices.value, sizeof slices.value) != 0;
+    }
+    if (!changed) {
+        return STATUS_OK;
+    }
+    out->of_branch = calloc(scenario->branch_count, sizeof *out->of_branch);
+    TRY(memory_check(out->of_branch, error, "out of memory for the slices of branches"));
+    for (uint32_t i = 0; i < scenario->branch_count; i++) {
+        scenario_slices(scenario, i + 1, &out->of_branch[i]);
+    }
+    return STATUS_OK;
+}
+
 /* Facts of a body that is a scenario. */
 static enum status read_facts(const json_t *root, struct record_scenario *out, struct error *error)
 {
@@ -443,14 +465,19 @@ static enum status read_facts(const json_t *root, struct record_scenario *out, s
     enum status status = scenario_decode("scenario", root, &arena, scenario, &why);
     out->decoded = status == STATUS_OK;
     if (out->decoded) {
+        status = read_slices(scenario, out, &why);
         out->facts = (struct door_facts){.slices = scenario->slices,
                                          .horizon_ticks = scenario->horizon_ticks,
                                          .branch_count = scenario->branch_count,
-                                         .controls = scenario->controls.log.count > 0};
+                                         .controls = scenario->controls.log.count > 0,
+                                         .of_branch = out->of_branch};
     }
     arena_finish(&arena);
     free(scenario);
-    return status == STATUS_NO_MEMORY ? error_set(error, status, "%s", why.text) : STATUS_OK;
+    if (status == STATUS_NO_MEMORY) {
+        return error_set(error, status, "%s", why.text);
+    }
+    return STATUS_OK;
 }
 
 /* A body that is no scenario has no branches that anybody could name. */
@@ -478,7 +505,9 @@ static enum status read_branches(struct db *db, const char *scenario_hash,
     status = status == STATUS_OK ? ended : status;
     if (status != STATUS_OK) {
         free(out->names);
+        free(out->of_branch);
         out->names = NULL;
+        out->of_branch = NULL;
     }
     return status;
 }
@@ -501,11 +530,13 @@ enum status record_scenarios_find(struct db *db, struct record_scenarios *scenar
         TRY(read_branches(db, spec->scenario_hash, &read, error));
         if (!read.there) { /* it may come */
             free(read.names);
+            free(read.of_branch);
             return STATUS_OK;
         }
         memcpy(read.scenario_hash, spec->scenario_hash, sizeof read.scenario_hash);
         at = scenarios->next++ % RECORD_SCENARIOS_KNOWN;
         free(scenarios->rows[at].names);
+        free(scenarios->rows[at].of_branch);
         scenarios->rows[at] = read;
     }
     const struct record_scenario *row = &scenarios->rows[at];

@@ -51,7 +51,7 @@ struct record_outcome_place {
     int64_t at_ms;               /* now, by the store's clock */
     int64_t device_ns;           /* that it is taken to have cost */
     int64_t floor;               /* ids up to here were given out */
-    const struct slices *slices; /* of the scenario; NULL: as the outcome says */
+    const struct slices *slices; /* of its rollout; NULL: as the outcome says */
     bool evidence;               /* stored as flagged, whatever its verdict says */
 };
 
@@ -78,6 +78,7 @@ struct record_scenario {
     uint32_t count;
     char (*names)[LIMIT_ID_BYTES]; /* owned; NULL: they do not all have names of their own */
     bool decoded;                  /* what follows is known */
+    struct slices *of_branch;      /* owned, for the facts; NULL: no branch has its own */
     struct door_facts facts;
 };
 struct record_scenarios {

@@ -156,12 +156,12 @@ enum status sql_read_rows_end(struct store *base, struct query *query, uint32_t 
                               uint32_t *count, struct error *error);
 
 /* question.c, inside a writer's transaction. Outcomes of a completion answer what its job asks:
- * what they repeat of its spec, and of its scenario's slices (NULL: not known), is equal.
- * CONFLICT. */
-struct slices;
+ * what they repeat of its spec, and of the slices of its scenario's rollouts, is equal. CONFLICT.
+ */
+struct door_scenario;
 enum status question_check_outcomes(const struct job_completion *completion,
-                                    const struct job_spec *spec, const struct slices *slices,
-                                    struct error *error);
+                                    const struct job_spec *spec,
+                                    const struct door_scenario *scenario, struct error *error);
 /* A job that answers for another one of its suite asks the same. */
 enum status question_check_parent(struct db *db, int64_t suite, const struct job_spec *spec,
                                   struct error *error);

@@ -4,6 +4,7 @@
 #include "worker/run/outcome_build.h"
 
 #include "base/check.h"
+#include "schemas/scenario_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +40,11 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
         .device_ns = result->device_ns,
         .mflop = (int64_t)(result->flop * 1e-6), /* cut off, so that parts never exceed the whole */
         .pages_used_percent = result->pages_used_percent,
-        .safety_critical = job->scenario->slices.safety_critical,
     };
+    struct slices slices;
+    scenario_slices(job->scenario, rollout, &slices);
+    out->safety_critical = slices.safety_critical;
+    memcpy(out->slice, slices.value, sizeof out->slice);
     memcpy(out->suite_id, spec->suite_id, sizeof out->suite_id);
     memcpy(out->scenario_id, spec->scenario_id, sizeof out->scenario_id);
     memcpy(out->scenario_hash, spec->scenario_hash, sizeof out->scenario_hash);
@@ -54,7 +58,6 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     memcpy(out->revision, spec->revision, sizeof out->revision);
     memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
     memcpy(out->given, job->given, sizeof out->given);
-    memcpy(out->slice, job->scenario->slices.value, sizeof out->slice);
     memcpy(out->error, result->error, sizeof out->error);
     if (result->health.check != HEALTH_OK) {
         snprintf(out->health_check, sizeof out->health_check, "%s",

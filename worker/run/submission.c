@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "engine/trace/trace.h"
 #include "schemas/job_context.h"
+#include "schemas/scenario_json.h"
 #include "worker/planner/planner.h"
 #include "worker/run/revision.h"
 
@@ -273,6 +274,18 @@ static enum status find_horizons(const struct submission_options *options, enum 
                    : STATUS_OK;
 }
 
+/* Whether a slice that is frozen has the main line or a branch. */
+static bool is_frozen(const struct submission_options *options, const struct scenario *scenario)
+{
+    struct slices slices;
+    bool frozen = false;
+    for (uint32_t i = 0; i <= scenario->branch_count && !frozen && options->frozen_count > 0; i++) {
+        scenario_slices(scenario, i, &slices);
+        frozen = trust_find_slice(options->frozen, options->frozen_count, &slices) != NULL;
+    }
+    return frozen;
+}
+
 /* Who answers, and how much of it: asked before anything is driven. */
 static enum status ask(struct submission *out, const struct suite_entry *entry,
                        const struct submission_options *options, struct route_horizons *horizons,
@@ -282,8 +295,7 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
     struct route_decision decision;
     *question = (struct asked){.entry = entry, .document = entry->document};
     enum status status = route_scenario(scenario, &options->policy, &decision, error);
-    if (status == STATUS_OK && !options->evaluation &&
-        trust_find_slice(options->frozen, options->frozen_count, &scenario->slices) != NULL) {
+    if (status == STATUS_OK && !options->evaluation && is_frozen(options, scenario)) {
         status = route_frozen(scenario, &options->policy, &decision, error);
     }
     if (status == STATUS_OK && is_learned(decision.tier)) {

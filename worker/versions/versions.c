@@ -150,27 +150,30 @@ enum status versions_fetch_from(struct store *store, struct models *models, stru
     return models_set_source(models, directory, &supply, store, error);
 }
 
+enum status versions_answer(struct store *store, const struct model_version *version,
+                            struct models *models, struct error *error)
+{
+    const struct models_model *model = NULL;
+    enum nn_precision precision = NN_BF16;
+    char directory[LIMIT_PATH_BYTES];
+    TRY(models_parse_precision(version->precision, &precision, error));
+    TRY(versions_fetch_from(store, models, error));
+    models_point(models, version->tier, version->hash, precision);
+    enum status status = models_promoted(models, version->tier, precision, &model, error);
+    /* The store is the caller's again. */
+    THEN(status, cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
+    THEN(status, models_set_source(models, directory, NULL, NULL, error));
+    return status;
+}
+
 enum status versions_point(struct store *store, struct models *models, struct error *error)
 {
     static const enum tier tiers[] = {TIER_STUDENT, TIER_TEACHER};
     for (size_t i = 0; i < sizeof tiers / sizeof *tiers; i++) {
         struct model_version version;
-        const struct models_model *model = NULL;
-        enum nn_precision precision = NN_BF16;
         bool found = false;
         TRY(versions_pointed(store, tiers[i], MODEL_PROMOTED, &version, &found, error));
-        if (!found) {
-            continue;
-        }
-        TRY(models_parse_precision(version.precision, &precision, error));
-        TRY(versions_fetch_from(store, models, error));
-        models_point(models, tiers[i], version.hash, precision);
-        enum status status = models_promoted(models, tiers[i], precision, &model, error);
-        /* The store is the caller's again. */
-        char directory[LIMIT_PATH_BYTES];
-        THEN(status, cache_path_find("SWERVE_MODEL_CACHE", "models", directory, error));
-        THEN(status, models_set_source(models, directory, NULL, NULL, error));
-        TRY(status);
+        TRY(found ? versions_answer(store, &version, models, error) : STATUS_OK);
     }
     return STATUS_OK;
 }

@@ -25,6 +25,10 @@ enum status versions_pointed(struct store *store, enum tier tier, enum model_sta
  * without a promoted version stay with the directory of `models`. */
 enum status versions_point(struct store *store, struct models *models, struct error *error);
 
+/* Points the version's tier to it, promoted or not; its files are here on return. */
+enum status versions_answer(struct store *store, const struct model_version *version,
+                            struct models *models, struct error *error);
+
 /* From now on `models` brings what it lacks from the store, which is borrowed. */
 enum status versions_fetch_from(struct store *store, struct models *models, struct error *error);
 

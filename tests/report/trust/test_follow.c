@@ -209,7 +209,7 @@ static void shadows_are_told_apart(void)
         EXPECT(!row->shadow || !row->verdict.frozen);
         EXPECT((row->teacher_sampler[0] != '\0') == row->shadow);
         found += row->shadow && whole ? row->pairs : 0;
-        agreed += row->shadow && whole ? row->agree[TABLE_VERDICT] : 0;
+        agreed += row->shadow && whole ? row->agree[GATE_VERDICT] : 0;
     }
     EXPECT(judged > 100);
     EXPECT_INT(found, judged);

@@ -1,11 +1,13 @@
 /*
- * Pairs of a real store. Goal: an audit that does not ask what the job asks that it repeats, or
- * that no teacher answered, is evidence of nothing: a hundred of them freeze nothing, and they are
- * told. Method: honest audits through the embedded store; then rows as an earlier version, which
- * did not compare, may have kept them, written into the file.
+ * Pairs of a real store, and the gate over pairs. Goal: an audit that does not ask what the job
+ * asks that it repeats, or that no teacher answered, is evidence of nothing: a hundred of them
+ * freeze nothing, and they are told. Method: honest audits through the embedded store; then rows as
+ * an earlier version, which did not compare, may have kept them, written into the file.
  */
 #include "report/trust/follow.h"
 #include "tests/store/conformance/conformance_file.h"
+
+#include <math.h>
 
 enum { HONEST = 40, FORGED = 100, JOBS = HONEST + FORGED };
 
@@ -115,7 +117,105 @@ static void forged_audits_count_nowhere(void)
     }
 }
 
+/* ---- the gate over pairs ---- */
+
+enum { SCENARIOS = 240, WET = 3 }; /* every third in rain */
+
+/* Pairs of a student that answers as its teacher does, two seeds of each scenario. */
+static struct pairs copy_of_the_teacher(void)
+{
+    struct pairs pairs = {.pairs = calloc(2 * SCENARIOS, sizeof *pairs.pairs)};
+    for (uint32_t i = 0; i < 2 * SCENARIOS; i++) {
+        struct pairs_pair *pair = &pairs.pairs[pairs.count++];
+        enum verdict verdict = i / 2 % 7 == 0 ? VERDICT_FAIL : VERDICT_PASS;
+        *pair = (struct pairs_pair){.job_id = i + 1, .seed = i % 2, .safety_critical = i / 2 % 2};
+        snprintf(pair->scenario_id, sizeof pair->scenario_id, "s%u", (unsigned)(i / 2));
+        strcpy(pair->slice[SLICE_WEATHER], i / 2 % WET == 0 ? "rain" : "clear");
+        strcpy(pair->student_hash, "student");
+        strcpy(pair->teacher_hash, "teacher");
+        pair->student = (struct pairs_side){.outcome_id = 2 * i + 1, .verdict = verdict};
+        pair->teacher = (struct pairs_side){.outcome_id = 2 * i + 2, .verdict = verdict};
+    }
+    return pairs;
+}
+
+/* What the gate says of a slice: all, safety-critical, or a weather. */
+static enum gate_result judge(const struct pairs *pairs, const char *name, struct table_row *out)
+{
+    struct trust_policy policy = trust_policy_default();
+    struct table table = {0};
+    enum gate_result result = GATE_RESULT_COUNT;
+    policy.property_band[GATE_COLLISION] = 0.9;
+    EXPECT_OK(table_make_judged(pairs, &policy, &table, &error), error);
+    for (uint32_t i = 0; i < table.count; i++) {
+        char text[TRUST_SLICE_TEXT_BYTES];
+        const struct table_row *row = &table.rows[i];
+        const struct gate_bands bands = trust_gate_bands(&policy);
+        struct gate_agreement slice = {.safety_critical = row->verdict.slice.safety_critical,
+                                       .optimistic = row->optimistic,
+                                       .incumbent = NAN};
+        enum gate_property property;
+        if (strcmp(trust_slice_text(&row->verdict.slice, text), name) == 0) {
+            memcpy(slice.measure, row->measure, sizeof slice.measure);
+            result = gate_judge(&bands, &slice, &property);
+            *out = *row;
+        }
+    }
+    table_finish(&table);
+    return result;
+}
+
+/* Goal: a copy of the teacher passes everywhere; a student that is damaged in one slice fails there
+ * and passes where it is not; and what the teacher gets wrong judges the teacher. */
+static void what_is_damaged_fails_and_nothing_else(void)
+{
+    struct table_row row;
+    struct pairs pairs = copy_of_the_teacher();
+    EXPECT_INT(judge(&pairs, "all", &row), GATE_PASSED);
+    EXPECT_INT(row.measure[GATE_VERDICT].draws, SCENARIOS);
+    EXPECT_INT(judge(&pairs, "safety critical", &row), GATE_PASSED);
+    EXPECT_INT(judge(&pairs, "weather=rain", &row), GATE_PASSED);
+    EXPECT_INT(judge(&pairs, "weather=clear", &row), GATE_PASSED);
+    for (uint32_t i = 0; i < pairs.count; i++) { /* one seed of each in rain */
+        bool wet = strcmp(pairs.pairs[i].slice[SLICE_WEATHER], "rain") == 0;
+        pairs.pairs[i].student.verdict =
+            wet && i % 2 == 0 ? VERDICT_FAIL : pairs.pairs[i].teacher.verdict;
+    }
+    EXPECT_INT(judge(&pairs, "weather=rain", &row), GATE_BELOW);
+    EXPECT(row.measure[GATE_VERDICT].value < 0.6 && row.measure[GATE_VERDICT].value > 0.5);
+    EXPECT_INT(judge(&pairs, "weather=clear", &row), GATE_PASSED);
+    EXPECT(judge(&pairs, "all", &row) != GATE_PASSED);
+    for (uint32_t i = 0; i < pairs.count; i++) { /* the same, and it is the teacher who errs */
+        pairs.pairs[i].object = pairs.pairs[i].student;
+    }
+    EXPECT_INT(judge(&pairs, "weather=rain", &row), GATE_PASSED);
+    EXPECT_INT(row.teacher_wrong, row.pessimistic);
+    EXPECT(row.teacher_wrong > 50 && row.optimistic == 0);
+    for (uint32_t i = 0; i < pairs.count; i++) { /* .. or passes what the student does not */
+        struct pairs_pair *pair = &pairs.pairs[i];
+        pair->student.verdict = i == 14 ? VERDICT_PASS : pair->teacher.verdict;
+        pair->object = (struct pairs_side){.outcome_id = 0};
+    }
+    EXPECT_INT(pairs.pairs[14].teacher.verdict, VERDICT_FAIL);
+    EXPECT_INT(judge(&pairs, "safety critical", &row), GATE_OPTIMISTIC);
+    pairs.pairs[14].object = pairs.pairs[14].student;
+    EXPECT_INT(judge(&pairs, "safety critical", &row), GATE_PASSED);
+    EXPECT_INT(row.teacher_wrong, 1);
+    pairs.pairs[14].object.verdict = VERDICT_FAIL;
+    EXPECT_INT(judge(&pairs, "safety critical", &row), GATE_OPTIMISTIC);
+    EXPECT_INT(row.teacher_wrong, 0);
+    for (uint32_t i = 0; i < pairs.count; i++) { /* same verdicts, other contacts */
+        pairs.pairs[i].student = pairs.pairs[i].teacher;
+        pairs.pairs[i].student.collided = i / 2 % 3 == 1;
+    }
+    EXPECT_INT(judge(&pairs, "all", &row), GATE_BELOW);
+    EXPECT_INT(judge(&pairs, "weather=rain", &row), GATE_PASSED);
+    free(pairs.pairs);
+}
+
 int main(void)
 {
-    return file_begin() ? file_finish(TEST_RUN(TEST(forged_audits_count_nowhere))) : 1;
+    return file_begin() ? file_finish(TEST_RUN(TEST(forged_audits_count_nowhere),
+                                               TEST(what_is_damaged_fails_and_nothing_else)))
+                        : 1;
 }

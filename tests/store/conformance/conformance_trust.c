@@ -774,6 +774,51 @@ static void slices_are_the_scenarios(void)
     close_store();
 }
 
+/* Goal: a branch belongs to the slices in force at its end, and its job to those of each rollout: a
+ * job in clear weather with a branch of rain is the teacher's where rain is frozen. */
+static void branches_end_in_slices_of_their_own(void)
+{
+    static const char body[] =
+        "{\"id\":\"s-wet\",\"horizon_s\":10,\"map\":{\"lanes\":[{\"id\":\"a\","
+        "\"centre_line\":[[0,0],[9,0]]}]},\"ego\":{\"pose\":{\"x_m\":0,\"y_m\":0,"
+        "\"heading_rad\":0},\"route\":[\"a\"]},\"branches\":[{\"id\":\"wet\",\"at_tick\":10,"
+        "\"interventions\":[{\"kind\":\"conditions\",\"tick\":10,\"conditions\":{\"weather\":"
+        "\"fog\"}},"
+        "{\"kind\":\"conditions\",\"tick\":20,\"conditions\":{\"weather\":\"rain\"}}]}]}";
+    begin();
+    ask_in(&specs[0], "a", 0, 1);
+    strcpy(specs[0].scenario_id, "s-wet");
+    sha256_hex(body, sizeof body - 1, specs[0].scenario_hash);
+    specs[0].rollout_count = 2;
+    EXPECT_OK(
+        store->ops->scenario_put(store, specs[0].scenario_hash, body, sizeof body - 1, &error),
+        error);
+    job_key_make(&specs[0], 0);
+    specs[1] = specs[0];
+    specs[1].seed = 2;
+    job_key_make(&specs[1], 0);
+    submit_made("a", 1, 2);
+    EXPECT_INT(claim("w", 1), 1);
+    make_completion(0, "w", COMPLETION_DONE);
+    fill_outcome(&outcomes[1], &leases[0].spec, VERDICT_PASS);
+    strcpy(outcomes[1].branch_id, "wet");
+    for (int kind = 0; kind < SLICE_KIND_COUNT; kind++) {
+        strcpy(outcomes[1].slice[kind], kind == SLICE_LIGHT ? "day" : "unspecified");
+    }
+    strcpy(outcomes[1].slice[SLICE_WEATHER], "clear");
+    EXPECT_INT(store->ops->complete(store, completions, 1, completed, &error), STATUS_CONFLICT);
+    EXPECT_CONTAINS(error.text, "weather is \"clear\", the scenario says \"rain\"");
+    strcpy(outcomes[1].slice[SLICE_WEATHER], "rain");
+    complete(1);
+    EXPECT_INT(outcomes_of("a"), 2);
+    EXPECT_TEXT(outcomes[0].slice[SLICE_WEATHER], "clear");
+    EXPECT_TEXT(outcomes[1].slice[SLICE_WEATHER], "rain");
+    EXPECT_TEXT(outcomes[1].slice[SLICE_LIGHT], "day");
+    EXPECT_INT(freeze("fog").jobs_moved, 0);
+    EXPECT_INT(freeze("rain").jobs_moved, 1);
+    close_store();
+}
+
 /* `times` attempts at the only job that waits: failures, or losses of a worker that is gone. */
 static void spoil(const char *worker_id, int times, bool lose)
 {
@@ -852,12 +897,13 @@ static void dropped_results_do_not_come_back(void)
 int conformance_trust(const struct conformance_backend *tested)
 {
     backend = tested;
-    return finish_half(TEST_RUN(
-        TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
-        TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
-        TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
-        TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
-        TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
-        TEST(dropped_results_do_not_come_back), TEST(jobs_that_an_author_killed_live_again),
-        TEST(slices_are_the_scenarios), TEST(random_calls_obey_the_freezes)));
+    return finish_half(
+        TEST_RUN(TEST(freezes_are_facts), TEST(thaws_ask_for_an_evaluation),
+                 TEST(queued_jobs_go_to_the_teacher), TEST(late_answers_of_the_student_are_stale),
+                 TEST(failed_attempts_go_on_with_the_teacher), TEST(every_submission_obeys),
+                 TEST(audits_of_the_teacher_are_dropped), TEST(evaluations_drive_the_student),
+                 TEST(the_floor_holds), TEST(results_of_an_author_are_dropped),
+                 TEST(dropped_results_do_not_come_back),
+                 TEST(jobs_that_an_author_killed_live_again), TEST(slices_are_the_scenarios),
+                 TEST(branches_end_in_slices_of_their_own), TEST(random_calls_obey_the_freezes)));
 }
