@@ -169,6 +169,10 @@ enum status scenario_validate_parts(const char *name, const struct scenario *sce
 
 /* ---- changes.c ---- */
 
+/* Conditions that a suite may cross its scenarios with, in the order of their names in ids. */
+enum cross_kind { CROSS_WEATHER, CROSS_LIGHT, CROSS_COUNT };
+extern const char *const cross_names[CROSS_COUNT]; /* "weather", "light" */
+
 /* Changes that a suite makes in a scenario. Start from SCENARIO_UNCHANGED. */
 struct scenario_changes {
     int question;         /* enum question, -1: as written */
@@ -179,6 +183,9 @@ struct scenario_changes {
     const json_t *links[TRACE_KIND_COUNT]; /* for scenarios that have none of the kind; borrowed
                                               from the suite */
     struct json_cursor branches;           /* list of the ids that stay; not present: all of them */
+    struct json_cursor cross[CROSS_COUNT]; /* lists of words; not present or empty: as written */
+    const json_t *conditions[CROSS_COUNT]; /* the word of this scenario, NULL: as written */
+    const json_t *set; /* parameters of the caller's, for scenarios that have them; may be NULL */
 };
 #define SCENARIO_UNCHANGED                           \
     ((struct scenario_changes){.question = -1,       \
@@ -191,9 +198,14 @@ struct scenario_changes {
  * are absent change nothing. Borrows the entry. */
 enum status changes_read(const struct json_cursor *entry, struct scenario_changes *changes,
                          struct error *error);
-/* The members question, ego and traceability of a suite. */
+/* The members question, ego, traceability and cross of a suite. */
 enum status changes_read_common(const struct json_cursor *cursor, struct scenario_changes *changes,
                                 struct error *error);
+
+/* The member "cross" of a suite, an entry or a scenario: lists that are absent leave *cross alone.
+ * Of a scenario they say in which words it makes sense. */
+enum status cross_read(const struct json_cursor *holder, struct json_cursor cross[CROSS_COUNT],
+                       struct error *error);
 
 /* Changes a resolved document; `file` is the scenario's, for messages. */
 enum status changes_apply(const struct scenario_changes *changes, const char *file,
@@ -220,6 +232,15 @@ enum status scenario_build(const struct json_cursor *written, struct symbol_tabl
 enum status scenario_load_written(const struct json_cursor *written,
                                   const struct json_cursor *overrides,
                                   struct scenario_document **out, struct error *error);
+
+/* ---- choice.c ---- */
+
+/* The settings of a choice as an object of parameters' values; *set is the caller's. */
+enum status choice_settings(const struct suite_choice *choice, json_t **set, struct error *error);
+
+/* Leaves the entries and seeds that the choice names. `arena` gets lists of seeds. */
+enum status choice_apply(const struct suite_choice *choice, const char *path, struct suite *suite,
+                         struct arena *arena, struct error *error);
 
 /* ---- suite_hash.c ---- */
 

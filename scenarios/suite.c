@@ -51,6 +51,7 @@ struct loading {
     struct map_cache cache;
     struct level *levels; /* [LIMIT_SUITE_DEPTH] */
     int depth;            /* open levels */
+    json_t *set;          /* the choice's settings; NULL: none */
     struct error *error;
     struct errors *all;   /* of the whole; NULL: the first mistake ends it */
     struct errors *found; /* of the document in hand; NULL with `all` */
@@ -301,9 +302,10 @@ static bool is_suite(const json_t *root)
 static enum status load_entry(struct loading *loading, const struct level *level,
                               const struct json_cursor *entry)
 {
-    static const char *const keys[] = {
-        "file",     "id",        "grid",     "set", "seeds",        "planners", "priority",
-        "question", "horizon_s", "branches", "ego", "traceability", "ranges",   NULL};
+    static const char *const keys[] = {"file",      "id",       "grid",     "set",
+                                       "seeds",     "planners", "priority", "question",
+                                       "horizon_s", "branches", "ego",      "traceability",
+                                       "ranges",    "cross",    NULL};
     struct error *error = loading->error;
     struct defaults defaults = level->defaults;
     char name[LIMIT_SPEC_BYTES];
@@ -338,7 +340,7 @@ static enum status check_suite_form(const struct json_cursor *top, struct suite 
 {
     static const char *const keys[] = {"$schema", "id",           "title",    "scenarios",
                                        "suites",  "seeds",        "planners", "question",
-                                       "ego",     "traceability", NULL};
+                                       "ego",     "traceability", "cross",    NULL};
     char id[LIMIT_ID_BYTES];
     char title[LIMIT_TEXT_BYTES] = "";
     size_t count;
@@ -571,8 +573,9 @@ static enum status load_directory(struct loading *loading, const char *path,
 static enum status load_path(struct loading *loading, const char *path)
 {
     static const uint64_t first_seed = 1;
-    const struct defaults defaults = {
+    struct defaults defaults = {
         .seed_count = 1, .seeds = &first_seed, .changes = SCENARIO_UNCHANGED};
+    defaults.changes.set = loading->set;
     struct suite *suite = &loading->owner->suite;
     struct stat info;
     json_t *root;
@@ -642,8 +645,8 @@ static enum status check_ids_differ(const struct loading *loading)
     return status;
 }
 
-static enum status load(const char *path, struct errors *all, struct suite **out,
-                        struct error *error)
+static enum status load(const char *path, const struct suite_choice *choice, struct errors *all,
+                        struct suite **out, struct error *error)
 {
     struct error local = {0};
     struct loading loading = {.error = error != NULL ? error : &local, .all = all};
@@ -658,13 +661,19 @@ static enum status load(const char *path, struct errors *all, struct suite **out
         return suite_no_memory(&loading, path);
     }
     arena_init(&loading.owner->arena, SUITE_TEXT_BYTES);
-    status = load_path(&loading, path);
+    status = choice != NULL ? choice_settings(choice, &loading.set, loading.error) : STATUS_OK;
+    THEN(status, load_path(&loading, path));
     THEN(status, check_ids_differ(&loading));
     THEN(status, errors_end(all, 0, loading.error));
     while (loading.depth > 0) {
         json_decref(loading.levels[--loading.depth].root);
     }
+    if (status == STATUS_OK && choice != NULL) {
+        status =
+            choice_apply(choice, path, &loading.owner->suite, &loading.owner->arena, loading.error);
+    }
     map_cache_finish(&loading.cache);
+    json_decref(loading.set);
     free(loading.levels);
     free(loading.found);
     if (status != STATUS_OK) {
@@ -678,14 +687,20 @@ static enum status load(const char *path, struct errors *all, struct suite **out
 
 enum status suite_load(const char *path, struct suite **out, struct error *error)
 {
-    return load(path, NULL, out, error);
+    return load(path, NULL, NULL, out, error);
+}
+
+enum status suite_load_chosen(const char *path, const struct suite_choice *choice,
+                              struct suite **out, struct error *error)
+{
+    return load(path, choice, NULL, out, error);
 }
 
 enum status suite_check(const char *path, struct suite **out, struct errors *errors,
                         struct error *error)
 {
     *errors = (struct errors){.count = 0};
-    enum status status = load(path, errors, out, error);
+    enum status status = load(path, NULL, errors, out, error);
     /* The cause of the end is the last of the list, if it is about the input. */
     errors_keep(errors, status, error);
     return status;
