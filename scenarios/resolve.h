@@ -233,16 +233,13 @@ enum status scenario_load_written(const struct json_cursor *written,
                                   const struct json_cursor *overrides,
                                   struct scenario_document **out, struct error *error);
 
-/* ---- choice.c ---- */
-
-/* The settings of a choice as an object of parameters' values; *set is the caller's. */
-enum status choice_settings(const struct suite_choice *choice, json_t **set, struct error *error);
-
-/* Leaves the entries and seeds that the choice names. `arena` gets lists of seeds. */
-enum status choice_apply(const struct suite_choice *choice, const char *path, struct suite *suite,
-                         struct arena *arena, struct error *error);
-
 /* ---- suite_hash.c ---- */
+
+/* Id and title of a suite that is a directory. */
+void suite_name_directory(struct suite *suite, const char *path);
+
+/* No two scenarios of a suite have one id. */
+enum status suite_check_ids(const struct suite *suite, struct error *error);
 
 /* Fills in the hash of a suite that is complete. */
 void suite_hash(struct suite *suite);

@@ -82,6 +82,8 @@ ROOMS = {
         ["scenarios"]),
     "scenarios/ranges": ("logical scenarios with the ranges of their parameters, for searches",
         ["scenarios"]),
+    "scenarios/choice": ("which scenarios of a suite a user means, and the parameters that he sets",
+        ["scenarios"]),
     "scenarios/coverage": ("what a suite covers",
         ["scenarios"]),
     # The job store.
@@ -184,6 +186,8 @@ ROOMS = {
     # Words to calls.
     "cli/watch": ("canaries beside the promoted version, and their rollback",
         ["worker/versions", "scheduler"]),
+    "cli/choice": ("which scenarios of a suite a command takes: words, ids, those that failed; parameters that it sets",
+        ["scenarios/choice", "store/api", "base/program"]),
     "cli/serving": ("a store that a command owns and serves while it runs: address, tokens, TLS, what is refused; what it tells of trust and scaling",
         ["report", "report/trust", "store/server"]),
     "cli/bench": ("`swerve bench`",
@@ -191,7 +195,7 @@ ROOMS = {
     "cli/dump": ("`--debug-dump`: observations as NumPy files and PNG",
         ["worker/run", "base/png"]),
     "cli": ("commands, their options, what they print",
-        ["cli/bench", "cli/dump", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "base/program", "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"]),
+        ["cli/bench", "cli/choice", "cli/dump", "cli/serving", "cli/watch", "report/compare", "report/correlate", "report/dossier", "report/draw", "report/export", "report/risk", "report/traceability", "worker/careful", "worker/frozen", "worker/golden", "worker/versions", "worker/world", "base/program", "scenarios/protocol", "scenarios/coverage", "store/server", "store/keep"]),
     "cli/controls": ("`swerve controls`",
         ["cli", "engine/tinyphysics"]),
     "cli/fleet": ("`swerve demand`, `swerve fleet`: what waits, how many workers there should be, scripts that start them; `swerve plan`; `swerve tenant`",

@@ -41,6 +41,7 @@ EXCLUDED = {
     "worker/versions/": "brings models here; a job names its own by hash",
     # Makers of scenarios: the text that is driven is what the question's hash is of.
     "scenarios/import/": "another program's, which makes scenarios",
+    "scenarios/choice/": "lists scenarios",
     "scenarios/coverage/": "counts what suites have",
     "scenarios/protocol/": "judges finished drives by protocols",
     "scenarios/ranges/": "makes scenarios",

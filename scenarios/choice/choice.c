@@ -3,9 +3,12 @@
  * seeds are left. The expression is put in postfix order once, with stacks of fixed size, and
  * evaluated for each entry.
  */
+#include "scenarios/choice/choice.h"
+
 #include "base/check.h"
 #include "base/text.h"
-#include "scenarios/resolve.h"
+#include "scenarios/expression.h"
+#include "schemas/scenario_id.h"
 #include "schemas/scenario_json.h"
 
 #include <stdio.h>
@@ -15,7 +18,8 @@
 
 /* ---- settings ---- */
 
-enum status choice_settings(const struct suite_choice *choice, json_t **set, struct error *error)
+static enum status read_settings(const struct suite_choice *choice, json_t **set,
+                                 struct error *error)
 {
     json_t *settings = json_object();
     TRY(memory_check(settings, error, "--set: out of memory"));
@@ -255,13 +259,20 @@ static bool expression_matches(const struct postfix *postfix, const struct scena
 
 /* ---- the whole ---- */
 
+/* Whether it is the scenario's id, or its logical scenario's. */
+static bool is_named(const char *id, const char *name)
+{
+    size_t bytes = scenario_id_logical_bytes(id);
+    return strcmp(id, name) == 0 || (strlen(name) == bytes && strncmp(id, name, bytes) == 0);
+}
+
 static enum status check_ids(const struct suite_choice *choice, const char *path,
                              const struct suite *suite, struct error *error)
 {
     for (uint32_t i = 0; i < choice->id_count; i++) {
         bool found = false;
         for (uint32_t k = 0; k < suite->entry_count && !found; k++) {
-            found = strcmp(suite->entries[k].document->scenario.id, choice->ids[i]) == 0;
+            found = is_named(suite->entries[k].document->scenario.id, choice->ids[i]);
         }
         if (found) {
             continue;
@@ -286,72 +297,84 @@ static enum status check_ids(const struct suite_choice *choice, const char *path
     return STATUS_OK;
 }
 
-/* Whether the choice has the scenario; where it picks seeds, the entry gets those alone. */
-static enum status entry_chosen(const struct suite_choice *choice, const struct postfix *postfix,
-                                struct suite_entry *entry, struct arena *arena, bool *chosen,
-                                struct error *error)
+int suite_pick_compare(const struct suite_pick *a, const struct suite_pick *b)
 {
-    const struct scenario *scenario = &entry->document->scenario;
-    *chosen = choice->id_count == 0;
-    for (uint32_t i = 0; i < choice->id_count && !*chosen; i++) {
-        *chosen = strcmp(choice->ids[i], scenario->id) == 0;
-    }
-    *chosen = *chosen && (choice->expression == NULL || expression_matches(postfix, scenario));
-    if (!*chosen || !choice->picked) {
-        return STATUS_OK;
-    }
-    uint64_t *seeds = arena_alloc(arena, entry->seed_count, sizeof *seeds);
-    if (seeds == NULL) {
-        return error_set(error, STATUS_LIMIT, "%s: expected a smaller suite", entry->file);
-    }
-    uint32_t count = 0;
-    for (uint32_t s = 0; s < entry->seed_count; s++) {
-        for (uint32_t i = 0; i < choice->pick_count; i++) {
-            if (choice->picks[i].seed == entry->seeds[s] &&
-                strcmp(choice->picks[i].scenario, scenario->id) == 0) {
-                seeds[count++] = entry->seeds[s];
-                break;
-            }
-        }
-    }
-    entry->seeds = seeds;
-    entry->seed_count = count;
-    *chosen = count > 0;
-    return STATUS_OK;
+    int order = strcmp(a->scenario, b->scenario);
+    return order != 0 ? order : (a->seed > b->seed) - (a->seed < b->seed);
 }
 
-enum status choice_apply(const struct suite_choice *choice, const char *path, struct suite *suite,
-                         struct arena *arena, struct error *error)
+static int compare_picks(const void *a, const void *b)
 {
-    struct postfix postfix = {0};
-    uint32_t kept = 0;
+    return suite_pick_compare(a, b);
+}
+
+struct choosing {
+    const struct suite_choice *choice;
+    struct postfix postfix;
+};
+
+static bool is_chosen(void *context, const struct suite_entry *entry, uint64_t seed)
+{
+    const struct choosing *choosing = context;
+    const struct suite_choice *choice = choosing->choice;
+    const struct scenario *scenario = &entry->document->scenario;
+    bool chosen = choice->id_count == 0;
+    for (uint32_t i = 0; i < choice->id_count && !chosen; i++) {
+        chosen = is_named(scenario->id, choice->ids[i]);
+    }
+    chosen =
+        chosen && (choice->expression == NULL || expression_matches(&choosing->postfix, scenario));
+    if (!chosen || !choice->picked) {
+        return chosen;
+    }
+    struct suite_pick pick = {.seed = seed};
+    memcpy(pick.scenario, scenario->id, sizeof pick.scenario);
+    return choice->pick_count > 0 &&
+           bsearch(&pick, choice->picks, choice->pick_count, sizeof pick, compare_picks) != NULL;
+}
+
+static enum status apply(const struct suite_choice *choice, const char *path, struct suite *suite,
+                         struct error *error)
+{
+    struct choosing choosing = {.choice = choice};
     uint32_t all = suite->entry_count;
     TRY(check_settings(choice, path, suite, error));
     TRY(check_ids(choice, path, suite, error));
     if (choice->expression != NULL) {
-        TRY(compile_expression(choice->expression, &postfix, error));
+        TRY(compile_expression(choice->expression, &choosing.postfix, error));
     }
-    enum status status = STATUS_OK;
-    for (uint32_t i = 0; i < all; i++) {
-        struct suite_entry *entry = &suite->entries[i];
-        bool chosen = status != STATUS_OK; /* the rest is whoever destroys the suite's */
-        THEN(status, entry_chosen(choice, &postfix, entry, arena, &chosen, error));
-        if (chosen) {
-            suite->entries[kept++] = *entry;
-        } else {
-            scenario_destroy((struct scenario_document *)(uintptr_t)entry->document);
+    TRY(suite_keep(suite, is_chosen, &choosing, error));
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        if (suite->entries[i].refused != NULL) {
+            return error_set(error, STATUS_BAD_INPUT, "--set: %s", suite->entries[i].refused);
         }
     }
-    suite->entry_count = kept;
-    if (status == STATUS_OK && kept == 0) {
-        status = error_set(error, STATUS_USAGE,
-                           "%s: expected at least one scenario that the options choose, found none "
-                           "among %u%s",
-                           path, all,
-                           choice->expression != NULL
-                               ? "; words of -k are looked for in ids, slices (\"swerve coverage\" "
-                                 "lists them) and traceability"
-                               : "");
+    if (suite->entry_count > 0) {
+        return STATUS_OK;
     }
-    return status;
+    return error_set(error, STATUS_USAGE,
+                     "%s: expected at least one scenario that the options choose, found none among "
+                     "%u%s",
+                     path, all,
+                     choice->expression != NULL
+                         ? "; words of -k are looked for in ids, slices (\"swerve coverage\" lists "
+                           "them) and traceability"
+                         : "");
+}
+
+enum status suite_load_chosen(const char *path, const struct suite_choice *choice,
+                              struct suite **out, struct error *error)
+{
+    json_t *set = NULL;
+    struct suite *suite = NULL;
+    TRY(read_settings(choice, &set, error));
+    enum status status = suite_load_set(path, set, &suite, error);
+    THEN(status, apply(choice, path, suite, error));
+    json_decref(set);
+    if (status != STATUS_OK) {
+        suite_destroy(suite);
+        return status;
+    }
+    *out = suite;
+    return STATUS_OK;
 }
