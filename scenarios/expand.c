@@ -66,7 +66,7 @@ static enum status read_axis(const struct json_cursor *axis, const struct json_c
 }
 
 static enum status read_grid(const struct json_cursor *cursor, const struct json_cursor *scenario,
-                             struct grid *grid, struct error *error)
+                             struct grid *grid, struct errors *errors, struct error *error)
 {
     const char *name;
     json_t *value;
@@ -88,7 +88,7 @@ static enum status read_grid(const struct json_cursor *cursor, const struct json
     }
     json_object_foreach ((json_t *)(uintptr_t)cursor->value, name, value) {
         struct json_cursor axis = json_cursor_member(cursor, name);
-        TRY(read_axis(&axis, scenario, grid, error));
+        TRY(errors_keep(errors, read_axis(&axis, scenario, grid, error), error));
     }
     return STATUS_OK;
 }
@@ -314,11 +314,11 @@ static enum status name_point(const struct json_cursor *entry, const struct grid
 /* The whole grid of an entry; `grid->added` is the caller's to release, on failure too. */
 static enum status make_grid(const struct json_cursor *entry, const struct json_cursor *scenario,
                              const struct scenario_changes *changes, struct grid *grid,
-                             struct error *error)
+                             struct errors *errors, struct error *error)
 {
     struct json_cursor cursor = json_cursor_member(entry, "grid");
     struct json_cursor set = json_cursor_member(entry, "set");
-    TRY(read_grid(&cursor, scenario, grid, error));
+    TRY(read_grid(&cursor, scenario, grid, errors, error));
     if (json_cursor_present(&set) && !json_is_object(set.value)) {
         return json_fail(&set, error, "expected an object of parameter values");
     }
@@ -376,9 +376,11 @@ enum status entry_expand(const struct json_cursor *entry, const struct json_curs
                          struct error *error)
 {
     struct grid grid = {.added = NULL};
-    TRY(parameters_check_ranges(scenario, scenario, error));
-    TRY(parameters_check_ranges(scenario, entry, error));
-    enum status status = make_grid(entry, scenario, changes, &grid, error);
+    uint32_t before = errors_count(errors);
+    TRY(errors_keep(errors, parameters_check_ranges(scenario, scenario, errors, error), error));
+    TRY(errors_keep(errors, parameters_check_ranges(scenario, entry, errors, error), error));
+    enum status status = make_grid(entry, scenario, changes, &grid, errors, error);
+    THEN(status, errors_end(errors, before, error));
     THEN(status,
          expand_points(entry, scenario, changes, &grid, cache, sink, context, errors, error));
     json_decref(grid.added);

@@ -39,7 +39,8 @@ enum status parameters_check_override(const struct json_cursor *scenario,
 /* The member "ranges" of a scenario, or of an entry that drives it: parameters with two numbers,
  * the smaller first, or a list of words. Absent is OK. */
 enum status parameters_check_ranges(const struct json_cursor *scenario,
-                                    const struct json_cursor *holder, struct error *error);
+                                    const struct json_cursor *holder, struct errors *errors,
+                                    struct error *error);
 
 /* Every parameter has been asked for; the first that has not is an error. */
 enum status parameters_check_used(const struct json_cursor *scenario,
@@ -251,8 +252,8 @@ typedef enum status expand_sink(void *context, struct scenario_document *documen
                                 struct error *error);
 
 /* The concrete scenarios of one suite entry (cursor of the entry; scenario: the parsed file), in
- * grid order. `errors` gets those of the first one that has any; errors of the entry itself and of
- * the sink are in *error alone. */
+ * grid order. `errors` gets those of the entry's ranges and grid, or else of the first scenario
+ * that has any; what else is wrong with the entry, and the sink's errors, are in *error alone. */
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
                          const struct scenario_changes *changes, struct map_cache *cache,
                          expand_sink *sink, void *context, struct errors *errors,

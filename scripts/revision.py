@@ -43,6 +43,8 @@ EXCLUDED = {
     "scenarios/import/": "another program's, which makes scenarios",
     "scenarios/choice/": "lists scenarios",
     "scenarios/coverage/": "counts what suites have",
+    "scenarios/plausible/": "warns of what is written in a file",
+    "scenarios/skeleton/": "writes a file to begin with",
     "scenarios/protocol/": "judges finished drives by protocols",
     "scenarios/ranges/": "makes scenarios",
     "scenarios/expand.c": "makes scenarios",
