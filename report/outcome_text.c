@@ -259,7 +259,7 @@ static void put_next(FILE *stream, const struct outcome_text *text, const struct
 
 /* ---- the whole ---- */
 
-/* What the store still has of it; the rest is said. */
+/* Reads what the store still has of it; the rest is said. */
 static enum status read_all(const struct outcome_text *text, struct reading *reading, char *cause,
                             struct error *error)
 {

@@ -10,7 +10,7 @@
 
 #include <stdio.h>
 
-/* What is known besides the outcome; NULL: nothing. */
+/* Knowledge besides the outcome; NULL: nothing. */
 struct outcome_text {
     struct store *store;
     const char *store_url;

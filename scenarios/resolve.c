@@ -233,7 +233,7 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
     struct json_cursor top = json_cursor_root(written->file, root);
     json_object_del(root, "$schema");
     json_object_del(root, "parameters");
-    /* What a search or a cross varies is no part of one scenario. */
+    /* Neither what a search varies nor what a cross does is part of one scenario. */
     json_object_del(root, "ranges");
     json_object_del(root, "cross");
     json_object_del(root, "comment");
