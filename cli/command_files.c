@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/protocol_options.h"
 #include "scenarios/json_place.h"
+#include "scenarios/plausible/plausible.h"
 #include "scenarios/scenarios.h"
 #include "schemas/scenario_id.h"
 #include "worker/models/models.h"
@@ -113,6 +114,22 @@ static void warn_apart(const struct suite *suite, bool json, json_t *warnings)
     }
 }
 
+/* Entry and list that a sentence is about. */
+struct doubt {
+    const struct suite_entry *entry;
+    json_t *warnings;
+    bool json;
+};
+
+static void tell_doubt(void *context, const char *text)
+{
+    const struct doubt *doubt = context;
+    char line[1024];
+    snprintf(line, sizeof line, "%s: scenario %s: %s", doubt->entry->file,
+             doubt->entry->document->scenario.id, text);
+    warn(doubt->warnings, doubt->json, line);
+}
+
 /* Demands of a scenario about perception that a learned world cannot meet: to last longer than
  * the model is trusted (a submission refuses that unless it is told what to do), or lights. */
 static json_t *warn_beyond(const struct suite *suite, bool json)
@@ -124,6 +141,8 @@ static json_t *warn_beyond(const struct suite *suite, bool json)
         const struct suite_entry *entry = &suite->entries[i];
         const struct scenario *scenario = &entry->document->scenario;
         char text[512];
+        struct doubt doubt = {.entry = entry, .warnings = warnings, .json = json};
+        plausible_check(scenario, tell_doubt, &doubt);
         if (scenario->question != QUESTION_PERCEPTION) {
             continue;
         }

@@ -643,6 +643,7 @@ int command_run(int argc, char **argv)
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options.suite),
         SUITE_OPTION_ROW_EVALUATION(options.suite),
+        CHOICE_OPTION_ROWS(options.suite.choice),
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url,
          .group = "Store and workers"},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},

@@ -1,12 +1,13 @@
 /*
- * swerve show: one outcome, with its metrics and what its planner wrote; its trace as JSON (one
- * object per tick, for pandas), its scenario, or a video of it; with --all every outcome of a store
- * or suite, one JSON object a line.
+ * swerve show: one outcome in ten lines, or as JSON with its metrics and what its planner wrote;
+ * its trace as JSON (one object per tick, for pandas), its scenario, or a video of it; with --all
+ * every outcome of a store or suite, one JSON object a line.
  */
 #include "cli/careful_answers.h"
 #include "cli/cli.h"
 #include "engine/trace/trace.h"
 #include "report/draw/draw_video.h"
+#include "report/outcome_text.h"
 
 #include "base/check.h"
 #include "base/file.h"
@@ -27,6 +28,7 @@ struct show {
     bool trace;
     bool scenario;
     bool all;
+    bool json;
     bool output;          /* what the planner wrote */
     const char *video;    /* file to write the drive to */
     const char *snapshot; /* file to write the flagged frame to */
@@ -266,6 +268,21 @@ static enum status write_video(struct show *show, struct error *error)
     return status;
 }
 
+/* A careful driver that has no answer is left out. */
+static enum status print_text(struct show *show, struct error *error)
+{
+    struct careful_answers answers = careful_answers_begin();
+    struct careful found;
+    struct error ignored;
+    struct outcome_text text = {.store = show->store, .store_url = cli_store_url(show->store_url)};
+    if (careful_asked(&show->outcome) &&
+        careful_answer(&answers, show->store, &show->outcome, &found, &ignored) == STATUS_OK) {
+        text.careful = &found;
+    }
+    careful_answers_end(&answers);
+    return outcome_text_print(&text, &show->outcome, stdout, error);
+}
+
 static enum status show_one(struct show *show, int64_t id, struct error *error)
 {
     TRY(cli_outcome_find(show->store, id, &show->outcome, error));
@@ -284,7 +301,7 @@ static enum status show_one(struct show *show, int64_t id, struct error *error)
     if (show->video != NULL) {
         return write_video(show, error);
     }
-    return cli_write_json(with_lineage(show), error);
+    return show->json ? cli_write_json(with_lineage(show), error) : print_text(show, error);
 }
 
 int command_show(int argc, char **argv)
@@ -292,6 +309,8 @@ int command_show(int argc, char **argv)
     struct show show = {0};
     const struct cli_option rows[] = {
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &show.store_url},
+        {"--json", NULL, "one JSON object: every figure, and what its planner wrote",
+         .flag = &show.json},
         {"--trace", NULL, "its ticks, one JSON object a line", .flag = &show.trace},
         {"--scenario", NULL, "its scenario document", .flag = &show.scenario},
         {"--stderr", NULL, "what its planner wrote to stderr", .flag = &show.output},
@@ -304,7 +323,7 @@ int command_show(int argc, char **argv)
     const struct cli_command command = {
         "show",
         "OUTCOME|--all --store URL",
-        "Outcomes as JSON.",
+        "One outcome: what happened, when and with whom, what would have saved it, where to go on.",
         CLI_ROWS(rows, 0, 1),
     };
     const char *argument = NULL;
@@ -313,13 +332,13 @@ int command_show(int argc, char **argv)
     struct error error;
     CLI_PARSE(&command, argc, argv, &argument, &count);
     enum status status = STATUS_OK;
-    int parts =
-        show.trace + show.scenario + show.output + (show.snapshot != NULL) + (show.video != NULL);
-    if ((count == 1) == show.all || (show.all && parts > 0) || parts > 1 ||
+    int parts = show.json + show.trace + show.scenario + show.output + (show.snapshot != NULL) +
+                (show.video != NULL);
+    if ((count == 1) == show.all || (show.all && parts > show.json) || parts > 1 ||
         (!show.all && show.suite != NULL)) {
         status = error_set(&error, STATUS_USAGE,
-                           "expected one OUTCOME with --trace, --scenario, --stderr, --evidence or "
-                           "--video, or --all with --suite");
+                           "expected one OUTCOME with --json, --trace, --scenario, --stderr, "
+                           "--evidence or --video, or --all with --suite");
     } else if (count == 1) {
         status = cli_parse_id(argument, &id, &error);
     }

@@ -66,6 +66,7 @@ int command_submit(int argc, char **argv)
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options),
         SUITE_OPTION_ROW_EVALUATION(options),
+        CHOICE_OPTION_ROWS(options.choice),
         {"--store", "URL", "job store ($SWERVE_STORE, else swerve.db)", .text = &url,
          .group = "Store"},
         {"--tenant", "NAME", "whose suite it is (a server takes it from the token)",

@@ -50,6 +50,7 @@ static const struct {
     {"draw", command_draw, "a scenario before it is driven, in words and as a picture"},
     {"rig", command_rig, "sensors that a rig.json declares: what they are, what they see"},
     {"traceability", command_traceability, "hazard, condition, requirement, scenario, outcome"},
+    {"scenario", command_scenario, "a new scenario to begin with"},
     {"validate", command_validate, "check scenario and suite files"},
     {"import", command_import, "turn foreign scenario files into ours"},
     {"datagen", command_datagen, "write training data for world models"},

@@ -515,6 +515,24 @@ static void name_untried(struct models *models, const struct submission_options 
     }
 }
 
+/* Seeds of the command line would replace those that failed. */
+static enum status load_chosen(const struct suite_options *options, const char *path,
+                               struct suite **loaded, struct error *error)
+{
+    char found[LIMIT_PATH_BYTES];
+    if (!choice_is_made(&options->choice)) {
+        return cli_suite_load(path, loaded, error);
+    }
+    if (options->choice.failed_in != NULL &&
+        (options->seeds != SEEDS_NOT_GIVEN || options->nominal)) {
+        return error_set(error, STATUS_USAGE,
+                         "--failed-in drives the seeds that failed: expected neither --seeds nor "
+                         "--nominal beside it");
+    }
+    return choice_load(&options->choice, cli_suite_path(path, found),
+                       cli_store_url(options->store_url), loaded, error);
+}
+
 /* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
 static enum status build_jobs(const struct suite_options *options, const struct suite *suite,
                               const char *path, struct suite **loaded,
@@ -545,7 +563,7 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         build.backend = device.backend;
     }
     if (status == STATUS_OK && suite == NULL) {
-        status = cli_suite_load(path, loaded, error);
+        status = load_chosen(options, path, loaded, error);
         suite = *loaded;
     }
     THEN(status, submission_build(suite, &build, submission, error));

@@ -5,6 +5,7 @@
 #ifndef SWERVE_CLI_SUITE_OPTIONS_H
 #define SWERVE_CLI_SUITE_OPTIONS_H
 
+#include "cli/choice/choice.h"
 #include "cli/cli.h"
 #include "worker/planner/planner.h"
 #include "worker/run/submission.h"
@@ -23,6 +24,7 @@ struct suite_options {
     const char *store_url; /* as given; for `trust` and for goldens */
     const char *horizon;   /* what becomes of scenarios longer than the models are trusted */
     bool allow_degraded;   /* the object world may answer what asks for a model that is not there */
+    struct choice_options choice;
     int64_t seeds;
     bool nominal; /* seed 0, before those of --seeds */
     int64_t attempts;
@@ -43,7 +45,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
     {                                                                                              \
         .planner = "builtin:reference", .guardian = "monitor", .world = "auto", .device = "auto",  \
         .layout = "agents", .precision = "bf16", .horizon = "refuse", .attempts = 3, .weight = 10, \
-        .seeds = SEEDS_NOT_GIVEN                                                                   \
+        .seeds = SEEDS_NOT_GIVEN, .choice = CHOICE_OPTIONS_DEFAULT                                 \
     }
 
 /* Rows for a command's option table: what is driven, and in what. */
@@ -81,7 +83,8 @@ enum { SEEDS_NOT_GIVEN = -1 };
 /* Those and what becomes of the jobs in a store. */
 #define SUITE_OPTION_ROWS(options)                                                                 \
     SUITE_OPTION_ROWS_DRIVE(options),                                                              \
-        {"--fresh", NULL, "drive again what has results already", .flag = &(options).fresh},       \
+        {"--fresh", NULL, "drive again what has results already", .flag = &(options).fresh,        \
+         .group = "Jobs in the store"},                                                            \
         {"--attempts", "N", "tries per job before it is dead (3)", .number = &(options).attempts}, \
         {"--weight", "N", "the suite's share among others, 1 to 100 (10)",                         \
          .number = &(options).weight},                                                             \

@@ -1,7 +1,7 @@
 /*
  * Changes that a suite asks of a scenario beyond its parameters: another question, a shorter
- * horizon, only some of its branches. Read from the suite, applied to the resolved document, so
- * that the result is an ordinary scenario with a hash of its own.
+ * horizon, only some of its branches, other weather and light. Read from the suite, applied to the
+ * resolved document, so that the result is an ordinary scenario with a hash of its own.
  */
 #include "scenarios/resolve.h"
 #include "schemas/scenario_json.h"
@@ -29,6 +29,49 @@ enum status changes_read(const struct json_cursor *entry, struct scenario_change
     return STATUS_OK;
 }
 
+const char *const cross_names[CROSS_COUNT] = {"weather", "light"};
+
+static enum status check_words(const struct json_cursor *list, const char *const *names, int count,
+                               struct error *error)
+{
+    size_t words;
+    bool seen[WEATHER_COUNT + LIGHT_COUNT] = {false};
+    TRY(json_array_begin(list, 0, (size_t)count, &words, error));
+    for (size_t i = 0; i < words; i++) {
+        struct json_cursor word = json_cursor_element(list, i);
+        int choice;
+        TRY(json_value_choice(&word, names, (size_t)count, &choice, error));
+        if (seen[choice]) {
+            return json_fail(&word, error, "expected each word once, found \"%s\" again",
+                             names[choice]);
+        }
+        seen[choice] = true;
+    }
+    return STATUS_OK;
+}
+
+enum status cross_read(const struct json_cursor *holder, struct json_cursor cross[CROSS_COUNT],
+                       struct error *error)
+{
+    static const char *const keys[] = {"weather", "light", NULL};
+    struct json_cursor member = json_cursor_member(holder, "cross");
+    if (!json_cursor_present(&member)) {
+        return STATUS_OK;
+    }
+    TRY(json_object_begin(&member, keys, error));
+    for (int k = 0; k < CROSS_COUNT; k++) {
+        struct json_cursor list = json_cursor_member(&member, cross_names[k]);
+        if (json_cursor_present(&list)) {
+            bool weather = k == CROSS_WEATHER;
+            TRY(check_words(&list, weather ? weather_names : light_names,
+                            weather ? WEATHER_COUNT : LIGHT_COUNT, error));
+            /* Stands alone: what it stood in is gone when an included suite is read. */
+            cross[k] = json_cursor_root(list.file, list.value);
+        }
+    }
+    return STATUS_OK;
+}
+
 enum status changes_read_common(const struct json_cursor *cursor, struct scenario_changes *changes,
                                 struct error *error)
 {
@@ -42,6 +85,7 @@ enum status changes_read_common(const struct json_cursor *cursor, struct scenari
     }
     TRY(json_member_choice(cursor, "question", false, question_names, QUESTION_COUNT,
                            &changes->question, error));
+    TRY(cross_read(cursor, changes->cross, error));
     if (!json_cursor_present(&ego)) {
         return STATUS_OK;
     }
@@ -66,6 +110,24 @@ static bool change_ego(const struct scenario_changes *changes, json_t *ego)
     return good &&
            (isnan(changes->steer_delay_s) ||
             json_object_set_new(ego, "steer_delay_s", json_real(changes->steer_delay_s)) == 0);
+}
+
+/* False: no memory. Conditions that are no object are the decoder's to refuse. */
+static bool change_conditions(const struct scenario_changes *changes, json_t *resolved)
+{
+    bool good = true;
+    for (int k = 0; k < CROSS_COUNT; k++) {
+        json_t *conditions = json_object_get(resolved, "conditions");
+        if (changes->conditions[k] != NULL && conditions == NULL) {
+            conditions = json_object();
+            good = json_object_set_new(resolved, "conditions", conditions) == 0 && good;
+        }
+        if (changes->conditions[k] != NULL && json_is_object(conditions)) {
+            json_t *word = json_deep_copy(changes->conditions[k]);
+            good = json_object_set_new(conditions, cross_names[k], word) == 0 && good;
+        }
+    }
+    return good;
 }
 
 /* Kinds of which the scenario has none are inherited. False: no memory. */
@@ -149,6 +211,7 @@ enum status changes_apply(const struct scenario_changes *changes, const char *fi
     json_t *ego = json_object_get(resolved, "ego");
     bad = (json_is_object(ego) && !change_ego(changes, ego)) || bad;
     bad = !inherit_links(changes, resolved) || bad;
+    bad = !change_conditions(changes, resolved) || bad;
     if (bad) {
         return error_set(error, STATUS_NO_MEMORY, "%s: out of memory", file);
     }

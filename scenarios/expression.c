@@ -4,6 +4,7 @@
  */
 #include "scenarios/expression.h"
 
+#include "base/text.h"
 #include "base/units.h"
 
 #include <math.h>
@@ -255,7 +256,16 @@ static enum expression_outcome read_name(struct evaluation *e, bool *operand)
     }
     int shown = (int)(bytes < 64 ? bytes : 64);
     if (symbol == NULL) {
-        return wrong(e, "expected the name of a parameter, found \"%.*s\"", shown, name);
+        char word[64];
+        const char *names[LIMIT_PARAMETERS + 1] = {NULL};
+        for (uint32_t i = 0; i < e->table->count; i++) {
+            names[i] = e->table->items[i].name;
+        }
+        snprintf(word, sizeof word, "%.*s", shown, name);
+        const char *nearest = text_nearest(word, names);
+        return wrong(e, "expected the name of a parameter, found \"%s\"%s%s%s", word,
+                     nearest != NULL ? "; did you mean \"" : "", nearest != NULL ? nearest : "",
+                     nearest != NULL ? "\"?" : "");
     }
     symbol->used = true;
     if (symbol->state == SYMBOL_PENDING) {

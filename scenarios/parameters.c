@@ -7,6 +7,7 @@
 #include "scenarios/resolve.h"
 
 #include "base/check.h"
+#include "base/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -37,15 +38,33 @@ static enum status check_value(const struct json_cursor *value, struct error *er
     return json_value_number(value, -1e12, 1e12, &number, error);
 }
 
+/* Member of the object that the name may be a slip of, or NULL. */
+static const char *nearest_member(const json_t *object, const char *name)
+{
+    const char *names[LIMIT_PARAMETERS + 1];
+    size_t count = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)object, key, value) {
+        if (count < LIMIT_PARAMETERS) {
+            names[count++] = key;
+        }
+    }
+    names[count] = NULL;
+    return text_nearest(name, names);
+}
+
 enum status parameters_check_override(const struct json_cursor *scenario,
                                       const struct json_cursor *value, struct error *error)
 {
     const json_t *defaults = json_object_get(scenario->value, "parameters");
     if (json_object_get(defaults, value->key) == NULL) {
+        const char *nearest = nearest_member(defaults, value->key);
         return json_fail(value, error,
                          "expected the name of a parameter of %s, found \"%.64s\", which it has "
-                         "not",
-                         scenario->file, value->key);
+                         "not%s%s%s",
+                         scenario->file, value->key, nearest != NULL ? "; did you mean \"" : "",
+                         nearest != NULL ? nearest : "", nearest != NULL ? "\"?" : "");
     }
     return check_value(value, error);
 }
@@ -75,8 +94,10 @@ static enum status check_range(const struct json_cursor *scenario, const struct 
 }
 
 enum status parameters_check_ranges(const struct json_cursor *scenario,
-                                    const struct json_cursor *holder, struct error *error)
+                                    const struct json_cursor *holder, struct errors *errors,
+                                    struct error *error)
 {
+    uint32_t before = errors_count(errors);
     const char *name;
     json_t *value;
     struct json_cursor ranges = json_cursor_member(holder, "ranges");
@@ -88,15 +109,15 @@ enum status parameters_check_ranges(const struct json_cursor *scenario,
     }
     json_object_foreach ((json_t *)(uintptr_t)ranges.value, name, value) {
         struct json_cursor range = json_cursor_member(&ranges, name);
-        TRY(check_range(scenario, &range, error));
-        if (json_object_get(json_object_get(holder->value, "set"), name) != NULL ||
-            json_object_get(json_object_get(holder->value, "grid"), name) != NULL) {
-            return json_fail(&range, error,
-                             "expected a parameter that the entry neither sets nor has in its "
-                             "grid, found one it does");
+        TRY(errors_keep(errors, check_range(scenario, &range, error), error));
+        if (json_object_get(json_object_get(holder->value, "set"), name) != NULL) {
+            json_fail(&range, error,
+                      "expected a parameter that the entry does not set, found one "
+                      "it does");
+            TRY(errors_keep(errors, STATUS_BAD_INPUT, error));
         }
     }
-    return STATUS_OK;
+    return errors_end(errors, before, error);
 }
 
 /* One attempt at one parameter; *progress when it got its value. */

@@ -233,7 +233,10 @@ enum status scenario_resolve(const struct json_cursor *written, struct symbol_ta
     struct json_cursor top = json_cursor_root(written->file, root);
     json_object_del(root, "$schema");
     json_object_del(root, "parameters");
-    json_object_del(root, "ranges"); /* what a search varies is no part of one scenario */
+    /* Neither what a search varies nor what a cross does is part of one scenario. */
+    json_object_del(root, "ranges");
+    json_object_del(root, "cross");
+    json_object_del(root, "comment");
     enum status status = parameters_substitute(written->file, root, true, symbols, errors, error);
     if (status == STATUS_OK && id != NULL &&
         json_object_set_new(root, "id", json_string(id)) != 0) {

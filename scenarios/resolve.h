@@ -39,7 +39,8 @@ enum status parameters_check_override(const struct json_cursor *scenario,
 /* The member "ranges" of a scenario, or of an entry that drives it: parameters with two numbers,
  * the smaller first, or a list of words. Absent is OK. */
 enum status parameters_check_ranges(const struct json_cursor *scenario,
-                                    const struct json_cursor *holder, struct error *error);
+                                    const struct json_cursor *holder, struct errors *errors,
+                                    struct error *error);
 
 /* Every parameter has been asked for; the first that has not is an error. */
 enum status parameters_check_used(const struct json_cursor *scenario,
@@ -169,6 +170,10 @@ enum status scenario_validate_parts(const char *name, const struct scenario *sce
 
 /* ---- changes.c ---- */
 
+/* Conditions that a suite may cross its scenarios with, in the order of their names in ids. */
+enum cross_kind { CROSS_WEATHER, CROSS_LIGHT, CROSS_COUNT };
+extern const char *const cross_names[CROSS_COUNT]; /* "weather", "light" */
+
 /* Changes that a suite makes in a scenario. Start from SCENARIO_UNCHANGED. */
 struct scenario_changes {
     int question;         /* enum question, -1: as written */
@@ -179,6 +184,9 @@ struct scenario_changes {
     const json_t *links[TRACE_KIND_COUNT]; /* for scenarios that have none of the kind; borrowed
                                               from the suite */
     struct json_cursor branches;           /* list of the ids that stay; not present: all of them */
+    struct json_cursor cross[CROSS_COUNT]; /* lists of words; not present or empty: as written */
+    const json_t *conditions[CROSS_COUNT]; /* the word of this scenario, NULL: as written */
+    const json_t *set; /* parameters of the caller's, for scenarios that have them; may be NULL */
 };
 #define SCENARIO_UNCHANGED                           \
     ((struct scenario_changes){.question = -1,       \
@@ -191,9 +199,14 @@ struct scenario_changes {
  * are absent change nothing. Borrows the entry. */
 enum status changes_read(const struct json_cursor *entry, struct scenario_changes *changes,
                          struct error *error);
-/* The members question, ego and traceability of a suite. */
+/* The members question, ego, traceability and cross of a suite. */
 enum status changes_read_common(const struct json_cursor *cursor, struct scenario_changes *changes,
                                 struct error *error);
+
+/* The member "cross" of a suite, an entry or a scenario: lists that are absent leave *cross alone.
+ * Of a scenario they say in which words it makes sense. */
+enum status cross_read(const struct json_cursor *holder, struct json_cursor cross[CROSS_COUNT],
+                       struct error *error);
 
 /* Changes a resolved document; `file` is the scenario's, for messages. */
 enum status changes_apply(const struct scenario_changes *changes, const char *file,
@@ -223,6 +236,12 @@ enum status scenario_load_written(const struct json_cursor *written,
 
 /* ---- suite_hash.c ---- */
 
+/* Id and title of a suite that is a directory. */
+void suite_name_directory(struct suite *suite, const char *path);
+
+/* No two scenarios of a suite have one id. */
+enum status suite_check_ids(const struct suite *suite, struct error *error);
+
 /* Fills in the hash of a suite that is complete. */
 void suite_hash(struct suite *suite);
 
@@ -233,8 +252,8 @@ typedef enum status expand_sink(void *context, struct scenario_document *documen
                                 struct error *error);
 
 /* The concrete scenarios of one suite entry (cursor of the entry; scenario: the parsed file), in
- * grid order. `errors` gets those of the first one that has any; errors of the entry itself and of
- * the sink are in *error alone. */
+ * grid order. `errors` gets those of the entry's ranges and grid, or else of the first scenario
+ * that has any; what else is wrong with the entry, and the sink's errors, are in *error alone. */
 enum status entry_expand(const struct json_cursor *entry, const struct json_cursor *scenario,
                          const struct scenario_changes *changes, struct map_cache *cache,
                          expand_sink *sink, void *context, struct errors *errors,

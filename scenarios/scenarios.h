@@ -14,6 +14,7 @@
 #include "base/status.h"
 #include "schemas/scenario.h"
 
+#include <jansson.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -47,6 +48,8 @@ struct suite_entry {
     uint32_t planner_count; /* 0: the caller's default */
     const char *const *planners;
     int32_t priority;
+    const char *refused; /* what the caller's parameters make of it, which was loaded without them;
+                            NULL: nothing wrong */
 };
 
 struct suite {
@@ -60,6 +63,17 @@ struct suite {
 /* Loads a suite file (suite.schema.json), a single scenario file, or a directory of scenario files.
  */
 enum status suite_load(const char *path, struct suite **out, struct error *error);
+
+/* The same, with values for parameters (an object) in every scenario that has them. An entry in
+ * which they make no scenario stays as written, and says so in `refused`: who keeps it fails. */
+enum status suite_load_set(const char *path, const json_t *set, struct suite **out,
+                           struct error *error);
+
+/* Leaves the seeds of entries, and the entries, that the filter says true of; the suite, of which
+ * none may be left, is another then, with a hash of its own. */
+typedef bool suite_filter(void *context, const struct suite_entry *entry, uint64_t seed);
+enum status suite_keep(struct suite *suite, suite_filter *filter, void *context,
+                       struct error *error);
 
 /* The same, but a mistake does not end it: *errors gets those of every entry, file and part of a
  * document that does not rest on another one with mistakes, up to ERRORS_MAX. *error (not NULL) is

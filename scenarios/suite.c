@@ -51,6 +51,7 @@ struct loading {
     struct map_cache cache;
     struct level *levels; /* [LIMIT_SUITE_DEPTH] */
     int depth;            /* open levels */
+    const json_t *set;    /* parameters of the caller's; NULL: none */
     struct error *error;
     struct errors *all;   /* of the whole; NULL: the first mistake ends it */
     struct errors *found; /* of the document in hand; NULL with `all` */
@@ -61,15 +62,25 @@ static enum status suite_no_memory(const struct loading *loading, const char *pa
     return error_set(loading->error, STATUS_NO_MEMORY, "%s: out of memory", path);
 }
 
+/* Takes the last entries back, down to `count`. */
+static void drop_entries(struct suite_owner *owner, uint32_t count)
+{
+    struct suite *suite = &owner->suite;
+    while (suite->entry_count > count) {
+        const struct suite_entry *entry = &suite->entries[--suite->entry_count];
+        uint32_t planners = entry->planner_count > 0 ? entry->planner_count : 1;
+        owner->job_count -= (uint64_t)entry->seed_count * planners;
+        scenario_destroy((struct scenario_document *)(uintptr_t)entry->document);
+    }
+}
+
 void suite_destroy(struct suite *suite)
 {
     if (suite == NULL) {
         return;
     }
     struct suite_owner *owner = (struct suite_owner *)suite;
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        scenario_destroy((struct scenario_document *)(uintptr_t)suite->entries[i].document);
-    }
+    drop_entries(owner, 0);
     free(suite->entries);
     arena_finish(&owner->arena);
     free(owner);
@@ -146,8 +157,21 @@ static enum status expand_file(struct loading *loading, const char *path,
     if (context.entry.file == NULL || context.entry.place == NULL) {
         return suite_no_memory(loading, path);
     }
-    return entry_expand(entry, &written, &defaults->changes, &loading->cache, add_entry, &context,
-                        loading->found, loading->error);
+    uint32_t before = loading->owner->suite.entry_count;
+    struct scenario_changes changes = defaults->changes;
+    enum status status = entry_expand(entry, &written, &changes, &loading->cache, add_entry,
+                                      &context, loading->found, loading->error);
+    if (changes.set == NULL || status != STATUS_BAD_INPUT) {
+        return status;
+    }
+    drop_entries(loading->owner, before); /* as written: they may not be what the caller wants */
+    context.entry.refused =
+        arena_copy_text(&loading->owner->arena, loading->error->text, strlen(loading->error->text));
+    changes.set = NULL;
+    return context.entry.refused == NULL
+               ? suite_no_memory(loading, path)
+               : entry_expand(entry, &written, &changes, &loading->cache, add_entry, &context,
+                              loading->found, loading->error);
 }
 
 /* ---- mistakes ---- */
@@ -301,9 +325,10 @@ static bool is_suite(const json_t *root)
 static enum status load_entry(struct loading *loading, const struct level *level,
                               const struct json_cursor *entry)
 {
-    static const char *const keys[] = {
-        "file",     "id",        "grid",     "set", "seeds",        "planners", "priority",
-        "question", "horizon_s", "branches", "ego", "traceability", "ranges",   NULL};
+    static const char *const keys[] = {"file",      "id",       "grid",     "set",
+                                       "seeds",     "planners", "priority", "question",
+                                       "horizon_s", "branches", "ego",      "traceability",
+                                       "ranges",    "cross",    NULL};
     struct error *error = loading->error;
     struct defaults defaults = level->defaults;
     char name[LIMIT_SPEC_BYTES];
@@ -338,7 +363,7 @@ static enum status check_suite_form(const struct json_cursor *top, struct suite 
 {
     static const char *const keys[] = {"$schema", "id",           "title",    "scenarios",
                                        "suites",  "seeds",        "planners", "question",
-                                       "ego",     "traceability", NULL};
+                                       "ego",     "traceability", "cross",    NULL};
     char id[LIMIT_ID_BYTES];
     char title[LIMIT_TEXT_BYTES] = "";
     size_t count;
@@ -464,30 +489,6 @@ static enum status load_one_scenario(struct loading *loading, const char *path, 
     return status;
 }
 
-static void name_after_directory(struct suite *suite, const char *path)
-{
-    char name[LIMIT_TEXT_BYTES];
-    size_t bytes = strlen(path);
-    while (bytes > 0 && path[bytes - 1] == '/') {
-        bytes--;
-    }
-    size_t start = bytes;
-    while (start > 0 && path[start - 1] != '/') {
-        start--;
-    }
-    snprintf(name, sizeof name, "%.*s", (int)(bytes - start), path + start);
-    size_t used = 0;
-    for (const char *c = name; *c != '\0' && used + 1 < sizeof suite->id; c++) {
-        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
-                     (*c >= '0' && *c <= '9') || *c == '_' || *c == '-';
-        suite->id[used++] = plain ? *c : '_';
-    }
-    if (used == 0) {
-        strcpy(suite->id, "suite");
-    }
-    snprintf(suite->title, sizeof suite->title, "%s", name);
-}
-
 static int is_json_name(const struct dirent *entry)
 {
     size_t bytes = strlen(entry->d_name);
@@ -553,7 +554,7 @@ static enum status load_directory(struct loading *loading, const char *path,
         return error_set(loading->error, STATUS_IO, "%s: cannot list: %s", path, strerror(errno));
     }
     enum status status = STATUS_OK;
-    name_after_directory(&loading->owner->suite, path);
+    suite_name_directory(&loading->owner->suite, path);
     for (int i = 0; i < count; i++) {
         THEN(status,
              set_aside(loading, load_directory_file(loading, path, names[i]->d_name, defaults),
@@ -571,8 +572,9 @@ static enum status load_directory(struct loading *loading, const char *path,
 static enum status load_path(struct loading *loading, const char *path)
 {
     static const uint64_t first_seed = 1;
-    const struct defaults defaults = {
+    struct defaults defaults = {
         .seed_count = 1, .seeds = &first_seed, .changes = SCENARIO_UNCHANGED};
+    defaults.changes.set = loading->set;
     struct suite *suite = &loading->owner->suite;
     struct stat info;
     json_t *root;
@@ -605,48 +607,11 @@ static enum status load_path(struct loading *loading, const char *path)
 
 /* ---- the whole ---- */
 
-static int compare_entry_ids(const void *a, const void *b)
-{
-    const struct suite_entry *const *left = a;
-    const struct suite_entry *const *right = b;
-    int order = strcmp((*left)->document->scenario.id, (*right)->document->scenario.id);
-    return order != 0 ? order : (*left > *right) - (*left < *right);
-}
-
-static enum status check_ids_differ(const struct loading *loading)
-{
-    const struct suite *suite = &loading->owner->suite;
-    const struct suite_entry **sorted = malloc(suite->entry_count * sizeof *sorted);
-    if (sorted == NULL && suite->entry_count > 0) {
-        return suite_no_memory(loading, suite->id);
-    }
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        sorted[i] = &suite->entries[i];
-    }
-    qsort(sorted, suite->entry_count, sizeof *sorted, compare_entry_ids);
-    enum status status = STATUS_OK;
-    for (uint32_t i = 1; i < suite->entry_count && status == STATUS_OK; i++) {
-        const char *id = sorted[i]->document->scenario.id;
-        if (strcmp(id, sorted[i - 1]->document->scenario.id) == 0) {
-            bool same = strcmp(sorted[i]->place, sorted[i - 1]->place) == 0;
-            status = error_set(
-                loading->error, STATUS_BAD_INPUT,
-                "%s: expected an id that is unique in the suite, found \"%s\" %s%s: %s",
-                sorted[i]->place, id, same ? "twice" : "also from ",
-                same ? "" : sorted[i - 1]->place,
-                same ? "a grid value is repeated, or the entry's \"id\" lacks a {parameter}"
-                     : "an entry's \"id\" can make it unique");
-        }
-    }
-    free(sorted);
-    return status;
-}
-
-static enum status load(const char *path, struct errors *all, struct suite **out,
+static enum status load(const char *path, const json_t *set, struct errors *all, struct suite **out,
                         struct error *error)
 {
     struct error local = {0};
-    struct loading loading = {.error = error != NULL ? error : &local, .all = all};
+    struct loading loading = {.error = error != NULL ? error : &local, .all = all, .set = set};
     enum status status = STATUS_OK;
     loading.owner = calloc(1, sizeof *loading.owner);
     loading.levels = calloc(LIMIT_SUITE_DEPTH, sizeof *loading.levels);
@@ -659,7 +624,7 @@ static enum status load(const char *path, struct errors *all, struct suite **out
     }
     arena_init(&loading.owner->arena, SUITE_TEXT_BYTES);
     status = load_path(&loading, path);
-    THEN(status, check_ids_differ(&loading));
+    THEN(status, suite_check_ids(&loading.owner->suite, loading.error));
     THEN(status, errors_end(all, 0, loading.error));
     while (loading.depth > 0) {
         json_decref(loading.levels[--loading.depth].root);
@@ -678,14 +643,51 @@ static enum status load(const char *path, struct errors *all, struct suite **out
 
 enum status suite_load(const char *path, struct suite **out, struct error *error)
 {
-    return load(path, NULL, out, error);
+    return load(path, NULL, NULL, out, error);
+}
+
+enum status suite_load_set(const char *path, const json_t *set, struct suite **out,
+                           struct error *error)
+{
+    return load(path, set, NULL, out, error);
+}
+
+enum status suite_keep(struct suite *suite, suite_filter *filter, void *context,
+                       struct error *error)
+{
+    struct suite_owner *owner = (struct suite_owner *)suite;
+    enum status status = STATUS_OK;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        struct suite_entry entry = suite->entries[i];
+        uint64_t *seeds = arena_alloc(&owner->arena, entry.seed_count, sizeof *seeds);
+        uint32_t count = 0;
+        THEN(status, memory_check(seeds, error, "%s: out of memory", entry.file));
+        for (uint32_t s = 0; s < entry.seed_count && status == STATUS_OK; s++) {
+            if (filter(context, &entry, entry.seeds[s])) {
+                seeds[count++] = entry.seeds[s];
+            }
+        }
+        if (status == STATUS_OK && count == 0) {
+            scenario_destroy((struct scenario_document *)(uintptr_t)entry.document);
+            continue;
+        }
+        if (status == STATUS_OK) {
+            entry.seeds = seeds;
+            entry.seed_count = count;
+        }
+        suite->entries[kept++] = entry;
+    }
+    suite->entry_count = kept;
+    suite_hash(suite);
+    return status;
 }
 
 enum status suite_check(const char *path, struct suite **out, struct errors *errors,
                         struct error *error)
 {
     *errors = (struct errors){.count = 0};
-    enum status status = load(path, errors, out, error);
+    enum status status = load(path, NULL, errors, out, error);
     /* The cause of the end is the last of the list, if it is about the input. */
     errors_keep(errors, status, error);
     return status;

@@ -1,11 +1,73 @@
 /*
- * A suite's hash: over what its entries ask for, in order, and nothing else, so that the same
- * content has the same hash wherever its files lie.
+ * Identity of a suite: the name of a directory, ids that differ, and its hash: over what its
+ * entries ask for, in order, and nothing else, so that the same content has the same hash wherever
+ * its files lie.
  */
 #include "scenarios/resolve.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+static int compare_entry_ids(const void *a, const void *b)
+{
+    const struct suite_entry *const *left = a;
+    const struct suite_entry *const *right = b;
+    int order = strcmp((*left)->document->scenario.id, (*right)->document->scenario.id);
+    return order != 0 ? order : (*left > *right) - (*left < *right);
+}
+
+enum status suite_check_ids(const struct suite *suite, struct error *error)
+{
+    const struct suite_entry **sorted = malloc(suite->entry_count * sizeof *sorted);
+    if (suite->entry_count > 0) {
+        TRY(memory_check(sorted, error, "%s: out of memory", suite->id));
+    }
+    for (uint32_t i = 0; i < suite->entry_count; i++) {
+        sorted[i] = &suite->entries[i];
+    }
+    qsort(sorted, suite->entry_count, sizeof *sorted, compare_entry_ids);
+    enum status status = STATUS_OK;
+    for (uint32_t i = 1; i < suite->entry_count && status == STATUS_OK; i++) {
+        const char *id = sorted[i]->document->scenario.id;
+        if (strcmp(id, sorted[i - 1]->document->scenario.id) == 0) {
+            bool same = strcmp(sorted[i]->place, sorted[i - 1]->place) == 0;
+            status = error_set(
+                error, STATUS_BAD_INPUT,
+                "%s: expected an id that is unique in the suite, found \"%s\" %s%s: %s",
+                sorted[i]->place, id, same ? "twice" : "also from ",
+                same ? "" : sorted[i - 1]->place,
+                same ? "a grid value is repeated, or the entry's \"id\" lacks a {parameter}"
+                     : "an entry's \"id\" can make it unique");
+        }
+    }
+    free(sorted);
+    return status;
+}
+
+void suite_name_directory(struct suite *suite, const char *path)
+{
+    char name[LIMIT_TEXT_BYTES];
+    size_t bytes = strlen(path);
+    while (bytes > 0 && path[bytes - 1] == '/') {
+        bytes--;
+    }
+    size_t start = bytes;
+    while (start > 0 && path[start - 1] != '/') {
+        start--;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)(bytes - start), path + start);
+    size_t used = 0;
+    for (const char *c = name; *c != '\0' && used + 1 < sizeof suite->id; c++) {
+        bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                     (*c >= '0' && *c <= '9') || *c == '_' || *c == '-';
+        suite->id[used++] = plain ? *c : '_';
+    }
+    if (used == 0) {
+        strcpy(suite->id, "suite");
+    }
+    snprintf(suite->title, sizeof suite->title, "%s", name);
+}
 
 void suite_hash(struct suite *suite)
 {

@@ -41,7 +41,10 @@ EXCLUDED = {
     "worker/versions/": "brings models here; a job names its own by hash",
     # Makers of scenarios: the text that is driven is what the question's hash is of.
     "scenarios/import/": "another program's, which makes scenarios",
+    "scenarios/choice/": "lists scenarios",
     "scenarios/coverage/": "counts what suites have",
+    "scenarios/plausible/": "warns of what is written in a file",
+    "scenarios/skeleton/": "writes a file to begin with",
     "scenarios/protocol/": "judges finished drives by protocols",
     "scenarios/ranges/": "makes scenarios",
     "scenarios/expand.c": "makes scenarios",

@@ -44,7 +44,7 @@ def verdict_of(args, scenario, folder):
     store = os.path.join(folder, "store.db")
     subprocess.run([args.binary, "run", scenario, "--world", "object", "--planner", args.planner, "--nominal",
                     "--store", store], capture_output=True, check=False)
-    shown = subprocess.run([args.binary, "show", "1", "--store", store], capture_output=True, text=True, check=False)
+    shown = subprocess.run([args.binary, "show", "1", "--json", "--store", store], capture_output=True, text=True, check=False)
     if shown.returncode != 0:
         return "not driven"
     outcome = json.loads(shown.stdout)

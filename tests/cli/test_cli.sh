@@ -507,7 +507,7 @@ a_planner_fault_is_an_outcome() {
     holds 'd["known_jobs"] == 1' out
     says err "the planner failed in every one of 2 rollouts"
     holds 'd["errors"] == 2 and d["rollouts"] == 2' out
-    code 0 "$swerve" show 1 --store fault.db
+    code 0 "$swerve" show 1 --json --store fault.db
     holds 'd["verdict"] == "planner_error" and "out of sorts" in d["error"]' out
     code 0 "$swerve" replay --all --store fault.db
     said() {
@@ -564,7 +564,7 @@ a_failure_says_what_a_careful_driver_would_have_done() {
     code 0 "$swerve" run "$root/scenarios/r157/cut_in_alks.json" --world object --planner builtin:maintain \
         --store careful.db --report careful.html
     grep -q 'A careful driver</abbr> would have <b class="good">avoided</b>' careful.html || fail "the card says nothing"
-    code 0 "$swerve" show 1 --store careful.db
+    code 0 "$swerve" show 1 --json --store careful.db
     holds 'd["verdict"] == "fail" and d["careful"]["driver"]["avoids"] is True' out
     code 0 "$swerve" avoid --store careful.db --json
     holds 'd["drives"][0]["careful"]["driver"]["avoids"] is True' out
@@ -832,10 +832,10 @@ END
     holds 'd["flagged"] > 0 and d["dead_jobs"] == 1' out
     code 0 "$swerve" status --store learned.db --json
     holds 'd["suites"][0]["flagged"] == 1 and d["suites"][0]["dead"] == 1' out
-    code 0 "$swerve" show 1 --store learned.db
+    code 0 "$swerve" show 1 --json --store learned.db
     holds 'd["tier"] == "student" and d["health_check"] == "mass" and d["job_state"] == "flagged"' out
     holds 'd["sampler"] == "agents/euler2/bf16" and d["mflop"] > 0' out
-    code 0 "$swerve" show 2 --store learned.db
+    code 0 "$swerve" show 2 --json --store learned.db
     holds 'd["tier"] == "teacher" and d["parent_job_id"] == 1 and d["job_state"] == "dead"' out
     code 0 "$swerve" show 2 --evidence flagged.png --store learned.db
     [ "$(head -c 4 flagged.png | tail -c 3)" = PNG ] || fail "flagged.png is no picture"

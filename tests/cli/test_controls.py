@@ -157,8 +157,8 @@ def a_cost_is_a_criterion():
     told = json.loads(swerve("run", "gated.json", "--world", WORLD, "--planner", "builtin:pid", "--store", "g.db", "--seeds",
                              1, "--gate", "--json", code=1).stdout)
     assert (told["passed"], told["failed"]) == (2, 1), told
-    assert '"cost"' in swerve("show", "3", "--store", "g.db").stdout + swerve("show", "2", "--store", "g.db").stdout + \
-        swerve("show", "1", "--store", "g.db").stdout
+    assert '"cost"' in swerve("show", "3", "--json", "--store", "g.db").stdout + swerve("show", "2", "--json", "--store", "g.db").stdout + \
+        swerve("show", "1", "--json", "--store", "g.db").stdout
 
 
 def logs_and_worlds_go_together():

@@ -52,6 +52,7 @@ NOT_RUN = [  # in which command, why
 ]
 CODES = [  # besides 0, and why
     (r"--gate-rate|--gate-slice|--fail-on-regression", {1}),  # bad planners miss gates
+    (r"--failed-in", {2}),  # the newest suite of the test's folder is of other scenarios
     (r"swerve doctor", {5}),  # a build without world models
 ]
 VALUES = [(r"\bSUITE\b", "scenarios/longtail.json"), (r"swerve run longtail\b", "swerve run scenarios/longtail.json"),

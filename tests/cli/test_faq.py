@@ -96,7 +96,7 @@ def main():
         pathlib.Path("fails.json").write_text(json.dumps({**SCENARIO, "horizon_s": 4, "agents": [wall]}))
         texts = said()
         os.chdir("/")
-    print(f"1..{len(quoted) + 1}")
+    print(f"1..{len(quoted) + 2}")
     bad = 0
     produced = 0
     sources = literals()
@@ -109,6 +109,11 @@ def main():
         print(f"{'ok' if good else 'not ok'} {number} - {'met' if met else 'in the sources'}: {message[:90]}")
     enough = len(quoted) >= 20 and produced >= 19
     print(f"{'ok' if enough else 'not ok'} {len(quoted) + 1} - {produced} of {len(quoted)} messages were met")
+    names = re.search(r"health_check_names\[HEALTH_CHECK_COUNT\] = \{(.*?)\}", (ROOT / "worker/models/health.c").read_text(), re.S).group(1)
+    explained = re.findall(r'<a id="(\w+)"></a>`\1`', (ROOT / "docs/health.md").read_text())
+    whole = sorted(explained) == sorted(set(re.findall(r'"(\w+)"', names)) - {"ok"})
+    print(f"{'ok' if whole else 'not ok'} {len(quoted) + 2} - docs/health.md has each health check once")
+    bad += not whole
     if bad or not enough:
         print("# " + texts[-6000:].replace("\n", "\n# "))
     sys.exit(1 if bad or not enough else 0)

@@ -90,7 +90,7 @@ confined=yes
 
 # drove_freely OUTCOME: its planner found no way out.
 drove_freely() {
-    code 0 "$swerve" show "$1" --store "$url"
+    code 0 "$swerve" show "$1" --json --store "$url"
     python3 -c 'import json; d=json.load(open("out")); assert d["metrics"]["speed_max_mps"] < 12.5 and \
         d["metrics"]["distance_m"] > 30' 2>pyerr || fail "it braked, so it found a way out: $(head -c 900 out)"
 }

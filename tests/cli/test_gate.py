@@ -9,6 +9,7 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -247,7 +248,45 @@ def retry_takes_the_planner_as_it_is_now():
     assert len(hashes[0]) == len(hashes[1]) == 1 and hashes[0] != hashes[1], hashes
 
 
-TESTS = [a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
+def ids_of(suite, store):
+    return sorted({json.loads(line)["scenario_id"] for line in
+                   swerve("show", "--all", "--suite", suite, "--store", store).stdout.splitlines()})
+
+
+def what_failed_is_driven_alone():
+    run("--seeds", "2", store="f.db")
+    again = json.loads(run("--failed-in", "last", "--json", store="f.db").stdout)
+    assert ids_of(again["suite"], "f.db") == ["fog2"], again
+    elsewhere = json.loads(run("--failed-in", "f.db", "--json", store="g.db").stdout)
+    assert ids_of(elsewhere["suite"], "g.db") == ["fog2"], elsewhere
+    assert "neither --seeds nor --nominal" in run("--failed-in", "last", "--seeds", "2", store="f.db", code=2).stderr
+    run("-k", "clear", store="f.db")
+    assert "every main line of its newest suite all-" in run("--failed-in", "last", store="f.db", code=2).stderr
+
+
+def a_failure_is_told_in_ten_lines():
+    row = next(row for row in map(json.loads, swerve("show", "--all", "--store", "f.db").stdout.splitlines()) if row["verdict"] == "fail")
+    text = swerve("show", str(row["id"]), "--store", "f.db").stdout
+    lines = text.splitlines()
+    assert 8 <= len(lines) <= 12 and lines[0].startswith(f"outcome {row['id']}: fail: at_fault_collision"), text
+    assert re.search(r"^contact   \d\.\d s: contact with something that stood, the car \"wall\", impact [\d.]+ m/s .*ego's fault", text, re.M), text
+    assert re.search(r"^saved by  .*a careful driver \(UN R157\)", text, re.M) and f"swerve debug {row['id']} --store f.db" in text, text
+    assert json.loads(swerve("show", str(row["id"]), "--json", "--store", "f.db").stdout)["metrics"]["collision_agent"] == 0
+
+
+def words_and_ids_choose():
+    some = json.loads(run("-k", "fog and not fog1", "--json", store="f.db").stdout)
+    assert ids_of(some["suite"], "f.db") == ["fog2"], some
+    two = json.loads(run("--scenario", "clear1", "--scenario=fog1", "--json", store="f.db").stdout)
+    assert ids_of(two["suite"], "f.db") == ["clear1", "fog1"], two
+    assert "did you mean clear1?" in run("--scenario", "clear", store="f.db", code=2).stderr
+    queued = json.loads(swerve("submit", "all.json", "-k", "weather=fog", "--store", "h.db", "--json").stdout)
+    assert queued["jobs"] == 2, queued
+    done = swerve("run", "smoke", "--set", "ego_kpg=40", "--store", "h.db", code=2)
+    assert "did you mean ego_kph?" in done.stderr, done
+
+
+TESTS = [what_failed_is_driven_alone, a_failure_is_told_in_ten_lines, words_and_ids_choose, a_slice_that_passes_meets_its_gate, a_slice_that_fails_is_named, a_slice_that_is_not_there_is_missed,
          wrong_gates_are_refused, a_baseline_holds_every_slice, costs_are_held_against_a_baseline,
          a_baseline_may_be_of_another_planner,
          a_damaged_baseline_is_refused, planner_errors_come_before_tables, retry_drives_planner_errors_again,

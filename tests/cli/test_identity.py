@@ -97,7 +97,7 @@ def files_of_one_name_are_told_apart():
 def a_late_import_does_not_count_and_is_said():
     write("late.py", "# edited\n")
     assert known()
-    row = json.loads(swerve("show", "1", "--store", "a.db").stdout)
+    row = json.loads(swerve("show", "1", "--json", "--store", "a.db").stdout)
     assert "module late was imported after run()" in row["planner_output"], row
 
 

@@ -62,7 +62,7 @@ def swerve(*words, code=0):
 def outcome(scenario, branch=""):
     rows = map(json.loads, swerve("show", "--all", "--store", "a.db").stdout.splitlines())
     found = next(row for row in rows if row["scenario_id"] == scenario and row["branch_id"] == branch)
-    return json.loads(swerve("show", str(found["id"]), "--store", "a.db").stdout)
+    return json.loads(swerve("show", str(found["id"]), "--json", "--store", "a.db").stdout)
 
 
 def each_session_has_its_own():

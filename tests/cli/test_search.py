@@ -131,7 +131,7 @@ def mistakes_are_named():
         assert words in done.stderr and "bad.json" in done.stderr, (ranges, done.stderr)
     suite = {"id": "s", "scenarios": [{"file": "ccr_brake.json", "set": {"gap_m": 9}, "ranges": {"gap_m": [1, 2]}}]}
     pathlib.Path("bad.json").write_text(json.dumps(suite))
-    assert "neither sets nor has in its grid" in search("bad.json", code=3).stderr
+    assert "expected a parameter that the entry does not set" in search("bad.json", code=3).stderr
     assert "expected scenarios with \"ranges\"" in search("plain.json", code=3).stderr
     assert "--budget: expected 10 to" in search("ccr_brake.json", "--budget", "3", code=2).stderr
     suite = {"id": "s", "scenarios": [{"file": "ccr_brake.json", "id": name} for name in "abc"]}
@@ -139,6 +139,43 @@ def mistakes_are_named():
     for more, least in (((), 30), (("--seeds", "4"), 120), (("--nominal",), 30)):
         words = f"--budget: expected at least {least} drives, 10 points for each of 3 logical scenarios, found 20"
         assert words in search("bad.json", "--budget", "20", *more, code=2).stderr, (more, least)
+
+
+def validate(name, code=0):
+    done = subprocess.run([SWERVE, "validate", name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == code, done
+    return done.stderr
+
+
+def a_new_scenario_is_one():
+    pathlib.Path("new").mkdir()
+    command = [SWERVE, "scenario", "new", "new/steps out.json"]
+    subprocess.run(command, stdout=subprocess.PIPE, check=True)
+    assert validate("new/steps out.json") == ""
+    scenario = json.loads(pathlib.Path("new/steps out.json").read_text())
+    schema = json.loads(pathlib.Path("new", scenario["$schema"]).read_text())
+    assert scenario["id"] == "steps_out" and set(scenario) <= set(schema["properties"]), scenario
+    assert "found one that is there" in subprocess.run(command, stderr=subprocess.PIPE, text=True).stderr
+    assert found("new/steps out.json", "--budget", "20")["drives"] > 0
+    scenario["agents"][0]["manoeuvres"][0]["speed_mps"] = "=20*child_mps"
+    scenario["ego"]["speed_mps"] = "=ego_kph"
+    pathlib.Path("new/fast.json").write_text(json.dumps(scenario))
+    said = validate("new/fast.json")
+    assert 'agent "child": a pedestrian at 28 m/s (101 km/h); was it meant in km/h' in said, said
+    assert "ego: starts at 40 m/s (144 km/h), where 13.89 m/s" in said, said
+
+
+def every_mistake_of_an_entry_is_said():
+    entry = {"file": "ccr_brake.json", "grid": {"gap": [1], "ego_mps": [[1]]}, "ranges": {"gap_n": [1, 2], "ego_mps": [3, 2]}}
+    pathlib.Path("bad.json").write_text(json.dumps({"id": "s", "scenarios": [entry]}))
+    said = validate("bad.json", code=3)
+    for words in ('ranges.gap_n: expected the name of a parameter of ccr_brake.json, found "gap_n", which it has not; did you mean "gap_m"?',
+                  "ranges.ego_mps: expected the lowest", 'grid.gap: expected the name', "grid.ego_mps: expected a number"):
+        assert words in said, (words, said)
+    both = {"file": "ccr_brake.json", "grid": {"gap_m": [20, 30]}, "ranges": {"gap_m": [-1, 60]}}
+    pathlib.Path("both.json").write_text(json.dumps({"id": "s", "scenarios": [both]}))
+    assert validate("both.json") == ""
+    assert "gap_m -1..60" in search("both.json", "--budget", "20").stdout
 
 
 if __name__ == "__main__":
@@ -154,4 +191,5 @@ if __name__ == "__main__":
         pathlib.Path("word.json").write_text(json.dumps(word))
         sys.exit(tap.run([a_known_boundary_is_found_to_one_percent, the_same_search_drives_nothing_again,
                           grids_and_words_are_ranges_too, a_suite_with_ranges_runs_at_its_defaults,
-                          points_that_make_no_scenario_are_counted, mistakes_are_named]))
+                          points_that_make_no_scenario_are_counted, mistakes_are_named, a_new_scenario_is_one,
+                          every_mistake_of_an_entry_is_said]))

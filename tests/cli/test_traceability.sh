@@ -58,7 +58,7 @@ assert kinds["requirements"] == {"R1": "pass", "R2": "fail", "R3": "no scenario"
 PY
     local id
     id=$(python3 -c 'import json; print([r["failed_outcome"] for r in json.load(open("out"))["matrix"] if r["scenario"] == "nearer"][0])')
-    code 0 "$swerve" show "$id" --store a.db
+    code 0 "$swerve" show "$id" --json --store a.db
     says out nearer
     # Rows that the store keeps are read back, ids included.
     code 0 "$swerve" replay --all --store a.db

@@ -315,7 +315,7 @@ PY
     touch go
     wait $worker || fail "the worker: $(cat worker.out)"
     code 0 "$swerve" worker --store wait.db --pool teacher --drain
-    for id in 1 2 3 4 5; do "$swerve" show $id --store wait.db; done >shown
+    for id in 1 2 3 4 5; do "$swerve" show $id --json --store wait.db; done >shown
     python3 - shown "$moved" <<'PY' || fail "what was shown: $(cut -c-300 shown)"
 import json, sys
 rows, text = [], open(sys.argv[1]).read()

@@ -5,6 +5,9 @@
 #include "tests/scenarios/fixture.h"
 #include "tests/scenarios/load_file.h"
 
+#include "scenarios/choice/choice.h"
+#include "schemas/scenario_json.h"
+
 #include <fcntl.h>
 #include <ftw.h>
 #include <sys/stat.h>
@@ -330,6 +333,12 @@ static const struct {
      "$.scenarios[0].grid.gap_m", "at least 1"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[[1]]}}]}",
      STATUS_BAD_INPUT, "$.scenarios[0].grid.gap_m", "number or text"},
+    {"{'id':'s','cross':{'weather':['rain','rane']},'scenarios':[{'file':'deep/er/cut.json'}]}",
+     STATUS_BAD_INPUT, "suite.json: $.cross.weather[1]", "rain"},
+    {"{'id':'s','cross':{'weather':['fog','fog']},'scenarios':[{'file':'deep/er/cut.json'}]}",
+     STATUS_BAD_INPUT, "suite.json: $.cross.weather[1]", "each word once"},
+    {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','cross':{'road':['urban']}}]}",
+     STATUS_BAD_INPUT, "$.scenarios[0].cross", "road"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':{'gab_m':1}}]}", STATUS_BAD_INPUT,
      "$.scenarios[0].set.gab_m", "name of a parameter"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','set':[1]}]}", STATUS_BAD_INPUT,
@@ -416,10 +425,168 @@ static void empty_places_are_refused(void)
     expect_refusal("nowhere.json", STATUS_NOT_FOUND, "nowhere.json", "cannot open");
 }
 
+/* Goal: a cross takes the place of the grid's axis of that name and adds one where there is none,
+ * leaves out what the scenario or the entry says makes no sense, and follows into included suites;
+ * the conditions are those of the id, and no part of what is written else. */
+static void crosses_multiply_scenarios(void)
+{
+    plant("{'id':'s','suites':['inner.json'],'cross':{'weather':['rain','fog'],'light':['night']},"
+          "'scenarios':[{'file':'deep/er/sky.json','grid':{'gap_m':[20,30],'weather':['snow']}},"
+          "{'file':'deep/er/sky.json','id':'kept','set':{'weather':'snow'},'cross':{'light':[]}},"
+          "{'file':'deep/er/dusk.json','id':'dusk_{gap_m}','grid':{'gap_m':[40]}}]}");
+    write_file("inner.json", "{'id':'in','cross':{'light':['day','dusk']},"
+                             "'scenarios':[{'file':'deep/er/cut.json'}]}");
+    write_file("deep/er/sky.json",
+               "{'id':'sky','parameters':{'gap_m':30,'weather':'clear'},'map':{'file':"
+               "'maps/road.json'},'horizon_s':5,'conditions':{'weather':'=weather'},'ego':{'pose':"
+               "{'lane':'a','s_m':10},'speed_mps':20},'agents':[{'id':'t','kind':'car','pose':"
+               "{'lane':'a','s_m':'=20+gap_m'}}]}");
+    write_file("deep/er/dusk.json",
+               "{'id':'dusk','parameters':{'gap_m':30},'cross':{'weather':['fog','snow'],'light':"
+               "[]},'map':{'file':'maps/road.json'},'horizon_s':5,'conditions':{'light':'dusk'},"
+               "'ego':{'pose':{'lane':'a','s_m':10},'speed_mps':20},'agents':[{'id':'t','kind':"
+               "'car','pose':{'lane':'a','s_m':'=20+gap_m'}}]}");
+    static const struct {
+        const char *id;
+        enum weather weather;
+        enum light light;
+    } rows[] = {
+        {"cut/w=rain,l=day", WEATHER_RAIN, LIGHT_DAY},
+        {"cut/w=rain,l=dusk", WEATHER_RAIN, LIGHT_DUSK},
+        {"cut/w=fog,l=day", WEATHER_FOG, LIGHT_DAY},
+        {"cut/w=fog,l=dusk", WEATHER_FOG, LIGHT_DUSK},
+        {"sky/gap_m=20,w=rain,l=night", WEATHER_RAIN, LIGHT_NIGHT},
+        {"sky/gap_m=20,w=fog,l=night", WEATHER_FOG, LIGHT_NIGHT},
+        {"sky/gap_m=30,w=rain,l=night", WEATHER_RAIN, LIGHT_NIGHT},
+        {"sky/gap_m=30,w=fog,l=night", WEATHER_FOG, LIGHT_NIGHT},
+        {"kept", WEATHER_SNOW, LIGHT_DAY},
+        {"dusk_40/w=fog", WEATHER_FOG, LIGHT_DUSK},
+    };
+    struct suite *suite = load("suite.json");
+    EXPECT_INT(suite->entry_count, sizeof rows / sizeof *rows);
+    for (size_t i = 0; i < suite->entry_count; i++) {
+        const struct scenario *scenario = &suite->entries[i].document->scenario;
+        EXPECT_TEXT(scenario->id, rows[i].id);
+        EXPECT_INT(scenario->conditions.weather, rows[i].weather);
+        EXPECT_INT(scenario->conditions.light, rows[i].light);
+        EXPECT_TEXT(scenario->slices.value[SLICE_WEATHER], weather_names[rows[i].weather]);
+        EXPECT_NEAR(scenario->conditions.friction,
+                    rows[i].weather == WEATHER_SNOW  ? 0.35
+                    : rows[i].weather == WEATHER_FOG ? 0.9
+                                                     : 0.7,
+                    1e-12);
+    }
+    suite_destroy(suite);
+    remove_tree();
+}
+
+/* Choice of a suite of four scenarios; NULL: nothing, with `error`. */
+static struct suite *choose(const struct suite_choice *choice, enum status expected,
+                            struct error *error)
+{
+    char path[256];
+    struct suite *suite = NULL;
+    plant("{'id':'s','seeds':3,'scenarios':[{'file':'deep/er/cut.json','grid':{'gap_m':[20,30]}},"
+          "{'file':'deep/er/cut.json','id':'fog_{gap_m}','set':{'gap_m':40,'sky':'fog'}},"
+          "{'file':'deep/er/cut.json','id':'Rain','set':{'sky':'rain'},"
+          "'traceability':{'hazards':['HZ-FRONT']}}]}");
+    tree_path("suite.json", path);
+    EXPECT_INT(suite_load_chosen(path, choice, &suite, error), expected);
+    EXPECT((suite != NULL) == (expected == STATUS_OK));
+    remove_tree();
+    return suite;
+}
+
+static void expect_chosen(const struct suite_choice *choice, const char *ids)
+{
+    char found[256] = "";
+    struct error error = {0};
+    struct suite *suite = choose(choice, STATUS_OK, &error);
+    for (uint32_t i = 0; suite != NULL && i < suite->entry_count; i++) {
+        size_t used = strlen(found);
+        snprintf(found + used, sizeof found - used, "%s%s*%u", i > 0 ? " " : "",
+                 suite->entries[i].document->scenario.id, suite->entries[i].seed_count);
+    }
+    EXPECT_TEXT(found, ids);
+    suite_destroy(suite);
+}
+
+/* Goal: words are asked of ids, slices and hazards, with the usual precedence; ids name scenarios
+ * and logical ones; picks leave their seeds; another choice is another suite. */
+static void users_choose_scenarios(void)
+{
+    static const struct {
+        const char *expression;
+        const char *ids;
+    } rows[] = {
+        {"fog", "fog_40*3"},
+        {"weather=rain", "Rain*3"},
+        {"hz-front or weather=FOG", "fog_40*3 Rain*3"},
+        {"not (fog or rain) and gap_m=30", "cut/gap_m=30*3"},
+        {"fog or rain and not hz", "fog_40*3"},
+        {"NOT not rain", "Rain*3"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        expect_chosen(&(struct suite_choice){.expression = rows[i].expression}, rows[i].ids);
+    }
+    const char *logical[] = {"cut", "Rain"};
+    expect_chosen(&(struct suite_choice){.ids = logical, .id_count = 2},
+                  "cut/gap_m=20*3 cut/gap_m=30*3 Rain*3");
+    const char *one[] = {"cut/gap_m=30"};
+    expect_chosen(&(struct suite_choice){.ids = one, .id_count = 1}, "cut/gap_m=30*3");
+    const struct suite_pick picks[] = {{"Rain", 2}, {"cut/gap_m=20", 1}, {"cut/gap_m=20", 3}};
+    expect_chosen(&(struct suite_choice){.picked = true, .picks = picks, .pick_count = 3},
+                  "cut/gap_m=20*2 Rain*1");
+    struct error error = {0};
+    struct suite *all = choose(&(struct suite_choice){.set_count = 0}, STATUS_OK, &error);
+    struct suite *some = choose(&(struct suite_choice){.expression = "cut"}, STATUS_OK, &error);
+    EXPECT(strcmp(all->hash, some->hash) != 0);
+    suite_destroy(all);
+    suite_destroy(some);
+}
+
+/* Goal: a setting takes the place of the grid's axis and of the entry's value, and is in the id;
+ * where it makes no scenario, that counts for chosen ones alone. */
+static void users_set_parameters(void)
+{
+    const char *gap[] = {"gap_m=25"};
+    expect_chosen(&(struct suite_choice){.sets = gap, .set_count = 1},
+                  "cut/gap_m=25*3 fog_25*3 Rain/gap_m=25*3");
+    const char *sky[] = {"sky=snow", "speed=20.5"};
+    expect_chosen(&(struct suite_choice){.sets = sky, .set_count = 2, .expression = "gap_m=20"},
+                  "cut/gap_m=20,sky=snow,speed=20.5*3");
+    struct error error = {0};
+    const char *near[] = {"gap_m=-9"};
+    choose(&(struct suite_choice){.sets = near, .set_count = 1}, STATUS_BAD_INPUT, &error);
+    EXPECT_CONTAINS(error.text, "--set: with gap_m=-9");
+    const struct {
+        struct suite_choice choice;
+        const char *text;
+    } rows[] = {
+        {{.expression = "("}, "expected a word, found the end"},
+        {{.expression = "a b"}, "expected and, or, or the end, found \"b\""},
+        {{.expression = "a)"}, "expected an open parenthesis before it"},
+        {{.expression = "(a"}, "expected \")\", found the end"},
+        {{.expression = "nowhere"}, "found none among 4"},
+        {{.ids = (const char *[]){"cut/gap"}, .id_count = 1}, "did you mean cut/gap_m=20?"},
+        {{.sets = (const char *[]){"gap=1"}, .set_count = 1}, "none of its 4 scenarios has"},
+        {{.sets = (const char *[]){"gap_n=1"}, .set_count = 1}, "did you mean gap_m?"},
+        {{.sets = (const char *[]){"gap_m"}, .set_count = 1}, "expected NAME=VALUE"},
+        {{.sets = (const char *[]){"sky=fog", "sky=rain"}, .set_count = 2}, "found sky again"},
+        {{.picked = true}, "found none among 4"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        choose(&rows[i].choice, STATUS_USAGE, &error);
+        EXPECT_CONTAINS(error.text, rows[i].text);
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(grids_expand), TEST(suites_include_suites), TEST(suites_change_scenarios),
                     TEST(scenarios_and_directories_are_suites), TEST(overrides_replace_defaults),
                     TEST(cycles_are_refused), TEST(wrong_suites_are_refused),
-                    TEST(map_files_are_checked), TEST(empty_places_are_refused));
+                    TEST(map_files_are_checked), TEST(empty_places_are_refused),
+                    TEST(crosses_multiply_scenarios), TEST(users_choose_scenarios),
+                    TEST(users_set_parameters));
 }

@@ -1,0 +1,25 @@
+/*
+ * One outcome for people, in about ten lines: what happened, when and with whom, what would have
+ * saved it, and which commands look further.
+ */
+#ifndef SWERVE_REPORT_OUTCOME_TEXT_H
+#define SWERVE_REPORT_OUTCOME_TEXT_H
+
+#include "schemas/careful/careful.h"
+#include "store/api/store.h"
+
+#include <stdio.h>
+
+/* Knowledge besides the outcome; NULL: nothing. */
+struct outcome_text {
+    struct store *store;
+    const char *store_url;
+    const struct careful *careful;
+};
+
+/* A scenario or a trace that the store has lost is said in its line. NO_MEMORY, errors of the
+ * store. */
+enum status outcome_text_print(const struct outcome_text *text, const struct outcome *outcome,
+                               FILE *stream, struct error *error);
+
+#endif
