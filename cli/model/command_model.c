@@ -175,7 +175,7 @@ static enum status add_controls(const struct model_command *command, const char 
     char path[LIMIT_PATH_BYTES];
     char *data = NULL;
     size_t bytes = 0;
-    TRY(tinyphysics_model_load(command->name, NN_FP32, machine_cpu_flags(), &model, error));
+    TRY(tinyphysics_model_load(command->name, NN_FP32, machine_cpu_flags(NN_FP32), &model, error));
     tinyphysics_model_free(model);
     if (snprintf(path, sizeof path, "%s/%s", directory, WORLD_CONTROLS_FILE) >= (int)sizeof path) {
         return error_set(error, STATUS_LIMIT, "%.200s..: the path is too long", directory);

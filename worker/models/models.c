@@ -65,7 +65,7 @@ static enum status engine_open(const char *path, enum nn_precision precision, st
                                struct error *error)
 {
     const struct model_open_options options = {
-        .precision = precision, .cpu_flags = machine_cpu_flags(), .device = true};
+        .precision = precision, .cpu_flags = machine_cpu_flags(precision), .device = true};
     return model_open(path, &options, out, error);
 }
 
