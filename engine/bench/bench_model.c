@@ -310,3 +310,34 @@ enum status bench_model_run(const struct model *model, uint32_t slots, uint32_t 
     close_slots(&bench);
     return status;
 }
+
+enum status bench_model_race(const struct model *const *models, uint32_t count,
+                             const struct clock *clock, double *tick_ns, struct error *error)
+{
+    enum { TURNS = 4 }; /* the first fills the caches */
+    struct bench *benches = calloc(count, sizeof *benches);
+    TRY(memory_check(benches, error, "no memory to race %u models", count));
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < count; i++) {
+        benches[i] = (struct bench){.model = models[i],
+                                    .clock = clock,
+                                    .threads = 1,
+                                    .slot_count = 1,
+                                    .page_count = model_config(models[i])->window};
+        tick_ns[i] = INFINITY;
+        THEN(status, open_slots(&benches[i], 1, error));
+    }
+    for (uint32_t turn = 0; turn < TURNS && status == STATUS_OK; turn++) {
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t start_ns = bench_ns(clock, 1);
+            run_tick(&benches[i], 0, turn, false);
+            double ns = (double)(bench_ns(clock, 1) - start_ns);
+            tick_ns[i] = turn > 0 && ns < tick_ns[i] ? ns : tick_ns[i];
+        }
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        close_slots(&benches[i]);
+    }
+    free(benches);
+    return status;
+}

@@ -38,4 +38,9 @@ enum status bench_model_run(const struct model *model, uint32_t slots, uint32_t 
                             uint32_t ticks, const struct clock *clock,
                             struct bench_model_result *out, struct error *error);
 
+/* Processor time of a tick of one slot on one thread, the least of several, of models in turns:
+ * tick_ns[count]. Takes some 5 ticks of each. */
+enum status bench_model_race(const struct model *const *models, uint32_t count,
+                             const struct clock *clock, double *tick_ns, struct error *error);
+
 #endif
