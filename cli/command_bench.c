@@ -128,6 +128,8 @@ static int parse(int argc, char **argv, struct bench_request *request, bool *hel
         {"--threads", "N", "engine: threads of a tick (2)", .number = &request->threads},
         {"--ticks", "N", "engine: slot-ticks per repetition, at least (40)",
          .number = &request->ticks},
+        {"--ticks-only", NULL, "engine: neither forks nor the spill",
+         .flag = &request->engine.ticks_only},
         {"--planner", "SPEC", "planner: an exec planner (scripts/examples/follow.py)",
          .text = &request->planner},
         {"--precision", "NAME", "engine: fp32, bf16 or int8 (bf16)",

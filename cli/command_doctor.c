@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/units.h"
+#include "engine/bench/machine.h"
 #include "engine/learned/device.h"
 #include "store/api/store.h"
 
@@ -202,7 +203,7 @@ int command_doctor(int argc, char **argv)
         "What this machine has and what it lacks.",
         CLI_ROWS(rows, 0, 0),
     };
-    char text[256];
+    char text[512];
     int code = 0;
     CLI_PARSE(&command, argc, argv, NULL, NULL);
     json_t *list = json_array();
@@ -214,6 +215,8 @@ int command_doctor(int argc, char **argv)
              __builtin_cpu_supports("avx2") ? ", AVX2" : "",
              __builtin_cpu_supports("avx512f") ? ", AVX-512" : "");
     check_line(json, list, "machine", memory_gb > 1.0, text);
+    machine_describe(text, sizeof text);
+    check_line(json, list, "products", true, text);
     bool good = memory_gb > 1.0;
     good = check_disk(json, list) && good;
     good = check_store(json, list) && good;

@@ -8,6 +8,7 @@
 #include "engine/learned/device.h"
 #include "report/trust/table.h"
 #include "worker/golden/golden_library.h"
+#include "worker/models/precision.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
 #include "worker/versions/versions.h"
@@ -28,9 +29,7 @@ static bool computes_in_bf16(const struct submission_options *build)
 {
     bool all = build->models != NULL || build->precision == NN_BF16;
     for (size_t i = 0; build->models != NULL && i < COUNT_OF(learned_tiers); i++) {
-        enum nn_precision precision = NN_BF16;
-        bool pointed = models_pointed(build->models, learned_tiers[i], &precision);
-        all = all && (pointed ? precision : build->precision) == NN_BF16;
+        all = all && models_precision(build->models, learned_tiers[i], build->precision) == NN_BF16;
     }
     return all;
 }
@@ -127,13 +126,42 @@ static enum status ask_controls(const struct suite_options *options, struct mode
     return STATUS_OK;
 }
 
+/* --precision auto: the student's fastest that was proven, the teacher's bf16. A version of a store
+ * has its own, and so has a world of the user's. */
+static enum status choose_precision(const struct suite_options *options, struct models *models,
+                                    struct error *error)
+{
+    const struct models_model *student = NULL;
+    enum nn_precision pointed = NN_BF16;
+    struct precision_choice choice;
+    char text[512];
+    if (strcmp(options->precision, PRECISION_AUTO) != 0 ||
+        !models_available(models, TIER_STUDENT) || models_pointed(models, TIER_STUDENT, &pointed)) {
+        return STATUS_OK;
+    }
+    TRY(models_promoted(models, TIER_STUDENT, NN_BF16, &student, error));
+    if (student->foreign != NULL) {
+        return STATUS_OK;
+    }
+    char name[LIMIT_ID_BYTES];
+    memcpy(name, student->name, sizeof name);
+    TRY(precision_choose(models, name, &choice, error));
+    models_set_precision(models, TIER_STUDENT, choice.precision);
+    precision_describe(&choice, name, text, sizeof text);
+    text_print(stderr, "swerve: %s\n", text);
+    return STATUS_OK;
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
                                   struct models **models, struct error *error)
 {
     enum status status = models_parse_conditioning(options->layout, &build->conditioning, error);
-    THEN(status, models_parse_precision(options->precision, &build->precision, error));
+    build->precision = NN_BF16;
+    if (strcmp(options->precision, PRECISION_AUTO) != 0) {
+        THEN(status, models_parse_precision(options->precision, &build->precision, error));
+    }
     THEN(status, parse_beyond(options->horizon, &build->beyond, error));
     *audit = audit_policy_default();
     build->audit = audit;
@@ -152,6 +180,7 @@ static enum status prepare_models(const struct suite_options *options,
     status = models_open(options->models, NULL, models, error);
     THEN(status, ask_pointers(options, *models, error));
     THEN(status, lend_worlds(options, *models, error));
+    THEN(status, choose_precision(options, *models, error));
     THEN(status, ask_controls(options, *models, build, error));
     if (status == STATUS_OK) {
         build->models = *models;
@@ -598,6 +627,11 @@ enum status suite_options_build(const struct suite_options *options, const char 
 enum status suite_options_build_of(const struct suite_options *options, const struct suite *suite,
                                    struct submission *submission, struct error *error)
 {
+    if (strcmp(options->precision, PRECISION_AUTO) == 0) {
+        return error_set(error, STATUS_USAGE,
+                         "--precision: expected fp32, bf16 or int8, found auto: the fastest may be "
+                         "another one in the next round, whose jobs would answer another question");
+    }
     return build_jobs(options, suite, NULL, NULL, submission, error);
 }
 

@@ -65,7 +65,7 @@ enum { SEEDS_NOT_GIVEN = -1 };
          .text = &(options).models},                                                              \
         {"--layout", "CONDITIONING", "what a world model is given: agents, map or none (agents)", \
          .text = &(options).layout},                                                              \
-        {"--precision", "NAME", "of a world model: fp32, bf16 or int8 (bf16)",                    \
+        {"--precision", "NAME", "of a world model: fp32, bf16, int8, or auto (bf16)",             \
          .text = &(options).precision},                                                           \
         {"--allow-degraded", NULL, "without world models the object world answers for them",      \
          .flag = &(options).allow_degraded},                                                      \

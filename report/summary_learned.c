@@ -5,7 +5,6 @@
 #include "report/summary.h"
 
 #include "base/units.h"
-#include "engine/bench/bench_nn.h"
 #include "engine/bench/machine.h"
 #include "scheduler/day.h"
 #include "schemas/scenario_json.h"
@@ -255,9 +254,9 @@ void summary_measure_peak(struct summary *summary)
 {
     if (summary->status.mflop > 0) {
         summary->peak = (struct summary_peak){
-            .fp32_flops = engine_peak_flops(NN_FP32, machine_cpu_flags()),
-            .bf16_flops = engine_peak_flops(NN_BF16, machine_cpu_flags()),
-            .int8_flops = engine_peak_flops(NN_INT8, machine_cpu_flags()),
+            .fp32_flops = machine_peak_flops(NN_FP32),
+            .bf16_flops = machine_peak_flops(NN_BF16),
+            .int8_flops = machine_peak_flops(NN_INT8),
         };
     }
 }

@@ -54,8 +54,6 @@ EXCLUDED = {
     "engine/bench/bench*": "measures speed",
     "engine/bench/ranks.*": "measures speed",
     "engine/bench/scale_ranks.*": "measures speed",
-    "kernels/nn_peak.*": "measures speed",
-    "kernels/x86/nn_peak*": "measures speed",
     "schemas/careful/": "answers of drives for reports",
     "worker/careful/": "drives of its own, for reports",
     "cli/": "commands: what they pass on is in the job or decides no bit",

@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { BENCH_RESULTS_MAX = 112, BENCH_REPEATS = 5 };
@@ -79,7 +80,8 @@ struct bench_engine_options {
     const char *slots;     /* "1,8,32" */
     const char *precision; /* "fp32", "bf16" or "int8" */
     uint32_t threads;
-    uint32_t ticks; /* per repeat, at least */
+    uint32_t ticks;  /* per repeat, at least */
+    bool ticks_only; /* no fanout, no resume */
 };
 
 /* A world model: ticks per second at several numbers of slots, beside what the same machine's

@@ -10,7 +10,6 @@
 #include "base/dmath.h"
 #include "base/units.h"
 #include "engine/bench/bench.h"
-#include "engine/bench/bench_nn.h"
 #include "engine/bench/machine.h"
 #include "engine/tinyphysics/tinyphysics_run.h"
 
@@ -45,13 +44,13 @@ static enum status measure(const struct tinyphysics_model *model, enum nn_precis
     const double flop = tinyphysics_model_flop() * whole;
     const int pieces = count <= 64 ? PIECES : 1;
     double rate = 0.0;
-    double peak = engine_peak_flops(precision, machine_cpu_flags());
+    double peak = machine_peak_flops(precision);
     for (int i = 0; i < pieces; i++) {
         const int64_t start_ns = clock_thread_cpu_ns(clock_system());
         TRY(tinyphysics_run(model, TINYPHYSICS_PID, alone, drives, count, error));
         const int64_t ns = clock_thread_cpu_ns(clock_system()) - start_ns;
         rate = dmath_max(rate, count / ((double)ns / (double)NS_PER_S) * STEPS / whole);
-        peak = dmath_max(peak, engine_peak_flops(precision, machine_cpu_flags()));
+        peak = dmath_max(peak, machine_peak_flops(precision));
     }
     bench_add(report, rate, "episodes/s of a core", peak / flop,
               "multiply-adds in registers, one core", "controls.%s.episodes_%u", name, count);
@@ -66,7 +65,7 @@ static enum status measure_precision(const char *model_path, enum nn_precision p
 {
     static const uint32_t counts[] = {1, TINYPHYSICS_BATCH, 64, 512, EPISODES_MAX};
     struct tinyphysics_model *model = NULL;
-    TRY(tinyphysics_model_load(model_path, precision, machine_cpu_flags(), &model, error));
+    TRY(tinyphysics_model_load(model_path, precision, machine_cpu_flags(precision), &model, error));
     enum status status = STATUS_OK;
     for (size_t i = 0; i < COUNT_OF(counts); i++) {
         THEN(status, measure(model, precision, alone, drives, counts[i], report, error));

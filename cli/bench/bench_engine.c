@@ -200,8 +200,10 @@ enum status bench_engine(const struct bench_engine_options *options, struct benc
             add_rows(prefix, &measured, *text == 0, report);
         }
     }
-    THEN(status, add_fanout(model, report, error));
-    THEN(status, add_resume(model, report, error));
+    if (!options->ticks_only) {
+        THEN(status, add_fanout(model, report, error));
+        THEN(status, add_resume(model, report, error));
+    }
     model_close(model);
     return status;
 }

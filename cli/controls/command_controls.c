@@ -94,8 +94,9 @@ static enum status drive_on_cpu(struct controls_command *controls, double *secon
 {
     struct tinyphysics_model *model = NULL;
     struct threads *threads = NULL;
-    enum status status = tinyphysics_model_load(controls->model_path, controls->precision,
-                                                machine_cpu_flags(), &model, error);
+    enum status status =
+        tinyphysics_model_load(controls->model_path, controls->precision,
+                               machine_cpu_flags(controls->precision), &model, error);
     THEN(status, read_logs(controls, error));
     THEN(status, threads_create((uint32_t)controls->threads, &threads, error));
     const int64_t start_ns = clock_now_ns(clock_system());

@@ -6,7 +6,10 @@
 #include "cli/model/model_store.h"
 #include "engine/bench/machine.h"
 #include "engine/tinyphysics/tinyphysics_model.h"
+#include "scenarios/scenarios.h"
+#include "worker/frozen/frozen.h"
 #include "worker/models/models.h"
+#include "worker/models/precision.h"
 #include "worker/run/calibrate.h"
 #include "worker/world/world_source.h"
 
@@ -22,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MODEL_FILE_BYTES_MAX = 1 << 30 };
+enum { MODEL_FILE_BYTES_MAX = 1 << 30, PARITY_FRAMES_MAX = 1000000 };
 
 struct model_command {
     const char *directory;
@@ -31,6 +34,7 @@ struct model_command {
     const char *planner;
     const char *precision;
     int64_t seeds;
+    int64_t frames;
     bool json;
     struct models *models;
     enum nn_precision parsed_precision;
@@ -175,7 +179,7 @@ static enum status add_controls(const struct model_command *command, const char 
     char path[LIMIT_PATH_BYTES];
     char *data = NULL;
     size_t bytes = 0;
-    TRY(tinyphysics_model_load(command->name, NN_FP32, machine_cpu_flags(), &model, error));
+    TRY(tinyphysics_model_load(command->name, NN_FP32, machine_cpu_flags(NN_FP32), &model, error));
     tinyphysics_model_free(model);
     if (snprintf(path, sizeof path, "%s/%s", directory, WORLD_CONTROLS_FILE) >= (int)sizeof path) {
         return error_set(error, STATUS_LIMIT, "%.200s..: the path is too long", directory);
@@ -298,6 +302,82 @@ static enum status calibrate_model(struct model_command *command, struct error *
     return status;
 }
 
+static void print_miss(void *context, const struct frozen_miss *miss)
+{
+    (void)context;
+    text_print(stdout, "%-44s %s\n", miss->name, miss->reason);
+}
+
+/* Compares the model with itself in single precision, in the conditionings that it is trusted in;
+ * the proof of one that passed lies beside its weights. */
+static enum status compare_layers(struct model_command *command, const struct suite *suite,
+                                  const struct models_model *model,
+                                  const struct models_model *exact, struct error *error)
+{
+    const char *directory = models_registry(command->models)->directory;
+    const struct frozen_bands bands = frozen_bands_default();
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct frozen_parity_options options = {.candidate = model->model,
+                                            .exact = exact->model,
+                                            .thread_count = cores > 0 ? (uint32_t)cores : 1,
+                                            .frames = command->frames,
+                                            .filled = true};
+    struct precision_proof proof = {.precision = command->parsed_precision};
+    struct frozen_parity *parity = calloc(1, sizeof *parity);
+    TRY(memory_check(parity, error, "model: out of memory"));
+    for (int c = 0; c < CONDITIONING_COUNT; c++) {
+        options.conditionings[c] = model->config->horizon_ticks[c] > 0;
+    }
+    enum status status = frozen_parity_run(&options, suite, parity, error);
+    if (status == STATUS_OK) {
+        frozen_parity_print(parity, stdout);
+        uint32_t verdicts = frozen_parity_judge(parity, &bands, print_miss, NULL);
+        uint32_t missed = frozen_parity_missed(parity, &bands);
+        for (uint32_t s = 0; s < FROZEN_STRATA; s++) {
+            proof.frames += parity->frames[s];
+        }
+        snprintf(proof.hash, sizeof proof.hash, "%s", model->hash);
+        memcpy(proof.suite, suite->id, sizeof proof.suite);
+        memcpy(proof.suite_hash, suite->hash, sizeof proof.suite_hash);
+        precision_forget(directory, model->name, proof.precision);
+        status = missed == 0 ? precision_save(&proof, frozen_parity_json(parity), directory,
+                                              model->name, error)
+                             : error_set(error, STATUS_MISMATCH,
+                                         "model %s in %s: %u of %u layers in a weather, light and "
+                                         "conditioning are too far from single precision",
+                                         model->name, command->precision, missed, verdicts);
+    }
+    if (status == STATUS_OK) {
+        text_print(stdout, "%s%s: %lld frames compared\n", model->name,
+                   precision_extension(proof.precision), (long long)proof.frames);
+    }
+    free(parity);
+    return status;
+}
+
+static enum status prove_model(struct model_command *command, struct error *error)
+{
+    const struct models_model *model = NULL;
+    const struct models_model *exact = NULL;
+    struct suite *suite = NULL;
+    if (command->suite == NULL || command->parsed_precision == NN_FP32 || command->frames < 1 ||
+        command->frames > PARITY_FRAMES_MAX) {
+        return error_set(
+            error, STATUS_USAGE,
+            "parity: expected --suite FILE, --precision bf16 or int8 and --frames 1 to "
+            "%d",
+            PARITY_FRAMES_MAX);
+    }
+    TRY(models_named(command->models, command->name, command->parsed_precision, &model, error));
+    models_hold(command->models, model);
+    enum status status = models_named(command->models, command->name, NN_FP32, &exact, error);
+    THEN(status, suite_load(command->suite, &suite, error));
+    THEN(status, compare_layers(command, suite, model, exact, error));
+    suite_destroy(suite);
+    models_release(command->models, model);
+    return status;
+}
+
 static const struct {
     const char *name;
     uint32_t arguments; /* behind it */
@@ -306,6 +386,7 @@ static const struct {
     {"ls", 0, list_models},          {"show", 1, show_model},
     {"add", 1, add_model},           {"promote", 1, promote_model},
     {"rollback", 1, rollback_model}, {"calibrate", 1, calibrate_model},
+    {"parity", 1, prove_model},
 };
 
 /* One verb of the directory's; `count`: words behind "model". */
@@ -349,6 +430,35 @@ static enum status refuse_store_options(const struct model_store_command *stored
     return STATUS_OK;
 }
 
+/* The fastest precision in which the model of a file was proven, by what lies beside it. */
+static enum status choose_precision(struct model_command *model, struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    char name[LIMIT_ID_BYTES];
+    char text[512];
+    struct models *models = NULL;
+    struct precision_choice choice;
+    size_t stem = 0;
+    const char *slash = model->name != NULL ? strrchr(model->name, '/') : NULL;
+    const char *file = slash != NULL ? slash + 1 : model->name;
+    if (file == NULL || !has_extension(file, &stem)) {
+        return error_set(error, STATUS_USAGE, "%s: expected NAME.safetensors",
+                         file != NULL ? model->name : "add");
+    }
+    snprintf(name, sizeof name, "%.*s", (int)stem, file);
+    snprintf(directory, sizeof directory, "%.*s", slash != NULL ? (int)(slash - model->name) : 1,
+             slash != NULL ? model->name : ".");
+    TRY(models_open(directory[0] != '\0' ? directory : "/", NULL, &models, error));
+    enum status status = precision_choose(models, name, &choice, error);
+    models_close(models);
+    if (status == STATUS_OK) {
+        model->parsed_precision = choice.precision;
+        precision_describe(&choice, name, text, sizeof text);
+        text_print(stderr, "swerve: %s\n", text);
+    }
+    return status;
+}
+
 /* `count`: words behind "model". */
 static int run_command(struct model_command *model, struct model_store_command *stored,
                        const char *verb, uint32_t count, const char *usage)
@@ -360,7 +470,10 @@ static int run_command(struct model_command *model, struct model_store_command *
         return cli_fail(&error);
     }
     enum status status = stored->url == NULL ? refuse_store_options(stored, &error) : STATUS_OK;
-    THEN(status, models_parse_precision(model->precision, &model->parsed_precision, &error));
+    THEN(status, stored->url != NULL && strcmp(verb, "add") == 0 &&
+                         strcmp(model->precision, PRECISION_AUTO) == 0
+                     ? choose_precision(model, &error)
+                     : models_parse_precision(model->precision, &model->parsed_precision, &error));
     THEN(status, models_open(model->directory, NULL, &model->models, &error));
     if (status == STATUS_OK && stored->url != NULL) {
         stored->verb = verb;
@@ -380,7 +493,8 @@ static int run_command(struct model_command *model, struct model_store_command *
 
 int command_model(int argc, char **argv)
 {
-    struct model_command model = {.planner = "builtin:reference", .precision = "bf16"};
+    struct model_command model = {
+        .planner = "builtin:reference", .precision = "bf16", .frames = PRECISION_FRAMES_LEAST};
     struct model_store_command stored = {.percent = MODEL_SHARE_DEFAULT,
                                          .days = 30,
                                          .jobs = 1000,
@@ -422,8 +536,13 @@ int command_model(int argc, char **argv)
          .flag = &stored.force},
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",
          .text = &model.directory},
-        {"--precision", "NAME", "fp32, bf16 or int8 (bf16)", .text = &model.precision},
-        {"--suite", "FILE", "calibrate: healthy scenarios to drive", .text = &model.suite},
+        {"--precision", "NAME", "fp32, bf16, int8, or, of add to a store, auto (bf16)",
+         .text = &model.precision},
+        {"--suite", "FILE", "calibrate: healthy scenarios to drive; parity: those to compare in",
+         .text = &model.suite},
+        {"--frames", "N",
+         "parity: frames to compare, over all weathers, lights, conditionings (500)",
+         .number = &model.frames},
         {"--planner", "SPEC",
          "calibrate, evaluate --frozen, --drive: who drives (builtin:reference)",
          .text = &model.planner},
@@ -432,7 +551,8 @@ int command_model(int argc, char **argv)
     };
     const struct cli_command command = {
         "model",
-        "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME [options]\n"
+        "ls|show NAME|add FILE|promote NAME|rollback TIER|calibrate NAME|\n"
+        "                    parity NAME [options]\n"
         "       swerve model ls|show NAME|add FILE|candidate NAME|shadow NAME|canary NAME|\n"
         "                    promote NAME|retire NAME|rollback TIER|watch TIER|\n"
         "                    evaluate NAME|report NAME\n"

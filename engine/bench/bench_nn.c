@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "engine/bench/machine.h"
 #include "kernels/cpu.h"
-#include "kernels/nn_peak.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -31,33 +31,14 @@ struct bench {
     const struct clock *clock;
     struct nn_kernels kernels;
     uint32_t flags;
-    double peak; /* flop/s */
-    double copy; /* bytes/s */
+    double peaks[NN_PRECISION_COUNT]; /* flop/s of the machine's best table */
+    double copy;                      /* bytes/s */
     void *buffers[BUFFERS];
     int16_t index[TOKENS];
     struct nn_int8_row int8_rows[TOKENS];
     struct engine_bench_nn_row *rows;
     uint32_t count;
 };
-
-static double peak_flops(enum nn_precision precision, uint32_t flags, const struct clock *clock)
-{
-    double best = 0.0;
-    uint32_t rounds = 20000;
-    for (int64_t end_ns = clock_now_ns(clock) + 20 * NS_PER_MS; clock_now_ns(clock) < end_ns;) {
-        int64_t start_ns = clock_thread_cpu_ns(clock);
-        double flop = nn_peak_run(precision, flags, rounds);
-        int64_t ns = clock_thread_cpu_ns(clock) - start_ns;
-        double rate = ns > 0 ? flop / (double)ns * (double)NS_PER_S : 0.0;
-        best = rate > best ? rate : best;
-    }
-    return best;
-}
-
-double engine_peak_flops(enum nn_precision precision, uint32_t cpu_flags)
-{
-    return peak_flops(precision, cpu_flags, clock_system());
-}
 
 /* The shortest of the calls that fit into MEASURE_NS, at least three. */
 static double best_s(const struct bench *bench, void (*call)(const struct bench *, const void *),
@@ -82,8 +63,9 @@ static void add_row(struct bench *bench, const char *kernel, double work, double
     *row = (struct engine_bench_nn_row){
         .value = work / seconds * 1e-9,
         .unit = flop ? "GFLOP/s" : "GB/s",
-        .baseline = (flop ? bench->peak : bench->copy) * 1e-9,
-        .baseline_name = flop ? "multiply-adds in registers, one core" : "memcpy of 1 MiB",
+        .baseline = (flop ? bench->peaks[bench->kernels.precision] : bench->copy) * 1e-9,
+        .baseline_name = flop ? "this machine's fastest multiply-adds in registers, one core"
+                              : "memcpy of 1 MiB",
     };
     snprintf(row->name, sizeof row->name, "kernels.%s.%s.%s",
              nn_precision_names[bench->kernels.precision], bench->kernels.name, kernel);
@@ -315,7 +297,6 @@ static void bench_int8(struct bench *bench)
 static void bench_all(struct bench *bench, enum nn_precision precision)
 {
     nn_kernels_init(&bench->kernels, precision, bench->flags);
-    bench->peak = peak_flops(precision, bench->flags, bench->clock);
     fill(bench);
     bench->copy = 2.0 * (1 << 20) / best_s(bench, call_copy, NULL);
     bench_gemm(bench, WIDTH, WIDTH, NN_ADD_GATED);
@@ -350,6 +331,9 @@ enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_ro
             status = error_set(error, STATUS_NO_MEMORY, "no memory for the kernel benchmarks");
             goto done;
         }
+    }
+    for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+        bench.peaks[p] = machine_peak_flops((enum nn_precision)p);
     }
     for (uint32_t i = 0; i < COUNT_OF(sets); i++) {
         bench.flags = sets[i];

@@ -19,10 +19,6 @@ struct engine_bench_nn_row {
     const char *baseline_name;
 };
 
-/* Multiplications and additions per second of one core in the instruction that the best kernels of
- * this precision and these flags (enum cpu_flag) use, from registers; takes about 20 ms. */
-double engine_peak_flops(enum nn_precision precision, uint32_t cpu_flags);
-
 /* Every instruction set that the machine has, every precision, at the shapes of the world models;
  * rows[ENGINE_BENCH_NN_MAX]. Takes a few seconds. */
 enum status engine_bench_nn(const struct clock *clock, struct engine_bench_nn_row *rows,

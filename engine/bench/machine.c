@@ -3,9 +3,53 @@
  */
 #include "engine/bench/machine.h"
 
+#include "base/clock.h"
 #include "kernels/cpu.h"
+#include "kernels/nn_peak.h"
 
-uint32_t machine_cpu_flags(void)
+#include <stdio.h>
+
+enum { PEAK_TURNS = 100 };
+
+uint32_t machine_cpu_flags(enum nn_precision precision)
 {
-    return cpu_flags_detect();
+    return nn_peak_flags(precision, cpu_flags_detect(), clock_system());
+}
+
+double machine_peak_flops(enum nn_precision precision)
+{
+    struct nn_peaks race;
+    double best = 0.0;
+    nn_peak_race(precision, cpu_flags_detect(), PEAK_TURNS, clock_system(), &race);
+    for (uint32_t i = 0; i < race.count; i++) {
+        best = race.tables[i].flops > best ? race.tables[i].flops : best;
+    }
+    return best;
+}
+
+void machine_describe(char *text, size_t text_bytes)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int p = 0; p < NN_PRECISION_COUNT; p++) {
+        struct nn_peaks race;
+        nn_peak_race((enum nn_precision)p, cpu_flags_detect(), NN_PEAK_TURNS, clock_system(),
+                     &race);
+        const uint32_t winner = nn_peak_winner(&race);
+        for (uint32_t i = 0; i <= race.count && used < text_bytes; i++) {
+            /* The winner, then the others. */
+            const uint32_t at = i == 0 ? winner : i - 1;
+            if (i > 0 && at == winner) {
+                continue;
+            }
+            const char *mark = i > 0 ? ", not" : p > 0 ? "; " : "";
+            int length = snprintf(text + used, text_bytes - used, "%s%s %s %.0f", mark,
+                                  i == 0 ? nn_precision_names[p] : "", race.tables[at].name,
+                                  race.tables[at].flops * 1e-9);
+            used += length > 0 ? (size_t)length : 0;
+        }
+    }
+    if (used < text_bytes) {
+        snprintf(text + used, text_bytes - used, " GFLOP/s of a core");
+    }
 }

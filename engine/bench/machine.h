@@ -4,9 +4,22 @@
 #ifndef SWERVE_ENGINE_BENCH_MACHINE_H
 #define SWERVE_ENGINE_BENCH_MACHINE_H
 
+#include "kernels/nn.h"
+
+#include <stddef.h>
 #include <stdint.h>
 
-/* The instruction sets that model_open should use here: enum cpu_flag bits. */
-uint32_t machine_cpu_flags(void);
+/* The instruction sets that model_open should use here: enum cpu_flag bits of the tables whose
+ * products were the fastest just now (kernels/nn_peak.h). Bits are those of any others. Takes about
+ * a millisecond. */
+uint32_t machine_cpu_flags(enum nn_precision precision);
+
+/* Multiplications and additions per second of one core by the best of all instructions that this
+ * machine has for a precision, from registers; takes some 10 ms a table. */
+double machine_peak_flops(enum nn_precision precision);
+
+/* A sentence for people: which table of each precision is the fastest here, and what each reaches.
+ */
+void machine_describe(char *text, size_t text_bytes);
 
 #endif

@@ -32,7 +32,7 @@ struct model_config {
 
 struct model_open_options {
     enum nn_precision precision;
-    uint32_t cpu_flags; /* enum cpu_flag; callers pass cpu_flags_detect() */
+    uint32_t cpu_flags; /* enum cpu_flag; callers pass machine_cpu_flags(precision) */
     bool device;        /* keep the weights for devices too; NN_BF16 alone */
 };
 

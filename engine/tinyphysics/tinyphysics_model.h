@@ -46,8 +46,8 @@ struct tinyphysics_window {
 struct tinyphysics_model; /* never changes once loaded: threads share one */
 struct tinyphysics_workspace;
 
-/* `precision`: NN_FP32 or NN_BF16. `flags`: enum cpu_flag; callers pass machine_cpu_flags(). Errors
- * name the file and the tensor. */
+/* `precision`: NN_FP32 or NN_BF16. `flags`: enum cpu_flag; callers pass
+ * machine_cpu_flags(precision). Errors name the file and the tensor. */
 enum status tinyphysics_model_load(const char *path, enum nn_precision precision, uint32_t flags,
                                    struct tinyphysics_model **model, struct error *error);
 void tinyphysics_model_free(struct tinyphysics_model *model);

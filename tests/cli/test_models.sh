@@ -240,6 +240,7 @@ every = degree["slices"][0]["measures"]
 assert every["occupancy"]["candidate"] > 0.5 and every["occupancy"]["incumbent"] > 0.5, every
 assert 0.9 < degree["alike"] < 1, degree["alike"]  # bf16 and int8 differ, and not by much
 assert frozen["layers"] and all(0.999 < layer["cosine"] <= 1 for layer in frozen["layers"]), frozen["layers"]
+assert {(one["weather"], one["light"], one["conditioning"], one["frames"]) for one in frozen["layers"]} == {("clear", "day", "agents", 5)}
 # The policy asks for frozen seeds, so what the option leaves out is no verdict that passed.
 left_out = [("frozen seeds", "map"), ("frozen seeds", "none")]
 assert [(miss["part"], miss["name"]) for miss in report["misses"]] == [("drift", "agents"), *left_out], report["misses"]
@@ -288,6 +289,99 @@ PY
     code 2 "$swerve" model evaluate one --frozen short.json --layout mad --store g.db
     code 2 "$swerve" model evaluate one --frozen short.json
     says err "--frozen is for versions that a store keeps"
+}
+# Weights that a product of integers cannot take in rain at night: there, and nowhere else, one column is so large that the
+# steps of its row swallow the others; the next product's weights of that column are zero, so single precision does not care.
+layers_are_judged_in_each_weather_and_light() {
+    python3 - "$student" planted.safetensors <<'PY'
+import hashlib, json, struct, sys
+data = open(sys.argv[1], "rb").read()
+size, = struct.unpack_from("<Q", data)
+header, body = json.loads(data[8 : 8 + size]), bytearray(data[8 + size :])
+def put(name, row, column, value):
+    shape = (header[name]["shape"] + [1])[:2]
+    for r in range(shape[0]) if row is None else [row]:
+        for c in range(shape[1]) if column is None else [column]:
+            at = header[name]["data_offsets"][0] + 2 * (r * shape[1] + c)
+            body[at : at + 2] = struct.pack("<f", value)[2:]
+RAIN, NIGHT = 4, 10  # of the conditions
+for column, value in ((None, 0), (RAIN, 16), (NIGHT, 16)):
+    put("time1.weight", 0, column, value)
+put("time1.bias", 0, 0, -24)
+for row, column, value in ((None, 0, 0), (0, None, 0), (0, 0, 1)):
+    put("time2.weight", row, column, value)
+put("time2.bias", 0, 0, 0)
+for name in ("ada", "final", "bev.mod", "cam.mod"):
+    put(name + ".weight", None, 0, 0)
+put("ada.weight", 128 + 5, 0, 64)  # shifts column 5 of what attention is given
+for block in range(4):
+    put(f"blocks.{block}.qkv.weight", None, 5, 0)
+header["__metadata__"]["data_sha256"] = hashlib.sha256(body).hexdigest()
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + body)
+PY
+    sed 's/"horizon_s"/"parameters": {"weather": "clear", "light": "day"}, "conditions": {"weather": "=weather", "light": "=light"}, "horizon_s"/' short.json >wet.json
+    echo '{"id": "weathers", "scenarios": [{"file": "wet.json", "grid": {"weather": ["clear", "rain"], "light": ["day", "night"]}}]}' >weathers.json
+    code 0 "$swerve" model add planted.safetensors --name planted --precision int8 --store g.db
+    code 1 "$swerve" model evaluate planted --policy bands.json --frozen weathers.json --layout agents --store g.db
+    says out "rain, night, agents: block.0"
+    grep "^layers" out | grep -qv "rain, night, agents" && fail "$(cat out)"
+    for sound in "clear, day" "clear, night" "rain, day"; do
+        grep -qE "^$sound, agents +5 +0.9999" out || fail "$(cat out)"
+    done
+}
+# proof MEMBER VALUE: of the proof of m/student in int8
+proof() {
+    python3 - "$@" <<'PY'
+import json, sys
+path = "m/student.int8.parity.json"
+file = json.load(open(path))
+file[sys.argv[1]] = json.loads(sys.argv[2])
+json.dump(file, open(path, "w"))
+PY
+}
+# The fastest precision may be any here; what may be chosen, and that a job keeps what was, is not a matter of speed.
+auto_takes_what_was_proven() {
+    local submit="submit short.json --models m --world student --seeds 1 --audit off --precision auto"
+    local chosen
+    mkdir m
+    cp "$student" "$root/engine/models/student.health.json" m/
+    code 0 "$swerve" $submit --store a.db
+    says err "student: bf16; not fp32: no health bounds of its own; not int8: no health bounds of its own"
+    cp m/student.health.json m/student.int8.health.json
+    code 3 "$swerve" $submit --store a.db
+    says err "student.int8.health.json: expected bounds that were calibrated in int8, found those of bf16"
+    code 3 "$swerve" submit short.json --models m --world student --precision int8 --store a.db
+    python3 - <<'PY'
+import json
+bounds = json.load(open("m/student.health.json"))
+json.dump({**bounds, "precision": "int8"}, open("m/student.int8.health.json", "w"))
+PY
+    code 0 "$swerve" $submit --store a.db
+    says err "not int8: its layers were not compared"
+    code 2 "$swerve" model parity student --models m --suite short.json --precision fp32
+    code 0 "$swerve" model parity student --models m --suite short.json --precision int8 --frames 5
+    says out "student.int8.parity.json: 15 frames compared"
+    code 0 "$swerve" $submit --store a.db
+    says err "not int8: its layers were compared in 15 frames of 500"
+    [ "$(samplers 0 a.db | uniq)" = agents/euler2/bf16 ] || fail "$(samplers 0 a.db)"
+    proof frames 500
+    code 0 "$swerve" $submit --store b.db
+    grep -qE "student: (int8|bf16), [0-9]+ ms a tick; .*(int8|bf16) [0-9]+$" err || fail "$(cat err)"
+    chosen=$(sed -n 's/^swerve: student: \([a-z0-9]*\),.*/\1/p' err)
+    [ "$(samplers 0 b.db)" = "agents/euler2/$chosen" ] || fail "$chosen, $(samplers 0 b.db)"
+    code 0 "$swerve" model add m/student.safetensors --name fastest --precision auto --store b.db
+    grep -qE "euler2/(int8|bf16)" out || fail "$(cat out)"
+    proof model_hash '"0000000000000000000000000000000000000000000000000000000000000000"'
+    code 3 "$swerve" $submit --store b.db
+    says err "found that of 000000000000 in int8"
+    cp planted.safetensors m/student.safetensors
+    rm m/*.health.json
+    sed 's/"weather": "clear", "light": "day"/"weather": "rain", "light": "night"/' wet.json >rain.json
+    code 1 "$swerve" model parity student --models m --suite rain.json --precision int8 --frames 5
+    says out "rain, night, agents: block.0"
+    [ ! -e m/student.int8.parity.json ] || fail "a proof of what did not pass"
 }
 # A page that a person puts a name under has everything that the decision rests on, and nothing in it is markup.
 a_report_can_be_signed() {
@@ -338,7 +432,7 @@ edits_are_noticed() {
     done
 }
 
-echo 1..12 >&3
+echo 1..14 >&3
 t versions_are_added_once
 t nobody_answers_unseen
 t queued_jobs_go_along
@@ -350,5 +444,7 @@ t a_canary_is_looked_at
 t shadows_drive_again
 t the_gate_says_what_is_missing
 t frozen_seeds_are_driven_on_both
+t layers_are_judged_in_each_weather_and_light
+t auto_takes_what_was_proven
 t edits_are_noticed
 [ "$failed" = 0 ]

@@ -4,6 +4,7 @@
  * and row ranges; the plain C one against the formula in double precision; and a planted fault of
  * one last bit, which the comparison must see.
  */
+#include "kernels/nn_peak.h"
 #include "tests/kernels/nn_conv_rig.h"
 
 struct gemm_case {
@@ -321,10 +322,59 @@ static void a_wrong_order_of_sums_is_caught(void)
     gemm_finish(&y);
 }
 
+/* The tables that one machine has, with what their loops reach, and the one to take. */
+struct race_case {
+    struct nn_peaks tables;
+    const char *winner;
+};
+
+static const struct race_case race_cases[] = {
+    /* Pairs at half the rate of multiply-adds, and the other way round. */
+    {{3, {{"avx2", 1, 90e9}, {"avx512", 3, 178e9}, {"avx512bf16", 11, 89e9}}}, "avx512"},
+    {{3, {{"avx2", 1, 92e9}, {"avx512", 3, 117e9}, {"avx512bf16", 11, 234e9}}}, "avx512bf16"},
+    {{4, {{"avx2", 1, 90e9}, {"avx512", 3, 160e9}, {"avx512bf16", 11, 160e9}, {"amx", 15, 2e12}}},
+     "amx"},
+    /* Wide registers in two halves: noise does not decide. */
+    {{2, {{"avx2", 1, 100e9}, {"avx512", 3, 96e9}}}, "avx512"},
+    {{2, {{"avx2", 1, 100e9}, {"avx512", 3, 94e9}}}, "avx2"},
+    {{1, {{"c", 0, 2e9}}}, "c"},
+};
+
+static void the_fastest_table_wins(void)
+{
+    for (size_t i = 0; i < COUNT_OF(race_cases); i++) {
+        const struct nn_peaks *tables = &race_cases[i].tables;
+        EXPECT_TEXT(tables->tables[nn_peak_winner(tables)].name, race_cases[i].winner);
+    }
+}
+
+/* Every machine that can be made of this one by masking: what wins is a table that it has, and
+ * nn_kernels_init takes it by the flags of the race. */
+static void a_race_is_among_the_tables_of_the_flags(void)
+{
+    for (uint32_t mask = 0; mask <= CPU_FLAG_ALL; mask++) {
+        const uint32_t flags = cpu_flags_detect() & mask;
+        for (int p = 0; p < NN_PRECISION_COUNT && (flags == mask); p++) {
+            const enum nn_precision precision = (enum nn_precision)p;
+            struct nn_peaks tables;
+            struct nn_kernels kernels;
+            nn_peak_race(precision, flags, 1, clock_system(), &tables);
+            for (uint32_t i = 0; i < tables.count; i++) {
+                EXPECT((tables.tables[i].flags & ~flags) == 0);
+                EXPECT(tables.tables[i].flops > 0.0);
+                nn_kernels_init(&kernels, precision, tables.tables[i].flags);
+                EXPECT_TEXT(kernels.name, tables.tables[i].name);
+            }
+            EXPECT((nn_peak_flags(precision, flags, clock_system()) & ~flags) == 0);
+        }
+    }
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(gemm_variants_give_the_reference_bits),
                     TEST(conv_variants_give_the_reference_bits), TEST(gemm_is_the_formula),
                     TEST(conv_is_the_formula), TEST(blocks_flush_after_rounding),
-                    TEST(a_planted_fault_is_caught), TEST(a_wrong_order_of_sums_is_caught));
+                    TEST(a_planted_fault_is_caught), TEST(a_wrong_order_of_sums_is_caught),
+                    TEST(the_fastest_table_wins), TEST(a_race_is_among_the_tables_of_the_flags));
 }

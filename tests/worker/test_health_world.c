@@ -337,6 +337,16 @@ static void calibrations_belong_to_their_model(void)
     EXPECT(loaded.calibrated && memcmp(loaded.bound, saved.bound, sizeof saved.bound) == 0);
     EXPECT_OK(health_bounds_load(directory, "m", hash, NN_FP32, NULL, &loaded, &error), error);
     EXPECT(!loaded.calibrated);
+    /* Bounds of one precision under the name of another are nobody's. */
+    char from[LIMIT_PATH_BYTES];
+    char to[LIMIT_PATH_BYTES];
+    snprintf(from, sizeof from, "%s/m.health.json", directory);
+    snprintf(to, sizeof to, "%s/n.int8.health.json", directory);
+    EXPECT_INT(rename(from, to), 0);
+    EXPECT_INT(health_bounds_load(directory, "n", hash, NN_INT8, NULL, &loaded, &error),
+               STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "n.int8.health.json: expected bounds that were calibrated in int8, "
+                                "found those of bf16");
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT; conditioning++) {
         for (int i = 0; i < MEASURE_COUNT; i++) {
             double worst = worst_statistic[conditioning][i];

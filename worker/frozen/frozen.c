@@ -518,10 +518,13 @@ enum status frozen_run(const struct frozen_options *options, struct frozen **out
             sides_close(drive);
         }
     }
-    for (uint32_t e = 0; options->exact != NULL && status == STATUS_OK && e < suite->entry_count;
-         e++) {
-        const struct suite_entry *entry = &suite->entries[e];
-        status = frozen_parity(options, &entry->document->scenario, entry->seeds[0], frozen, error);
+    if (options->exact != NULL && status == STATUS_OK) {
+        struct frozen_parity_options compared = {.candidate = options->candidate->model,
+                                                 .exact = options->exact->model,
+                                                 .thread_count = options->thread_count,
+                                                 .frames = FROZEN_PARITY_FRAMES};
+        memcpy(compared.conditionings, options->conditionings, sizeof compared.conditionings);
+        status = frozen_parity_run(&compared, suite, &frozen->parity, error);
     }
     planner_close(planner);
     suite_destroy(suite);

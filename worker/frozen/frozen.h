@@ -10,14 +10,21 @@
 #ifndef SWERVE_WORKER_FROZEN_FROZEN_H
 #define SWERVE_WORKER_FROZEN_FROZEN_H
 
+#include "scenarios/scenarios.h"
 #include "scheduler/frozen.h"
 #include "scheduler/trust.h"
+#include "schemas/scenario_json.h"
 #include "worker/models/models.h"
 
 #include <jansson.h>
 #include <stdio.h>
 
-enum { FROZEN_SLICES_MAX = 192, FROZEN_LAYERS_MAX = 128, FROZEN_LAYER_BYTES = 32 };
+enum {
+    FROZEN_SLICES_MAX = 192,
+    FROZEN_LAYERS_MAX = 128,
+    FROZEN_LAYER_BYTES = 32,
+    FROZEN_PARITY_FRAMES = 500, /* that an evaluation compares layers in, over all strata */
+};
 
 enum frozen_side { FROZEN_CANDIDATE = 0, FROZEN_INCUMBENT, FROZEN_RECORDED, FROZEN_SIDES };
 
@@ -52,11 +59,30 @@ struct frozen_conditioning {
     struct frozen_mean alike; /* overlap of the occupancy of both models */
 };
 
-/* Worst of a layer over all ticks and steps that were compared. */
+/* Frames of one conditioning, weather and light: rounding that is harmless by day may not be by
+ * night, and one in a hundred frames would not show in a mean. */
+struct frozen_stratum {
+    enum conditioning conditioning;
+    enum weather weather;
+    enum light light;
+};
+enum { FROZEN_STRATA = CONDITIONING_COUNT * WEATHER_COUNT * LIGHT_COUNT };
+struct frozen_stratum frozen_stratum_of(uint32_t index); /* of FROZEN_STRATA */
+uint32_t frozen_stratum_index(const struct frozen_stratum *stratum);
+
+/* Worst of a layer over the ticks and steps of each stratum that were compared. */
 struct frozen_layer {
     char name[FROZEN_LAYER_BYTES];
-    double cosine;
-    double error; /* norm of the difference over the layer's norm */
+    struct frozen_parity_worst {
+        double cosine;
+        double error; /* norm of the difference over the layer's norm */
+    } worst[FROZEN_STRATA];
+};
+
+struct frozen_parity {
+    int64_t frames[FROZEN_STRATA]; /* that were compared */
+    uint32_t layer_count;
+    struct frozen_layer layers[FROZEN_LAYERS_MAX];
 };
 
 struct frozen {
@@ -66,8 +92,7 @@ struct frozen {
     int64_t drives;
     int64_t ticks; /* of each side */
     struct frozen_conditioning conditionings[CONDITIONING_COUNT];
-    uint32_t layer_count;
-    struct frozen_layer layers[FROZEN_LAYERS_MAX];
+    struct frozen_parity parity;
 };
 
 /* Heap. *out is the caller's also where it fails half way: frozen_destroy. */
@@ -79,10 +104,22 @@ void frozen_destroy(struct frozen *frozen); /* accepts NULL */
 double frozen_slice_value(const struct frozen_slice *slice, enum frozen_side side,
                           enum frozen_measure measure);
 
-/* Layers of the candidate beside those of `exact` in the first ticks of the suite's drives, on the
- * same past (frozen_parity.c). */
-enum status frozen_parity(const struct frozen_options *options, const struct scenario *scenario,
-                          uint64_t seed, struct frozen *frozen, struct error *error);
+/* Two models of the same weights, one in single precision, over a suite's scenarios. */
+struct frozen_parity_options {
+    const struct model *candidate;
+    const struct model *exact;
+    uint32_t thread_count;
+    bool conditionings[CONDITIONING_COUNT];
+    int64_t frames; /* over all strata */
+    bool filled;    /* with seeds beyond the suite's, until each stratum has its share of them */
+};
+
+/* Layers of the candidate beside those of `exact` in the first ticks of drives, on the same past
+ * (frozen_parity.c). Each stratum that the suite has gets the same share of the frames, of as many
+ * scenarios and seeds as it takes. out is zero-initialised. */
+enum status frozen_parity_run(const struct frozen_parity_options *options,
+                              const struct suite *suite, struct frozen_parity *out,
+                              struct error *error);
 
 /* One verdict that did not pass. */
 struct frozen_miss {
@@ -92,9 +129,16 @@ struct frozen_miss {
 };
 
 /* Calls `missed` for each figure outside the bands; returns how many verdicts there were. */
+uint32_t frozen_parity_judge(const struct frozen_parity *parity, const struct frozen_bands *bands,
+                             void (*missed)(void *context, const struct frozen_miss *miss),
+                             void *context);
+uint32_t frozen_parity_missed(const struct frozen_parity *parity, const struct frozen_bands *bands);
 uint32_t frozen_judge(const struct frozen *frozen, const struct frozen_bands *bands,
                       void (*missed)(void *context, const struct frozen_miss *miss), void *context);
 
+/* [{name, conditioning, weather, light, frames, cosine, error}] */
+json_t *frozen_parity_json(const struct frozen_parity *parity);
+void frozen_parity_print(const struct frozen_parity *parity, FILE *stream);
 json_t *frozen_json(const struct frozen *frozen, const struct frozen_bands *bands);
 void frozen_print(const struct frozen *frozen, const struct frozen_bands *bands, FILE *stream);
 

@@ -22,8 +22,8 @@ struct replica {
 };
 
 struct parity {
-    struct frozen *frozen;
-    enum conditioning conditioning;
+    struct frozen_parity *out;
+    struct frozen_stratum stratum;
     struct prepared *prepared;
     struct scene *scenes; /* [PARITY_TICKS + 1]; owned */
     struct replica exact, candidate;
@@ -57,45 +57,61 @@ static void keep(void *context, uint32_t step, const char *name, const float *va
     parity->kept_count += count;
 }
 
-static struct frozen_layer *layer_of(struct parity *parity, const char *name)
+struct frozen_stratum frozen_stratum_of(uint32_t index)
 {
-    struct frozen *frozen = parity->frozen;
-    char key[FROZEN_LAYER_BYTES];
+    return (struct frozen_stratum){
+        .conditioning = (enum conditioning)(index / (WEATHER_COUNT * LIGHT_COUNT)),
+        .weather = (enum weather)(index / LIGHT_COUNT % WEATHER_COUNT),
+        .light = (enum light)(index % LIGHT_COUNT),
+    };
+}
+
+uint32_t frozen_stratum_index(const struct frozen_stratum *stratum)
+{
+    return ((uint32_t)stratum->conditioning * WEATHER_COUNT + (uint32_t)stratum->weather) *
+               LIGHT_COUNT +
+           (uint32_t)stratum->light;
+}
+
+static struct frozen_parity_worst *worst_of(struct parity *parity, const char *name)
+{
+    struct frozen_parity *out = parity->out;
     uint32_t at = 0;
-    snprintf(key, sizeof key, "%s %s", conditioning_names[parity->conditioning], name);
-    while (at < frozen->layer_count && strcmp(frozen->layers[at].name, key) != 0) {
+    while (at < out->layer_count && strcmp(out->layers[at].name, name) != 0) {
         at++;
     }
     if (at == FROZEN_LAYERS_MAX) {
         parity->failed = true;
         return NULL;
     }
-    if (at == frozen->layer_count) {
-        frozen->layers[at] = (struct frozen_layer){.cosine = 1.0};
-        memcpy(frozen->layers[at].name, key, sizeof key);
-        frozen->layer_count++;
+    if (at == out->layer_count) {
+        snprintf(out->layers[at].name, sizeof out->layers[at].name, "%s", name);
+        for (uint32_t i = 0; i < FROZEN_STRATA; i++) {
+            out->layers[at].worst[i] = (struct frozen_parity_worst){.cosine = 1.0};
+        }
+        out->layer_count++;
     }
-    return &frozen->layers[at];
+    return &out->layers[at].worst[frozen_stratum_index(&parity->stratum)];
 }
 
 /* A number that is none is the worst there is. */
-static void note(struct frozen_layer *layer, double cosine, double error)
+static void note(struct frozen_parity_worst *worst, double cosine, double error)
 {
-    layer->cosine = cosine >= layer->cosine ? layer->cosine : isnan(cosine) ? -1.0 : cosine;
-    layer->error = error <= layer->error ? layer->error : isnan(error) ? INFINITY : error;
+    worst->cosine = cosine >= worst->cosine ? worst->cosine : isnan(cosine) ? -1.0 : cosine;
+    worst->error = error <= worst->error ? worst->error : isnan(error) ? INFINITY : error;
 }
 
 static void compare(void *context, uint32_t step, const char *name, const float *values,
                     size_t count)
 {
     struct parity *parity = context;
-    struct frozen_layer *layer = layer_of(parity, name);
+    struct frozen_parity_worst *worst = worst_of(parity, name);
     double difference2 = 0.0;
     double truth2 = 0.0;
     double found2 = 0.0;
     double product = 0.0;
     (void)step;
-    if (layer == NULL || parity->at + count > parity->kept_count) {
+    if (worst == NULL || parity->at + count > parity->kept_count) {
         parity->failed = true;
         return;
     }
@@ -110,7 +126,7 @@ static void compare(void *context, uint32_t step, const char *name, const float 
         product += a * b;
     }
     if (truth2 > 0.0 || found2 > 0.0) { /* or both are nothing */
-        note(layer, product / sqrt(truth2 * found2), sqrt(difference2 / truth2));
+        note(worst, product / sqrt(truth2 * found2), sqrt(difference2 / truth2));
     }
 }
 
@@ -123,7 +139,7 @@ static void run_tick(struct parity *parity, const struct replica *replica, uint3
     const uint32_t window = model_config(replica->model)->window;
     struct forward_input input = {.seed = seed,
                                   .tick = tick,
-                                  .conditioning = parity->conditioning,
+                                  .conditioning = parity->stratum.conditioning,
                                   .ego = anchor_local(anchor, scene->ego.pose),
                                   .cond = cond,
                                   .layout_bev = parity->layout,
@@ -164,15 +180,16 @@ static void run_ticks(struct parity *parity, uint64_t seed)
         bool last = tick == PARITY_TICKS;
         uint8_t *spare = parity->frames + (size_t)PARITY_PAGES * FRAME_BYTES;
         uint8_t *frame = last ? spare : parity->frames + (size_t)tick * FRAME_BYTES;
-        layout_bev(parity->prepared, &scenes[tick], &anchor, window, parity->conditioning,
+        layout_bev(parity->prepared, &scenes[tick], &anchor, window, parity->stratum.conditioning,
                    parity->layout);
-        layout_cameras(parity->prepared, &scenes[tick], parity->conditioning,
+        layout_cameras(parity->prepared, &scenes[tick], parity->stratum.conditioning,
                        parity->layout + FRAME_BEV_BYTES);
         layout_conditions(parity->prepared, &scenes[tick], &scenes[tick - 1].ego, &anchor, window,
-                          parity->conditioning, cond);
+                          parity->stratum.conditioning, cond);
         parity->kept_count = parity->at = 0;
         run_tick(parity, &parity->exact, tick, &anchor, cond, seed, keep, frame);
         run_tick(parity, &parity->candidate, tick, &anchor, cond, seed, compare, spare);
+        parity->out->frames[frozen_stratum_index(&parity->stratum)]++;
         if (!last) {
             parity->windows[tick] = window;
             remember(parity, tick);
@@ -180,7 +197,8 @@ static void run_ticks(struct parity *parity, uint64_t seed)
     }
 }
 
-static enum status replica_open(const struct model *model, struct replica *out, struct error *error)
+static enum status replica_open(const struct model *model, uint32_t thread_count,
+                                struct replica *out, struct error *error)
 {
     size_t bytes = (forward_memory_bytes(model) + PARITY_ALIGN - 1) / PARITY_ALIGN * PARITY_ALIGN;
     out->model = model;
@@ -188,7 +206,7 @@ static enum status replica_open(const struct model *model, struct replica *out, 
         out->memory[i] = aligned_alloc(PARITY_ALIGN, bytes);
         TRY(memory_check(out->memory[i], error, "layers: out of memory"));
     }
-    return workspace_create(model, 1, &out->workspace, error);
+    return workspace_create(model, thread_count, &out->workspace, error);
 }
 
 static void replica_close(struct replica *replica)
@@ -217,8 +235,8 @@ static enum status record(struct parity *parity, uint64_t seed, struct error *er
     return status;
 }
 
-static enum status parity_open(struct parity *parity, const struct frozen_options *options,
-                               const struct scenario *scenario, uint64_t seed, struct error *error)
+static enum status parity_open(struct parity *parity, const struct frozen_parity_options *options,
+                               struct error *error)
 {
     parity->scenes = calloc(PARITY_TICKS + 1, sizeof *parity->scenes);
     parity->frames = malloc((size_t)(PARITY_PAGES + 1) * FRAME_BYTES);
@@ -226,32 +244,90 @@ static enum status parity_open(struct parity *parity, const struct frozen_option
     if (parity->scenes == NULL || parity->frames == NULL || parity->layout == NULL) {
         return error_set(error, STATUS_NO_MEMORY, "layers: out of memory");
     }
-    TRY(replica_open(options->exact->model, &parity->exact, error));
-    TRY(replica_open(options->candidate->model, &parity->candidate, error));
-    TRY(prepared_create(scenario, &parity->prepared, error));
-    return record(parity, seed, error);
+    TRY(replica_open(options->exact, options->thread_count, &parity->exact, error));
+    return replica_open(options->candidate, options->thread_count, &parity->candidate, error);
 }
 
-enum status frozen_parity(const struct frozen_options *options, const struct scenario *scenario,
-                          uint64_t seed, struct frozen *frozen, struct error *error)
+static void parity_close(struct parity *parity)
 {
-    struct parity parity = {.frozen = frozen};
-    enum status status = parity_open(&parity, options, scenario, seed, error);
+    replica_close(&parity->exact);
+    replica_close(&parity->candidate);
+    free(parity->scenes);
+    free(parity->frames);
+    free(parity->layout);
+    free(parity->kept);
+}
+
+/* One scenario under a seed, in each conditioning whose stratum lacks frames. */
+static enum status compare_one(struct parity *parity, const struct frozen_parity_options *options,
+                               const struct scenario *scenario, uint64_t seed, int64_t share,
+                               struct error *error)
+{
+    bool recorded = false;
+    enum status status = STATUS_OK;
     for (int c = 0; c < CONDITIONING_COUNT && status == STATUS_OK; c++) {
-        parity.conditioning = (enum conditioning)c;
-        if (options->conditionings[c]) {
-            run_ticks(&parity, seed);
+        parity->stratum = (struct frozen_stratum){.conditioning = (enum conditioning)c,
+                                                  .weather = scenario->conditions.weather,
+                                                  .light = scenario->conditions.light};
+        if (!options->conditionings[c] ||
+            parity->out->frames[frozen_stratum_index(&parity->stratum)] >= share) {
+            continue;
         }
-        if (parity.failed) {
+        if (!recorded) {
+            status = prepared_create(scenario, &parity->prepared, error);
+            THEN(status, record(parity, seed, error));
+            recorded = true;
+        }
+        if (status == STATUS_OK) {
+            run_ticks(parity, seed);
+        }
+        if (parity->failed) {
             status = error_set(error, STATUS_NO_MEMORY, "layers: out of memory");
         }
     }
-    replica_close(&parity.exact);
-    replica_close(&parity.candidate);
-    prepared_unref(parity.prepared);
-    free(parity.scenes);
-    free(parity.frames);
-    free(parity.layout);
-    free(parity.kept);
+    prepared_unref(parity->prepared);
+    parity->prepared = NULL;
+    return status;
+}
+
+/* Frames of a stratum, of those that the suite has. */
+static int64_t share_of(const struct frozen_parity_options *options, const struct suite *suite)
+{
+    bool there[WEATHER_COUNT][LIGHT_COUNT] = {{false}};
+    int64_t strata = 0;
+    for (uint32_t e = 0; e < suite->entry_count; e++) {
+        const struct conditions *conditions = &suite->entries[e].document->scenario.conditions;
+        bool *seen = &there[conditions->weather][conditions->light];
+        for (int c = 0; c < CONDITIONING_COUNT; c++) {
+            strata += !*seen && options->conditionings[c];
+        }
+        *seen = true;
+    }
+    return strata > 0 ? (options->frames + strata - 1) / strata : 0;
+}
+
+enum status frozen_parity_run(const struct frozen_parity_options *options,
+                              const struct suite *suite, struct frozen_parity *out,
+                              struct error *error)
+{
+    struct parity parity = {.out = out};
+    const int64_t share = share_of(options, suite);
+    enum status status = parity_open(&parity, options, error);
+    bool more = share > 0;
+    /* Every scenario once, then again under its next seed. */
+    for (uint32_t round = 0; status == STATUS_OK && more; round++) {
+        more = false;
+        for (uint32_t e = 0; status == STATUS_OK && e < suite->entry_count; e++) {
+            const struct suite_entry *entry = &suite->entries[e];
+            bool own = round < entry->seed_count;
+            more = more || round + 1 < entry->seed_count ||
+                   (options->filled && (int64_t)round < options->frames / PARITY_TICKS);
+            if (own || options->filled) {
+                status = compare_one(&parity, options, &entry->document->scenario,
+                                     own ? entry->seeds[round] : round + 1, share, error);
+            }
+        }
+    }
+    parity_close(&parity);
     return status;
 }

@@ -98,6 +98,52 @@ static void judge_horizon(const struct judge *judge, const struct frozen_conditi
     }
 }
 
+static bool is_compared(const struct frozen_parity *parity, uint32_t stratum)
+{
+    return parity->frames[stratum] > 0;
+}
+
+uint32_t frozen_parity_judge(const struct frozen_parity *parity, const struct frozen_bands *bands,
+                             void (*missed)(void *context, const struct frozen_miss *miss),
+                             void *context)
+{
+    uint32_t verdicts = 0;
+    for (uint32_t s = 0; s < FROZEN_STRATA; s++) {
+        const struct frozen_stratum stratum = frozen_stratum_of(s);
+        for (uint32_t i = 0; is_compared(parity, s) && i < parity->layer_count; i++) {
+            const struct frozen_layer *layer = &parity->layers[i];
+            const struct frozen_parity_worst *worst = &layer->worst[s];
+            struct frozen_miss miss = {.part = "layers"};
+            verdicts++;
+            if (worst->cosine >= bands->cosine_least && worst->error <= bands->error_max) {
+                continue;
+            }
+            snprintf(miss.name, sizeof miss.name, "%s, %s, %s: %s", weather_names[stratum.weather],
+                     light_names[stratum.light], conditioning_names[stratum.conditioning],
+                     layer->name);
+            snprintf(miss.reason, sizeof miss.reason,
+                     "cosine %.5f of %.5f at least, error %.4f of %.4f at most", worst->cosine,
+                     bands->cosine_least, worst->error, bands->error_max);
+            missed(context, &miss);
+        }
+    }
+    return verdicts;
+}
+
+static void count_miss(void *context, const struct frozen_miss *miss)
+{
+    uint32_t *count = context;
+    (void)miss;
+    ++*count;
+}
+
+uint32_t frozen_parity_missed(const struct frozen_parity *parity, const struct frozen_bands *bands)
+{
+    uint32_t count = 0;
+    frozen_parity_judge(parity, bands, count_miss, &count);
+    return count;
+}
+
 uint32_t frozen_judge(const struct frozen *frozen, const struct frozen_bands *bands,
                       void (*missed)(void *context, const struct frozen_miss *miss), void *context)
 {
@@ -116,19 +162,7 @@ uint32_t frozen_judge(const struct frozen *frozen, const struct frozen_bands *ba
             verdicts++;
         }
     }
-    for (uint32_t i = 0; i < frozen->layer_count; i++) {
-        const struct frozen_layer *layer = &frozen->layers[i];
-        struct frozen_miss miss = {.part = "layers"};
-        verdicts++;
-        if (layer->cosine < bands->cosine_least || layer->error > bands->error_max) {
-            memcpy(miss.name, layer->name, sizeof layer->name);
-            snprintf(miss.reason, sizeof miss.reason,
-                     "cosine %.5f of %.5f at least, error %.4f of %.4f at most", layer->cosine,
-                     bands->cosine_least, layer->error, bands->error_max);
-            missed(context, &miss);
-        }
-    }
-    return verdicts;
+    return verdicts + frozen_parity_judge(&frozen->parity, bands, missed, context);
 }
 
 /* ---- written ---- */
@@ -202,10 +236,28 @@ static json_t *bands_json(const struct frozen_bands *bands)
     return json;
 }
 
+json_t *frozen_parity_json(const struct frozen_parity *parity)
+{
+    json_t *layers = json_array();
+    for (uint32_t s = 0; s < FROZEN_STRATA; s++) {
+        const struct frozen_stratum stratum = frozen_stratum_of(s);
+        for (uint32_t i = 0; is_compared(parity, s) && i < parity->layer_count; i++) {
+            const struct frozen_parity_worst *worst = &parity->layers[i].worst[s];
+            json_array_append_new(
+                layers,
+                json_pack("{s:s, s:s, s:s, s:s, s:I, s:f, s:o}", "name", parity->layers[i].name,
+                          "conditioning", conditioning_names[stratum.conditioning], "weather",
+                          weather_names[stratum.weather], "light", light_names[stratum.light],
+                          "frames", (json_int_t)parity->frames[s], "cosine", worst->cosine, "error",
+                          json_finite_new(worst->error)));
+        }
+    }
+    return layers;
+}
+
 json_t *frozen_json(const struct frozen *frozen, const struct frozen_bands *bands)
 {
     json_t *conditionings = json_array();
-    json_t *layers = json_array();
     for (int c = 0; c < CONDITIONING_COUNT; c++) {
         const struct frozen_conditioning *results = &frozen->conditionings[c];
         if (!results->driven) {
@@ -221,18 +273,12 @@ json_t *frozen_json(const struct frozen *frozen, const struct frozen_bands *band
                       json_finite_new(frozen_mean(&results->alike)), "slices", slices_json(results),
                       "spans", spans_json(results)));
     }
-    for (uint32_t i = 0; i < frozen->layer_count; i++) {
-        const struct frozen_layer *layer = &frozen->layers[i];
-        json_array_append_new(layers,
-                              json_pack("{s:s, s:f, s:o}", "name", layer->name, "cosine",
-                                        layer->cosine, "error", json_finite_new(layer->error)));
-    }
-    return json_pack("{s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "suite",
-                     json_text_new(frozen->suite, sizeof frozen->suite), "suite_hash",
-                     frozen->suite_hash, "planner",
-                     json_text_new(frozen->planner, sizeof frozen->planner), "drives",
-                     (json_int_t)frozen->drives, "ticks", (json_int_t)frozen->ticks, "bands",
-                     bands_json(bands), "degrees", conditionings, "layers", layers);
+    return json_pack(
+        "{s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:o}", "suite",
+        json_text_new(frozen->suite, sizeof frozen->suite), "suite_hash", frozen->suite_hash,
+        "planner", json_text_new(frozen->planner, sizeof frozen->planner), "drives",
+        (json_int_t)frozen->drives, "ticks", (json_int_t)frozen->ticks, "bands", bands_json(bands),
+        "degrees", conditionings, "layers", frozen_parity_json(&frozen->parity));
 }
 
 static void print_cell(FILE *stream, double candidate, double incumbent)
@@ -277,10 +323,36 @@ static void print_conditioning(const struct frozen_conditioning *results, const 
     }
 }
 
+/* The worst layer of each stratum. */
+void frozen_parity_print(const struct frozen_parity *parity, FILE *stream)
+{
+    if (parity->layer_count == 0) {
+        return;
+    }
+    text_print(stream, "\n%u layers beside single precision, the worst of each:\n",
+               parity->layer_count);
+    text_print(stream, "%-34s %8s %8s %8s\n", "weather, light, conditioning", "frames", "cosine",
+               "error");
+    for (uint32_t s = 0; s < FROZEN_STRATA; s++) {
+        const struct frozen_stratum stratum = frozen_stratum_of(s);
+        double cosine = 1.0;
+        double error = 0.0;
+        char name[64];
+        for (uint32_t i = 0; i < parity->layer_count; i++) {
+            cosine = fmin(cosine, parity->layers[i].worst[s].cosine);
+            error = fmax(error, parity->layers[i].worst[s].error);
+        }
+        snprintf(name, sizeof name, "%s, %s, %s", weather_names[stratum.weather],
+                 light_names[stratum.light], conditioning_names[stratum.conditioning]);
+        if (is_compared(parity, s)) {
+            text_print(stream, "%-34s %8lld %8.5f %8.4f\n", name, (long long)parity->frames[s],
+                       cosine, error);
+        }
+    }
+}
+
 void frozen_print(const struct frozen *frozen, const struct frozen_bands *bands, FILE *stream)
 {
-    double cosine = 1.0;
-    double error = 0.0;
     text_print(stream,
                "\nfrozen seeds: %lld drives, %lld ticks; measures (candidate/incumbent) "
                "from 0 to 1, 1 is best\n",
@@ -290,14 +362,5 @@ void frozen_print(const struct frozen *frozen, const struct frozen_bands *bands,
             print_conditioning(&frozen->conditionings[c], conditioning_names[c], bands, stream);
         }
     }
-    for (uint32_t i = 0; i < frozen->layer_count; i++) {
-        cosine = fmin(cosine, frozen->layers[i].cosine);
-        error = fmax(error, frozen->layers[i].error);
-    }
-    if (frozen->layer_count > 0) {
-        text_print(stream,
-                   "\nlayers beside single precision: %u, smallest cosine %.5f, largest error "
-                   "%.4f\n",
-                   frozen->layer_count, cosine, error);
-    }
+    frozen_parity_print(&frozen->parity, stream);
 }

@@ -217,8 +217,8 @@ static enum status read_bounds(const struct json_cursor *cursor, struct health_b
 }
 
 enum status health_bounds_parse(const char *label, const char *text, size_t bytes, const char *hash,
-                                enum nn_precision precision, struct health_bounds *out,
-                                struct error *error)
+                                enum nn_precision precision, bool any_precision,
+                                struct health_bounds *out, struct error *error)
 {
     struct health_bounds bounds = health_bounds_builtin();
     json_t *root = NULL;
@@ -232,8 +232,17 @@ enum status health_bounds_parse(const char *label, const char *text, size_t byte
                            "%.12s; calibrate this model (swerve model calibrate)",
                            label, hash, bounds.hash);
     }
+    bounds.calibrated = bounds.precision == precision;
+    if (status == STATUS_OK && !bounds.calibrated && !any_precision) {
+        status =
+            error_set(error, STATUS_BAD_INPUT,
+                      "%s: expected bounds that were calibrated in %s, found those of %s; what "
+                      "is healthy in one precision need not be in another (swerve model "
+                      "calibrate --precision %s)",
+                      label, nn_precision_names[precision], nn_precision_names[bounds.precision],
+                      nn_precision_names[precision]);
+    }
     if (status == STATUS_OK) {
-        bounds.calibrated = bounds.precision == precision;
         *out = bounds.calibrated ? bounds : health_bounds_builtin();
     }
     return status;
@@ -258,7 +267,7 @@ enum status health_bounds_load(const char *directory, const char *name, const ch
     sha256_hex(text, bytes, found);
     enum status status =
         file_hash == NULL || strcmp(found, file_hash) == 0
-            ? health_bounds_parse(path, text, bytes, hash, precision, out, error)
+            ? health_bounds_parse(path, text, bytes, hash, precision, file_hash != NULL, out, error)
             : error_set(error, STATUS_BAD_INPUT,
                         "%s: expected the health bounds with hash %.12s, found %.12s", path,
                         file_hash, found);

@@ -53,6 +53,10 @@ struct models {
         char hash[SHA256_HEX_BYTES]; /* "": the registry decides */
         enum nn_precision precision;
     } pointed[TIER_COUNT];
+    struct {
+        bool set;
+        enum nn_precision precision;
+    } chosen[TIER_COUNT];
     struct models_entry entries[MODELS_OPEN_MAX];
     uint64_t uses;
     struct models_lent lent[MODELS_LENT_MAX];
@@ -65,7 +69,7 @@ static enum status engine_open(const char *path, enum nn_precision precision, st
                                struct error *error)
 {
     const struct model_open_options options = {
-        .precision = precision, .cpu_flags = machine_cpu_flags(), .device = true};
+        .precision = precision, .cpu_flags = machine_cpu_flags(precision), .device = true};
     return model_open(path, &options, out, error);
 }
 
@@ -260,6 +264,20 @@ bool models_pointed(const struct models *models, enum tier tier, enum nn_precisi
     return models->pointed[tier].hash[0] != '\0';
 }
 
+void models_set_precision(struct models *models, enum tier tier, enum nn_precision precision)
+{
+    models->chosen[tier].set = true;
+    models->chosen[tier].precision = precision;
+}
+
+enum nn_precision models_precision(const struct models *models, enum tier tier,
+                                   enum nn_precision given)
+{
+    return models->pointed[tier].hash[0] != '\0' ? models->pointed[tier].precision
+           : models->chosen[tier].set            ? models->chosen[tier].precision
+                                                 : given;
+}
+
 bool models_available(const struct models *models, enum tier tier)
 {
     if (models->pointed[tier].hash[0] != '\0') {
@@ -402,14 +420,15 @@ enum status models_promoted(struct models *models, enum tier tier, enum nn_preci
         return STATUS_OK;
     }
     if (models->pointed[tier].hash[0] != '\0') {
-        return models_find(models, models->pointed[tier].hash, models->pointed[tier].precision, out,
-                           error);
+        return models_find(models, models->pointed[tier].hash,
+                           models_precision(models, tier, precision), out, error);
     }
     if (entry == NULL) {
         return error_set(error, STATUS_NOT_FOUND, "%s: no model is promoted for tier %s",
                          models->registry.directory, tier_names[tier]);
     }
-    TRY(models_named(models, entry->name, precision, &found, error));
+    TRY(models_named(models, entry->name, models_precision(models, tier, precision), &found,
+                     error));
     if (found->config->tier != tier) {
         return error_set(error, STATUS_CONFLICT,
                          "model %s: promoted for tier %s, but its file is a %s model", entry->name,

@@ -105,6 +105,14 @@ void models_point(struct models *models, enum tier tier, const char *hash,
                   enum nn_precision precision);
 bool models_pointed(const struct models *models, enum tier tier, enum nn_precision *precision);
 
+/* Who answers for a tier does so in this precision from now on, whatever models_promoted is asked
+ * for: it was chosen for that model (worker/models/precision.h). A version that is pointed to keeps
+ * its own. */
+void models_set_precision(struct models *models, enum tier tier, enum nn_precision precision);
+/* The one in which a tier is answered: a version's, the chosen one, else `given`. */
+enum nn_precision models_precision(const struct models *models, enum tier tier,
+                                   enum nn_precision given);
+
 bool models_available(const struct models *models, enum tier tier);
 
 /* The promoted model of a tier. NOT_FOUND: none; CONFLICT: its file is not the one that was

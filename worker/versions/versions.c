@@ -198,7 +198,7 @@ static enum status put_health(struct store *store, const char *file, enum nn_pre
     }
     TRY(file_read(path, HEALTH_BYTES_MAX, &data, &bytes, error));
     enum status status =
-        health_bounds_parse(path, data, bytes, version->hash, precision, &bounds, error);
+        health_bounds_parse(path, data, bytes, version->hash, precision, false, &bounds, error);
     if (status == STATUS_OK && bounds.calibrated) {
         status = store->ops->artifact_put(store, data, bytes, version->health_hash, error);
     }
@@ -217,7 +217,7 @@ enum status versions_calibrated(struct store *store, const struct model_version 
     if (version->health_hash[0] != '\0') {
         TRY(store->ops->artifact_get(store, version->health_hash, &data, &bytes, error));
         enum status status = health_bounds_parse(version->name, data, bytes, version->hash,
-                                                 precision, &bounds, error);
+                                                 precision, true, &bounds, error);
         free(data);
         TRY(status);
     }

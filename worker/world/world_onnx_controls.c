@@ -90,7 +90,8 @@ enum status world_onnx_controls_open(const struct world_onnx_host *host,
     const struct tinyphysics_outside outside = {make_logits, self};
     /* Drives are shared out between threads, each with a run of its own. */
     enum status status = ort_session_open(host->ort, host->model, 1, &self->session, error);
-    THEN(status, tinyphysics_model_outside(&outside, machine_cpu_flags(), &self->model, error));
+    THEN(status,
+         tinyphysics_model_outside(&outside, machine_cpu_flags(NN_FP32), &self->model, error));
     THEN(status, try_out(self, error));
     if (status != STATUS_OK) {
         world_onnx_controls_close(self);

@@ -309,8 +309,8 @@ static enum status load_controls(struct world_source *source, const char *spec, 
                          spec);
     }
     snprintf(source->model, sizeof source->model, "%s", file + 1);
-    TRY(tinyphysics_model_load(source->model, precision, machine_cpu_flags(), &source->controls,
-                               error));
+    TRY(tinyphysics_model_load(source->model, precision, machine_cpu_flags(precision),
+                               &source->controls, error));
     source->foreign.native = &world_tinyphysics_ops;
     source->foreign.host = source->controls;
     struct swerve_world_declared *declared = &source->foreign.declared;

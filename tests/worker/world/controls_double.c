@@ -23,7 +23,8 @@ static void *open_network(void *env, const char *path, void *options, void **out
     struct error error;
     (void)env;
     (void)options;
-    if (tinyphysics_model_load(path, NN_FP32, machine_cpu_flags(), &model, &error) != STATUS_OK) {
+    if (tinyphysics_model_load(path, NN_FP32, machine_cpu_flags(NN_FP32), &model, &error) !=
+        STATUS_OK) {
         return fail(error.text);
     }
     *out = model;
