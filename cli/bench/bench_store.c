@@ -38,6 +38,9 @@ static enum status bench_batches(const struct bench_store_options *options,
         bench_add(report, measured.store_jobs_per_s, "jobs/s", measured.bare_jobs_per_s, bare,
                   "store.claim_complete.batch_%u", batches[i])
             ->ratio = measured.ratio;
+        bench_add(report, measured.store_cpu_us, "us", measured.bare_cpu_us, bare,
+                  "store.claim_complete.batch_%u.cpu_per_job", batches[i])
+            ->ratio = measured.cpu_ratio;
     }
     return STATUS_OK;
 }

@@ -380,6 +380,10 @@ static enum status build(struct builder *builder, const struct map *map, struct 
     if (builder->status == STATUS_OK && status == STATUS_OK) {
         builder->status = reduce(builder);
     }
+    if (builder->status == STATUS_OK && status == STATUS_OK) {
+        layers->plain = raster_plain_create(&layers->map);
+        builder->status = layers->plain != NULL ? STATUS_OK : STATUS_NO_MEMORY;
+    }
     if (builder->status == STATUS_LIMIT) {
         return error_set(error, STATUS_LIMIT,
                          "map %s is too large to draw: its lanes and areas cover more than %d "
@@ -422,6 +426,7 @@ void raster_layers_destroy(struct raster_layers *layers)
     free(layers->map.slots);
     free(layers->map.texels);
     free(layers->map.details);
+    free(layers->plain);
     free(layers->heads);
     free(layers);
 }

@@ -26,8 +26,21 @@ struct raster_head {
     double sine, cosine; /* of the heading */
 };
 
+/* Grounds whose texels are all alike. */
+enum raster_ground {
+    RASTER_GROUND_EMPTY = 0, /* neither road nor paint */
+    RASTER_GROUND_ROAD,      /* drivable in full, without paint */
+    RASTER_GROUND_MIXED      /* anything else; also the number of the others */
+};
+
+/* Bit x of row y of a tile: the ground is all that lies around that texel (raster_plain.c). */
+struct raster_plain {
+    uint32_t rows[RASTER_GROUND_MIXED][RASTER_TILE_TEXELS];
+};
+
 struct raster_layers {
-    struct raster_map map; /* owned; kernels/raster.h */
+    struct raster_map map;      /* owned; kernels/raster.h */
+    struct raster_plain *plain; /* [tile_count], owned; nothing is known of tile 0 */
     uint32_t head_count;
     struct raster_head *heads; /* owned; NULL: the map has no signals */
     struct raster_kernels kernels;
@@ -50,6 +63,9 @@ void raster_mask_count(const struct raster_mask *mask, uint8_t counts[RASTER_TIL
 /* The heads of a map's signals; the caller frees them. */
 enum status raster_heads_create(const struct map *map, struct raster_head **out, uint32_t *count,
                                 struct error *error);
+
+/* [tile_count] of a map whose texels are there; the caller frees them. NULL: out of memory. */
+struct raster_plain *raster_plain_create(const struct raster_map *map);
 
 /* ---- what a map consists of (raster_shapes.c) ---- */
 

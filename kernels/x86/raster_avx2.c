@@ -1,7 +1,8 @@
 /*
- * Raster sampling with AVX2: eight cells at a time, one 64-bit gather per cell. Bytes times 6-bit
- * weights are summed by vpmaddubsw (at most 255 * 64, no saturation) and vpmaddwd, exactly as the
- * plain C does.
+ * Raster sampling with AVX2: eight cells at a time, one 64-bit load per cell. Gathers take three
+ * times as long as these loads where they are microcode; eight cells mostly lie in one tile, so
+ * its number is looked up once. Bytes times 6-bit weights are summed by vpmaddubsw (at most
+ * 255 * 64, no saturation) and vpmaddwd, exactly as the plain C does.
  */
 #include "kernels/raster.h"
 
@@ -16,9 +17,29 @@ static inline __m256i blend4(__m256i texels, __m256i weights_x, __m256i weights_
     return _mm256_srli_epi32(sums, 2 * RASTER_WEIGHT_BITS);
 }
 
+/* Tile numbers of eight places in the directory. */
+static inline __m256i tiles_at(const uint16_t *directory, __m256i places)
+{
+    __m256i first = _mm256_broadcastd_epi32(_mm256_castsi256_si128(places));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(places, first)) == -1) {
+        return _mm256_set1_epi32(directory[_mm256_cvtsi256_si32(places)]);
+    }
+    uint32_t at[8];
+    _mm256_storeu_si256((__m256i *)at, places);
+    return _mm256_setr_epi32(directory[at[0]], directory[at[1]], directory[at[2]], directory[at[3]],
+                             directory[at[4]], directory[at[5]], directory[at[6]],
+                             directory[at[7]]);
+}
+
+static inline __m256i load4(const uint64_t *texels, const uint32_t at[4])
+{
+    return _mm256_setr_epi64x((int64_t)texels[at[0]], (int64_t)texels[at[1]],
+                              (int64_t)texels[at[2]], (int64_t)texels[at[3]]);
+}
+
 /* Eight cells at positions x, y -> their bytes of layers a and b. */
-static inline void sample8(const struct raster_window *window, const int32_t *directory, __m256i x,
-                           __m256i y, uint64_t *a, uint64_t *b)
+static inline void sample8(const struct raster_window *window, __m256i x, __m256i y, uint64_t *a,
+                           uint64_t *b)
 {
     const __m256i window_mask = _mm256_set1_epi32(RASTER_WINDOW_TILES - 1);
     const __m256i tile_mask = _mm256_set1_epi32(RASTER_TILE_TEXELS - 1);
@@ -29,7 +50,7 @@ static inline void sample8(const struct raster_window *window, const int32_t *di
     __m256i slot_x = _mm256_and_si256(_mm256_srli_epi32(tx, RASTER_TILE_BITS), window_mask);
     __m256i slot_y = _mm256_and_si256(_mm256_srli_epi32(ty, RASTER_TILE_BITS), window_mask);
     __m256i slot = _mm256_or_si256(_mm256_slli_epi32(slot_y, RASTER_WINDOW_BITS), slot_x);
-    __m256i tile = _mm256_i32gather_epi32(directory, slot, 4);
+    __m256i tile = tiles_at(window->directory, slot);
     if (_mm256_testz_si256(tile, tile)) {
         *a = 0;
         *b = 0;
@@ -38,9 +59,10 @@ static inline void sample8(const struct raster_window *window, const int32_t *di
     __m256i index = _mm256_or_si256(_mm256_slli_epi32(_mm256_and_si256(ty, tile_mask), 5),
                                     _mm256_and_si256(tx, tile_mask));
     index = _mm256_or_si256(index, _mm256_slli_epi32(tile, 2 * RASTER_TILE_BITS));
-    const long long *texels = (const long long *)window->texels;
-    __m256i low = _mm256_i32gather_epi64(texels, _mm256_castsi256_si128(index), 8);
-    __m256i high = _mm256_i32gather_epi64(texels, _mm256_extracti128_si256(index, 1), 8);
+    uint32_t at[8];
+    _mm256_storeu_si256((__m256i *)at, index);
+    __m256i low = load4(window->texels, at);
+    __m256i high = load4(window->texels, at + 4);
 
     /* (64 - f) and f side by side, as bytes for x and as words for y. */
     __m256i fx = _mm256_and_si256(_mm256_srli_epi32(x, weight_shift), weight_mask);
@@ -86,10 +108,6 @@ static inline void store_bytes(uint8_t *out, uint64_t value, uint32_t count)
 void raster_sample_avx2(const struct raster_window *window, uint32_t rows, uint32_t cols,
                         uint8_t *a, uint8_t *b)
 {
-    int32_t directory[RASTER_WINDOW_TILES * RASTER_WINDOW_TILES];
-    for (int i = 0; i < RASTER_WINDOW_TILES * RASTER_WINDOW_TILES; i++) {
-        directory[i] = window->directory[i];
-    }
     const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     const __m256i step_x = _mm256_set1_epi32((int32_t)(8u * (uint32_t)window->col_dx));
     const __m256i step_y = _mm256_set1_epi32((int32_t)(8u * (uint32_t)window->col_dy));
@@ -103,7 +121,7 @@ void raster_sample_avx2(const struct raster_window *window, uint32_t rows, uint3
         for (uint32_t c = 0; c < cols; c += 8) {
             uint64_t a8;
             uint64_t b8;
-            sample8(window, directory, x, y, &a8, &b8);
+            sample8(window, x, y, &a8, &b8);
             store_bytes(a + r * cols + c, a8, cols - c);
             store_bytes(b + r * cols + c, b8, cols - c);
             x = _mm256_add_epi32(x, step_x);

@@ -290,24 +290,33 @@ static enum status run_rounds(struct bench *bench, struct store_bench_result *re
     double store_rates[STORE_BENCH_ROUNDS];
     double bare_rates[STORE_BENCH_ROUNDS];
     double ratios[STORE_BENCH_ROUNDS];
+    double cpu[3][STORE_BENCH_ROUNDS]; /* store, bare, ratio */
     enum status status = STATUS_OK;
 
     for (int round = -1; round < STORE_BENCH_ROUNDS && status == STATUS_OK; round++) {
+        double start_us = bench_cpu_us();
         int64_t start_ns = clock_monotonic_ns();
         status = store_round(bench, error);
         int64_t middle_ns = clock_monotonic_ns();
+        double middle_us = bench_cpu_us();
         THEN(status, bare_round(bench, error));
         int64_t end_ns = clock_monotonic_ns();
         if (round >= 0) { /* the first one warms up */
             store_rates[round] = bench->jobs / ((double)(middle_ns - start_ns) / NS_PER_S);
             bare_rates[round] = bench->jobs / ((double)(end_ns - middle_ns) / NS_PER_S);
             ratios[round] = store_rates[round] / bare_rates[round];
+            cpu[0][round] = (middle_us - start_us) / bench->jobs;
+            cpu[1][round] = (bench_cpu_us() - middle_us) / bench->jobs;
+            cpu[2][round] = cpu[0][round] / cpu[1][round];
         }
     }
     if (status == STATUS_OK) {
         result->store_jobs_per_s = bench_median(store_rates, STORE_BENCH_ROUNDS);
         result->bare_jobs_per_s = bench_median(bare_rates, STORE_BENCH_ROUNDS);
         result->ratio = bench_median(ratios, STORE_BENCH_ROUNDS);
+        result->store_cpu_us = bench_median(cpu[0], STORE_BENCH_ROUNDS);
+        result->bare_cpu_us = bench_median(cpu[1], STORE_BENCH_ROUNDS);
+        result->cpu_ratio = bench_median(cpu[2], STORE_BENCH_ROUNDS);
     }
     return status;
 }

@@ -21,7 +21,10 @@ struct store_bench_result {
     uint32_t batch;
     double store_jobs_per_s; /* claimed and completed, median of the rounds */
     double bare_jobs_per_s;
-    double ratio;         /* store / bare, median of the rounds' ratios */
+    double ratio;        /* store / bare, median of the rounds' ratios */
+    double store_cpu_us; /* processor time of this process, a job; median of the rounds */
+    double bare_cpu_us;
+    double cpu_ratio;     /* store / bare, median of the rounds' ratios */
     int64_t fsync_p50_ns; /* 4 KiB write + fdatasync, in the same directory, same run */
 };
 

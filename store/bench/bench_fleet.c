@@ -255,13 +255,6 @@ static enum status served_round(struct fleet_bench *bench, double *rate, struct 
 
 /* ---- both ---- */
 
-static double cpu_us(void)
-{
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
-}
-
 /* Both ends of every connection are here. What the limit does not allow shows when connecting. */
 static void raise_descriptor_limit(uint32_t workers)
 {
@@ -365,10 +358,10 @@ static enum status run_rounds(struct fleet_bench *bench, struct store_bench_flee
             status = bench_submit(bench->store, suite_name, bench->submitted, bench->jobs, error);
             bench->submitted += bench->jobs;
             bench->runs++;
-            double start_us = cpu_us();
+            double start_us = bench_cpu_us();
             THEN(status, side == 0 ? bare_round(bench, &bare[round], error)
                                    : served_round(bench, &served[round], error));
-            cpu[side][round] = (cpu_us() - start_us) / bench->jobs;
+            cpu[side][round] = (bench_cpu_us() - start_us) / bench->jobs;
         }
         ratios[round] = status == STATUS_OK ? served[round] / bare[round] : 0;
     }

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FSYNC_SAMPLES = 41 };
@@ -46,6 +47,13 @@ double bench_median(double *samples, size_t count)
 {
     qsort(samples, count, sizeof samples[0], compare_double);
     return samples[count / 2];
+}
+
+double bench_cpu_us(void)
+{
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (double)used.tv_sec * 1e6 + (double)used.tv_nsec / 1e3;
 }
 
 /* ---- the disk ---- */

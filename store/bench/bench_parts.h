@@ -28,6 +28,8 @@ void bench_place_remove(const struct bench_place *place, const char *name);
 /* Element count * percent / 100 of the sorted samples, which are sorted in place; 0: none. */
 int64_t bench_percentile(int64_t *samples, size_t count, unsigned percent);
 double bench_median(double *samples, size_t count);
+/* Processor time of this process so far, in microseconds. */
+double bench_cpu_us(void);
 
 /* Median of a 4 KiB write and fdatasync to a scratch file in the directory. */
 enum status bench_fsync_p50(const char *directory, int64_t *p50_ns, struct error *error);

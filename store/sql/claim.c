@@ -618,7 +618,7 @@ enum status claim_jobs(struct store *base, const struct store_worker *worker, in
     uint64_t generation = 0;
     wait_ready(store, &generation, 0);
     for (int tries = 0;; tries++) {
-        status = sql_store_run_beside(store, claim_op, claim_finish, true, &call, error);
+        status = sql_store_run_beside(store, claim_op, claim_finish, true, 0, &call, error);
         int64_t now_ns = clock_monotonic_ns();
         bool late = now_ns >= deadline_ns && (tries > 0 || !call.contended);
         if (status != STATUS_OK || call.last_id >= call.claim_id || late) {

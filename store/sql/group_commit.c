@@ -1,9 +1,10 @@
 /*
- * The writer thread. See group_commit.h.
+ * The writer. See group_commit.h.
  *
- * Queue: a singly linked list of operations that live on their callers' stacks; the mutex guards
- * the list, the `finished` flags and `stop`, nothing else. Everything below `writer_` runs on the
- * writer thread alone.
+ * Queues: singly linked lists of operations that live on their callers' stacks; the mutex guards
+ * the lists, the `finished` flags, `stop` and `writing`, nothing else. Everything below `writer_`
+ * runs on the thread that set `writing`: the writer's own, or that of a caller who found nobody
+ * writing and nothing queued, which saves two hand-overs. What comes meanwhile is the thread's.
  */
 #include "store/sql/group_commit.h"
 
@@ -16,7 +17,9 @@
 #include <time.h>
 
 enum {
-    GROUP_MAX = 256,         /* operations of one transaction */
+    GROUP_MAX = 256,         /* operations of one transaction .. */
+    GROUP_PROMPT_MAX = 192,  /* .. of which so many at most go in front */
+    GROUP_JOBS_MAX = 1024,   /* that the operations of one transaction end, but for its first */
     CHECKPOINT_PAGES = 1000, /* log pages after which the log is copied into the database, and
                                 further ones before the next try when readers held it up */
 };
@@ -34,12 +37,18 @@ struct operation {
     group_operation run;
     group_operation finish; /* NULL: nothing is left to do */
     bool beside;
-    bool takes; /* see group_commit_run_beside */
+    bool takes;    /* see group_commit_run_beside */
+    uint32_t jobs; /* the same; 0: it goes in front */
     void *context;
     enum status status;
     struct error error;
     bool finished;
     pthread_cond_t wake;
+};
+
+struct queue {
+    struct operation *head;
+    struct operation **tail;
 };
 
 struct group_commit {
@@ -52,17 +61,61 @@ struct group_commit {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t work;
-    struct operation *head;
-    struct operation **tail;
+    struct queue prompt; /* claims and heartbeats, which are short */
+    struct queue rest;
     bool stop;
+    bool writing;             /* one thread is the writer now .. */
+    bool awaited;             /* .. and the writer's own waits for its end */
+    bool copies;              /* the log is due to be copied */
     struct store_stats stats; /* groups and commits so far */
 
-    /* writer thread only */
+    /* of whoever is the writer */
     int64_t transaction; /* their number */
     int64_t sweep_ns;
+    int64_t asleep_ns;    /* the sweep that the thread waits for */
     int checkpoint_pages; /* of the log, at which the next one is due */
     struct operation *group[GROUP_MAX];
 };
+
+/* ---- queues ---- */
+
+static void queue_add(struct queue *queue, struct operation *operation)
+{
+    *queue->tail = operation;
+    queue->tail = &operation->next;
+}
+
+static int64_t queue_count(const struct queue *queue)
+{
+    int64_t count = 0;
+    for (const struct operation *at = queue->head; at != NULL; at = at->next) {
+        count++;
+    }
+    return count;
+}
+
+static bool is_idle(const struct group_commit *group)
+{
+    return group->prompt.head == NULL && group->rest.head == NULL;
+}
+
+/* Takes operations into the group, of which `count` are there: `max` at the most, and none beyond
+ * the jobs of one transaction. */
+static size_t take(struct group_commit *group, struct queue *queue, size_t count, size_t max)
+{
+    uint32_t jobs = 0;
+
+    while (queue->head != NULL && count < max &&
+           (jobs == 0 || jobs + queue->head->jobs <= GROUP_JOBS_MAX)) {
+        jobs += queue->head->jobs;
+        group->group[count++] = queue->head;
+        queue->head = queue->head->next;
+    }
+    if (queue->head == NULL) {
+        queue->tail = &queue->head;
+    }
+    return count;
+}
 
 /* ---- one transaction ---- */
 
@@ -144,9 +197,7 @@ void group_commit_stats(struct group_commit *group, struct store_stats *out)
     memcpy(out->group_buckets, group->stats.group_buckets, sizeof out->group_buckets);
     memcpy(out->commit_buckets, group->stats.commit_buckets, sizeof out->commit_buckets);
     out->waiting = 0;
-    for (const struct operation *at = group->head; at != NULL; at = at->next) {
-        out->waiting++;
-    }
+    out->waiting += queue_count(&group->prompt) + queue_count(&group->rest);
     pthread_mutex_unlock(&group->mutex);
 }
 
@@ -316,6 +367,14 @@ void group_commit_sweep_by(struct group_commit *group, int64_t due_ns)
     }
 }
 
+/* Whether writer_checkpoint has something to do. */
+static bool checkpoint_due(const struct group_commit *group)
+{
+    int pages = db_wal_pages(group->db);
+    int step = group->hooks.checkpoint_pages;
+    return pages < step ? group->checkpoint_pages != step : pages >= group->checkpoint_pages;
+}
+
 static void writer_checkpoint(struct group_commit *group)
 {
     struct error error;
@@ -346,28 +405,46 @@ static struct timespec sweep_deadline(const struct group_commit *group)
     return clock_moment_in(wait_ns);
 }
 
-/* Waits for work or time. Returns how many operations were taken; *stop: none will come. */
+/* Waits for work or time, while nobody else writes. Returns how many operations were taken; *stop:
+ * none will come. */
 static size_t writer_take(struct group_commit *group, bool *stop)
 {
     size_t count = 0;
 
     pthread_mutex_lock(&group->mutex);
-    while (group->head == NULL && !group->stop) {
+    while (group->writing || (is_idle(group) && !group->stop && !group->copies)) {
+        if (group->writing) {
+            group->awaited = true;
+            pthread_cond_wait(&group->work, &group->mutex);
+            continue;
+        }
         struct timespec at = sweep_deadline(group);
-        if (pthread_cond_timedwait(&group->work, &group->mutex, &at) != 0) {
+        group->asleep_ns = group->sweep_ns;
+        if (pthread_cond_timedwait(&group->work, &group->mutex, &at) != 0 && !group->writing) {
             break;
         }
     }
-    while (group->head != NULL && count < GROUP_MAX) {
-        group->group[count++] = group->head;
-        group->head = group->head->next;
-    }
-    if (group->head == NULL) {
-        group->tail = &group->head;
-    }
+    group->writing = true;
+    group->copies = false;
+    count = take(group, &group->prompt, count, GROUP_PROMPT_MAX);
+    count = take(group, &group->rest, count, GROUP_MAX);
     *stop = group->stop && count == 0;
     pthread_mutex_unlock(&group->mutex);
     return count;
+}
+
+/* Wakes the thread only where there is something for it to do. */
+static void writer_leave(struct group_commit *group, bool copies)
+{
+    pthread_mutex_lock(&group->mutex);
+    group->writing = false;
+    group->copies |= copies;
+    if (!is_idle(group) || group->stop || group->copies || group->awaited ||
+        group->sweep_ns < group->asleep_ns) {
+        pthread_cond_signal(&group->work);
+    }
+    group->awaited = false;
+    pthread_mutex_unlock(&group->mutex);
 }
 
 static void writer_wake(struct group_commit *group, size_t count)
@@ -437,6 +514,7 @@ static void *writer_main(void *context)
         writer_work(group, count, !stop);
         writer_wake(group, count);
         writer_copy(group);
+        writer_leave(group, false);
     }
     return NULL;
 }
@@ -457,7 +535,8 @@ static struct group_commit *create(struct db *db, const struct clock *clock,
     group->logger = logger;
     group->hooks = *hooks;
     group->stepped = stepped;
-    group->tail = &group->head;
+    group->prompt.tail = &group->prompt.head;
+    group->rest.tail = &group->rest.head;
     group->sweep_ns = 0; /* once at the start */
     if (group->hooks.checkpoint_pages == 0) {
         group->hooks.checkpoint_pages = CHECKPOINT_PAGES;
@@ -529,13 +608,21 @@ void group_commit_destroy(struct group_commit *group)
     destroy(group);
 }
 
-/* Queues the operation and waits for its end; so it may live on its caller's stack. */
-static void run_and_wait(struct group_commit *group, struct operation *operation)
+/* Runs the operation where nobody is writing; else queues it and waits for its end, so it may live
+ * on its caller's stack. */
+static void run_or_wait(struct group_commit *group, struct operation *operation)
 {
     pthread_mutex_lock(&group->mutex);
     CHECK(!group->stop);
-    *group->tail = operation;
-    group->tail = &operation->next;
+    if (!group->writing && is_idle(group)) {
+        group->writing = true;
+        pthread_mutex_unlock(&group->mutex);
+        group->group[0] = operation;
+        writer_work(group, 1, true);
+        writer_leave(group, checkpoint_due(group));
+        return;
+    }
+    queue_add(operation->jobs == 0 ? &group->prompt : &group->rest, operation);
     pthread_cond_signal(&group->work);
     while (!operation->finished) {
         pthread_cond_wait(&operation->wake, &group->mutex);
@@ -553,7 +640,7 @@ static enum status run_queued(struct group_commit *group, struct operation opera
         writer_copy(group);
     } else {
         pthread_cond_init(&operation.wake, NULL);
-        run_and_wait(group, &operation);
+        run_or_wait(group, &operation);
         pthread_cond_destroy(&operation.wake);
     }
     if (operation.status != STATUS_OK && error != NULL) {
@@ -565,16 +652,19 @@ static enum status run_queued(struct group_commit *group, struct operation opera
 enum status group_commit_run(struct group_commit *group, group_operation run, void *context,
                              struct error *error)
 {
-    return run_queued(group, (struct operation){.run = run, .context = context}, error);
+    return run_queued(group, (struct operation){.run = run, .context = context, .jobs = 1}, error);
 }
 
 enum status group_commit_run_beside(struct group_commit *group, group_operation run,
-                                    group_operation finish, bool takes, void *context,
-                                    struct error *error)
+                                    group_operation finish, bool takes, uint32_t jobs,
+                                    void *context, struct error *error)
 {
-    return run_queued(
-        group,
-        (struct operation){
-            .run = run, .finish = finish, .beside = true, .takes = takes, .context = context},
-        error);
+    return run_queued(group,
+                      (struct operation){.run = run,
+                                         .finish = finish,
+                                         .beside = true,
+                                         .takes = takes,
+                                         .jobs = jobs,
+                                         .context = context},
+                      error);
 }

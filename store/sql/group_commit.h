@@ -1,10 +1,11 @@
 /*
- * Group commit: the one thread that writes.
+ * Group commit: one thread at a time that writes.
  *
  * Callers hand in an operation and wait. The writer takes everything that has queued up meanwhile
  * (bounded), runs it in ONE transaction with a savepoint per operation, commits once, and wakes
  * the callers. So the price of an fsync is shared by everybody who waits for one, and a failing
- * operation takes nothing with it.
+ * operation takes nothing with it. Who finds the writer idle is the writer for as long as its own
+ * operation takes: a lone caller pays for no other thread.
  *
  * Invariants: an operation that answered OK is on the disk; one that failed left no trace. After
  * the disk has failed (I/O error, damaged file) nobody knows what is on it, so every later
@@ -25,8 +26,8 @@
 
 struct group_commit;
 
-/* Runs on the writer thread inside a transaction. May run twice (when the group it was part of had
- * to be undone), so it writes only what it owns and starts afresh each time. */
+/* Runs on the writer's thread inside a transaction. May run twice (when the group it was part of
+ * had to be undone), so it writes only what it owns and starts afresh each time. */
 typedef enum status (*group_operation)(struct db *db, void *context, struct error *error);
 
 struct group_commit_hooks {
@@ -44,7 +45,7 @@ struct group_commit_hooks {
     enum status (*intact)(void *context, int log_pages, struct error *error);
     /* Before each commit, in its transaction. NULL: not asked. */
     enum status (*committing)(struct db *db, void *context, struct error *error);
-    /* After each commit, on the writer thread, before the callers wake. */
+    /* After each commit, on the writer's thread, before the callers wake. */
     void (*committed)(void *context);
     /* The writer did not listen to anybody for stalled_ns (one long group). */
     void (*stalled)(void *context, int64_t stalled_ns);
@@ -67,7 +68,8 @@ void group_commit_tick(struct group_commit *group);
 /* Accepts NULL. Finishes what is queued; nobody may call group_commit_run any more. */
 void group_commit_destroy(struct group_commit *group);
 
-/* Any thread but the writer. Returns when the operation is durable or has failed. */
+/* Any thread but from within an operation or a hook. Returns when the operation is durable or has
+ * failed. */
 enum status group_commit_run(struct group_commit *group, group_operation run, void *context,
                              struct error *error);
 
@@ -76,24 +78,26 @@ enum status group_commit_run(struct group_commit *group, group_operation run, vo
  * first parts of all go in front of the second ones. `takes`: it takes rows that
  * are free, behind the operations of the group that wait for rows of their own. What it passes over
  * on the way may stay locked, another process's jobs among it; were it first, two groups could wait
- * for each other. */
+ * for each other. `jobs`: that it ends. One without any is short and goes in front of those that
+ * wait; of them each group takes some, however many come. A group ends so many jobs at most, so
+ * that nobody waits for long. */
 enum status group_commit_run_beside(struct group_commit *group, group_operation run,
-                                    group_operation finish, bool takes, void *context,
-                                    struct error *error);
+                                    group_operation finish, bool takes, uint32_t jobs,
+                                    void *context, struct error *error);
 
-/* Writer thread, inside a transaction: runs a part of it in a savepoint of its own, so that a part
+/* The writer, inside a transaction: runs a part of it in a savepoint of its own, so that a part
  * that fails (*status) leaves no trace and takes nothing with it. False: the transaction is gone.
  */
 bool group_commit_nested(struct db *db, group_operation run, void *context, enum status *status,
                          struct error *error);
 
-/* Number of the transaction that the writer is in or had last. Writer thread only. */
+/* Number of the transaction that the writer is in or had last. The writer only. */
 int64_t group_commit_transaction(const struct group_commit *group);
 
 /* Fills the members of *out that count groups, commits and what waits; any thread. */
 void group_commit_stats(struct group_commit *group, struct store_stats *out);
 
-/* The sweep must look again at `due_ns` at the latest. Writer thread only (operations, hooks). */
+/* The sweep must look again at `due_ns` at the latest. The writer only (operations, hooks). */
 void group_commit_sweep_by(struct group_commit *group, int64_t due_ns);
 
 #endif

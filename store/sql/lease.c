@@ -314,7 +314,7 @@ enum status lease_heartbeat(struct store *base, const struct store_worker *worke
     }
     call.cancelled = cancelled;
     TRY(sql_store_enter(store, error));
-    enum status status = sql_store_run_beside(store, heartbeat_op, NULL, false, &call, error);
+    enum status status = sql_store_run_beside(store, heartbeat_op, NULL, false, 0, &call, error);
     sql_store_leave(store);
     TRY(status);
     *(cancelled_count != NULL ? cancelled_count : &count) = call.cancelled_count;

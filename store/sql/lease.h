@@ -133,6 +133,11 @@ struct lease_job {
     int64_t claim_id;
     int64_t tenant;     /* 0: nobody's */
     int64_t claimed_ns; /* its present or last attempt; 0: not known */
+    /* Of what is rare: */
+    bool driven;    /* its context is marked so */
+    bool unstarted; /* some planner could not be started by somebody, or other processes may say so
+                     */
+    bool partials;  /* it has partial outcomes, or other processes may add some */
     struct job_spec spec;
 };
 enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job,

@@ -60,6 +60,9 @@ enum status lease_job_get(struct db *db, int64_t job_id, struct lease_job *job, 
         job->claim_id = query_take_int(&query);
         job->tenant = query_take_int(&query);
         job->claimed_ns = query_take_int(&query);
+        job->driven = query_take_int(&query) != 0;
+        job->unstarted = query_take_int(&query) != 0 || db_shares(db);
+        job->partials = query_take_int(&query) != 0 || db_shares(db);
         record_read(&query, RECORD_SPEC, &job->spec);
     }
     return query_end(&query, error);
@@ -100,6 +103,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
                                            .metres_mm = job.progress_mm,
                                            .mflop = job.progress_mflop,
                                            .claimed_ns = job.claimed_ns,
+                                           .no_tenant = job.tenant == 0,
                                            .artifact_hash = "",
                                            .error = lost_text};
     TRY(ledger_charge(tally, &attempt, error));
@@ -113,7 +117,7 @@ enum status lease_end_attempt(struct sql_store *store, struct tally *tally, int6
                        clock_now_ns(store->clock), error));
     }
     store->made_ready |= to_state == JOB_QUEUED;
-    return record_partials_drop(tally->db, job_id, to_state, error);
+    return job.partials ? record_partials_drop(tally->db, job_id, to_state, error) : STATUS_OK;
 }
 
 /* Ids above `after` of jobs that the worker holds. */

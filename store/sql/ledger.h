@@ -58,6 +58,7 @@ struct ledger_attempt {
     enum ledger_kind kind;
     enum attempt_end end;
     int64_t claimed_ns; /* 0: not known */
+    bool no_tenant;     /* its suite is known to be nobody's */
     int64_t device_ns;
     int64_t metres_mm;
     int64_t mflop;

@@ -236,6 +236,7 @@ static struct ledger_attempt attempt_of(struct sql_store *store, const struct le
         .kind = ledger_kind_of(&job->spec, job->shadow),
         .end = end,
         .claimed_ns = claimed_ns,
+        .no_tenant = job->tenant == 0,
         .device_ns =
             claim_billable_ns(store, completion->job_id, claimed_ns, completion->device_ns),
         .metres_mm = completion->metres_mm,
@@ -326,10 +327,15 @@ static enum status note_driven(struct complete_call *call, const struct lease_jo
     int64_t count = 0;
     bool known = false;
     bool driven = false;
-    struct query mark_context = query_begin(call->tally.db, STATEMENT_CONTEXT_DRIVEN);
-    query_int(&mark_context, completion->job_id);
-    enum status status = query_send(&mark_context, error);
-
+    enum status status = STATUS_OK;
+    if (!job->driven) {
+        struct query mark_context = query_begin(call->tally.db, STATEMENT_CONTEXT_DRIVEN);
+        query_int(&mark_context, completion->job_id);
+        status = query_send(&mark_context, error);
+    }
+    if (!job->unstarted) {
+        return status;
+    }
     THEN(status, unstarted_hosts(call, job, "", &count, &known, &driven, error));
     if (status != STATUS_OK || count == 0) {
         return status; /* as nearly always */
@@ -413,7 +419,9 @@ static enum status book_accepted(struct complete_call *call, const struct bookin
         TRY(insert_outcomes(call, &booking->job, completion, attempt.device_ns, error));
     }
     /* Behind the outcomes, which take over when partial ones came. */
-    return record_partials_drop(call->tally.db, completion->job_id, end->state, error);
+    return booking->job.partials
+               ? record_partials_drop(call->tally.db, completion->job_id, end->state, error)
+               : STATUS_OK;
 }
 
 /* A lost attempt that reported after all: what it cost more. */
@@ -633,7 +641,7 @@ enum status lifecycle_complete(struct store *base, const struct job_completion *
     enum status status = sql_store_enter(store, error);
     if (status == STATUS_OK) {
         status = goes_beside(&call) ? sql_store_run_beside(store, complete_op, complete_finish,
-                                                           false, &call, error)
+                                                           false, count, &call, error)
                                     : sql_store_run(store, complete_alone_op, &call, error);
         sql_store_leave(store);
     }

@@ -63,6 +63,7 @@ bool sql_store_await(struct sql_store *store, int64_t until_ns)
 struct store_run {
     bool beside;
     bool takes;
+    uint32_t jobs;
     group_operation run;
     group_operation finish;
 };
@@ -71,7 +72,7 @@ static enum status run_once(struct sql_store *store, const struct store_run *how
                             struct error *error)
 {
     return how->beside ? group_commit_run_beside(store->group, how->run, how->finish, how->takes,
-                                                 context, error)
+                                                 how->jobs, context, error)
                        : group_commit_run(store->group, how->run, context, error);
 }
 
@@ -96,10 +97,11 @@ enum status sql_store_run(struct sql_store *store, group_operation run, void *co
 }
 
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
-                                 group_operation finish, bool takes, void *context,
+                                 group_operation finish, bool takes, uint32_t jobs, void *context,
                                  struct error *error)
 {
-    const struct store_run how = {.beside = true, .takes = takes, .run = run, .finish = finish};
+    const struct store_run how = {
+        .beside = true, .takes = takes, .jobs = jobs, .run = run, .finish = finish};
     return run_until(store, &how, context, error);
 }
 

@@ -135,7 +135,7 @@ enum status sql_store_run(struct sql_store *store, group_operation run, void *co
 
 /* The same for an operation in two parts that bears others beside it: group_commit_run_beside. */
 enum status sql_store_run_beside(struct sql_store *store, group_operation run,
-                                 group_operation finish, bool takes, void *context,
+                                 group_operation finish, bool takes, uint32_t jobs, void *context,
                                  struct error *error);
 /* A pause for a database that is away. False: it stays away, or the store is being closed. */
 bool sql_store_await(struct sql_store *store, int64_t until_ns);

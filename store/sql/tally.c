@@ -357,6 +357,7 @@ enum status tally_entry(struct tally *tally, const struct ledger_attempt *attemp
     (*out)->tier = attempt->tier;
     (*out)->kind = attempt->kind;
     (*out)->end = end;
+    (*out)->no_tenant = attempt->no_tenant;
     memcpy((*out)->device, attempt->device, strlen(attempt->device) + 1);
     return STATUS_OK;
 }

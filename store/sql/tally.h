@@ -86,6 +86,7 @@ struct tally_entry {
     enum tier tier;
     enum ledger_kind kind;
     enum attempt_end end;
+    bool no_tenant; /* nobody's day has to be charged */
     struct ledger_totals totals;
 };
 

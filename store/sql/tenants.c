@@ -138,7 +138,7 @@ enum status tenants_suite(struct db *db, const struct clock *clock, struct tenan
 enum status tenants_spend(const struct tally *tally, const struct tally_entry *entry,
                           struct error *error)
 {
-    if (entry->kind == LEDGER_SHADOW) {
+    if (entry->kind == LEDGER_SHADOW || entry->no_tenant) {
         return STATUS_OK;
     }
     struct query query = query_begin(tally->db, STATEMENT_TENANT_SPEND);

@@ -7,6 +7,7 @@
 #include "base/dmath.h"
 #include "engine/sensors/picture.h"
 #include "engine/sensors/raster.h"
+#include "engine/sensors/raster_view.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -298,11 +299,51 @@ static void picture_shows_the_layers(void)
     EXPECT(ego[2] > 200 && ego[0] < 100);
 }
 
+/* What is known of blocks without sampling them changes no byte: roads with paint and areas, larger
+ * and smaller than a block, looked at from anywhere on, beside and far from them. */
+static void plain_ground_equals_samples(void)
+{
+    static struct vec2 points[9][2];
+    static double widths[9][2];
+    struct lane lanes[9];
+    struct vec2 square[4] = {{-60, -70}, {10, -70}, {10, -20}, {-60, -20}};
+    struct vec2 crossing[4] = {{20, -3}, {24, -3}, {24, 9}, {20, 9}};
+    struct polygon areas[2] = {{4, square}, {4, crossing}};
+    for (int k = 0; k < 9; k++) {
+        double angle = k < 3 ? 0.0 : 0.7 * k;
+        double y = k < 3 ? 3.5 * k : 0.0;
+        lanes[k] = straight_lane(points[k], widths[k], -90.0, y, -90.0 + 240 * cos(angle),
+                                 y + 240 * sin(angle), k == 8 ? 30.0 : 3.5);
+    }
+    struct map map = {.lane_count = 9, .lanes = lanes, .drivable_count = 2, .drivable = areas};
+    struct raster_layers *layers;
+    struct error error;
+    EXPECT_OK(raster_layers_create(&map, &layers, &error), error);
+    uint32_t plain = 0;
+    for (int i = 0; i < 600; i++) {
+        struct pose ego = {-150.0 + 0.61 * i, 110.0 * sin(i * 0.37), i * (PI_RAD / 40)};
+        struct raster_view view = raster_view_ego(&ego);
+        struct raster_window window;
+        raster_map_window(layers, &view, &window);
+        layers->kernels.sample(&window, BEV_ROWS, BEV_COLS, bev, bev + BEV_CELLS);
+        memset(other, 7, 2 * BEV_CELLS);
+        raster_map(layers, &view, other, other + BEV_CELLS);
+        EXPECT(memcmp(bev, other, 2 * BEV_CELLS) == 0);
+    }
+    for (uint32_t tile = 0; tile < layers->map.tile_count; tile++) {
+        for (int y = 0; y < RASTER_TILE_TEXELS; y++) {
+            plain += layers->plain[tile].rows[RASTER_GROUND_ROAD][y] != 0;
+        }
+    }
+    EXPECT(plain > 100); /* there is something to get wrong */
+    raster_layers_destroy(layers);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(drivable_coverage_equals_polygon_area), TEST(union_of_lanes_has_no_seam),
                     TEST(lane_kinds_decide_what_is_drivable), TEST(markings_have_their_rhythm),
                     TEST(crosswalks_show_at_half_value), TEST(far_from_the_origin_equals_near),
                     TEST(turning_everything_changes_nothing), TEST(degenerate_maps),
-                    TEST(picture_shows_the_layers));
+                    TEST(plain_ground_equals_samples), TEST(picture_shows_the_layers));
 }

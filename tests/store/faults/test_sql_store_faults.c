@@ -19,6 +19,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -445,23 +447,113 @@ static void *insert_numbers(void *context)
     return NULL;
 }
 
-/* Goal: operations of many threads share commits; one that fails takes nothing with it and leaves
- * nothing behind. */
-static void operations_share_commits(void)
+static const struct group_commit_hooks group_hooks = {
+    .sweep = no_sweep, .committed = no_commit, .stalled = no_stall};
+
+static struct group_commit *open_group(struct db **db)
 {
-    static const struct group_commit_hooks hooks = {
-        .sweep = no_sweep, .committed = no_commit, .stalled = no_stall};
-    struct db *db = NULL;
     struct group_commit *group = NULL;
+
+    new_path();
+    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, db, &error), error);
+    EXPECT_OK(sqlite_db_use_wal(*db, &error), error);
+    EXPECT_OK(sqlite_db_script(*db, "CREATE TABLE numbers (id INTEGER PRIMARY KEY)", &error),
+              error);
+    EXPECT_OK(group_commit_create(*db, clock_system(), NULL, &group_hooks, &group, &error), error);
+    return group;
+}
+
+/* An operation that ends so many jobs, and when it ran. */
+struct turn {
+    struct group_commit *group;
+    uint32_t jobs;
+    int64_t wait_for; /* operations that have to be queued before it goes on */
+    atomic_int *begun;
+    int *turns;
+    int turn;
+};
+
+static enum status take_turn(struct db *db, void *context, struct error *why)
+{
+    struct turn *turn = context;
+    struct store_stats stats = {.waiting = 0};
+
+    (void)db, (void)why;
+    atomic_store(turn->begun, 1);
+    while (turn->wait_for > stats.waiting) {
+        sched_yield();
+        group_commit_stats(turn->group, &stats);
+    }
+    turn->turn = ++*turn->turns;
+    return STATUS_OK;
+}
+
+static void *run_turn(void *context)
+{
+    struct turn *turn = context;
+    struct error why;
+
+    EXPECT_OK(group_commit_run_beside(turn->group, take_turn, NULL, false, turn->jobs, turn, &why),
+              why);
+    return NULL;
+}
+
+/* Goal: what queues up while somebody writes shares commits, what is short goes first, and a
+ * transaction ends a bounded number of jobs. Method: the first operation waits for the others. */
+static void short_operations_go_first(void)
+{
+    enum { TURNS = 7 };
+    static const uint32_t jobs[TURNS] = {1, 600, 600, 5000, 400, 0, 0};
+    struct db *db = NULL;
+    struct group_commit *group = open_group(&db);
+    struct turn turns[TURNS];
+    pthread_t threads[TURNS];
+    struct store_stats before;
+    struct store_stats after;
+    struct insertion first = {.id = 1}; /* and the sweep that follows an opening */
+    atomic_int begun = 0;
+    int count = 0;
+
+    EXPECT_OK(group_commit_run(group, insert_number, &first, &error), error);
+    group_commit_stats(group, &before);
+    for (int i = 0; i < TURNS; i++) {
+        turns[i] = (struct turn){.group = group,
+                                 .jobs = jobs[i],
+                                 .wait_for = i == 0 ? TURNS - 1 : 0,
+                                 .begun = &begun,
+                                 .turns = &count};
+        EXPECT_INT(pthread_create(&threads[i], NULL, run_turn, &turns[i]), 0);
+        do { /* one after the other */
+            sched_yield();
+            group_commit_stats(group, &after);
+        } while (i == 0 ? atomic_load(&begun) == 0 : after.waiting < i);
+    }
+    for (int i = 0; i < TURNS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    group_commit_stats(group, &after);
+    group_commit_destroy(group);
+    EXPECT_INT(turns[0].turn, 1);
+    EXPECT_INT(turns[5].turn, 2);
+    EXPECT_INT(turns[6].turn, 3);
+    for (int i = 1; i < 5; i++) { /* in their order */
+        EXPECT_INT(turns[i].turn, 3 + i);
+    }
+    EXPECT_INT(after.commits - before.commits, 5); /* the first; 600 with the short ones; 600; .. */
+    db_close(db);
+    remove_path();
+}
+
+/* Goal: operations of many threads are done; one that fails takes nothing with it and leaves
+ * nothing behind. */
+static void operations_of_many_threads(void)
+{
+    struct db *db = NULL;
     struct inserter inserters[THREADS];
     pthread_t threads[THREADS];
     int64_t count = 0;
 
-    new_path();
-    EXPECT_OK(sqlite_db_open(path, SQLITE_DB_WRITER, &db, &error), error);
-    EXPECT_OK(sqlite_db_use_wal(db, &error), error);
-    EXPECT_OK(sqlite_db_script(db, "CREATE TABLE numbers (id INTEGER PRIMARY KEY)", &error), error);
-    EXPECT_OK(group_commit_create(db, clock_system(), NULL, &hooks, &group, &error), error);
+    struct group_commit *group = open_group(&db);
     int64_t syncs = disk_sync_count();
     for (int i = 0; i < THREADS; i++) {
         inserters[i] = (struct inserter){.group = group, .first = 1 + i * OPERATIONS};
@@ -482,7 +574,7 @@ static void operations_share_commits(void)
         error);
     EXPECT_INT(count, 0);
     printf("# %lld syncs for %d operations\n", (long long)syncs, THREADS * OPERATIONS);
-    EXPECT(syncs > 0 && syncs < THREADS * OPERATIONS * 4 / 5);
+    EXPECT(syncs > 0);
     db_close(db);
     remove_path();
 }
@@ -498,12 +590,12 @@ int main(void)
     }
     disk_mount(directory);
     outcome.verdict = VERDICT_PASS;
-    int failed =
-        TEST_RUN(TEST(operations_share_commits), TEST(space_comes_back),
-                 TEST(locks_that_only_pretend_are_refused), TEST(a_failed_disk_stops_writing),
-                 TEST(disks_that_are_full), TEST(disks_that_are_broken),
-                 TEST(writes_that_are_short), TEST(syncs_that_fail), TEST(reads_that_fail),
-                 TEST(descriptors_that_run_out), TEST(owners_on_failing_machines));
+    int failed = TEST_RUN(TEST(operations_of_many_threads), TEST(short_operations_go_first),
+                          TEST(space_comes_back), TEST(locks_that_only_pretend_are_refused),
+                          TEST(a_failed_disk_stops_writing), TEST(disks_that_are_full),
+                          TEST(disks_that_are_broken), TEST(writes_that_are_short),
+                          TEST(syncs_that_fail), TEST(reads_that_fail),
+                          TEST(descriptors_that_run_out), TEST(owners_on_failing_machines));
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", directory);
     return system(command) == 0 ? failed : 1;
