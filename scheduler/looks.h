@@ -46,8 +46,9 @@ int64_t looks_needed(double share, double band);
  * band; -1: no number will do. */
 int64_t looks_more(double ones, double zeros, double band);
 
-/* How likely at most `draws` show the mean to be above the band, when each is 1 with a probability
- * of `share`, somebody looks after each, and ends when it is shown to be above or below. */
+/* Probability that at most `draws` show the mean to be above the band, when each is 1 with a
+ * probability of `share`, somebody looks after each, and ends when it is shown to be above or
+ * below. */
 double looks_power(double share, double band, uint32_t draws);
 
 #endif

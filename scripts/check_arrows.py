@@ -89,7 +89,7 @@ ROOMS = {
     "scenarios/plausible": ("what is allowed, but hardly meant",
         ["schemas"]),
     "scenarios/skeleton": ("a scenario to begin with, and the schemas for an editor",
-        ["base"]),
+        ["schemas"]),
     "scenarios/coverage": ("what a suite covers",
         ["scenarios"]),
     # The job store.
@@ -208,7 +208,7 @@ ROOMS = {
         ["cli", "report/plan"]),
     "cli/search": ("`swerve search`: what is driven, clusters, boundaries",
         ["cli", "scenarios/ranges"]),
-    "cli/rig": ("`swerve rig`",
+    "cli/draw": ("`swerve draw`, `swerve rig`: what a scenario holds, what sensors see",
         ["cli", "schemas/rig"]),
     "cli/world": ("`swerve world`",
         ["cli"]),

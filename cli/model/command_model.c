@@ -491,14 +491,15 @@ static int run_command(struct model_command *model, struct model_store_command *
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }
 
+#define MODEL_STORE_DEFAULTS                                  \
+    .percent = MODEL_SHARE_DEFAULT, .days = 30, .jobs = 1000, \
+    .workers = sysconf(_SC_NPROCESSORS_ONLN)
+
 int command_model(int argc, char **argv)
 {
     struct model_command model = {
         .planner = "builtin:reference", .precision = "bf16", .frames = PRECISION_FRAMES_LEAST};
-    struct model_store_command stored = {.percent = MODEL_SHARE_DEFAULT,
-                                         .days = 30,
-                                         .jobs = 1000,
-                                         .workers = sysconf(_SC_NPROCESSORS_ONLN)};
+    struct model_store_command stored = {MODEL_STORE_DEFAULTS};
     const struct cli_option rows[] = {
         {"--store", "URL", "versions of this store instead of the directory's (docs/models.md)",
          .text = &stored.url},

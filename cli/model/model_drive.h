@@ -30,7 +30,7 @@ struct model_drive_options {
     int64_t (*leave_out)(const struct model_version *version, struct pairs *pairs);
 };
 
-/* What ended it. */
+/* Reason for which it ended. */
 enum model_drive_end {
     MODEL_DRIVE_PASSED = 0,
     MODEL_DRIVE_BELOW,  /* a slice that decides is, or was optimistic */

@@ -173,7 +173,8 @@ static void draw_sky(const struct picture *picture, const struct raster_rays *ra
     sky_colours(picture, &sky, up, least, out);
 }
 
-/* Where a ray meets the ground, in ego's frame; beyond the map's reach along its direction there.
+/* Place where a ray meets the ground, in ego's frame; beyond the map's reach along its direction
+ * there.
  */
 static bool meets_ground(const struct raster_rays *rays, const struct ray *ray, struct vec2 *out)
 {
@@ -390,7 +391,7 @@ static bool edge_bends(const struct raster_rays *rays, const struct corner *a,
     if (!middle.seen) {
         return true;
     }
-    /* How far the middle lies from the line, whatever its place along it. */
+    /* Distance of the middle to the line, whatever its place along it. */
     double du = b->point.u - a->point.u;
     double dv = b->point.v - a->point.v;
     double length = sqrt(du * du + dv * dv);

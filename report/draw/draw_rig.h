@@ -1,5 +1,5 @@
 /*
- * What the cameras of a rig see: of a scenario's first moment, or of a recorded tick.
+ * Pictures that the cameras of a rig take: of a scenario's first moment, or of a recorded tick.
  */
 #ifndef SWERVE_REPORT_DRAW_DRAW_RIG_H
 #define SWERVE_REPORT_DRAW_DRAW_RIG_H

@@ -299,7 +299,7 @@ static void picture_shows_the_layers(void)
     EXPECT(ego[2] > 200 && ego[0] < 100);
 }
 
-/* What is known of blocks without sampling them changes no byte: roads with paint and areas, larger
+/* Knowledge of blocks without sampling them changes no byte: roads with paint and areas, larger
  * and smaller than a block, looked at from anywhere on, beside and far from them. */
 static void plain_ground_equals_samples(void)
 {

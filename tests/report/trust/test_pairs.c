@@ -139,7 +139,7 @@ static struct pairs copy_of_the_teacher(void)
     return pairs;
 }
 
-/* What the gate says of a slice: all, safety-critical, or a weather. */
+/* Finding of the gate about a slice: all, safety-critical, or a weather. */
 static enum gate_result judge(const struct pairs *pairs, const char *name, struct table_row *out)
 {
     struct trust_policy policy = trust_policy_default();
