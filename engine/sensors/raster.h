@@ -9,7 +9,6 @@
 
 #include "base/status.h"
 #include "schemas/observation.h"
-#include "schemas/rig/rig.h"
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
 
@@ -39,8 +38,9 @@ void raster_level(const struct raster_layers *layers, const struct scenario *sce
                   const struct scene *scene, uint64_t seed, const struct raster_level *camera,
                   uint8_t *out);
 
-/* A camera of a rig, with a table of the directions that its pixels look in. */
+/* A camera of a rig (schemas/rig/rig.h), with a table of the directions that its pixels look in. */
 struct raster_rays;
+struct rig_camera;
 
 /* Fails where the lens is not one to one, or memory runs out. `stream`: of random numbers. */
 enum status raster_rays_create(const struct rig_camera *camera, uint32_t stream,
