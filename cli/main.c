@@ -65,7 +65,8 @@ static const struct {
 
 static void print_help(FILE *stream)
 {
-    text_print(stream, "usage: swerve COMMAND ...   (swerve COMMAND --help for more)\n");
+    text_print(stream,
+               "usage: swerve COMMAND ...   (swerve COMMAND --help for more; swerve --version)\n");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         if (commands[i].help != NULL) {
             text_print(stream, "  %-12s %s\n", commands[i].name, commands[i].help);

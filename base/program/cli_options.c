@@ -197,7 +197,7 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
         }
     }
     if (count < command->argument_min) {
-        return usage_error(command, "an argument is missing", "");
+        return usage_error(command, "too few arguments", "");
     }
     for (uint32_t i = 0; i < command->option_count; i++) {
         const struct cli_option *option = &command->options[i];

@@ -145,16 +145,19 @@ int command_rig(int argc, char **argv)
 {
     struct rig_command options = {.output = "rig", .outcome = -1, .seed = 1};
     const struct cli_option rows[] = {
-        {"--output", "DIR", "draw: where CAMERA.png of each camera goes (rig) (-o)",
-         .text = &options.output},
-        {"--scenario", "ID", "draw: which of a suite, by the beginning of its id",
-         .text = &options.scenario},
-        {"--seed", "N", "draw: of the scenario's first moment (1)", .number = &options.seed},
-        {"--outcome", "ID", "draw: a recorded drive instead", .number = &options.outcome},
-        {"--tick", "N", "draw: which tick of it (0)", .number = &options.tick},
-        {"--store", "URL", "draw: its job store ($SWERVE_STORE, else swerve.db)",
-         .text = &options.store_url},
-        {"--json", NULL, "show: print the rig as JSON, all members written", .flag = &options.json},
+        {"--output", "DIR", "where CAMERA.png of each camera goes (rig) (-o)",
+         .text = &options.output, .verbs = "draw"},
+        {"--scenario", "ID", "which of a suite, by the beginning of its id",
+         .text = &options.scenario, .verbs = "draw"},
+        {"--seed", "N", "of the scenario's first moment (1)", .number = &options.seed,
+         .verbs = "draw"},
+        {"--outcome", "ID", "a recorded drive instead", .number = &options.outcome,
+         .verbs = "draw"},
+        {"--tick", "N", "which tick of it (0)", .number = &options.tick, .verbs = "draw"},
+        {"--store", "URL", "its job store ($SWERVE_STORE, else swerve.db)",
+         .text = &options.store_url, .verbs = "draw"},
+        {"--json", NULL, "print the rig as JSON, all members written", .flag = &options.json,
+         .verbs = "show"},
     };
     const struct cli_command command = {
         "rig",

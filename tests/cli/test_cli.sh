@@ -164,7 +164,7 @@ exit_2_usage() {
     code 2 "$swerve" run drive.json --seeds many
     says err '--seeds: expected a whole number from 0 to 10^12, found "many"'
     code 2 "$swerve" import opendrive -o x.json
-    says err "an argument is missing"
+    says err "too few arguments"
     grep -q 'u000a' err && fail "the usage of two lines is one"
     code 2 "$swerve" replay --all --threads 65 --store a.db
     says err "replay: --threads: expected 1 to 64, found 65"
