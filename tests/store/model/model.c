@@ -114,10 +114,14 @@ struct trust_event model_freeze_of(int weather)
 static int version_now(const struct model *model, const struct model_job *job);
 static void follow(const struct model *model, struct model_job *job);
 
+/* Every scenario has a branch that ends in fog (MODEL_WEATHER_BODY): it belongs to that slice, too.
+ */
 static bool is_frozen(const struct model *model, const struct model_job *job)
 {
-    return job->weather >= 0 && model->freezes[job->weather] != 0 && job->tier == TIER_STUDENT &&
-           !job->audit && job->repeats < 0 && !job->evaluates && version_now(model, job) == 0;
+    return job->weather >= 0 &&
+           (model->freezes[job->weather] != 0 || model->freezes[MODEL_BRANCH_WEATHER] != 0) &&
+           job->tier == TIER_STUDENT && !job->audit && job->repeats < 0 && !job->evaluates &&
+           version_now(model, job) == 0;
 }
 
 /* Nobody repeats the teacher. */

@@ -29,7 +29,8 @@
     "\"centre_line\":[[0,0],[9,0]]}]}}"
 
 enum {
-    MODEL_WEATHERS = 3, /* slices that may be frozen */
+    MODEL_WEATHERS = 3,       /* slices that may be frozen */
+    MODEL_BRANCH_WEATHER = 2, /* fog: the branch's, of every scenario */
     MODEL_SCENARIO_TICKS = 14,
     MODEL_SUITES_MAX = 8,
     MODEL_TENANTS = 3,                                /* the first one is nobody */
