@@ -304,7 +304,7 @@ def tables(rows: list[dict]) -> list[str]:
         cells = []
         for c in counts:
             own = found[("Swerve", precision, c)]
-            rivals = [r for r in rows if r["slots"] == c and r["name"] != "Swerve" and r["error"] <= max(1.05 * own["error"], 1e-4)]
+            rivals = [r for r in rows if r["slots"] == c and r["name"] != "Swerve" and r["error"] <= max(own["error"], 1e-3)]
             best = min(rivals, key=lambda r: r["ms"], default=None)
             cells.append(f"{best['ms'] / own['ms']:.2f} ({best['name']}, {best['precision']})" if best else "none errs as little")
         lines.append(f"| {precision} | " + " | ".join(cells) + " |")
