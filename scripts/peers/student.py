@@ -109,9 +109,9 @@ class Scenes:
         bev, cam = frame[:BEV_COUNT].view(SIDE, SIDE, BEV), frame[BEV_COUNT:].view(CAMERAS, CAM_ROWS, CAM_COLS, CAM)
         return Page(bev, cam, clip.get("window", tick).long())
 
-    def batch(self, slots: int) -> list[Tensor]:
-        """The scenes again and again, until there are as many as slots."""
-        at = torch.arange(slots) % SCENES
+    def batch(self, slots: int, first: int = 0) -> list[Tensor]:
+        """The scenes from `first` on, again and again, until there are as many as slots."""
+        at = (torch.arange(slots) + first) % SCENES
         return [x[:, at] if name in ("k", "v") else x[at] for name, x in self.inputs.items()]
 
     def error(self, frames: Tensor) -> float:
@@ -160,7 +160,7 @@ def in_onnxruntime(path: Path) -> Callable:
     return lambda batch: session.run(None, {n: x.numpy() for n, x in zip(INPUTS, batch) if n in names})
 
 
-def onnxruntime_int8(path: Path, batch: list[Tensor], out: Path) -> None:
+def onnxruntime_int8(path: Path, batches: list[list[Tensor]], out: Path) -> None:
     """Static, a scale to each output of weights, ranges of the scenes themselves."""
     from onnxruntime import quantization
 
@@ -169,7 +169,7 @@ def onnxruntime_int8(path: Path, batch: list[Tensor], out: Path) -> None:
             import onnx
 
             names = {x.name for x in onnx.load(str(path)).graph.input}
-            self.rows = iter([{n: x.numpy() for n, x in zip(INPUTS, batch) if n in names}])
+            self.rows = iter([{n: x.numpy() for n, x in zip(INPUTS, batch) if n in names} for batch in batches])
 
         def get_next(self):
             return next(self.rows, None)
@@ -178,7 +178,7 @@ def onnxruntime_int8(path: Path, batch: list[Tensor], out: Path) -> None:
                                  op_types_to_quantize=["MatMul", "Gemm", "Conv"])
 
 
-def in_openvino(path: Path, precision: str, batch: list[Tensor]) -> Callable:
+def in_openvino(path: Path, precision: str, batches: list[list[Tensor]]) -> Callable:
     import openvino
 
     core = openvino.Core()
@@ -191,7 +191,7 @@ def in_openvino(path: Path, precision: str, batch: list[Tensor]) -> Callable:
     if precision == "int8":
         import nncf
 
-        model = nncf.quantize(model, nncf.Dataset([inputs(batch)]), subset_size=1, preset=nncf.QuantizationPreset.MIXED)
+        model = nncf.quantize(model, nncf.Dataset([inputs(batch) for batch in batches]), subset_size=len(batches), preset=nncf.QuantizationPreset.MIXED)
     hint = {"bf16": openvino.Type.bf16}.get(precision, openvino.Type.f32)
     compiled = core.compile_model(model, "CPU", {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1, "INFERENCE_PRECISION_HINT": hint})
     request = compiled.create_infer_request()
@@ -206,16 +206,17 @@ def in_openvino(path: Path, precision: str, batch: list[Tensor]) -> Callable:
 def peers(weights: Path, scenes: Scenes, slots: int, scratch: Path, compiled: bool) -> dict[tuple[str, str], Callable]:
     """Ways by name and precision; what cannot be made here is named and left out."""
     batch = scenes.batch(slots)
+    batches = [scenes.batch(slots, first) for first in range(0, SCENES, slots)]  # what ranges are found in: every scene
     path, int8 = scratch / f"{slots}.onnx", scratch / f"{slots}.int8.onnx"
     export(weights, batch, path)
     makers = {
         ("PyTorch", "fp32"): lambda: in_torch(weights, "fp32", False),
         ("PyTorch", "bf16"): lambda: in_torch(weights, "bf16", False),
         ("ONNX Runtime", "fp32"): lambda: in_onnxruntime(path),
-        ("ONNX Runtime", "int8"): lambda: (onnxruntime_int8(path, batch, int8), in_onnxruntime(int8))[1],
-        ("OpenVINO", "fp32"): lambda: in_openvino(path, "fp32", batch),
-        ("OpenVINO", "bf16"): lambda: in_openvino(path, "bf16", batch),
-        ("OpenVINO", "int8"): lambda: in_openvino(path, "int8", batch),
+        ("ONNX Runtime", "int8"): lambda: (onnxruntime_int8(path, batches, int8), in_onnxruntime(int8))[1],
+        ("OpenVINO", "fp32"): lambda: in_openvino(path, "fp32", batches),
+        ("OpenVINO", "bf16"): lambda: in_openvino(path, "bf16", batches),
+        ("OpenVINO", "int8"): lambda: in_openvino(path, "int8", batches),
     }
     if compiled:
         makers["PyTorch compiled", "fp32"] = lambda: in_torch(weights, "fp32", True)
