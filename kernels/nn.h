@@ -157,10 +157,11 @@ struct nn_kernels {
      * not finite, or infinitely wide, is zero with scale NaN. total = fma((float) sum over dx, c of
      * a * w, scale of the line, total) for dy, then inputs, ascending, from 0; then total * scale
      * of w takes the place of the sum. b is packed by conv_pack_int8, w as stored, [n][3][3][in].
-     */
+     * Channels from in_used on, a multiple of 4, have weights of zero whatever w says, but for the
+     * scale: an input that is padded with zeros costs what it holds. */
     size_t (*conv_packed_bytes_int8)(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);
     void (*conv_pack_int8)(const float *w, uint32_t n, uint32_t in_count,
-                           const uint32_t in_channels[2], void *out);
+                           const uint32_t in_channels[2], const uint32_t in_used[2], void *out);
     void (*conv3x3_int8)(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
 
     /* out[r][i] = act(LN(x[r])[i] * (one + scale[i]) + shift[i]), one = 1 or 0. width a multiple of

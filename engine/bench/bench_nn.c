@@ -131,7 +131,7 @@ static void bench_conv(struct bench *bench, uint32_t rows, uint32_t cols, uint32
     char name[48];
     if (bench->kernels.precision == NN_INT8) {
         bench->kernels.conv_pack_int8(bench->buffers[5], out, c.in_count, c.in_channels,
-                                      bench->buffers[1]);
+                                      c.in_channels, bench->buffers[1]);
     } else {
         bench->kernels.pack(bench->buffers[5], out, 9 * in, bench->buffers[1]);
     }

@@ -40,6 +40,7 @@ enum { PART_BEV = 0, PART_CAMERA, PART_COUNT };
 struct model_part {
     uint32_t channels;         /* C */
     uint32_t context_channels; /* 64, 32 */
+    uint32_t latents;          /* channels of x that are no padding: 22, 12 */
     struct model_matmul mod, ctx, in, mid, embed, unembed, head, out, memory;
 };
 

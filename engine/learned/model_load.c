@@ -183,6 +183,7 @@ enum numbers { FLOATS, WHOLE };
 struct inputs {
     uint32_t count;
     uint32_t channels[2];
+    uint32_t used[2]; /* of them; the others are zero */
 };
 
 /* inputs: NULL for a linear layer. */
@@ -206,7 +207,8 @@ static void pack(const struct nn_kernels *kernels, const struct model_matmul *ma
     } else if (inputs == NULL) {
         kernels->pack_int8(values, matmul->n, matmul->k, out);
     } else {
-        kernels->conv_pack_int8(values, matmul->n, inputs->count, inputs->channels, out);
+        kernels->conv_pack_int8(values, matmul->n, inputs->count, inputs->channels, inputs->used,
+                                out);
     }
 }
 
@@ -269,10 +271,10 @@ static void walk_part(struct loader *loader, const char *prefix, uint32_t d,
 {
     uint32_t c = part->channels;
     take_linear(loader, prefix, "mod", 4 * c, d, FLOATS, &part->mod);
-    const struct inputs context = {1, {part->context_channels}};
-    const struct inputs latents = {1, {LATENT_CHANNELS}};
-    const struct inputs one = {1, {c}};
-    const struct inputs both = {2, {c, c}};
+    const struct inputs context = {1, {part->context_channels}, {part->context_channels}};
+    const struct inputs latents = {1, {LATENT_CHANNELS}, {(part->latents + 3) / 4 * 4}};
+    const struct inputs one = {1, {c}, {c}};
+    const struct inputs both = {2, {c, c}, {c, c}};
     take_conv(loader, prefix, "ctx", c, context, FLOATS, &part->ctx);
     take_conv(loader, prefix, "in", c, latents, WHOLE, &part->in);
     take_conv(loader, prefix, "mid", c, one, FLOATS, &part->mid);
@@ -325,8 +327,10 @@ static void walk(struct loader *loader, struct model *model)
     model->pos = take_floats(loader, "pos", 2, TOKENS, d);
     model->part[PART_BEV].channels = config->bev_channels;
     model->part[PART_BEV].context_channels = CONTEXT_BEV_CHANNELS;
+    model->part[PART_BEV].latents = FRAME_BEV_CHANNELS;
     model->part[PART_CAMERA].channels = config->camera_channels;
     model->part[PART_CAMERA].context_channels = CONTEXT_CAMERA_CHANNELS;
+    model->part[PART_CAMERA].latents = FRAME_CAMERA_CHANNELS;
     walk_part(loader, "bev.", d, &model->part[PART_BEV]);
     walk_part(loader, "cam.", d, &model->part[PART_CAMERA]);
     for (uint32_t layer = 0; layer < config->layers; layer++) {

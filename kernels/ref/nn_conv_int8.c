@@ -15,9 +15,17 @@ size_t nn_conv_packed_bytes_int8_ref(uint32_t n, uint32_t in_count, const uint32
 }
 
 void nn_conv_pack_int8_ref(const float *w, uint32_t n, uint32_t in_count,
-                           const uint32_t in_channels[2], void *out)
+                           const uint32_t in_channels[2], const uint32_t in_used[2], void *out)
 {
-    nn_pack_int8_ref(w, n, 9 * nn_conv_depth(in_count, in_channels), out);
+    const uint32_t depth = nn_conv_depth(in_count, in_channels);
+    nn_pack_int8_ref(w, n, 9 * depth, out);
+    int8_t *tap = (int8_t *)((float *)out + n);
+    for (uint32_t i = 0; i < 9 * n; i++, tap += depth) {
+        memset(tap + in_used[0], 0, in_channels[0] - in_used[0]);
+        if (in_count > 1) {
+            memset(tap + in_channels[0] + in_used[1], 0, in_channels[1] - in_used[1]);
+        }
+    }
 }
 
 /* The steps of a line of an input map, border included. */

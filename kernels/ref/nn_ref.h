@@ -26,7 +26,7 @@ void nn_conv_store_ref(enum nn_precision precision, const struct nn_conv *c, uin
                        uint32_t col, uint32_t o, float total);
 size_t nn_conv_packed_bytes_int8_ref(uint32_t n, uint32_t in_count, const uint32_t in_channels[2]);
 void nn_conv_pack_int8_ref(const float *w, uint32_t n, uint32_t in_count,
-                           const uint32_t in_channels[2], void *out);
+                           const uint32_t in_channels[2], const uint32_t in_used[2], void *out);
 void nn_conv3x3_int8_ref(const struct nn_conv *c, uint32_t first_row, uint32_t end_row);
 
 void nn_attention_fp32_ref(const struct nn_attention *a, uint32_t first_head, uint32_t end_head);

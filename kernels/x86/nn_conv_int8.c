@@ -7,9 +7,10 @@
  * memory.
  *
  * Packed: [n] scales, [segments][n] sums of the weights, then panels of CONV_PANEL outputs, each
- * [segment][3 * channels / CONV_TERMS][CONV_PANEL] words. VNNI's VPDPBUSD takes one side without
- * sign: there a line holds its numbers plus the line's zero, and a sum starts at minus that many
- * times its weights.
+ * [segment][3 * used channels / CONV_TERMS][CONV_PANEL] words; behind all of them, where they would
+ * end if every channel were used, the used channels of each segment. VNNI's VPDPBUSD takes one side
+ * without sign: there a line holds its numbers plus the line's zero, and a sum starts at minus that
+ * many times its weights.
  */
 #include "kernels/ref/nn_scalar.h"
 #include "kernels/x86/nn_epilogue.h"
@@ -65,29 +66,42 @@ struct packed {
     int32_t *sums;      /* [segments][n] */
     conv_weight *panel; /* [n / CONV_PANEL][panel_terms] */
     size_t panel_terms;
+    uint32_t *used; /* [CONV_SEGMENTS] */
 };
 
 static struct packed packed_at(void *base, uint32_t n, uint32_t segments, uint32_t depth)
 {
     uint8_t *at = base;
     void *sums = at + n * sizeof(float);
-    void *panel = at + n * (sizeof(float) + segments * sizeof(int32_t));
-    return (struct packed){base, sums, panel, (size_t)9 * depth * CONV_PANEL};
+    conv_weight *panel = (void *)(at + n * (sizeof(float) + segments * sizeof(int32_t)));
+    void *used = panel + (size_t)9 * depth * n;
+    return (struct packed){base, sums, panel, 0, used};
+}
+
+/* Terms of a panel, of what the used channels say. */
+static size_t panel_terms(const struct packed *p, uint32_t segments)
+{
+    size_t channels = 0;
+    for (uint32_t s = 0; s < segments; s++) {
+        channels += p->used[s];
+    }
+    return 3 * channels * CONV_PANEL;
 }
 
 static size_t packed_bytes(uint32_t n, uint32_t in_count, const uint32_t in_channels[2])
 {
     const size_t depth = nn_conv_depth(in_count, in_channels);
-    return n * (sizeof(float) + 3 * in_count * sizeof(int32_t) + 9 * depth * sizeof(conv_weight));
+    return n * (sizeof(float) + 3 * in_count * sizeof(int32_t) + 9 * depth * sizeof(conv_weight)) +
+           CONV_SEGMENTS * sizeof(uint32_t);
 }
 
-/* One output's weights of one segment, quantised; returns their sum. */
-static int32_t pack_segment(const float *taps, uint32_t depth, uint32_t channels,
+/* One output's weights of the used channels of one segment, quantised; returns their sum. */
+static int32_t pack_segment(const float *taps, uint32_t depth, uint32_t used,
                             struct nn_int8_step step, conv_weight *words)
 {
     int32_t sum = 0;
-    for (uint32_t k = 0; k < 3 * channels; k++) {
-        int8_t q = nn_to_int8(taps[(size_t)(k / channels) * depth + k % channels], step);
+    for (uint32_t k = 0; k < 3 * used; k++) {
+        int8_t q = nn_to_int8(taps[(size_t)(k / used) * depth + k % used], step);
         words[(size_t)(k / CONV_TERMS) * CONV_PANEL * CONV_TERMS + k % CONV_TERMS] = q;
         sum += q;
     }
@@ -95,20 +109,24 @@ static int32_t pack_segment(const float *taps, uint32_t depth, uint32_t channels
 }
 
 static void pack(const float *w, uint32_t n, uint32_t in_count, const uint32_t in_channels[2],
-                 void *out)
+                 const uint32_t in_used[2], void *out)
 {
     const uint32_t depth = nn_conv_depth(in_count, in_channels);
-    const struct packed p = packed_at(out, n, 3 * in_count, depth);
+    struct packed p = packed_at(out, n, 3 * in_count, depth);
+    for (uint32_t s = 0; s < CONV_SEGMENTS; s++) {
+        p.used[s] = s < 3 * in_count ? in_used[s % in_count] : 0;
+        CHECK(p.used[s] % 4 == 0);
+    }
+    p.panel_terms = panel_terms(&p, 3 * in_count);
     for (uint32_t o = 0; o < n; o++, w += (size_t)9 * depth) {
         const struct nn_int8_step step = nn_int8_weights(w, 9 * depth);
         conv_weight *words = p.panel + o / CONV_PANEL * p.panel_terms + o % CONV_PANEL * CONV_TERMS;
         p.scale[o] = step.scale;
         for (uint32_t s = 0; s < 3 * in_count; s++) {
-            const uint32_t channels = in_channels[s % in_count];
             const float *taps =
                 w + (size_t)(s / in_count) * 3 * depth + (s % in_count > 0 ? in_channels[0] : 0);
-            p.sums[(size_t)s * n + o] = pack_segment(taps, depth, channels, step, words);
-            words += (size_t)3 * channels * CONV_PANEL;
+            p.sums[(size_t)s * n + o] = pack_segment(taps, depth, p.used[s], step, words);
+            words += (size_t)3 * p.used[s] * CONV_PANEL;
         }
     }
 }
@@ -159,6 +177,7 @@ static void quantise_row(const struct nn_conv *c, uint32_t row, struct lines *li
 struct line_segment {
     const conv_term *terms; /* of the tile's first position, left neighbour first */
     uint32_t channels;
+    uint32_t used; /* of them */
     float scale;
     int32_t zero;
     const int32_t *sums; /* of the weights */
@@ -186,20 +205,23 @@ NN_INLINE const conv_weight *add_segment(const struct line_segment *s, const con
     const size_t channels = s->channels;
     const conv_term *a = s->terms;
     const conv_term *c = a + (size_t)half * channels;
-    for (uint32_t k = 0; k < 3 * s->channels; k += CONV_TERMS) {
-        w16 w[CONV_VECTORS];
-        for (int j = 0; j < CONV_VECTORS; j++) {
-            w[j] = w16_load(b + NN_LANES * CONV_TERMS * j);
-        }
-        for (int i = 0; i < half; i++) {
-            const w16 x = load_word(a + (size_t)i * channels + k);
-            const w16 y = load_word(c + (size_t)i * channels + k);
+    /* Without padding the taps are one run of terms. */
+    const uint32_t run = s->used == s->channels ? 3 * s->channels : s->used;
+    for (uint32_t done = 0; done < 3 * s->used; done += run, a += channels, c += channels) {
+        for (uint32_t k = 0; k < run; k += CONV_TERMS, b += CONV_PANEL * CONV_TERMS) {
+            w16 w[CONV_VECTORS];
             for (int j = 0; j < CONV_VECTORS; j++) {
-                upper[i][j] = add_word(upper[i][j], x, w[j]);
-                lower[i][j] = add_word(lower[i][j], y, w[j]);
+                w[j] = w16_load(b + NN_LANES * CONV_TERMS * j);
+            }
+            for (int i = 0; i < half; i++) {
+                const w16 x = load_word(a + (size_t)i * channels + k);
+                const w16 y = load_word(c + (size_t)i * channels + k);
+                for (int j = 0; j < CONV_VECTORS; j++) {
+                    upper[i][j] = add_word(upper[i][j], x, w[j]);
+                    lower[i][j] = add_word(lower[i][j], y, w[j]);
+                }
             }
         }
-        b += CONV_PANEL * CONV_TERMS;
     }
     NN_FORGET; /* the totals stay in memory: no register is left for them */
     const v16 scale = v16_set1(s->scale);
@@ -271,9 +293,9 @@ static void conv_outputs(const struct nn_conv *c, const struct packed *p, const 
     const uint32_t count = 3 * c->in_count;
     for (uint32_t s = 0; s < count; s++) {
         const struct line *line = &lines->input[s % c->in_count][(row + s / c->in_count) % 3];
-        segments[s] =
-            (struct line_segment){line->terms, c->in_channels[s % c->in_count], line->scale,
-                                  line->zero, p->sums + (size_t)s * c->out_channels + o};
+        segments[s] = (struct line_segment){line->terms, c->in_channels[s % c->in_count],
+                                            p->used[s],  line->scale,
+                                            line->zero,  p->sums + (size_t)s * c->out_channels + o};
     }
     const conv_weight *b = p->panel + o / CONV_PANEL * p->panel_terms + o % CONV_PANEL * CONV_TERMS;
     uint32_t rows;
@@ -293,8 +315,9 @@ static void conv_outputs(const struct nn_conv *c, const struct packed *p, const 
 static void conv3x3(const struct nn_conv *c, uint32_t first_row, uint32_t end_row)
 {
     const uint32_t depth = nn_conv_depth(c->in_count, c->in_channels);
-    const struct packed p = packed_at((void *)c->b, c->out_channels, 3 * c->in_count, depth);
+    struct packed p = packed_at((void *)c->b, c->out_channels, 3 * c->in_count, depth);
     struct lines lines;
+    p.panel_terms = panel_terms(&p, 3 * c->in_count);
     CHECK(c->cols <= NN_CONV_INT8_COLS_MAX && depth <= 2 * NN_CONV_INT8_CHANNELS_MAX);
     for (uint32_t row = first_row; row < end_row; row++) {
         for (uint32_t next = row == first_row ? row : row + 2; next < row + 3; next++) {

@@ -12,6 +12,7 @@ struct conv_case {
     uint32_t in[2];
     uint32_t out;
     uint32_t first, split, end; /* row ranges of two calls */
+    uint32_t unused[2];         /* channels of each input whose weights count as zero (NN_INT8) */
 };
 
 /* The type of the maps. */
@@ -64,7 +65,8 @@ static inline void conv_prepare(struct conv_run *run, const struct nn_kernels *k
     fill_floats(run->w.data, (size_t)c->out * k, kind == INPUT_HUGE ? INPUT_WIDE : kind, &element);
     if (kernels->precision == NN_INT8) {
         run->packed = buffer_make(kernels->conv_packed_bytes_int8(c->out, in_count, c->in));
-        kernels->conv_pack_int8(run->w.data, c->out, in_count, c->in, run->packed.data);
+        const uint32_t used[2] = {c->in[0] - c->unused[0], c->in[1] - c->unused[1]};
+        kernels->conv_pack_int8(run->w.data, c->out, in_count, c->in, used, run->packed.data);
     } else {
         run->packed = buffer_make(kernels->packed_bytes(c->out, k));
         kernels->pack(run->w.data, c->out, k, run->packed.data);

@@ -124,8 +124,9 @@ static void gemm_variants_give_the_reference_bits(void)
 }
 
 static const struct conv_case conv_cases[] = {
-    {3, 16, {32, 0}, 32, 0, 1, 3},  {5, 48, {32, 0}, 64, 0, 5, 5},  {4, 32, {64, 0}, 32, 1, 2, 4},
-    {2, 16, {32, 64}, 96, 0, 1, 2}, {3, 96, {32, 32}, 32, 0, 2, 3},
+    {3, 16, {32, 0}, 32, 0, 1, 3, {0, 0}},  {5, 48, {32, 0}, 64, 0, 5, 5, {0, 0}},
+    {4, 32, {64, 0}, 32, 1, 2, 4, {0, 0}},  {2, 16, {32, 64}, 96, 0, 1, 2, {0, 0}},
+    {3, 96, {32, 32}, 32, 0, 2, 3, {0, 0}},
 };
 
 static void compare_convs(const struct nn_kernels *found, const struct nn_kernels *reference)
@@ -208,7 +209,7 @@ static double conv_value(const struct nn_kernels *kernels, const struct conv_run
 static void conv_is_the_formula(void)
 {
     for (int precision = 0; precision < FLOAT_PRECISIONS; precision++) {
-        const struct conv_case c = {3, 16, {32, 64}, 32, 0, 0, 3};
+        const struct conv_case c = {3, 16, {32, 64}, 32, 0, 0, 3, {0, 0}};
         struct nn_kernels kernels;
         struct conv_run run;
         nn_kernels_init(&kernels, (enum nn_precision)precision, 0);

@@ -6,11 +6,12 @@
 #include "tests/kernels/nn_conv_rig.h"
 
 static const struct conv_case conv_cases[] = {
-    {3, 16, {32, 0}, 32, 0, 1, 3},    {5, 48, {32, 0}, 64, 0, 5, 5},
-    {4, 32, {64, 0}, 32, 1, 2, 4},    {2, 16, {32, 64}, 96, 0, 1, 2},
-    {3, 96, {32, 32}, 32, 0, 2, 3},   {7, 16, {96, 0}, 32, 2, 3, 7},
-    {1, 32, {128, 64}, 64, 0, 0, 1},  {6, 80, {32, 32}, 160, 0, 4, 6},
-    {2, 16, {256, 256}, 32, 0, 1, 2},
+    {3, 16, {32, 0}, 32, 0, 1, 3, {0, 0}},    {5, 48, {32, 0}, 64, 0, 5, 5, {0, 0}},
+    {4, 32, {64, 0}, 32, 1, 2, 4, {0, 0}},    {2, 16, {32, 64}, 96, 0, 1, 2, {0, 0}},
+    {3, 96, {32, 32}, 32, 0, 2, 3, {0, 0}},   {7, 16, {96, 0}, 32, 2, 3, 7, {0, 0}},
+    {1, 32, {128, 64}, 64, 0, 0, 1, {0, 0}},  {6, 80, {32, 32}, 160, 0, 4, 6, {0, 0}},
+    {2, 16, {256, 256}, 32, 0, 1, 2, {0, 0}}, {4, 48, {32, 0}, 32, 0, 1, 4, {20, 0}},
+    {3, 96, {32, 0}, 64, 0, 2, 3, {8, 0}},    {3, 16, {32, 64}, 32, 0, 1, 3, {4, 60}},
 };
 
 static void compare_convs(const struct nn_kernels *found, const struct nn_kernels *reference)
@@ -67,7 +68,7 @@ static double exact_sum(const struct conv_run *run, size_t row, size_t col, size
 
 static void the_sums_are_the_formula(void)
 {
-    const struct conv_case c = {3, 16, {32, 64}, 32, 0, 0, 3};
+    const struct conv_case c = {3, 16, {32, 64}, 32, 0, 0, 3, {0, 0}};
     for (int kind = INPUT_TAME; kind <= INPUT_WIDE; kind++) {
         struct nn_kernels kernels;
         struct conv_run run;
@@ -89,11 +90,42 @@ static void the_sums_are_the_formula(void)
     }
 }
 
+/* Padding with zeros has the bits of a convolution that takes it for what it is not. */
+static void padding_costs_no_bits(const struct nn_kernels *found,
+                                  const struct nn_kernels *reference)
+{
+    const struct conv_case all = {5, 48, {32, 32}, 64, 0, 0, 5, {0, 0}};
+    const struct conv_case padded = {5, 48, {32, 32}, 64, 0, 0, 5, {20, 8}};
+    struct conv_run x;
+    struct conv_run y;
+    conv_prepare(&x, reference, &all, 8, INPUT_WIDE, 11);
+    conv_prepare(&y, found, &padded, 8, INPUT_WIDE, 11);
+    for (size_t input = 0; input < 2; input++) {
+        const size_t channels = all.in[input];
+        const size_t used = channels - padded.unused[input];
+        for (size_t i = 0; i < (size_t)(all.rows + 2) * (all.cols + 2) * channels; i++) {
+            if (i % channels >= used) {
+                ((uint16_t *)x.in[input].data)[i] = ((uint16_t *)y.in[input].data)[i] = 0;
+            }
+        }
+    }
+    reference->conv3x3_int8(&x.call, 0, all.rows);
+    found->conv3x3_int8(&y.call, 0, all.rows);
+    EXPECT_INT(first_difference(x.out.data, y.out.data, x.out.bytes / sizeof(float)), -1);
+    conv_finish(&x);
+    conv_finish(&y);
+}
+
+static void padding(void)
+{
+    for_each_int8_variant(padding_costs_no_bits);
+}
+
 /* Elements without sign have all steps to themselves: the same inputs come out with half the error
  * that they have when one element of the line is as far below zero. */
 static double worst_error(bool below)
 {
-    const struct conv_case c = {1, 16, {32, 0}, 32, 0, 0, 1};
+    const struct conv_case c = {1, 16, {32, 0}, 32, 0, 0, 1, {0, 0}};
     struct nn_kernels kernels;
     struct conv_run run;
     nn_kernels_init(&kernels, NN_INT8, 0);
@@ -132,7 +164,7 @@ static void all_steps_are_used(void)
 static void special_lines_end_as_stated(const struct nn_kernels *found,
                                         const struct nn_kernels *reference)
 {
-    const struct conv_case c = {8, 16, {32, 0}, 32, 0, 0, 8};
+    const struct conv_case c = {8, 16, {32, 0}, 32, 0, 0, 8, {0, 0}};
     struct conv_run run;
     (void)reference;
     conv_prepare(&run, found, &c, 8, INPUT_TAME, 5);
@@ -162,7 +194,7 @@ static void special_lines(void)
 /* One weight a step further in the packed bytes shows. */
 static void a_planted_fault_is_caught(void)
 {
-    const struct conv_case c = {2, 16, {32, 0}, 32, 0, 0, 2};
+    const struct conv_case c = {2, 16, {32, 0}, 32, 0, 0, 2, {0, 0}};
     struct nn_kernels kernels;
     struct conv_run x;
     struct conv_run y;
@@ -180,5 +212,6 @@ static void a_planted_fault_is_caught(void)
 int main(void)
 {
     return TEST_RUN(TEST(variants_give_the_reference_bits), TEST(the_sums_are_the_formula),
-                    TEST(all_steps_are_used), TEST(special_lines), TEST(a_planted_fault_is_caught));
+                    TEST(all_steps_are_used), TEST(padding), TEST(special_lines),
+                    TEST(a_planted_fault_is_caught));
 }
