@@ -37,7 +37,7 @@ VERDICTS = {"passed": "pass", "failed": "fail", "flagged": "flagged", "invalid":
 
 
 class Account:
-    """What was compared, what differs, what was left out."""
+    """Numbers that were compared, that differ, that were left out."""
 
     def __init__(self):
         self.compared, self.different, self.left_out, self.largest = 0, [], {}, 0.0

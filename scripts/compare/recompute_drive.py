@@ -424,7 +424,7 @@ class Drive:
                 "speed_limit": max(0.0, 1 - over * TICK_S / (2.23 * seconds)) if seconds else 1.0}
 
     def places(self):
-        """What follows from places along the route; nothing where it changes lanes."""
+        """Metrics of places along the route; none where it changes lanes."""
         route = Route(self.road, self.ego)
         goal = self.ego.get("goal")
         out = {}

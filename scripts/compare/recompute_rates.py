@@ -37,7 +37,7 @@ def beta_fraction(a, b, x):
 
 
 def t_two_sided(t, degrees):
-    """How likely Student's t is farther from 0 than `t`."""
+    """Probability that Student's t is farther from 0 than `t`."""
     a, b, x = degrees / 2, 0.5, degrees / (degrees + t * t)
     front = math.exp(math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) + a * math.log(x) + b * math.log1p(-x))
     if x < (a + 1) / (a + b + 2):

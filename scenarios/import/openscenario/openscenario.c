@@ -147,6 +147,19 @@ static enum status make_map(struct osc_context *context, struct scenario *scenar
     return osc_ego_note_end(context);
 }
 
+/* Behind the end of ego's lanes no goal is reached. */
+static enum status check_goal(struct osc_context *context)
+{
+    const struct osc_path *path = &context->ego->path;
+    const struct story_path *way = &context->board.paths[path->index];
+    double left_m = way->points[way->point_count - 1].s_m - path->start_s_m;
+    return path->lane_count == 0 || context->options->goal_m <= left_m
+               ? STATUS_OK
+               : osc_fail(context, context->ego->element,
+                          "expected a --goal of at most %.0f m, so far ego's lanes lead, found %g",
+                          floor(left_m), context->options->goal_m);
+}
+
 static enum status make_ego(struct osc_context *context, struct scenario *scenario)
 {
     const struct osc_entity *entity = context->ego;
@@ -169,6 +182,7 @@ static enum status make_ego(struct osc_context *context, struct scenario *scenar
                         entity->speed_mps);
     }
     if (!isnan(context->options->goal_m)) {
+        TRY(check_goal(context));
         struct pose goal = osc_path_pose(&context->board, entity->path.index,
                                          entity->path.start_s_m + context->options->goal_m);
         ego->has_goal = true;
@@ -240,12 +254,16 @@ static enum status make_agents(struct osc_context *context, struct scenario *sce
             snprintf(agent->id, sizeof agent->id, "%.50s-%d", id, number);
         }
         actor->agent = (int32_t)scenario->agent_count++;
+        if (strcmp(agent->id, entity->name) != 0) {
+            TRY(osc_note_made(context, entity->element, "entity \"%.60s\" is agent \"%s\"",
+                              entity->name, agent->id));
+        }
     }
     return STATUS_OK;
 }
 
 /* Boxes that overlap ego at the start would be refused: what stands in it is not there. */
-static void clear_ego(struct osc_context *context, struct scenario *scenario)
+static enum status clear_ego(struct osc_context *context, struct scenario *scenario)
 {
     const struct ego *ego = &scenario->ego;
     struct box own = box_make(ego->pose, ego->length_m, ego->width_m);
@@ -254,10 +272,12 @@ static void clear_ego(struct osc_context *context, struct scenario *scenario)
         struct box box = box_make(agent->pose, agent->length_m, agent->width_m);
         if (!agent->hidden && box_overlap(&own, &box)) {
             agent->hidden = true;
-            osc_note(context, context->ego->element,
-                     "an entity that overlaps ego at the start is not there");
+            TRY(osc_note_made(context, context->ego->element,
+                              "agent \"%s\" overlaps ego at the start: it is not there",
+                              agent->id));
         }
     }
+    return STATUS_OK;
 }
 
 /* ---- documents ---- */
@@ -299,7 +319,7 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     snprintf(scenario->slices.value[SLICE_ACTOR], LIMIT_ID_BYTES, "%s", osc_actor_slice(scenario));
     TRY(osc_ego_note_bend(context));
     TRY(make_ego(context, scenario));
-    clear_ego(context, scenario);
+    TRY(clear_ego(context, scenario));
     TRY(make_map(context, scenario));
     scenario->storyboard = &context->board;
     return STATUS_OK;

@@ -133,6 +133,9 @@ enum status osc_fail(struct osc_context *context, const struct osc_element *elem
 /* STATUS_BAD_INPUT for what is legal but not supported. */
 enum status osc_unsupported(struct osc_context *context, const struct osc_element *element);
 void osc_note(struct osc_context *context, const struct osc_element *element, const char *text);
+/* The same, of a text that is put together. STATUS_LIMIT: no room for it. */
+enum status osc_note_made(struct osc_context *context, const struct osc_element *element,
+                          const char *format, ...) __attribute__((format(printf, 3, 4)));
 void *osc_alloc(struct osc_context *context, size_t count, size_t size);
 
 /* The whole document with `overrides` for its parameters. */
