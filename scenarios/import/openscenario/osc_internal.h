@@ -112,7 +112,8 @@ struct osc_context {
     const struct osc_options *options;
     const struct osc_element *root;
     struct osc_scope globals;
-    struct opendrive_network *network; /* NULL: none */
+    struct osc_roads *roads;                 /* of all points of a distribution, openscenario.c */
+    const struct opendrive_network *network; /* of these; NULL: none */
     uint32_t entity_count;
     struct osc_entity *entities;
     struct osc_entity *ego;
