@@ -327,6 +327,19 @@ def compared_measure(pairs, name, most):
             "difference": mean_difference(list(clusters.values()), most)}
 
 
+def whole_side(own, other, wanted):
+    """Main lines of a side, and its rate had what has no result failed, or passed."""
+    mains = [own[key] for key in wanted if key in own]
+    found = rate((logical_of(key[0]), key[0], own[key]["verdict"] == "pass" if key in own and own[key]["verdict"] in (
+        "pass", "fail", "planner_error") else None) for key in wanted)
+    return {"missing": len(wanted) - len(mains), "rate": found.get("rate"), "if_missing_fail": found["worst"],
+            "if_missing_pass": found["best"],
+            "changed": sum(key in other and row["scenario_hash"] != other[key]["scenario_hash"] for key, row in own.items()
+                           if key[1] == "")} | {
+        verdict: sum(row["verdict"] == verdict for row in mains)
+        for verdict in ("pass", "fail", "planner_error", "flagged", "invalid")}
+
+
 def change(x, y):
     passed = [row["verdict"] == "pass" for row in (x, y)]
     return "" if passed[0] == passed[1] else "broken" if passed[0] else "fixed"
@@ -364,9 +377,14 @@ def compare(a, b):
         row["p"] = p
     branches = [(x, y) for x, y in pairs if not is_main(x)]
     steps = [(y["verdict"] == "pass") - (x["verdict"] == "pass") for x, y in branches]
+    wanted = sorted(key for key in left.keys() | right.keys() if key[1] == "")
+    lost = [key for key in wanted if key in left and left[key]["verdict"] == "pass" and (
+        key not in right or right[key]["verdict"] in ("invalid", "flagged"))]
     flips = [(x, y) for main in (True, False) for word in ("broken", "fixed") for x, y in pairs
              if is_main(x) == main and change(x, y) == word]
     return {"a": {"rollouts": len(left), "superseded": 0}, "b": {"rollouts": len(right), "superseded": 0},
+            "main_lines": {"a": whole_side(left, right, wanted), "b": whole_side(right, left, wanted)},
+            **({} if lost else {"lost": []}),
             "flips": [{"scenario_id": x["scenario_id"], "branch_id": x["branch_id"], "seed": x["seed"], "world": x["tier"],
                        "change": change(x, y), "outcome_a": x["id"], "verdict_a": x["verdict"], "outcome_b": y["id"],
                        "verdict_b": y["verdict"]} for x, y in flips],
