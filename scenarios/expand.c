@@ -5,6 +5,7 @@
  */
 #include "base/check.h"
 #include "scenarios/resolve.h"
+#include "schemas/scenario_json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -232,6 +233,19 @@ static bool has_place(const char *text, const char *name)
     return false;
 }
 
+/* An id that the entry makes, judged where the entry has it. */
+static enum status check_id(const struct json_cursor *given, const char *id, struct error *error)
+{
+    char unused[LIMIT_ID_BYTES];
+    json_t *text = json_string(id);
+    TRY(memory_check(text, error, "%s: out of memory", given->file));
+    struct json_cursor made = *given;
+    made.value = text;
+    enum status status = scenario_decode_id(&made, unused, error);
+    json_decref(text);
+    return status;
+}
+
 /* The concrete scenario's id: template or the document's own, with the grid's values. */
 static enum status compose_id(const struct json_cursor *entry, const struct json_cursor *scenario,
                               const struct grid *grid, struct symbol_table *symbols,
@@ -245,6 +259,7 @@ static enum status compose_id(const struct json_cursor *entry, const struct json
     if (json_cursor_present(&given)) {
         TRY(json_value_text(&given, text, sizeof text, error));
         TRY(parameters_fill_template(&given, text, symbols, id, LIMIT_ID_BYTES, &filled, error));
+        TRY(check_id(&given, id, error));
     } else {
         TRY(json_value_text(&own, id, LIMIT_ID_BYTES, error));
     }

@@ -3,6 +3,8 @@
  */
 #include "scheduler/rate.h"
 
+#include "base/units.h"
+
 #include <math.h>
 
 /* Sums of shares may be off a whole number by what rounding left. */
@@ -74,30 +76,68 @@ void rate_add(struct rate *rate, int64_t logical_key, int64_t case_key, double v
     }
 }
 
-/* Of whole degrees of freedom. */
-static double whole_t95(double v)
+/* gamma(a + 1/2) / gamma(a): the series for large a (Tricomi, Erdelyi, Pacific J. Math. 1, 1951),
+ * and down from there. lgamma() would write a global that threads share. */
+static double half_step_of_gamma(double a)
 {
-    double z = RATE_Z95;
-    double z2 = z * z;
-    if (v <= 1) {
-        return 12.706204736432095;
+    enum { LARGE = 30 };
+    double factor = 1;
+    for (; a < LARGE; a++) {
+        factor *= a / (a + 0.5);
     }
-    if (v <= 2) {
-        return 4.302652729911275;
+    double x = 1 / a;
+    double series =
+        1 + x * (-1.0 / 8 +
+                 x * (1.0 / 128 + x * (5.0 / 1024 + x * (-21.0 / 32768 - x * 399 / 262144))));
+    return factor * sqrt(a) * series;
+}
+
+/* Continued fraction of the incomplete beta function (Abramowitz, Stegun, 26.5.8), by Lentz. */
+static double beta_fraction(double a, double b, double x)
+{
+    enum { TERMS_MAX = 500 };
+    double d = 1 / (1 - (a + b) * x / (a + 1));
+    double c = 1;
+    double value = d;
+    double step = 0;
+    for (int m = 1; m < TERMS_MAX && fabs(step - 1) > 1e-15; m++) {
+        double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+        double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+        d = 1 / (1 + even * d);
+        c = 1 + even / c;
+        value *= c * d;
+        d = 1 / (1 + odd * d);
+        c = 1 + odd / c;
+        step = c * d;
+        value *= step;
     }
-    double g1 = z * (z2 + 1) / 4;
-    double g2 = z * ((5 * z2 + 16) * z2 + 3) / 96;
-    double g3 = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384;
-    double g4 = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
-    return z + (g1 + (g2 + (g3 + g4 / v) / v) / v) / v;
+    return value;
+}
+
+/* Probability that Student's t is farther from 0 than t > 0, and its density there. */
+static double student_tail(double t, double v, double *density)
+{
+    double x = v / (v + t * t);
+    double front = half_step_of_gamma(v / 2) / sqrt(PI_RAD) * exp(v / 2 * log(x)) * sqrt(1 - x);
+    *density = front / t; /* x^(v / 2) sqrt(1 - x) is (1 + t^2 / v)^(-(v + 1) / 2) t / sqrt(v) */
+    return x < (v + 2) / (v + 5) ? front * beta_fraction(v / 2, 0.5, x) / (v / 2)
+                                 : 1 - front * beta_fraction(0.5, v / 2, 1 - x) / 0.5;
 }
 
 double rate_t95(double degrees)
 {
+    enum { STEPS_MAX = 20 };
     double v = fmax(degrees, 1);
-    double below = floor(v);
-    double part = (1 / below - 1 / v) * below * (below + 1);
-    return exp((1 - part) * log(whole_t95(below)) + part * log(whole_t95(below + 1)));
+    double t = RATE_Z95;
+    double step = 1;
+    /* Newton's, in logarithms: the tail is nearly a power there. */
+    for (int i = 0; i < STEPS_MAX && fabs(step) > 1e-14; i++) {
+        double density;
+        double tail = student_tail(t, v, &density);
+        step = log(tail / 0.05) * tail / (2 * density * t);
+        t *= exp(step);
+    }
+    return t;
 }
 
 double rate_degrees(double squares, double fourths, double most)

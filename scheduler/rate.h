@@ -105,10 +105,7 @@ double rate_up(double value, double step);
 /* The step of a number that is printed with that many significant digits. */
 double rate_step(double value, int digits);
 
-/* Two-sided 95% quantile of Student's t, degrees of freedom at least 1: exact for 1 and 2, else
- * after Abramowitz, Stegun, 26.7.5; between whole ones within 3%, by its logarithm over 1 /
- * degrees.
- */
+/* Two-sided 95% quantile of Student's t, degrees of freedom at least 1, whole or not. */
 double rate_t95(double degrees);
 
 /* Fewer clusters than this (logical scenarios, recorded scenes) give a mean no interval: of those

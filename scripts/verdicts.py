@@ -11,12 +11,15 @@ scenarios for what is drawn (worker/METRICS.md, Rates and their intervals). Flag
 import argparse
 import json
 import math
-import re
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 
-LOGICAL = re.compile(r"/[^/=,]+=[^/=,]+(,[^/=,]+=[^/=,]+)*$")  # what a grid adds to an id
+sys.path.insert(0, str(Path(__file__).parent / "compare"))
+from recompute_rates import logical_of, rate  # noqa: E402
+
 SLICES = ["weather", "light", "road", "geography", "actor", "scenario_type"]
 
 
@@ -30,44 +33,11 @@ def outcomes(binary: str, store: str) -> Iterable[dict]:
         raise SystemExit(f"{store}: swerve show ended with {process.returncode}")
 
 
-T95 = {1: 12.7062, 2: 4.3027, 3: 3.1824, 4: 2.7764, 5: 2.5706, 6: 2.4469, 7: 2.3646, 8: 2.3060, 9: 2.2622}
-Z95 = 1.959964
-
-
-def wilson(share: float, draws: float) -> tuple[float, float]:
-    """95% interval of a share."""
-    scale = 1 + Z95 * Z95 / draws
-    middle = (share + Z95 * Z95 / (2 * draws)) / scale
-    half = Z95 / scale * math.sqrt(share * (1 - share) / draws + Z95 * Z95 / (4 * draws * draws))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def estimate(rollouts: list[tuple[str, bool]]) -> tuple[float, float, float]:
-    """Rate and interval of what holds in rollouts of scenarios, as scheduler/rate.c has it."""
-    scenarios: dict[str, list[bool]] = defaultdict(list)
-    for scenario, holds in rollouts:
-        scenarios[scenario].append(holds)
-    logical: dict[str, list[float]] = defaultdict(list)
-    for scenario, values in scenarios.items():
-        logical[LOGICAL.sub("", scenario)].append(sum(values) / len(values))
-    count, parts = len(scenarios), list(logical.values())
-    rate = sum(map(sum, parts)) / count
-    failing = sum(sum(part) < len(part) - 1e-9 for part in parts)
-    passing = sum(sum(part) > 1e-9 for part in parts)
-    if len(parts) < 2 or not failing or not passing:
-        return (rate, *wilson(rate, len(parts)))
-    variance = (sum((sum(part) - rate * len(part)) ** 2 for part in parts)
-                * len(parts) / (len(parts) - 1) / count**2)
-    most = min(len(rollouts), count * (1 + min(failing, passing) / 10))
-    draws = min(rate * (1 - rate) / variance, most) if variance > 0 else most
-    draws *= (Z95 / T95.get(len(parts) - 1, Z95 + 2.4 / (len(parts) - 1))) ** 2
-    return (rate, *wilson(rate, max(draws, count**2 / sum(len(part) ** 2 for part in parts))))
-
-
 def cell(rollouts: list[tuple[str, bool]]) -> str:
-    rate, low, high = estimate(rollouts)
+    found = rate((logical_of(scenario), scenario, holds) for scenario, holds in rollouts)
     hits = sum(holds for _, holds in rollouts)
-    return f"{100 * rate:.1f}% ({hits}/{len(rollouts)}, {100 * low:.0f} to {100 * high:.0f})"
+    low, high = math.floor(100 * found["low"]), math.ceil(100 * found["high"])
+    return f"{100 * found['rate']:.1f}% ({hits}/{len(rollouts)}, {low} to {high})"
 
 
 def verdicts(binary: str, store: str) -> tuple[dict[tuple, dict], int]:

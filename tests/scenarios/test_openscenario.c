@@ -512,6 +512,34 @@ static void ego_takes_the_way_of_the_file(void)
     }
 }
 
+/* Notes name the entity; a goal beyond ego's lanes is refused. */
+static void entities_and_goals_are_named(void)
+{
+    static char text[STORY_TEXT_BYTES];
+    struct error error;
+    char **texts = NULL;
+    char *notes = NULL;
+    size_t count = 0;
+    char path[256];
+    snprintf(text, sizeof text, "%s%s%s", head, BRAKE AT_TIME("2"), tail);
+    replace(text, "ds='100'", "ds='1'");
+    while (strstr(text, "'Target'") != NULL) {
+        replace(text, "'Target'", "'Tar get'");
+    }
+    story_write("file.xosc", text);
+    EXPECT_OK(story_try("file.xosc", &texts, &count, &notes, &error), error);
+    EXPECT_CONTAINS(notes, "entity \"Tar get\" is agent \"Tar_get\"");
+    EXPECT_CONTAINS(notes, "agent \"Tar_get\" overlaps ego at the start: it is not there");
+    free(texts[0]);
+    free(texts);
+    free(notes);
+    snprintf(path, sizeof path, "%s/file.xosc", story_folder);
+    struct osc_options far = {.horizon_s = NAN, .goal_m = 9999};
+    EXPECT_INT(import_openscenario(path, &far, &texts, &count, &notes, &error), STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "expected a --goal of at most ");
+    EXPECT_CONTAINS(error.text, "so far ego's lanes lead, found 9999");
+}
+
 /* A catalog whose entry refers to itself ends; so do deep expressions. */
 static void circles_end(void)
 {
@@ -667,9 +695,10 @@ int main(void)
                           TEST(conditions_on_ego_fire_within_a_tick), TEST(events_wait_for_others),
                           TEST(forks_go_on_alike), TEST(distributions_become_grids),
                           TEST(refusals_say_what_and_where), TEST(ego_takes_the_way_of_the_file),
-                          TEST(circles_end), TEST(conditions_stand_in_one_place),
-                          TEST(lanes_of_any_length_end), TEST(towns_and_late_times_are_taken),
-                          TEST(nothing_is_cut), TEST(who_has_no_box_has_that_of_its_kind),
+                          TEST(entities_and_goals_are_named), TEST(circles_end),
+                          TEST(conditions_stand_in_one_place), TEST(lanes_of_any_length_end),
+                          TEST(towns_and_late_times_are_taken), TEST(nothing_is_cut),
+                          TEST(who_has_no_box_has_that_of_its_kind),
                           TEST(who_is_teleported_is_there), TEST(work_of_a_storyboard_is_bounded));
     return story_remove_folder() == 0 ? failed : 1;
 }

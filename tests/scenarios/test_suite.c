@@ -367,7 +367,7 @@ static const struct {
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','id':'{gap}'}]}", STATUS_BAD_INPUT,
      "$.scenarios[0].id", "parameter in braces"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','id':'a b'}]}", STATUS_BAD_INPUT,
-     "cut.json: $.id", "expected an id"},
+     "suite.json: $.scenarios[0].id", "expected an id"},
     {"{'id':'s','scenarios':[{'file':'deep/er/cut.json','priority':1.5}]}", STATUS_BAD_INPUT,
      "$.scenarios[0].priority", "expected an integer"},
     {"{'id':'s','seeds':10000,'planners':['a','b','c','d','e','f','g','h','i','j'],"

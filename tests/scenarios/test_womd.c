@@ -5,6 +5,7 @@
  * and what was expected, or make a scenario that loads. Of random tracks near ego's drive none
  * touches it, unless the source says so.
  */
+#include "base/check.h"
 #include "base/geom.h"
 #include "base/rng.h"
 #include "scenarios/import/womd/womd.h"
@@ -327,6 +328,23 @@ static void neighbours_by_centimetres_stay(void)
     scenario_destroy(document);
 }
 
+/* The list that is shorter than the others is the one at fault, whichever it is. */
+static void lists_of_a_track_are_equally_long(void)
+{
+    static const char *const names[] = {"position", "heading", "velocity", "valid"};
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        struct scenario_document *document;
+        struct error error = {.text = ""};
+        char place[64];
+        json_t *scene = make_scene();
+        json_t *track = json_array_get(json_object_get(scene, "objects"), 1);
+        json_array_remove(json_object_get(track, names[i]), 0);
+        EXPECT_INT(try_scene(scene, &document, &error), STATUS_BAD_INPUT);
+        snprintf(place, sizeof place, "$.objects[1].%s: expected %d elements", names[i], SAMPLES);
+        EXPECT_CONTAINS(error.text, place);
+    }
+}
+
 /* Ego has no reverse gear: the scene is the longest stretch forwards, or refused. */
 static void ego_that_reverses_is_cut_or_refused(void)
 {
@@ -545,14 +563,14 @@ static void any_change_is_refused_or_makes_a_scenario(void)
 
 int main(void)
 {
-    return TEST_RUN(TEST(a_scene_becomes_its_scenario), TEST(other_datasets_say_more),
-                    TEST(tracks_that_were_not_always_seen_are_whole),
-                    TEST(lanes_that_meet_are_linked), TEST(lights_keep_their_times),
-                    TEST(ego_beside_all_lanes_drives_on_its_own_path),
-                    TEST(who_stands_over_ego_is_left_out), TEST(who_moved_is_there_while_seen),
-                    TEST(neighbours_by_centimetres_stay), TEST(ego_that_reverses_is_cut_or_refused),
-                    TEST(of_many_tracks_the_nearest_come_in),
-                    TEST(a_drive_on_the_recording_touches_nobody_in_silence),
-                    TEST(a_scene_begins_when_ego_is_seen), TEST(mistakes_are_named),
-                    TEST(any_change_is_refused_or_makes_a_scenario));
+    return TEST_RUN(
+        TEST(a_scene_becomes_its_scenario), TEST(other_datasets_say_more),
+        TEST(tracks_that_were_not_always_seen_are_whole), TEST(lanes_that_meet_are_linked),
+        TEST(lights_keep_their_times), TEST(ego_beside_all_lanes_drives_on_its_own_path),
+        TEST(who_stands_over_ego_is_left_out), TEST(who_moved_is_there_while_seen),
+        TEST(neighbours_by_centimetres_stay), TEST(ego_that_reverses_is_cut_or_refused),
+        TEST(lists_of_a_track_are_equally_long), TEST(of_many_tracks_the_nearest_come_in),
+        TEST(a_drive_on_the_recording_touches_nobody_in_silence),
+        TEST(a_scene_begins_when_ego_is_seen), TEST(mistakes_are_named),
+        TEST(any_change_is_refused_or_makes_a_scenario));
 }

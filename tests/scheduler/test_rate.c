@@ -479,16 +479,15 @@ static void ends_are_rounded_outwards(void)
 /* Tables of Student's t. */
 static void quantiles_are_the_tables(void)
 {
-    static const double known[][2] = {{1, 12.7062}, {2, 4.3027},  {3, 3.1824},  {5, 2.5706},
-                                      {9, 2.2622},  {30, 2.0423}, {120, 1.9799}};
+    /* The quantiles of scipy.stats.t, of whole degrees and between. */
+    static const double known[][2] = {
+        {0.5, 12.706204736432095}, {1, 12.706204736432095},   {1.25, 8.027951377252059},
+        {1.5, 6.016663104427932},  {1.75, 4.948847849116087}, {2, 4.302652729911275},
+        {2.5, 3.5746548420036808}, {3, 3.182446305284263},    {3.5, 2.9400886379827287},
+        {5, 2.570581835636314},    {9, 2.2621571627409915},   {30, 2.042272456301238},
+        {120, 1.9799304050824413}, {5000, 1.9604385517}};
     for (size_t i = 0; i < COUNT_OF(known); i++) {
-        EXPECT_NEAR(rate_t95(known[i][0]), known[i][1], 0.01);
-    }
-    /* Between whole degrees: the quantile of scipy.stats.t. */
-    static const double between[][2] = {{1.25, 8.02795}, {1.5, 6.01666}, {1.75, 4.94885},
-                                        {2.5, 3.57465},  {3.5, 2.94009}, {0.5, 12.7062}};
-    for (size_t i = 0; i < COUNT_OF(between); i++) {
-        EXPECT_NEAR(rate_t95(between[i][0]) / between[i][1], 1, 0.03);
+        EXPECT_NEAR(rate_t95(known[i][0]) / known[i][1], 1, 1e-9);
     }
     EXPECT_NEAR(rate_degrees(6, 6, 10), 6, 1e-12); /* six clusters, all alike */
     EXPECT_NEAR(rate_degrees(4, 16, 10), 1, 1e-12);

@@ -66,6 +66,25 @@ static enum status read_horizon(struct osc_context *context)
 
 /* ---- map and ego ---- */
 
+/* Roads that the points of a distribution share, as long as they name the same file. */
+struct osc_roads {
+    char path[LIMIT_PATH_BYTES];
+    struct opendrive_network *network; /* owned; NULL: none so far */
+    struct arena arena;                /* of the map */
+    bool is_cut;
+    struct opendrive_cut cut; /* that the map is made for */
+    struct opendrive_map map;
+};
+
+static void roads_drop(struct osc_roads *roads)
+{
+    opendrive_destroy(roads->network);
+    arena_finish(&roads->arena);
+    roads->network = NULL;
+    roads->is_cut = false;
+    arena_init(&roads->arena, OSC_ARENA_BYTES);
+}
+
 /* Grown by the paths that actors start on, as far as they may get. */
 static struct opendrive_cut area_of(const struct osc_context *context)
 {
@@ -128,23 +147,57 @@ static enum status open_ground(struct osc_context *context, struct scenario *sce
     return STATUS_OK;
 }
 
+static bool same_cut(const struct opendrive_cut *a, const struct opendrive_cut *b)
+{
+    return a->low.x_m == b->low.x_m && a->low.y_m == b->low.y_m && a->high.x_m == b->high.x_m &&
+           a->high.y_m == b->high.y_m;
+}
+
+static enum status cut_roads(struct osc_context *context)
+{
+    struct osc_roads *roads = context->roads;
+    struct opendrive_cut cut = area_of(context);
+    if (roads->is_cut && same_cut(&roads->cut, &cut)) {
+        return STATUS_OK;
+    }
+    arena_finish(&roads->arena);
+    arena_init(&roads->arena, OSC_ARENA_BYTES);
+    roads->cut = cut;
+    enum status status =
+        opendrive_map_make(context->network, &cut, &roads->arena, &roads->map, context->error);
+    roads->is_cut = status == STATUS_OK;
+    return status;
+}
+
 static enum status make_map(struct osc_context *context, struct scenario *scenario)
 {
-    struct opendrive_map map;
     if (context->network == NULL) {
         return open_ground(context, scenario);
     }
-    struct opendrive_cut cut = area_of(context);
-    TRY(opendrive_map_make(context->network, &cut, context->arena, &map, context->error));
-    if (map.map.lane_count == 0) {
+    TRY(cut_roads(context));
+    const struct opendrive_map *map = &context->roads->map;
+    if (map->map.lane_count == 0) {
         return open_ground(context, scenario);
     }
-    scenario->map = map.map;
-    TRY(osc_ego_route(context, &map, &scenario->ego));
+    scenario->map = map->map;
+    TRY(osc_ego_route(context, map, &scenario->ego));
     TRY(osc_ego_in_lane(&scenario->map, &scenario->ego)
             ? STATUS_OK
             : osc_ego_own_lane(context, &scenario->map, &scenario->ego));
     return osc_ego_note_end(context);
+}
+
+/* Behind the end of ego's lanes no goal is reached. */
+static enum status check_goal(struct osc_context *context)
+{
+    const struct osc_path *path = &context->ego->path;
+    const struct story_path *way = &context->board.paths[path->index];
+    double left_m = way->points[way->point_count - 1].s_m - path->start_s_m;
+    return path->lane_count == 0 || context->options->goal_m <= left_m
+               ? STATUS_OK
+               : osc_fail(context, context->ego->element,
+                          "expected a --goal of at most %.0f m, so far ego's lanes lead, found %g",
+                          floor(left_m), context->options->goal_m);
 }
 
 static enum status make_ego(struct osc_context *context, struct scenario *scenario)
@@ -169,6 +222,7 @@ static enum status make_ego(struct osc_context *context, struct scenario *scenar
                         entity->speed_mps);
     }
     if (!isnan(context->options->goal_m)) {
+        TRY(check_goal(context));
         struct pose goal = osc_path_pose(&context->board, entity->path.index,
                                          entity->path.start_s_m + context->options->goal_m);
         ego->has_goal = true;
@@ -240,12 +294,16 @@ static enum status make_agents(struct osc_context *context, struct scenario *sce
             snprintf(agent->id, sizeof agent->id, "%.50s-%d", id, number);
         }
         actor->agent = (int32_t)scenario->agent_count++;
+        if (strcmp(agent->id, entity->name) != 0) {
+            TRY(osc_note_made(context, entity->element, "entity \"%.60s\" is agent \"%s\"",
+                              entity->name, agent->id));
+        }
     }
     return STATUS_OK;
 }
 
 /* Boxes that overlap ego at the start would be refused: what stands in it is not there. */
-static void clear_ego(struct osc_context *context, struct scenario *scenario)
+static enum status clear_ego(struct osc_context *context, struct scenario *scenario)
 {
     const struct ego *ego = &scenario->ego;
     struct box own = box_make(ego->pose, ego->length_m, ego->width_m);
@@ -254,10 +312,12 @@ static void clear_ego(struct osc_context *context, struct scenario *scenario)
         struct box box = box_make(agent->pose, agent->length_m, agent->width_m);
         if (!agent->hidden && box_overlap(&own, &box)) {
             agent->hidden = true;
-            osc_note(context, context->ego->element,
-                     "an entity that overlaps ego at the start is not there");
+            TRY(osc_note_made(context, context->ego->element,
+                              "agent \"%s\" overlaps ego at the start: it is not there",
+                              agent->id));
         }
     }
+    return STATUS_OK;
 }
 
 /* ---- documents ---- */
@@ -299,7 +359,7 @@ static enum status make_scenario(struct osc_context *context, const char *suffix
     snprintf(scenario->slices.value[SLICE_ACTOR], LIMIT_ID_BYTES, "%s", osc_actor_slice(scenario));
     TRY(osc_ego_note_bend(context));
     TRY(make_ego(context, scenario));
-    clear_ego(context, scenario);
+    TRY(clear_ego(context, scenario));
     TRY(make_map(context, scenario));
     scenario->storyboard = &context->board;
     return STATUS_OK;
@@ -351,10 +411,16 @@ static enum status load_network(struct osc_context *context)
     if (strchr(name, '.') == NULL) { /* CARLA's scenarios name a town */
         snprintf(path + bytes, sizeof path - bytes, ".xodr");
     }
-    if (opendrive_load_file(path, &context->network, context->error) != STATUS_OK) {
-        error_prefix(context->error, "%s: line %u: <LogicFile>", file->file, file->line);
-        return STATUS_BAD_INPUT;
+    struct osc_roads *roads = context->roads;
+    if (roads->network == NULL || strcmp(roads->path, path) != 0) {
+        roads_drop(roads);
+        if (opendrive_load_file(path, &roads->network, context->error) != STATUS_OK) {
+            error_prefix(context->error, "%s: line %u: <LogicFile>", file->file, file->line);
+            return STATUS_BAD_INPUT;
+        }
+        memcpy(roads->path, path, sizeof path);
     }
+    context->network = roads->network;
     return note_roads(context, file);
 }
 
@@ -387,8 +453,9 @@ static void write_notes(const struct osc_context *context, char *out)
 
 /* One scenario with some parameters set. */
 static enum status import_one(const char *path, const struct osc_options *options,
-                              const struct osc_parameter *overrides, uint32_t override_count,
-                              const char *suffix, char **text, char *notes, struct error *error)
+                              struct osc_roads *roads, const struct osc_parameter *overrides,
+                              uint32_t override_count, const char *suffix, char **text, char *notes,
+                              struct error *error)
 {
     struct arena arena;
     struct osc_context *context = calloc(1, sizeof *context);
@@ -399,6 +466,7 @@ static enum status import_one(const char *path, const struct osc_options *option
     context->error = error;
     context->path = path;
     context->options = options;
+    context->roads = roads;
     enum status status = osc_document_load(context, overrides, override_count);
     THEN(status, alloc_board(context));
     THEN(status, read_horizon(context));
@@ -411,7 +479,6 @@ static enum status import_one(const char *path, const struct osc_options *option
     if (status == STATUS_OK) {
         write_notes(context, notes);
     }
-    opendrive_destroy(context->network);
     arena_finish(&arena);
     free(context);
     return status;
@@ -419,8 +486,8 @@ static enum status import_one(const char *path, const struct osc_options *option
 
 /* Which point of the grid an index is: the last axis varies fastest. */
 static enum status import_point(const struct osc_grid *grid, const struct osc_options *options,
-                                const char *stem, uint64_t index, char **text, char *notes,
-                                struct error *error)
+                                struct osc_roads *roads, const char *stem, uint64_t index,
+                                char **text, char *notes, struct error *error)
 {
     struct osc_parameter *overrides = calloc(OSC_PARAMETERS_MAX, sizeof *overrides);
     char suffix[LIMIT_ID_BYTES];
@@ -442,8 +509,8 @@ static enum status import_point(const struct osc_grid *grid, const struct osc_op
         }
     }
     snprintf(suffix, sizeof suffix, "/%.30s=%llu", stem, (unsigned long long)index + 1);
-    enum status status =
-        import_one(grid->scenario_path, options, overrides, count, suffix, text, notes, error);
+    enum status status = import_one(grid->scenario_path, options, roads, overrides, count, suffix,
+                                    text, notes, error);
     free(overrides);
     return status == STATUS_OK
                ? status
@@ -464,6 +531,7 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
 {
     struct arena arena;
     struct osc_grid grid = {0};
+    struct osc_roads roads = {.path = ""};
     struct error local = {0};
     error = error != NULL ? error : &local;
     struct osc_context *context = calloc(1, sizeof *context);
@@ -472,6 +540,7 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
     uint64_t wanted = 1;
     char stem[LIMIT_ID_BYTES];
     arena_init(&arena, OSC_ARENA_BYTES);
+    arena_init(&roads.arena, OSC_ARENA_BYTES);
     enum status status = context == NULL || lines == NULL
                              ? error_set(error, STATUS_NO_MEMORY, "%s: out of memory", path)
                              : STATUS_OK;
@@ -488,8 +557,9 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
         status = memory_check(made, error, "%s: out of memory", path);
     }
     for (uint64_t i = 0; status == STATUS_OK && i < wanted; i++) {
-        status = grid.axes != NULL ? import_point(&grid, options, stem, i, &made[i], lines, error)
-                                   : import_one(path, options, NULL, 0, "", &made[i], lines, error);
+        status = grid.axes != NULL
+                     ? import_point(&grid, options, &roads, stem, i, &made[i], lines, error)
+                     : import_one(path, options, &roads, NULL, 0, "", &made[i], lines, error);
     }
     if (status == STATUS_OK) {
         *texts = made;
@@ -502,6 +572,8 @@ enum status import_openscenario(const char *path, const struct osc_options *opti
         free(made);
         free(lines);
     }
+    roads_drop(&roads);
+    arena_finish(&roads.arena);
     arena_finish(&arena);
     free(context);
     return status;

@@ -13,6 +13,7 @@
 
 #include <dirent.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ struct catalog {
     const struct xml_element *element;
 };
 
-enum { LOOKED_BYTES = 320 };
+enum { LOOKED_BYTES = 320, NOTE_BYTES = 256 };
 _Static_assert((int)OSC_VALUE_BYTES > (int)XML_TEXT_BYTES_MAX, "no value is cut");
 
 struct loader {
@@ -87,6 +88,22 @@ void osc_note(struct osc_context *context, const struct osc_element *element, co
     } else {
         context->notes_left_out++;
     }
+}
+
+enum status osc_note_made(struct osc_context *context, const struct osc_element *element,
+                          const char *format, ...)
+{
+    char text[NOTE_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    const char *copy = arena_copy_text(context->arena, text, strlen(text));
+    if (copy == NULL) {
+        return STATUS_LIMIT;
+    }
+    osc_note(context, element, copy);
+    return STATUS_OK;
 }
 
 bool osc_is(const struct osc_element *element, const char *name)

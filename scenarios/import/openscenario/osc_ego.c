@@ -113,21 +113,14 @@ enum status osc_ego_note_end(struct osc_context *context)
     const struct story_path *path = &context->board.paths[entity->path.index];
     double left_m = path->points[path->point_count - 1].s_m - entity->path.start_s_m;
     double speed_mps = entity->speed_mps;
-    char text[160];
     if (!entity->path.ends || left_m >= speed_mps * context->horizon_s) {
         return STATUS_OK;
     }
-    snprintf(
-        text, sizeof text,
+    return osc_note_made(
+        context, entity->element,
         "ego's lanes end %.0f m ahead, where it is after %.1f s at %.3g m/s: the scenario lasts "
         "%g s (--horizon makes it shorter)",
         left_m, left_m / speed_mps, speed_mps, context->horizon_s);
-    const char *copy = arena_copy_text(context->arena, text, strlen(text));
-    if (copy == NULL) {
-        return STATUS_LIMIT;
-    }
-    osc_note(context, entity->element, copy);
-    return STATUS_OK;
 }
 
 /* ---- ego's own lane ---- */
@@ -219,27 +212,21 @@ enum status osc_ego_note_bend(struct osc_context *context)
 {
     struct osc_entity *ego = context->ego;
     double most_mps = osc_ego_bend_speed(context);
-    char text[200];
-    if (ego->speed_mps <= most_mps) {
+    double speed_mps = ego->speed_mps;
+    if (speed_mps <= most_mps) {
         return STATUS_OK;
     }
     most_mps = floor(most_mps * 10) / 10;
-    if (context->options->fit_speed) {
-        snprintf(text, sizeof text, "ego starts with %.1f m/s, which its bend holds, not %.3g",
-                 most_mps, ego->speed_mps);
-    } else {
-        snprintf(text, sizeof text,
-                 "ego starts with %.3g m/s in a bend that holds %.1f m/s: its rollouts will be "
-                 "invalid (friction_use); --fit-speed starts with that",
-                 ego->speed_mps, most_mps);
-    }
-    const char *copy = arena_copy_text(context->arena, text, strlen(text));
-    if (copy == NULL) {
-        return STATUS_LIMIT;
-    }
-    osc_note(context, ego->element, copy);
-    ego->speed_mps = context->options->fit_speed ? most_mps : ego->speed_mps;
-    return STATUS_OK;
+    ego->speed_mps = context->options->fit_speed ? most_mps : speed_mps;
+    return context->options->fit_speed
+               ? osc_note_made(context, ego->element,
+                               "ego starts with %.1f m/s, which its bend holds, not %.3g", most_mps,
+                               speed_mps)
+               : osc_note_made(context, ego->element,
+                               "ego starts with %.3g m/s in a bend that holds %.1f m/s: its "
+                               "rollouts will be invalid (friction_use); --fit-speed starts with "
+                               "that",
+                               speed_mps, most_mps);
 }
 
 const char *osc_actor_slice(const struct scenario *scenario)

@@ -112,7 +112,8 @@ struct osc_context {
     const struct osc_options *options;
     const struct osc_element *root;
     struct osc_scope globals;
-    struct opendrive_network *network; /* NULL: none */
+    struct osc_roads *roads;                 /* of all points of a distribution, openscenario.c */
+    const struct opendrive_network *network; /* of these; NULL: none */
     uint32_t entity_count;
     struct osc_entity *entities;
     struct osc_entity *ego;
@@ -133,6 +134,9 @@ enum status osc_fail(struct osc_context *context, const struct osc_element *elem
 /* STATUS_BAD_INPUT for what is legal but not supported. */
 enum status osc_unsupported(struct osc_context *context, const struct osc_element *element);
 void osc_note(struct osc_context *context, const struct osc_element *element, const char *text);
+/* The same, of a text that is put together. STATUS_LIMIT: no room for it. */
+enum status osc_note_made(struct osc_context *context, const struct osc_element *element,
+                          const char *format, ...) __attribute__((format(printf, 3, 4)));
 void *osc_alloc(struct osc_context *context, size_t count, size_t size);
 
 /* The whole document with `overrides` for its parameters. */

@@ -6,6 +6,7 @@
  * overlap: those that touch ego's drive are made smaller by up to SHRINK_MAX_M. Invariant: what
  * still touches it is counted, and nothing does at the start.
  */
+#include "base/check.h"
 #include "base/dmath.h"
 #include "base/units.h"
 #include "scenarios/import/womd/womd.h"
@@ -54,16 +55,30 @@ struct samples {
 static enum status read_lists(struct womd_context *context, const struct json_cursor *object,
                               struct samples *out)
 {
+    static const char *const names[] = {"position", "heading", "velocity", "valid"};
+    struct json_cursor *lists[] = {&out->position, &out->heading, &out->velocity, &out->valid};
     struct error *error = context->error;
-    size_t same;
-    out->position = json_cursor_member(object, "position");
-    out->heading = json_cursor_member(object, "heading");
-    out->velocity = json_cursor_member(object, "velocity");
-    out->valid = json_cursor_member(object, "valid");
-    TRY(json_array_begin(&out->valid, 1, WOMD_SAMPLES_MAX, &out->count, error));
-    TRY(json_array_begin(&out->position, out->count, out->count, &same, error));
-    TRY(json_array_begin(&out->heading, out->count, out->count, &same, error));
-    return json_array_begin(&out->velocity, out->count, out->count, &same, error);
+    size_t counts[COUNT_OF(names)];
+    size_t most = 0; /* lists of one length */
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        *lists[i] = json_cursor_member(object, names[i]);
+        TRY(json_array_begin(lists[i], 1, WOMD_SAMPLES_MAX, &counts[i], error));
+        size_t alike = 0;
+        for (size_t k = 0; k <= i; k++) {
+            alike += counts[k] == counts[i];
+        }
+        out->count = alike > most ? counts[i] : out->count;
+        most = alike > most ? alike : most;
+    }
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        if (counts[i] != out->count) {
+            return json_fail(lists[i], error,
+                             "expected %zu elements, as many as the track's other lists have, "
+                             "found %zu",
+                             out->count, counts[i]);
+        }
+    }
+    return STATUS_OK;
 }
 
 static enum status read_sample(struct womd_context *context, const struct samples *samples,
