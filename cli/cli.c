@@ -124,12 +124,51 @@ enum status cli_store_open(const char *given, struct store **store, struct error
     return store_open(url, &config, store, error);
 }
 
+enum { NAMED_LOOKED_AT = 1000, NAMED_DIGITS = 8 };
+
+/* "NAME-78370180", and "NAME-78370180-2" of jobs that were dead the first time. */
+static bool is_run_of(const char *id, const char *name)
+{
+    size_t bytes = strlen(name);
+    return strncmp(id, name, bytes) == 0 && id[bytes] == '-' &&
+           strspn(id + bytes + 1, "0123456789abcdef") == NAMED_DIGITS &&
+           (id[bytes + 1 + NAMED_DIGITS] == '\0' || id[bytes + 1 + NAMED_DIGITS] == '-');
+}
+
+enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
+                             uint32_t max, uint32_t *count, struct error *error)
+{
+    struct store_suite_status ignored;
+    struct error unneeded;
+    uint32_t all = 0;
+    *count = 0;
+    if (strlen(name) >= LIMIT_ID_BYTES) {
+        return STATUS_OK;
+    }
+    if (store->ops->suite_status(store, name, &ignored, &unneeded) == STATUS_OK) {
+        snprintf(ids[(*count)++], LIMIT_ID_BYTES, "%s", name);
+        return STATUS_OK;
+    }
+    char(*listed)[LIMIT_ID_BYTES] = calloc(NAMED_LOOKED_AT, sizeof *listed);
+    TRY(memory_check(listed, error, "suites: out of memory"));
+    enum status status = store->ops->suites(store, listed, NAMED_LOOKED_AT, &all, error);
+    for (uint32_t i = 0; status == STATUS_OK && i < all && *count < max; i++) {
+        if (is_run_of(listed[i], name)) {
+            memcpy(ids[(*count)++], listed[i], LIMIT_ID_BYTES);
+        }
+    }
+    free(listed);
+    return status;
+}
+
 enum status cli_suite_id(struct store *store, const char *url, const char *given,
                          char id[LIMIT_ID_BYTES], struct error *error)
 {
     char ids[1][LIMIT_ID_BYTES];
     uint32_t count = 0;
     if (given != NULL) {
+        TRY(cli_suites_named(store, given, ids, 1, &count, error));
+        given = count > 0 ? ids[0] : given;
         return snprintf(id, LIMIT_ID_BYTES, "%s", given) < LIMIT_ID_BYTES
                    ? STATUS_OK
                    : error_set(error, STATUS_USAGE, "suite: the name is too long");

@@ -62,8 +62,13 @@ const char *cli_suite_path(const char *given, char out[LIMIT_PATH_BYTES]);
 /* The suite, scenario or folder of scenarios of that name, which may be the library's. */
 enum status cli_suite_load(const char *given, struct suite **out, struct error *error);
 
-/* The id of the suite that was given; NULL: of the store's newest. NOT_FOUND names the store, as
- * the user does, in `url`. */
+/* Suites that a name stands for, newest first: the one with that id, else those whose id is the
+ * name with the eight digits behind it that a run adds ("nightly-78370180"). *count <= max. */
+enum status cli_suites_named(struct store *store, const char *name, char (*ids)[LIMIT_ID_BYTES],
+                             uint32_t max, uint32_t *count, struct error *error);
+
+/* The id of the suite that was given, by id or name; NULL: of the store's newest. NOT_FOUND names
+ * the store, as the user does, in `url`. */
 enum status cli_suite_id(struct store *store, const char *url, const char *given,
                          char id[LIMIT_ID_BYTES], struct error *error);
 

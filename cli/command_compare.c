@@ -30,6 +30,7 @@ struct compare_options {
 struct named_side {
     const char *name; /* as given */
     struct compare_side side;
+    bool before; /* both have one name: this is the run, or the planner's version, before */
     char planner[LIMIT_SPEC_BYTES]; /* "": the suite's only one */
     struct store *opened;           /* to be closed here */
 };
@@ -56,19 +57,38 @@ static enum status expect_store(const char *name, struct error *error)
                      name);
 }
 
-static bool has_suite(struct store *store, const char *name)
+/* Whether the planner's drives in the suite are of another version of it than `hash`, which is
+ * theirs then; "": none before. */
+static enum status is_other_version(struct store *store, const char *suite, const char *planner,
+                                    char hash[SHA256_HEX_BYTES], bool *other, struct error *error)
 {
-    struct store_suite_status ignored;
-    struct error error;
-    return strlen(name) < LIMIT_ID_BYTES &&
-           store->ops->suite_status(store, name, &ignored, &error) == STATUS_OK;
+    struct store_outcome_filter filter = {.limit = 1};
+    struct outcome *first = malloc(sizeof *first);
+    uint32_t count = 1;
+    TRY(memory_check(first, error, "compare: out of memory"));
+    snprintf(filter.suite_id, sizeof filter.suite_id, "%s", suite);
+    enum status status = STATUS_OK;
+    *other = false;
+    while (status == STATUS_OK && count > 0) {
+        status = store->ops->outcomes(store, &filter, first, &count, error);
+        filter.after_id = first->id;
+        if (status == STATUS_OK && count > 0 && strcmp(first->planner, planner) == 0) {
+            *other = strcmp(first->planner_hash, hash) != 0;
+            memcpy(hash, first->planner_hash, SHA256_HEX_BYTES);
+            break;
+        }
+    }
+    free(first);
+    return status;
 }
 
-/* The newest suite that this planner drove, or several planners; "": none of the newest has. Each
- * run of a file with another planner is a suite of its own. */
-static enum status suite_of_planner(struct store *store, const char *planner,
+/* The newest suite that this planner drove, or several planners; with `before` the newest one that
+ * an earlier version of it did. "": none of the newest has. Each run of a file with another planner
+ * is a suite of its own. */
+static enum status suite_of_planner(struct store *store, const char *planner, bool before,
                                     char out[LIMIT_ID_BYTES], struct error *error)
 {
+    char hash[SHA256_HEX_BYTES] = "";
     char(*ids)[LIMIT_ID_BYTES] = calloc(SUITES_LOOKED_AT, sizeof *ids);
     uint32_t count = 0;
     TRY(memory_check(ids, error, "compare: out of memory"));
@@ -77,13 +97,35 @@ static enum status suite_of_planner(struct store *store, const char *planner,
     for (uint32_t i = 0; status == STATUS_OK && i < count && out[0] == '\0'; i++) {
         struct store_suite_status suite;
         status = store->ops->suite_status(store, ids[i], &suite, error);
-        if (status == STATUS_OK &&
-            (suite.planner_count > 1 || strcmp(suite.planner, planner) == 0)) {
+        bool drove =
+            status == STATUS_OK && (suite.planner_count > 1 || strcmp(suite.planner, planner) == 0);
+        bool newest = hash[0] == '\0';
+        bool other = false;
+        if (drove && before) {
+            status = is_other_version(store, ids[i], planner, hash, &other, error);
+        }
+        if (drove && (!before || (other && !newest))) {
             memcpy(out, ids[i], LIMIT_ID_BYTES);
         }
     }
     free(ids);
     return status;
+}
+
+/* The newest run of that name, or the one before it; "": it is no run's. */
+static enum status find_run(struct store *store, struct named_side *named, struct error *error)
+{
+    char ids[2][LIMIT_ID_BYTES];
+    uint32_t count = 0;
+    TRY(cli_suites_named(store, named->name, ids, 2, &count, error));
+    if (count > 0 && named->before && count < 2) {
+        return error_set(error, STATUS_USAGE,
+                         "%s: A and B are the same: expected two runs of this name, found %s alone",
+                         named->name, ids[0]);
+    }
+    snprintf(named->side.suite_id, sizeof named->side.suite_id, "%s",
+             count > 0 ? ids[named->before ? 1 : 0] : "");
+    return STATUS_OK;
 }
 
 /* Meaning of a name: a store, or in --store a suite, or a planner of --suite. */
@@ -99,16 +141,23 @@ static enum status find_side(const struct compare_options *options, struct store
     } else {
         side->store = shared;
         side->store_url = cli_store_url(options->store_url);
-        if (has_suite(shared, named->name)) {
-            snprintf(side->suite_id, sizeof side->suite_id, "%s", named->name);
+        TRY(find_run(shared, named, error));
+        if (side->suite_id[0] != '\0') {
             return STATUS_OK;
         }
         snprintf(named->planner, sizeof named->planner, "%s", named->name);
         if (options->suite == NULL) {
-            TRY(suite_of_planner(shared, named->planner, side->suite_id, error));
+            TRY(suite_of_planner(shared, named->planner, named->before, side->suite_id, error));
             if (side->suite_id[0] != '\0') {
                 return STATUS_OK;
             }
+        }
+        if (named->before) {
+            return error_set(error, STATUS_USAGE,
+                             "%s: A and B are the same: expected two versions of this planner%s, "
+                             "found one%s",
+                             named->name, options->suite == NULL ? " in the newest suites" : "",
+                             options->suite == NULL ? "" : "; leave --suite out");
         }
     }
     return cli_suite_id(side->store, side->store_url, options->suite, side->suite_id, error);
@@ -165,6 +214,7 @@ static enum status run_compare(const struct compare_options *options, const char
     }
     for (int i = 0; status == STATUS_OK && i < 2; i++) {
         sides[i].name = names[i];
+        sides[i].before = i == 0 && shared != NULL && strcmp(names[0], names[1]) == 0;
         status = load_side(options, shared, &sides[i], error);
     }
     if (status == STATUS_OK) {
@@ -208,7 +258,9 @@ int command_compare(int argc, char **argv)
 {
     struct compare_options options = {0};
     const struct cli_option rows[] = {
-        {"--store", "URL", "A and B are suites of this store, or planners of --suite",
+        {"--store", "URL",
+         "A and B are suites or runs of this store, or planners of --suite; of one name twice A is "
+         "the one before",
          .text = &options.store_url},
         {"--suite", "ID", "of the stores, or of the planners (else the newest that it drove)",
          .text = &options.suite},

@@ -69,6 +69,17 @@ static void check_line(bool json, json_t *list, const char *what, bool good, con
     }
 }
 
+/* Something that one may do without is not here. */
+static void none_line(bool json, json_t *list, const char *what, const char *text)
+{
+    if (json) {
+        json_array_append_new(list, json_pack("{s:s, s:b, s:b, s:s}", "check", what, "ok", 1,
+                                              "none", 1, "text", text));
+    } else {
+        text_print(stdout, "none %-10s %s\n", what, text);
+    }
+}
+
 static bool check_disk(bool json, json_t *list)
 {
     char text[256];
@@ -140,10 +151,11 @@ static void check_sandbox(bool json, json_t *list)
             text, sizeof text,
             "exec planners can be confined; by default those of a remote store are, those of a "
             "store that is a path are not");
+        check_line(json, list, "sandbox", true, text);
     } else {
         snprintf(text, sizeof text, "exec planners cannot be confined: %s", error.text);
+        none_line(json, list, "sandbox", text);
     }
-    check_line(json, list, "sandbox", true, text);
 }
 
 /* Only worlds of the user's need it, so that nothing is bad without it. */
@@ -154,10 +166,11 @@ static void check_onnx(bool json, json_t *list)
     struct error error;
     if (ort_open(&ort, &error) == STATUS_OK) {
         snprintf(text, sizeof text, "ONNX Runtime %s (%s)", ort_version(ort), ort_path(ort));
+        check_line(json, list, "onnx", true, text);
     } else {
         snprintf(text, sizeof text, "no --world onnx: here: %s", error.text);
+        none_line(json, list, "onnx", text);
     }
-    check_line(json, list, "onnx", true, text);
     ort_close(ort);
 }
 
@@ -228,8 +241,11 @@ int command_doctor(int argc, char **argv)
     check_onnx(json, list);
     check_sandbox(json, list);
     char gpu[ERROR_TEXT_BYTES];
-    device_describe(gpu, sizeof gpu);
-    check_line(json, list, "gpu", true, gpu);
+    if (device_describe(gpu, sizeof gpu) > 0) {
+        check_line(json, list, "gpu", true, gpu);
+    } else {
+        none_line(json, list, "gpu", gpu);
+    }
     if (json) {
         code = cli_print_json(json_pack("{s:b, s:O}", "ok", good, "checks", list));
     }

@@ -512,7 +512,11 @@ static int replay_store(struct replay *replay, const char *models, const char *s
     if (status == STATUS_OK && replay->dump.folder != NULL) {
         status = replay->dump.status;
         error = replay->dump.error;
-        text_print(stdout, "%s: %u ticks\n", replay->dump.folder, replay->dump.ticks);
+        text_print(
+            stdout, "%s: %u ticks, each tNNNN.npz with what the planner was given and did%s\n",
+            replay->dump.folder, replay->dump.ticks,
+            replay->dump.pictures > 0 ? ", and tNNNN.png, its cameras above the grid around ego"
+                                      : "; no pictures, for it asked for neither cameras nor grid");
     }
     return finish(replay, status, &error);
 }

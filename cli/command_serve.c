@@ -8,6 +8,7 @@
  * goodbye (a kill -9 loses nothing that was acknowledged).
  */
 #include "cli/cli.h"
+#include "cli/notify/notify.h"
 #include "cli/serving/serving.h"
 
 #include "base/check.h"
@@ -26,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SWEEP_S = 60 };
+enum { SWEEP_S = 60, NOTIFY_S = 2 };
 
 /* Canaries of both tiers. */
 static const enum tier watched[] = {TIER_STUDENT, TIER_TEACHER};
@@ -37,7 +38,15 @@ struct serve_options {
     const char *store_path;
     int64_t connections_max;
     int64_t peer_connections_max;
+    const char *notify; /* NULL: nobody is told */
     bool verbose;
+};
+
+/* Work between signals. */
+struct rounds {
+    struct watch *watches[WATCHES];
+    struct notify *notify; /* NULL: nobody is told */
+    const struct logger *logger;
 };
 
 static void block_signals(sigset_t *waited)
@@ -92,58 +101,74 @@ static void let_signals_through(const sigset_t *waited)
 }
 
 /* A store that does not answer is asked again a minute later. */
-static void sweep(struct watch *watch, struct store *store, const struct logger *logger)
+static void sweep(const struct rounds *rounds, struct watch *watch, struct store *store)
 {
+    const struct logger *logger = rounds->logger;
     struct error error;
     struct watch_report report;
     char text[WATCH_TEXT_BYTES];
     if (watch_sweep(watch, store, &report, &error) != STATUS_OK) {
         log_event(logger, LOG_WARNING, "looking at the canary: %s", error.text);
     } else if (report.result != WATCH_IDLE) {
-        log_event(logger, report.result == WATCH_ROLLED_BACK ? LOG_WARNING : LOG_INFO, "%s",
-                  watch_text(&report, text));
+        bool alarm = report.result == WATCH_ROLLED_BACK;
+        log_event(logger, alarm ? LOG_WARNING : LOG_INFO, "%s", watch_text(&report, text));
+        if (alarm) {
+            notify_alarm(rounds->notify, text);
+        }
     }
 }
 
 /* Freezes in the store what the policy freezes, for whoever submits. */
-static void decide(struct serving *serving, const struct logger *logger)
+static void decide(const struct rounds *rounds, struct serving *serving)
 {
+    const struct logger *logger = rounds->logger;
+    char text[128];
     struct error error;
     uint32_t recorded = 0;
     if (agreement_decide(serving->agreement, serving_store(serving), &recorded, &error) !=
         STATUS_OK) {
         log_event(logger, LOG_WARNING, "looking at agreement: %s", error.text);
     } else if (recorded > 0) {
-        log_event(logger, LOG_WARNING,
-                  "%u event%s of trust by the policy: swerve trust ls says which", recorded,
-                  recorded == 1 ? "" : "s");
+        snprintf(text, sizeof text, "%u event%s of trust by the policy: swerve trust ls says which",
+                 recorded, recorded == 1 ? "" : "s");
+        log_event(logger, LOG_WARNING, "%s", text);
+        notify_alarm(rounds->notify, text);
     }
 }
 
 static void wait_for_end(const sigset_t *waited, struct serving *serving,
-                         struct watch *watches[WATCHES], const struct logger *logger)
+                         const struct rounds *rounds)
 {
-    const int64_t pause_ns = SWEEP_S * NS_PER_S;
+    const int64_t pause_ns = (rounds->notify != NULL ? NOTIFY_S : SWEEP_S) * NS_PER_S;
     int64_t due_ns = clock_now_ns(clock_system()) + pause_ns;
+    int64_t sweep_ns = clock_now_ns(clock_system()) + SWEEP_S * NS_PER_S;
     int number = 0;
-    decide(serving, logger);
+    decide(rounds, serving);
+    notify_look(rounds->notify, serving_store(serving));
     while (number != SIGTERM && number != SIGINT) {
         int64_t left_ns = due_ns - clock_now_ns(clock_system());
         left_ns = left_ns > 0 ? left_ns : 0;
         const struct timespec left = {.tv_sec = left_ns / NS_PER_S, .tv_nsec = left_ns % NS_PER_S};
         number = sigtimedwait(waited, NULL, &left);
+        int64_t now_ns = clock_now_ns(clock_system());
         if (number == SIGHUP) {
-            reload(serving, logger);
+            reload(serving, rounds->logger);
         }
-        if (number != SIGTERM && number != SIGINT && clock_now_ns(clock_system()) >= due_ns) {
+        if (number == SIGTERM || number == SIGINT || now_ns < due_ns) {
+            continue;
+        }
+        notify_look(rounds->notify, serving_store(serving));
+        if (now_ns >= sweep_ns) {
             for (int i = 0; i < WATCHES; i++) {
-                sweep(watches[i], serving_store(serving), logger);
+                sweep(rounds, rounds->watches[i], serving_store(serving));
             }
-            decide(serving, logger);
-            due_ns = clock_now_ns(clock_system()) + pause_ns;
+            decide(rounds, serving);
+            sweep_ns = clock_now_ns(clock_system()) + SWEEP_S * NS_PER_S;
         }
+        due_ns = clock_now_ns(clock_system()) + pause_ns;
     }
-    log_event(logger, LOG_INFO, "%s: finishing the requests in progress", strsignal(number));
+    log_event(rounds->logger, LOG_INFO, "%s: finishing the requests in progress",
+              strsignal(number));
 }
 
 /* Limits by which canaries are judged. */
@@ -159,9 +184,10 @@ static enum status make_watches(const char *path, struct watch *watches[WATCHES]
     return STATUS_OK;
 }
 
-static enum status serve(const struct serving_options *options, struct watch *watches[WATCHES],
-                         const struct logger *logger, struct error *error)
+static enum status serve(const struct serving_options *options, const struct rounds *rounds,
+                         struct error *error)
 {
+    const struct logger *logger = rounds->logger;
     struct serving serving = {.listening = false};
     const struct store_config config = {.logger = logger};
     sigset_t waited;
@@ -170,7 +196,7 @@ static enum status serve(const struct serving_options *options, struct watch *wa
     THEN(status, serving_start(options, &config, &serving, error));
     THEN(status, announce(&serving, error));
     if (status == STATUS_OK) {
-        wait_for_end(&waited, &serving, watches, logger);
+        wait_for_end(&waited, &serving, rounds);
     }
     let_signals_through(&waited);
     serving_stop(&serving);
@@ -203,6 +229,8 @@ int command_serve(int argc, char **argv)
          .flag = &options.serving.insecure},
         {"--trust", "FILE", "policy: which slices are frozen, when a canary is rolled back",
          .text = &options.serving.trust_path},
+        {"--notify", "URL", "a webhook that is told of suites' ends and of alarms (docs/ci.md)",
+         .text = &options.notify},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
     };
     const struct cli_command command = {
@@ -213,12 +241,10 @@ int command_serve(int argc, char **argv)
     };
     struct error error;
     CLI_PARSE(&command, argc, argv, NULL, NULL);
-    if (options.connections_max < 1 || options.connections_max > 65536) {
-        error_set(&error, STATUS_USAGE, "--connections: expected 1 to 65536");
-        return cli_fail(&error);
-    }
-    if (options.peer_connections_max < 0 || options.peer_connections_max > 65536) {
-        error_set(&error, STATUS_USAGE, "--peer-connections: expected 0 to 65536");
+    if (options.connections_max < 1 || options.connections_max > 65536 ||
+        options.peer_connections_max > 65536) {
+        error_set(&error, STATUS_USAGE,
+                  "expected --connections 1 to 65536 and --peer-connections 0 to 65536");
         return cli_fail(&error);
     }
     const char *url = cli_store_url(options.store_path);
@@ -237,11 +263,15 @@ int command_serve(int argc, char **argv)
     options.serving.peer_connections_max = (size_t)options.peer_connections_max;
     const struct logger logger = {STDERR_FILENO, options.verbose ? LOG_INFO : LOG_WARNING,
                                   "swerve serve"};
-    struct watch *watches[WATCHES] = {NULL};
-    enum status status = make_watches(options.serving.trust_path, watches, &error);
-    THEN(status, serve(&options.serving, watches, &logger, &error));
-    for (int i = 0; i < WATCHES; i++) {
-        watch_destroy(watches[i]);
+    struct rounds rounds = {.logger = &logger};
+    enum status status = make_watches(options.serving.trust_path, rounds.watches, &error);
+    if (status == STATUS_OK && options.notify != NULL) {
+        status = notify_create(options.notify, &logger, &rounds.notify, &error);
     }
+    THEN(status, serve(&options.serving, &rounds, &error));
+    for (int i = 0; i < WATCHES; i++) {
+        watch_destroy(rounds.watches[i]);
+    }
+    notify_destroy(rounds.notify);
     return status == STATUS_OK ? 0 : cli_fail(&error);
 }

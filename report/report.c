@@ -24,11 +24,11 @@ static enum status write_sections(struct report *report, struct error *error)
     html_begin(&report->html, title);
     report_head(report);
     TRY(report_notes(report, error));
+    TRY(report_failures(report, error));
     report_slices(report);
     report_cost(report);
     report_audit(report);
     report_flags(report);
-    TRY(report_failures(report, error));
     TRY(report_fanouts(report, error));
     report_rollouts(report);
     report_definitions(&report->html);

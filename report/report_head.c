@@ -308,6 +308,8 @@ static void write_paragraph(struct report *report)
 
 /* ---- tiles ---- */
 
+enum { UUSD_SHOWN = 10000 }; /* a cent */
+
 /* A figure and what it is of. */
 #define TILE(figure, label) "<div class=\"tile\"><b>" figure "</b><span>" label "</span></div>"
 
@@ -339,14 +341,15 @@ static void write_tiles(struct report *report)
                 plan->fanouts, summary_plural(plan->fanouts));
     html_format(html, TILE("%.2f", "miles driven; in main lines %lld override%s by the guardian"),
                 miles, (long long)summary->interventions, summary_plural(summary->interventions));
-    html_format(html, TILE("%s", "for 1,000 miles, world only; the bill is %s"),
-                summary_rate_text(total->work.usd, miles, figure),
-                summary_bill_text(summary, money));
+    if (summary->status.cost_uusd >= UUSD_SHOWN) { /* "What it cost" has the fractions of a cent */
+        html_format(html, TILE("%s", "for 1,000 miles, world only; the bill is %s"),
+                    summary_rate_text(total->work.usd, miles, figure),
+                    summary_bill_text(summary, money));
+    }
     int64_t whole = total->work.ticks + summary->prefix_ticks_saved;
-    html_format(html, TILE("%.0f%%", "saved by sharing pasts: %lld ticks, %s"),
+    html_format(html, TILE("%.0f%%", "of all ticks saved by sharing pasts, %lld"),
                 100.0 * (double)summary->prefix_ticks_saved / (double)(whole > 0 ? whole : 1),
-                (long long)summary->prefix_ticks_saved,
-                summary_usd_text(summary->prefix_usd_saved, money));
+                (long long)summary->prefix_ticks_saved);
     html_raw(html, "</div>");
 }
 
@@ -354,11 +357,12 @@ static void write_tiles(struct report *report)
 static void menu(struct report *report)
 {
     struct html *html = &report->html;
-    html_raw(html, "<nav class=\"menu\"><a href=\"#top\">Top</a><a href=\"#slices\">Slices</a>"
+    html_raw(html, "<nav class=\"menu\"><a href=\"#top\">Top</a><a href=\"#failures\">Failures</a>"
+                   "<a href=\"#slices\">Slices</a>"
                    "<a href=\"#cost\">Cost</a>");
     html_raw(html, report->summary->agreement_count > 0 ? "<a href=\"#audit\">Audit</a>" : "");
     html_raw(html, report->summary->total.learned > 0 ? "<a href=\"#flags\">Flagged</a>" : "");
-    html_raw(html, "<a href=\"#failures\">Failures</a><a href=\"#branches\">What if</a>"
+    html_raw(html, "<a href=\"#branches\">What if</a>"
                    "<a href=\"#all\">All rollouts</a><a href=\"#words\">Definitions</a>"
                    "<input id=\"filter\" type=\"search\" hidden aria-label=\"filter\" "
                    "placeholder=\"Filter: words that must all occur, e.g. fail night\">"

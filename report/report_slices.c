@@ -191,6 +191,26 @@ static void field_scores(struct report *report)
     html_raw(html, any ? "</tbody></table></div>" : "");
 }
 
+/* Groups of a single value, whose table would repeat the total. */
+static void common_slices(struct report *report)
+{
+    struct html *html = &report->html;
+    const struct summary *summary = report->summary;
+    const char *separator = "<p class=\"note\">Alike in all: ";
+    for (uint32_t i = 0; i < summary->row_count; i++) {
+        const char *group = summary->rows[i].group;
+        bool begins = i == 0 || strcmp(summary->rows[i - 1].group, group) != 0;
+        bool ends = i + 1 == summary->row_count || strcmp(summary->rows[i + 1].group, group) != 0;
+        if (begins && ends && strcmp(group, "model") != 0) {
+            const char *value = summary->rows[i].value;
+            html_raw(html, separator);
+            html_format(html, "%s <b>%s</b>", group, value[0] != '\0' ? value : "(none)");
+            separator = ", ";
+        }
+    }
+    html_raw(html, ".</p>");
+}
+
 void report_slices(struct report *report)
 {
     struct html *html = &report->html;
@@ -205,19 +225,24 @@ void report_slices(struct report *report)
                    "where it is wide, add logical "
                    "scenarios: seeds and further points of a grid narrow it little. What if: "
                    "branches that pass.</p><div class=\"columns\">");
+    uint32_t alike = 0;
     for (uint32_t i = 0; i < summary->row_count;) {
         uint32_t count = 0;
         const char *group = summary->rows[i].group;
         while (i < summary->row_count && strcmp(summary->rows[i].group, group) == 0) {
             rows[count++] = &summary->rows[i++];
         }
-        /* Models are named with what their tiers took. */
-        if (strcmp(group, "model") != 0) {
+        if (count == 1 && strcmp(group, "model") != 0) {
+            alike++;
+        } else if (strcmp(group, "model") != 0) { /* models are named with what their tiers took */
             qsort(rows, count, sizeof(const struct summary_row *), compare_rows);
             slice_card(report, rows, count);
         }
     }
     html_raw(html, "</div>");
+    if (alike > 0) {
+        common_slices(report);
+    }
     parameter_slices(report);
     free(rows);
     field_scores(report);

@@ -291,10 +291,19 @@ const SwerveDrive = (() => {
     return track;
   };
 
+  // When it was decided and against whom: the first contact, the lowest TTC, else the smallest gap.
+  const momentOf = (track) => {
+    const contact = track.rollout.contact;
+    if (contact && contact.tick < track.count) return { tick: contact.tick, agent: contact.agent };
+    const least = (values) => values.reduce((best, value, t) => (value < values[best] ? t : best), 0);
+    const tick = least(Number.isFinite(Math.min(...track.ttc)) ? track.ttc : track.gap);
+    return { tick, agent: track.nearest[tick] };
+  };
+
   // The rollout of an outcome, else of the main line.
   const find = (drive, outcome) =>
     drive.rollouts.find((one) => one.outcome === outcome) || drive.rollouts.find((one) => one.branch === "") ||
     drive.rollouts[0];
 
-  return { read, trackOf, lightsAt, find, gap, box, timeToTouch, unpack, plain };
+  return { read, trackOf, momentOf, lightsAt, find, gap, box, timeToTouch, unpack, plain };
 })();

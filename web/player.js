@@ -7,11 +7,15 @@
 //   player.show(document, outcome);            // a document "swerve-drive/1"
 //   others: [{ outcome, label, load }]         // load() gives the document of another drive to lay over
 //
+// It opens three seconds before what was decided, at a scale at which ego and the other one are both large; a
+// scale that is chosen stays.
+//
 // Keys: space plays and pauses, arrows step (with shift a second), Home and End, N and P go from event to
 // event, [ and ] change the speed, + and - the scale, M the view.
 const SwervePlayer = (() => {
   const SPEEDS = [0.1, 0.25, 0.5, 1, 2, 4, 8];
   const TICK_S = 0.1;
+  const BEFORE_TICKS = 30; // of the moment at which it opens
   const ROWS = [
     { name: "speed", unit: "m/s", series: [(track) => track.ego.speed], floor: 0 },
     { name: "acceleration", unit: "m/s²", series: [(track) => track.ego.accel, (track) => track.ego.action_accel], zero: true },
@@ -182,6 +186,7 @@ const SwervePlayer = (() => {
       this.at = 0;
       this.speed = 1;
       this.scale = 7;
+      this.zoomed = false; // by whoever looks
       this.follow = true;
       this.playing = false;
       this.tracks = [];
@@ -308,6 +313,7 @@ const SwervePlayer = (() => {
         this.second.value = "";
       }
       this.tracks = second ? [first, second] : [first];
+      this.moment = SwerveDrive.momentOf(first);
       this.scene.whole = null;
       this.pictured = null;
       this.slider.max = this.count() - 1;
@@ -318,7 +324,7 @@ const SwervePlayer = (() => {
         left > 0 ? `${left} more rollouts of this job did not fit` : ""].filter(Boolean).join(" · ");
       this.fillEvents();
       this.resize();
-      this.seek(fromStart ? 0 : this.at);
+      this.seek(fromStart ? this.moment.tick - BEFORE_TICKS : this.at);
     }
 
     fillEvents() {
@@ -389,7 +395,19 @@ const SwervePlayer = (() => {
       this.speeds.value = this.speed;
     }
 
+    // Pixels a metre: the way to the other one, and a car's length behind it, fit between ego and the edge.
+    fittingScale() {
+      const track = this.tracks[0];
+      const other = track.agents.find((agent) => agent.agent === this.moment.agent);
+      const t = Math.min(Math.floor(this.at + 1e-6), track.count - 1);
+      if (this.zoomed || !this.follow || !other || !other.present[t]) return this.scale;
+      const away = Math.hypot(other.x[t] - track.ego.x[t], other.y[t] - track.ego.y[t]);
+      const room = Math.min(this.canvas.height / this.ratio * 0.6, this.canvas.width / this.ratio * 0.9);
+      return Math.min(Math.max(room / (away + 8), 4), 22);
+    }
+
     zoom(factor) {
+      this.zoomed = true;
       this.scale = Math.min(Math.max(this.scale * factor, 1), 60);
       this.draw();
     }
@@ -436,8 +454,9 @@ const SwervePlayer = (() => {
 
     draw() {
       if (this.tracks.length === 0 || !this.colours) return;
+      this.scale = this.fittingScale();
       SwerveScene.draw(this.canvas, this.scene, this.tracks, this.at,
-        { follow: this.follow, scale: this.scale, ratio: this.ratio }, this.colours);
+        { follow: this.follow, scale: this.scale, ratio: this.ratio, named: this.moment.agent }, this.colours);
       const layout = layoutOf(this.axis.clientWidth);
       const x = layout.left + (this.at / Math.max(this.count() - 1, 1)) * (layout.right - layout.left);
       this.cursor.style.transform = `translateX(${x}px)`;
@@ -466,6 +485,11 @@ const SwervePlayer = (() => {
         row("nearest", nearest),
         row("TTC", (one, t) => (Number.isFinite(one.ttc[t]) ? `${figure(one.ttc[t])} s` : "–")),
         row("guardian", (one, t) => (one.guardian[t] ? "would act" : "–")));
+      [...this.list.children].forEach((line, i) => {
+        const { tick: first, last } = track.events[i];
+        line.classList.toggle("p-now", first <= tick && tick <= Math.max(last, first + 5));
+        if (first <= tick) this.list.scrollTop = line.offsetTop - this.list.offsetTop - 40;
+      });
       this.root.classList.toggle("p-over", track.guardian[Math.min(tick, track.count - 1)] === 1);
     }
 

@@ -181,6 +181,25 @@ const SwerveScene = (() => {
     context.stroke();
   };
 
+  // The name and speed of an agent beside its box.
+  const drawName = (context, agent, name, when, view, ratio, colours) => {
+    const pose = poseAt(agent, when);
+    const c = Math.cos(view.turn) * view.scale;
+    const s = Math.sin(view.turn) * view.scale;
+    const x = view.cx + c * (pose.x - view.x) - s * (pose.y - view.y);
+    const y = view.cy - s * (pose.x - view.x) - c * (pose.y - view.y);
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = "12px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    const text = `${name}  ${between(agent.speed, when).toFixed(1)} m/s`;
+    const left = Math.min(x + 14, context.canvas.width / ratio - context.measureText(text).width - 6);
+    context.lineWidth = 3;
+    context.strokeStyle = colours.ground;
+    context.strokeText(text, left, y - 12);
+    context.fillStyle = colours.ink;
+    context.fillText(text, left, y - 12);
+  };
+
   const agentColour = (kind, colours) =>
     VULNERABLE.has(kind) ? colours.vulnerable : kind === "object" ? colours.object : colours.agent;
 
@@ -202,7 +221,7 @@ const SwerveScene = (() => {
       track.guardian[tick] ? colours.guardian : ghost ? colours.ghost : colours.outline);
   };
 
-  // tracks: the one that is watched, perhaps another over it. options: follow, scale (pixels a metre).
+  // tracks: the one that is watched, perhaps another over it. options: follow, scale (pixels a metre), named (an agent).
   const draw = (canvas, scene, tracks, at, options, colours) => {
     const context = canvas.getContext("2d", { alpha: false });
     const ratio = options.ratio;
@@ -220,6 +239,11 @@ const SwerveScene = (() => {
     drawSignals(context, scene.drive, SwerveDrive.lightsAt(tracks[0], Math.floor(at)), view);
     if (tracks[1]) drawTrack(context, tracks[1], at, view, colours, true);
     drawTrack(context, tracks[0], at, view, colours, false);
+    const named = tracks[0].agents.find((agent) => agent.agent === options.named);
+    const when = Math.min(at, tracks[0].count - 1);
+    if (named && named.present[Math.floor(when)]) {
+      drawName(context, named, tracks[0].drive.document.agents[named.agent].id, when, view, ratio, colours);
+    }
     return view;
   };
 

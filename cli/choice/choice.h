@@ -13,6 +13,7 @@ struct choice_options {
     const char *expression; /* NULL: not asked */
     struct cli_texts ids;
     struct cli_texts sets;
+    const char *name;      /* of the run; NULL: the suite's id */
     const char *failed_in; /* "last", or a store by path or address; NULL: not asked */
 };
 
@@ -32,12 +33,14 @@ struct choice_options {
         {"--failed-in", "STORE|last",                                                          \
          "main lines that did not pass in the newest suite of a store (last: of --store)",     \
          .text = &(options).failed_in},                                                        \
+        {"--set", "NAME=VALUE", "a parameter of every scenario that has it; repeatable",       \
+         .texts = &(options).sets},                                                            \
     {                                                                                          \
-        "--set", "NAME=VALUE", "a parameter of every scenario that has it; repeatable",        \
-            .texts = &(options).sets                                                           \
+        "--name", "NAME", "of the run, by which report, export and compare find the newest",   \
+            .text = &(options).name                                                            \
     }
 
-/* Whether anything is chosen or set. */
+/* Whether anything is chosen, set or named. */
 bool choice_is_made(const struct choice_options *options);
 
 /* The suite at `path` as the options leave it; `store_url` is what "last" means. */

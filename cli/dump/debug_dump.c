@@ -141,6 +141,8 @@ void debug_dump_observed(void *context, uint32_t count,
         dump->status = write_arrays(&observations[i], &actions[i], path, &dump->error);
         memcpy(strrchr(path, '.'), ".png", 5);
         THEN(dump->status, write_picture(&observations[i], path, &dump->error));
+        bool seen = observations[i].camera[CAMERA_FRONT] != NULL || observations[i].bev != NULL;
         dump->ticks += dump->status == STATUS_OK;
+        dump->pictures += dump->status == STATUS_OK && seen;
     }
 }

@@ -13,7 +13,8 @@ struct debug_dump {
     const char *folder;
     enum status status; /* the first failure; later ticks are not written */
     struct error error;
-    uint32_t ticks; /* written */
+    uint32_t ticks;    /* written */
+    uint32_t pictures; /* of these, with a picture */
 };
 
 /* Creates the folder unless it is there. */

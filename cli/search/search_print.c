@@ -108,6 +108,59 @@ static void print_boundary(const struct search_logical *logical,
     }
 }
 
+/* The line of a cluster to one end of a number's range; NULL: it was not looked for. */
+static const struct search_line *line_to(const struct search_logical *logical, uint32_t cluster,
+                                         uint32_t dimension, bool high)
+{
+    for (uint32_t b = 0; b < logical->boundary_count; b++) {
+        const struct search_boundary *boundary = &logical->boundaries[b];
+        if (boundary->cluster == cluster && boundary->dimension == (int32_t)dimension &&
+            boundary->high == high) {
+            return &boundary->line;
+        }
+    }
+    return NULL;
+}
+
+/* Boundaries of a cluster as a sentence: each number by itself, the others as in the hardest
+ * failure. Nothing where none was looked for to both ends. */
+static void print_sentence(const struct search_logical *logical, uint32_t cluster)
+{
+    const char *separator = "    in words: it fails while ";
+    uint32_t told = 0;
+    for (uint32_t d = 0; d < logical->space.count; d++) {
+        char values[2][VALUE_BYTES];
+        const struct range *range = &logical->scenario->ranges[d];
+        const struct search_line *low = line_to(logical, cluster, d, false);
+        const struct search_line *high = line_to(logical, cluster, d, true);
+        if (low == NULL || high == NULL) {
+            continue;
+        }
+        bool above = low->state != SEARCH_LINE_ALL_FAIL;
+        bool below = high->state != SEARCH_LINE_ALL_FAIL;
+        value_text(range, low->failing.at[d], values[0]);
+        value_text(range, high->failing.at[d], values[1]);
+        text_print(stdout, "%s%s is ", separator, range->name);
+        if (above && below) {
+            text_print(stdout, "between %s and %s", values[0], values[1]);
+        } else {
+            text_print(stdout, "%s%s",
+                       above   ? "at least "
+                       : below ? "at most "
+                               : "",
+                       above   ? values[0]
+                       : below ? values[1]
+                               : "anywhere in its range");
+        }
+        separator = ", and while ";
+        told++;
+    }
+    if (told > 0) {
+        text_print(stdout, "%s\n",
+                   told > 1 ? " (each by itself, the others as in the hardest)" : "");
+    }
+}
+
 static void print_clusters(const struct search_logical *logical)
 {
     for (uint32_t c = 0; c < logical->cluster_count; c++) {
@@ -123,6 +176,7 @@ static void print_clusters(const struct search_logical *logical)
                 print_boundary(logical, &logical->boundaries[b]);
             }
         }
+        print_sentence(logical, c);
     }
 }
 

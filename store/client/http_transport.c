@@ -357,6 +357,12 @@ static enum status judge(const struct http_transport *transport, CURL *handle, C
         text = strerror((int)reason_number); /* curl's own names a port that there is not */
     }
     bool clear = transport->unix_path == NULL && strncmp(place, "http://", strlen("http://")) == 0;
+    if (status == STATUS_STORE) {
+        return error_set(error, status,
+                         "%s: %s; SWERVE_CA_FILE names the file of certificates (PEM) that vouch "
+                         "for the server, instead of the system's",
+                         place, text);
+    }
     return error_set(error, status, "%s: %s%s", place, text,
                      clear && result == CURLE_GOT_NOTHING
                          ? " (a server that speaks TLS does so to http://: name it with https://)"

@@ -158,7 +158,23 @@ wrong_uses_are_named() {
     says err "no results of planner nobody; expected one of builtin:"
 }
 
+one_name_twice_is_two_versions() {
+    code 0 "$swerve" run good.json --world object --name night --store n.db
+    code 2 "$swerve" compare night night --store n.db
+    says err 'night: A and B are the same: expected two runs of this name, found night-'
+    code 2 "$swerve" compare builtin:reference builtin:reference --store n.db
+    says err 'expected two versions of this planner in the newest suites, found one'
+    code 0 "$swerve" run bad.json --world object --name night --store n.db
+    code 0 "$swerve" compare night night --store n.db --json
+    python3 -c 'import json; c = json.load(open("out")); assert (c["a"]["planner"], c["b"]["planner"]) == ("builtin:reference", "builtin:maintain"), c' ||
+        fail "$(head -c 300 out)"
+    code 0 "$swerve" report night --store n.db --json
+    says out 'builtin:maintain'
+    code 2 "$swerve" run good.json --world object --name 'a b' --store n.db
+}
+
 t runs
+t one_name_twice_is_two_versions
 t counts_what_changed
 t one_store_answers_the_same
 t planners_find_their_suites

@@ -111,7 +111,7 @@ def the_first_tick_is_named_where_one_drive_is_longer():
 
 def what_it_saw_and_did_is_written():
     code, shown = debug([], "--dump", "dump")
-    assert code == 0 and "dump: 20 ticks" in shown, (code, shown)
+    assert code == 0 and "dump: 20 ticks, each tNNNN.npz" in shown, (code, shown)
     with zipfile.ZipFile("dump/t0007.npz") as archive:
         assert archive.testzip() is None
         action = archive.read("action_accel_mps2.npy")

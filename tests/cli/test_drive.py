@@ -9,6 +9,7 @@ Usage: test_drive.py SWERVE SOURCE_ROOT
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -152,7 +153,19 @@ def what_is_not_there_is_said():
     assert get("/v1/outcomes/1/drive", token)[0] == 200
 
 
-TESTS = [every_drive_is_the_recorded_one, roads_and_sizes_are_the_scenario_s, who_may_not_read_gets_none,
+def the_layout_of_foxglove_names_what_is_exported():
+    root = pathlib.Path(os.path.realpath(sys.argv[2])) if len(sys.argv) > 2 else pathlib.Path(__file__).resolve().parents[2]
+    layout = (root / "docs/foxglove-layout.json").read_text()
+    topics = set(re.findall(r'\{"(/[a-z/]+)", "', (root / "report/export/export_mcap.c").read_text()))
+    members = set(json.loads((root / "report/export/swerve.EgoState.json").read_text())["properties"])
+    panels = json.loads(layout)["configById"]
+    named = set(re.findall(r'"(/[a-z/]+)["."]', layout))
+    assert len(topics) == 6 and named == topics - {"/tf"}, (named, topics)
+    assert set(re.findall(r'"/ego\.(\w+)"', layout)) <= members, members
+    assert all(f'"{panel}"' in layout.split('"layout"')[1] for panel in panels), panels
+
+
+TESTS = [the_layout_of_foxglove_names_what_is_exported, every_drive_is_the_recorded_one, roads_and_sizes_are_the_scenario_s, who_may_not_read_gets_none,
          what_is_not_there_is_said]
 
 

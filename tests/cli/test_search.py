@@ -71,6 +71,8 @@ def a_known_boundary_is_found_to_one_percent():
     middle = (fails["gap_m"] + passes["gap_m"]) / 2
     assert fails["gap_m"] <= truth + 1e-6 and truth <= passes["gap_m"] + 1e-6, (fails, truth, passes)
     assert abs(middle / truth - 1) < 0.01, (middle, truth)
+    said = search("ccr_brake.json", "--planner", "exec:python3 brake.py", "--resolution", "400").stdout
+    assert f"in words: it fails while gap_m is at most {fails['gap_m']:.6g}" in said, said
     # In both numbers at once: each end is on its side of the curve.
     assert closest[0]["fails"]["gap_m"] <= stopping_m(closest[0]["fails"]["ego_mps"]) + 1e-6, closest
     assert closest[0]["passes"]["gap_m"] >= stopping_m(closest[0]["passes"]["ego_mps"]) - 1e-6, closest

@@ -390,7 +390,44 @@ PY
     [ "$bytes" -lt 4096 ] || fail "a thread begins with $bytes bytes of variables"
 }
 
-echo "1..13" >&3
+# Goal: whoever is named by --notify is told once of each suite's end, one that was done in a moment too.
+a_webhook_is_told_of_ends() {
+    cat >hook.py <<'PY'
+import http.server, sys
+class Hook(http.server.BaseHTTPRequestHandler):
+    refused = 0
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+        Hook.refused += 1
+        self.send_response(500 if Hook.refused == 1 else 204)
+        self.end_headers()
+        with open("told", "a") as told:
+            print(self.headers["Content-Type"], Hook.refused, body, file=told)
+    def log_message(self, *words):
+        pass
+server = http.server.HTTPServer(("127.0.0.1", 0), Hook)
+open("hook.port", "w").write(str(server.server_port))
+server.serve_forever()
+PY
+    (exec python3 -S hook.py) >hook.out 2>&1 3>&- &
+    local hook=$!
+    until_true [ -s hook.port ]
+    code 0 "$swerve" run suite.json --store hook.db
+    start --store hook.db --listen 127.0.0.1:0 --notify "http://127.0.0.1:$(cat hook.port)/secret"
+    code 0 "$swerve" run suite.json --store "$url" --fresh --name again
+    until_true grep -q '^application/json 2 ' told
+    stop TERM 0
+    kill "$hook"
+    [ "$(wc -l <told)" = 2 ] || fail "told: $(cat told)"
+    says told '"event":"suite_ended","suite":"again-'
+    says told '"of":"main_lines"'
+    says serve.err 'not delivered: http://127.0.0.1:'
+    grep -q secret serve.err && fail "the webhook's path was told"
+    code 2 "$swerve" serve --store hook.db --listen 127.0.0.1:0 --notify nowhere
+    says err '--notify: expected an address'
+}
+
+echo "1..14" >&3
 t threads_have_little_of_their_own
 t serves_until_it_is_told_to_stop
 t one_process_owns_the_store
@@ -403,5 +440,6 @@ t token_command_says_what_is_wrong
 t prices_are_set_by_administrators
 t tenants_keep_to_themselves
 t a_run_is_shown_while_it_lasts
+t a_webhook_is_told_of_ends
 t a_dashboard_is_for_this_machine_unless_there_are_tokens
 exit $((failed > 0))

@@ -138,6 +138,7 @@ def every_rollout_plays_with_the_figures_of_its_outcome(stage):
 
 def keys_and_scrubbing_move_one_time(stage):
     page = stage.open(stage.outcome("bend"))
+    page.key("Home")
     assert seconds(page) == 0
     for key, shift, expected in [("ArrowRight", False, 0.1), ("ArrowRight", True, 1.1), ("ArrowLeft", False, 1.0),
                                  ("Home", False, 0.0)]:
@@ -157,6 +158,26 @@ def keys_and_scrubbing_move_one_time(stage):
     page.key("Home")
     page.key("n")
     assert seconds(page) > 0, "no event to go to"
+
+
+def failures_come_first_and_no_table_repeats_the_total(stage):
+    page = stage.open()
+    assert page.evaluate("(() => { const at = (id) => document.getElementById(id);"
+                         " return (at('failures').compareDocumentPosition(at('slices')) & 4) === 4; })()")
+    assert page.evaluate("[...document.querySelectorAll('.card.slice tbody')].every((body) => body.rows.length > 1)")
+    assert page.evaluate("document.body.textContent.includes('Alike in all: ')")
+    assert not page.evaluate("document.body.textContent.includes('<p class')")
+
+
+def it_opens_before_what_was_decided(stage):
+    hit = stage.outcome("hit")
+    contact = hit["metrics"]["collision_tick"] * 0.1
+    page = stage.open(hit)
+    assert abs(seconds(page) - max(contact - 3, 0)) < 1e-6, (seconds(page), contact)
+    page.evaluate("window.drawn = []; CanvasRenderingContext2D.prototype.fillText = (text) => drawn.push(text)")
+    page.key("End")
+    assert page.evaluate("drawn.some((text) => text.startsWith('a_car_that_somebody_has_parked  0.0 m/s'))")
+    assert page.evaluate("document.querySelectorAll('.p-now').length > 0")
 
 
 def it_plays_to_the_end_and_pauses(stage):
@@ -274,6 +295,7 @@ def a_server_plays_to_those_with_a_token(stage):
 
 
 browser.tests([the_page_runs_clean_and_hostile_titles_are_text, every_rollout_plays_with_the_figures_of_its_outcome,
-               keys_and_scrubbing_move_one_time, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
+               keys_and_scrubbing_move_one_time, failures_come_first_and_no_table_repeats_the_total,
+               it_opens_before_what_was_decided, it_plays_to_the_end_and_pauses, the_picture_changes_with_time,
                stop_lines_have_the_colours_of_their_lights, two_rollouts_lie_over_one_another, escape_closes_and_the_address_opens, the_filter_reaches_every_table,
                figures_of_two_fit_beside_the_road, nothing_overflows_a_narrow_screen, a_server_plays_to_those_with_a_token], setup)
