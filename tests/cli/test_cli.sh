@@ -626,6 +626,8 @@ commands_alone() {
     code 0 "$swerve" status --store q.db --json
     holds 'd["suites"][0]["queued"] == 2' out
     code 0 "$swerve" worker --store q.db --drain
+    says err ' works for q.db: pool bulk, 16 slots, cpu, until nothing is left'
+    says err 'ended because the pool has nothing left, after 2 jobs of '
     code 0 "$swerve" status "$suite" --store q.db --json
     holds 'd["suites"][0]["done"] == 2 and d["suites"][0]["queued"] == 0' out
     code 0 "$swerve" report --store q.db --json
