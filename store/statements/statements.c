@@ -43,16 +43,23 @@
          " suites u ON u.id = j.suite" join " contexts c ON c.id = o.context"     \
          " LEFT JOIN scenarios x ON x.id = s.scenario"
 
-/* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, slices; of an audit
- * job's the verdict of the rollout that it repeats: pass, fail or NULL. */
-#define SLICE_COLUMNS                                                                              \
-    "o.id, " STATEMENT_JOB_KIND ", o.verdict, o.branch_id, c.planner, o.weather, o.light, o.road," \
-    " o.geography, o.actor, o.scenario_type, CASE j.audit WHEN 1 THEN"                             \
-    " (SELECT q.verdict FROM job_specs s"                                                          \
-    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"                        \
-    "  CROSS JOIN jobs f ON f.id = r.job"                                                          \
-    "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"                                 \
-    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1) END"
+/* A column of the rollout that an audit job's outcome `o` repeats, where that passes or fails. */
+#define AUDITED(column)                                                     \
+    "(SELECT " column " FROM job_specs s"                                   \
+    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite" \
+    "  CROSS JOIN jobs f ON f.id = r.job"                                   \
+    "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"          \
+    "  CROSS JOIN contexts k ON k.id = q.context"                           \
+    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1)"
+
+/* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, tier, slices; of an
+ * audit job's the tier and the verdict of the rollout that it repeats: pass, fail or NULL. */
+#define SLICE_COLUMNS                                                                   \
+    "o.id, " STATEMENT_JOB_KIND ", o.verdict, o.branch_id, c.planner,"                  \
+    " COALESCE(CASE j.audit WHEN 1 THEN " AUDITED(                                      \
+        "k.tier") " END, c.tier),"                                                      \
+                  " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type," \
+                  " CASE j.audit WHEN 1 THEN " AUDITED("q.verdict") " END"
 
 /* The job, spec and context of an outcome `o` that counts as that job's. */
 #define MAIN_JOINS(job)                                                           \
