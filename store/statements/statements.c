@@ -44,12 +44,12 @@
          " LEFT JOIN scenarios x ON x.id = s.scenario"
 
 /* A column of the rollout that an audit job's outcome `o` repeats, where that passes or fails. */
-#define AUDITED(column)                                                     \
-    "(SELECT " column " FROM job_specs s"                                   \
-    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite" \
-    "  CROSS JOIN jobs f ON f.id = r.job"                                   \
-    "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"          \
-    "  CROSS JOIN contexts k ON k.id = q.context"                           \
+#define AUDITED(column)                                                                        \
+    "(SELECT " column " FROM job_specs s"                                                      \
+    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"                    \
+    " CROSS JOIN jobs f ON f.id = r.job CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, " \
+    "f.id)"                                                                                    \
+    "  CROSS JOIN contexts k ON k.id = q.context"                                              \
     "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1)"
 
 /* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, tier, slices; of an
@@ -509,8 +509,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job") " WHERE m.suite = ?1" MAIN_LINES
         " UNION ALL SELECT c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j"
         " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines"
-        " GROUP BY tier, name, scenario ORDER BY tier, name",
+        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines GROUP BY tier, name, scenario ORDER BY tier, name",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =
