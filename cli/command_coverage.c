@@ -63,8 +63,8 @@ static void print_crossed(const struct coverage *coverage, enum odd_attribute a,
 
 static void print_logical(const struct coverage_logical *logical)
 {
-    text_print(stdout, "  %s: %u concrete, %u points", logical->file, logical->concrete,
-               logical->points);
+    text_print(stdout, "  %.*s, %s: %u concrete, %u points", (int)logical->id_bytes, logical->id,
+               logical->file, logical->concrete, logical->points);
     for (uint32_t i = 0; i < logical->parameter_count; i++) {
         const struct coverage_parameter *parameter = &logical->parameters[i];
         if (parameter->distinct == 1) {

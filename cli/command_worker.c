@@ -281,6 +281,32 @@ static enum status configure(struct worker_options *options, const struct device
     return status;
 }
 
+/* A worker without a parent leaves a log: its beginning, what it did and why it ended. */
+static void tell_begin(const struct worker_options *options, const char *url,
+                       const struct claim_loop_config *config)
+{
+    if (!options->with_parent) {
+        text_print(stderr, "swerve worker: %s works for %s: pool %s, %u slots, %s%s\n",
+                   config->worker.worker_id, url, config->worker.pool, config->slot_count,
+                   config->worker.device, config->drain ? ", until nothing is left" : "");
+    }
+}
+
+static void tell_end(const struct worker_options *options, const struct claim_loop_stats *stats,
+                     enum status status)
+{
+    const char *why = status != STATUS_OK            ? "by a failure"
+                      : atomic_load(&stop_requested) ? "because it was told to stop"
+                                                     : "because the pool has nothing left";
+    if (!options->with_parent) {
+        text_print(stderr,
+                   "swerve worker: ended %s, after %lld jobs of %lld ticks and %lld forks; %lld "
+                   "stale\n",
+                   why, (long long)stats->jobs, (long long)stats->ticks, (long long)stats->forks,
+                   (long long)stats->stale);
+    }
+}
+
 /* Opens the store and works for it until the loop ends. */
 static enum status work(const struct worker_options *options, const char *url,
                         struct claim_loop_config *config, struct error *error)
@@ -295,6 +321,7 @@ static enum status work(const struct worker_options *options, const char *url,
     TRY(store_open(url, &store_config, &config->store, error));
     struct claim_loop_stats stats = {0};
     struct error why;
+    tell_begin(options, url, config);
     if (config->models != NULL &&
         versions_fetch_from(config->store, config->models, &why) != STATUS_OK) {
         log_event(config->logger, LOG_WARNING, "%s", why.text); /* those of the directory remain */
@@ -305,9 +332,7 @@ static enum status work(const struct worker_options *options, const char *url,
     }
     THEN(status, claim_loop_run(config, &stats, error));
     config->store->ops->close(config->store);
-    log_event(config->logger, LOG_INFO, "%lld jobs, %lld ticks, %lld forks, %lld stale",
-              (long long)stats.jobs, (long long)stats.ticks, (long long)stats.forks,
-              (long long)stats.stale);
+    tell_end(options, &stats, status);
     return status;
 }
 

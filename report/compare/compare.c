@@ -14,8 +14,20 @@
 #include <string.h>
 
 const char *const compare_measure_names[COMPARE_MEASURE_COUNT] = {
-    "score", "progress", "comfort",         "min_distance_m", "min_ttc_s", "jerk_max_mps3",
-    "pdms",  "epdms",    "epdms_two_stage", "lataccel_cost",  "jerk_cost", "total_cost",
+    [COMPARE_SCORE] = "score",
+    [COMPARE_PROGRESS] = "progress",
+    [COMPARE_COMFORT] = "comfort",
+    [COMPARE_MIN_DISTANCE] = "min_distance_m",
+    [COMPARE_MIN_TTC] = "min_ttc_s",
+    [COMPARE_JERK] = "jerk_max_mps3",
+    [COMPARE_PDMS] = "pdms",
+    [COMPARE_EPDMS] = "epdms",
+    [COMPARE_EXTENDED_COMFORT] = "extended_comfort",
+    [COMPARE_AT_FAULT] = "at_fault",
+    [COMPARE_TWO_STAGE] = "epdms_two_stage",
+    [COMPARE_LATACCEL_COST] = "lataccel_cost",
+    [COMPARE_JERK_COST] = "jerk_cost",
+    [COMPARE_TOTAL_COST] = "total_cost",
 };
 
 const char *const compare_loss_names[COMPARE_LOSS_COUNT] = {"invalid", "flagged", "missing",
@@ -392,6 +404,8 @@ static double difference_most(enum compare_measure measure)
     case COMPARE_COMFORT:
     case COMPARE_PDMS:
     case COMPARE_EPDMS:
+    case COMPARE_EXTENDED_COMFORT:
+    case COMPARE_AT_FAULT:
     case COMPARE_TWO_STAGE:
         return 1.0;
     case COMPARE_MIN_TTC:

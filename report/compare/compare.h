@@ -35,7 +35,7 @@ struct compare_rollout {
     enum verdict verdict;
     uint32_t reasons;
     bool safety_critical;
-    double measure[12]; /* by enum compare_measure */
+    double measure[14]; /* by enum compare_measure */
     char scenario_id[LIMIT_ID_BYTES];
     char scenario_hash[SHA256_HEX_BYTES];
     char branch_id[LIMIT_ID_BYTES];
@@ -76,8 +76,10 @@ enum compare_measure {
     COMPARE_JERK,         /* m/s3 */
     COMPARE_PDMS,         /* NAVSIM's, as the next: worker/METRICS.md */
     COMPARE_EPDMS,
-    COMPARE_TWO_STAGE,     /* of main lines: EPDMS in two stages */
-    COMPARE_LATACCEL_COST, /* of logs of the controls challenge, as the next two */
+    COMPARE_EXTENDED_COMFORT, /* NAN where successive plans were not compared */
+    COMPARE_AT_FAULT,         /* share of drives with a contact that was ego's fault */
+    COMPARE_TWO_STAGE,        /* of main lines: EPDMS in two stages */
+    COMPARE_LATACCEL_COST,    /* of logs of the controls challenge, as the next two */
     COMPARE_JERK_COST,
     COMPARE_TOTAL_COST,
     COMPARE_MEASURE_COUNT

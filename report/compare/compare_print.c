@@ -111,10 +111,11 @@ static void print_rows(const struct compare *compare, struct page *page)
 static void write_measure(struct page *page, enum compare_measure measure)
 {
     static const char *const defined[COMPARE_MEASURE_COUNT] = {
-        [COMPARE_SCORE] = "score",     [COMPARE_PROGRESS] = "progress",
-        [COMPARE_COMFORT] = "comfort", [COMPARE_MIN_DISTANCE] = "closest",
-        [COMPARE_MIN_TTC] = "TTC",     [COMPARE_PDMS] = "PDMS",
-        [COMPARE_EPDMS] = "EPDMS",     [COMPARE_TWO_STAGE] = "two stages",
+        [COMPARE_SCORE] = "score",          [COMPARE_PROGRESS] = "progress",
+        [COMPARE_COMFORT] = "comfort",      [COMPARE_MIN_DISTANCE] = "closest",
+        [COMPARE_MIN_TTC] = "TTC",          [COMPARE_PDMS] = "PDMS",
+        [COMPARE_EPDMS] = "EPDMS",          [COMPARE_EXTENDED_COMFORT] = "extended comfort",
+        [COMPARE_TWO_STAGE] = "two stages",
     };
     const char *name = compare_measure_names[measure];
     if (page->form == PAGE_HTML && defined[measure] != NULL) {

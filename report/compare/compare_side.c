@@ -58,6 +58,9 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
                     [COMPARE_JERK] = metrics->jerk_max_mps3,
                     [COMPARE_PDMS] = field[FIELD_PDMS],
                     [COMPARE_EPDMS] = field[FIELD_EPDMS],
+                    [COMPARE_EXTENDED_COMFORT] = metrics->extended_comfort,
+                    [COMPARE_AT_FAULT] =
+                        isfinite(metrics->total_cost) ? (double)NAN : metrics->at_fault,
                     [COMPARE_TWO_STAGE] = NAN, /* end_job */
                     [COMPARE_LATACCEL_COST] = metrics->lataccel_cost,
                     [COMPARE_JERK_COST] = metrics->jerk_cost,

@@ -13,7 +13,8 @@ struct verdicts {
     const char *hash; /* of the suite's entry */
     uint32_t entry;
     uint32_t results;
-    int64_t failures[REASON_BIT_COUNT + 1]; /* the first outcome by reason; last: planner error */
+    uint32_t lacking;                                     /* main lines without one */
+    const struct outcome *failures[REASON_BIT_COUNT + 1]; /* the first by reason; last: error */
 };
 
 struct making {
@@ -42,7 +43,11 @@ static void count_outcome(struct making *making, const struct outcome *outcome)
     struct verdicts *found =
         bsearch(&key, making->verdicts, making->suite->entry_count, sizeof key, compare_hashes);
     bool main_line = outcome->branch_id[0] == '\0' && outcome->audit_of == 0;
-    if (found == NULL || !main_line || !verdict_is_result(outcome->verdict)) {
+    if (found == NULL || !main_line) {
+        return;
+    }
+    if (!verdict_is_result(outcome->verdict)) {
+        found->lacking++;
         return;
     }
     found->results++;
@@ -50,7 +55,7 @@ static void count_outcome(struct making *making, const struct outcome *outcome)
         bool holds = r == REASON_BIT_COUNT
                          ? outcome->verdict == VERDICT_PLANNER_ERROR
                          : outcome->verdict == VERDICT_FAIL && (outcome->reasons & (1u << r)) != 0;
-        found->failures[r] = holds && found->failures[r] == 0 ? outcome->id : found->failures[r];
+        found->failures[r] = holds && found->failures[r] == NULL ? outcome : found->failures[r];
     }
 }
 
@@ -74,14 +79,18 @@ static enum status count_outcomes(struct making *making, const struct summary *s
 /* `reasons` are those that matter, 0: all; a planner that fails meets nothing. */
 static void add_result(const struct verdicts *verdicts, uint32_t reasons, struct trace_result *out)
 {
-    int64_t failure = verdicts->failures[REASON_BIT_COUNT];
-    for (int r = 0; r < REASON_BIT_COUNT && failure == 0; r++) {
-        failure = reasons == 0 || (reasons & (1u << r)) != 0 ? verdicts->failures[r] : 0;
+    const struct outcome *failure = verdicts->failures[REASON_BIT_COUNT];
+    for (int r = 0; r < REASON_BIT_COUNT && failure == NULL; r++) {
+        failure = reasons == 0 || (reasons & (1u << r)) != 0 ? verdicts->failures[r] : NULL;
     }
     out->concrete++;
     out->driven += verdicts->results > 0;
-    out->passed += verdicts->results > 0 && failure == 0;
-    out->failure = out->failure == 0 ? failure : out->failure;
+    out->passed += verdicts->results > 0 && failure == NULL && verdicts->lacking == 0;
+    out->failed += failure != NULL;
+    if (out->failure == 0 && failure != NULL) {
+        out->failure = failure->id;
+        out->failure_planner = failure->planner;
+    }
 }
 
 static uint32_t reasons_of(const struct trace_register *items, uint32_t requirement)
@@ -273,7 +282,7 @@ enum status trace_matrix_make(const struct trace_register *items, const struct s
                               struct error *error)
 {
     struct making making = {.items = items, .suite = suite, .out = out, .error = error};
-    *out = (struct trace_matrix){.items = items, .suite = suite, .results = summary != NULL};
+    *out = (struct trace_matrix){.items = items, .suite = suite, .summary = summary};
     enum status status = count_outcomes(&making, summary);
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
         out->totals[k] = calloc((size_t)items->count[k] + 1, sizeof *out->totals[k]);

@@ -21,16 +21,43 @@ static const struct trace_item *item_of(const struct trace_matrix *matrix,
 
 static const char *verdict_of(const struct trace_matrix *matrix, const struct trace_result *result)
 {
-    if (!matrix->results) {
+    if (matrix->summary == NULL) {
         return "not asked";
     }
     if (result->driven == 0) {
         return result->concrete > 0 ? "no result" : "no scenario";
     }
-    if (result->passed < result->driven) {
+    if (result->failed > 0) {
         return "fail";
     }
-    return result->driven < result->concrete ? "pass in part" : "pass";
+    return result->passed < result->concrete ? "pass in part" : "pass";
+}
+
+/* The planners of several whose results these are, as a sentence; else nothing. */
+static void put_planners(const struct trace_matrix *matrix, FILE *out,
+                         void (*put)(FILE *, const char *, const char *))
+{
+    const struct summary_row *total = matrix->summary != NULL ? &matrix->summary->total : NULL;
+    if (total == NULL || !total->planners) {
+        return;
+    }
+    for (uint32_t i = 0; i < total->part_count; i++) {
+        const char *planner = total->parts[i].planner;
+        if (i == 0 || strcmp(total->parts[i - 1].planner, planner) != 0) {
+            put(out, i == 0 ? "Passed means with each of " : ", ", planner);
+        }
+    }
+    fputs(".\n", out);
+}
+
+static void put_text(FILE *out, const char *before, const char *planner)
+{
+    text_print(out, "%s%s", before, planner);
+}
+
+static void put_markdown(FILE *out, const char *before, const char *planner)
+{
+    markdown_print(out, "%s%s", before, planner);
 }
 
 static uint32_t uncovered(const struct trace_matrix *matrix, int kind)
@@ -52,7 +79,7 @@ static void print_kind(const struct trace_matrix *matrix, int kind, FILE *out)
         const struct trace_item *item = &matrix->items->items[kind][i];
         const struct trace_result *at = &matrix->totals[kind][i];
         text_print(out, "  %-16s %4u scenarios", item->id, at->concrete);
-        if (matrix->results) {
+        if (matrix->summary != NULL) {
             text_print(out, ", %4u driven, %4u pass", at->driven, at->passed);
         }
         text_print(out, "  %-12s %s\n", verdict_of(matrix, at), item->text);
@@ -63,6 +90,7 @@ void trace_matrix_print(const struct trace_matrix *matrix, FILE *out)
 {
     text_print(out, "%s against %s: %u paths\n", matrix->suite->id, matrix->items->title,
                matrix->row_count);
+    put_planners(matrix, out, put_text);
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
         print_kind(matrix, k, out);
     }
@@ -143,6 +171,7 @@ static void put_register(const struct trace_matrix *matrix, FILE *out)
                    "\n\nRegister: %s. %u of %u concrete scenarios name nothing of it. \"No "
                    "scenario\" marks what is not covered.\n",
                    matrix->items->title, matrix->unlinked, matrix->suite->entry_count);
+    put_planners(matrix, out, put_markdown);
 }
 
 void trace_matrix_chapter(const struct trace_matrix *matrix, FILE *out)
@@ -158,7 +187,7 @@ void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out)
 {
     struct page page = {.form = PAGE_MARKDOWN, .out = out};
     char name[LIMIT_ID_BYTES];
-    char failure[32];
+    char failure[LIMIT_SPEC_BYTES + 32];
     markdown_print(out, "# Traceability: %s", matrix->suite->title);
     put_register(matrix, out);
     for (int k = 0; k < TRACE_KIND_COUNT; k++) {
@@ -174,7 +203,10 @@ void trace_matrix_markdown(const struct trace_matrix *matrix, FILE *out)
             const struct trace_item *item = item_of(matrix, row, k);
             id[k] = item != NULL ? item->id : "-";
         }
-        snprintf(failure, sizeof failure, "%lld", (long long)row->result.failure);
+        bool named = matrix->summary != NULL && matrix->summary->total.planners;
+        snprintf(failure, sizeof failure, "%lld%s%s", (long long)row->result.failure,
+                 named && row->result.failure > 0 ? " " : "",
+                 named && row->result.failure > 0 ? row->result.failure_planner : "");
         page_row(&page, "%s|%s|%s|%s|%u|%u|%u|%s|%s", id[TRACE_HAZARD], id[TRACE_HAZARD + 1],
                  id[TRACE_HAZARD + 2], trace_row_scenario(matrix, row, name), row->result.concrete,
                  row->result.driven, row->result.passed, verdict_of(matrix, &row->result),

@@ -41,8 +41,11 @@ void trace_register_destroy(struct trace_register *items); /* accepts NULL */
 struct trace_result {
     uint32_t concrete; /* scenarios of the suite */
     uint32_t driven;   /* of these, with a result */
-    uint32_t passed;   /* of these, no result of which fails, for a reason that matters */
-    int64_t failure;   /* an outcome that does, 0: none */
+    uint32_t passed; /* of these, no main line of which fails, for a reason that matters, or has no
+                        result; with every planner */
+    uint32_t failed; /* of these, with a main line that does */
+    int64_t failure; /* an outcome that does, 0: none */
+    const char *failure_planner; /* its planner, the summary's */
 };
 
 struct trace_row {
@@ -54,7 +57,7 @@ struct trace_row {
 struct trace_matrix {
     const struct trace_register *items; /* borrowed */
     const struct suite *suite;          /* borrowed */
-    bool results;                       /* a store was asked */
+    const struct summary *summary;      /* borrowed; NULL: no store was asked */
     uint32_t row_count;
     struct trace_row *rows; /* owned; by hazard, condition, requirement, in the register's order */
     struct trace_result *totals[TRACE_KIND_COUNT]; /* owned; by item */

@@ -3,6 +3,8 @@
  */
 #include "scenarios/coverage/coverage.h"
 
+#include "schemas/scenario_id.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,15 +73,21 @@ void coverage_pairs(const struct coverage *coverage, uint32_t *covered, uint32_t
 
 /* ---- parameters ---- */
 
-static struct coverage_logical *find_logical(struct coverage *coverage, const char *file)
+static struct coverage_logical *find_logical(struct coverage *coverage,
+                                             const struct suite_entry *entry)
 {
+    const char *id = entry->document->scenario.id;
+    size_t bytes = scenario_id_logical_bytes(id);
     for (uint32_t i = coverage->logical_count; i-- > 0;) {
-        if (strcmp(coverage->logical[i].file, file) == 0) {
+        const struct coverage_logical *logical = &coverage->logical[i];
+        if (logical->id_bytes == bytes && memcmp(logical->id, id, bytes) == 0) {
             return &coverage->logical[i];
         }
     }
     struct coverage_logical *added = &coverage->logical[coverage->logical_count++];
-    added->file = file;
+    added->id = id;
+    added->id_bytes = bytes;
+    added->file = entry->file;
     added->seen = json_object();
     return added->seen != NULL ? added : NULL;
 }
@@ -152,7 +160,7 @@ enum status coverage_load(const struct suite *suite, struct coverage **out, stru
     bool good = coverage != NULL && coverage->logical != NULL;
     for (uint32_t i = 0; good && i < suite->entry_count; i++) {
         const struct suite_entry *entry = &suite->entries[i];
-        struct coverage_logical *logical = find_logical(coverage, entry->file);
+        struct coverage_logical *logical = find_logical(coverage, entry);
         count_tags(coverage, &entry->document->scenario);
         coverage->scenarios++;
         good = logical != NULL && add_parameters(logical, entry->document->parameters);
@@ -234,9 +242,9 @@ static json_t *logical_json(const struct coverage_logical *logical)
         }
         json_object_set_new(parameters, parameter->name, row);
     }
-    return json_pack("{s:s, s:i, s:i, s:o}", "file", logical->file, "concrete",
-                     (int)logical->concrete, "points", (int)logical->points, "parameters",
-                     parameters);
+    return json_pack("{s:s%, s:s, s:i, s:i, s:o}", "id", logical->id, logical->id_bytes, "file",
+                     logical->file, "concrete", (int)logical->concrete, "points",
+                     (int)logical->points, "parameters", parameters);
 }
 
 json_t *coverage_json(const struct coverage *coverage)

@@ -65,7 +65,9 @@ struct coverage_parameter {
 };
 
 struct coverage_logical {
-    const char *file; /* the suite's */
+    const char *id; /* as reports count them: id_bytes of a scenario's id, the suite's */
+    size_t id_bytes;
+    const char *file; /* of the first, the suite's */
     uint32_t concrete;
     uint32_t points; /* of concrete: with parameter values of their own */
     uint32_t parameter_count;

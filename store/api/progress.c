@@ -60,3 +60,18 @@ const char *progress_eta_text(int64_t eta_ms, char out[PROGRESS_TEXT_BYTES])
     }
     return out;
 }
+
+const char *progress_rates_text(const struct store_suite_status *status,
+                                char out[PROGRESS_RATES_BYTES])
+{
+    size_t used = 0;
+    out[0] = '\0';
+    for (int tier = 0; tier < TIER_COUNT && used < PROGRESS_RATES_BYTES; tier++) {
+        const struct store_mains *mains = &status->mains[tier];
+        if (mains->scenarios > 0) {
+            used += (size_t)snprintf(out + used, PROGRESS_RATES_BYTES - used, "  %s %.0f%% pass",
+                                     tier_names[tier], 100 * mains->rate);
+        }
+    }
+    return out;
+}

@@ -9,6 +9,7 @@
 #define SWERVE_STORE_API_PROGRESS_H
 
 #include "schemas/outcome.h"
+#include "store/api/store.h"
 
 #include <stdint.h>
 
@@ -28,9 +29,13 @@ struct progress_part {
 /* Time until every open job has ended; -1: not known. */
 int64_t progress_eta_ms(const struct progress_part *parts, uint32_t count);
 
-enum { PROGRESS_TEXT_BYTES = 32 };
+enum { PROGRESS_TEXT_BYTES = 32, PROGRESS_RATES_BYTES = 128 };
 
 /* "40 s", "12 min", "3.4 h"; "?" for what is not known. */
 const char *progress_eta_text(int64_t eta_ms, char out[PROGRESS_TEXT_BYTES]);
+
+/* "  object 96%", the share of main lines that pass in each tier that has a result. Returns out. */
+const char *progress_rates_text(const struct store_suite_status *status,
+                                char out[PROGRESS_RATES_BYTES]);
 
 #endif

@@ -221,10 +221,11 @@ struct store_stats {
     struct store_pool_pages pages[STORE_STATS_PAGES_MAX];
 };
 
-/* Outcomes of a suite under one value of one kind of slice, planners apart. */
+/* Outcomes of a suite under one value of one kind of slice, planners and tiers apart. */
 struct store_slice {
     char planner[LIMIT_SPEC_BYTES];
-    uint32_t kind; /* enum slice_kind; SLICE_KIND_COUNT: all outcomes */
+    enum tier tier; /* of audits that of what they repeat */
+    uint32_t kind;  /* enum slice_kind; SLICE_KIND_COUNT: all outcomes */
     char value[LIMIT_ID_BYTES];
     int64_t rollouts[VERDICT_COUNT]; /* main lines alone */
     int64_t branches[VERDICT_COUNT];

@@ -159,6 +159,7 @@ static json_t *slice_new(const struct store_slice *slice)
     const char *kind = slice->kind < SLICE_KIND_COUNT ? slice_names[slice->kind] : "";
     json_t *row = json_object();
     if (row == NULL || !json_put(row, "planner", json_text_new(slice->planner, LIMIT_SPEC_BYTES)) ||
+        !json_put(row, "tier", json_string(tier_names[slice->tier])) ||
         !json_put(row, "kind", json_string(kind)) ||
         !json_put(row, "value", json_text_new(slice->value, sizeof slice->value)) ||
         !json_put(row, "rollouts", counts_new(slice->rollouts, verdict_names, VERDICT_COUNT)) ||

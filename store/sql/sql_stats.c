@@ -229,13 +229,15 @@ enum status look_suites_page(struct store *base, const char *after, char (*ids)[
     return sql_read_rows_end(base, &query, found, count, error);
 }
 
-/* The place of a (planner, kind, value), made where there is none; there is room for another. */
+/* The place of a (planner, tier, kind, value), made where there is none; there is room for another.
+ */
 static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *count,
-                                       const char *planner, uint32_t kind, const char *value)
+                                       const char *planner, enum tier tier, uint32_t kind,
+                                       const char *value)
 {
     for (uint32_t i = 0; i < *count; i++) {
         struct store_slice *slice = &slices[i];
-        if (slice->kind == kind && strcmp(slice->value, value) == 0 &&
+        if (slice->kind == kind && slice->tier == tier && strcmp(slice->value, value) == 0 &&
             strcmp(slice->planner, planner) == 0) {
             return slice;
         }
@@ -244,6 +246,7 @@ static struct store_slice *slice_entry(struct store_slice *slices, uint32_t *cou
     struct store_slice *slice = &slices[(*count)++];
     memset(slice, 0, sizeof *slice);
     slice->kind = kind;
+    slice->tier = tier;
     memcpy(slice->planner, planner, strlen(planner) + 1);
     memcpy(slice->value, value, strlen(value) + 1);
     return slice;
@@ -255,15 +258,16 @@ enum { SLICES_A_ROW = SLICE_KIND_COUNT + 1 };
 /* One row of SLICE_COLUMNS; there is room for SLICES_A_ROW more. */
 static void count_slices(struct query *query, struct store_slice *slices, uint32_t *count)
 {
-    enum { AUDIT = 1, VERDICT, BRANCH, PLANNER, SLICES, OTHER = SLICES + SLICE_KIND_COUNT };
+    enum { AUDIT = 1, VERDICT, BRANCH, PLANNER, TIER, SLICES, OTHER = SLICES + SLICE_KIND_COUNT };
     char planner[LIMIT_SPEC_BYTES];
     char branch[LIMIT_ID_BYTES];
     int64_t verdict = query_column_int(query, VERDICT);
+    int64_t tier = query_column_int(query, TIER);
     int64_t kind_of_job = query_column_int(query, AUDIT);
     bool audit = kind_of_job != LEDGER_RESULT;
     query_column_text(query, BRANCH, branch, sizeof branch);
     query_column_text(query, PLANNER, planner, sizeof planner);
-    if (verdict < 0 || verdict >= VERDICT_COUNT) {
+    if (verdict < 0 || verdict >= VERDICT_COUNT || tier < 0 || tier >= TIER_COUNT) {
         return; /* the store was edited: `swerve check` says so */
     }
     bool paired = kind_of_job == LEDGER_AUDIT && verdict <= VERDICT_FAIL &&
@@ -275,7 +279,7 @@ static void count_slices(struct query *query, struct store_slice *slices, uint32
         }
         bool has_none = kind < SLICE_KIND_COUNT && value[0] == '\0';
         struct store_slice *slice =
-            has_none ? NULL : slice_entry(slices, count, planner, kind, value);
+            has_none ? NULL : slice_entry(slices, count, planner, (enum tier)tier, kind, value);
         if (slice != NULL && !audit) {
             (branch[0] == '\0' ? slice->rollouts : slice->branches)[verdict]++;
         } else if (slice != NULL && paired) {

@@ -43,21 +43,23 @@
          " suites u ON u.id = j.suite" join " contexts c ON c.id = o.context"     \
          " LEFT JOIN scenarios x ON x.id = s.scenario"
 
-/* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, slices; of an audit
- * job's the verdict of the rollout that it repeats: pass, fail or NULL. */
-#define SLICE_COLUMNS                                                                              \
-    "o.id, " STATEMENT_JOB_KIND ", o.verdict, o.branch_id, c.planner, o.weather, o.light, o.road," \
-    " o.geography, o.actor, o.scenario_type, CASE j.audit WHEN 1 THEN"                             \
-    " (SELECT q.verdict FROM job_specs s"                                                          \
-    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"                        \
-    "  CROSS JOIN jobs f ON f.id = r.job"                                                          \
-    "  CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, f.id)"                                 \
-    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1) END"
+/* A column of the rollout that an audit job's outcome `o` repeats, where that passes or fails. */
+#define AUDITED(column)                                                                        \
+    "(SELECT " column " FROM job_specs s"                                                      \
+    "  CROSS JOIN job_specs r ON r.key = s.audit_key AND r.suite = s.suite"                    \
+    " CROSS JOIN jobs f ON f.id = r.job CROSS JOIN outcomes q ON q.job = COALESCE(f.memo_of, " \
+    "f.id)"                                                                                    \
+    "  CROSS JOIN contexts k ON k.id = q.context"                                              \
+    "  WHERE s.job = j.id AND q.branch_id = o.branch_id AND q.verdict <= 1 LIMIT 1)"
 
-/* The job, spec and context of an outcome `o` that counts as that job's. */
-#define MAIN_JOINS(job)                                                           \
-    " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job \
-    " CROSS JOIN contexts c ON c.id = o.context"
+/* Of an outcome `o` of job `j`: id, kind of the job, verdict, branch, planner, tier, slices; of an
+ * audit job's the tier and the verdict of the rollout that it repeats: pass, fail or NULL. */
+#define SLICE_COLUMNS                                                                   \
+    "o.id, " STATEMENT_JOB_KIND ", o.verdict, o.branch_id, c.planner,"                  \
+    " COALESCE(CASE j.audit WHEN 1 THEN " AUDITED(                                      \
+        "k.tier") " END, c.tier),"                                                      \
+                  " o.weather, o.light, o.road, o.geography, o.actor, o.scenario_type," \
+                  " CASE j.audit WHEN 1 THEN " AUDITED("q.verdict") " END"
 
 /* The job with spec `s` is in none of the entries of a JSON list: [planner, planner_hash], or that
  * with [.., tier, model_hash, sampler, backend, revision or ""]. */
@@ -73,6 +75,12 @@
     " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
+/* The job, spec and context of an outcome `o` that counts as that job's, and which are main lines. */
+#define MAIN_JOINS(job)                                                                          \
+    " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
+#define MAIN_LINES " AND o.branch_id = '' AND j.audit = 0 AND j.shadow IS NULL"
+#define ENDED(verdict) " SUM(CASE verdict WHEN " verdict " THEN 1 ELSE 0 END),"
+
 /* As a literal: PostgreSQL's plans then know that few rows are asked for, and read an index in its
  * order. Parts of a union are limited themselves: it would sort all of each otherwise. */
 #define CHUNK(ids) "SELECT * FROM (" ids " LIMIT " STATEMENT_NUMBER(STATEMENT_OUTCOMES_CHUNK) ")"
@@ -494,18 +502,13 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
     [STATEMENT_AUDITS_DEAD] =
         "SELECT COUNT(*) FROM jobs WHERE state = 4 AND suite = ?1 AND audit = 1",
     [STATEMENT_MAINS_OF_SUITE] =
-        "SELECT tier, name, SUM(CASE verdict WHEN 0 THEN 1 ELSE 0 END), SUM(CASE verdict WHEN 1 THEN 1 ELSE 0 END),"
-        " SUM(CASE verdict WHEN 2 THEN 1 ELSE 0 END), SUM(CASE verdict WHEN 3 THEN 1 ELSE 0 END),"
-        " SUM(CASE verdict WHEN 4 THEN 1 ELSE 0 END), SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM ("
-        "SELECT c.tier, s.scenario_id AS name, s.scenario, o.verdict FROM outcomes o"
-        MAIN_JOINS("o.job") " WHERE o.suite = ?1 AND o.branch_id = '' AND j.audit = 0 AND j.shadow IS NULL"
+        "SELECT tier, name, " ENDED("0") ENDED("1") ENDED("2") ENDED("3") ENDED("4")
+        " SUM(CASE verdict WHEN 5 THEN 1 ELSE 0 END) FROM (SELECT c.tier, s.scenario_id AS name, s.scenario, o.verdict"
+        " FROM outcomes o" MAIN_JOINS("o.job") " WHERE o.suite = ?1" MAIN_LINES
         " UNION ALL SELECT c.tier, s.scenario_id, s.scenario, o.verdict FROM memo_outcomes m"
-        " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job")
-        " WHERE m.suite = ?1 AND o.branch_id = '' AND j.audit = 0 AND j.shadow IS NULL"
-        " UNION ALL SELECT c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j"
-        " CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
-        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines"
-        " GROUP BY tier, name, scenario ORDER BY tier, name",
+        " CROSS JOIN outcomes o ON o.id = m.outcome" MAIN_JOINS("m.job") " WHERE m.suite = ?1" MAIN_LINES
+        " UNION ALL SELECT c.tier, s.scenario_id, -s.scenario, 5 FROM jobs j CROSS JOIN job_specs s ON s.job = j.id CROSS JOIN contexts c ON c.id = s.context"
+        " WHERE j.suite = ?1 AND j.state = 4 AND j.audit = 0 AND j.shadow IS NULL) lines GROUP BY tier, name, scenario ORDER BY tier, name",
 
     [STATEMENT_JOB_GET] = "SELECT " JOB_COLUMNS " FROM jobs j" JOB_JOINS " WHERE j.id = ?1",
     [STATEMENT_DEAD_JOBS] =

@@ -48,6 +48,7 @@ static void controls_and_hidden_characters_are_spelled_out(void)
         {"\xf3\xa0\x81\x81", "\\udb40\\udc41"},
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},
         {"cut\xe2\x82", "cut\\xe2\\x82"},
+        {"no XML: \xef\xbf\xbe\xef\xbf\xbf", "no XML: \\ufffe\\uffff"},
         {"", ""},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

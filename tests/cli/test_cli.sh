@@ -391,7 +391,7 @@ what_is_invalid_is_neither_pass_nor_fail() {
     says out "invalid, neither pass nor fail"
     says out "ego was moved by 143 m"
     code 0 "$swerve" status --store halves.db
-    grep -q '  since [0-9-]\{10\} [0-9]\{2\}:[0-9]\{2\}:[0-9]\{2\} UTC  ' out || fail "expected a date in UTC, found $(cat out)"
+    grep -q '  since [0-9-]\{10\} [0-9]\{2\}:[0-9]\{2\}:[0-9]\{2\} UTC' out || fail "expected a date in UTC, found $(cat out)"
     says out "rollouts invalid"
     says out ', pass in 100.0%; 1 without a result (0 flagged, 1 invalid, 0 unanswered): 50.0% to 100.0%'
     code 0 "$swerve" replay --all --store halves.db
@@ -626,6 +626,8 @@ commands_alone() {
     code 0 "$swerve" status --store q.db --json
     holds 'd["suites"][0]["queued"] == 2' out
     code 0 "$swerve" worker --store q.db --drain
+    says err ' works for q.db: pool bulk, 16 slots, cpu, until nothing is left'
+    says err 'ended because the pool has nothing left, after 2 jobs of '
     code 0 "$swerve" status "$suite" --store q.db --json
     holds 'd["suites"][0]["done"] == 2 and d["suites"][0]["queued"] == 0' out
     code 0 "$swerve" report --store q.db --json

@@ -80,6 +80,8 @@ equal_sides_have_no_flips() {
 gates() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression
     says err "regression"
+    "$swerve" compare a.db b.db --fail-on-regression >both 2>&1
+    tail -1 both | grep -q '^swerve: regression: ' || fail "the verdict is not the last line of both streams"
     says out "swerve replay"
     if grep -q 'u000a' out; then fail "a line feed is spelled out: $(grep u000a out | head -1)"; fi
     code 0 "$swerve" compare b.db a.db --fail-on-regression

@@ -63,6 +63,23 @@ PY
     # Rows that the store keeps are read back, ids included.
     code 0 "$swerve" replay --all --store a.db
 }
+# Of several planners all have to pass, and who fails is named; what has no result is no pass.
+planners_are_named() {
+    sed 's/"builtin:maintain"/"builtin:maintain", "builtin:reference"/' s.json >both.json
+    code 0 "$swerve" run both.json --world object --store both.db
+    code 0 "$swerve" traceability both.json --register r.json --store both.db
+    says out 'Passed means with each of builtin:maintain, builtin:reference.'
+    code 0 "$swerve" traceability both.json --register r.json --store both.db --format markdown
+    grep -q '| H1 | - | R2 | nearer | 1 | 1 | 0 | fail | [0-9]* builtin:maintain |' out || fail "$(grep nearer out)"
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import sqlite3
+store = sqlite3.connect("a.db")
+store.execute("UPDATE outcomes SET verdict = 4 WHERE verdict = 0 AND id = (SELECT MIN(id) FROM outcomes WHERE verdict = 0)")
+store.commit()
+PY
+    code 0 "$swerve" traceability s.json --register r.json --store a.db --format json
+    holds '"pass in part" in {r["verdict"] for r in d["matrix"]} | {i["verdict"] for i in d["hazards"]}' out
+}
 a_spreadsheet_runs_no_cell() {
     sed 's/"one"/"=HYPERLINK(\\"http:\/\/x\\")"/; s/"dark"/"-1+1"/' r.json >formulas.json
     code 0 "$swerve" traceability s.json --register formulas.json --format csv -o f.csv
@@ -135,5 +152,6 @@ t a_spreadsheet_runs_no_cell
 t a_hazard_without_own_parts_has_a_path
 t mistakes_have_a_place
 t the_library_is_traced
+t planners_are_named
 echo "1..$count" >&3
 [ "$failed" = 0 ]

@@ -53,6 +53,7 @@ def main():
             data = get(f"/v1/suites/{suite}/slices?after={after}")
             pages += 1
             for row in data["slices"]:
+                assert row["tier"] == "object", row
                 counted[row["kind"], row["value"]] += sum(row["rollouts"].values())
             if not data.get("next"):
                 break

@@ -222,11 +222,11 @@ function suiteHead(suite, status) {
   ];
 }
 
-/* Adds a page of slices to what was counted; planners stay apart. */
+/* Adds a page of slices to what was counted; planners and worlds stay apart. */
 function addSlices(into, slices) {
   for (const s of slices) {
-    const key = JSON.stringify([s.planner, s.kind, s.value]);
-    const sofar = into.get(key) || {planner: s.planner, kind: s.kind, value: s.value, rollouts: {}, branches: {}, audited: 0, agreed: 0};
+    const key = JSON.stringify([s.planner, s.tier, s.kind, s.value]);
+    const sofar = into.get(key) || {planner: s.planner, tier: s.tier, kind: s.kind, value: s.value, rollouts: {}, branches: {}, audited: 0, agreed: 0};
     for (const v of VERDICTS) {
       sofar.rollouts[v] = (sofar.rollouts[v] || 0) + (s.rollouts[v] || 0);
       sofar.branches[v] = (sofar.branches[v] || 0) + (s.branches[v] || 0);
@@ -238,15 +238,15 @@ function addSlices(into, slices) {
 }
 
 function sliceTables(suite, counted) {
-  const planners = [...new Set([...counted.values()].map((s) => s.planner))].sort();
+  const sets = [...new Set([...counted.values()].map((s) => JSON.stringify([s.planner, s.tier])))].sort().map((text) => JSON.parse(text));
   const order = ['', ...SLICE_KINDS];
   const label = (s) => (s.kind ? el('a', {href: suiteLink(suite, {slice: s.kind + ':' + s.value})}, words(s.kind) + ': ' + s.value)
                                : el('b', {}, 'all'));
-  return planners.map((planner) => {
-    const rows = [...counted.values()].filter((s) => s.planner === planner)
+  return sets.map(([planner, tier]) => {
+    const rows = [...counted.values()].filter((s) => s.planner === planner && s.tier === tier)
       .sort((a, b) => order.indexOf(a.kind) - order.indexOf(b.kind) || (a.value < b.value ? -1 : 1));
     return el('div', {class: 'card'},
-      planners.length > 1 && el('p', {class: 'mono'}, planner),
+      sets.length > 1 && el('p', {class: 'mono'}, planner + ', ' + tier + ' world'),
       table([
         ['Slice', 'suite', label],
         ['Verdicts', '', (s) => verdictBar(s.rollouts, sum(s.rollouts))],
