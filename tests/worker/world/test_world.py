@@ -431,7 +431,7 @@ def a_damaged_student_is_caught_in_its_slice():
     pathlib.Path("weathers.json").write_text('{"id": "weathers", "scenarios": [{"file": "clear.json"}, {"file": "rain.json"}]}')
     for kind, check in (("none", ""), ("frozen", "frozen"), ("mirrored", "camera")):
         world = f"plugin:./damaged.so?{kind}@rain:{models}/student.safetensors"
-        swerve("run", "weathers.json", "--world", world, "--audit", "off", "--workers", "1", "--models", str(models),
+        swerve("run", "weathers.json", "--world", world, "--audit-world", "teacher", "--audit", "off", "--workers", "1", "--models", str(models),
                "--store", f"{kind}.db")
         found = {(row["slice_weather"], row["tier"]): (row["verdict"], row["health_check"])
                  for row in csv.DictReader(io.StringIO(swerve("export", "--format", "csv", "--store", f"{kind}.db")))}
