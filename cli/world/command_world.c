@@ -73,10 +73,9 @@ static enum status find_bounds(struct world_command *command, struct error *erro
 {
     char directory[LIMIT_PATH_BYTES];
     char name[LIMIT_ID_BYTES];
-    const struct models_model view = {.foreign = world_source_foreign(command->source),
-                                      .hash = world_source_hash(command->source)};
+    const char *hash = world_source_hash(command->source);
     models_directory(command->models, directory);
-    return health_bounds_load(directory, models_bounds_name(&view, name), view.hash, NN_BF16, NULL,
+    return health_bounds_load(directory, registry_world_name(hash, name), hash, NN_BF16, NULL,
                               &command->bounds, error);
 }
 
@@ -217,7 +216,7 @@ static enum status calibrate(struct world_command *command, struct error *error)
     TRY(calibrate_run(&options, &result, error));
     if (command->json) {
         return cli_write_json(json_pack("{s:s, s:s, s:I, s:I}", "world", command->spec, "bounds",
-                                        models_bounds_name(options.model, name), "rollouts",
+                                        registry_world_name(options.model->hash, name), "rollouts",
                                         (json_int_t)result.rollouts, "ticks",
                                         (json_int_t)result.ticks),
                               error);
@@ -226,8 +225,8 @@ static enum status calibrate(struct world_command *command, struct error *error)
                "%s: bounds from %lld rollouts, %lld ticks, in %s/%s%s; what was flagged before is "
                "driven again by run --fresh\n",
                command->spec, (long long)result.rollouts, (long long)result.ticks,
-               models_registry(command->opened)->directory, models_bounds_name(options.model, name),
-               health_bounds_extension(NN_BF16));
+               models_registry(command->opened)->directory,
+               registry_world_name(options.model->hash, name), health_bounds_extension(NN_BF16));
     return STATUS_OK;
 }
 

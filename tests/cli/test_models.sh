@@ -220,7 +220,7 @@ PY
     rm bands.json
     code 3 "$swerve" model evaluate one --policy bands.json --store g.db
 }
-# What a suite can show is said before; what is missing is driven until it is shown, and no further.
+# Reach of a suite is said before; draws that are missing are driven until it is shown, and no further.
 what_is_missing_is_driven() {
     mkdir few
     cp short.json few/one.json

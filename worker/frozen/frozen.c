@@ -69,8 +69,8 @@ static void region_make(uint8_t region[BEV_CELLS])
     }
 }
 
-/* Below this (8 cells, 2 m2, as for health) one lost return is much of the picture. */
-#define AREA_MIN (8 * 255)
+/* Below this (2 cells, 0.5 m2) one lost return is all of the picture. */
+#define AREA_MIN (2 * 255)
 
 /* Soft overlap of two planes in the region; NAN: both are all but empty. *ratio: of their areas,
  * the smaller over the larger. */

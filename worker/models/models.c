@@ -194,17 +194,10 @@ enum status models_lend(struct models *models, enum tier tier, const struct fore
     snprintf(lent->view.name, sizeof lent->view.name, "%s", foreign->declared.name);
     char name[LIMIT_ID_BYTES];
     enum status status =
-        health_bounds_load(models->registry.directory, models_bounds_name(&lent->view, name),
-                           lent->hash, NN_BF16, NULL, &lent->view.bounds, error);
+        health_bounds_load(models->registry.directory, registry_world_name(hash, name), lent->hash,
+                           NN_BF16, NULL, &lent->view.bounds, error);
     models->lent_count -= status != STATUS_OK; /* it stays its owner's */
     return status;
-}
-
-const char *models_bounds_name(const struct models_model *model, char out[LIMIT_ID_BYTES])
-{
-    snprintf(out, LIMIT_ID_BYTES, model->foreign != NULL ? "world-%.16s" : "%s",
-             model->foreign != NULL ? model->hash : model->name);
-    return out;
 }
 
 /* That of the tier, or of the hash where one is given; NULL: none. */

@@ -62,10 +62,6 @@ void models_close(struct models *models); /* accepts NULL */
 void models_hold(struct models *models, const struct models_model *model);
 void models_release(struct models *models, const struct models_model *model); /* accepts NULL */
 
-/* Name of the file of a model's health bounds in the directory, without its end: the model's, or of
- * a foreign world "world-" and its hash's first 16 digits, for its name may be another's. */
-const char *models_bounds_name(const struct models_model *model, char out[LIMIT_ID_BYTES]);
-
 /* A foreign world answers for a tier from now on, in place of what is promoted. Borrowed until
  * models_close, which then calls close(owner). Its health bounds are those of the directory.
  * STATUS_LIMIT: there are too many. */

@@ -160,10 +160,13 @@ enum status calibrate_run(const struct calibrate_options *options, struct calibr
                            options->model->name);
     }
     if (status == STATUS_OK) {
+        const char *file = options->model->foreign != NULL
+                               ? registry_world_name(options->model->hash, name)
+                               : options->model->name;
         struct health_bounds bounds =
             health_calibration_bounds(&drive.calibration, options->model->hash, options->precision);
-        status = health_calibration_save(&drive.calibration, &bounds, registry->directory,
-                                         models_bounds_name(options->model, name), error);
+        status =
+            health_calibration_save(&drive.calibration, &bounds, registry->directory, file, error);
     }
     if (status == STATUS_OK) {
         *result = (struct calibrate_result){.rollouts = (int64_t)drive.calibration.rollouts,
