@@ -152,6 +152,13 @@ static enum status choose_precision(const struct suite_options *options, struct 
     return STATUS_OK;
 }
 
+/* A world of the user's is answered for by nobody, unless it is said by whom: else a rate would be
+ * that of a model that nobody asked about. */
+static bool is_alone(const struct suite_options *options)
+{
+    return world_spec_is(options->world) && options->audit_world == NULL;
+}
+
 /* Reads what concerns learned tiers; worlds that need no model do not look for any. */
 static enum status prepare_models(const struct suite_options *options,
                                   struct submission_options *build, struct audit_policy *audit,
@@ -163,6 +170,12 @@ static enum status prepare_models(const struct suite_options *options,
         THEN(status, models_parse_precision(options->precision, &build->precision, error));
     }
     THEN(status, parse_beyond(options->horizon, &build->beyond, error));
+    if (status == STATUS_OK && is_alone(options) && options->audit != NULL &&
+        strcmp(options->audit, "off") != 0) {
+        return error_set(error, STATUS_USAGE,
+                         "--audit: expected --audit-world with it, since --world is one of yours: "
+                         "who repeats its jobs, a world of yours or \"teacher\", ours; found none");
+    }
     *audit = audit_policy_default();
     build->audit = audit;
     if (options->audit != NULL && strcmp(options->audit, "off") == 0) {
@@ -185,8 +198,8 @@ static enum status prepare_models(const struct suite_options *options,
     if (status == STATUS_OK) {
         build->models = *models;
         build->policy.student_available = models_available(*models, TIER_STUDENT);
-        build->policy.teacher_available =
-            models_available(*models, TIER_TEACHER) && !build->policy.controls;
+        build->policy.teacher_available = models_available(*models, TIER_TEACHER) &&
+                                          !build->policy.controls && !is_alone(options);
     }
     if (status == STATUS_OK && build->policy.choice == WORLD_STUDENT &&
         !build->policy.student_available) {

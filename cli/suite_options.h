@@ -12,9 +12,11 @@
 
 struct suite_options {
     const char *planner;
-    const char *guardian;    /* "monitor" or "act": planners without a choice of their own */
-    const char *world;       /* a tier, or a foreign world that answers as the student */
-    const char *audit_world; /* a foreign world that answers as the teacher; NULL: ours does */
+    const char *guardian; /* "monitor" or "act": planners without a choice of their own */
+    const char *world;    /* a tier, or a foreign world that answers as the student */
+    /* A foreign world that answers as the teacher, or "teacher": ours; NULL: ours does for our
+     * student, and nobody for a foreign one. */
+    const char *audit_world;
     const char *device;
     const char *models;
     const char *layout;
@@ -58,7 +60,9 @@ enum { SEEDS_NOT_GIVEN = -1 };
          "auto, replay, object, student, teacher, or a world of yours: plugin:FILE.so, "          \
          "exec:COMMAND, onnx:MODEL.onnx (auto; docs/worlds.md); golden:NAME (docs/goldens.md)",   \
          .text = &(options).world},                                                               \
-        {"--audit-world", "SPEC", "a world of yours that audits and judges flags as the teacher", \
+        {"--audit-world", "SPEC",                                                                 \
+         "who audits a world of yours and answers its flagged jobs: another, or teacher: ours "   \
+         "(nobody)",                                                                              \
          .text = &(options).audit_world},                                                         \
         {"--device", "NAME", "auto, cpu or cuda:N (auto)", .text = &(options).device},            \
         {"--models", "DIR", "world models ($SWERVE_MODELS, else the shipped ones)",               \

@@ -9,6 +9,7 @@
 #include "engine/worlds/foreign.h"
 #include "schemas/json_record.h"
 #include "worker/onnx/ort.h"
+#include "worker/run/calibrate.h"
 #include "worker/world/world_check.h"
 #include "worker/world/world_source.h"
 
@@ -23,6 +24,8 @@ struct world_command {
     const char *suite;
     const char *layout;
     const char *models;
+    const char *planner; /* calibrate */
+    int64_t seeds;       /* calibrate; 0: the suite's */
     int64_t ticks;
     int64_t deadline_ms;
     int64_t threads;
@@ -31,6 +34,7 @@ struct world_command {
     struct world_source_options how;
     struct models *opened;
     struct world_source *source;
+    struct health_bounds bounds; /* that `run` applies */
 };
 
 static const char *const row_verdicts[] = {"ok", "BAD", "-"};
@@ -60,7 +64,19 @@ static enum status take_model(struct world_command *command, enum tier tier,
     options->ops = world_ops_for_tier(tier);
     options->config.model = model->model;
     options->exact = true;
+    command->bounds = model->bounds;
     return STATUS_OK;
+}
+
+/* Bounds that a calibration left in the directory of models. */
+static enum status find_bounds(struct world_command *command, struct error *error)
+{
+    char directory[LIMIT_PATH_BYTES];
+    char name[LIMIT_ID_BYTES];
+    const char *hash = world_source_hash(command->source);
+    models_directory(command->models, directory);
+    return health_bounds_load(directory, registry_world_name(hash, name), hash, NN_BF16, NULL,
+                              &command->bounds, error);
 }
 
 /* Check of a world. One that cannot be opened is a finding, too. */
@@ -76,7 +92,7 @@ static enum status take_world(struct world_command *command, struct world_check_
     options->ops = foreign->native != NULL ? foreign->native : &world_foreign_student_ops;
     options->config.foreign = foreign;
     options->exact = (foreign->declared.flags & SWERVE_WORLD_DETERMINISTIC) != 0;
-    return STATUS_OK;
+    return find_bounds(command, error);
 }
 
 /* Whether the host has no ONNX Runtime for an ONNX file: no finding about the world. */
@@ -152,9 +168,10 @@ static enum status run(struct world_command *command, struct world_check *check,
     struct world_check_options options = {
         .config = {.thread_count = (uint32_t)command->threads},
         .ticks = (uint32_t)command->ticks,
+        .bounds = &command->bounds,
     };
     TRY(models_parse_conditioning(command->layout, &options.config.conditioning, error));
-    TRY(cli_suite_load(command->suite, &suite, error));
+    TRY(cli_suite_load(command->suite != NULL ? command->suite : "smoke", &suite, error));
     enum status status = find_scenario(suite, &scenario, error);
     THEN(status, prepared_create(scenario, &options.prepared, error));
     if (status == STATUS_OK) {
@@ -174,64 +191,126 @@ static enum status run(struct world_command *command, struct world_check *check,
     return status;
 }
 
+/* Drives the suite, writes the world's bounds into the directory of models, and says so. */
+static enum status calibrate(struct world_command *command, struct error *error)
+{
+    struct calibrate_result result;
+    char name[LIMIT_ID_BYTES];
+    struct calibrate_options options = {.suite = command->suite,
+                                        .planner = command->planner,
+                                        .precision = NN_BF16,
+                                        .seed_count = (uint32_t)command->seeds};
+    if (!world_spec_is(command->spec)) {
+        return error_set(error, STATUS_USAGE,
+                         "world calibrate: expected a world of yours, found \"%s\"; models are "
+                         "calibrated by swerve model calibrate",
+                         command->spec);
+    }
+    if (command->suite == NULL) {
+        return error_set(error, STATUS_USAGE, "world calibrate: expected --suite FILE");
+    }
+    TRY(models_open(command->models, NULL, &command->opened, error));
+    TRY(world_source_lend(command->spec, NULL, &command->how, command->opened, error));
+    TRY(models_promoted(command->opened, TIER_STUDENT, NN_BF16, &options.model, error));
+    options.models = command->opened;
+    TRY(calibrate_run(&options, &result, error));
+    if (command->json) {
+        return cli_write_json(json_pack("{s:s, s:s, s:I, s:I}", "world", command->spec, "bounds",
+                                        registry_world_name(options.model->hash, name), "rollouts",
+                                        (json_int_t)result.rollouts, "ticks",
+                                        (json_int_t)result.ticks),
+                              error);
+    }
+    text_print(stdout,
+               "%s: bounds from %lld rollouts, %lld ticks, in %s/%s%s; what was flagged before is "
+               "driven again by run --fresh\n",
+               command->spec, (long long)result.rollouts, (long long)result.ticks,
+               models_registry(command->opened)->directory,
+               registry_world_name(options.model->hash, name), health_bounds_extension(NN_BF16));
+    return STATUS_OK;
+}
+
+/* The verb of the command line; the exit code. */
+static int run_verb(struct world_command *world, const char *verb, const char *usage)
+{
+    struct error error;
+    if (strcmp(verb, "calibrate") == 0) {
+        return calibrate(world, &error) == STATUS_OK ? 0 : cli_fail(&error);
+    }
+    struct world_check *check = calloc(1, sizeof *check);
+    enum status status = memory_check(check, &error, "world: out of memory");
+    if (status == STATUS_OK && strcmp(verb, "check") != 0) {
+        status = error_set(&error, STATUS_USAGE, "world: expected %s", usage);
+    }
+    THEN(status, run(world, check, &error));
+    if (status != STATUS_OK) {
+        free(check);
+        return cli_fail(&error);
+    }
+    int code = check->bad_count > 0 ? status_exit_code(STATUS_MISMATCH) : 0;
+    if (!world->json) {
+        print_text(world, check);
+    } else if (print_json(world, check) != 0) {
+        code = 1;
+    }
+    free(check);
+    return code;
+}
+
 int command_world(int argc, char **argv)
 {
     struct world_command world = {
-        .suite = "smoke",
         .layout = "agents",
+        .planner = "builtin:reference",
         .ticks = TICKS_DEFAULT,
         .threads = 1,
         .confinement = CONFINEMENT_OPTIONS_DEFAULT,
     };
     const struct cli_option rows[] = {
-        {"--suite", "FILE", "whose first scenario with agents is driven (smoke)",
+        {"--suite", "FILE",
+         "check: its first scenario with agents is driven (smoke); calibrate: all of it",
          .text = &world.suite},
-        {"--ticks", "N", "of a rollout, 8 to 200 (24)", .number = &world.ticks},
-        {"--layout", "CONDITIONING", "what it is given: agents, map or none (agents)",
+        {"--ticks", "N", "check: of a rollout, 8 to 200 (24)", .number = &world.ticks},
+        {"--layout", "CONDITIONING", "check: what it is given, agents, map or none (agents)",
          .text = &world.layout},
-        {"--threads", "N", "that it may use, 1 to 64 (1)", .number = &world.threads},
+        {"--threads", "N", "check: that it may use, 1 to 64 (1)", .number = &world.threads},
+        {"--planner", "SPEC", "calibrate: who drives (builtin:reference)", .text = &world.planner},
+        {"--seeds", "N", "calibrate: seeds 1 to N instead of the suite's", .number = &world.seeds},
         {"--deadline-ms", "MS", "longest answer of a process (10000; to start it has 60000)",
          .number = &world.deadline_ms},
-        {"--models", "DIR", "for student and teacher ($SWERVE_MODELS, else the shipped ones)",
+        {"--models", "DIR",
+         "world models, and bounds of worlds ($SWERVE_MODELS, else the shipped ones)",
          .text = &world.models},
         {"--json", NULL, "print one JSON object", .flag = &world.json},
         CONFINEMENT_OPTION_ROWS(world.confinement),
     };
     const struct cli_command command = {
         "world",
-        "check plugin:FILE.so|exec:COMMAND|onnx:MODEL.onnx|student|teacher [options]",
-        "Whether a world model keeps the contract of schemas/world/world.h (docs/worlds.md).",
+        "check plugin:FILE.so|exec:COMMAND|onnx:MODEL.onnx|student|teacher [options]\n"
+        "       swerve world calibrate plugin:FILE.so|exec:COMMAND|onnx:MODEL.onnx [options]",
+        "Whether a world model keeps the contract of schemas/world/world.h, and what of it would "
+        "be\n"
+        "flagged; health bounds from what it shows where it is healthy (docs/worlds.md).",
         CLI_ROWS(rows, 2, 2),
     };
     const char *arguments[2] = {NULL, NULL};
     struct error error;
     int code = 0;
     CLI_PARSE(&command, argc, argv, arguments, NULL);
-    if (strcmp(arguments[0], "check") != 0 || world.ticks < TICKS_MIN ||
-        world.ticks > WORLD_CHECK_TICKS_MAX || world.threads < 1 || world.threads > 64 ||
-        world.deadline_ms < 0) {
-        error_set(&error, STATUS_USAGE, "world: expected %s, --ticks %d to %d, --threads 1 to 64",
-                  command.usage, TICKS_MIN, WORLD_CHECK_TICKS_MAX);
+    if (world.ticks < TICKS_MIN || world.ticks > WORLD_CHECK_TICKS_MAX || world.threads < 1 ||
+        world.threads > 64 || world.deadline_ms < 0 || world.seeds < 0 ||
+        world.seeds > LIMIT_SEEDS) {
+        error_set(&error, STATUS_USAGE,
+                  "world: expected %s, --ticks %d to %d, --threads 1 to 64, --seeds 1 to %d",
+                  command.usage, TICKS_MIN, WORLD_CHECK_TICKS_MAX, LIMIT_SEEDS);
         return cli_fail(&error);
     }
     world.spec = arguments[1];
-    struct world_check *check = calloc(1, sizeof *check);
-    enum status status = memory_check(check, &error, "world: out of memory");
-    THEN(status,
-         confinement_options_settle(&world.confinement, "", &world.how.confinement, &error));
     world.how.step_ms = world.deadline_ms;
-    THEN(status, run(&world, check, &error));
-    if (status != STATUS_OK) {
-        code = cli_fail(&error);
-    } else {
-        code = check->bad_count > 0 ? status_exit_code(STATUS_MISMATCH) : 0;
-        if (!world.json) {
-            print_text(&world, check);
-        } else if (print_json(&world, check) != 0) {
-            code = 1;
-        }
-    }
-    free(check);
+    code = confinement_options_settle(&world.confinement, "", &world.how.confinement, &error) ==
+                   STATUS_OK
+               ? run_verb(&world, arguments[0], command.usage)
+               : cli_fail(&error);
     world_source_close(world.source);
     models_close(world.opened);
     return code;

@@ -275,9 +275,7 @@ static enum status open_tier(const struct world_ops *ops, const struct world_con
     const struct foreign *foreign = config->foreign;
     TRY(world_check_slots(ops->name, config->slot_count, error));
     CHECK(foreign != NULL && (unsigned)config->conditioning < CONDITIONING_COUNT);
-    if (config->conditioning != CONDITIONING_AGENTS &&
-        foreign->declared.form == SWERVE_WORLD_FORM_EGO &&
-        (foreign->declared.flags & SWERVE_WORLD_MOVES_AGENTS) == 0) {
+    if (!foreign_drives_in(foreign, config->conditioning)) {
         return error_set(error, STATUS_DEVICE,
                          "world %s: in conditioning \"%s\" somebody must say where agents are: "
                          "expected SWERVE_WORLD_MOVES_AGENTS, frames in the WINDOW form, or "

@@ -41,6 +41,13 @@ static inline bool foreign_drives_controls(const struct foreign *foreign)
            foreign->native == &world_tinyphysics_outside_ops;
 }
 
+/* Whether somebody says where agents are in a conditioning; else no world of it opens. */
+static inline bool foreign_drives_in(const struct foreign *foreign, enum conditioning conditioning)
+{
+    return conditioning == CONDITIONING_AGENTS || foreign->declared.form != SWERVE_WORLD_FORM_EGO ||
+           (foreign->declared.flags & SWERVE_WORLD_MOVES_AGENTS) != 0;
+}
+
 /* Opened by config.foreign; one table for each tier that such a world can answer for. */
 extern const struct world_ops world_foreign_student_ops;
 extern const struct world_ops world_foreign_teacher_ops;

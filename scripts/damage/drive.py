@@ -91,7 +91,7 @@ def main():
     (made / "trust.json").write_text(json.dumps({"format": "swerve-trust/1", "crossed": [WATCHED] if options.crossed else []}))
     store, models = made / "damage.db", made / "models"
     world = f"plugin:{plugin}?{PLUGIN[options.kind]}:{models / 'student.safetensors'}" if options.kind in PLUGIN else "student"
-    driven = subprocess.run([binary, "run", suite, "--world", world, "--store", store, "--models", models,
+    driven = subprocess.run([binary, "run", suite, "--world", world, "--audit-world", "teacher", "--store", store, "--models", models,
                              "--audit", made / "audit.json", "--json"], check=False, stdout=subprocess.DEVNULL)
     if driven.returncode not in (0, 1):
         sys.exit(f"drive.py: swerve run ended with {driven.returncode}")

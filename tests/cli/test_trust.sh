@@ -109,7 +109,7 @@ agreement_is_counted_over_every_suite() {
     holds 'd["frozen"] == 0 and d["missing"] == 0 and d["students"][0]["drives"] == 12' out
     holds 'd["rows"][0]["slice"] == {} and d["rows"][0]["pairs"] == 12' out
     holds 'd["rows"][0]["agree"]["verdict"]["pairs"] == 12 and d["rows"][0]["optimistic"] == 0' out
-    holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 8}' out
+    holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 8, "teacher_wrong": 0}' out
     holds 'any(r["slice"] == {"weather": "clear"} for r in d["rows"])' out
     code 0 "$swerve" agreement --store pairs.db
     says out "how sensitive the planner is to the drawing"
@@ -143,15 +143,15 @@ disagreement_sounds_and_closes_the_gate() {
 with sqlite3.connect("sick.db") as db:
     db.execute("UPDATE outcomes SET verdict = 1 WHERE context IN (SELECT id FROM contexts WHERE tier = 3)")'
     code 1 "$swerve" agreement --store sick.db --gate --json
-    holds 'd["frozen"] == 1 and d["rows"][0]["optimistic"] == 12' out
+    holds 'd["frozen"] == 1 and d["rows"][0]["optimistic"] == 4' out
     holds 'd["rows"][0]["monitor"]["alarm"] == "trend" and d["rows"][0]["monitor"]["alarm_jobs"] == 6' out
-    holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 0}' out
+    holds 'd["rows"][0]["object"] == {"pairs": 8, "student_agrees": 8, "teacher_agrees": 0, "teacher_wrong": 8}' out
     code 0 "$swerve" agreement --store sick.db
     says out "FROZEN to the teacher"
     last=$(python3 -c 'import sqlite3; print(sqlite3.connect("sick.db").execute("SELECT MAX(id) FROM outcomes").fetchone()[0])')
     echo '{"format": "swerve-trust/1", "thawed": [{"slice": {}, "after_outcome": '"$last"', "evidence": "evaluation"}]}' >thaw.json
     code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate --json
-    holds 'd["thawed"] == 12 and d["rows"][0]["optimistic"] == 12' out
+    holds 'd["thawed"] == 12 and d["rows"][0]["optimistic"] == 4' out
     code 0 "$swerve" agreement --store sick.db --policy thaw.json --gate
     says out "12 audited jobs are history by the policy's \"thawed\": no monitor above sees them"
     code 3 "$swerve" agreement --store sick.db --policy all.json
@@ -176,8 +176,9 @@ with sqlite3.connect("days.db") as db:
         db.execute("UPDATE outcomes SET at_ms = ?, verdict = ? WHERE id = ?", (None if at == 11 else day + at, 1 if at >= 6 else 0, id))
 PY
     code 0 "$swerve" agreement --store days.db --by-day --json
-    holds '[(e["day"], e["pairs"], e["agree"], e["optimistic"]) for e in d["rows"][0]["by_day"]] == [
-        ("2025-11-21", 2, 0, 2), ("2025-11-20", 3, 0, 3), ("2025-11-19", 3, 3, 0), ("2025-11-18", 3, 3, 0)]' out
+    holds '[(e["day"], e["pairs"], e["agree"]) for e in d["rows"][0]["by_day"]] == [
+        ("2025-11-21", 2, 0), ("2025-11-20", 3, 0), ("2025-11-19", 3, 3), ("2025-11-18", 3, 3)]' out
+    holds 'all(e["optimistic"] <= e["pairs"] - e["agree"] for e in d["rows"][0]["by_day"])' out # the object world arbitrates
     holds 'd["rows"][0]["undated_pairs"] == 1 and d["rows"][0]["older_pairs"] == 0' out
     holds 'd["rows"][0]["by_day"][2]["rate"] == 1 and d["rows"][0]["by_day"][1]["high"] < 1 and len(d["rows"]) > 2' out
     holds 'd["rows"][0]["monitor"]["alarm"] == "trend" and d["rows"][0]["monitor"]["alarm_jobs"] == 12' out

@@ -69,8 +69,11 @@ static void region_make(uint8_t region[BEV_CELLS])
     }
 }
 
-/* Soft overlap of two planes in the region; NAN: both are empty. *ratio: of their areas, the
- * smaller over the larger. */
+/* Below this (2 cells, 0.5 m2) one lost return is all of the picture. */
+#define AREA_MIN (2 * 255)
+
+/* Soft overlap of two planes in the region; NAN: both are all but empty. *ratio: of their areas,
+ * the smaller over the larger. */
 static double overlap(const uint8_t *region, const uint8_t *a, const uint8_t *b, double *ratio)
 {
     int64_t both = 0;
@@ -84,8 +87,8 @@ static double overlap(const uint8_t *region, const uint8_t *a, const uint8_t *b,
         }
     }
     int64_t larger = area_a > area_b ? area_a : area_b;
-    *ratio = larger > 0 ? (double)(area_a + area_b - larger) / (double)larger : NAN;
-    return larger > 0 ? (double)both / (double)(area_a + area_b - both) : NAN;
+    *ratio = larger >= AREA_MIN ? (double)(area_a + area_b - larger) / (double)larger : NAN;
+    return larger >= AREA_MIN ? (double)both / (double)(area_a + area_b - both) : NAN;
 }
 
 /* Pearson's correlation of image `a` with the recorded `b`, 0 where it is negative or where `a` is

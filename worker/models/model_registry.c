@@ -176,3 +176,9 @@ enum status registry_save(const struct registry *registry, struct error *error)
     free(text);
     return status;
 }
+
+const char *registry_world_name(const char *hash, char out[LIMIT_ID_BYTES])
+{
+    snprintf(out, LIMIT_ID_BYTES, "world-%.16s", hash);
+    return out;
+}

@@ -54,4 +54,8 @@ enum status registry_save(const struct registry *registry, struct error *error);
 enum status registry_path(const char *directory, const char *name, const char *extension,
                           char out[LIMIT_PATH_BYTES], struct error *error);
 
+/* Name under which the directory has what is of a foreign world, its health bounds: "world-" and
+ * the first digits of its hash, for the world's own name may be another's. Returns `out`. */
+const char *registry_world_name(const char *hash, char out[LIMIT_ID_BYTES]);
+
 #endif

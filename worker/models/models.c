@@ -192,7 +192,12 @@ enum status models_lend(struct models *models, enum tier tier, const struct fore
         .bounds = health_bounds_builtin(),
     };
     snprintf(lent->view.name, sizeof lent->view.name, "%s", foreign->declared.name);
-    return STATUS_OK;
+    char name[LIMIT_ID_BYTES];
+    enum status status =
+        health_bounds_load(models->registry.directory, registry_world_name(hash, name), lent->hash,
+                           NN_BF16, NULL, &lent->view.bounds, error);
+    models->lent_count -= status != STATUS_OK; /* it stays its owner's */
+    return status;
 }
 
 /* That of the tier, or of the hash where one is given; NULL: none. */

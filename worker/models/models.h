@@ -63,7 +63,8 @@ void models_hold(struct models *models, const struct models_model *model);
 void models_release(struct models *models, const struct models_model *model); /* accepts NULL */
 
 /* A foreign world answers for a tier from now on, in place of what is promoted. Borrowed until
- * models_close, which then calls close(owner). STATUS_LIMIT: there are too many. */
+ * models_close, which then calls close(owner). Its health bounds are those of the directory.
+ * STATUS_LIMIT: there are too many. */
 enum status models_lend(struct models *models, enum tier tier, const struct foreign *foreign,
                         const char *hash, void *owner, void (*close)(void *owner),
                         struct error *error);

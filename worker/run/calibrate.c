@@ -4,6 +4,7 @@
 #include "worker/run/calibrate.h"
 
 #include "base/check.h"
+#include "engine/worlds/foreign.h"
 #include "scenarios/scenarios.h"
 #include "worker/run/runner_open.h"
 
@@ -120,8 +121,7 @@ static enum status drive_conditioning(struct drive *drive, const struct suite *s
     }
     strcpy(spec.planner, options->planner);
     memcpy(spec.model_hash, options->model->hash, sizeof spec.model_hash);
-    models_loader(options->models)
-        ->sampler(options->model->model, drive->conditioning, spec.sampler);
+    models_sampler(options->models, options->model, drive->conditioning, spec.sampler);
     struct scenario *scenarios =
         clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
     TRY(memory_check(scenarios, error, "calibrate: no memory for %u scenarios",
@@ -142,11 +142,14 @@ enum status calibrate_run(const struct calibrate_options *options, struct calibr
     struct drive drive = {.options = options};
     const struct registry *registry = models_registry(options->models);
     struct suite *suite = NULL;
+    char name[LIMIT_ID_BYTES];
     enum status status = suite_load(options->suite, &suite, error);
     for (int conditioning = 0; conditioning < CONDITIONING_COUNT && status == STATUS_OK;
          conditioning++) {
         drive.conditioning = (enum conditioning)conditioning;
-        if (options->model->config->horizon_ticks[conditioning] > 0) {
+        if (options->model->config->horizon_ticks[conditioning] > 0 &&
+            (options->model->foreign == NULL ||
+             foreign_drives_in(options->model->foreign, drive.conditioning))) {
             status = drive_conditioning(&drive, suite, error);
         }
     }
@@ -157,10 +160,13 @@ enum status calibrate_run(const struct calibrate_options *options, struct calibr
                            options->model->name);
     }
     if (status == STATUS_OK) {
+        const char *file = options->model->foreign != NULL
+                               ? registry_world_name(options->model->hash, name)
+                               : options->model->name;
         struct health_bounds bounds =
             health_calibration_bounds(&drive.calibration, options->model->hash, options->precision);
-        status = health_calibration_save(&drive.calibration, &bounds, registry->directory,
-                                         options->model->name, error);
+        status =
+            health_calibration_save(&drive.calibration, &bounds, registry->directory, file, error);
     }
     if (status == STATUS_OK) {
         *result = (struct calibrate_result){.rollouts = (int64_t)drive.calibration.rollouts,

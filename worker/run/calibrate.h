@@ -1,6 +1,7 @@
 /*
  * Calibration: drives a suite in one model, every degree of layout, with its health checks only
- * watching, and writes what healthy rollouts show as that model's bounds.
+ * watching, and writes what healthy rollouts show as that model's bounds. So for a foreign world
+ * that is lent to the models.
  */
 #ifndef SWERVE_WORKER_RUN_CALIBRATE_H
 #define SWERVE_WORKER_RUN_CALIBRATE_H

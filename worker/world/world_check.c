@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/sha256.h"
 #include "base/units.h"
+#include "worker/models/health_world.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,12 +28,21 @@ struct record {
     double ego_m; /* driven */
 };
 
+/* Health of a rollout, as `run` looks at it. */
+struct watched {
+    struct health health;
+    bool flagged;
+    struct health_verdict verdict; /* the first */
+};
+
 struct checker {
     const struct world_check_options *options;
     struct world_check *out;
     uint8_t *observation;
     struct record alone[WORLD_CHECK_SLOTS]; /* by key */
     struct record other[WORLD_CHECK_SLOTS];
+    struct watched watched;     /* of the rollout that is driven alone */
+    struct health_verdict flag; /* the first of all these */
     void *parked;
 };
 
@@ -85,6 +95,28 @@ static void look(struct checker *checker, struct world *world, uint32_t slot, st
     if (stats != NULL && stats->fault[0] != '\0' && record->fault[0] == '\0') {
         memcpy(record->fault, stats->fault, sizeof record->fault);
     }
+}
+
+/* The checks that a rollout of `run` is looked at with each tick. */
+static void watch(struct checker *checker, struct world *world, uint32_t slot)
+{
+    const struct world_check_options *options = checker->options;
+    const struct scene *scene = options->ops->slot_scene(world, slot);
+    struct watched *watched = &checker->watched;
+    double statistic[MEASURE_COUNT];
+    bool learned = options->ops->slot_frame_stats != NULL;
+    if (watched->flagged) {
+        return;
+    }
+    bool well = health_update(&watched->health, prepared_scenario(options->prepared), scene,
+                              !learned, &watched->verdict);
+    if (well && learned) {
+        const struct frame_stats *stats = options->ops->slot_frame_stats(world, slot);
+        health_world_measure(&watched->health.world, stats, statistic);
+        well = health_world_judge(&watched->health.world, stats, statistic, options->bounds,
+                                  options->config.conditioning, &watched->verdict);
+    }
+    watched->flagged = !well;
 }
 
 /* Steps the slots of `active` by one tick; slot i drives as keys[i]. */
@@ -186,12 +218,17 @@ static bool check_frames(struct checker *checker)
             return false;
         }
         bool good = reset(checker, "frames", world, 0, key);
-        if (good) {
-            drive(checker, world, 0, key, ticks, record);
+        checker->watched = (struct watched){.flagged = false};
+        for (uint32_t tick = 0; tick <= ticks && good; tick++) {
+            drive(checker, world, 0, key, tick, record);
+            watch(checker, world, 0);
         }
         checker->options->ops->close(world);
         if (!good) {
             return false;
+        }
+        if (checker->watched.flagged && checker->flag.check == HEALTH_OK) {
+            checker->flag = checker->watched.verdict;
         }
         if (record->fault[0] != '\0') {
             tell(checker, "frames", WORLD_CHECK_BAD, "%s", record->fault);
@@ -201,6 +238,24 @@ static bool check_frames(struct checker *checker)
     tell(checker, "frames", WORLD_CHECK_OK, "%d rollouts of %u ticks, each alone",
          WORLD_CHECK_SLOTS, ticks);
     return true;
+}
+
+/* Whether `run` would flag what was driven, and for what: then nothing that it drives counts. */
+static void check_health(struct checker *checker)
+{
+    const struct health_verdict *flag = &checker->flag;
+    bool own = checker->options->bounds->calibrated;
+    if (flag->check == HEALTH_OK) {
+        tell(checker, "health", WORLD_CHECK_OK, "no tick of these would be flagged (%s bounds)",
+             own ? "its own" : "built-in");
+    } else {
+        tell(checker, "health", WORLD_CHECK_BAD,
+             "would be flagged: %s, %.3g found, %.3g at %s, at tick %u (%s)",
+             health_check_names[flag->check], flag->value, flag->threshold,
+             flag->value < flag->threshold ? "least" : "most", flag->tick,
+             own ? "its own bounds"
+                 : "built-in bounds; swerve world calibrate makes some of a healthy world");
+    }
 }
 
 static void check_moves(struct checker *checker)
@@ -431,6 +486,7 @@ enum status world_check_run(const struct world_check_options *options, struct wo
     checker->out = out;
     checker->observation = observation;
     if (check_frames(checker)) {
+        check_health(checker);
         check_moves(checker);
         check_repeats(checker);
         check_batch(checker);

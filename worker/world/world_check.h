@@ -7,6 +7,7 @@
 #define SWERVE_WORKER_WORLD_WORLD_CHECK_H
 
 #include "engine/worlds/world.h"
+#include "worker/models/health_bounds.h"
 
 #include <stdbool.h>
 
@@ -32,8 +33,9 @@ struct world_check {
 
 struct world_check_options {
     const struct world_ops *ops;
-    struct world_config config; /* slot_count is the check's */
-    bool exact;                 /* it says that it is deterministic */
+    struct world_config config;         /* slot_count is the check's */
+    bool exact;                         /* it says that it is deterministic */
+    const struct health_bounds *bounds; /* that `run` applies, borrowed */
     struct prepared *prepared;
     uint32_t ticks; /* of a rollout, 8 to WORLD_CHECK_TICKS_MAX */
 };

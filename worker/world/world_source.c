@@ -459,7 +459,8 @@ enum status world_source_lend(const char *world, const char *audit_world,
                               const struct world_source_options *options, struct models *models,
                               struct error *error)
 {
+    bool shipped = audit_world != NULL && strcmp(audit_world, WORLD_SHIPPED_TEACHER) == 0;
     TRY(world != NULL ? lend(world, TIER_STUDENT, options, models, error) : STATUS_OK);
-    return audit_world != NULL ? lend(audit_world, TIER_TEACHER, options, models, error)
-                               : STATUS_OK;
+    return audit_world != NULL && !shipped ? lend(audit_world, TIER_TEACHER, options, models, error)
+                                           : STATUS_OK;
 }

@@ -19,6 +19,9 @@
 /* Of a directory of models: what --world tinyphysics runs. */
 #define WORLD_CONTROLS_FILE "tinyphysics.onnx"
 
+/* In the place of a world that audits: the promoted teacher does, of the models or of the store. */
+#define WORLD_SHIPPED_TEACHER "teacher"
+
 struct world_source;
 
 struct world_source_options {
