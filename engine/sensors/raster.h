@@ -25,7 +25,7 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
 void raster_layers_destroy(struct raster_layers *layers);
 struct raster_layers *raster_layers_ref(struct raster_layers *layers);
 
-/* What the layers of a map are made of, in short: of equal maps it is equal. Names do not count. */
+/* Key of what the layers of a map are made of: equal for equal maps. Names do not count. */
 struct raster_key {
     uint8_t bytes[32];
 };
