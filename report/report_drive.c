@@ -38,15 +38,32 @@ static void drop_scenario(struct report_drive *drive)
     drive->scenario_hash[0] = '\0';
 }
 
+/* The map's layers: those of the scenario before it where that has the same map. */
+static enum status take_layers(const struct map *map, struct raster_layers *before,
+                               struct raster_layers **out, struct error *error)
+{
+    if (before != NULL) {
+        struct raster_key key = raster_key_of(map);
+        if (raster_layers_have(before, &key)) {
+            *out = raster_layers_ref(before);
+            return STATUS_OK;
+        }
+    }
+    return raster_layers_create(map, out, error);
+}
+
 static enum status load_scenario(struct report_drive *drive, struct store *store, const char *hash,
                                  struct error *error)
 {
     char *body = NULL;
     size_t bytes = 0;
+    struct raster_layers *before = drive->layers;
+    drive->layers = NULL;
     drop_scenario(drive);
     enum status status = store->ops->scenario_get(store, hash, &body, &bytes, error);
     THEN(status, scenario_load_text(hash, body, bytes, &drive->document, error));
-    THEN(status, raster_layers_create(&drive->document->scenario.map, &drive->layers, error));
+    THEN(status, take_layers(&drive->document->scenario.map, before, &drive->layers, error));
+    raster_layers_destroy(before);
     free(body);
     if (status == STATUS_OK) {
         memcpy(drive->scenario_hash, hash, sizeof drive->scenario_hash);

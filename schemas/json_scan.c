@@ -197,8 +197,16 @@ void json_write_literal(struct json_text *text, const char *literal)
 void json_write_integer(struct json_text *text, int64_t value)
 {
     char digits[24];
-    int bytes = snprintf(digits, sizeof digits, "%lld", (long long)value);
-    write_bytes(text, digits, (size_t)bytes);
+    size_t at = sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do {
+        digits[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left > 0);
+    if (value < 0) {
+        digits[--at] = '-';
+    }
+    write_bytes(text, digits + at, sizeof digits - at);
 }
 
 /* By way of jansson, which knows every escape. Takes the value over. */

@@ -15,18 +15,16 @@ enum status png_encode(const uint8_t *rgb, uint32_t width, uint32_t height, uint
         .height = height,
         .format = PNG_FORMAT_RGB,
     };
-    png_alloc_size_t needed = 0;
-    uint8_t *written = NULL;
-    /* The first call only measures. */
-    if (png_image_write_to_memory(&image, NULL, &needed, 0, rgb, 0, NULL)) {
-        written = malloc(needed);
-    }
+    /* A bound: asking for the size would compress everything as well. */
+    png_alloc_size_t needed = PNG_IMAGE_PNG_SIZE_MAX(image);
+    uint8_t *written = malloc(needed);
     if (written == NULL || !png_image_write_to_memory(&image, written, &needed, 0, rgb, 0, NULL)) {
         free(written);
         return error_set(error, STATUS_NO_MEMORY, "cannot make a picture of %u x %u: %.200s", width,
                          height, image.message[0] != '\0' ? image.message : "out of memory");
     }
-    *png = written;
+    uint8_t *fitted = realloc(written, needed);
+    *png = fitted != NULL ? fitted : written;
     *bytes = needed;
     return STATUS_OK;
 }

@@ -25,22 +25,31 @@ static int32_t clamp(int32_t value, int32_t high)
     return value < 0 ? 0 : value > high ? high : value;
 }
 
-/* Value 0..1 of a channel at a position in cells, (0.5, 0.5) being the centre of cell (0, 0). */
-static double sample(const uint8_t *channel, double row, double col)
+/* The two cells of a row or column that a position lies between, (0.5) being the centre of the
+ * first, and the share of the second. */
+struct between {
+    int32_t low, high;
+    double share;
+};
+
+static struct between between_at(double position, int32_t count)
 {
-    double r = row - 0.5 + 1.0;
-    double c = col - 0.5 + 1.0;
-    int32_t r0 = (int32_t)r;
-    int32_t c0 = (int32_t)c;
-    double fr = r - r0;
-    double fc = c - c0;
-    const uint8_t *low = channel + clamp(r0 - 1, BEV_ROWS - 1) * BEV_COLS;
-    const uint8_t *high = channel + clamp(r0, BEV_ROWS - 1) * BEV_COLS;
-    int32_t left = clamp(c0 - 1, BEV_COLS - 1);
-    int32_t right = clamp(c0, BEV_COLS - 1);
-    double a = low[left] + (low[right] - low[left]) * fc;
-    double b = high[left] + (high[right] - high[left]) * fc;
-    return (a + (b - a) * fr) / 255.0;
+    double shifted = position - 0.5 + 1.0;
+    int32_t index = (int32_t)shifted;
+    return (struct between){clamp(index - 1, count - 1), clamp(index, count - 1), shifted - index};
+}
+
+/* Value 0..1 of a channel; most of most channels is 0. */
+static double sample(const uint8_t *channel, const struct between *row, const struct between *col)
+{
+    const uint8_t *low = channel + row->low * BEV_COLS;
+    const uint8_t *high = channel + row->high * BEV_COLS;
+    if ((low[col->low] | low[col->high] | high[col->low] | high[col->high]) == 0) {
+        return 0.0;
+    }
+    double a = low[col->low] + (low[col->high] - low[col->low]) * col->share;
+    double b = high[col->low] + (high[col->high] - high[col->low]) * col->share;
+    return (a + (b - a) * row->share) / 255.0;
 }
 
 static bool in_ego(double row, double col)
@@ -51,7 +60,9 @@ static bool in_ego(double row, double col)
     return x > -2.3 && x < 2.3 && y > -0.95 + corner && y < 0.95 - corner;
 }
 
-static struct colour colour_at(const uint8_t *bev, double row, double col)
+/* Colour beside ego. */
+static struct colour colour_at(const uint8_t *bev, const struct between *row,
+                               const struct between *col)
 {
     const struct colour terrain = {0.235, 0.275, 0.235};
     const struct colour road = {0.47, 0.48, 0.50};
@@ -59,10 +70,6 @@ static struct colour colour_at(const uint8_t *bev, double row, double col)
     const struct colour shade = {0.05, 0.06, 0.10};
     const struct colour faint = {0.92, 0.30, 0.16};
     const struct colour strong = {1.00, 0.62, 0.18};
-    const struct colour ego = {0.20, 0.56, 1.00};
-    if (in_ego(row, col)) {
-        return ego;
-    }
     struct colour out = mix(terrain, road, sample(bev + BEV_DRIVABLE * BEV_CELLS, row, col));
     double marking = 2.0 * sample(bev + BEV_MARKING * BEV_CELLS, row, col);
     out = mix(out, paint, marking < 1.0 ? marking * 0.9 : 0.9);
@@ -77,11 +84,17 @@ void picture_bev(const uint8_t *bev, uint32_t scale, uint8_t *rgb)
     CHECK(scale >= 1 && scale <= SCALE_MAX);
     uint32_t height = BEV_ROWS * scale;
     uint32_t width = BEV_COLS * scale;
+    const struct colour ego = {0.20, 0.56, 1.00};
+    struct between cols[BEV_COLS * SCALE_MAX];
+    for (uint32_t u = 0; u < width; u++) {
+        cols[u] = between_at(BEV_COLS - (u + 0.5) / scale, BEV_COLS);
+    }
     for (uint32_t v = 0; v < height; v++) {
+        double row = BEV_ROWS - (v + 0.5) / scale;
+        const struct between rows = between_at(row, BEV_ROWS);
         for (uint32_t u = 0; u < width; u++) {
-            double row = BEV_ROWS - (v + 0.5) / scale;
-            double col = BEV_COLS - (u + 0.5) / scale;
-            struct colour colour = colour_at(bev, row, col);
+            struct colour colour =
+                in_ego(row, BEV_COLS - (u + 0.5) / scale) ? ego : colour_at(bev, &rows, &cols[u]);
             uint8_t *pixel = rgb + ((size_t)v * width + u) * 3;
             pixel[0] = (uint8_t)(colour.r * 255.0 + 0.5);
             pixel[1] = (uint8_t)(colour.g * 255.0 + 0.5);

@@ -8,8 +8,30 @@
 
 #include <stdlib.h>
 
+/* The layers of the map, another reference to what is there or new ones. */
+static enum status take_layers(const struct map *map, struct prepared *const *like,
+                               uint32_t like_count, struct raster_layers **out, struct error *error)
+{
+    if (like_count > 0) {
+        struct raster_key key = raster_key_of(map);
+        for (uint32_t i = 0; i < like_count; i++) {
+            if (raster_layers_have(like[i]->layers, &key)) {
+                *out = raster_layers_ref(like[i]->layers);
+                return STATUS_OK;
+            }
+        }
+    }
+    return raster_layers_create(map, out, error);
+}
+
 enum status prepared_create(const struct scenario *scenario, struct prepared **out,
                             struct error *error)
+{
+    return prepared_create_like(scenario, NULL, 0, out, error);
+}
+
+enum status prepared_create_like(const struct scenario *scenario, struct prepared *const *like,
+                                 uint32_t like_count, struct prepared **out, struct error *error)
 {
     struct prepared *prepared = calloc(1, sizeof *prepared);
     TRY(memory_check(prepared, error, "no memory for scenario %s", scenario->id));
@@ -21,7 +43,7 @@ enum status prepared_create(const struct scenario *scenario, struct prepared **o
     THEN(status,
          traffic_plan_create(scenario, prepared->roadmap, route_track_mutable(prepared->route),
                              &prepared->traffic, error));
-    THEN(status, raster_layers_create(&scenario->map, &prepared->layers, error));
+    THEN(status, take_layers(&scenario->map, like, like_count, &prepared->layers, error));
     if (status != STATUS_OK) {
         prepared_unref(prepared);
         return error_prefix(error, "scenario %s", scenario->id);

@@ -21,6 +21,10 @@ struct prepared;
 /* The scenario is borrowed and must outlive the prepared scenario. */
 enum status prepared_create(const struct scenario *scenario, struct prepared **out,
                             struct error *error);
+/* The same, with the layers of one of like[like_count] that has an equal map, where there is one.
+ */
+enum status prepared_create_like(const struct scenario *scenario, struct prepared *const *like,
+                                 uint32_t like_count, struct prepared **out, struct error *error);
 struct prepared *prepared_ref(struct prepared *prepared);
 void prepared_unref(struct prepared *prepared); /* accepts NULL */
 const struct scenario *prepared_scenario(const struct prepared *prepared);

@@ -12,13 +12,25 @@
 #include "schemas/scenario.h"
 #include "schemas/scene.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /* Static layers of a map (drivable area, markings), prerasterised in a sparse world-anchored grid.
- */
+ * Immutable and reference-counted. */
 struct raster_layers;
 
 enum status raster_layers_create(const struct map *map, struct raster_layers **out,
                                  struct error *error);
-void raster_layers_destroy(struct raster_layers *layers); /* accepts NULL */
+/* Gives up one reference; accepts NULL. */
+void raster_layers_destroy(struct raster_layers *layers);
+struct raster_layers *raster_layers_ref(struct raster_layers *layers);
+
+/* Key of what the layers of a map are made of: equal for equal maps. Names do not count. */
+struct raster_key {
+    uint8_t bytes[32];
+};
+struct raster_key raster_key_of(const struct map *map);
+bool raster_layers_have(const struct raster_layers *layers, const struct raster_key *key);
 
 /* Fills out[BEV_BYTES]. */
 void raster_bev(const struct raster_layers *layers, const struct scenario *scenario,

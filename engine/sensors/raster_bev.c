@@ -107,6 +107,14 @@ void raster_map_window(const struct raster_layers *layers, const struct raster_v
         (struct vec2){-BEV_CELL_M * s, BEV_CELL_M * c}, window);
 }
 
+void raster_map(const struct raster_layers *layers, const struct raster_view *view,
+                uint8_t *drivable, uint8_t *marking)
+{
+    struct raster_window window;
+    raster_map_window(layers, view, &window);
+    raster_plain_map(layers, &window, drivable, marking);
+}
+
 struct raster_view raster_view_ego(const struct pose *ego)
 {
     struct raster_view view = {

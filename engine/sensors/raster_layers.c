@@ -9,11 +9,13 @@
 
 #include "base/check.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "engine/sensors/raster.h"
 #include "kernels/cpu.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define EXTENT_MAX_M 1e6
 #define WORK_MAX UINT64_C(2000000000) /* point visits; a few seconds */
@@ -344,6 +346,93 @@ static enum status reduce(struct builder *builder)
     return STATUS_OK;
 }
 
+/* ---- keys ---- */
+
+static void put_numbers(struct sha256 *hash, const int64_t *numbers, size_t count)
+{
+    sha256_update(hash, numbers, count * sizeof *numbers);
+}
+
+static void put_points(struct sha256 *hash, const struct vec2 *points, uint32_t count)
+{
+    put_numbers(hash, &(int64_t){count}, 1);
+    sha256_update(hash, points, count * sizeof *points);
+}
+
+static void put_polygons(struct sha256 *hash, const struct polygon *polygons, uint32_t count)
+{
+    put_numbers(hash, &(int64_t){count}, 1);
+    for (uint32_t i = 0; i < count; i++) {
+        put_points(hash, polygons[i].points, polygons[i].point_count);
+    }
+}
+
+static void put_lane(struct sha256 *hash, const struct lane *lane)
+{
+    const int64_t numbers[] = {lane->kind,          lane->left,           lane->right,
+                               lane->left_opposite, lane->right_opposite, lane->successor_count,
+                               lane->left_marking,  lane->right_marking,  lane->intersection};
+    put_numbers(hash, numbers, COUNT_OF(numbers));
+    put_points(hash, lane->centre_line, lane->point_count);
+    sha256_update(hash, lane->width_m, lane->point_count * sizeof *lane->width_m);
+    sha256_update(hash, &lane->speed_limit_mps, sizeof lane->speed_limit_mps);
+    if (lane->successor_count > 0) {
+        sha256_update(hash, lane->successors, lane->successor_count * sizeof *lane->successors);
+    }
+}
+
+static void put_signal(struct sha256 *hash, const struct traffic_signal *signal)
+{
+    const int64_t numbers[] = {signal->sign, signal->lane_count, signal->repeats,
+                               signal->phase_count};
+    put_numbers(hash, numbers, COUNT_OF(numbers));
+    for (uint32_t i = 0; i < signal->lane_count; i++) {
+        put_numbers(hash, &(int64_t){signal->lanes[i]}, 1);
+    }
+    sha256_update(hash, &signal->stop_m, sizeof signal->stop_m);
+    sha256_update(hash, &signal->offset_s, sizeof signal->offset_s);
+    for (uint32_t i = 0; i < signal->phase_count; i++) {
+        put_numbers(hash, &(int64_t){signal->phases[i].light}, 1);
+        sha256_update(hash, &signal->phases[i].duration_s, sizeof signal->phases[i].duration_s);
+    }
+}
+
+_Static_assert(sizeof(struct map) == LIMIT_ID_BYTES + 80 &&
+                   sizeof(struct lane) == LIMIT_ID_BYTES + 72 && sizeof(struct polygon) == 16 &&
+                   sizeof(struct surface) == LIMIT_ID_BYTES + 24 &&
+                   sizeof(struct traffic_signal) == LIMIT_ID_BYTES + 48,
+               "the key has every member of a map but its names");
+
+struct raster_key raster_key_of(const struct map *map)
+{
+    struct raster_key key;
+    struct sha256 hash;
+    sha256_init(&hash);
+    const int64_t counts[] = {map->lane_count, map->surface_count, map->signal_count};
+    put_numbers(&hash, counts, COUNT_OF(counts));
+    for (uint32_t i = 0; i < map->lane_count; i++) {
+        put_lane(&hash, &map->lanes[i]);
+    }
+    put_polygons(&hash, map->drivable, map->drivable_count);
+    put_polygons(&hash, map->crosswalks, map->crosswalk_count);
+    for (uint32_t i = 0; i < map->surface_count; i++) {
+        const struct surface *surface = &map->surfaces[i];
+        sha256_update(&hash, surface->kind, strlen(surface->kind) + 1);
+        sha256_update(&hash, &surface->friction, sizeof surface->friction);
+        put_polygons(&hash, &surface->area, 1);
+    }
+    for (uint32_t i = 0; i < map->signal_count; i++) {
+        put_signal(&hash, &map->signals[i]);
+    }
+    sha256_final(&hash, key.bytes);
+    return key;
+}
+
+bool raster_layers_have(const struct raster_layers *layers, const struct raster_key *key)
+{
+    return memcmp(&layers->key, key, sizeof *key) == 0;
+}
+
 /* ---- the whole ---- */
 
 static enum status build(struct builder *builder, const struct map *map, struct error *error)
@@ -401,6 +490,8 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
 {
     struct raster_layers *layers = calloc(1, sizeof *layers);
     TRY(memory_check(layers, error, "no memory to draw map %s", map->id));
+    atomic_init(&layers->references, 1);
+    layers->key = raster_key_of(map);
     raster_kernels_init(&layers->kernels, cpu_flags_detect());
     struct builder builder = {
         .layers = layers,
@@ -418,9 +509,16 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
     return STATUS_OK;
 }
 
+struct raster_layers *raster_layers_ref(struct raster_layers *layers)
+{
+    atomic_fetch_add_explicit(&layers->references, 1, memory_order_relaxed);
+    return layers;
+}
+
 void raster_layers_destroy(struct raster_layers *layers)
 {
-    if (layers == NULL) {
+    if (layers == NULL ||
+        atomic_fetch_sub_explicit(&layers->references, 1, memory_order_acq_rel) != 1) {
         return;
     }
     free(layers->map.slots);

@@ -11,9 +11,11 @@
 
 #include "base/geom.h"
 #include "base/status.h"
+#include "engine/sensors/raster.h"
 #include "kernels/raster.h"
 #include "schemas/scenario.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -39,6 +41,8 @@ struct raster_plain {
 };
 
 struct raster_layers {
+    atomic_uint references;
+    struct raster_key key;
     struct raster_map map;      /* owned; kernels/raster.h */
     struct raster_plain *plain; /* [tile_count], owned; nothing is known of tile 0 */
     uint32_t head_count;

@@ -140,11 +140,10 @@ static void sample(const struct raster_kernels *kernels, struct raster_window *p
     }
 }
 
-void raster_map(const struct raster_layers *layers, const struct raster_view *view,
-                uint8_t *drivable, uint8_t *marking)
+void raster_plain_map(const struct raster_layers *layers, const struct raster_window *whole,
+                      uint8_t *drivable, uint8_t *marking)
 {
-    struct raster_window window;
-    raster_map_window(layers, view, &window);
+    const struct raster_window window = *whole;
     struct raster_window part = window;
     const uint32_t blocks = BEV_COLS / BLOCK;
     for (uint32_t r = 0; r < BEV_ROWS; r += BLOCK) {

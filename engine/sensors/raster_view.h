@@ -55,6 +55,10 @@ void raster_map_window(const struct raster_layers *layers, const struct raster_v
 void raster_map(const struct raster_layers *layers, const struct raster_view *view,
                 uint8_t *drivable, uint8_t *marking);
 
+/* The same of a window for such a grid, whose cells are as wide as texels (raster_plain.c). */
+void raster_plain_map(const struct raster_layers *layers, const struct raster_window *window,
+                      uint8_t *drivable, uint8_t *marking);
+
 /* Adds the stop lines whose lights hold traffic to a grid's markings: red and red with yellow in
  * full, yellow by half. */
 void raster_stop_lines(const struct raster_layers *layers, const struct scene *scene,

@@ -339,11 +339,67 @@ static void plain_ground_equals_samples(void)
     raster_layers_destroy(layers);
 }
 
+/* Layers of equal maps have equal keys; any member that differs, and no name, makes another. */
+static void keys_are_of_what_is_drawn(void)
+{
+    struct vec2 points[2][2];
+    double widths[2][2];
+    struct lane lanes[2] = {straight_lane(points[0], widths[0], 0, 0, 40, 0, 3.5),
+                            straight_lane(points[1], widths[1], 0, 3.5, 40, 3.5, 3.5)};
+    struct vec2 corners[3] = {{0, 0}, {1, 0}, {0, 1}};
+    struct polygon area = {3, corners};
+    struct surface surface = {.kind = "ice", .friction = 0.2, .area = area};
+    uint32_t held[1] = {0};
+    struct signal_phase phase = {TRAFFIC_LIGHT_RED, 3.0};
+    struct traffic_signal signal = {
+        .lane_count = 1, .lanes = held, .phase_count = 1, .phases = &phase};
+    struct map map = {.lane_count = 2,
+                      .lanes = lanes,
+                      .surface_count = 1,
+                      .surfaces = &surface,
+                      .signal_count = 1,
+                      .signals = &signal};
+    const struct raster_key key = raster_key_of(&map);
+    struct raster_key now;
+    strcpy(map.id, "another");
+    strcpy(lanes[0].id, "name");
+    now = raster_key_of(&map);
+    EXPECT(memcmp(&key, &now, sizeof key) == 0);
+#define EXPECT_OTHER(place, value)                   \
+    do {                                             \
+        __typeof__(place) was = (place);             \
+        (place) = (value);                           \
+        now = raster_key_of(&map);                   \
+        EXPECT(memcmp(&key, &now, sizeof key) != 0); \
+        (place) = was;                               \
+    } while (0)
+    EXPECT_OTHER(map.lane_count, 1);
+    EXPECT_OTHER(map.surface_count, 0);
+    EXPECT_OTHER(map.signal_count, 0);
+    EXPECT_OTHER(lanes[1].kind, LANE_SHOULDER);
+    EXPECT_OTHER(lanes[1].left_marking, MARKING_DASHED);
+    EXPECT_OTHER(lanes[0].left, 1);
+    EXPECT_OTHER(lanes[0].intersection, true);
+    EXPECT_OTHER(points[1][1].y_m, 3.6);
+    EXPECT_OTHER(widths[0][1], 3.0);
+    EXPECT_OTHER(surface.friction, 0.3);
+    EXPECT_OTHER(surface.kind[0], 'o');
+    EXPECT_OTHER(corners[2].x_m, 0.5);
+    EXPECT_OTHER(signal.stop_m, 2.0);
+    EXPECT_OTHER(signal.sign, TRAFFIC_SIGN_STOP);
+    EXPECT_OTHER(held[0], 1);
+    EXPECT_OTHER(phase.duration_s, 4.0);
+#undef EXPECT_OTHER
+    now = raster_key_of(&map);
+    EXPECT(memcmp(&key, &now, sizeof key) == 0);
+}
+
 int main(void)
 {
     return TEST_RUN(TEST(drivable_coverage_equals_polygon_area), TEST(union_of_lanes_has_no_seam),
                     TEST(lane_kinds_decide_what_is_drivable), TEST(markings_have_their_rhythm),
                     TEST(crosswalks_show_at_half_value), TEST(far_from_the_origin_equals_near),
                     TEST(turning_everything_changes_nothing), TEST(degenerate_maps),
-                    TEST(plain_ground_equals_samples), TEST(picture_shows_the_layers));
+                    TEST(plain_ground_equals_samples), TEST(keys_are_of_what_is_drawn),
+                    TEST(picture_shows_the_layers));
 }

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "schemas/job_json.h"
 #include "schemas/json_record.h"
+#include "schemas/json_scan.h"
 #include "schemas/outcome_json.h"
 #include "tests/harness.h"
 
@@ -446,6 +447,20 @@ static bool scan_agrees(const char *text, size_t bytes)
     return true;
 }
 
+static void integers_are_written_as_printf_writes_them(void)
+{
+    static const int64_t values[] = {0, 7, -1, 10, -10, 1234567890123, INT64_MAX, INT64_MIN};
+    for (size_t i = 0; i < COUNT_OF(values); i++) {
+        struct json_text text = {0};
+        char expected[32];
+        int bytes = snprintf(expected, sizeof expected, "%lld", (long long)values[i]);
+        json_write_integer(&text, values[i]);
+        EXPECT_INT(text.bytes, bytes);
+        EXPECT(!text.failed && memcmp(text.data, expected, text.bytes) == 0);
+        free(text.data);
+    }
+}
+
 static void the_scanner_finds_what_the_decoder_finds(void)
 {
     static struct outcome in;
@@ -547,6 +562,7 @@ int main(void)
 {
     return TEST_RUN(TEST(outcomes_read_back_exactly), TEST(jobs_read_back_exactly),
                     TEST(ill_formed_text_is_made_well_formed), TEST(anything_else_is_refused),
+                    TEST(integers_are_written_as_printf_writes_them),
                     TEST(the_scanner_finds_what_the_decoder_finds),
                     TEST(leases_and_completions_are_scanned));
 }

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CACHE_IDLE_MAX = 8 };
+enum { CACHE_IDLE_MAX = 8, CACHE_LIKE_MAX = 64 };
 
 struct entry {
     char hash[SHA256_HEX_BYTES];
@@ -70,8 +70,20 @@ static void evict_idle(struct prepared_cache *cache)
     }
 }
 
-static enum status load(struct store *store, const char *hash, struct entry *out,
-                        struct error *error)
+/* A scenario of the cache's maps has layers already: suites have several scenarios a map. */
+static enum status prepare(const struct prepared_cache *cache, struct entry *entry,
+                           struct error *error)
+{
+    struct prepared *like[CACHE_LIKE_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = cache->count; i > 0 && count < CACHE_LIKE_MAX; i--) {
+        like[count++] = cache->entries[i - 1].prepared;
+    }
+    return prepared_create_like(&entry->document->scenario, like, count, &entry->prepared, error);
+}
+
+static enum status load(const struct prepared_cache *cache, struct store *store, const char *hash,
+                        struct entry *out, struct error *error)
 {
     char *body = NULL;
     size_t bytes = 0;
@@ -87,7 +99,7 @@ static enum status load(struct store *store, const char *hash, struct entry *out
                         "submit the suite to a new store",
                         hash, found);
     free(body);
-    THEN(status, prepared_create(&entry.document->scenario, &entry.prepared, error));
+    THEN(status, prepare(cache, &entry, error));
     if (status != STATUS_OK) {
         entry_finish(&entry);
         return status;
@@ -111,7 +123,7 @@ enum status prepared_cache_get(struct prepared_cache *cache, struct store *store
     }
     TRY(array_room(&cache->entries, cache->count, sizeof *cache->entries, error));
     struct entry *entry = &cache->entries[cache->count];
-    TRY(load(store, hash, entry, error));
+    TRY(load(cache, store, hash, entry, error));
     cache->count++;
     entry->users = 1;
     entry->last_use = ++cache->uses;

@@ -523,10 +523,10 @@ static void short_operations_go_first(void)
                                  .begun = &begun,
                                  .turns = &count};
         EXPECT_INT(pthread_create(&threads[i], NULL, run_turn, &turns[i]), 0);
-        do { /* one after the other */
+        do { /* one after the other; with the last one the first goes on */
             sched_yield();
             group_commit_stats(group, &after);
-        } while (i == 0 ? atomic_load(&begun) == 0 : after.waiting < i);
+        } while (i == 0 ? atomic_load(&begun) == 0 : i < TURNS - 1 && after.waiting < i);
     }
     for (int i = 0; i < TURNS; i++) {
         pthread_join(threads[i], NULL);

@@ -11,6 +11,20 @@
 #define BEND_LAT_MPS2 2.0
 #define YELLOW_DECEL_MPS2 3.0
 #define CROSSING_COS 0.5
+#define PLACE_SLACK_M 0.01 /* more than rounding takes from a distance */
+
+/* Squared distance from a point of ego's frame to the route's nearest point that is given. */
+static double nearest_squared(const struct swerve_observation *seen, double px, double py)
+{
+    double nearest = 1e300;
+    for (uint32_t i = 0; i < seen->route_count; i++) {
+        double x = px - (double)seen->route[i].x_m;
+        double y = py - (double)seen->route[i].y_m;
+        double squared = x * x + y * y;
+        nearest = squared < nearest ? squared : nearest;
+    }
+    return nearest;
+}
 
 bool planner_place_find(const struct swerve_observation *seen, double x_m, double y_m,
                         double heading_rad, struct planner_place *out)
@@ -19,33 +33,45 @@ bool planner_place_find(const struct swerve_observation *seen, double x_m, doubl
     double cosine;
     double best = 1e300;
     bool found = false;
+    double way_x = 1.0; /* of the nearest piece */
+    double way_y = 0.0;
     dmath_sincos(seen->heading_rad, &sine, &cosine);
     double px = cosine * (x_m - seen->x_m) + sine * (y_m - seen->y_m);
     double py = cosine * (y_m - seen->y_m) - sine * (x_m - seen->x_m);
+    double reach_m = sqrt(nearest_squared(seen, px, py)) + PLACE_SLACK_M;
     for (uint32_t i = 0; i + 1 < seen->route_count; i++) {
         const struct swerve_route_point *a = &seen->route[i];
         double dx = (double)a[1].x_m - (double)a->x_m;
         double dy = (double)a[1].y_m - (double)a->y_m;
+        double from_x = px - (double)a->x_m;
+        double from_y = py - (double)a->y_m;
+        /* Pieces all of which lies beyond a point of the route are not the nearest. */
+        double most_m = reach_m + fabs(dx) + fabs(dy);
+        if (from_x * from_x + from_y * from_y > most_m * most_m) {
+            continue;
+        }
         double length = sqrt(dx * dx + dy * dy);
         if (length < 1e-6) {
             continue;
         }
-        double along = ((px - (double)a->x_m) * dx + (py - (double)a->y_m) * dy) / length;
+        double along = (from_x * dx + from_y * dy) / length;
         double share = dmath_clamp(along, 0.0, length);
-        double ex = px - (double)a->x_m - share * dx / length;
-        double ey = py - (double)a->y_m - share * dy / length;
+        double ex = from_x - share * dx / length;
+        double ey = from_y - share * dy / length;
         double squared = ex * ex + ey * ey;
         if (squared < best) {
             best = squared;
-            out->route_rad = dmath_atan2(dy, dx);
+            way_x = dx;
+            way_y = dy;
             out->s_m = i * SWERVE_ROUTE_STEP_M + share;
-            out->offset_m = ((py - (double)a->y_m) * dx - (px - (double)a->x_m) * dy) / length;
+            out->offset_m = (from_y * dx - from_x * dy) / length;
             out->left_m = (double)a->left_m;
             out->right_m = (double)a->right_m;
             found = (i > 0 || along >= 0.0) && (i + 2 < seen->route_count || along <= length);
         }
     }
     if (found) {
+        out->route_rad = dmath_atan2(way_y, way_x);
         dmath_sincos(heading_rad - seen->heading_rad - out->route_rad, &out->sine, &out->cosine);
     }
     return found;
