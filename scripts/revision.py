@@ -38,6 +38,7 @@ EXCLUDED = {
     "worker/run/submission.*": "asks questions; what it decides is in the job",
     "worker/run/lease_keeper.*": "keeps leases alive beside the drives",
     "worker/run/unstarted.*": "remembers what did not start here, so that its jobs are left to others",
+    "worker/models/precision.*": "proves precisions and takes the fastest, which is in the question",
     "worker/versions/": "brings models here; a job names its own by hash",
     # Makers of scenarios: the text that is driven is what the question's hash is of.
     "scenarios/import/": "another program's, which makes scenarios",
