@@ -125,6 +125,10 @@ static enum status run(const struct rig_command *command, const char *const *arg
         count != (drawing && !recorded ? 3u : 2u)) {
         return error_set(error, STATUS_USAGE, "rig: expected %s", usage);
     }
+    if (command->tick > LIMIT_HORIZON_TICKS) {
+        return error_set(error, STATUS_USAGE, "--tick: expected at most %d, found %lld",
+                         LIMIT_HORIZON_TICKS, (long long)command->tick);
+    }
     struct rig *rig = malloc(sizeof *rig);
     TRY(memory_check(rig, error, "no memory for a rig"));
     enum status status = rig_of(arguments[1], rig, error);

@@ -55,6 +55,10 @@ enum status lens_init(const struct rig_camera *camera, struct lens *out, struct 
         steps++;
     }
     *out = (struct lens){.model = *model, .end_rad = end * steps / STEPS};
+    out->straight = model->model == LENS_PINHOLE && model->p[0] == 0.0 && model->p[1] == 0.0;
+    for (int i = 0; i < LENS_RADIAL_MAX; i++) {
+        out->straight = out->straight && model->k[i] == 0.0;
+    }
     out->max_rad =
         isnan(model->max_angle_rad) ? out->end_rad : dmath_min(out->end_rad, model->max_angle_rad);
     if (out->end_rad < END_MIN_RAD) {
@@ -105,6 +109,10 @@ bool lens_project(const struct lens *lens, struct vec3 direction, double *u, dou
  * largest angle. */
 static bool angle_at(const struct lens *lens, double radius, double *out)
 {
+    if (lens->straight) {
+        *out = dmath_atan(radius);
+        return *out <= lens->max_rad;
+    }
     double low = 0.0;
     double high = lens->max_rad;
     double below = radius_at(&lens->model, low) - radius;

@@ -16,6 +16,7 @@
 struct lens {
     struct rig_lens model;
     double end_rad; /* to the axis, up to which the formula is one to one */
+    bool straight;  /* a pinhole without distortion */
     double max_rad; /* up to which something is seen: as declared, at most end_rad */
 };
 

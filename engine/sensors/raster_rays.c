@@ -54,13 +54,9 @@ static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
 }
 
 /* Whether raster_level draws it. */
-static bool looks_level(const struct rig_camera *camera)
+static bool looks_level(const struct rig_camera *camera, bool straight)
 {
     const struct rig_lens *lens = &camera->lens;
-    bool straight = lens->model == LENS_PINHOLE && lens->p[0] == 0.0 && lens->p[1] == 0.0;
-    for (int i = 0; i < LENS_RADIAL_MAX; i++) {
-        straight = straight && lens->k[i] == 0.0;
-    }
     double side = camera->width / 2.0 / lens->fx;
     return straight && isnan(lens->max_angle_rad) && camera->pose.roll_rad == 0.0 &&
            camera->pose.pitch_rad == 0.0 && lens->fx == lens->fy && camera->height % 2 == 0 &&
@@ -93,7 +89,6 @@ enum status raster_rays_create(const struct rig_camera *camera, uint32_t stream,
     TRY(memory_check(rays, error, "no memory for camera %s", camera->id));
     rays->rows = camera->height;
     rays->cols = camera->width;
-    rays->is_level = looks_level(camera);
     axes_init(&camera->pose, rays);
     rays->level = (struct raster_level){
         .calibration = {camera->pose.x_m, camera->pose.y_m, camera->pose.z_m, camera->pose.yaw_rad,
@@ -103,6 +98,7 @@ enum status raster_rays_create(const struct rig_camera *camera, uint32_t stream,
         .stream = stream,
     };
     enum status status = lens_init(camera, &rays->lens, error);
+    rays->is_level = status == STATUS_OK && looks_level(camera, rays->lens.straight);
     if (status == STATUS_OK && !rays->is_level) {
         size_t pixels = (size_t)rays->rows * (size_t)rays->cols;
         rays->rays = malloc(pixels * sizeof *rays->rays);
