@@ -75,8 +75,7 @@
     " AND json_extract(e.value, '$[6]') IN ('', n.revision))))"
 
 /* clang-format off */
-/* The job, spec and context of an outcome `o` that counts as that job's, and which are main lines. (By its
- * length PostgreSQL expects many without a branch, and begins with the suite.) */
+/* Main lines, of outcomes `o` that count as a job's; length() keeps PostgreSQL from beginning with them. */
 #define MAIN_JOINS(job)                                                                          \
     " CROSS JOIN jobs j ON j.id = " job " CROSS JOIN job_specs s ON s.job = " job " CROSS JOIN contexts c ON c.id = o.context"
 #define MAIN_LINES " AND length(o.branch_id) < 1 AND j.audit = 0 AND j.shadow IS NULL"
