@@ -270,9 +270,10 @@ def flagged_rollouts_are_no_progress():
         except OSError:  # the last one that writes to it has gone
             pass
     os.close(master)
-    counts = re.findall(rb"(\d+)/2 rollouts(  flagged \d+)?  pass", text)
+    counts = re.findall(rb"(\d+)/2 rollouts(  flagged \d+)?(?:  \w+ \d+% pass)*  [\d.]+ miles", text)
     assert counts and all(int(finished) <= 2 for finished, _ in counts), text
     assert counts[-1] == (b"2", b"  flagged 2"), text
+    assert re.search(rb"  teacher \d+% pass  ", text.rsplit(b"\r\x1b", 1)[1]), text
 
 
 def shared_memory_keeps_its_size():
