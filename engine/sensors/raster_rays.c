@@ -21,7 +21,7 @@
 
 enum { CUTS_MAX = 7 };
 
-_Static_assert(RAY_MAX_M + 4 * STEP_MAX_M + 50.0 <= GROUND_REACH_TILES * RASTER_TILE_M,
+_Static_assert((int)RAY_MAX_M + 4 * (int)STEP_MAX_M + 50 <= GROUND_REACH_TILES * (int)RASTER_TILE_M,
                "samples lie in the tiles around ego, wherever the camera is on it");
 
 /* ---- the table ---- */

@@ -121,7 +121,9 @@ class Served(unittest.TestCase):
             self.assertNotEqual(hashes(first), hashes(second))
             self.assertEqual(hashes(swerve.load(store, first.suite)), hashes(first))
             self.assertEqual(hashes(swerve.load(store)), hashes(second))
-            self.assertEqual(len(swerve.compare(first, first).data["flips"]), 0)
+            self.assertIn("flips", swerve.compare(first, second).data)
+            with self.assertRaisesRegex(swerve.UsageError, "A and B are the same"):
+                swerve.compare(first, first)
 
     def test_a_fault_is_told(self):
         def fault(observation):
