@@ -239,7 +239,7 @@ static bool word_matches(const char *word, const struct scenario *scenario)
 
 static bool expression_matches(const struct postfix *postfix, const struct scenario *scenario)
 {
-    bool stack[EXPRESSION_WORDS_MAX];
+    bool stack[EXPRESSION_WORDS_MAX] = {false};
     uint32_t depth = 0;
     for (uint32_t i = 0; i < postfix->count; i++) {
         const struct term *term = &postfix->terms[i];
