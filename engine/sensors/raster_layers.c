@@ -387,12 +387,14 @@ static void put_signal(struct sha256 *hash, const struct traffic_signal *signal)
                                signal->phase_count};
     put_numbers(hash, numbers, COUNT_OF(numbers));
     for (uint32_t i = 0; i < signal->lane_count; i++) {
-        put_numbers(hash, &(int64_t){signal->lanes[i]}, 1);
+        const int64_t lane = signal->lanes[i];
+        put_numbers(hash, &lane, 1);
     }
     sha256_update(hash, &signal->stop_m, sizeof signal->stop_m);
     sha256_update(hash, &signal->offset_s, sizeof signal->offset_s);
     for (uint32_t i = 0; i < signal->phase_count; i++) {
-        put_numbers(hash, &(int64_t){signal->phases[i].light}, 1);
+        const int64_t light = signal->phases[i].light;
+        put_numbers(hash, &light, 1);
         sha256_update(hash, &signal->phases[i].duration_s, sizeof signal->phases[i].duration_s);
     }
 }
