@@ -24,7 +24,10 @@ enum status png_encode(const uint8_t *rgb, uint32_t width, uint32_t height, uint
                          height, image.message[0] != '\0' ? image.message : "out of memory");
     }
     uint8_t *fitted = realloc(written, needed);
-    *png = fitted != NULL ? fitted : written;
+    if (fitted != NULL) {
+        written = fitted;
+    }
+    *png = written;
     *bytes = needed;
     return STATUS_OK;
 }

@@ -407,7 +407,7 @@ _Static_assert(sizeof(struct map) == LIMIT_ID_BYTES + 80 &&
 
 struct raster_key raster_key_of(const struct map *map)
 {
-    struct raster_key key;
+    struct raster_key key = {.bytes = {0}};
     struct sha256 hash;
     sha256_init(&hash);
     const int64_t counts[] = {map->lane_count, map->surface_count, map->signal_count};
