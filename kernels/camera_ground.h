@@ -307,8 +307,8 @@ struct ground_tone {
     float left;   /* share that haze leaves */
 };
 
-BOTH_FN struct ground_noise ground_noise_make(const struct ground_place *place, double per_m,
-                                              float amplitude)
+/* Of amplitude 1. */
+BOTH_FN struct ground_noise ground_noise_make(const struct ground_place *place, double per_m)
 {
     double corner_x = (place->tile_x * RASTER_TILE_M + place->ego_x) * per_m;
     double corner_y = (place->tile_y * RASTER_TILE_M + place->ego_y) * per_m;
@@ -320,7 +320,7 @@ BOTH_FN struct ground_noise ground_noise_make(const struct ground_place *place, 
     noise.first_x = (float)(corner_x - cell_x);
     noise.first_y = (float)(corner_y - cell_y);
     noise.per_m = (float)per_m;
-    noise.amplitude = amplitude;
+    noise.amplitude = 1.0f;
     return noise;
 }
 
@@ -347,15 +347,29 @@ BOTH_FN float ground_grain_left(double step_m)
     return ground_noise_left(step_m * GROUND_GRAIN_PER_M, 0.58);
 }
 
+/* Fills what all pixels of the ground share, row or not: from ego_cos on, noise of amplitude 1. */
+BOTH_FN void ground_row_begin(const struct picture *picture, struct ground_row *out)
+{
+    const struct mood *mood = &picture->mood;
+    out->ego_cos = (float)picture->ego_cos;
+    out->ego_sin = (float)picture->ego_sin;
+    out->headlights = (float)mood->headlights * 1.25f;
+    out->haze_per_m = (float)mood->haze_per_m;
+    out->wet = (float)(0.42 * mood->wet);
+    out->patches = ground_noise_make(&picture->ground, GROUND_PATCHES_PER_M);
+    out->grain = ground_noise_make(&picture->ground, GROUND_GRAIN_PER_M);
+    out->grained = true;
+}
+
 BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t row)
 {
     const struct camera_view *view = &picture->view;
-    const struct mood *mood = &picture->mood;
     double z = view->origin.z * view->focal / ((row + 0.5 - view->rows / 2.0) * PICTURE_SCALE);
     double footprint_m = z / view->focal;
     double step_m = z * footprint_m / view->origin.z; /* along the ground, per canvas row */
     double fine = ground_grain(footprint_m);
     struct ground_row out;
+    ground_row_begin(picture, &out);
     out.ahead = (float)z;
     out.unit = (float)(PICTURE_SCALE / view->focal);
     out.middle = (float)view->cols / 2.0f;
@@ -363,15 +377,8 @@ BOTH_FN struct ground_row ground_row_make(const struct picture *picture, int32_t
     out.y = (float)(view->origin.y + z * view->sin_yaw);
     out.sin_yaw = (float)view->sin_yaw;
     out.cos_yaw = (float)view->cos_yaw;
-    out.ego_cos = (float)picture->ego_cos;
-    out.ego_sin = (float)picture->ego_sin;
-    out.headlights = (float)mood->headlights * 1.25f;
-    out.haze_per_m = (float)mood->haze_per_m;
-    out.wet = (float)(0.42 * mood->wet);
-    out.patches =
-        ground_noise_make(&picture->ground, GROUND_PATCHES_PER_M, ground_patches_left(step_m));
-    out.grain = ground_noise_make(&picture->ground, GROUND_GRAIN_PER_M,
-                                  (float)fine * ground_grain_left(step_m));
+    out.patches.amplitude = ground_patches_left(step_m);
+    out.grain.amplitude = (float)fine * ground_grain_left(step_m);
     out.grained = fine > 0;
     return out;
 }

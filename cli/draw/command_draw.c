@@ -2,6 +2,7 @@
  * swerve draw: a scenario before it is driven, in words and as a picture.
  */
 #include "cli/cli.h"
+#include "cli/draw/draw_choice.h"
 #include "report/draw/draw_scenario.h"
 
 #include "base/check.h"
@@ -11,19 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-/* The scenario of that id, else the suite's first; a prefix will do. */
-static const struct scenario *choose(const struct suite *suite, const char *id)
-{
-    size_t bytes = id != NULL ? strlen(id) : 0;
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        const struct scenario *scenario = &suite->entries[i].document->scenario;
-        if (id == NULL || strncmp(scenario->id, id, bytes) == 0) {
-            return scenario;
-        }
-    }
-    return NULL;
-}
 
 static enum status write_picture(const struct scenario *scenario, const char *path,
                                  struct error *error)
@@ -48,12 +36,8 @@ static enum status write_picture(const struct scenario *scenario, const char *pa
 static enum status draw(const struct suite *suite, const char *id, const char *output,
                         struct error *error)
 {
-    const struct scenario *scenario = choose(suite, id);
-    if (scenario == NULL) {
-        return error_set(error, STATUS_BAD_INPUT,
-                         "--scenario: none of the %u scenarios has an id that begins with %s",
-                         suite->entry_count, id);
-    }
+    const struct scenario *scenario = NULL;
+    TRY(draw_choose(suite, id, &scenario, error));
     TRY(draw_scenario_print(scenario, stdout, error));
     if (id == NULL && suite->entry_count > 1) {
         text_print(stdout, "the first of %u scenarios; --scenario ID draws another\n",

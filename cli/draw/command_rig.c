@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "base/units.h"
 #include "cli/cli.h"
+#include "cli/draw/draw_choice.h"
 #include "report/draw/draw_rig.h"
 #include "schemas/rig/rig.h"
 
@@ -57,21 +58,6 @@ static enum status print_rig(const struct rig *rig, bool json, struct error *err
     return STATUS_OK;
 }
 
-/* The first scenario whose id begins so; NULL: the first. */
-static enum status choose(const struct suite *suite, const char *id, const struct scenario **out,
-                          struct error *error)
-{
-    for (uint32_t i = 0; i < suite->entry_count; i++) {
-        *out = &suite->entries[i].document->scenario;
-        if (id == NULL || strncmp((*out)->id, id, strlen(id)) == 0) {
-            return STATUS_OK;
-        }
-    }
-    return error_set(error, STATUS_BAD_INPUT,
-                     "--scenario: none of the %u scenarios has an id that begins with %s",
-                     suite->entry_count, id);
-}
-
 static enum status draw_outcome(const struct rig_command *command, const struct rig *rig,
                                 struct error *error)
 {
@@ -95,7 +81,7 @@ static enum status draw_suite(const struct rig_command *command, const struct ri
     struct suite *suite = NULL;
     const struct scenario *scenario = NULL;
     TRY(cli_suite_load(path, &suite, error));
-    enum status status = choose(suite, command->scenario, &scenario, error);
+    enum status status = draw_choose(suite, command->scenario, &scenario, error);
     THEN(status, draw_rig_start(rig, scenario, (uint64_t)command->seed, command->output, error));
     suite_destroy(suite);
     return status;

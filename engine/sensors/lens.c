@@ -16,6 +16,12 @@
 #define END_MIN_RAD 0.02
 #define CLOSE 1e-9 /* pixels */
 
+/* Rational distortion of a pinhole at a squared distance to the centre, in focal lengths. */
+static double radial_at(const double *k, double q)
+{
+    return (1.0 + q * (k[0] + q * (k[1] + q * k[2]))) / (1.0 + q * (k[3] + q * (k[4] + q * k[5])));
+}
+
 /* Distance to the centre at an angle: in pixels of an f-theta lens, else in focal lengths, without
  * tangential terms. */
 static double radius_at(const struct rig_lens *lens, double angle)
@@ -33,9 +39,7 @@ static double radius_at(const struct rig_lens *lens, double angle)
         return sum;
     default: {
         double r = dmath_tan(angle);
-        double q = r * r;
-        return r * (1.0 + q * (k[0] + q * (k[1] + q * k[2]))) /
-               (1.0 + q * (k[3] + q * (k[4] + q * k[5])));
+        return r * radial_at(k, r * r);
     }
     }
 }
@@ -73,10 +77,8 @@ enum status lens_init(const struct rig_camera *camera, struct lens *out, struct 
 /* Pinhole: x, y per z to focal lengths. */
 static void distort(const struct rig_lens *lens, double x, double y, double *out_x, double *out_y)
 {
-    const double *k = lens->k;
     double q = x * x + y * y;
-    double radial =
-        (1.0 + q * (k[0] + q * (k[1] + q * k[2]))) / (1.0 + q * (k[3] + q * (k[4] + q * k[5])));
+    double radial = radial_at(lens->k, q);
     *out_x = x * radial + 2.0 * lens->p[0] * x * y + lens->p[1] * (q + 2.0 * x * x);
     *out_y = y * radial + lens->p[0] * (q + 2.0 * y * y) + 2.0 * lens->p[1] * x * y;
 }

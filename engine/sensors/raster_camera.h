@@ -218,6 +218,11 @@ void face_add_glow(const struct painter *painter, struct screen_rows rows, struc
 void screen_push(struct screen *screen, struct screen_command command, struct screen_rows rows,
                  const struct screen_point *points, uint32_t count);
 
+/* Whether a polygon may show on a canvas `cols` wide; *rows, those that it may touch, are cut down
+ * to it. count >= 1. */
+bool screen_reaches(const struct screen_point *points, uint32_t count, int32_t cols,
+                    struct screen_rows *rows);
+
 /* The rows between two heights on the canvas, a row more on either side, among `rows`. */
 struct screen_rows screen_rows_between(double low, double high, struct screen_rows rows);
 

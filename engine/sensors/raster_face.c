@@ -51,24 +51,16 @@ static bool project(const struct painter *painter, struct screen_rows rows, cons
         return false;
     }
     const struct screen_point middle = camera_view_middle(view);
-    double left = INFINITY;
-    double right = -INFINITY;
-    double low = INFINITY;
-    double high = -INFINITY;
     for (uint32_t i = 0; i < out->count; i++) {
         double u = clipped[i].x / clipped[i].z * view->focal + middle.u;
         double v = clipped[i].y / clipped[i].z * view->focal + middle.v;
         out->points[i] = (struct screen_point){u, v};
-        left = dmath_min(left, u);
-        right = dmath_max(right, u);
-        low = dmath_min(low, v);
-        high = dmath_max(high, v);
     }
     out->du = normal.x / view->focal / offset;
     out->dv = normal.y / view->focal / offset;
     out->inverse_depth = normal.z / offset - out->du * middle.u - out->dv * middle.v;
-    out->rows = screen_rows_between(low - 0.5, high, rows);
-    return out->rows.first < out->rows.end && left < view->cols * CAMERA_SCALE && right > 0;
+    out->rows = rows;
+    return screen_reaches(out->points, out->count, view->cols * CAMERA_SCALE, &out->rows);
 }
 
 /* Colour of a face under the mood, faded at its mean distance. */

@@ -104,9 +104,9 @@ enum status raster_rays_create(const struct rig_camera *camera, uint32_t stream,
         rays->rays = malloc(pixels * sizeof *rays->rays);
         status = memory_check(rays->rays, error, "no memory for the %zu directions of camera %s",
                               pixels, camera->id);
-    }
-    if (status == STATUS_OK && !rays->is_level) {
-        fill_table(rays, rays->rays);
+        if (status == STATUS_OK) {
+            fill_table(rays, rays->rays);
+        }
     }
     if (status != STATUS_OK) {
         raster_rays_destroy(rays);
@@ -184,11 +184,16 @@ static bool meets_ground(const struct raster_rays *rays, const struct ray *ray, 
     return true;
 }
 
+static double length_of(struct vec2 v)
+{
+    return sqrt(v.x_m * v.x_m + v.y_m * v.y_m);
+}
+
 /* A third of a step on the ground, no longer than what keeps samples within the tiles around ego.
  */
 static struct vec2 third(struct vec2 step)
 {
-    double length = sqrt(step.x_m * step.x_m + step.y_m * step.y_m) / CAMERA_SCALE;
+    double length = length_of(step) / CAMERA_SCALE;
     double scale = (length > STEP_MAX_M ? STEP_MAX_M / length : 1.0) / CAMERA_SCALE;
     return (struct vec2){step.x_m * scale, step.y_m * scale};
 }
@@ -242,24 +247,17 @@ static struct ground_sum sum_spot(struct ground *ground, const struct picture *p
     return sum;
 }
 
-/* Values that all pixels of the ground share. */
-struct shared {
-    struct ground_noise patches, grain; /* of amplitude 1 */
-    float headlights, haze_per_m, wet;
-};
-
 static struct rgb ground_colour_of(struct ground *ground, const struct picture *picture,
-                                   const struct raster_rays *rays, const struct shared *shared,
+                                   const struct raster_rays *rays, const struct ground_row *shared,
                                    const struct ray *ray, const struct spot *spot)
 {
     const struct ground_sum sum = sum_spot(ground, picture, spot);
     float x_m = (float)spot->at.x_m;
     float y_m = (float)spot->at.y_m;
-    float world_x = x_m * (float)picture->ego_cos - y_m * (float)picture->ego_sin;
-    float world_y = x_m * (float)picture->ego_sin + y_m * (float)picture->ego_cos;
+    float world_x = x_m * shared->ego_cos - y_m * shared->ego_sin;
+    float world_y = x_m * shared->ego_sin + y_m * shared->ego_cos;
     float side = sqrtf(ray->x * ray->x + ray->y * ray->y);
     float distance_m = (float)rays->origin.z / -ray->z * side;
-    const struct ground_row wet = {.wet = shared->wet};
     struct ground_noise patches = shared->patches;
     struct ground_noise grain = shared->grain;
     double fine = ground_grain(spot->footprint_m);
@@ -269,27 +267,10 @@ static struct rgb ground_colour_of(struct ground *ground, const struct picture *
         .patches = ground_noise_at(&patches, world_x, world_y),
         .grain = fine > 0.0 ? ground_noise_at(&grain, world_x, world_y) : 0.0f,
         .lamp = mood_headlight_at(shared->headlights, x_m, y_m),
-        .mirror = ground_mirror_at(&wet, distance_m),
+        .mirror = ground_mirror_at(shared, distance_m),
         .left = mood_decay(shared->haze_per_m * distance_m),
     };
     return ground_finish(&picture->mood, picture->ground.light, &sum, tone);
-}
-
-static struct shared shared_make(const struct picture *picture)
-{
-    const struct mood *mood = &picture->mood;
-    return (struct shared){
-        .patches = ground_noise_make(&picture->ground, GROUND_PATCHES_PER_M, 1.0f),
-        .grain = ground_noise_make(&picture->ground, GROUND_GRAIN_PER_M, 1.0f),
-        .headlights = (float)mood->headlights * 1.25f,
-        .haze_per_m = (float)mood->haze_per_m,
-        .wet = (float)(0.42 * mood->wet),
-    };
-}
-
-static double length_of(struct vec2 v)
-{
-    return sqrt(v.x_m * v.x_m + v.y_m * v.y_m);
 }
 
 static bool spot_make(const struct raster_rays *rays, int32_t row, int32_t col, struct spot *out)
@@ -307,7 +288,8 @@ static bool spot_make(const struct raster_rays *rays, int32_t row, int32_t col, 
 void rays_backdrop(const struct picture *picture, const struct raster_rays *rays,
                    struct ground *ground, const struct patch *patch, struct backdrop *out)
 {
-    const struct shared shared = shared_make(picture);
+    struct ground_row shared;
+    ground_row_begin(picture, &shared);
     for (int32_t i = 0; i < patch->rows; i++) {
         int32_t row = patch->first_row + i;
         struct rgb *colours = out->colour[i];
@@ -400,22 +382,14 @@ static void push_polygon(const struct cutting *cutting, const struct corner *cor
 {
     const struct raster_rays *rays = cutting->painter->rays;
     struct screen_point points[SCREEN_POINTS_MAX];
-    double left = INFINITY;
-    double right = -INFINITY;
-    double low = INFINITY;
-    double high = -INFINITY;
+    struct screen_rows rows = cutting->rows;
     for (uint32_t i = 0; i < count; i++) {
         if (!corners[i].seen) {
             return;
         }
         points[i] = corners[i].point;
-        left = dmath_min(left, points[i].u);
-        right = dmath_max(right, points[i].u);
-        low = dmath_min(low, points[i].v);
-        high = dmath_max(high, points[i].v);
     }
-    struct screen_rows rows = screen_rows_between(low - 0.5, high, cutting->rows);
-    if (rows.first < rows.end && left < rays->cols * CAMERA_SCALE && right > 0.0) {
+    if (screen_reaches(points, count, rays->cols * CAMERA_SCALE, &rows)) {
         screen_push(cutting->painter->screen, *cutting->command, rows, points, count);
     }
 }

@@ -35,6 +35,21 @@ struct screen_list screen_list_of(const struct screen *screen)
     return (struct screen_list){screen->commands, screen->points, screen->command_count};
 }
 
+bool screen_reaches(const struct screen_point *points, uint32_t count, int32_t cols,
+                    struct screen_rows *rows)
+{
+    struct screen_point least = points[0];
+    struct screen_point most = points[0];
+    for (uint32_t i = 1; i < count; i++) {
+        least.u = dmath_min(least.u, points[i].u);
+        most.u = dmath_max(most.u, points[i].u);
+        least.v = dmath_min(least.v, points[i].v);
+        most.v = dmath_max(most.v, points[i].v);
+    }
+    *rows = screen_rows_between(least.v - 0.5, most.v, *rows);
+    return rows->first < rows->end && least.u < cols && most.u > 0;
+}
+
 /* Makes room; false when there is none to be had. */
 static bool make_room(struct screen *screen, uint32_t points)
 {
