@@ -184,14 +184,11 @@ static void put_faults(FILE *stream, const struct reading *reading)
 /* Whether ego itself does something else in the branch. */
 static bool is_ego_branch(const struct branch *branch)
 {
+    bool own = false;
     for (uint32_t i = 0; branch != NULL && i < branch->intervention_count; i++) {
-        enum intervention_kind kind = branch->interventions[i].kind;
-        if (kind == INTERVENE_EGO_BRAKE || kind == INTERVENE_EGO_SWERVE ||
-            kind == INTERVENE_EGO_MAINTAIN || kind == INTERVENE_EGO_ACTIONS) {
-            return true;
-        }
+        own = own || report_is_own(branch->interventions[i].kind);
     }
-    return false;
+    return own;
 }
 
 /* Branches of its job in which ego acted for the planner, by whether they passed. */

@@ -241,10 +241,7 @@ static void find_hazard(const struct report *report, struct fanout *fanout)
  * a way out only when the hazard is in sight by then. Other changes make another world. */
 static void sight_note(struct html *html, const struct fanout *fanout, const struct branch *branch)
 {
-    enum intervention_kind kind = branch->interventions[0].kind;
-    bool own = kind == INTERVENE_EGO_BRAKE || kind == INTERVENE_EGO_SWERVE ||
-               kind == INTERVENE_EGO_MAINTAIN || kind == INTERVENE_EGO_ACTIONS;
-    if (fanout->hazard < 0 || !own) {
+    if (fanout->hazard < 0 || !report_is_own(branch->interventions[0].kind)) {
         return;
     }
     const char *name = fanout->scenario->agents[fanout->hazard].id;

@@ -107,6 +107,9 @@ enum { REPORT_ANCHOR_BYTES = 32 };
 const char *report_anchor(const struct report_job *job, const struct outcome *outcome,
                           char out[REPORT_ANCHOR_BYTES]);
 
+/* Whether ego itself does something else, in the planner's place. */
+bool report_is_own(enum intervention_kind kind);
+
 /* Words for a contact: "contact at ego's front". */
 const char *report_contact(enum collision_kind kind);
 

@@ -87,6 +87,12 @@ static void for_a_while(struct html *html, const char *word, double duration_s)
     }
 }
 
+bool report_is_own(enum intervention_kind kind)
+{
+    return kind == INTERVENE_EGO_BRAKE || kind == INTERVENE_EGO_SWERVE ||
+           kind == INTERVENE_EGO_MAINTAIN || kind == INTERVENE_EGO_ACTIONS;
+}
+
 void report_intervention(struct html *html, const struct scenario *scenario,
                          const struct intervention *what)
 {
