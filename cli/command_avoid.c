@@ -52,10 +52,7 @@ static int compare_drives(const void *a, const void *b)
 {
     const struct outcome *x = &((const struct avoid_drive *)a)->outcome;
     const struct outcome *y = &((const struct avoid_drive *)b)->outcome;
-    size_t x_bytes = scenario_id_logical_bytes(x->scenario_id);
-    size_t y_bytes = scenario_id_logical_bytes(y->scenario_id);
-    int order = memcmp(x->scenario_id, y->scenario_id, x_bytes < y_bytes ? x_bytes : y_bytes);
-    order = order != 0 ? order : (x_bytes > y_bytes) - (x_bytes < y_bytes);
+    int order = scenario_id_compare_logical(x->scenario_id, y->scenario_id);
     order = order != 0 ? order : strcmp(x->scenario_id, y->scenario_id);
     order = order != 0 ? order : strcmp(x->planner, y->planner);
     return order != 0 ? order : (x->id > y->id) - (x->id < y->id);
@@ -187,9 +184,8 @@ static void count_rates(const struct avoid *avoid, struct avoid_rates *rates)
     for (uint32_t i = 0; i < avoid->count; i++) {
         const struct outcome *outcome = &avoid->drives[i].outcome;
         const struct outcome *last = i > 0 ? &avoid->drives[i - 1].outcome : NULL;
-        size_t bytes = scenario_id_logical_bytes(outcome->scenario_id);
-        logical_key += last == NULL || bytes != scenario_id_logical_bytes(last->scenario_id) ||
-                       memcmp(outcome->scenario_id, last->scenario_id, bytes) != 0;
+        logical_key += last == NULL ||
+                       scenario_id_compare_logical(outcome->scenario_id, last->scenario_id) != 0;
         case_key += last == NULL || strcmp(outcome->scenario_id, last->scenario_id) != 0 ||
                     strcmp(outcome->planner, last->planner) != 0;
         if (avoid->drives[i].found.same) {

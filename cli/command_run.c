@@ -36,7 +36,6 @@ enum {
     POLL_MS = 20,
     PROGRESS_MS = 250,
     PROGRESS_LINE_MS = 10000, /* where there is no terminal */
-    STOP_GRACE_MS = 5000,
 };
 
 struct run_options {
@@ -110,12 +109,6 @@ static enum status try_planners(const struct submission *submission,
     return STATUS_OK;
 }
 
-static int64_t finished_jobs(const struct store_suite_status *status)
-{
-    return status->jobs[JOB_DONE] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_DEAD] +
-           status->jobs[JOB_CANCELLED];
-}
-
 /* On a terminal one line that changes, elsewhere a line each time. The store says how long it takes
  * from the moment that a job ended last, `since_ms` ago. */
 static void show_progress(const struct store_suite_status *status, int64_t since_ms, bool terminal)
@@ -140,55 +133,9 @@ static void show_progress(const struct store_suite_status *status, int64_t since
             progress_eta_text(status->eta_ms < 0 ? -1 : eta_ms, eta), terminal ? "" : "\n");
 }
 
-/* The pools of a run, one per kind of job; each is started when its first job is there. */
-enum { RUN_BULK = 0, RUN_TEACHER, RUN_POOLS };
-
-struct run_pools {
-    struct pool_config config[RUN_POOLS];
-    bool wanted[RUN_POOLS];
-    bool started[RUN_POOLS];
-    struct pool pool[RUN_POOLS];
-};
-
-static void want_pools(struct run_pools *pools, const struct submission *submission)
-{
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        bool teacher = strcmp(submission->specs[i].pool, "teacher") == 0;
-        pools->wanted[teacher ? RUN_TEACHER : RUN_BULK] = true;
-    }
-}
-
-/* Starts what is wanted, watches what was started. A flagged job has a successor for the teacher.
- */
-static enum status watch_pools(struct run_pools *pools, struct store *store,
-                               const struct store_suite_status *now, bool progressed, bool idle,
-                               struct error *error)
-{
-    enum status status = STATUS_OK;
-    pools->wanted[RUN_TEACHER] |= now->jobs[JOB_FLAGGED] > 0;
-    for (int i = 0; i < RUN_POOLS && status == STATUS_OK; i++) {
-        if (pools->started[i]) {
-            status = pool_watch(&pools->pool[i], store, progressed, idle, error);
-        } else if (pools->wanted[i]) {
-            status = pool_start(&pools->pool[i], &pools->config[i], error);
-            pools->started[i] = status == STATUS_OK;
-        }
-    }
-    return status;
-}
-
-static void stop_pools(struct run_pools *pools)
-{
-    for (int i = 0; i < RUN_POOLS; i++) {
-        if (pools->started[i]) {
-            pool_stop(&pools->pool[i], STOP_GRACE_MS);
-        }
-    }
-}
-
 /* Waits until every job of the suite has ended, successors of flagged ones included, keeping the
  * pools alive. */
-static enum status supervise(struct run_pools *pools, struct store *store, const char *suite_id,
+static enum status supervise(struct pools *pools, struct store *store, const char *suite_id,
                              struct error *error)
 {
     const struct clock *clock = clock_system();
@@ -201,9 +148,9 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
     for (;;) {
         struct store_suite_status now;
         TRY(store->ops->suite_status(store, suite_id, &now, error));
-        bool progressed = finished_jobs(&now) != finished;
-        finished = finished_jobs(&now);
-        bool over = now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
+        bool progressed = store_jobs_ended(&now) != finished;
+        finished = store_jobs_ended(&now);
+        bool over = store_jobs_open(&now) == 0;
         int64_t now_ns = clock_now_ns(clock);
         changed_ns = progressed ? now_ns : changed_ns;
         if ((over && terminal) || now_ns - shown_ns > period_ns) {
@@ -220,13 +167,9 @@ static enum status supervise(struct run_pools *pools, struct store *store, const
             return error_set(error, STATUS_CANCELLED,
                              "interrupted with %lld of %lld jobs finished; they are kept: run the "
                              "same command again to go on",
-                             (long long)finished,
-                             (long long)(finished + now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED]));
+                             (long long)finished, (long long)(finished + store_jobs_open(&now)));
         }
-        /* With nothing queued the workers could not have finished anything: what is left may be
-         * leased to somebody who vanished with an earlier run, and comes back in its time. */
-        bool idle = now.jobs[JOB_QUEUED] == 0;
-        TRY(watch_pools(pools, store, &now, progressed, idle, error));
+        TRY(pools_watch(pools, store, &now, progressed, error));
         const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
         nanosleep(&pause, NULL);
     }
@@ -249,7 +192,6 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
                             const struct submission *submission, const struct logger *logger,
                             struct error *error)
 {
-    static const char *const names[RUN_POOLS] = {"bulk", "teacher"};
     const char *world = options->suite.world;
     const struct pool_config config = {
         .store_url = cli_store_url(options->store_url),
@@ -268,18 +210,17 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     };
     struct store_suite_status now;
     enum status status = store->ops->suite_status(store, submission->suite_id, &now, error);
-    if (status != STATUS_OK || now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0) {
+    if (status != STATUS_OK || store_jobs_open(&now) == 0) {
         return status;
     }
-    struct run_pools *pools = calloc(1, sizeof *pools);
+    struct pools *pools = calloc(1, sizeof *pools);
     TRY(memory_check(pools, error, "run: out of memory"));
-    for (int i = 0; i < RUN_POOLS; i++) {
-        pools->config[i] = config;
-        pools->config[i].pool = names[i];
+    pools->config = config;
+    for (uint32_t i = 0; i < submission->job_count; i++) {
+        pools_want(pools, submission->specs[i].pool);
     }
-    want_pools(pools, submission);
     status = supervise(pools, store, submission->suite_id, error);
-    stop_pools(pools);
+    pools_stop(pools);
     free(pools);
     return status;
 }
@@ -527,11 +468,11 @@ static void tell_left(const struct run_options *options, struct store *store, co
     struct store_suite_status now;
     struct error unneeded;
     if (store->ops->suite_status(store, suite_id, &now, &unneeded) == STATUS_OK &&
-        now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0) {
+        store_jobs_open(&now) > 0) {
         text_print(stderr,
                    "swerve: %lld jobs of suite %s stay queued in %s: the same command goes on with "
                    "them, \"swerve cancel %s --store %s\" lets them go\n",
-                   (long long)(now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED]), suite_id, url,
+                   (long long)(store_jobs_open(&now)), suite_id, url,
                    text_shell_word(suite_id, word, sizeof word),
                    text_shell_word(url, place, sizeof place));
     }

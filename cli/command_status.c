@@ -31,11 +31,6 @@ struct suite_query {
         "--json", NULL, "print one JSON object", .flag = &(query).json                           \
     }
 
-static bool is_open(const struct store_suite_status *status)
-{
-    return status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0;
-}
-
 /* Main lines without a result. */
 static int64_t lacking(const struct store_mains *mains)
 {
@@ -85,7 +80,7 @@ static void progress_json(json_t *json, const struct store_suite_status *status)
     json_object_set_new(json, "ticks_planned", json_integer((json_int_t)status->ticks_planned));
     json_object_set_new(json, "ticks_ended", json_integer((json_int_t)status->ticks_ended));
     json_object_set_new(json, "eta_s",
-                        status->eta_ms >= 0 && is_open(status)
+                        status->eta_ms >= 0 && store_jobs_open(status) > 0
                             ? json_real((double)status->eta_ms / 1e3)
                             : json_null());
 }
@@ -155,11 +150,11 @@ static void progress_line(const struct store_suite_status *status)
     if (status->submitted_s > 0) {
         text_print(stdout, "  since %s", cli_date(status->submitted_s, date));
     }
-    if (is_open(status) && status->ticks_planned > 0) {
+    if (store_jobs_open(status) > 0 && status->ticks_planned > 0) {
         text_print(stdout, "  %.0f%% of ticks",
                    floor(100.0 * (double)status->ticks_ended / (double)status->ticks_planned));
     }
-    if (is_open(status)) {
+    if (store_jobs_open(status) > 0) {
         text_print(stdout, "  ETA %s", progress_eta_text(status->eta_ms, text));
     }
     text_print(stdout, "\n");
@@ -185,7 +180,7 @@ static void status_line(const char *id, const struct store_suite_status *status)
                summary_uusd_text(status->cost_uusd, bill));
     progress_line(status);
     rate_lines(id, status);
-    if (status->unstarted_hosts > 0 && status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0) {
+    if (status->unstarted_hosts > 0 && store_jobs_open(status) > 0) {
         text_print(stdout, "  a planner does not start on %lld host%s: %s\n",
                    (long long)status->unstarted_hosts, status->unstarted_hosts == 1 ? "" : "s",
                    status->unstarted);

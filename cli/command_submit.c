@@ -342,13 +342,13 @@ static enum status check_none_under_way(struct retry *retry, struct error *error
             continue;
         }
         status = retry->store->ops->suite_status(retry->store, ids[i], &at, error);
-        if (status == STATUS_OK && at.jobs[JOB_QUEUED] + at.jobs[JOB_LEASED] > 0) {
-            status = error_set(
-                error, STATUS_CONFLICT,
-                "suite %s: %s drives these jobs again and has %lld left; let workers "
-                "finish it, or swerve cancel %s",
-                retry->suite, ids[i], (long long)(at.jobs[JOB_QUEUED] + at.jobs[JOB_LEASED]),
-                text_shell_word(ids[i], word, sizeof word));
+        if (status == STATUS_OK && store_jobs_open(&at) > 0) {
+            status =
+                error_set(error, STATUS_CONFLICT,
+                          "suite %s: %s drives these jobs again and has %lld left; let workers "
+                          "finish it, or swerve cancel %s",
+                          retry->suite, ids[i], (long long)(store_jobs_open(&at)),
+                          text_shell_word(ids[i], word, sizeof word));
         }
     }
     free(ids);

@@ -23,6 +23,7 @@ extern char **environ;
 
 enum {
     POOL_DEATHS_MAX = 50,
+    POOLS_STOP_GRACE_MS = 5000,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
     ARGUMENTS_MAX = 48 + 4 * CLI_TEXTS_MAX,
@@ -324,4 +325,45 @@ void pool_stop(struct pool *pool, int64_t grace_ms)
         }
     }
     close(pool->words_fd);
+}
+
+/* ---- those of a command ---- */
+
+static const char *const pools_names[POOLS_COUNT] = {"bulk", "teacher"};
+
+void pools_want(struct pools *pools, const char *pool)
+{
+    bool teacher = strcmp(pool, pools_names[POOLS_TEACHER]) == 0;
+    pools->wanted[teacher ? POOLS_TEACHER : POOLS_BULK] = true;
+}
+
+enum status pools_watch(struct pools *pools, struct store *store,
+                        const struct store_suite_status *now, bool progressed, struct error *error)
+{
+    /* With nothing queued the workers could not have finished anything: what is left may be leased
+     * to somebody who vanished with an earlier run, and comes back in its time. */
+    bool idle = now->jobs[JOB_QUEUED] == 0;
+    enum status status = STATUS_OK;
+    pools->wanted[POOLS_TEACHER] |= now->jobs[JOB_FLAGGED] > 0;
+    for (int i = 0; i < POOLS_COUNT && status == STATUS_OK; i++) {
+        if (pools->started[i]) {
+            status = pool_watch(&pools->pool[i], store, progressed, idle, error);
+        } else if (pools->wanted[i]) {
+            struct pool_config config = pools->config;
+            config.pool = pools_names[i];
+            status = pool_start(&pools->pool[i], &config, error);
+            pools->started[i] = status == STATUS_OK;
+        }
+    }
+    return status;
+}
+
+void pools_stop(struct pools *pools)
+{
+    for (int i = 0; i < POOLS_COUNT; i++) {
+        if (pools->started[i]) {
+            pool_stop(&pools->pool[i], POOLS_STOP_GRACE_MS);
+            pools->started[i] = false;
+        }
+    }
 }

@@ -76,4 +76,25 @@ enum status pool_watch(struct pool *pool, struct store *store, bool progressed, 
 /* Asks all to hand back and leave, waits, kills those who stay longer than grace_ms. */
 void pool_stop(struct pool *pool, int64_t grace_ms);
 
+/* Pools of a command that drives, each started when it is first wanted. */
+enum { POOLS_BULK = 0, POOLS_TEACHER, POOLS_COUNT };
+
+struct pools {
+    struct pool_config config; /* of all, but for the pool's name */
+    bool wanted[POOLS_COUNT];
+    bool started[POOLS_COUNT];
+    struct pool pool[POOLS_COUNT];
+};
+
+/* The pool of a job's. */
+void pools_want(struct pools *pools, const char *pool);
+
+/* Starts what is wanted, watches what was started; `now`: of the suite that they drive. A flagged
+ * job has a successor for the teacher. `progressed` as of pool_watch. */
+enum status pools_watch(struct pools *pools, struct store *store,
+                        const struct store_suite_status *now, bool progressed, struct error *error);
+
+/* Stops what was started; zeroed ones too. */
+void pools_stop(struct pools *pools);
+
 #endif

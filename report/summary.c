@@ -353,7 +353,7 @@ const char *summary_plural(int64_t count)
 
 int64_t summary_unfinished(const struct summary *summary)
 {
-    return summary->status.jobs[JOB_QUEUED] + summary->status.jobs[JOB_LEASED];
+    return store_jobs_open(&summary->status);
 }
 
 /* Decimals that leave three significant digits. */

@@ -21,10 +21,7 @@ bool summary_is_sample(const struct outcome *outcome)
 
 static int compare_logical(const struct outcome *x, const struct outcome *y)
 {
-    size_t x_bytes = scenario_id_logical_bytes(x->scenario_id);
-    size_t y_bytes = scenario_id_logical_bytes(y->scenario_id);
-    int order = memcmp(x->scenario_id, y->scenario_id, x_bytes < y_bytes ? x_bytes : y_bytes);
-    return order != 0 ? order : (x_bytes > y_bytes) - (x_bytes < y_bytes);
+    return scenario_id_compare_logical(x->scenario_id, y->scenario_id);
 }
 
 static int compare_cases(const struct outcome *x, const struct outcome *y)

@@ -47,6 +47,14 @@ size_t scenario_id_logical_bytes(const char *id)
     return *parameters != '\0' ? (size_t)(parameters - id) - 1 : strlen(id);
 }
 
+int scenario_id_compare_logical(const char *a, const char *b)
+{
+    size_t bytes_a = scenario_id_logical_bytes(a);
+    size_t bytes_b = scenario_id_logical_bytes(b);
+    int order = memcmp(a, b, bytes_a < bytes_b ? bytes_a : bytes_b);
+    return order != 0 ? order : (bytes_a > bytes_b) - (bytes_a < bytes_b);
+}
+
 bool scenario_id_next(const char **at, struct scenario_id_parameter *out)
 {
     if (!read_parameter(*at, out)) {

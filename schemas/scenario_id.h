@@ -20,6 +20,9 @@ struct scenario_id_parameter {
 /* Bytes of the logical scenario's name at the start of the id. */
 size_t scenario_id_logical_bytes(const char *id);
 
+/* Order of ids by their logical scenarios: below 0, 0 (the same one) or above. */
+int scenario_id_compare_logical(const char *a, const char *b);
+
 /* Start of the parameters, for scenario_id_next(); an empty text: there are none. */
 const char *scenario_id_parameters(const char *id);
 

@@ -18,6 +18,7 @@
 #include "cli/suite_options.h"
 #include "report/summary.h"
 #include "scheduler/rate.h"
+#include "schemas/scenario_id.h"
 #include "worker/versions/versions.h"
 
 #include <math.h>
@@ -26,7 +27,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { POLL_MS = 20, STOP_GRACE_MS = 5000, BULK = 0, TEACHER, POOLS, SLOTS = 16 };
+enum { POLL_MS = 20, SLOTS = 16 };
 
 const char *const model_drive_end_names[MODEL_DRIVE_ENDS] = {
     "passed", "below its band", "beyond the suite", "out of budget", "planned"};
@@ -45,46 +46,11 @@ struct drive {
     int64_t looks;
     struct confinement_options confined;
     const struct planner_confinement *confinement;
-    struct pool pools[POOLS];
-    bool started[POOLS];
+    struct pools pools;
     const atomic_int *interrupted;
 };
 
 /* ---- workers ---- */
-
-static enum status start_pool(struct drive *drive, int index, struct error *error)
-{
-    const struct pool_config config = {
-        .store_url = drive->options->store_url,
-        .pool = index == BULK ? "bulk" : "teacher",
-        .models = drive->options->models,
-        .device = "auto",
-        .worker_count = (uint32_t)drive->options->workers,
-        .slot_count = SLOTS,
-        .planner_deadline_ms = 1000,
-        .keep_every_ms = KEEP_EVERY_MS,
-        .confinement = drive->confinement,
-    };
-    TRY(pool_start(&drive->pools[index], &config, error));
-    drive->started[index] = true;
-    return STATUS_OK;
-}
-
-static void stop_pools(struct drive *drive)
-{
-    for (int i = 0; i < POOLS; i++) {
-        if (drive->started[i]) {
-            pool_stop(&drive->pools[i], STOP_GRACE_MS);
-            drive->started[i] = false;
-        }
-    }
-}
-
-static int64_t ended(const struct store_suite_status *now)
-{
-    return now->jobs[JOB_DONE] + now->jobs[JOB_FLAGGED] + now->jobs[JOB_DEAD] +
-           now->jobs[JOB_CANCELLED];
-}
 
 /* Until every job of the suite has ended. */
 static enum status wait_for(struct drive *drive, const char *suite_id, struct error *error)
@@ -94,20 +60,16 @@ static enum status wait_for(struct drive *drive, const char *suite_id, struct er
         struct store_suite_status now;
         const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
         TRY(drive->store->ops->suite_status(drive->store, suite_id, &now, error));
-        if (now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0) {
+        if (store_jobs_open(&now) == 0) {
             return STATUS_OK;
         }
         if (atomic_load(drive->interrupted) != 0) {
             return error_set(error, STATUS_CANCELLED,
                              "interrupted; what is driven is kept: the same command goes on");
         }
-        for (int i = 0; i < POOLS; i++) {
-            TRY(drive->started[i]
-                    ? pool_watch(&drive->pools[i], drive->store, ended(&now) != before,
-                                 now.jobs[JOB_QUEUED] == 0, error)
-                    : start_pool(drive, i, error));
-        }
-        before = ended(&now);
+        TRY(pools_watch(&drive->pools, drive->store, &now, store_jobs_ended(&now) != before,
+                        error));
+        before = store_jobs_ended(&now);
         nanosleep(&pause, NULL);
     }
 }
@@ -181,9 +143,8 @@ static bool is_drawn(const struct drive *drive, const struct trust_slice *slice,
     const struct model_version *version = drive->options->version;
     for (uint32_t i = 0; i < drive->pairs.count; i++) {
         const struct pairs_pair *pair = &drive->pairs.pairs[i];
-        struct scenario drawn;
-        memcpy(drawn.id, pair->scenario_id, sizeof drawn.id);
-        if (!pair->shadow && pairs_judged(pair) && reach_compare(&drawn, scenario) == 0 &&
+        if (!pair->shadow && pairs_judged(pair) &&
+            scenario_id_compare_logical(pair->scenario_id, scenario->id) == 0 &&
             strcmp(pair->student_hash, version->hash) == 0 &&
             strcmp(pair->student_sampler, version->sampler) == 0 &&
             trust_slice_has(slice, (const char(*)[LIMIT_ID_BYTES])pair->slice,
@@ -201,8 +162,8 @@ static uint32_t next_case(const struct drive *drive, const struct trust_slice *s
     uint32_t best = UINT32_MAX;
     for (uint32_t i = 0; i < drive->suite->entry_count; i++) {
         const struct scenario_document *document = drive->suite->entries[i].document;
-        if (reach_compare(&document->scenario, &drive->suite->entries[at].document->scenario) !=
-            0) {
+        if (scenario_id_compare_logical(document->scenario.id,
+                                        drive->suite->entries[at].document->scenario.id) != 0) {
             continue;
         }
         if (i < at) {
@@ -354,6 +315,17 @@ static enum status prepare(struct drive *drive, struct error *error)
 {
     TRY(confinement_options_settle(&drive->confined, drive->options->store_url, &drive->confinement,
                                    error));
+    drive->pools = (struct pools){
+        .config = {.store_url = drive->options->store_url,
+                   .models = drive->options->models,
+                   .device = "auto",
+                   .worker_count = (uint32_t)drive->options->workers,
+                   .slot_count = SLOTS,
+                   .planner_deadline_ms = 1000,
+                   .keep_every_ms = KEEP_EVERY_MS,
+                   .confinement = drive->confinement},
+        .wanted = {[POOLS_BULK] = true, [POOLS_TEACHER] = true},
+    };
     TRY(find_horizon(drive, error));
     TRY(cli_suite_load(drive->options->suite, &drive->suite, error));
     TRY(reach_of(drive->suite, drive->options->policy, drive->ticks_max, &drive->reach, error));
@@ -391,7 +363,7 @@ enum status model_drive(const struct model_drive_options *options, struct store 
                          (json_int_t)drive->jobs, "looks", (json_int_t)drive->looks, "ended",
                          model_drive_end_names[end], "reach", reach_json(&drive->reach));
     }
-    stop_pools(drive);
+    pools_stop(&drive->pools);
     table_finish(&drive->table);
     pairs_finish(&drive->pairs);
     reach_finish(&drive->reach);

@@ -70,11 +70,6 @@ void notify_alarm(struct notify *notify, const char *text)
     }
 }
 
-static bool has_ended(const struct store_suite_status *now)
-{
-    return now->jobs[JOB_QUEUED] + now->jobs[JOB_LEASED] == 0;
-}
-
 /* Counts main lines; where the store has not counted them, rollouts. */
 static bool tell_end(struct notify *notify, const char *id, const struct store_suite_status *now)
 {
@@ -123,7 +118,7 @@ static void take_new(struct notify *notify, struct store *store)
         struct store_suite_status now;
         bool goes_on =
             notify->looked || (store->ops->suite_status(store, ids[i], &now, &error) == STATUS_OK &&
-                               !has_ended(&now));
+                               store_jobs_open(&now) > 0);
         if (goes_on && notify->count < SUITES_WATCHED) {
             struct watched *watched = &notify->watched[notify->count++];
             *watched = (struct watched){.tries = 0};
@@ -149,7 +144,7 @@ void notify_look(struct notify *notify, struct store *store)
         struct store_suite_status now;
         struct error error;
         bool known = store->ops->suite_status(store, watched->id, &now, &error) == STATUS_OK;
-        bool over = known && has_ended(&now) &&
+        bool over = known && store_jobs_open(&now) == 0 &&
                     (tell_end(notify, watched->id, &now) || ++watched->tries == NOTIFY_TRIES);
         if (!over && (known || error.status != STATUS_NOT_FOUND)) {
             notify->watched[kept++] = *watched;

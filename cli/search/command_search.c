@@ -68,6 +68,25 @@ static void finish(struct search_run *run)
     }
 }
 
+/* The bulk pool stays from one round to the next; the teacher's begins with its first job. */
+static void set_pools(struct search_run *run)
+{
+    const struct search_options *options = run->options;
+    run->pools.wanted[POOLS_BULK] = true;
+    run->pools.config = (struct pool_config){
+        .store_url = cli_store_url(options->store_url),
+        .models = options->suite.models,
+        .device = options->suite.device,
+        .worker_count = (uint32_t)options->workers,
+        .slot_count = (uint32_t)options->slots,
+        .planner_deadline_ms = options->planner_deadline_ms,
+        .keep_every_ms = KEEP_EVERY_MS,
+        .confinement = options->suite.confinement,
+        .verbose = options->verbose,
+        .logger = run->logger,
+    };
+}
+
 static enum status search(struct search_run *run, const char *given, struct error *error)
 {
     char path[LIMIT_PATH_BYTES];
@@ -81,8 +100,9 @@ static enum status search(struct search_run *run, const char *given, struct erro
     TRY(begin(run, error));
     TRY(store_open(cli_store_url(run->options->store_url), &config, &run->store, error));
     TRY(pool_check_rights(run->store, error));
+    set_pools(run);
     enum status status = search_plan(run, error);
-    search_drive_stop(run);
+    pools_stop(&run->pools);
     return status;
 }
 

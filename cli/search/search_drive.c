@@ -15,59 +15,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { POLL_MS = 5, STOP_GRACE_MS = 5000, BULK = 0, TEACHER = 1 };
+enum { POLL_MS = 5 };
 
 /* ---- workers ---- */
 
-static enum status start_pool(struct search_run *run, int index, struct error *error)
-{
-    const struct search_options *options = run->options;
-    const struct pool_config config = {
-        .store_url = cli_store_url(options->store_url),
-        .pool = index == BULK ? "bulk" : "teacher",
-        .models = options->suite.models,
-        .device = options->suite.device,
-        .worker_count = (uint32_t)options->workers,
-        .slot_count = (uint32_t)options->slots,
-        .planner_deadline_ms = options->planner_deadline_ms,
-        .keep_every_ms = KEEP_EVERY_MS,
-        .confinement = options->suite.confinement,
-        .verbose = options->verbose,
-        .logger = run->logger,
-    };
-    TRY(pool_start(&run->pools[index], &config, error));
-    run->pool_started[index] = true;
-    return STATUS_OK;
-}
-
-void search_drive_stop(struct search_run *run)
-{
-    for (int i = 0; i < 2; i++) {
-        if (run->pool_started[i]) {
-            pool_stop(&run->pools[i], STOP_GRACE_MS);
-            run->pool_started[i] = false;
-        }
-    }
-}
-
-static int64_t ended(const struct store_suite_status *now)
-{
-    return now->jobs[JOB_DONE] + now->jobs[JOB_FLAGGED] + now->jobs[JOB_DEAD] +
-           now->jobs[JOB_CANCELLED];
-}
-
-static bool wants_teacher(const struct submission *submission)
-{
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        if (strcmp(submission->specs[i].pool, "teacher") == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /* Until every job of the suite has ended. */
-static enum status wait_for(struct search_run *run, bool teacher, struct error *error)
+static enum status wait_for(struct search_run *run, struct error *error)
 {
     int64_t before = -1;
     for (;;) {
@@ -78,23 +31,15 @@ static enum status wait_for(struct search_run *run, bool teacher, struct error *
                              "%lld jobs of suite %s are dead: swerve status says why",
                              (long long)(now.jobs[JOB_DEAD] - now.audits_dead), run->suite_id);
         }
-        if (now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0) {
+        if (store_jobs_open(&now) == 0) {
             return STATUS_OK;
         }
         if (atomic_load(run->interrupted) != 0) {
             return error_set(error, STATUS_CANCELLED,
                              "interrupted; what is driven is kept: the same command goes on");
         }
-        bool wanted[2] = {true, teacher || now.jobs[JOB_FLAGGED] > 0};
-        for (int i = 0; i < 2; i++) {
-            if (!run->pool_started[i] && wanted[i]) {
-                TRY(start_pool(run, i, error));
-            } else if (run->pool_started[i]) {
-                TRY(pool_watch(&run->pools[i], run->store, ended(&now) != before,
-                               now.jobs[JOB_QUEUED] == 0, error));
-            }
-        }
-        before = ended(&now);
+        TRY(pools_watch(&run->pools, run->store, &now, store_jobs_ended(&now) != before, error));
+        before = store_jobs_ended(&now);
         const struct timespec pause = {.tv_nsec = POLL_MS * NS_PER_MS};
         nanosleep(&pause, NULL);
     }
@@ -215,7 +160,9 @@ static enum status submit(struct search_run *run, const struct suite *suite, str
 {
     struct submission submission = {0};
     TRY(suite_options_build_of(&run->options->suite, suite, &submission, error));
-    bool teacher = wants_teacher(&submission);
+    for (uint32_t i = 0; i < submission.job_count; i++) {
+        pools_want(&run->pools, submission.specs[i].pool);
+    }
     if (run->suite_id[0] == '\0') {
         /* The first round names what is searched with which planner, world and seed. */
         const char *digits = strrchr(submission.suite_id, '-');
@@ -229,7 +176,7 @@ static enum status submit(struct search_run *run, const struct suite *suite, str
     memcpy(run->suite_id, submission.suite_id, sizeof run->suite_id);
     run->driven += submission.job_count - submission.audit_count;
     submission_finish(&submission);
-    THEN(status, wait_for(run, teacher, error));
+    THEN(status, wait_for(run, error));
     THEN(status, store_outcomes_each(run->store, run->suite_id, take_outcome, run, error));
     return status;
 }

@@ -74,8 +74,7 @@ struct search_run {
     char base_id[LIMIT_ID_BYTES];    /* of the suite that is searched */
     char suite_id[LIMIT_ID_BYTES];   /* of what is driven; "": nothing yet */
     struct store *store;
-    struct pool pools[2]; /* bulk, teacher */
-    bool pool_started[2];
+    struct pools pools;
     const atomic_int *interrupted;
     struct error impossible; /* why the first of those could not be driven */
 };
@@ -89,7 +88,6 @@ struct search_want {
  * that was driven before gives what it gave. */
 enum status search_drive_points(struct search_run *run, const struct search_want *wants,
                                 uint32_t count, struct error *error);
-void search_drive_stop(struct search_run *run); /* its workers */
 
 /* The whole search: sampling, clusters, boundaries. */
 enum status search_plan(struct search_run *run, struct error *error);

@@ -163,12 +163,6 @@ struct numbering {
     const struct compare_rollout *last;
 };
 
-static bool same_logical(const char *a, const char *b)
-{
-    size_t bytes = scenario_id_logical_bytes(a);
-    return bytes == scenario_id_logical_bytes(b) && memcmp(a, b, bytes) == 0;
-}
-
 /* Scenario ids of one logical scenario need not follow each other in the order of the key ("a/x=1",
  * "a-b", "a/x=2"), so pairs are numbered by looking all earlier ones up. */
 struct names {
@@ -179,7 +173,7 @@ struct names {
 static int64_t logical_key(struct names *names, const char *id)
 {
     for (uint32_t i = names->count; i-- > 0;) {
-        if (same_logical(names->ids[i], id)) {
+        if (scenario_id_compare_logical(names->ids[i], id) == 0) {
             return (int64_t)i + 1;
         }
     }

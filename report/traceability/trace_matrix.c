@@ -146,10 +146,8 @@ static bool belongs(const struct trace_register *items, enum trace_kind kind, ui
 
 static bool same_logical(const struct suite *suite, uint32_t a, uint32_t b)
 {
-    const char *x = suite->entries[a].document->scenario.id;
-    const char *y = suite->entries[b].document->scenario.id;
-    size_t bytes = scenario_id_logical_bytes(x);
-    return bytes == scenario_id_logical_bytes(y) && memcmp(x, y, bytes) == 0;
+    return scenario_id_compare_logical(suite->entries[a].document->scenario.id,
+                                       suite->entries[b].document->scenario.id) == 0;
 }
 
 static enum status add_path(struct making *making, const uint32_t path[TRACE_KIND_COUNT],

@@ -19,14 +19,6 @@ enum {
 
 static const double shares[] = {0.97, 0.99};
 
-int reach_compare(const struct scenario *a, const struct scenario *b)
-{
-    size_t bytes_a = scenario_id_logical_bytes(a->id);
-    size_t bytes_b = scenario_id_logical_bytes(b->id);
-    int order = memcmp(a->id, b->id, bytes_a < bytes_b ? bytes_a : bytes_b);
-    return order != 0 ? order : (bytes_a > bytes_b) - (bytes_a < bytes_b);
-}
-
 bool reach_has(const struct scenario *scenario, const struct trust_slice *slice)
 {
     struct slices slices;
@@ -41,7 +33,8 @@ bool reach_has(const struct scenario *scenario, const struct trust_slice *slice)
 
 static int compare_entries(const void *a, const void *b)
 {
-    return reach_compare(*(const struct scenario *const *)a, *(const struct scenario *const *)b);
+    return scenario_id_compare_logical((*(const struct scenario *const *)a)->id,
+                                       (*(const struct scenario *const *)b)->id);
 }
 
 bool reach_can(const struct reach_row *row)
@@ -120,7 +113,8 @@ static void count_logical(struct reach_row *row, const struct scenario *const *s
 {
     bool counted = false;
     for (uint32_t i = 0; i < count; i++) {
-        counted = counted && reach_compare(scenarios[i - 1], scenarios[i]) == 0;
+        counted =
+            counted && scenario_id_compare_logical(scenarios[i - 1]->id, scenarios[i]->id) == 0;
         if (!counted && reach_has(scenarios[i], &row->slice)) {
             row->logical++;
             counted = true;

@@ -40,7 +40,4 @@ json_t *reach_json(const struct reach *reach);
 /* Whether a rollout of the scenario ends in the slice. */
 bool reach_has(const struct scenario *scenario, const struct trust_slice *slice);
 
-/* Order of scenarios by logical ones: below 0, 0 (the same one) or above. */
-int reach_compare(const struct scenario *a, const struct scenario *b);
-
 #endif

@@ -44,11 +44,7 @@ struct group {
 
 static int compare_logical(const struct pairs_pair *a, const struct pairs_pair *b)
 {
-    size_t bytes_a = scenario_id_logical_bytes(a->scenario_id);
-    size_t bytes_b = scenario_id_logical_bytes(b->scenario_id);
-    size_t least = bytes_a < bytes_b ? bytes_a : bytes_b;
-    int order = memcmp(a->scenario_id, b->scenario_id, least);
-    return order != 0 ? order : (bytes_a > bytes_b) - (bytes_a < bytes_b);
+    return scenario_id_compare_logical(a->scenario_id, b->scenario_id);
 }
 
 static int compare_placed(const void *a, const void *b)

@@ -142,6 +142,19 @@ struct store_suite_status {
     char unstarted[STORE_UNSTARTED_BYTES]; /* worker and reason of one of them */
 };
 
+/* Jobs of a suite that wait or are being driven. */
+static inline int64_t store_jobs_open(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED];
+}
+
+/* Jobs of a suite that have ended, one way or another. */
+static inline int64_t store_jobs_ended(const struct store_suite_status *status)
+{
+    return status->jobs[JOB_DONE] + status->jobs[JOB_FLAGGED] + status->jobs[JOB_DEAD] +
+           status->jobs[JOB_CANCELLED];
+}
+
 /* Empty or zero members do not filter. */
 struct store_outcome_filter {
     char suite_id[LIMIT_ID_BYTES];

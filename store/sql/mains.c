@@ -191,7 +191,7 @@ enum status mains_read(struct sql_store *store, struct db *db, int64_t suite,
 {
     int64_t key[MAINS_KEY];
     int64_t jobs = 0;
-    bool open = status->jobs[JOB_QUEUED] + status->jobs[JOB_LEASED] > 0;
+    bool open = store_jobs_open(status) > 0;
     if (status->planner_count != 1 || status->rollouts_total > STORE_MAINS_ROLLOUTS_MAX) {
         return STATUS_OK;
     }

@@ -432,7 +432,7 @@ static enum status pick_round(struct submission *submission, struct store *store
             return status;
         }
         if (now.jobs[JOB_DEAD] - now.audits_dead + now.jobs[JOB_CANCELLED] == 0 ||
-            now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] > 0 || *round >= ROUNDS_MAX) {
+            store_jobs_open(&now) > 0 || *round >= ROUNDS_MAX) {
             return STATUS_OK;
         }
     }
@@ -639,7 +639,7 @@ enum status submission_send(struct submission *submission, struct store *store, 
         } else if (status == STATUS_OK && lost) {
             status = store->ops->suite_status(store, submission->suite_id, &now, error);
             /* Work that still runs is finished first; the next submission repairs the rest. */
-            lost = status == STATUS_OK && now.jobs[JOB_QUEUED] + now.jobs[JOB_LEASED] == 0;
+            lost = status == STATUS_OK && store_jobs_open(&now) == 0;
         }
     }
     return status;
