@@ -68,9 +68,12 @@ enum status confinement_options_settle(struct confinement_options *options, cons
         .start_ms = options->start_ms,
         .processes = (uint32_t)options->processes,
         .tmp_bytes = options->tmp_mib << 20,
+        .egodrivers = {options->egodrivers.values, options->egodrivers.count,
+                       options->allow_remote},
         /* A store in sight would be open to whoever can connect to its socket. */
         .secrets = {getenv("SWERVE_TOKEN_FILE"), shared ? NULL : store_url},
     };
+    TRY(egodriver_places_check(&options->confinement.egodrivers, error));
     if (sandbox) {
         TRY(planner_confinement_check(&options->confinement, error));
     }

@@ -26,7 +26,7 @@ enum {
     POOLS_STOP_GRACE_MS = 5000,
     POOL_STORE_FAILS_MAX = 4, /* or one per worker, where these are more */
     POOL_DEATHS_LOGGED = 5,   /* of one pool: enough to see why things are slow */
-    ARGUMENTS_MAX = 48 + 4 * CLI_TEXTS_MAX,
+    ARGUMENTS_MAX = 49 + 6 * CLI_TEXTS_MAX,
 };
 
 /* Says how a child ended that nobody had asked to: also with status 0, as a plugin that calls
@@ -66,13 +66,23 @@ static void add_confinement(const struct planner_confinement *confinement, char 
     }
     argv[(*argc)++] = "--planner-sandbox";
     argv[(*argc)++] = confinement->sandbox ? "on" : "off";
-    for (uint32_t i = 0; i < confinement->path_count; i++) {
-        argv[(*argc)++] = "--planner-path";
-        argv[(*argc)++] = confinement->paths[i];
+    const struct {
+        const char *option;
+        const char *const *values;
+        uint32_t count;
+    } lists[] = {
+        {"--planner-path", confinement->paths, confinement->path_count},
+        {"--planner-env", confinement->environment, confinement->environment_count},
+        {"--egodriver", confinement->egodrivers.bindings, confinement->egodrivers.count},
+    };
+    for (size_t i = 0; i < COUNT_OF(lists); i++) {
+        for (uint32_t j = 0; j < lists[i].count; j++) {
+            argv[(*argc)++] = lists[i].option;
+            argv[(*argc)++] = lists[i].values[j];
+        }
     }
-    for (uint32_t i = 0; i < confinement->environment_count; i++) {
-        argv[(*argc)++] = "--planner-env";
-        argv[(*argc)++] = confinement->environment[i];
+    if (confinement->egodrivers.allow_remote) {
+        argv[(*argc)++] = "--allow-remote";
     }
 }
 

@@ -8,6 +8,7 @@
 #include "worker/planner/planner.h"
 
 #include "base/check.h"
+#include "worker/egodriver/egodriver.h"
 #include "worker/planner/builtin/planner_builtin.h"
 #include "worker/planner/planner_exec.h"
 #include "worker/planner/planner_history.h"
@@ -33,6 +34,7 @@ struct planner {
     const struct swerve_planner_ops *ops;
     void *instance;
     struct planner_exec *exec; /* == instance for planners in a process of their own, else NULL */
+    struct egodriver *ego;     /* == instance for those behind a service, else NULL */
     struct planner_plugin plugin; /* one in this process, else not loaded */
     uint32_t session_count;
     uint32_t wants;
@@ -123,6 +125,19 @@ static enum status plugin_open_apart(struct planner *planner, const struct plann
     return planner_exec_open(planner->spec, &words, config, &planner->exec, error);
 }
 
+static enum status egodriver_open_here(struct planner *planner, const struct planner_spec *spec,
+                                       const struct planner_config *config, struct error *error)
+{
+    TRY(egodriver_open(planner->spec, spec->target, spec->config,
+                       config->confinement != NULL ? &config->confinement->egodrivers : NULL,
+                       config->session_count, config->tick_deadline_ms, config->open_deadline_ms,
+                       &planner->ego, error));
+    planner->ops = &egodriver_ops;
+    planner->instance = planner->ego;
+    planner->wants = egodriver_wants(planner->ego);
+    return STATUS_OK;
+}
+
 static enum status open_by_kind(struct planner *planner, const struct planner_spec *spec,
                                 const struct planner_config *config, struct error *error)
 {
@@ -152,6 +167,10 @@ static enum status open_by_kind(struct planner *planner, const struct planner_sp
         status = planner_argv_parse(spec->target, &words, error);
         THEN(status, planner_exec_open(planner->spec, &words, config, &planner->exec, error));
         break;
+    case PLANNER_SPEC_EGODRIVER:
+        return egodriver_open_here(planner, spec, config, error);
+    case PLANNER_SPEC_COUNT:
+        CHECK(false);
     }
     if (status == STATUS_OK) {
         planner->ops = &planner_exec_ops;
@@ -259,12 +278,15 @@ uint32_t planner_wants(const struct planner *planner)
 
 const char *planner_loaded(const struct planner *planner)
 {
-    return planner->exec != NULL ? planner_exec_loaded(planner->exec) : "";
+    return planner->exec != NULL  ? planner_exec_loaded(planner->exec)
+           : planner->ego != NULL ? egodriver_loaded(planner->ego)
+                                  : "";
 }
 
 bool planner_alive(const struct planner *planner)
 {
-    return !planner->dead && (planner->exec == NULL || planner_exec_alive(planner->exec));
+    return !planner->dead && (planner->exec == NULL || planner_exec_alive(planner->exec)) &&
+           (planner->ego == NULL || egodriver_alive(planner->ego));
 }
 
 /* ---- calls ---- */
@@ -319,6 +341,9 @@ static void check_answer(struct planner *planner, const struct swerve_observatio
     }
     if (unfollowable) {
         CHECK(reason[0] != '\0');
+    } else if (*failed != 0 && planner->ego != NULL) {
+        snprintf(reason, SESSION_ERROR_BYTES, "%s",
+                 egodriver_reason(planner->ego, observation->session));
     } else if (*failed != 0) {
         int used = snprintf(reason, SESSION_ERROR_BYTES, "the planner marked its answer as failed");
         if (planner->exec != NULL) {

@@ -2,7 +2,7 @@
  * Planner host: opens a planner spec and drives it through the one C ABI of schemas/planner.h,
  * whether it is built in, a shared object, or another process.
  *
- *   builtin:NAME[?config]   plugin:FILE.so[?config]   exec:COMMAND LINE
+ *   builtin:NAME[?config]   plugin:FILE.so[?config]   exec:COMMAND LINE   egodriver:NAME[?options]
  *
  * Two kinds of failure. A *session* failure (non-finite or absurd answer, a non-zero `failed` mark)
  * ends that rollout alone. An *instance* failure (crash, hang beyond the deadline, protocol
@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/planner.h"
+#include "worker/egodriver/egodriver.h"
 #include "worker/planner/planner_output.h"
 
 #include <stdbool.h>
@@ -39,6 +40,7 @@ struct planner_confinement {
     int64_t start_ms;       /* open_deadline_ms where planner_config has none; 0: 20,000 */
     uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
     int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
+    struct egodriver_places egodrivers; /* of planners behind a service */
 };
 
 struct planner_config {
@@ -78,10 +80,10 @@ enum status planner_spec_check(const char *spec, struct error *error);
 
 /* Identity on which the results of this planner depend: builtin: its name, config and the
  * simulation revision; plugin: the file's content and config; exec: the command line and the
- * content of every regular file named in it. */
+ * content of every regular file named in it; egodriver: its name and options. */
 enum status planner_identity(const char *spec, char hash[SHA256_HEX_BYTES], struct error *error);
 
-/* The identity of an exec planner, once planner_loaded() is known: `hash` becomes that of both.
+/* The identity of a planner, once planner_loaded() is known: `hash` becomes that of both.
  * Where it says nothing, `hash` stays as it is. */
 void planner_identity_extend(char hash[SHA256_HEX_BYTES], const char *loaded);
 
@@ -97,7 +99,8 @@ void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a p
 uint32_t planner_wants(const struct planner *planner);
 
 /* Of an exec planner whose client says it: SHA-256 in hex of the files that it had loaded when it
- * answered hello (schemas/planner.md); else "". */
+ * answered hello (schemas/planner.md). Of one behind a service: of what its servers say that they
+ * are. Else "". */
 const char *planner_loaded(const struct planner *planner);
 
 /* Whether the instance is still usable. */
