@@ -495,6 +495,7 @@ enum status raster_layers_create(const struct map *map, struct raster_layers **o
     atomic_init(&layers->references, 1);
     layers->key = raster_key_of(map);
     raster_kernels_init(&layers->kernels, cpu_flags_detect());
+    picture_kernels_init(&layers->rows, cpu_flags_detect());
     struct builder builder = {
         .layers = layers,
         .low = {INFINITY, INFINITY},
