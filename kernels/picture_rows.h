@@ -2,9 +2,9 @@
  * Rows of a picture: the loops over the columns of a tile that draw sky and ground, one thing at a
  * time, so that compilers take many columns at once. The formulas are in kernels/camera_*.h.
  *
- * picture_rows.c and picture_rays.c are compiled plain and once per instruction set, from the same
- * lines. Nothing is contracted or reordered, so every variant gives the same bits
- * (tests/engine/test_raster_rays.c compares them). Arrays do not overlap.
+ * picture_rows.c, picture_rays.c and picture_scan.c are compiled plain and once per instruction
+ * set, from the same lines. Nothing is contracted or reordered, so every variant gives the same
+ * bits (tests/engine/test_raster_rays.c compares them). Arrays do not overlap.
  */
 #ifndef SWERVE_KERNELS_PICTURE_ROWS_H
 #define SWERVE_KERNELS_PICTURE_ROWS_H
@@ -51,7 +51,7 @@ enum {
     SKY_RING = 8192,                  /* azimuths */
 };
 
-/* Where the directions of a row of a tile go. Those outside the image see nothing. */
+/* Ends of the directions of a row of a tile. */
 struct ray_row {
     float slope[RAY_COLS];              /* up per metre to the side */
     float x_m[RAY_COLS], y_m[RAY_COLS]; /* on the ground, ego's frame; maybe infinite above it */
@@ -60,7 +60,7 @@ struct ray_row {
     float hits[RAY_COLS];                   /* 1: it meets the ground, else 0 */
 };
 
-/* What depends on the azimuth in the world alone, from -pi on. */
+/* Sky by azimuth of the world, from -pi on. */
 struct sky_ring {
     float skyline[SKY_RING], halo[SKY_RING];
 };
@@ -71,6 +71,13 @@ struct ray_spots {
     int32_t right_x[PICTURE_TILE_COLS], right_y[PICTURE_TILE_COLS];  /* to the next canvas column */
     int32_t down_x[PICTURE_TILE_COLS], down_y[PICTURE_TILE_COLS];    /* to the next canvas row */
     float footprint_m[PICTURE_TILE_COLS], step_m[PICTURE_TILE_COLS]; /* lengths of these steps */
+};
+
+/* A box in its own axes, from its middle: where the lidar is, half its sides, and the two axes that
+ * the directions of an azimuth's beams are sums of. */
+struct slabs {
+    float at[3], half[3];
+    float level[3], up[3];
 };
 
 struct picture_kernels {
@@ -101,6 +108,11 @@ struct picture_kernels {
                          const struct ray_row *above, const struct ray_row *own,
                          const struct ray_row *below, int32_t cols, struct sky_columns *columns,
                          float *up);
+
+    /* Beams [count] of a lidar whose directions are cosine * level + sine * up, of length 1: where
+     * one meets the box nearer than range_m, that becomes the range and `id` the hit. */
+    void (*beams)(const struct slabs *slabs, const float *cosine, const float *sine, int32_t count,
+                  int32_t id, float *range_m, int32_t *hit);
 };
 
 /* `flags`: of kernels/cpu.h. */
@@ -117,9 +129,12 @@ void picture_kernels_init(struct picture_kernels *kernels, uint32_t flags);
 /* Fill the table's members, each from its own file. */
 void picture_rows_ref(struct picture_kernels *kernels);
 void picture_rays_ref(struct picture_kernels *kernels);
+void picture_scan_ref(struct picture_kernels *kernels);
 void picture_rows_avx2(struct picture_kernels *kernels);
 void picture_rays_avx2(struct picture_kernels *kernels);
+void picture_scan_avx2(struct picture_kernels *kernels);
 void picture_rows_avx512(struct picture_kernels *kernels);
 void picture_rays_avx512(struct picture_kernels *kernels);
+void picture_scan_avx512(struct picture_kernels *kernels);
 
 #endif

@@ -249,6 +249,9 @@ static inline bool rays_blind(const struct ray *ray)
     return ray->x == 0.0f && ray->y == 0.0f && ray->z == 0.0f;
 }
 
+/* A sensor's axes in ego's frame. */
+void rays_axes(const struct rig_pose *pose, struct vec3 *ahead, struct vec3 *left, struct vec3 *up);
+
 /* Fills what a picture's rows share. */
 void rays_sky_init(const struct picture *picture, struct sky_ring *out);
 

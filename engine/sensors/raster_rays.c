@@ -27,7 +27,7 @@ static struct vec3 turned(const double (*m)[3], double x, double y, double z)
                          m[2][0] * x + m[2][1] * y + m[2][2] * z};
 }
 
-static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
+void rays_axes(const struct rig_pose *pose, struct vec3 *ahead, struct vec3 *left, struct vec3 *up)
 {
     double sr;
     double cr;
@@ -41,9 +41,23 @@ static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
     const double m[3][3] = {{cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr},
                             {sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr},
                             {-sp, cp * sr, cp * cr}};
-    rays->ahead = turned(m, 1.0, 0.0, 0.0);
-    rays->right = turned(m, 0.0, -1.0, 0.0);
-    rays->down = turned(m, 0.0, 0.0, -1.0);
+    *ahead = turned(m, 1.0, 0.0, 0.0);
+    *left = turned(m, 0.0, 1.0, 0.0);
+    *up = turned(m, 0.0, 0.0, 1.0);
+}
+
+static struct vec3 opposite(struct vec3 v)
+{
+    return (struct vec3){-v.x, -v.y, -v.z};
+}
+
+static void axes_init(const struct rig_pose *pose, struct raster_rays *rays)
+{
+    struct vec3 left;
+    struct vec3 up;
+    rays_axes(pose, &rays->ahead, &left, &up);
+    rays->right = opposite(left);
+    rays->down = opposite(up);
     rays->origin = (struct vec3){pose->x_m, pose->y_m, pose->z_m};
 }
 
