@@ -201,7 +201,7 @@ ROOMS = {
     "cli/serving": ("a store that a command owns and serves while it runs: address, tokens, TLS, what is refused; what it tells of trust and scaling",
         ["report", "report/trust", "store/server"]),
     "cli/bench": ("`swerve bench`",
-        ["worker/run", "engine/bench", "engine/tinyphysics", "store/bench"]),
+        ["engine/rigs", "worker/run", "engine/bench", "engine/tinyphysics", "store/bench"]),
     "cli/dump": ("`--debug-dump`: observations as NumPy files and PNG",
         ["worker/run", "base/png"]),
     "cli": ("commands, their options, what they print",

@@ -288,7 +288,7 @@ static float ground_returns(const struct footing *footing, double x_m, double y_
 
 _Static_assert(RASTER_TILE_SAMPLES == 8 * RASTER_TILE_TEXELS, "samples a texel");
 
-/* What a turn's azimuths share. */
+/* Turn of the lidar: shared by its azimuths. */
 struct turn {
     const struct scan *scan;
     const struct raster_layers *layers;
