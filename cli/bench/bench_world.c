@@ -12,9 +12,7 @@
 #include "engine/bench/bench.h"
 #include "engine/rigs/scan.h"
 #include "engine/sensors/raster.h"
-#include "engine/sensors/raster_layers.h"
 #include "engine/worlds/world.h"
-#include "kernels/cpu.h"
 #include "schemas/rig/rig.h"
 #include "worker/run/runner.h"
 
@@ -236,7 +234,7 @@ static enum status bench_rig(struct bench *bench, struct bench_report *report, s
     enum status status = sensors_open(&sensors, error);
     for (int i = 0; status == STATUS_OK && i < 2 * BENCH_REPEATS; i++) {
         double(*own)[BENCH_REPEATS] = samples[i % 2];
-        picture_kernels_init(&bench->layers->rows, i % 2 == 0 ? 0 : cpu_flags_detect());
+        raster_layers_use(bench->layers, i % 2 == 0 ? 0 : UINT32_MAX);
         own[LEVEL][i / 2] = picture_rate(bench, &sensors, sensors.level);
         own[LEANING][i / 2] = picture_rate(bench, &sensors, sensors.leaning);
         own[TURN][i / 2] = turn_rate(bench, &sensors);
