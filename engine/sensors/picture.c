@@ -45,7 +45,7 @@ static bool is_cell(const struct between *at)
     return !(at->share > 0.0);
 }
 
-/* What a cell shows, of all channels that a picture has. */
+/* Values of a cell in all channels that a picture has. */
 static uint32_t cell_key(const uint8_t *bev, const struct between *row, const struct between *col)
 {
     const uint8_t *cell = bev + row->low * BEV_COLS + col->low;

@@ -317,7 +317,7 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
     return STATUS_OK;
 }
 
-/* What jobs of the question have alike, but for the model. */
+/* Members that jobs of the question have alike, but for the model. */
 static void describe(const struct asked *question, const struct submission_options *options,
                      const char *planner, const char *planner_identity, struct job_spec *spec)
 {

@@ -60,7 +60,7 @@ struct submission {
     uint32_t clipped_count;    /* scenarios of which only the trusted part is driven */
     uint32_t memoised_count;   /* after sending */
     struct scenario_document **clipped; /* [clipped_count], owned, among the documents */
-    /* What jobs are made of, and the first one behind the page. */
+    /* Groups that jobs are made of, and the first job behind the page. */
     struct submission_work *work; /* [work_count], owned */
     uint32_t work_count;
     uint32_t work_next;
