@@ -244,7 +244,7 @@ static enum status card(struct report *report, const struct report_job *job, str
     bool there = false;
     html_format(html, "<article class=\"card\" id=\"o%lld\">", (long long)outcome->id);
     TRY(report_open(report, outcome, &there, error));
-    const struct scenario *scenario = report_scenario(report, outcome);
+    const struct scenario *scenario = report_scenario(report);
     bool titled = scenario != NULL && scenario->title[0] != '\0';
     html_raw(html, "<h3>");
     report_play(html, job, outcome);

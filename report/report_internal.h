@@ -127,8 +127,8 @@ void report_planner_output(struct html *html, const struct report_drive *drive, 
 enum status report_open(struct report *report, const struct outcome *outcome, bool *there,
                         struct error *error);
 
-/* The scenario of an outcome after report_open(), NULL: not readable. */
-const struct scenario *report_scenario(const struct report *report, const struct outcome *outcome);
+/* The scenario of the outcome of the last report_open(), NULL: not readable. */
+const struct scenario *report_scenario(const struct report *report);
 
 /* Whether there is room for more pictures. */
 bool report_pictures(struct report *report);

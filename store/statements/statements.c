@@ -178,8 +178,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " outcomes_digest = COALESCE(?20, outcomes_digest) WHERE id = ?1",
     [STATEMENT_SUITE_DIGEST] = "SELECT outcomes_digest FROM suites WHERE id = ?1",
     [STATEMENT_POOL_COUNT] =
-        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + ?3",
+        "INSERT INTO pool_jobs (pool, state, jobs) VALUES (?1, ?2, ?3), (?1, ?4, ?5)"
+        " ON CONFLICT (pool, state) DO UPDATE SET jobs = pool_jobs.jobs + excluded.jobs",
     [STATEMENT_SUITE_STATUS] =
         "SELECT id, jobs_queued, jobs_leased, jobs_done, jobs_flagged, jobs_dead,"
         " jobs_cancelled, jobs_memoised, rollouts_total, rollouts_pass, rollouts_fail,"
