@@ -50,7 +50,7 @@ static void triage_row(struct report *report, const struct report_job *job)
     if (job->failure_card) {
         html_format(html, "<a href=\"#o%lld\">", (long long)outcome->id);
     }
-    html_text(html, outcome->scenario_id);
+    html_name(html, outcome->scenario_id);
     html_raw(html, job->failure_card ? "</a> <span class=\"soft\">" : " <span class=\"soft\">");
     seeds_text(report, job);
     html_raw(html, "</span></td><td>");

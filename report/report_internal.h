@@ -21,6 +21,7 @@ enum {
     REPORT_FANOUT_BRANCHES_MAX = 12, /* of one fanout, with frames */
     REPORT_SLICE_ROWS_MAX = 200,     /* of one slice */
     REPORT_TABLE_ROWS_MAX = 5000,
+    REPORT_TABLE_ROWS_SHOWN = 200, /* the script shows the others when asked */
     REPORT_DEAD_ROWS_MAX = 100,
     REPORT_SCENARIOS_MAX = 5000,    /* scenarios read to name their branches */
     REPORT_PICTURE_BYTES = 6 << 20, /* once the file is this big, cards go without pictures */

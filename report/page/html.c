@@ -77,6 +77,17 @@ void html_text(struct html *html, const char *text)
     html_format(html, "%s", text);
 }
 
+void html_name(struct html *html, const char *name)
+{
+    char spelled[FORMAT_SPELLED_BYTES];
+    while (*name != '\0') {
+        bool may_break = strchr("/,=_-:", *name) != NULL;
+        name += html_spell(name, false, spelled);
+        append(html, spelled, strlen(spelled));
+        html_raw(html, may_break && *name != '\0' ? "<wbr>" : "");
+    }
+}
+
 static void put(void *html, const char *text, size_t bytes)
 {
     append(html, text, bytes);
