@@ -5,6 +5,7 @@
 #include "report/compare/compare.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "store/api/store_url.h"
 
@@ -20,6 +21,8 @@ struct compare_options {
     const char *store_url; /* NULL: A and B are stores */
     const char *suite;
     const char *report;
+    const char *summary; /* Markdown */
+    const char *junit;
     const char *margin_text;
     struct compare_limits limits;
     bool gate;
@@ -171,6 +174,33 @@ static enum status load_side(const struct compare_options *options, struct store
                              error);
 }
 
+/* The form of one of the files for a CI system. */
+typedef void write_form(const struct compare *compare, const char *regression, FILE *out);
+
+static void write_junit(const struct compare *compare, const char *regression, FILE *out)
+{
+    (void)regression;
+    compare_junit(compare, out);
+}
+
+static enum status write_file(const struct compare *compare, const char *regression,
+                              const char *path, write_form *form, struct error *error)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    if (path == NULL) {
+        return STATUS_OK;
+    }
+    FILE *out = open_memstream(&text, &bytes);
+    TRY(memory_check(out, error, "compare: out of memory"));
+    form(compare, regression, out);
+    enum status status = fclose(out) == 0
+                             ? file_replace(path, text, bytes, 0644, error)
+                             : error_set(error, STATUS_NO_MEMORY, "compare: out of memory");
+    free(text);
+    return status;
+}
+
 static enum status show(const struct compare_options *options, const struct compare *compare,
                         struct error *error)
 {
@@ -179,6 +209,8 @@ static enum status show(const struct compare_options *options, const struct comp
         TRY(compare_html(compare, options->report, error));
     }
     compare_regression(compare, &options->limits, regression);
+    TRY(write_file(compare, regression, options->summary, compare_markdown, error));
+    TRY(write_file(compare, regression, options->junit, write_junit, error));
     if (options->json) {
         json_t *json = compare_json(compare);
         json_object_set_new(json, "regression", json_string(regression));
@@ -265,6 +297,9 @@ int command_compare(int argc, char **argv)
         {"--suite", "ID", "of the stores, or of the planners (else the newest that it drove)",
          .text = &options.suite},
         {"--report", "FILE", "HTML with the frames of both sides", .text = &options.report},
+        {"--summary", "FILE.md", "Markdown for a CI page or a comment", .text = &options.summary},
+        {"--junit", "FILE.xml", "JUnit for a CI system: what broke is a failure",
+         .text = &options.junit},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
         {"--fail-on-regression", NULL,
          "exit 1 when a main line passes with A and not with B, or has no result there",

@@ -89,6 +89,28 @@ gates() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression --margin 0.1
     code 0 "$swerve" compare a.db b.db --fail-on-regression --margin 1
 }
+# What a CI system shows: the verdict first, and each case once, with what broke among the failures.
+writes_what_ci_shows() {
+    code 1 "$swerve" compare a.db b.db --fail-on-regression --summary ci.md --junit ci.xml
+    grep -q '^## Swerve: regression$' ci.md && grep -q '^## Broken: A passes, B does not$' ci.md || fail "$(head -3 ci.md)"
+    python3 - <<'PY' 2>pyerr || fail "$(tail -1 pyerr)"
+import json, re, xml.etree.ElementTree
+found = json.load(open("found.json"))
+suite = xml.etree.ElementTree.parse("ci.xml").getroot().find("testsuite")
+cases = suite.findall("testcase")
+broken = sorted(f["scenario_id"] for f in found["flips"] if f["change"] == "broken" and not f["branch_id"])
+assert len(cases) == int(suite.get("tests")) == found["all"]["main_lines"], suite.attrib
+assert sorted(c.get("name").split(" [")[0] for c in cases if c.find("failure") is not None) == broken, suite.attrib
+assert int(suite.get("failures")) == len(broken) and suite.get("time") is None, suite.attrib
+rows = re.findall(r"^\| (\S+) .* `swerve show \d+ --store a.db` \| `swerve show \d+ --store b.db` \|$", open("ci.md").read(), re.M)
+assert sorted(row.replace("\\", "") for row in rows) == broken, rows
+PY
+    code 0 "$swerve" compare b.db a.db --fail-on-regression --summary ci.md --junit ci.xml
+    grep -q '^## Swerve: no regression$' ci.md && grep -q '^## Fixed: ' ci.md || fail "$(head -3 ci.md)"
+    grep -q 'failures="0" errors="0"' ci.xml || fail "$(head -2 ci.xml)"
+    code 1 "$swerve" compare a.db lost.db --fail-on-regression --summary ci.md --junit ci.xml
+    grep -q 'failures="0" errors="2"' ci.xml && grep -q '^## Lost: ' ci.md || fail "$(head -2 ci.xml)"
+}
 # A pass that B has no result for is none: B left the models' bounds, drove less, or another scenario.
 lost_passes_are_regressions() {
     cp -r a.db lost.db
@@ -183,6 +205,7 @@ t planners_find_their_suites
 t equal_sides_have_no_flips
 t gates
 t lost_passes_are_regressions
+t writes_what_ci_shows
 t a_page_has_both_strips
 t another_revision_is_a_notice
 t wrong_uses_are_named
