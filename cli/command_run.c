@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/gate_options.h"
+#include "cli/label/label_options.h"
 #include "cli/pool.h"
 #include "cli/serving/serving.h"
 #include "cli/suite_options.h"
@@ -47,6 +48,7 @@ struct run_options {
     const char *summary; /* Markdown */
     const char *junit;
     struct gate_options gate;
+    struct label_options labels;
     struct serving_options dashboard; /* without an address: none */
     int64_t workers;
     int64_t slots;
@@ -508,6 +510,7 @@ static int run(const struct run_options *options, const char *path)
     THEN(status, pool_check_rights(store, &error));
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     bool sent = status == STATUS_OK;
+    THEN(status, label_options_send(&options->labels, store, submission.suite_id, &error));
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
@@ -566,6 +569,7 @@ static enum status check_options(struct run_options *options, struct error *erro
                          POOL_WORKERS_MAX, LIMIT_SLOTS);
     }
     options->suite.store_url = options->store_url;
+    TRY(label_options_check(&options->labels, error));
     TRY(check_dashboard(options, error));
     return gate_options_read(&options->gate, error);
 }
@@ -580,11 +584,13 @@ int command_run(int argc, char **argv)
         .planner_deadline_ms = 1000,
         .keep_every_ms = KEEP_EVERY_MS,
         .gate = GATE_OPTIONS_DEFAULT,
+        .labels = LABEL_OPTIONS_DEFAULT,
     };
     const struct cli_option rows[] = {
         SUITE_OPTION_ROWS(options.suite),
         SUITE_OPTION_ROW_EVALUATION(options.suite),
         CHOICE_OPTION_ROWS(options.suite.choice),
+        LABEL_OPTION_ROWS(options.labels),
         {"--store", "PATH", "job store ($SWERVE_STORE, else swerve.db)", .text = &options.store_url,
          .group = "Store and workers"},
         {"--workers", "N", "worker processes (one per core)", .number = &options.workers},
