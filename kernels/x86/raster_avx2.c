@@ -182,26 +182,39 @@ static bool find_straight(const struct raster_window *window, struct straight *o
     return along_y > -ONE / BLOCK && along_y < ONE / BLOCK; /* a block changes lines once at most */
 }
 
+/* Four texels of those that the mask has, zeros for the others, which may lie outside the texture:
+ * hence the address as a number. */
+static inline __m256i load_masked(const uint64_t *texels, int64_t first, __m256i mask)
+{
+    uintptr_t address = (uintptr_t)texels + (uintptr_t)(first * (int64_t)sizeof *texels);
+    return _mm256_maskload_epi64((const long long *)address, mask);
+}
+
 /* Eight texels side by side from a position on. */
 static inline void load_line(const struct raster_window *window, uint32_t x, uint32_t y,
                              __m256i *low, __m256i *high)
 {
-    uint32_t col = x >> RASTER_POSITION_BITS & (RASTER_TILE_TEXELS - 1);
-    const uint64_t *first =
-        window->texels + raster_cell_texel(window->directory[raster_cell_place(x, y)], x, y);
-    uint64_t parts[BLOCK];
-    if (col > RASTER_TILE_TEXELS - BLOCK) {
-        uint32_t count = RASTER_TILE_TEXELS - col;
-        x += count * ONE;
-        const uint64_t *rest =
-            window->texels + raster_cell_texel(window->directory[raster_cell_place(x, y)], x, y);
-        for (uint32_t i = 0; i < BLOCK; i++) {
-            parts[i] = i < count ? first[i] : rest[i - count];
-        }
-        first = parts;
+    const uint64_t *texels = window->texels;
+    uint32_t count = RASTER_TILE_TEXELS - (x >> RASTER_POSITION_BITS & (RASTER_TILE_TEXELS - 1));
+    int64_t first = raster_cell_texel(window->directory[raster_cell_place(x, y)], x, y);
+    if (count >= BLOCK) {
+        *low = _mm256_loadu_si256((const __m256i *)(texels + first));
+        *high = _mm256_loadu_si256((const __m256i *)(texels + first + BLOCK / 2));
+        return;
     }
-    *low = _mm256_loadu_si256((const __m256i *)first);
-    *high = _mm256_loadu_si256((const __m256i *)(first + BLOCK / 2));
+    /* The others are the first of the next tile. */
+    x += count * ONE;
+    int64_t rest =
+        (int64_t)raster_cell_texel(window->directory[raster_cell_place(x, y)], x, y) - count;
+    __m256i lanes = _mm256_setr_epi64x(0, 1, 2, 3);
+    __m256i here_low = _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), lanes);
+    __m256i here_high = _mm256_cmpgt_epi64(_mm256_set1_epi64x((int64_t)count - BLOCK / 2), lanes);
+    __m256i there_low = _mm256_xor_si256(here_low, _mm256_set1_epi64x(-1));
+    __m256i there_high = _mm256_xor_si256(here_high, _mm256_set1_epi64x(-1));
+    *low =
+        _mm256_or_si256(load_masked(texels, first, here_low), load_masked(texels, rest, there_low));
+    *high = _mm256_or_si256(load_masked(texels, first + BLOCK / 2, here_high),
+                            load_masked(texels, rest + BLOCK / 2, there_high));
 }
 
 /* Eight lines of eight cells, as packed words (part_layers). x, y: of the block's first cell.
