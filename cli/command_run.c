@@ -362,7 +362,6 @@ static int present(const struct run_options *options, struct store *store,
     if (summary_load(store, submission->suite_id, &summary, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    summary_measure_peak(&summary);
     int code = 0;
     struct careful_answers answers = careful_answers_begin();
     if (options->report != NULL &&

@@ -242,7 +242,7 @@ GUARDED = {
     "libpq-fe.h": [f"store/postgres/postgres_{name}" for name in ("columns.c", "connect.c", "db.c", "listen.c", "locks.c", "pipeline.c", "transaction.c", "url.c")],
     "expat.h": ["scenarios/import/commonroad_xml.c"],
     "microhttpd.h": ["store/server/http_server.c", "store/server/http_response.c"],
-    "gnutls/abstract.h": ["store/server/tls.h"],
+    "gnutls/abstract.h": ["store/server/tls.h", "store/keep/signature.c"],
     "gnutls/gnutls.h": ["store/server/tls.c"],
     "gnutls/x509.h": ["store/server/tls.c"],
     "curl/curl.h": ["store/curl/curl_call.h"],

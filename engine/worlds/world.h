@@ -53,8 +53,9 @@ struct world_config {
 
 /* Cost of running so far; all slots together. */
 struct world_cost {
-    double flop;             /* counted from the model's shapes */
-    uint64_t ticks;          /* slot-ticks */
+    double flop;       /* counted from the model's shapes */
+    double peak_flops; /* that a core does in a second at the most; 0: not known, as of devices */
+    uint64_t ticks;    /* slot-ticks */
     uint64_t pages_shared;   /* pages that forks, parking and equal starts did not have to copy */
     uint64_t page_bytes;     /* of one page */
     uint64_t pages_peak;     /* in use at once */

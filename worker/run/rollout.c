@@ -483,6 +483,7 @@ void rollout_charge(struct rollout *rollout)
     if (rollout->pages_used_percent > result->pages_used_percent) {
         result->pages_used_percent = rollout->pages_used_percent;
     }
+    result->peak_flops = rollout->peak_flops;
     rollout->device_ns = 0;
     rollout->distance_m = 0.0;
     rollout->flop = 0.0;
@@ -647,5 +648,6 @@ void rollout_result_share(struct job_run *job, int32_t branch)
     result->metres_mm = 0;
     result->flop = 0.0;
     result->pages_used_percent = 0;
+    result->peak_flops = 0.0;
     job->finished_count++;
 }

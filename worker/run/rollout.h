@@ -42,6 +42,7 @@ struct rollout_result {
     int64_t metres_mm;
     double flop;                 /* of a learned world .. */
     uint32_t pages_used_percent; /* .. its frame pages at the fullest, so far; 0: it has none */
+    double peak_flops;           /* .. operations a second of a core here; 0: not measured */
     char trace_hash[SHA256_HEX_BYTES];
     struct trace trace;
     struct health_verdict health; /* check != OK: flagged */
@@ -108,6 +109,7 @@ struct rollout {
     double distance_m; /* driven by this rollout itself */
     double flop;
     uint32_t pages_used_percent;
+    double peak_flops;
     /* sensor frames as last seen; kept so that a dark sensor shows its last frame */
     uint8_t *bev;     /* [BEV_BYTES] when the planner wants it, and not on the device */
     uint8_t *cameras; /* [CAMERA_COUNT * CAMERA_BYTES] likewise */
