@@ -194,7 +194,6 @@ const char *compare_revisions(const struct compare *compare, char out[COMPARE_RE
 
 /* ---- showing it: compare_print.c, compare_html.c ---- */
 
-
 /* One side of a pair. */
 const struct compare_rollout *compare_rollout(const struct compare *compare, uint32_t pair,
                                               bool of_b);

@@ -15,8 +15,8 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/planner.h"
-#include "worker/egodriver/egodriver.h"
 #include "schemas/rig/rig_choice.h"
+#include "worker/egodriver/egodriver.h"
 #include "worker/planner/planner_output.h"
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct planner_confinement {
     uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
     int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
     struct egodriver_places egodrivers; /* of planners behind a service */
-    int64_t sensor_bytes;   /* shared with it for the sensors of one session; 0: 32 MiB */
+    int64_t sensor_bytes; /* shared with it for the sensors of one session; 0: 32 MiB */
 };
 
 enum { PLANNER_SENSOR_BYTES = 32 << 20 };
