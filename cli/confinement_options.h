@@ -23,6 +23,7 @@ struct confinement_options {
     int64_t memory_mib;
     int64_t processes;
     int64_t tmp_mib;
+    int64_t sensors_mib;
     int64_t start_ms;
     char host[LIMIT_PATH_BYTES];            /* this binary */
     struct planner_confinement confinement; /* filled by confinement_options_settle */
@@ -32,7 +33,7 @@ struct confinement_options {
     {                                                                                           \
         .paths = {.max = CONFINEMENT_NAMES_MAX}, .environment = {.max = CONFINEMENT_NAMES_MAX}, \
         .egodrivers = {.max = CONFINEMENT_NAMES_MAX}, .memory_mib = 4096, .processes = 512,     \
-        .tmp_mib = 256, .start_ms = 20000,                                                      \
+        .tmp_mib = 256, .sensors_mib = 32, .start_ms = 20000,                                   \
     }
 
 #define CONFINEMENT_OPTION_ROWS(options)                                                          \
@@ -48,6 +49,9 @@ struct confinement_options {
          .number = &(options).memory_mib},                                                        \
         {"--planner-start-ms", "MS", "longest start, reset and fork of an exec planner (20000)",  \
          .number = &(options).start_ms},                                                          \
+        {"--planner-sensors-mib", "N",                                                            \
+         "memory of a session's pictures of a rig, shared with an exec planner (32)",             \
+         .number = &(options).sensors_mib},                                                       \
         {"--planner-processes", "N", "of a sandboxed planner, threads included (512)",            \
          .number = &(options).processes},                                                         \
         {"--egodriver", "NAME=HOST:PORT[,..]",                                                    \

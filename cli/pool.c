@@ -50,13 +50,15 @@ static void log_death(const struct pool *pool, const struct pool_worker *worker,
 }
 
 /* `numbers` holds the texts of numbers for as long as argv is used. */
-static void add_confinement(const struct planner_confinement *confinement, char numbers[4][24],
+static void add_confinement(const struct planner_confinement *confinement, char numbers[5][24],
                             const char **argv, size_t *argc)
 {
     static const char *const limits[] = {"--planner-memory-mib", "--planner-processes",
-                                         "--planner-tmp-mib", "--planner-start-ms"};
+                                         "--planner-tmp-mib", "--planner-start-ms",
+                                         "--planner-sensors-mib"};
     const int64_t values[] = {confinement->memory_bytes >> 20, confinement->processes,
-                              confinement->tmp_bytes >> 20, confinement->start_ms};
+                              confinement->tmp_bytes >> 20, confinement->start_ms,
+                              confinement->sensor_bytes >> 20};
     for (size_t i = 0; i < COUNT_OF(limits); i++) {
         if (values[i] > 0) {
             snprintf(numbers[i], sizeof numbers[i], "%lld", (long long)values[i]);
@@ -114,7 +116,7 @@ static enum status spawn_worker(struct pool *pool, uint32_t index, struct error 
     char world_deadline[24];
     char keep_every[24];
     char words[16];
-    char limits[4][24];
+    char limits[5][24];
     snprintf(worker->worker_id, sizeof worker->worker_id, "%.24s-%d-%llx-%u", config->pool,
              (int)getpid(), (unsigned long long)pool->started_ms, pool->spawned++);
     snprintf(slots, sizeof slots, "%u", config->slot_count);

@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "base/status.h"
 #include "schemas/planner.h"
+#include "schemas/rig/rig_choice.h"
 #include "worker/egodriver/egodriver.h"
 #include "worker/planner/planner_output.h"
 
@@ -41,7 +42,10 @@ struct planner_confinement {
     uint32_t processes;     /* in the sandbox, threads included; 0: 512 */
     int64_t tmp_bytes;      /* of its /tmp and of its /dev/shm; 0: 256 MiB */
     struct egodriver_places egodrivers; /* of planners behind a service */
+    int64_t sensor_bytes; /* shared with it for the sensors of one session; 0: 32 MiB */
 };
+
+enum { PLANNER_SENSOR_BYTES = 32 << 20 };
 
 struct planner_config {
     uint32_t session_count;     /* sessions 0 .. session_count - 1 */
@@ -50,7 +54,11 @@ struct planner_config {
                                    confinement says, or 20,000 */
     int64_t memory_limit_bytes; /* of each process of an exec planner, in a sandbox of all together;
                                    0: as confinement says, or 4 GiB */
+    int64_t sensor_bytes_max;   /* shared with an exec planner for the sensors of one session; 0: as
+                                   confinement says, or PLANNER_SENSOR_BYTES */
     const struct planner_confinement *confinement; /* NULL: none */
+    const struct rig *rig; /* sensors that it may choose of, borrowed during planner_open; NULL: the
+                              built-in ones */
     /* Memory of its world's pictures, for plugins that read them there; borrowed during
      * planner_open. NULL: in host memory. */
     const struct swerve_place *place;
@@ -98,6 +106,12 @@ void planner_close(struct planner *planner); /* accepts NULL; ends and reaps a p
 /* enum swerve_planner_wants bits; DEVICE: it is given addresses on the device of `place`. */
 uint32_t planner_wants(const struct planner *planner);
 
+/* Rig whose sensors it is shown: its own, or the one that it was offered. Planners of a version
+ * before 4 that want grid or cameras are refused where that is not the built-in one. */
+const struct rig *planner_rig(const struct planner *planner);
+/* Sensors that a planner of version 4 chose of it; none of others. */
+const struct rig_choice *planner_choice(const struct planner *planner);
+
 /* Of an exec planner whose client says it: SHA-256 in hex of the files that it had loaded when it
  * answered hello (schemas/planner.md). Of one behind a service: of what its servers say that they
  * are. Else "". */
@@ -124,6 +138,13 @@ enum status planner_plan(struct planner *planner, uint32_t count,
                          const struct swerve_observation *observations,
                          struct swerve_surroundings *around, struct swerve_action *actions,
                          uint8_t *failed, struct error *error);
+
+/* The same with the frames of the sensors of planner_choice(), parallel to observations. NULL:
+ * there are none to be shown, which a planner that chose some refuses. */
+enum status planner_drive(struct planner *planner, uint32_t count,
+                          const struct swerve_observation *observations,
+                          struct swerve_surroundings *around, const struct swerve_sensors *sensors,
+                          struct swerve_action *actions, uint8_t *failed, struct error *error);
 
 /* Answer to observations[i] of the last planner_plan, until the next one; a trajectory
  * where the planner gave one. NULL: it is of a version that knows none. */
