@@ -59,7 +59,7 @@ static enum status on_suite(void *context, const struct store_check_suite *suite
     return statement_add(&output->found, suite, error);
 }
 
-/* Where the statement lies, before anything is looked at. */
+/* Place of the statement, before anything is looked at. */
 static enum status statement_path(struct check_output *output, const char *store,
                                   char out[LIMIT_PATH_BYTES], struct error *error)
 {

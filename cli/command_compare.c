@@ -295,7 +295,7 @@ static enum status read_margin(struct compare_options *options, struct error *er
     return STATUS_OK;
 }
 
-/* What is written and judged of a comparison; `which`: verbs that have it, NULL: any. */
+/* Parts of a comparison that are written and judged; `which`: verbs that have it, NULL: any. */
 #define COMPARE_OPTION_ROWS(options, which)                                                        \
     {"--report", "FILE", "HTML with the frames of both sides", .text = &(options).report,          \
      .verbs = (which)},                                                                            \

@@ -187,7 +187,7 @@ static void progress_line(const struct store_suite_status *status)
     text_print(stdout, "\n");
 }
 
-/* What people say of the run, and where it came from. */
+/* Labels of the run, and where it came from. */
 static void label_line(const struct store_suite_status *status)
 {
     const struct {

@@ -31,7 +31,7 @@ struct nn_peaks {
 void nn_peak_race(enum nn_precision precision, uint32_t flags, uint32_t turns,
                   const struct clock *clock, struct nn_peaks *out);
 
-/* What the fastest reaches. */
+/* Peak of the fastest. */
 double nn_peak_best(const struct nn_peaks *race);
 
 /* Index of the fastest. Of tables within a twentieth of it the widest: that needs fewer

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* What model_open should be given here: the instruction sets of the tables whose products were the
+/* For model_open on this machine: the instruction sets of the tables whose products were the
  * fastest just now (kernels/nn_peak.h), whose bits are those of any others. Takes about a
  * millisecond. */
 struct machine_choice {

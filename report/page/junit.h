@@ -19,7 +19,7 @@ struct junit_counts {
 /* Markup with values: a format of report/page/format.h, whose texts may come from anywhere. */
 void junit_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* What stands before the cases, and behind them. */
+/* Text before the cases, and behind them. */
 void junit_begin(FILE *out, const char *name, const struct junit_counts *counts);
 void junit_end(FILE *out);
 

@@ -243,7 +243,7 @@ check_notices_artifacts() {
     code 0 "$swerve" check --store x.db
     says out "nothing refers to 1 artifacts"
 }
-# What is signed is what a stranger's openssl verifies; each edit of the store, the text, its signature or the key shows.
+# A stranger's openssl verifies the text that is signed; each edit of the store, the text, its signature or the key shows.
 a_check_can_be_signed() {
     fresh
     openssl genpkey -algorithm ed25519 -out key.pem

@@ -89,7 +89,7 @@ gates() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression --margin 0.1
     code 0 "$swerve" compare a.db b.db --fail-on-regression --margin 1
 }
-# What a CI system shows: the verdict first, and each case once, with what broke among the failures.
+# Files for a CI system: the verdict first, and each case once, with what broke among the failures.
 writes_what_ci_shows() {
     code 1 "$swerve" compare a.db b.db --fail-on-regression --summary ci.md --junit ci.xml
     grep -q '^## Swerve: regression$' ci.md && grep -q '^## Broken: A passes, B does not$' ci.md || fail "$(head -3 ci.md)"

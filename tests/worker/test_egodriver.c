@@ -159,7 +159,7 @@ static void a_driver_that_varies_is_not_forked(void)
     driver_server_stop(&server);
 }
 
-/* What a server does wrong to one session, and the sentence that the session gets. */
+/* Faults of a server towards one session, and the sentence that the session gets. */
 static void each_fault_of_a_session_has_its_sentence(void)
 {
     static const struct {

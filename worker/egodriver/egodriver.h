@@ -30,7 +30,7 @@
 
 struct egodriver;
 
-/* What a worker's owner says of servers. Borrowed. */
+/* Servers that a worker's owner names. Borrowed. */
 struct egodriver_places {
     const char *const *bindings; /* NAME=ADDRESS[,ADDRESS..] */
     uint32_t count;

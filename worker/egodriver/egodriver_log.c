@@ -1,5 +1,5 @@
 /*
- * What a session was sent, for forks. See egodriver_internal.h.
+ * Messages that a session was sent, for forks. See egodriver_internal.h.
  */
 #include "worker/egodriver/egodriver_internal.h"
 
