@@ -168,7 +168,7 @@ ROOMS = {
     "worker/grpc": ("a gRPC client, through libnghttp2",
         ["base"]),
     "worker/egodriver": ("planners behind AlpaSim's EgodriverService",
-        ["worker/grpc", "schemas/proto", "schemas/rig", "base/png"]),
+        ["worker/grpc", "schemas/proto", "schemas/rig"]),
     "worker/planner/builtin": ("planners that are built in",
         ["schemas"]),
     "worker/planner": ("planners: their host, plugins, processes, their sandbox",

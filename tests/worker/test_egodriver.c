@@ -2,6 +2,7 @@
  * Planners behind the egodriver contract: what is sent, forks by sending it again, and each fault
  * of a server with its own sentence.
  */
+#include "base/check.h"
 #include "base/units.h"
 #include "schemas/observation.h"
 #include "tests/harness.h"
@@ -48,9 +49,8 @@ static void reset(struct planner *planner, uint32_t session, uint64_t seed)
 
 static struct swerve_observation seen_at(uint32_t session, uint32_t tick)
 {
-    static uint8_t picture[CAMERA_BYTES];
     static const struct swerve_route_point route[2] = {{.x_m = 0}, {.x_m = 4}};
-    struct swerve_observation seen = {
+    return (struct swerve_observation){
         .session = session,
         .tick = tick,
         .time_ns = (int64_t)tick * TICK_NS,
@@ -61,11 +61,23 @@ static struct swerve_observation seen_at(uint32_t session, uint32_t tick)
         .route_count = 2,
         .route = route,
     };
+}
+
+/* One image of every camera of the built-in rig. */
+static const struct swerve_sensors *shown_at(uint32_t tick)
+{
+    static const uint8_t picture[] = "a JPEG file";
+    static struct swerve_sensor sensors[CAMERA_COUNT];
+    static const struct swerve_sensors shown = {.count = CAMERA_COUNT, .sensors = sensors};
+    static const char *const ids[CAMERA_COUNT] = {"left", "front", "right"};
     for (int i = 0; i < CAMERA_COUNT; i++) {
-        seen.camera[i] = picture;
-        seen.camera_time_ns[i] = seen.time_ns;
+        sensors[i] =
+            (struct swerve_sensor){.format = SWERVE_FORMAT_JPEG, .count = 1, .frames = picture};
+        sensors[i].bytes[0] = sizeof picture;
+        sensors[i].time_ns[0] = (int64_t)tick * TICK_NS;
+        snprintf(sensors[i].id, sizeof sensors[i].id, "%s", ids[i]);
     }
-    return seen;
+    return &shown;
 }
 
 /* One tick of one session; the action where it did not fail. */
@@ -73,7 +85,9 @@ static enum status tick(struct planner *planner, uint32_t session, uint32_t at,
                         struct swerve_action *action, uint8_t *failed, struct error *error)
 {
     const struct swerve_observation seen = seen_at(session, at);
-    return planner_act(planner, 1, &seen, action, failed, error);
+    return planner_drive(planner, 1, &seen, NULL,
+                         planner_choice(planner)->count > 0 ? shown_at(at) : NULL, action, failed,
+                         error);
 }
 
 static void drives_and_forks(void)
@@ -84,7 +98,7 @@ static void drives_and_forks(void)
     uint8_t failed = 0;
     driver_server_start(&server, DRIVER_GOOD);
     EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_OK);
-    EXPECT_INT(planner_wants(planner), SWERVE_WANTS_CAMERAS);
+    EXPECT_INT(planner_choice(planner)->count, CAMERA_COUNT);
     EXPECT_INT(strlen(planner_loaded(planner)), SHA256_HEX_BYTES - 1);
     reset(planner, 0, 7);
     for (uint32_t i = 0; i < 6; i++) {
@@ -184,7 +198,9 @@ static void each_fault_of_a_session_has_its_sentence(void)
         reset(planner, 0, 1);
         reset(planner, 1, 2); /* the neighbour */
         const struct swerve_observation seen[2] = {seen_at(0, 0), seen_at(1, 0)};
-        EXPECT_INT(planner_act(planner, 2, seen, actions, failed, &error), STATUS_OK);
+        const struct swerve_sensors sensors[2] = {*shown_at(0), *shown_at(0)};
+        EXPECT_INT(planner_drive(planner, 2, seen, NULL, sensors, actions, failed, &error),
+                   STATUS_OK);
         EXPECT_TEXT(planner_session_error(planner, 0), rows[i].sentence);
         EXPECT_INT(failed[0], rows[i].sentence[0] != '\0');
         if (rows[i].manner == DRIVER_FAILS) {
@@ -234,6 +250,10 @@ static void servers_that_cannot_drive_are_refused(void)
     EXPECT_INT(open_driver("egodriver:other", &planner, &error), STATUS_NOT_FOUND);
     EXPECT_CONTAINS(error.text, "no server is known by the name other here; expected --egodriver "
                                 "other=HOST:PORT");
+    EXPECT_INT(open_driver("egodriver:policy?cameras=front,rear", &planner, &error),
+               STATUS_BAD_INPUT);
+    EXPECT_CONTAINS(error.text, "once each some cameras of rig swerve, found \"rear\"");
+    EXPECT_INT(open_driver("egodriver:policy?cameras=", &planner, &error), STATUS_BAD_INPUT);
     driver_server_stop(&server);
     EXPECT_INT(open_driver("egodriver:policy", &planner, &error), STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "cannot connect to unix:/tmp/swerve-driver-");
@@ -267,9 +287,11 @@ static void two_servers_of_a_name_are_one_policy(void)
     }
     const struct swerve_observation seen[4] = {seen_at(0, 0), seen_at(1, 0), seen_at(2, 0),
                                                seen_at(3, 0)};
+    const struct swerve_sensors sensors[4] = {*shown_at(0), *shown_at(0), *shown_at(0),
+                                              *shown_at(0)};
     struct swerve_action actions[4];
     uint8_t failed[4];
-    EXPECT_INT(planner_act(planner, 4, seen, actions, failed, &error), STATUS_OK);
+    EXPECT_INT(planner_drive(planner, 4, seen, NULL, sensors, actions, failed, &error), STATUS_OK);
     planner_close(planner);
     EXPECT_INT(server.drives, 2);
     EXPECT_INT(second.drives, 2);
@@ -299,8 +321,10 @@ static void bindings_and_specs_are_checked(void)
         {"a b=127.0.0.1:1", false, "expected NAME=HOST:PORT"},
     };
     static const char *const specs[] = {
-        "egodriver:",           "egodriver:a/b",        "egodriver:a?cameras=rear",
-        "egodriver:a?cameras=", "egodriver:a?sound=on", "egodriver:a?renderer_data=nre",
+        "egodriver:",
+        "egodriver:a/b",
+        "egodriver:a?sound=on",
+        "egodriver:a?renderer_data=nre",
     };
     struct error error;
     for (size_t i = 0; i < COUNT_OF(rows); i++) {

@@ -26,8 +26,15 @@ struct server {
     int revision;
 };
 
-/* Messages of one session in one tick: motion, route, images, drive. */
-enum { TICK_CALLS = 2 + CAMERA_COUNT };
+/* Messages of one session in one tick: motion, route, images of each camera; or drive. */
+enum { TICK_CALLS = 2 + RIG_CAMERAS_MAX * SWERVE_SENSOR_FRAMES, JPEG_QUALITY = 90 };
+
+struct options {
+    const char *cameras; /* ids joined by ","; NULL: all of the rig */
+    size_t cameras_bytes;
+    bool carla; /* renderer_data as CARLA's runtime has it */
+    bool tell_scene;
+};
 
 struct session {
     bool open;
@@ -37,13 +44,16 @@ struct session {
     struct ego_message *start; /* kept for forks */
     struct ego_log log;
     char reason[EGODRIVER_REASON_BYTES];
+    int64_t sent_ns[RIG_CAMERAS_MAX]; /* the newest image of each camera */
     /* of the tick that is being asked */
     uint32_t call_count;
+    enum ego_call which[TICK_CALLS];
     struct grpc_call *calls[TICK_CALLS];
 };
 
 struct egodriver {
-    struct egodriver_options options;
+    bool carla, tell_scene;
+    struct ego_cameras cameras;
     int64_t tick_deadline_ms, open_deadline_ms;
     uint32_t server_count, session_count;
     struct server servers[EGODRIVER_SERVERS_MAX];
@@ -54,51 +64,24 @@ struct egodriver {
 
 /* ---- options ---- */
 
-static enum status cameras_parse(const char *text, size_t bytes, uint32_t *cameras,
-                                 struct error *error)
+static bool is_word(const char *text, size_t bytes, const char *word)
 {
-    static const char *const names[CAMERA_COUNT] = {"left", "front", "right"};
-    *cameras = 0;
-    if (bytes == strlen("none") && strncmp(text, "none", bytes) == 0) {
-        return STATUS_OK;
-    }
-    for (size_t at = 0; at < bytes;) {
-        size_t word = strcspn(text + at, ",&");
-        uint32_t camera = 0;
-        while (camera < CAMERA_COUNT &&
-               (strlen(names[camera]) != word || strncmp(names[camera], text + at, word) != 0)) {
-            camera++;
-        }
-        if (camera == CAMERA_COUNT) {
-            return error_set(
-                error, STATUS_BAD_INPUT,
-                "cameras: expected none, or of left, front, right some, found \"%.*s\"", (int)word,
-                text + at);
-        }
-        *cameras |= 1u << camera;
-        at += word + (text[at + word] == ',');
-    }
-    return *cameras != 0
-               ? STATUS_OK
-               : error_set(error, STATUS_BAD_INPUT,
-                           "cameras: expected none, or of left, front, right some, found nothing");
+    return bytes == strlen(word) && strncmp(text, word, bytes) == 0;
 }
 
-enum status egodriver_options_parse(const char *text, struct egodriver_options *out,
-                                    struct error *error)
+/* `out` points into the text. */
+static enum status options_parse(const char *text, struct options *out, struct error *error)
 {
-    *out = (struct egodriver_options){.cameras = (1u << CAMERA_COUNT) - 1};
+    *out = (struct options){.cameras = NULL};
     for (const char *at = text; *at != '\0';) {
+        static const char cameras[] = "cameras=";
         size_t bytes = strcspn(at, "&");
-        size_t name = strcspn(at, "=&");
-        const char *value = at + name + (at[name] == '=');
-        size_t value_bytes = bytes - (size_t)(value - at);
-        if (name == strlen("cameras") && strncmp(at, "cameras", name) == 0) {
-            TRY(cameras_parse(value, value_bytes, &out->cameras, error));
-        } else if (bytes == strlen("renderer_data=carla") &&
-                   strncmp(at, "renderer_data=carla", bytes) == 0) {
+        if (strncmp(at, cameras, strlen(cameras)) == 0) {
+            out->cameras = at + strlen(cameras);
+            out->cameras_bytes = bytes - strlen(cameras);
+        } else if (is_word(at, bytes, "renderer_data=carla")) {
             out->carla = true;
-        } else if (bytes == strlen("tell_scene=yes") && strncmp(at, "tell_scene=yes", bytes) == 0) {
+        } else if (is_word(at, bytes, "tell_scene=yes")) {
             out->tell_scene = true;
         } else {
             return error_set(error, STATUS_BAD_INPUT,
@@ -113,16 +96,65 @@ enum status egodriver_options_parse(const char *text, struct egodriver_options *
 
 enum status egodriver_check(const char *name, const char *options, struct error *error)
 {
-    struct egodriver_options parsed;
+    struct options parsed;
     if (!egodriver_is_name(name, strlen(name))) {
         return error_set(error, STATUS_BAD_INPUT,
                          "planner spec egodriver:%s: expected a name of letters, digits, dots and "
                          "lines; addresses are given by --egodriver NAME=HOST:PORT",
                          name);
     }
-    return egodriver_options_parse(options, &parsed, error) == STATUS_OK
+    return options_parse(options, &parsed, error) == STATUS_OK
                ? STATUS_OK
                : error_prefix(error, "planner spec egodriver:%s", name);
+}
+
+/* ---- cameras ---- */
+
+static enum status camera_add(struct egodriver *ego, const struct rig *rig, uint32_t camera,
+                              struct rig_choice *choice, struct error *error)
+{
+    if (ego->cameras.count == RIG_CAMERAS_MAX) {
+        return error_set(error, STATUS_BAD_INPUT, "cameras: more than %d", RIG_CAMERAS_MAX);
+    }
+    choice->sensors[choice->count++] =
+        (struct rig_chosen){.kind = RIG_CAMERA, .index = camera, .jpeg_quality = JPEG_QUALITY};
+    ego->cameras.cameras[ego->cameras.count++] = rig->cameras[camera];
+    return STATUS_OK;
+}
+
+/* The cameras that the options name, as JPEG, in their order. */
+static enum status cameras_choose(struct egodriver *ego, const struct options *options,
+                                  const struct rig *rig, struct rig_choice *choice,
+                                  struct error *error)
+{
+    *choice = (struct rig_choice){.count = 0};
+    for (uint32_t i = 0; options->cameras == NULL && i < rig->camera_count; i++) {
+        TRY(camera_add(ego, rig, i, choice, error));
+    }
+    if (options->cameras == NULL || is_word(options->cameras, options->cameras_bytes, "none")) {
+        return STATUS_OK;
+    }
+    for (size_t at = 0; at < options->cameras_bytes || at == 0;) {
+        const char *word = options->cameras + at;
+        size_t bytes = strcspn(word, ",&");
+        uint32_t camera = 0;
+        while (camera < rig->camera_count && !is_word(word, bytes, rig->cameras[camera].id)) {
+            camera++;
+        }
+        bool twice = false;
+        for (uint32_t i = 0; i < choice->count; i++) {
+            twice = twice || choice->sensors[i].index == camera;
+        }
+        if (camera == rig->camera_count || twice) {
+            return error_set(error, STATUS_BAD_INPUT,
+                             "cameras: expected none, or once each some cameras of rig %s, found "
+                             "\"%.*s\"",
+                             rig->id, (int)bytes, word);
+        }
+        TRY(camera_add(ego, rig, camera, choice, error));
+        at += bytes + 1;
+    }
+    return STATUS_OK;
 }
 
 /* ---- calls ---- */
@@ -207,10 +239,12 @@ static enum status connect_all(struct egodriver *ego, const char *name,
 static void ego_close(void *planner);
 
 enum status egodriver_open(const char *spec, const char *name, const char *options,
-                           const struct egodriver_places *places, uint32_t session_count,
+                           const struct egodriver_places *places, const struct rig *rig,
+                           struct rig_choice *choice, uint32_t session_count,
                            int64_t tick_deadline_ms, int64_t open_deadline_ms,
                            struct egodriver **out, struct error *error)
 {
+    struct options parsed = {.cameras = NULL};
     struct egodriver *ego = calloc(1, sizeof *ego);
     TRY(memory_check(ego, error, "planner %s: out of memory", spec));
     ego->tick_deadline_ms = tick_deadline_ms;
@@ -218,8 +252,11 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
     ego->session_count = session_count;
     ego->sessions = calloc(session_count, sizeof *ego->sessions);
     enum status status = memory_check(ego->sessions, error, "out of memory");
-    THEN(status, egodriver_options_parse(options, &ego->options, error));
+    THEN(status, options_parse(options, &parsed, error));
+    THEN(status, cameras_choose(ego, &parsed, rig, choice, error));
     THEN(status, connect_all(ego, name, places, error));
+    ego->carla = parsed.carla;
+    ego->tell_scene = parsed.tell_scene;
     if (status != STATUS_OK) {
         ego_close(ego);
         /* Whatever stands in the way of a connection is about this planner, not about a file. */
@@ -237,8 +274,7 @@ bool egodriver_alive(const struct egodriver *ego)
 
 uint32_t egodriver_wants(const struct egodriver *ego)
 {
-    return (ego->options.cameras != 0 ? SWERVE_WANTS_CAMERAS : 0) |
-           (ego->options.carla ? SWERVE_WANTS_SIGNALS : 0);
+    return ego->carla ? SWERVE_WANTS_SIGNALS : 0;
 }
 
 const char *egodriver_loaded(const struct egodriver *ego)
@@ -338,6 +374,7 @@ static enum status session_start(struct egodriver *ego, uint32_t index, struct e
     session->start = start;
     session->server = index % ego->server_count;
     session->reason[0] = '\0';
+    memset(session->sent_ns, 0xff, sizeof session->sent_ns); /* -1: none */
     uuid_make(session->uuid);
     TRY(ask(ego, session, start, ego->open_deadline_ms, error));
     session->open = true;
@@ -354,7 +391,7 @@ static int ego_reset(void *planner, const struct swerve_episode *episode, char *
     session->frame.rear_m = episode->ego_wheelbase_m / 2;
     uuid_make(session->uuid);
     struct ego_message *start =
-        ego_message_start(session->uuid, &ego->options, episode,
+        ego_message_start(session->uuid, &ego->cameras, ego->tell_scene, episode,
                           ego->servers[episode->session % ego->server_count].revision);
     return session_start(ego, episode->session, start, &error) == STATUS_OK
                ? 0
@@ -396,19 +433,29 @@ static enum status begin_kept(struct egodriver *ego, struct session *session,
     return status;
 }
 
+/* Begins the images of one camera that are new: one that drops out has none. */
+static enum status begin_images(struct egodriver *ego, struct session *session,
+                                const struct swerve_sensor *sensor, int64_t *sent_ns,
+                                struct error *error)
+{
+    for (uint32_t i = 0; i < sensor->count; i++) {
+        if (sensor->time_ns[i] > *sent_ns) {
+            TRY(begin_kept(ego, session, ego_message_image(session->uuid, sensor, i), error));
+            *sent_ns = sensor->time_ns[i];
+        }
+    }
+    return STATUS_OK;
+}
+
 static enum status begin_observations(struct egodriver *ego, const struct swerve_observation *seen,
-                                      struct error *error)
+                                      const struct swerve_sensors *sensors, struct error *error)
 {
     struct session *session = &ego->sessions[seen->session];
     session->reason[0] = '\0';
     TRY(begin_kept(ego, session, ego_message_motion(session->uuid, &session->frame, seen), error));
     TRY(begin_kept(ego, session, ego_message_route(session->uuid, &session->frame, seen), error));
-    for (uint32_t i = 0; i < CAMERA_COUNT; i++) {
-        /* A camera that drops out shows its last image again: it is not sent a second time. */
-        bool is_new = seen->camera[i] != NULL && seen->camera_time_ns[i] == seen->time_ns;
-        if (is_new && (ego->options.cameras >> i & 1) != 0) {
-            TRY(begin_kept(ego, session, ego_message_image(session->uuid, i, seen), error));
-        }
+    for (uint32_t i = 0; i < sensors->count && i < ego->cameras.count; i++) {
+        TRY(begin_images(ego, session, &sensors->sensors[i], &session->sent_ns[i], error));
     }
     return STATUS_OK;
 }
@@ -424,11 +471,9 @@ static void free_calls(struct egodriver *ego, struct session *session)
 /* Ends what observations began; a session whose calls were refused is marked. */
 static bool took_observations(struct egodriver *ego, struct session *session)
 {
-    static const enum ego_call order[TICK_CALLS] = {EGO_MOTION, EGO_ROUTE, EGO_IMAGE, EGO_IMAGE,
-                                                    EGO_IMAGE};
     bool good = true;
     for (uint32_t i = 0; i < session->call_count && good; i++) {
-        good = succeeded(session, order[i], session->calls[i]);
+        good = succeeded(session, session->which[i], session->calls[i]);
     }
     free_calls(ego, session);
     return good;
@@ -455,11 +500,12 @@ static void take_answer(struct egodriver *ego, const struct swerve_observation *
 
 static enum status plan_all(struct egodriver *ego, uint32_t count,
                             const struct swerve_observation *seen,
-                            const struct swerve_surroundings *around, struct swerve_answer *answers,
+                            const struct swerve_surroundings *around,
+                            const struct swerve_sensors *sensors, struct swerve_answer *answers,
                             uint8_t *failed, struct error *error)
 {
     for (uint32_t i = 0; i < count; i++) {
-        TRY(begin_observations(ego, &seen[i], error));
+        TRY(begin_observations(ego, &seen[i], &sensors[i], error));
     }
     TRY(wait_on(ego, ego->servers, ego->server_count, ego->tick_deadline_ms, error));
     for (uint32_t i = 0; i < count; i++) {
@@ -467,7 +513,7 @@ static enum status plan_all(struct egodriver *ego, uint32_t count,
         failed[i] = !took_observations(ego, session);
         if (failed[i] == 0) {
             struct ego_message *drive =
-                ego_message_drive(session->uuid, &ego->options, &seen[i], &around[i]);
+                ego_message_drive(session->uuid, ego->carla, &seen[i], &around[i]);
             TRY(begin_kept(ego, session, drive, error));
         }
     }
@@ -480,12 +526,13 @@ static enum status plan_all(struct egodriver *ego, uint32_t count,
     return STATUS_OK;
 }
 
-static int ego_plan(void *planner, uint32_t count, const struct swerve_observation *observations,
-                    const struct swerve_surroundings *surroundings, struct swerve_answer *answers,
-                    uint8_t *failed, char *text, uint32_t text_bytes)
+static int ego_drive(void *planner, uint32_t count, const struct swerve_observation *observations,
+                     const struct swerve_surroundings *surroundings,
+                     const struct swerve_sensors *sensors, struct swerve_answer *answers,
+                     uint8_t *failed, char *text, uint32_t text_bytes)
 {
     struct error error;
-    return plan_all(planner, count, observations, surroundings, answers, failed, &error) ==
+    return plan_all(planner, count, observations, surroundings, sensors, answers, failed, &error) ==
                    STATUS_OK
                ? 0
                : tell(&error, text, text_bytes);
@@ -512,6 +559,7 @@ static enum status send_again(struct egodriver *ego, struct session *session, ui
         }
         if (good) {
             TRY(begin(ego, session, message, &call, error));
+            session->which[session->call_count] = message->call;
             session->calls[session->call_count++] = call;
             (*at)++;
         }
@@ -548,6 +596,7 @@ static int ego_fork(void *planner, uint32_t from, uint32_t to, char *text, uint3
     parent->start->references++;
     enum status status = session_start(ego, to, parent->start, &error);
     THEN(status, ego_log_copy(&parent->log, &session->log, &error));
+    memcpy(session->sent_ns, parent->sent_ns, sizeof session->sent_ns);
     uint32_t tick = 0;
     for (uint32_t at = 0; status == STATUS_OK && at < session->log.count; tick++) {
         status = send_again(ego, session, &at, tick, &error);
@@ -562,6 +611,6 @@ const struct swerve_planner_ops egodriver_ops = {
     .reset = ego_reset,
     .fork = ego_fork,
     .end = ego_end,
-    .plan = ego_plan,
+    .drive = ego_drive,
     .tracker = SWERVE_TRACKER_LQR,
 };

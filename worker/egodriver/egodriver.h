@@ -13,7 +13,7 @@
  * What the server does wrong to one session fails that session, with a sentence. A connection that
  * ends, an answer that is late or no gRPC fails the instance (worker/planner/planner.h).
  *
- * Options, joined by "&": cameras=left,front,right (of these some; none: no image is drawn or
+ * Options, joined by "&": cameras=ID,ID (of the rig; all; none: no image is drawn or
  * sent), renderer_data=carla (lights and speed limit, as a CARLA runtime sends them),
  * tell_scene=yes (the scenario's id in start_session).
  *
@@ -24,6 +24,7 @@
 
 #include "base/status.h"
 #include "schemas/planner.h"
+#include "schemas/rig/rig_choice.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,9 +46,10 @@ enum status egodriver_check(const char *name, const char *options, struct error 
 
 /* Connects, and asks each server for its version. STATUS_NOT_FOUND: the name has no address here.
  * STATUS_PLANNER: a server cannot be reached, is none, or speaks another revision of the contract.
- * `spec` is for messages; borrowed. */
+ * *choice: cameras of the rig that it is shown, as JPEG. `spec` is for messages; borrowed. */
 enum status egodriver_open(const char *spec, const char *name, const char *options,
-                           const struct egodriver_places *places, uint32_t session_count,
+                           const struct egodriver_places *places, const struct rig *rig,
+                           struct rig_choice *choice, uint32_t session_count,
                            int64_t tick_deadline_ms, int64_t open_deadline_ms,
                            struct egodriver **out, struct error *error);
 
@@ -61,7 +63,7 @@ const char *egodriver_loaded(const struct egodriver *ego);
 /* Why a session's last answer was marked as failed; "" if it was not. */
 const char *egodriver_reason(const struct egodriver *ego, uint32_t session);
 
-/* reset, plan, fork, end and close; the instance is a struct egodriver. open is NULL. */
+/* reset, drive, fork, end and close; the instance is a struct egodriver. open is NULL. */
 extern const struct swerve_planner_ops egodriver_ops;
 
 #endif

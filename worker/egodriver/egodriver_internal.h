@@ -5,7 +5,7 @@
 #define SWERVE_WORKER_EGODRIVER_INTERNAL_H
 
 #include "base/sha256.h"
-#include "schemas/observation.h"
+#include "schemas/rig/rig.h"
 #include "worker/egodriver/egodriver.h"
 #include "worker/grpc/grpc.h"
 #include "worker/grpc/grpc_socket.h"
@@ -32,14 +32,11 @@ enum ego_call {
     EGO_CALL_COUNT
 };
 
-struct egodriver_options {
-    uint32_t cameras; /* bit i: the camera i of schemas/observation.h */
-    bool carla;       /* renderer_data as CARLA's runtime has it */
-    bool tell_scene;
+/* Cameras that a policy is shown. */
+struct ego_cameras {
+    uint32_t count;
+    struct rig_camera cameras[RIG_CAMERAS_MAX];
 };
-
-enum status egodriver_options_parse(const char *text, struct egodriver_options *out,
-                                    struct error *error);
 
 /* ---- egodriver_places.c ---- */
 
@@ -82,16 +79,17 @@ struct ego_frame {
 };
 
 /* Each allocates a message of a session; NULL: no memory. */
-struct ego_message *ego_message_start(const char *uuid, const struct egodriver_options *options,
-                                      const struct swerve_episode *episode, int revision);
+struct ego_message *ego_message_start(const char *uuid, const struct ego_cameras *cameras,
+                                      bool tell_scene, const struct swerve_episode *episode,
+                                      int revision);
 struct ego_message *ego_message_close(const char *uuid);
 struct ego_message *ego_message_motion(const char *uuid, const struct ego_frame *frame,
                                        const struct swerve_observation *seen);
 struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *frame,
                                       const struct swerve_observation *seen);
-struct ego_message *ego_message_image(const char *uuid, uint32_t camera,
-                                      const struct swerve_observation *seen);
-struct ego_message *ego_message_drive(const char *uuid, const struct egodriver_options *options,
+struct ego_message *ego_message_image(const char *uuid, const struct swerve_sensor *sensor,
+                                      uint32_t frame);
+struct ego_message *ego_message_drive(const char *uuid, bool carla,
                                       const struct swerve_observation *seen,
                                       const struct swerve_surroundings *around);
 

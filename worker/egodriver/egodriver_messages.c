@@ -8,7 +8,6 @@
  */
 #include "base/check.h"
 #include "base/dmath.h"
-#include "base/png/png_encode.h"
 #include "base/units.h"
 #include "schemas/rig/rig.h"
 #include "worker/egodriver/egodriver_internal.h"
@@ -22,7 +21,7 @@
 
 enum { UUID_AT = 2 }; /* behind the tag of field 1 and its length */
 enum { REVISION_BODY = 1 };
-enum { SHUTTER_OF_CONTRACT_GLOBAL = 5 };
+enum { ANGLE_TO_PIXELS = 2 }; /* the polynomial that is meant */
 enum { LIGHT_NONE = 1, LIGHT_RED, LIGHT_YELLOW, LIGHT_GREEN, LIGHT_OFF };
 
 static uint64_t us_of(int64_t ns)
@@ -60,6 +59,12 @@ static char *text_of(const char *text)
 
 /* ---- start ---- */
 
+/* Shutters by the contract's numbers. */
+static const uint32_t shutters[SHUTTER_COUNT] = {
+    [SHUTTER_GLOBAL] = 5,         [SHUTTER_ROLLING_TOP] = 1,   [SHUTTER_ROLLING_LEFT] = 2,
+    [SHUTTER_ROLLING_BOTTOM] = 3, [SHUTTER_ROLLING_RIGHT] = 4,
+};
+
 struct quaternion {
     double w, x, y, z;
 };
@@ -92,10 +97,60 @@ struct camera_record {
     Ego__Camera camera;
     Ego__CameraSpec spec;
     Ego__Pinhole pinhole;
+    Ego__Fisheye fisheye;
+    Ego__Ftheta ftheta;
     Ego__Pose pose;
     Ego__Vec3 vec;
     Ego__Quat quat;
 };
+
+/* Coefficients are borrowed from the lens. */
+static void lens_fill(struct camera_record *record, const struct rig_lens *lens)
+{
+    double *k = (double *)(uintptr_t)lens->k;
+    double *p = (double *)(uintptr_t)lens->p;
+    double cx = lens->cx + 0.5, cy = lens->cy + 0.5;
+    switch (lens->model) {
+    case LENS_PINHOLE:
+        record->spec.model_case = EGO__CAMERA_SPEC__MODEL_PINHOLE;
+        record->spec.pinhole = &record->pinhole;
+        record->pinhole = (Ego__Pinhole)EGO__PINHOLE__INIT;
+        record->pinhole.principal_x = cx;
+        record->pinhole.principal_y = cy;
+        record->pinhole.focal_x = lens->fx;
+        record->pinhole.focal_y = lens->fy;
+        record->pinhole.n_radial = LENS_RADIAL_MAX;
+        record->pinhole.radial = k;
+        record->pinhole.n_tangential = COUNT_OF(lens->p);
+        record->pinhole.tangential = p;
+        break;
+    case LENS_FISHEYE:
+        record->spec.model_case = EGO__CAMERA_SPEC__MODEL_FISHEYE;
+        record->spec.fisheye = &record->fisheye;
+        record->fisheye = (Ego__Fisheye)EGO__FISHEYE__INIT;
+        record->fisheye.principal_x = cx;
+        record->fisheye.principal_y = cy;
+        record->fisheye.focal_x = lens->fx;
+        record->fisheye.focal_y = lens->fy;
+        record->fisheye.n_radial = 4;
+        record->fisheye.radial = k;
+        record->fisheye.max_angle = lens->max_angle_rad;
+        break;
+    case LENS_FTHETA:
+        record->spec.model_case = EGO__CAMERA_SPEC__MODEL_FTHETA;
+        record->spec.ftheta = &record->ftheta;
+        record->ftheta = (Ego__Ftheta)EGO__FTHETA__INIT;
+        record->ftheta.principal_x = cx;
+        record->ftheta.principal_y = cy;
+        record->ftheta.reference = ANGLE_TO_PIXELS;
+        record->ftheta.n_angle_to_pixels = LENS_POLYNOMIAL_MAX;
+        record->ftheta.angle_to_pixels = (double *)(uintptr_t)lens->angle_to_pixels;
+        record->ftheta.max_angle = lens->max_angle_rad;
+        break;
+    case LENS_MODEL_COUNT:
+        CHECK(false);
+    }
+}
 
 static void camera_fill(struct camera_record *record, const struct rig_camera *camera,
                         double rear_m, int revision)
@@ -103,7 +158,6 @@ static void camera_fill(struct camera_record *record, const struct rig_camera *c
     struct quaternion turn = camera_turn(&camera->pose, revision);
     ego__camera__init(&record->camera);
     ego__camera_spec__init(&record->spec);
-    ego__pinhole__init(&record->pinhole);
     ego__pose__init(&record->pose);
     ego__vec3__init(&record->vec);
     ego__quat__init(&record->quat);
@@ -116,45 +170,37 @@ static void camera_fill(struct camera_record *record, const struct rig_camera *c
     record->quat.z = (float)turn.z;
     record->pose.vec = &record->vec;
     record->pose.quat = &record->quat;
-    record->pinhole.principal_x = camera->lens.cx + 0.5;
-    record->pinhole.principal_y = camera->lens.cy + 0.5;
-    record->pinhole.focal_x = camera->lens.fx;
-    record->pinhole.focal_y = camera->lens.fy;
-    record->spec.model_case = EGO__CAMERA_SPEC__MODEL_PINHOLE;
-    record->spec.pinhole = &record->pinhole;
+    lens_fill(record, &camera->lens);
     record->spec.logical_id = text_of(camera->id);
     record->spec.width = (uint32_t)camera->width;
     record->spec.height = (uint32_t)camera->height;
-    record->spec.shutter = SHUTTER_OF_CONTRACT_GLOBAL;
+    record->spec.shutter = shutters[camera->shutter];
     record->camera.intrinsics = &record->spec;
     record->camera.rig_to_camera = &record->pose;
     record->camera.logical_id = text_of(camera->id);
 }
 
-struct ego_message *ego_message_start(const char *uuid, const struct egodriver_options *options,
-                                      const struct swerve_episode *episode, int revision)
+struct ego_message *ego_message_start(const char *uuid, const struct ego_cameras *cameras,
+                                      bool tell_scene, const struct swerve_episode *episode,
+                                      int revision)
 {
-    struct rig rig;
-    struct camera_record records[CAMERA_COUNT];
-    Ego__Camera *cameras[CAMERA_COUNT];
+    struct camera_record records[RIG_CAMERAS_MAX];
+    Ego__Camera *list[RIG_CAMERAS_MAX];
     Ego__StartSession start = EGO__START_SESSION__INIT;
     Ego__SessionDebug debug = EGO__SESSION_DEBUG__INIT;
     Ego__RolloutSpec spec = EGO__ROLLOUT_SPEC__INIT;
     Ego__Vehicle vehicle = EGO__VEHICLE__INIT;
-    rig_swerve(&rig);
-    for (uint32_t i = 0; i < CAMERA_COUNT; i++) {
-        if ((options->cameras >> i & 1) != 0) {
-            struct camera_record *record = &records[vehicle.n_available_cameras];
-            camera_fill(record, &rig.cameras[i], episode->ego_wheelbase_m / 2, revision);
-            cameras[vehicle.n_available_cameras++] = &record->camera;
-        }
+    for (uint32_t i = 0; i < cameras->count; i++) {
+        camera_fill(&records[i], &cameras->cameras[i], episode->ego_wheelbase_m / 2, revision);
+        list[i] = &records[i].camera;
     }
-    vehicle.available_cameras = cameras;
+    vehicle.available_cameras = list;
+    vehicle.n_available_cameras = cameras->count;
     spec.vehicle = &vehicle;
     start.session_uuid = text_of(uuid);
     start.random_seed = episode->seed;
     start.rollout_spec = &spec;
-    if (options->tell_scene) {
+    if (tell_scene) {
         debug.scene_id = text_of(episode->scenario_id);
         start.debug_info = &debug;
     }
@@ -231,29 +277,19 @@ struct ego_message *ego_message_route(const char *uuid, const struct ego_frame *
     return pack(EGO_ROUTE, &submit.base);
 }
 
-struct ego_message *ego_message_image(const char *uuid, uint32_t camera,
-                                      const struct swerve_observation *seen)
+struct ego_message *ego_message_image(const char *uuid, const struct swerve_sensor *sensor,
+                                      uint32_t frame)
 {
-    struct rig rig;
-    struct error error;
     Ego__SubmitImage submit = EGO__SUBMIT_IMAGE__INIT;
     Ego__Image image = EGO__IMAGE__INIT;
-    uint8_t *png = NULL;
-    size_t bytes = 0;
-    rig_swerve(&rig);
-    if (png_encode(seen->camera[camera], CAMERA_COLS, CAMERA_ROWS, &png, &bytes, &error) !=
-        STATUS_OK) {
-        return NULL;
-    }
-    image.frame_start_us = us_of(seen->camera_time_ns[camera]);
-    image.frame_end_us = image.frame_start_us;
-    image.logical_id = rig.cameras[camera].id;
-    image.image_bytes = (ProtobufCBinaryData){bytes, png};
+    const uint8_t *data = sensor->frames + frame * sensor->stride;
+    image.frame_start_us = us_of(sensor->time_ns[frame]);
+    image.frame_end_us = us_of(sensor->time_ns[frame] + sensor->shutter_ns);
+    image.logical_id = text_of(sensor->id);
+    image.image_bytes = (ProtobufCBinaryData){sensor->bytes[frame], (uint8_t *)(uintptr_t)data};
     submit.session_uuid = text_of(uuid);
     submit.camera_image = &image;
-    struct ego_message *message = pack(EGO_IMAGE, &submit.base);
-    free(png);
-    return message;
+    return pack(EGO_IMAGE, &submit.base);
 }
 
 static uint32_t light_of(uint32_t light)
@@ -295,20 +331,20 @@ static void carla_fill(Ego__CarlaData *data, const struct swerve_observation *se
     }
 }
 
-struct ego_message *ego_message_drive(const char *uuid, const struct egodriver_options *options,
+struct ego_message *ego_message_drive(const char *uuid, bool carla,
                                       const struct swerve_observation *seen,
                                       const struct swerve_surroundings *around)
 {
     Ego__Drive drive = EGO__DRIVE__INIT;
-    Ego__CarlaData carla = EGO__CARLA_DATA__INIT;
+    Ego__CarlaData data = EGO__CARLA_DATA__INIT;
     uint8_t packed[128];
     drive.session_uuid = text_of(uuid);
     drive.time_now_us = us_of(seen->time_ns);
     drive.time_query_us = us_of(seen->time_ns + TICK_NS);
-    if (options->carla) {
-        carla_fill(&carla, seen, around);
-        CHECK(ego__carla_data__get_packed_size(&carla) <= sizeof packed);
-        drive.renderer_data.len = ego__carla_data__pack(&carla, packed);
+    if (carla) {
+        carla_fill(&data, seen, around);
+        CHECK(ego__carla_data__get_packed_size(&data) <= sizeof packed);
+        drive.renderer_data.len = ego__carla_data__pack(&data, packed);
         drive.renderer_data.data = packed;
     }
     return pack(EGO_DRIVE, &drive.base);
