@@ -23,6 +23,7 @@ static enum status open_driver(const char *spec, struct planner **out, struct er
         .tick_deadline_ms = 300,
         .open_deadline_ms = 2000,
         .confinement = &confinement,
+        .trial = true, /* a server that does not listen is refused at once */
     };
     snprintf(binding, sizeof binding, "policy=%s", server.address);
     return planner_open(spec, &config, out, error);

@@ -4,11 +4,14 @@
 #include "worker/egodriver/egodriver_internal.h"
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/units.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 enum { CLOSE_DEADLINE_MS = 2000, REVISION_OLDEST = 1, REVISION_NEWEST = 2 };
 
@@ -209,9 +212,26 @@ static enum status ask_version(struct egodriver *ego, struct server *server, str
     return STATUS_OK;
 }
 
+/* A server that does not listen yet, or that starts again, has the deadline to do so. */
+static enum status connect_patiently(const struct egodriver *ego, const char *address, bool patient,
+                                     struct grpc_client **client, struct error *error)
+{
+    enum { PAUSE_MS = 200 };
+    int64_t end_ns = clock_monotonic_ns() + ego->open_deadline_ms * NS_PER_MS;
+    for (;;) {
+        const struct timespec pause = {.tv_nsec = PAUSE_MS * NS_PER_MS};
+        enum status status = grpc_open(address, ego->open_deadline_ms, client, error);
+        if (status != STATUS_IO || !patient || clock_monotonic_ns() > end_ns) {
+            return status;
+        }
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* Servers of one name are one planner: they must all say that they are the same. */
 static enum status connect_all(struct egodriver *ego, const char *name,
-                               const struct egodriver_places *places, struct error *error)
+                               const struct egodriver_places *places, bool patient,
+                               struct error *error)
 {
     char addresses[EGODRIVER_SERVERS_MAX][GRPC_ADDRESS_BYTES];
     uint32_t count = 0;
@@ -220,7 +240,7 @@ static enum status connect_all(struct egodriver *ego, const char *name,
         struct sha256 hash;
         uint8_t digest[SHA256_BYTES];
         char hex[SHA256_HEX_BYTES];
-        TRY(grpc_open(addresses[i], ego->open_deadline_ms, &ego->servers[i].client, error));
+        TRY(connect_patiently(ego, addresses[i], patient, &ego->servers[i].client, error));
         ego->server_count = i + 1;
         sha256_init(&hash);
         TRY(ask_version(ego, &ego->servers[i], &hash, error));
@@ -241,7 +261,7 @@ static void ego_close(void *planner);
 enum status egodriver_open(const char *spec, const char *name, const char *options,
                            const struct egodriver_places *places, const struct rig *rig,
                            struct rig_choice *choice, uint32_t session_count,
-                           int64_t tick_deadline_ms, int64_t open_deadline_ms,
+                           int64_t tick_deadline_ms, int64_t open_deadline_ms, bool patient,
                            struct egodriver **out, struct error *error)
 {
     struct options parsed = {.cameras = NULL};
@@ -254,7 +274,7 @@ enum status egodriver_open(const char *spec, const char *name, const char *optio
     enum status status = memory_check(ego->sessions, error, "out of memory");
     THEN(status, options_parse(options, &parsed, error));
     THEN(status, cameras_choose(ego, &parsed, rig, choice, error));
-    THEN(status, connect_all(ego, name, places, error));
+    THEN(status, connect_all(ego, name, places, patient, error));
     ego->carla = parsed.carla;
     ego->tell_scene = parsed.tell_scene;
     if (status != STATUS_OK) {

@@ -44,13 +44,15 @@ enum status egodriver_places_check(const struct egodriver_places *places, struct
 /* Whether NAME and options are well-formed; nobody is asked. */
 enum status egodriver_check(const char *name, const char *options, struct error *error);
 
-/* Connects, and asks each server for its version. STATUS_NOT_FOUND: the name has no address here.
- * STATUS_PLANNER: a server cannot be reached, is none, or speaks another revision of the contract.
- * *choice: cameras of the rig that it is shown, as JPEG. `spec` is for messages; borrowed. */
+/* Connects, and asks each server for its version. `patient`: servers have the open deadline to
+ * begin to listen; else one that does not listen now is refused. STATUS_NOT_FOUND: the name has no
+ * address here. STATUS_PLANNER: a server cannot be reached, is none, or speaks another revision of
+ * the contract. *choice: cameras of the rig that it is shown, as JPEG. `spec` is for messages;
+ * borrowed. */
 enum status egodriver_open(const char *spec, const char *name, const char *options,
                            const struct egodriver_places *places, const struct rig *rig,
                            struct rig_choice *choice, uint32_t session_count,
-                           int64_t tick_deadline_ms, int64_t open_deadline_ms,
+                           int64_t tick_deadline_ms, int64_t open_deadline_ms, bool patient,
                            struct egodriver **out, struct error *error);
 
 bool egodriver_alive(const struct egodriver *ego); /* no connection failed */
