@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/png/png_encode.h"
 #include "base/text.h"
+#include "engine/rigs/frames.h"
 #include "engine/rigs/scan.h"
 #include "engine/sensors/lens.h"
 #include "engine/sensors/raster.h"
@@ -22,6 +23,7 @@
 struct moment {
     const struct raster_layers *layers;
     const struct scenario *scenario;
+    const struct scene *before; /* the tick before, or the same */
     const struct scene *scene;
     uint64_t seed;
 };
@@ -63,7 +65,8 @@ static enum status write_camera(const struct moment *moment, const struct rig_ca
     enum status status =
         memory_check(rgb, error, "no memory for the %zu bytes of camera %s", size, camera->id);
     if (status == STATUS_OK) {
-        raster_rays_draw(moment->layers, moment->scenario, moment->scene, moment->seed, rays, rgb);
+        frames_draw(moment->layers, moment->scenario, moment->before, moment->scene, moment->seed,
+                    camera, rays, frames_per_tick(camera) - 1, rgb);
     }
     THEN(status, write_picture(rgb, (uint32_t)camera->width, (uint32_t)camera->height, folder,
                                camera->id, error));
@@ -181,7 +184,8 @@ enum status draw_rig_start(const struct rig *rig, const struct scenario *scenari
     THEN(status, ops->open(&config, &world, error));
     THEN(status, ops->slot_reset(world, 0, prepared, seed, error));
     if (status == STATUS_OK) {
-        const struct moment moment = {layers, scenario, ops->slot_scene(world, 0), seed};
+        const struct scene *scene = ops->slot_scene(world, 0);
+        const struct moment moment = {layers, scenario, scene, scene, seed};
         status = write_sensors(&moment, rig, folder, error);
     }
     ops->close(world);
@@ -194,23 +198,24 @@ enum status draw_rig_tick(const struct rig *rig, struct store *store, const stru
                           uint32_t tick, const char *folder, struct error *error)
 {
     struct report_drive drive = {0};
-    struct scene *scene = malloc(sizeof *scene);
-    TRY(memory_check(scene, error, "no memory for a scene"));
+    struct scene *scenes = malloc(2 * sizeof *scenes); /* of the tick before and the tick */
+    TRY(memory_check(scenes, error, "no memory for scenes"));
     enum status status = report_drive_open(&drive, store, outcome, error);
     if (status == STATUS_OK) {
         int32_t rollout = report_drive_rollout(&drive, outcome);
-        if (rollout < 0 || !report_drive_scene(&drive, rollout, tick, scene, NULL)) {
+        if (rollout < 0 || !report_drive_scene(&drive, rollout, tick, &scenes[1], NULL) ||
+            !report_drive_scene(&drive, rollout, tick > 0 ? tick - 1 : 0, &scenes[0], NULL)) {
             status = error_set(error, STATUS_NOT_FOUND,
                                "outcome %lld: expected a recorded tick, found %u of %u",
                                (long long)outcome->id, tick, outcome->ticks);
         }
     }
     if (status == STATUS_OK) {
-        const struct moment moment = {drive.layers, &drive.document->scenario, scene,
-                                      outcome->seed};
+        const struct moment moment = {drive.layers, &drive.document->scenario, &scenes[0],
+                                      &scenes[1], outcome->seed};
         status = write_sensors(&moment, rig, folder, error);
     }
     report_drive_close(&drive);
-    free(scene);
+    free(scenes);
     return status;
 }
