@@ -121,7 +121,8 @@ static void draw_points(const struct scan *scan, const struct scan_point *points
         if (!(col >= 0.0 && col < SCAN_SIDE && row >= 0.0 && row < SCAN_SIDE)) {
             continue;
         }
-        uint8_t grey = (uint8_t)(70 + points[i].intensity * 185 / 255);
+        /* At flat angles little comes back: the root shows what the ground is made of. */
+        uint8_t grey = (uint8_t)(50.0 + 205.0 * sqrt(points[i].intensity / 255.0));
         const uint8_t ground[3] = {grey, grey, grey};
         bool stands = at.z > 0.05;
         int metres = at.z < SCAN_COLOURS ? (int)at.z : SCAN_COLOURS - 1;

@@ -161,7 +161,7 @@ static void fast_cameras_meet_slow_ones_at_ticks(void)
     }
 }
 
-/* Where nothing moves, a shutter that rolls from any side takes the picture of one that does not.
+/* A shutter that rolls from any side takes the picture of one that does not, if nothing moves.
  */
 static void still_scenes_do_not_lean(void)
 {
