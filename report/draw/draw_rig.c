@@ -211,9 +211,11 @@ enum status draw_rig_tick(const struct rig *rig, struct store *store, const stru
                                (long long)outcome->id, tick, outcome->ticks);
         }
     }
+    const struct raster_layers *layers = status == STATUS_OK ? report_drive_layers(&drive) : NULL;
+    THEN(status, memory_check(layers, error, "no memory for the layers of a map"));
     if (status == STATUS_OK) {
-        const struct moment moment = {drive.layers, &drive.document->scenario, &scenes[0],
-                                      &scenes[1], outcome->seed};
+        const struct moment moment = {layers, &drive.document->scenario, &scenes[0], &scenes[1],
+                                      outcome->seed};
         status = write_sensors(&moment, rig, folder, error);
     }
     report_drive_close(&drive);
