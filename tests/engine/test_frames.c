@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "engine/rigs/frames.h"
 #include "engine/sensors/lens.h"
+#include "tests/engine/road.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -16,10 +17,7 @@
 struct world {
     struct scenario scenario;
     struct agent agents[2];
-    struct vec2 points[2];
-    double widths[2];
-    struct lane lane;
-    struct map map;
+    struct road road;
     struct scene before, after;
     struct raster_layers *layers;
 };
@@ -27,19 +25,7 @@ struct world {
 /* A road along x; a pole 10 m ahead of ego that drives to the left at 10 m/s. */
 static void world_init(struct world *world)
 {
-    struct error error;
     memset(world, 0, sizeof *world);
-    world->points[0] = (struct vec2){-100, 0};
-    world->points[1] = (struct vec2){300, 0};
-    world->widths[0] = world->widths[1] = 8.0;
-    world->lane = (struct lane){.point_count = 2,
-                                .centre_line = world->points,
-                                .width_m = world->widths,
-                                .left = -1,
-                                .right = -1,
-                                .left_marking = MARKING_SOLID,
-                                .right_marking = MARKING_SOLID};
-    world->map = (struct map){.lane_count = 1, .lanes = &world->lane};
     world->scenario.agents = world->agents;
     world->scenario.agent_count = 1;
     world->agents[0] =
@@ -52,7 +38,7 @@ static void world_init(struct world *world)
     world->after = world->before;
     world->after.tick = 7;
     world->after.agents[0].pose.y_m = 0.5;
-    EXPECT_OK(raster_layers_create(&world->map, &world->layers, &error), error);
+    world->layers = road_init(&world->road);
 }
 
 static struct rig_camera camera_of(bool level, enum rig_shutter shutter, double shutter_ms)

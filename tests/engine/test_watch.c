@@ -7,6 +7,7 @@
 #include "engine/rigs/watch.h"
 #include "engine/sensors/raster.h"
 #include "schemas/rig/rig.h"
+#include "tests/engine/road.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -17,10 +18,7 @@ enum { WIDTH = 210, HEIGHT = 124, BYTES = WIDTH * HEIGHT * 3, PICTURES = 16 };
 struct world {
     struct scenario scenario;
     struct agent agents[1];
-    struct vec2 points[2];
-    double widths[2];
-    struct lane lane;
-    struct map map;
+    struct road road;
     struct scene scene;
     struct raster_layers *layers;
     struct raster_rays *rays;
@@ -34,17 +32,6 @@ static void world_init(struct world *world)
 {
     struct error error;
     memset(world, 0, sizeof *world);
-    world->points[0] = (struct vec2){-100, 0};
-    world->points[1] = (struct vec2){300, 0};
-    world->widths[0] = world->widths[1] = 8.0;
-    world->lane = (struct lane){.point_count = 2,
-                                .centre_line = world->points,
-                                .width_m = world->widths,
-                                .left = -1,
-                                .right = -1,
-                                .left_marking = MARKING_SOLID,
-                                .right_marking = MARKING_SOLID};
-    world->map = (struct map){.lane_count = 1, .lanes = &world->lane};
     world->scenario.agents = world->agents;
     world->scenario.agent_count = world->scene.agent_count = 1;
     world->agents[0] =
@@ -58,7 +45,7 @@ static void world_init(struct world *world)
         .rate_hz = 10,
         .pose = {.z_m = 1.5, .pitch_rad = 0.05},
         .lens = {.fx = 120.0, .fy = 120.0, .cx = 104.5, .cy = 61.5, .max_angle_rad = NAN}};
-    EXPECT_OK(raster_layers_create(&world->map, &world->layers, &error), error);
+    world->layers = road_init(&world->road);
     EXPECT_OK(raster_rays_create(&camera, 0, &world->rays, &error), error);
 }
 
