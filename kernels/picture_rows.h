@@ -62,6 +62,7 @@ struct ray_row {
 
 /* Sky by azimuth of the world, from -pi on. */
 struct sky_ring {
+    bool made;
     float skyline[SKY_RING], halo[SKY_RING];
 };
 

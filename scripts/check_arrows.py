@@ -61,7 +61,7 @@ ROOMS = {
         ["schemas/storyboard"]),
     "engine/sensors": ("prepared scenarios; lidar grid and cameras; conditioning rasters",
         ["engine/traffic", "kernels", "schemas/rig"]),
-    "engine/rigs": ("points of lidars of a rig",
+    "engine/rigs": ("points of lidars of a rig, frames of its cameras between ticks, measures of pictures",
         ["engine/sensors"]),
     "engine/learned": ("models, the forward pass, frame pages and their tiers, devices",
         ["engine/sensors"]),

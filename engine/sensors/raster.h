@@ -70,6 +70,18 @@ void raster_rays_draw(const struct raster_layers *layers, const struct scenario 
                       const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
                       uint8_t *out);
 
+/* Part of a picture, in pixels. */
+struct raster_area {
+    int32_t first_row, end_row; /* multiples of 8, or the picture's end */
+    int32_t first_col, end_col; /* multiples of 8, or the picture's end */
+};
+
+/* The same of that part alone; the rest of `out` stays. Parts whose columns begin at multiples of
+ * 96 have the bytes of the whole, so that threads may share a picture. */
+void raster_rays_draw_area(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                           const struct raster_area *area, uint8_t *out);
+
 /* One of the three cameras of schemas/observation.h: fills out[CAMERA_BYTES], RGB. */
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,
                    const struct scene *scene, uint64_t seed, enum camera_index camera,

@@ -44,17 +44,20 @@ static struct rgb terrain_colour(const struct scenario *scenario)
 /* ---- in front of the lens ---- */
 
 /* A square of `side` pixels whose upper left corner is (col, row), both in squares. */
-static void blend_square(const struct camera_view *view, uint8_t *out, int32_t side, int32_t col,
+static void blend_square(const struct painter *painter, uint8_t *out, int32_t side, int32_t col,
                          int32_t row, struct rgb colour, float opacity)
 {
+    const struct raster_area *area = &painter->area;
+    const size_t cols = (size_t)painter->picture.view.cols;
     const float parts[3] = {colour.r, colour.g, colour.b};
     for (int32_t i = 0; i < side * side; i++) {
         int32_t r = row * side + i / side;
         int32_t c = col * side + i % side;
-        if (c < 0 || c >= view->cols || r < 0 || r >= view->rows) {
+        if (c < area->first_col || c >= area->end_col || r < area->first_row ||
+            r >= area->end_row) {
             continue;
         }
-        uint8_t *pixel = out + ((size_t)r * (size_t)view->cols + (size_t)c) * 3;
+        uint8_t *pixel = out + ((size_t)r * cols + (size_t)c) * 3;
         for (int k = 0; k < 3; k++) {
             float mixed = pixel[k] + (parts[k] * 255.0f - pixel[k]) * opacity;
             pixel[k] = (uint8_t)(mixed + 0.5f);
@@ -87,7 +90,7 @@ static void draw_precipitation(const struct painter *painter, uint64_t seed, uin
         float opacity = 0.10f + 0.16f * (float)(words[2] & 255) / 255.0f;
         int32_t length = snow ? 1 + (int32_t)(words[3] % 8 == 0) : 3 + (int32_t)(words[3] % 6);
         for (int32_t k = 0; k < length; k++) {
-            blend_square(view, out, side, col + (snow ? 0 : k / 4), row + k, colour,
+            blend_square(painter, out, side, col + (snow ? 0 : k / 4), row + k, colour,
                          snow ? opacity * 2.6f : opacity);
         }
     }
@@ -108,24 +111,18 @@ static void draw_standing(const struct painter *painter, const struct standing *
     signals_draw(painter, painter->layers, painter->scene);
 }
 
-/* Sky of a picture: by columns of a tile where the camera looks level, else by azimuth. */
-union heavens {
-    struct sky sky;
-    struct sky_ring ring;
-};
-
-static void draw_backdrop(const struct painter *painter, const union heavens *heavens,
+static void draw_backdrop(const struct painter *painter, const struct sky *sky,
                           struct ground *ground, const struct patch *patch, struct backdrop *out)
 {
     const struct camera_view *view = &painter->picture.view;
     if (painter->rays != NULL) {
-        rays_backdrop(painter, &heavens->ring, ground, patch, out);
+        rays_backdrop(painter, ground, patch, out);
         return;
     }
     for (int32_t i = 0; i < patch->rows; i++) {
         int32_t row = patch->first_row + i;
         if (row < view->rows / 2) {
-            sky_row(painter, &heavens->sky, row, &out->rows[i]);
+            sky_row(painter, sky, row, &out->rows[i]);
         } else {
             ground_row(painter, ground, row, patch->first_col, patch->cols, &out->rows[i]);
         }
@@ -168,13 +165,13 @@ static int32_t lower(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* Draws the image patch by patch. */
+/* Draws the area patch by patch. */
 static void draw_patches(const struct painter *painter, const struct standing *standing,
                          uint8_t *out)
 {
     const struct picture *picture = &painter->picture;
-    const struct camera_view *view = &picture->view;
-    union heavens heavens;
+    const struct raster_area *area = &painter->area;
+    struct sky sky;
     struct ground ground;
     struct backdrop backdrop;
     struct canvas canvas;
@@ -182,25 +179,23 @@ static void draw_patches(const struct painter *painter, const struct standing *s
     canvas.rays = painter->rays;
     canvas.backdrop = &backdrop;
     ground_init(picture, &painter->layers->map, &ground);
-    if (painter->rays != NULL) {
-        rays_sky_init(picture, &heavens.ring);
-    }
     draw_standing(painter, standing);
     const struct screen_list whole = screen_list_of(painter->screen);
     bool full = painter->screen->full;
-    for (patch.first_col = 0; patch.first_col < view->cols; patch.first_col += PICTURE_TILE_COLS) {
-        patch.cols = lower(view->cols - patch.first_col, PICTURE_TILE_COLS);
+    for (patch.first_col = area->first_col; patch.first_col < area->end_col;
+         patch.first_col += PICTURE_TILE_COLS) {
+        patch.cols = lower(area->end_col - patch.first_col, PICTURE_TILE_COLS);
         if (painter->rays == NULL) {
-            sky_init(picture, patch.first_col, patch.cols, &heavens.sky);
+            sky_init(picture, patch.first_col, patch.cols, &sky);
         }
-        for (patch.first_row = 0; patch.first_row < view->rows;
+        for (patch.first_row = area->first_row; patch.first_row < area->end_row;
              patch.first_row += CAMERA_BAND_ROWS) {
-            patch.rows = lower(view->rows - patch.first_row, CAMERA_BAND_ROWS);
-            draw_backdrop(painter, &heavens, &ground, &patch, &backdrop);
+            patch.rows = lower(area->end_row - patch.first_row, CAMERA_BAND_ROWS);
+            draw_backdrop(painter, &sky, &ground, &patch, &backdrop);
             resolve_backdrop(painter, &backdrop, &patch, out);
             canvas_begin(&canvas, &patch);
             draw_patch(painter, standing, &whole, full, &canvas);
-            canvas_resolve(&canvas, view->cols, out);
+            canvas_resolve(&canvas, picture->view.cols, out);
         }
     }
 }
@@ -222,15 +217,18 @@ static struct camera_view view_make(const struct raster_level *camera)
 
 static void painter_init(struct painter *painter, const struct raster_layers *layers,
                          const struct scenario *scenario, const struct scene *scene,
-                         const struct camera_view *view, struct screen *screen)
+                         const struct camera_view *view, const struct raster_area *area,
+                         struct screen *screen)
 {
     const struct pose *ego = &scene->ego.pose;
     const struct vec2 at = {ego->x_m - layers->map.anchor.x_m, ego->y_m - layers->map.anchor.y_m};
     bool town = is_town(scenario);
     struct picture *picture = &painter->picture;
     memset(picture, 0, sizeof *picture);
-    screen->rows = (struct screen_rows){0, view->rows * CAMERA_SCALE};
+    screen->rows =
+        (struct screen_rows){area->first_row * CAMERA_SCALE, area->end_row * CAMERA_SCALE};
     painter->rays = NULL;
+    painter->area = *area;
     painter->screen = screen;
     painter->layers = layers;
     painter->scene = scene;
@@ -253,19 +251,19 @@ bool raster_camera_prepare(const struct raster_layers *layers, const struct scen
 {
     const struct raster_level level = level_of(camera);
     const struct camera_view view = view_make(&level);
+    const struct raster_area whole = {0, level.rows, 0, level.cols};
     struct standing standing;
     struct painter painter;
-    painter_init(&painter, layers, scenario, scene, &view, screen);
+    painter_init(&painter, layers, scenario, scene, &view, &whole, screen);
     standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
     draw_standing(&painter, &standing);
     *picture = painter.picture;
     return !screen->full;
 }
 
-void raster_level_bounded(const struct raster_layers *layers, const struct scenario *scenario,
-                          const struct scene *scene, uint64_t seed,
-                          const struct raster_level *camera, uint32_t commands_max,
-                          uint32_t points_max, uint8_t *out)
+static void level_draw(const struct raster_layers *layers, const struct scenario *scenario,
+                       const struct scene *scene, uint64_t seed, const struct raster_level *camera,
+                       const struct raster_area *area, const struct screen *bounds, uint8_t *out)
 {
     const struct camera_view view = view_make(camera);
     struct standing standing;
@@ -275,28 +273,49 @@ void raster_level_bounded(const struct raster_layers *layers, const struct scena
     struct screen screen = {
         .commands = commands,
         .points = points,
-        .commands_max = commands_max < SCREEN_COMMANDS ? commands_max : SCREEN_COMMANDS,
-        .points_max = points_max < SCREEN_POINTS ? points_max : SCREEN_POINTS,
+        .commands_max = bounds->commands_max,
+        .points_max = bounds->points_max,
     };
-    painter_init(&painter, layers, scenario, scene, &view, &screen);
+    painter_init(&painter, layers, scenario, scene, &view, area, &screen);
     standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
     draw_patches(&painter, &standing, out);
     draw_precipitation(&painter, seed, camera->stream, out);
+}
+
+void raster_level_bounded(const struct raster_layers *layers, const struct scenario *scenario,
+                          const struct scene *scene, uint64_t seed,
+                          const struct raster_level *camera, uint32_t commands_max,
+                          uint32_t points_max, uint8_t *out)
+{
+    const struct screen bounds = {
+        .commands_max = commands_max < SCREEN_COMMANDS ? commands_max : SCREEN_COMMANDS,
+        .points_max = points_max < SCREEN_POINTS ? points_max : SCREEN_POINTS,
+    };
+    const struct raster_area whole = {0, camera->rows, 0, camera->cols};
+    level_draw(layers, scenario, scene, seed, camera, &whole, &bounds, out);
+}
+
+static const struct screen level_bounds = {.commands_max = SCREEN_COMMANDS,
+                                           .points_max = SCREEN_POINTS};
+
+static void check_level(const struct raster_level *camera)
+{
+    CHECK(camera->rows >= 2 && camera->rows % 2 == 0 && camera->rows <= RASTER_SIDE_MAX &&
+          camera->cols >= 2 && camera->cols <= RASTER_SIDE_MAX);
 }
 
 void raster_level(const struct raster_layers *layers, const struct scenario *scenario,
                   const struct scene *scene, uint64_t seed, const struct raster_level *camera,
                   uint8_t *out)
 {
-    CHECK(camera->rows >= 2 && camera->rows % 2 == 0 && camera->rows <= RASTER_SIDE_MAX &&
-          camera->cols >= 2 && camera->cols <= RASTER_SIDE_MAX);
-    raster_level_bounded(layers, scenario, scene, seed, camera, SCREEN_COMMANDS, SCREEN_POINTS,
-                         out);
+    const struct raster_area whole = {0, camera->rows, 0, camera->cols};
+    check_level(camera);
+    level_draw(layers, scenario, scene, seed, camera, &whole, &level_bounds, out);
 }
 
-void raster_rays_draw(const struct raster_layers *layers, const struct scenario *scenario,
-                      const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
-                      uint8_t *out)
+void raster_rays_draw_part(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                           const struct raster_area *area, struct sky_ring *ring, uint8_t *out)
 {
     const struct camera_view view = {
         .origin = rays->origin,
@@ -310,8 +329,11 @@ void raster_rays_draw(const struct raster_layers *layers, const struct scenario 
     struct screen_command few[SCREEN_COMMANDS];
     struct screen_point few_points[SCREEN_POINTS];
     struct painter painter;
+    CHECK(area->first_row >= 0 && area->end_row <= rays->rows && area->first_col >= 0 &&
+          area->end_col <= rays->cols);
     if (rays->is_level) {
-        raster_level(layers, scenario, scene, seed, &rays->level, out);
+        check_level(&rays->level);
+        level_draw(layers, scenario, scene, seed, &rays->level, area, &level_bounds, out);
         return;
     }
     /* Lists of faces that were cut are long; where memory is short, short ones give the same. */
@@ -322,18 +344,39 @@ void raster_rays_draw(const struct raster_layers *layers, const struct scenario 
                             .points = many ? points : few_points,
                             .commands_max = many ? CUT_COMMANDS : SCREEN_COMMANDS,
                             .points_max = many ? CUT_POINTS : SCREEN_POINTS};
-    painter_init(&painter, layers, scenario, scene, &view, &screen);
+    painter_init(&painter, layers, scenario, scene, &view, area, &screen);
     painter.rays = rays;
+    painter.ring = ring;
     standing.count = solids_pick(&painter, scenario, scene, standing.bodies);
     draw_patches(&painter, &standing, out);
     draw_precipitation(&painter, seed, rays->level.stream, out);
-    for (size_t i = 0; i < (size_t)rays->rows * (size_t)rays->cols; i++) {
-        if (rays_blind(&rays->rays[i])) {
-            memset(&out[3 * i], 0, 3);
+    for (int32_t row = area->first_row; row < area->end_row; row++) {
+        size_t first = (size_t)row * (size_t)rays->cols;
+        for (int32_t col = area->first_col; col < area->end_col; col++) {
+            if (rays_blind(&rays->rays[first + (size_t)col])) {
+                memset(&out[3 * (first + (size_t)col)], 0, 3);
+            }
         }
     }
     free(points);
     free(commands);
+}
+
+void raster_rays_draw_area(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                           const struct raster_area *area, uint8_t *out)
+{
+    struct sky_ring ring;
+    ring.made = false;
+    raster_rays_draw_part(layers, scenario, scene, seed, rays, area, &ring, out);
+}
+
+void raster_rays_draw(const struct raster_layers *layers, const struct scenario *scenario,
+                      const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                      uint8_t *out)
+{
+    const struct raster_area whole = {0, rays->rows, 0, rays->cols};
+    raster_rays_draw_area(layers, scenario, scene, seed, rays, &whole, out);
 }
 
 void raster_camera(const struct raster_layers *layers, const struct scenario *scenario,

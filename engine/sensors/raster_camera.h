@@ -80,6 +80,8 @@ struct screen {
 struct painter {
     struct picture picture;
     const struct raster_rays *rays; /* NULL: the camera looks level, picture.view */
+    struct raster_area area;        /* that is drawn */
+    struct sky_ring *ring;          /* of rays */
     const struct raster_layers *layers;
     const struct scene *scene;
     struct screen *screen;
@@ -252,12 +254,18 @@ static inline bool rays_blind(const struct ray *ray)
 /* A sensor's axes in ego's frame. */
 void rays_axes(const struct rig_pose *pose, struct vec3 *ahead, struct vec3 *left, struct vec3 *up);
 
-/* Fills what a picture's rows share. */
+/* raster_rays_draw_area; `ring` is made where it is not yet, and serves other parts and moments
+ * under the same conditions. */
+void raster_rays_draw_part(const struct raster_layers *layers, const struct scenario *scenario,
+                           const struct scene *scene, uint64_t seed, const struct raster_rays *rays,
+                           const struct raster_area *area, struct sky_ring *ring, uint8_t *out);
+
+/* Fills what the sky of a picture's rows shares. */
 void rays_sky_init(const struct picture *picture, struct sky_ring *out);
 
 /* Sky and ground of a patch. */
-void rays_backdrop(const struct painter *painter, const struct sky_ring *ring,
-                   struct ground *ground, const struct patch *patch, struct backdrop *out);
+void rays_backdrop(const struct painter *painter, struct ground *ground, const struct patch *patch,
+                   struct backdrop *out);
 
 /* Add to the painter's screen what face_add_fill and so on add; the planes of fills are kept as
  * 1/distance per direction. */

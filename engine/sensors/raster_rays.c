@@ -136,6 +136,7 @@ void raster_rays_destroy(struct raster_rays *rays)
 
 void rays_sky_init(const struct picture *picture, struct sky_ring *out)
 {
+    out->made = true;
     for (int32_t i = 0; i < SKY_RING; i++) {
         double azimuth_rad = ((i + 0.5) / SKY_RING * 2.0 - 1.0) * PI_RAD;
         out->skyline[i] = (float)sky_skyline(azimuth_rad, picture->sky.town);
@@ -263,20 +264,23 @@ static void draw_ground(const struct painter *painter, struct ground *ground,
     kernels->ground(&painter->picture, shared, &sums, &places, cols, out);
 }
 
-static void draw_sky(const struct painter *painter, const struct sky_ring *ring,
-                     const struct ray_row *rows, int32_t cols, struct rgb_row *out)
+static void draw_sky(const struct painter *painter, const struct ray_row *rows, int32_t cols,
+                     struct rgb_row *out)
 {
     const struct picture_kernels *kernels = &painter->layers->rows;
     struct sky_columns columns;
     float up[PICTURE_TILE_COLS];
-    float least = kernels->sky_columns(&painter->picture, ring, &rows[0], &rows[1], &rows[2], cols,
-                                       &columns, up);
+    if (!painter->ring->made) {
+        rays_sky_init(&painter->picture, painter->ring);
+    }
+    float least = kernels->sky_columns(&painter->picture, painter->ring, &rows[0], &rows[1],
+                                       &rows[2], cols, &columns, up);
     const struct sky_row own = {&columns, up, least, sky_skyline_max(&columns, cols)};
     kernels->sky(&painter->picture, &own, cols, out);
 }
 
-void rays_backdrop(const struct painter *painter, const struct sky_ring *ring,
-                   struct ground *ground, const struct patch *patch, struct backdrop *out)
+void rays_backdrop(const struct painter *painter, struct ground *ground, const struct patch *patch,
+                   struct backdrop *out)
 {
     struct ray_row rows[CAMERA_BAND_ROWS + 2];
     struct ground_row shared;
@@ -292,7 +296,7 @@ void rays_backdrop(const struct painter *painter, const struct sky_ring *ring,
             ground_cols += hits[k] > 0.0f;
         }
         if (ground_cols < patch->cols) {
-            draw_sky(painter, ring, &rows[i], patch->cols, colours);
+            draw_sky(painter, &rows[i], patch->cols, colours);
         }
         if (ground_cols > 0) {
             struct rgb_row under;

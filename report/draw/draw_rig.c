@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/png/png_encode.h"
 #include "base/text.h"
+#include "engine/rigs/frames.h"
 #include "engine/rigs/scan.h"
 #include "engine/sensors/lens.h"
 #include "engine/sensors/raster.h"
@@ -22,6 +23,7 @@
 struct moment {
     const struct raster_layers *layers;
     const struct scenario *scenario;
+    const struct scene *before; /* the tick before, or the same */
     const struct scene *scene;
     uint64_t seed;
 };
@@ -63,7 +65,8 @@ static enum status write_camera(const struct moment *moment, const struct rig_ca
     enum status status =
         memory_check(rgb, error, "no memory for the %zu bytes of camera %s", size, camera->id);
     if (status == STATUS_OK) {
-        raster_rays_draw(moment->layers, moment->scenario, moment->scene, moment->seed, rays, rgb);
+        frames_draw(moment->layers, moment->scenario, moment->before, moment->scene, moment->seed,
+                    camera, rays, frames_per_tick(camera) - 1, rgb);
     }
     THEN(status, write_picture(rgb, (uint32_t)camera->width, (uint32_t)camera->height, folder,
                                camera->id, error));
@@ -118,7 +121,8 @@ static void draw_points(const struct scan *scan, const struct scan_point *points
         if (!(col >= 0.0 && col < SCAN_SIDE && row >= 0.0 && row < SCAN_SIDE)) {
             continue;
         }
-        uint8_t grey = (uint8_t)(70 + points[i].intensity * 185 / 255);
+        /* At flat angles little comes back: the root shows what the ground is made of. */
+        uint8_t grey = (uint8_t)(50.0 + 205.0 * sqrt(points[i].intensity / 255.0));
         const uint8_t ground[3] = {grey, grey, grey};
         bool stands = at.z > 0.05;
         int metres = at.z < SCAN_COLOURS ? (int)at.z : SCAN_COLOURS - 1;
@@ -181,7 +185,8 @@ enum status draw_rig_start(const struct rig *rig, const struct scenario *scenari
     THEN(status, ops->open(&config, &world, error));
     THEN(status, ops->slot_reset(world, 0, prepared, seed, error));
     if (status == STATUS_OK) {
-        const struct moment moment = {layers, scenario, ops->slot_scene(world, 0), seed};
+        const struct scene *scene = ops->slot_scene(world, 0);
+        const struct moment moment = {layers, scenario, scene, scene, seed};
         status = write_sensors(&moment, rig, folder, error);
     }
     ops->close(world);
@@ -194,12 +199,13 @@ enum status draw_rig_tick(const struct rig *rig, struct store *store, const stru
                           uint32_t tick, const char *folder, struct error *error)
 {
     struct report_drive drive = {0};
-    struct scene *scene = malloc(sizeof *scene);
-    TRY(memory_check(scene, error, "no memory for a scene"));
+    struct scene *scenes = malloc(2 * sizeof *scenes); /* of the tick before and the tick */
+    TRY(memory_check(scenes, error, "no memory for scenes"));
     enum status status = report_drive_open(&drive, store, outcome, error);
     if (status == STATUS_OK) {
         int32_t rollout = report_drive_rollout(&drive, outcome);
-        if (rollout < 0 || !report_drive_scene(&drive, rollout, tick, scene, NULL)) {
+        if (rollout < 0 || !report_drive_scene(&drive, rollout, tick, &scenes[1], NULL) ||
+            !report_drive_scene(&drive, rollout, tick > 0 ? tick - 1 : 0, &scenes[0], NULL)) {
             status = error_set(error, STATUS_NOT_FOUND,
                                "outcome %lld: expected a recorded tick, found %u of %u",
                                (long long)outcome->id, tick, outcome->ticks);
@@ -208,10 +214,11 @@ enum status draw_rig_tick(const struct rig *rig, struct store *store, const stru
     const struct raster_layers *layers = status == STATUS_OK ? report_drive_layers(&drive) : NULL;
     THEN(status, memory_check(layers, error, "no memory for the layers of a map"));
     if (status == STATUS_OK) {
-        const struct moment moment = {layers, &drive.document->scenario, scene, outcome->seed};
+        const struct moment moment = {layers, &drive.document->scenario, &scenes[0], &scenes[1],
+                                      outcome->seed};
         status = write_sensors(&moment, rig, folder, error);
     }
     report_drive_close(&drive);
-    free(scene);
+    free(scenes);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "base/dmath.h"
 #include "engine/sensors/raster.h"
 #include "engine/sensors/raster_camera.h"
+#include "tests/engine/road.h"
 #include "tests/harness.h"
 
 #include <stdlib.h>
@@ -19,10 +20,7 @@ static uint8_t other[CAMERA_BYTES];
 struct world {
     struct scenario scenario;
     struct agent agents[3];
-    struct vec2 points[2];
-    double widths[2];
-    struct lane lane;
-    struct map map;
+    struct road road;
     struct scene scene;
     struct raster_layers *layers;
 };
@@ -30,22 +28,10 @@ struct world {
 /* A road 8 m wide along x, ego on its centre line. */
 static void world_init(struct world *world)
 {
-    struct error error;
     memset(world, 0, sizeof *world);
-    world->points[0] = (struct vec2){-100, 0};
-    world->points[1] = (struct vec2){300, 0};
-    world->widths[0] = world->widths[1] = 8.0;
-    world->lane = (struct lane){.point_count = 2,
-                                .centre_line = world->points,
-                                .width_m = world->widths,
-                                .left = -1,
-                                .right = -1,
-                                .left_marking = MARKING_SOLID,
-                                .right_marking = MARKING_SOLID};
-    world->map = (struct map){.lane_count = 1, .lanes = &world->lane};
     world->scenario.agents = world->agents;
     world->scene.conditions = (struct conditions){WEATHER_CLEAR, LIGHT_DAY, 1.0, 200.0};
-    EXPECT_OK(raster_layers_create(&world->map, &world->layers, &error), error);
+    world->layers = road_init(&world->road);
 }
 
 static void add(struct world *world, enum agent_kind kind, double x_m, double y_m, double length_m,
@@ -376,10 +362,10 @@ static void a_moved_world_looks_the_same(void)
         world_init(&world);
         raster_layers_destroy(world.layers);
         for (int i = 0; i < 2; i++) {
-            world.points[i].x_m += x;
-            world.points[i].y_m += y;
+            world.road.points[i].x_m += x;
+            world.road.points[i].y_m += y;
         }
-        EXPECT_OK(raster_layers_create(&world.map, &world.layers, &error), error);
+        EXPECT_OK(raster_layers_create(&world.road.map, &world.layers, &error), error);
         snprintf(world.scenario.slices.value[SLICE_ROAD],
                  sizeof world.scenario.slices.value[SLICE_ROAD], "urban");
         add(&world, AGENT_VAN, 14.0 + x, 3.0 + y, 5.0, 2.0, 2.2);

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "kernels/cpu.h"
+#include "tests/engine/road.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -15,10 +16,7 @@
 struct world {
     struct scenario scenario;
     struct agent agents[2];
-    struct vec2 points[2];
-    double widths[2];
-    struct lane lane;
-    struct map map;
+    struct road road;
     struct scene scene;
     struct raster_layers *layers;
 };
@@ -26,19 +24,7 @@ struct world {
 /* A road 8 m wide along x, ego on its centre line, an object of 2 m x 2 m x 2 m ahead. */
 static void world_init(struct world *world, double x_m, double y_m)
 {
-    struct error error;
     memset(world, 0, sizeof *world);
-    world->points[0] = (struct vec2){-100, 0};
-    world->points[1] = (struct vec2){300, 0};
-    world->widths[0] = world->widths[1] = 8.0;
-    world->lane = (struct lane){.point_count = 2,
-                                .centre_line = world->points,
-                                .width_m = world->widths,
-                                .left = -1,
-                                .right = -1,
-                                .left_marking = MARKING_SOLID,
-                                .right_marking = MARKING_SOLID};
-    world->map = (struct map){.lane_count = 1, .lanes = &world->lane};
     world->scenario.agents = world->agents;
     world->scenario.agent_count = world->scene.agent_count = 1;
     world->agents[0] =
@@ -46,7 +32,7 @@ static void world_init(struct world *world, double x_m, double y_m)
     world->scene.agents[0].pose = (struct pose){x_m, y_m, 0.0};
     world->scene.agents[0].present = true;
     world->scene.conditions = (struct conditions){WEATHER_CLEAR, LIGHT_DAY, 1.0, 200.0};
-    EXPECT_OK(raster_layers_create(&world->map, &world->layers, &error), error);
+    world->layers = road_init(&world->road);
 }
 
 static struct rig_camera camera_of(enum lens_model model)

@@ -9,6 +9,7 @@
 #include "engine/sensors/raster_layers.h"
 #include "kernels/cpu.h"
 #include "schemas/observation.h"
+#include "tests/engine/road.h"
 #include "tests/harness.h"
 
 #include <math.h>
@@ -19,10 +20,7 @@ enum { AGENTS_MAX = 40, AZIMUTHS = 900, ELEVATIONS = 48, POINTS_MAX = AZIMUTHS *
 struct world {
     struct scenario scenario;
     struct agent agents[AGENTS_MAX];
-    struct vec2 points[2];
-    double widths[2];
-    struct lane lane;
-    struct map map;
+    struct road road;
     struct scene scene;
     struct raster_layers *layers;
     struct rig_lidar lidar;
@@ -34,19 +32,7 @@ static struct scan_point other[POINTS_MAX];
 /* A road 8 m wide along x with solid lines, a lidar on ego's roof that leans. */
 static void world_init(struct world *world)
 {
-    struct error error;
     memset(world, 0, sizeof *world);
-    world->points[0] = (struct vec2){-100, 0};
-    world->points[1] = (struct vec2){300, 0};
-    world->widths[0] = world->widths[1] = 8.0;
-    world->lane = (struct lane){.point_count = 2,
-                                .centre_line = world->points,
-                                .width_m = world->widths,
-                                .left = -1,
-                                .right = -1,
-                                .left_marking = MARKING_SOLID,
-                                .right_marking = MARKING_SOLID};
-    world->map = (struct map){.lane_count = 1, .lanes = &world->lane};
     world->scenario.agents = world->agents;
     world->scene.conditions = (struct conditions){WEATHER_CLEAR, LIGHT_DAY, 1.0, 200.0};
     world->scene.ego.pose = (struct pose){10.0, 1.0, 0.4};
@@ -59,7 +45,7 @@ static void world_init(struct world *world)
     for (int i = 0; i < ELEVATIONS; i++) {
         world->lidar.elevations_rad[i] = 0.1 - 0.5 * i / ELEVATIONS;
     }
-    EXPECT_OK(raster_layers_create(&world->map, &world->layers, &error), error);
+    world->layers = road_init(&world->road);
 }
 
 static void add(struct world *world, double x_m, double y_m, double heading_rad)
