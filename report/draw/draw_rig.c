@@ -196,9 +196,10 @@ enum status draw_rig_tick(const struct rig *rig, struct store *store, const stru
     struct report_drive drive = {0};
     struct scene *scene = malloc(sizeof *scene);
     TRY(memory_check(scene, error, "no memory for a scene"));
-    enum status status = report_drive_open(&drive, store, outcome, error);
+    enum status status =
+        report_drive_open(&drive, store, outcome->scenario_hash, outcome->artifact_hash, error);
     if (status == STATUS_OK) {
-        int32_t rollout = report_drive_rollout(&drive, outcome);
+        int32_t rollout = report_drive_rollout(&drive, outcome->branch_id);
         if (rollout < 0 || !report_drive_scene(&drive, rollout, tick, scene, NULL)) {
             status = error_set(error, STATUS_NOT_FOUND,
                                "outcome %lld: expected a recorded tick, found %u of %u",
