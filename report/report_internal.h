@@ -23,9 +23,9 @@ enum {
     REPORT_TABLE_ROWS_MAX = 5000,
     REPORT_TABLE_ROWS_SHOWN = 200, /* the script shows the others when asked */
     REPORT_DEAD_ROWS_MAX = 100,
-    REPORT_SCENARIOS_MAX = 5000,    /* scenarios read to name their branches */
+    REPORT_SCENARIOS_MAX = 5000,     /* scenarios read to name their branches */
     REPORT_PICTURE_BYTES = 23 << 18, /* once the file is this big, cards go without pictures */
-    REPORT_DRIVES_BYTES = 2 << 20   /* no further drive for the player beyond this */
+    REPORT_DRIVES_BYTES = 2 << 20    /* no further drive for the player beyond this */
 };
 
 /* One job: a main line with its branches, and what the report makes of it. */

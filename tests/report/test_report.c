@@ -13,7 +13,7 @@
 #include "tests/report/html_check.h"
 #include "tests/scenarios/load_file.h"
 #include "worker/run/claim_loop.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include <dirent.h>
 #include <ftw.h>

@@ -17,7 +17,7 @@
 #include "tests/report/html_check.h"
 #include "tests/worker/pack_all.h"
 #include "worker/run/runner.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include <ftw.h>
 #include <stdlib.h>
