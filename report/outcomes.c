@@ -17,7 +17,7 @@ enum { SLOTS_FIRST = 1024 };
         offsetof(struct outcome, member), sizeof(((struct outcome *)0)->member) \
     }
 
-/* Where the texts of an outcome are, in the order of kept_outcome's. */
+/* Places of an outcome's texts, in the order of kept_outcome's. */
 static const struct {
     size_t offset, bytes;
 } text_members[] = {
