@@ -72,8 +72,10 @@ enum status careful_answers_json(struct careful_answers *answers, struct store *
     json_t *list = json_array();
     enum status status = memory_check(list, error, "careful drivers");
     for (uint32_t i = 0; status == STATUS_OK && i < summary->outcome_count; i++) {
-        if (careful_asked(&summary->outcomes[i])) {
-            status = add(answers, store, &summary->outcomes[i], list, error);
+        struct outcome outcome;
+        kept_outcome_whole(&summary->outcomes[i], &outcome);
+        if (careful_asked(&outcome)) {
+            status = add(answers, store, &outcome, list, error);
         }
     }
     if (status != STATUS_OK) {

@@ -254,7 +254,8 @@ static enum status write_video(struct show *show, struct error *error)
     struct report_drive drive = {0};
     char written[LIMIT_PATH_BYTES];
     bool instead = false;
-    enum status status = report_drive_open(&drive, show->store, &show->outcome, error);
+    enum status status = report_drive_open(&drive, show->store, show->outcome.scenario_hash,
+                                           show->outcome.artifact_hash, error);
     THEN(status, draw_video(&drive, &show->outcome, show->video, written, &instead, error));
     report_drive_close(&drive);
     if (status == STATUS_OK && instead) {

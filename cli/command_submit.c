@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "cli/label/label_options.h"
 #include "cli/suite_options.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include "base/check.h"
 #include "base/text.h"

@@ -387,7 +387,7 @@ static void name_lost(const struct summary *summary, char *text, size_t capacity
     int64_t lost = 0;
     size_t used = strlen(text);
     for (uint32_t i = 0; i < summary->outcome_count && used < capacity; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (outcome->branch_id[0] != '\0' || outcome->verdict == VERDICT_PASS ||
             summary_is_answered(summary, i)) {
             continue;

@@ -8,7 +8,7 @@
 #include "cli/choice/choice.h"
 #include "cli/cli.h"
 #include "worker/planner/planner.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 struct suite_options {
     const char *planner;

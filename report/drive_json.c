@@ -612,7 +612,7 @@ enum status drive_json_encode(struct report_drive *drive, const struct outcome *
     TRY(memory_check(writer.column, error, "drive: out of memory"));
     for (uint32_t i = 0; i < count; i++) {
         if (outcomes[i].id == options->outcome_id) {
-            writer.wanted = report_drive_rollout(drive, &outcomes[i]);
+            writer.wanted = report_drive_rollout(drive, outcomes[i].branch_id);
         }
     }
     put_scenario(&writer, &drive->document->scenario);
@@ -664,8 +664,9 @@ enum status drive_json_fetch(struct store *store, int64_t outcome_id, char **jso
         status = error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
                            (long long)outcome_id);
     }
-    THEN(status, report_drive_open(&drive, store, asked, error));
-    if (status == STATUS_OK && report_drive_rollout(&drive, asked) < 0) {
+    THEN(status,
+         report_drive_open(&drive, store, asked->scenario_hash, asked->artifact_hash, error));
+    if (status == STATUS_OK && report_drive_rollout(&drive, asked->branch_id) < 0) {
         status = error_set(error, STATUS_NOT_FOUND, "outcome %lld: not in its trace",
                            (long long)outcome_id);
     }

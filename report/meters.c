@@ -19,17 +19,17 @@ enum { SENTENCE_BYTES = 512 };
 const double meter_quantiles[METER_QUANTILES] = {0.5, 0.95, 0.99};
 const char *const meter_quantile_names[METER_QUANTILES] = {"p50", "p95", "p99"};
 
-static uint32_t own_ticks(const struct outcome *outcome)
+static uint32_t own_ticks(const struct kept_outcome *outcome)
 {
     return outcome->ticks > outcome->prefix_ticks ? outcome->ticks - outcome->prefix_ticks : 0;
 }
 
-static bool is_metered(const struct outcome *outcome)
+static bool is_metered(const struct kept_outcome *outcome)
 {
     return own_ticks(outcome) > 0 && outcome->device_ns > 0;
 }
 
-static int compare_key(const struct outcome *a, const struct outcome *b)
+static int compare_key(const struct kept_outcome *a, const struct kept_outcome *b)
 {
     int order = strcmp(a->pool, b->pool);
     order = order != 0 ? order : strcmp(a->backend, b->backend);
@@ -40,7 +40,7 @@ static int compare_key(const struct outcome *a, const struct outcome *b)
 
 /* One rollout in the order of its meter; usd rides along. */
 struct entry {
-    const struct outcome *outcome;
+    const struct kept_outcome *outcome;
     double usd;
 };
 
@@ -68,15 +68,15 @@ static void quantiles(double *values, uint32_t count, double out[METER_QUANTILES
 
 static struct meter meter_make(const struct entry *entries, uint32_t count, double *scratch)
 {
-    const struct outcome *first = entries[0].outcome;
+    const struct kept_outcome *first = entries[0].outcome;
     struct meter meter = {.tier = first->tier, .rollouts = count};
-    memcpy(meter.pool, first->pool, sizeof meter.pool);
+    snprintf(meter.pool, sizeof meter.pool, "%s", first->pool);
     snprintf(meter.device, sizeof meter.device, "%s", first->backend);
-    memcpy(meter.model_hash, first->model_hash, sizeof meter.model_hash);
-    memcpy(meter.sampler, first->sampler, sizeof meter.sampler);
+    snprintf(meter.model_hash, sizeof meter.model_hash, "%s", first->model_hash);
+    snprintf(meter.sampler, sizeof meter.sampler, "%s", first->sampler);
     uint32_t pages_used_percent = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct outcome *outcome = entries[i].outcome;
+        const struct kept_outcome *outcome = entries[i].outcome;
         summary_add_work(&meter.work, outcome, own_ticks(outcome), entries[i].usd);
         if (outcome->pages_used_percent > pages_used_percent) {
             pages_used_percent = outcome->pages_used_percent;

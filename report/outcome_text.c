@@ -112,7 +112,7 @@ static double speed_at(const struct reading *reading, uint32_t tick)
 {
     struct trace_tick at;
     struct trace_agent agents[LIMIT_AGENTS];
-    int32_t rollout = report_drive_rollout(&reading->drive, reading->outcome);
+    int32_t rollout = report_drive_rollout(&reading->drive, reading->outcome->branch_id);
     return trace_reader_tick(&reading->drive.reader, rollout, tick, &at, agents) ? at.speed_mps
                                                                                  : NAN;
 }
@@ -270,16 +270,19 @@ static enum status read_all(const struct outcome_text *text, struct reading *rea
         return STATUS_OK;
     }
     struct error why;
-    enum status status = report_drive_open(&reading->drive, text->store, outcome, &why);
+    enum status status = report_drive_open(&reading->drive, text->store, outcome->scenario_hash,
+                                           outcome->artifact_hash, &why);
     if (status != STATUS_OK) {
         snprintf(cause, ERROR_TEXT_BYTES, "%s", why.text);
         reading->lost = cause;
     }
     reading->scenario = reading->drive.document != NULL ? &reading->drive.document->scenario : NULL;
-    int32_t rollout = status == STATUS_OK ? report_drive_rollout(&reading->drive, outcome) : -1;
+    int32_t rollout =
+        status == STATUS_OK ? report_drive_rollout(&reading->drive, outcome->branch_id) : -1;
     reading->recorded = rollout >= 0;
     if (reading->recorded) {
-        reading->moment = report_drive_moment(&reading->drive, rollout, outcome);
+        reading->moment =
+            report_drive_moment(&reading->drive, rollout, outcome->reasons, &outcome->metrics);
     }
     return STATUS_OK;
 }

@@ -26,14 +26,16 @@ static void one(struct html *html, const struct scenario *scenario, enum careful
 }
 
 enum status report_card_careful(struct report *report, const struct scenario *scenario,
-                                const struct outcome *outcome, struct error *error)
+                                const struct kept_outcome *outcome, struct error *error)
 {
     struct html *html = &report->html;
     struct careful found;
-    if (report->careful == NULL || !careful_asked(outcome)) {
+    struct outcome whole;
+    kept_outcome_whole(outcome, &whole);
+    if (report->careful == NULL || !careful_asked(&whole)) {
         return STATUS_OK;
     }
-    TRY(report->careful->ask(report->careful, scenario, outcome, &found, error));
+    TRY(report->careful->ask(report->careful, scenario, &whole, &found, error));
     html_raw(html, "<p>");
     if (found.outside[0] != '\0') {
         html_raw(html, "<span class=\"soft\">What a ");

@@ -88,7 +88,7 @@ static enum status load_trace(struct report_drive *drive, struct store *store, c
                            drive->document->scenario.agent_count, drive->reader.header.agent_count);
     }
     if (status == STATUS_OK) {
-        memcpy(drive->artifact_hash, hash, sizeof drive->artifact_hash);
+        snprintf(drive->artifact_hash, sizeof drive->artifact_hash, "%s", hash);
     } else {
         drop_trace(drive);
     }
@@ -96,20 +96,20 @@ static enum status load_trace(struct report_drive *drive, struct store *store, c
 }
 
 enum status report_drive_open(struct report_drive *drive, struct store *store,
-                              const struct outcome *outcome, struct error *error)
+                              const char *scenario_hash, const char *artifact_hash,
+                              struct error *error)
 {
     struct scenario_document *document = NULL;
-    enum status status =
-        report_drive_scenario(drive, store, outcome->scenario_hash, &document, error);
+    enum status status = report_drive_scenario(drive, store, scenario_hash, &document, error);
     if (document != drive->document) {
         drop_trace(drive);
         drive->document = document;
-        memcpy(drive->scenario_hash, outcome->scenario_hash, sizeof drive->scenario_hash);
+        snprintf(drive->scenario_hash, sizeof drive->scenario_hash, "%s", scenario_hash);
     }
-    if (outcome->artifact_hash[0] == '\0') {
+    if (artifact_hash[0] == '\0') {
         drop_trace(drive);
-    } else if (status == STATUS_OK && strcmp(drive->artifact_hash, outcome->artifact_hash) != 0) {
-        status = load_trace(drive, store, outcome->artifact_hash, error);
+    } else if (status == STATUS_OK && strcmp(drive->artifact_hash, artifact_hash) != 0) {
+        status = load_trace(drive, store, artifact_hash, error);
     }
     return status;
 }
@@ -127,12 +127,12 @@ void report_drive_close(struct report_drive *drive)
     drive->layers = NULL;
 }
 
-int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome)
+int32_t report_drive_rollout(const struct report_drive *drive, const char *branch_id)
 {
     if (drive->artifact == NULL) {
         return -1;
     }
-    return trace_reader_find(&drive->reader, outcome->branch_id);
+    return trace_reader_find(&drive->reader, branch_id);
 }
 
 /* Moment at which ego came closest to any present agent, centre to centre. */
@@ -203,18 +203,18 @@ const struct branch *report_branch(const struct scenario *scenario, const char *
 }
 
 struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
-                                         const struct outcome *outcome)
+                                         uint32_t reasons, const struct metrics *metrics)
 {
     struct trace_agent agents[LIMIT_AGENTS];
     struct trace_tick at;
     uint32_t last = trace_reader_last_tick(&drive->reader, rollout);
     struct report_moment moment = {.tick = last, .agent = -1, .guardian_tick = UINT32_MAX};
-    if (outcome->metrics.collision_tick <= last) {
-        moment.tick = outcome->metrics.collision_tick;
-        moment.agent = outcome->metrics.collision_agent;
+    if (metrics->collision_tick <= last) {
+        moment.tick = metrics->collision_tick;
+        moment.agent = metrics->collision_agent;
     } else {
         closest_approach(drive, rollout, last, &moment);
-        if (!(outcome->reasons & (REASON_DISTANCE | REASON_TTC))) {
+        if (!(reasons & (REASON_DISTANCE | REASON_TTC))) {
             moment.tick = last;
         }
     }

@@ -28,9 +28,10 @@ struct report_drive {
     struct trace_reader reader;
 };
 
-/* Loads what the outcome refers to; what the drive already holds of it is kept. */
+/* Loads scenario and trace (artifact_hash, "": none); what the drive already holds is kept. */
 enum status report_drive_open(struct report_drive *drive, struct store *store,
-                              const struct outcome *outcome, struct error *error);
+                              const char *scenario_hash, const char *artifact_hash,
+                              struct error *error);
 void report_drive_close(struct report_drive *drive);
 
 /* The scenario of that hash, read once for as long as it is kept; the drive is not of it. *out is
@@ -38,8 +39,8 @@ void report_drive_close(struct report_drive *drive);
 enum status report_drive_scenario(struct report_drive *drive, struct store *store, const char *hash,
                                   struct scenario_document **out, struct error *error);
 
-/* Rollout index of the outcome in the trace, -1: not recorded. */
-int32_t report_drive_rollout(const struct report_drive *drive, const struct outcome *outcome);
+/* Index of the rollout of a branch ("": the main line) in the trace, -1: not recorded. */
+int32_t report_drive_rollout(const struct report_drive *drive, const char *branch_id);
 
 /* A recorded tick as a scene, with what the signals showed. False: it is not recorded. */
 bool report_drive_scene(const struct report_drive *drive, int32_t rollout, uint32_t tick,
@@ -55,7 +56,7 @@ struct report_moment {
     uint32_t guardian_tick; /* first override up to then, UINT32_MAX: none */
 };
 struct report_moment report_drive_moment(const struct report_drive *drive, int32_t rollout,
-                                         const struct outcome *outcome);
+                                         uint32_t reasons, const struct metrics *metrics);
 
 /* The tick from which on the agent stays in sight of ego's sensors up to `end_tick`
  * (engine/sensors/visible.h), UINT32_MAX: it is not then, or the drive was not recorded. */

@@ -44,7 +44,7 @@ static void seeds_text(struct report *report, const struct report_job *job)
 static void triage_row(struct report *report, const struct report_job *job)
 {
     struct html *html = &report->html;
-    const struct outcome *outcome = &report->summary->outcomes[job->main];
+    const struct kept_outcome *outcome = &report->summary->outcomes[job->main];
     html_raw(html, "<tr><td class=\"wrap\">");
     report_play(html, job, outcome);
     if (job->failure_card) {
@@ -104,7 +104,7 @@ static void situation(struct report *report, const struct report_job *job,
                       const struct scenario *scenario)
 {
     struct html *html = &report->html;
-    const struct outcome *outcome = &report->summary->outcomes[job->main];
+    const struct kept_outcome *outcome = &report->summary->outcomes[job->main];
     const struct conditions *c = &scenario->conditions;
     if (scenario->prompt[0] != '\0') {
         html_format(html, "<blockquote>%s</blockquote>", scenario->prompt);
@@ -129,7 +129,7 @@ static void situation(struct report *report, const struct report_job *job,
 }
 
 static void contact(struct html *html, const struct scenario *scenario,
-                    const struct outcome *outcome, const struct report_moment *moment)
+                    const struct kept_outcome *outcome, const struct report_moment *moment)
 {
     const struct metrics *m = &outcome->metrics;
     html_raw(html, "<p>");
@@ -163,7 +163,7 @@ static void branch_links(struct report *report, const struct report_job *job)
     html_raw(html, "<p>What if: ");
     uint32_t shown = 0;
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
-        const struct outcome *branch = &report->summary->outcomes[i];
+        const struct kept_outcome *branch = &report->summary->outcomes[i];
         char anchor[REPORT_ANCHOR_BYTES];
         if ((int32_t)i == job->main || ++shown > BRANCH_LINKS_MAX) {
             continue;
@@ -184,7 +184,7 @@ static void branch_links(struct report *report, const struct report_job *job)
 }
 
 /* Evenly spread frames of the last seconds up to `end`. */
-static void strip(struct report *report, const struct outcome *outcome, int32_t rollout,
+static void strip(struct report *report, const struct kept_outcome *outcome, int32_t rollout,
                   uint32_t start, uint32_t end)
 {
     uint32_t shown = UINT32_MAX;
@@ -201,7 +201,7 @@ static void strip(struct report *report, const struct outcome *outcome, int32_t 
 }
 
 /* Frames and cameras of an outcome that can be redrawn. */
-static void pictures(struct report *report, const struct outcome *outcome, int32_t rollout,
+static void pictures(struct report *report, const struct kept_outcome *outcome, int32_t rollout,
                      const struct report_moment *moment)
 {
     struct html *html = &report->html;
@@ -240,7 +240,7 @@ static void charts(struct report *report, int32_t rollout, const struct report_m
 static enum status card(struct report *report, const struct report_job *job, struct error *error)
 {
     struct html *html = &report->html;
-    const struct outcome *outcome = &report->summary->outcomes[job->main];
+    const struct kept_outcome *outcome = &report->summary->outcomes[job->main];
     bool there = false;
     html_format(html, "<article class=\"card\" id=\"o%lld\">", (long long)outcome->id);
     TRY(report_open(report, outcome, &there, error));
@@ -252,10 +252,10 @@ static enum status card(struct report *report, const struct report_job *job, str
     report_chips(html, outcome);
     html_format(html, " <span class=\"soft\">%s &middot; %s</span></p><div class=\"halves\"><div>",
                 outcome->scenario_id, outcome->planner);
-    int32_t rollout = there ? report_drive_rollout(&report->drive, outcome) : -1;
+    int32_t rollout = there ? report_drive_rollout(&report->drive, outcome->branch_id) : -1;
     struct report_moment moment = {0};
     if (there) {
-        moment = report_drive_moment(&report->drive, rollout, outcome);
+        moment = report_drive_moment(&report->drive, rollout, outcome->reasons, &outcome->metrics);
     }
     if (scenario != NULL) {
         situation(report, job, scenario);

@@ -14,7 +14,7 @@ enum { COLUMNS = 5, COMPARED_TICKS = 60 };
 /* A fanout while its card is written. */
 struct fanout {
     const struct report_job *job;
-    const struct outcome *outcomes; /* [job->count] */
+    const struct kept_outcome *outcomes; /* [job->count] */
     const struct scenario *scenario;
     uint32_t fork_tick; /* the earliest */
     uint32_t shown;     /* outcomes with a row, the main line first */
@@ -25,7 +25,7 @@ struct fanout {
 };
 
 /* Cost of driving it, -1: not known. `outcome` is one of the summary's. */
-static double outcome_usd(const struct report *report, const struct outcome *outcome)
+static double outcome_usd(const struct report *report, const struct kept_outcome *outcome)
 {
     const struct summary *summary = report->summary;
     return summary->outcome_usd != NULL ? summary->outcome_usd[outcome - summary->outcomes] : -1.0;
@@ -79,9 +79,9 @@ static void choose_rows(struct fanout *fanout)
     }
 }
 
-static uint32_t end_tick(const struct report *report, const struct outcome *outcome)
+static uint32_t end_tick(const struct report *report, const struct kept_outcome *outcome)
 {
-    int32_t rollout = report_drive_rollout(&report->drive, outcome);
+    int32_t rollout = report_drive_rollout(&report->drive, outcome->branch_id);
     if (rollout < 0) {
         return 0;
     }
@@ -101,7 +101,7 @@ static void choose_columns(const struct report *report, struct fanout *fanout)
         }
     }
     for (uint32_t i = 0; i < fanout->shown; i++) {
-        const struct outcome *outcome = &fanout->outcomes[fanout->order[i]];
+        const struct kept_outcome *outcome = &fanout->outcomes[fanout->order[i]];
         uint32_t tick = end_tick(report, outcome);
         end = tick > end ? tick : end;
         if (outcome->metrics.collision_tick == tick && tick > contact) {
@@ -126,12 +126,13 @@ static int32_t target(const struct report *report, const struct fanout *fanout)
 {
     int32_t closest = -1;
     for (uint32_t i = 0; i < fanout->shown; i++) {
-        const struct outcome *outcome = &fanout->outcomes[fanout->order[i]];
-        int32_t rollout = report_drive_rollout(&report->drive, outcome);
+        const struct kept_outcome *outcome = &fanout->outcomes[fanout->order[i]];
+        int32_t rollout = report_drive_rollout(&report->drive, outcome->branch_id);
         if (rollout < 0) {
             continue;
         }
-        struct report_moment moment = report_drive_moment(&report->drive, rollout, outcome);
+        struct report_moment moment =
+            report_drive_moment(&report->drive, rollout, outcome->reasons, &outcome->metrics);
         if (outcome->metrics.collision_kind != COLLISION_NONE && moment.agent >= 0) {
             return moment.agent;
         }
@@ -147,8 +148,8 @@ static void overlay(struct report *report, const struct fanout *fanout)
     struct report_line whole[REPORT_LINES_MAX];
     uint32_t count = 0;
     for (uint32_t i = 0; i < fanout->shown && count < REPORT_LINES_MAX; i++) {
-        const struct outcome *outcome = &fanout->outcomes[fanout->order[i]];
-        int32_t rollout = report_drive_rollout(&report->drive, outcome);
+        const struct kept_outcome *outcome = &fanout->outcomes[fanout->order[i]];
+        int32_t rollout = report_drive_rollout(&report->drive, outcome->branch_id);
         if (rollout < 0) {
             continue;
         }
@@ -187,10 +188,10 @@ static void overlay(struct report *report, const struct fanout *fanout)
 
 /* Up to its fork a branch is its main line, so those frames are not drawn again. */
 static void frames(struct report *report, const struct fanout *fanout,
-                   const struct outcome *outcome, const struct branch *branch)
+                   const struct kept_outcome *outcome, const struct branch *branch)
 {
     struct html *html = &report->html;
-    int32_t rollout = report_drive_rollout(&report->drive, outcome);
+    int32_t rollout = report_drive_rollout(&report->drive, outcome->branch_id);
     if (rollout < 0) {
         return;
     }
@@ -224,8 +225,8 @@ static void find_hazard(const struct report *report, struct fanout *fanout)
     fanout->hazard = -1;
     fanout->sight_tick = UINT32_MAX;
     if (fanout->job->main >= 0) {
-        const struct outcome *main = &report->summary->outcomes[fanout->job->main];
-        int32_t rollout = report_drive_rollout(&report->drive, main);
+        const struct kept_outcome *main = &report->summary->outcomes[fanout->job->main];
+        int32_t rollout = report_drive_rollout(&report->drive, main->branch_id);
         /* The store may have been edited: then it is nobody. */
         bool known = fanout->scenario != NULL && main->metrics.collision_agent >= 0 &&
                      (uint32_t)main->metrics.collision_agent < fanout->scenario->agent_count;
@@ -260,7 +261,7 @@ static void sight_note(struct html *html, const struct fanout *fanout, const str
     }
 }
 
-static void change_badge(struct html *html, enum verdict main, const struct outcome *outcome)
+static void change_badge(struct html *html, enum verdict main, const struct kept_outcome *outcome)
 {
     if (outcome->verdict == VERDICT_PASS && main != VERDICT_PASS) {
         html_raw(html, " <b class=\"good\">saves it</b>");
@@ -272,7 +273,7 @@ static void change_badge(struct html *html, enum verdict main, const struct outc
 }
 
 /* Device time of the rollout itself: what it shares is the main line's. */
-static void own_cost(struct report *report, const struct outcome *outcome)
+static void own_cost(struct report *report, const struct kept_outcome *outcome)
 {
     struct html *html = &report->html;
     char money[SUMMARY_MONEY_BYTES];
@@ -287,7 +288,7 @@ static void own_cost(struct report *report, const struct outcome *outcome)
 }
 
 static void branch_row(struct report *report, const struct fanout *fanout,
-                       const struct outcome *outcome, bool drawn)
+                       const struct kept_outcome *outcome, bool drawn)
 {
     struct html *html = &report->html;
     const struct branch *branch = report_branch(fanout->scenario, outcome->branch_id);
@@ -330,7 +331,7 @@ static void fanout_head(struct report *report, const struct report_job *job,
                         const struct scenario *scenario)
 {
     struct html *html = &report->html;
-    const struct outcome *outcomes = report->summary->outcomes + job->first;
+    const struct kept_outcome *outcomes = report->summary->outcomes + job->first;
     int64_t own = 0;
     int64_t shared = 0;
     for (uint32_t i = 0; i < job->count; i++) {

@@ -79,7 +79,7 @@ static void reason_sentence(struct report *report)
     uint32_t guarded = 0;
     for (uint32_t j = 0; j < plan->job_count; j++) {
         if (plan->jobs[j].failure) {
-            const struct outcome *outcome = &report->summary->outcomes[plan->jobs[j].main];
+            const struct kept_outcome *outcome = &report->summary->outcomes[plan->jobs[j].main];
             verdicts[outcome->verdict]++;
             guarded += outcome->metrics.intervention_count > 0;
             for (int bit = 0; bit < REASON_BIT_COUNT; bit++) {

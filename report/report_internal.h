@@ -23,9 +23,9 @@ enum {
     REPORT_TABLE_ROWS_MAX = 5000,
     REPORT_TABLE_ROWS_SHOWN = 200, /* the script shows the others when asked */
     REPORT_DEAD_ROWS_MAX = 100,
-    REPORT_SCENARIOS_MAX = 5000,    /* scenarios read to name their branches */
-    REPORT_PICTURE_BYTES = 6 << 20, /* once the file is this big, cards go without pictures */
-    REPORT_DRIVES_BYTES = 2 << 20   /* no further drive for the player beyond this */
+    REPORT_SCENARIOS_MAX = 5000,     /* scenarios read to name their branches */
+    REPORT_PICTURE_BYTES = 23 << 18, /* once the file is this big, cards go without pictures */
+    REPORT_DRIVES_BYTES = 2 << 20    /* no further drive for the player beyond this */
 };
 
 /* One job: a main line with its branches, and what the report makes of it. */
@@ -91,21 +91,21 @@ const struct report_job *report_job_of(const struct report *report, uint32_t ind
 
 /* ---- report_words.c ---- */
 
-void report_chips(struct html *html, const struct outcome *outcome);
+void report_chips(struct html *html, const struct kept_outcome *outcome);
 void report_intervention(struct html *html, const struct scenario *scenario,
                          const struct intervention *what);
-void report_key_figures(struct html *html, const struct outcome *outcome);
+void report_key_figures(struct html *html, const struct kept_outcome *outcome);
 
 /* Table of the criteria that the scenario applies: required, measured, met or not. */
 void report_criteria(struct page *page, const struct scenario *scenario,
-                     const struct outcome *outcome);
+                     const struct kept_outcome *outcome);
 
 /* <code> with a command that works on the report's store: `swerve WHAT ID [--store ..]`. */
 void report_command(struct report *report, const char *what, int64_t id);
 
 /* Name of the place where a job with a fanout card shows this outcome; returns out. */
 enum { REPORT_ANCHOR_BYTES = 32 };
-const char *report_anchor(const struct report_job *job, const struct outcome *outcome,
+const char *report_anchor(const struct report_job *job, const struct kept_outcome *outcome,
                           char out[REPORT_ANCHOR_BYTES]);
 
 /* Whether ego itself does something else, in the planner's place. */
@@ -118,14 +118,14 @@ const char *report_contact(enum collision_kind kind);
 const char *report_plain(const char *name, char out[LIMIT_ID_BYTES]);
 
 /* The planner's last words, if any. */
-void report_planner_error(struct html *html, const struct outcome *outcome);
+void report_planner_error(struct html *html, const struct kept_outcome *outcome);
 /* Other text that it wrote in that rollout, folded away; nothing when it wrote nothing. */
 void report_planner_output(struct html *html, const struct report_drive *drive, int32_t rollout,
-                           const struct outcome *outcome);
+                           const struct kept_outcome *outcome);
 
 /* Opens the drive of an outcome. *there is false, with a note written, when it cannot be redrawn;
  * report_scenario() then tells whether at least its scenario could be read. */
-enum status report_open(struct report *report, const struct outcome *outcome, bool *there,
+enum status report_open(struct report *report, const struct kept_outcome *outcome, bool *there,
                         struct error *error);
 
 /* The scenario of the outcome of the last report_open(), NULL: not readable. */
@@ -138,7 +138,7 @@ bool report_pictures(struct report *report);
 
 /* A paragraph where there is something to ask. */
 enum status report_card_careful(struct report *report, const struct scenario *scenario,
-                                const struct outcome *outcome, struct error *error);
+                                const struct kept_outcome *outcome, struct error *error);
 
 /* ---- report_player.c ---- */
 
@@ -146,7 +146,8 @@ enum status report_card_careful(struct report *report, const struct scenario *sc
 enum status report_drives(struct report *report, struct error *error);
 
 /* A button that plays the outcome, where its drive is in the file. */
-void report_play(struct html *html, const struct report_job *job, const struct outcome *outcome);
+void report_play(struct html *html, const struct report_job *job,
+                 const struct kept_outcome *outcome);
 
 /* ---- sections ---- */
 

@@ -117,7 +117,7 @@ void report_tiers(struct report *report)
 
 /* ---- flags ---- */
 
-static void snapshot(struct report *report, const struct outcome *outcome)
+static void snapshot(struct report *report, const struct kept_outcome *outcome)
 {
     struct html *html = &report->html;
     struct error error;
@@ -138,7 +138,7 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
 {
     struct html *html = &report->html;
     const struct summary *summary = report->summary;
-    const struct outcome *outcome = &summary->outcomes[flag->outcome];
+    const struct kept_outcome *outcome = &summary->outcomes[flag->outcome];
     html_format(html, "<article class=\"card flagcard\" id=\"g%lld\"><div>",
                 (long long)outcome->id);
     snapshot(report, outcome);
@@ -156,7 +156,7 @@ static void flag_card(struct report *report, const struct summary_flag *flag)
                 tier_names[outcome->tier], outcome->model_hash, outcome->sampler,
                 (unsigned long long)outcome->seed, (long long)outcome->job_id);
     if (flag->answer >= 0) {
-        const struct outcome *answer = &summary->outcomes[flag->answer];
+        const struct kept_outcome *answer = &summary->outcomes[flag->answer];
         html_format(html, "<p>Requeued to the %s, job %lld: ", tier_names[answer->tier],
                     (long long)answer->job_id);
         report_chips(html, answer);
@@ -285,9 +285,11 @@ static void disagreements(struct report *report)
         html_raw(html, pair->student->branch_id[0] != '\0' ? " &middot; " : "");
         html_format(html, "%s</a>, seed %llu: student ", pair->student->branch_id,
                     (unsigned long long)pair->student->seed);
-        report_chips(html, pair->student);
+        const struct kept_outcome sides[] = {kept_outcome_of(pair->student),
+                                             kept_outcome_of(pair->teacher)};
+        report_chips(html, &sides[0]);
         html_raw(html, " teacher ");
-        report_chips(html, pair->teacher);
+        report_chips(html, &sides[1]);
         report_command(report, "show", pair->teacher->id);
         html_raw(html, "</li>");
     }

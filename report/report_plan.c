@@ -10,7 +10,7 @@
 static void count_job(struct report *report, struct report_job *job)
 {
     struct report_plan *plan = &report->plan;
-    const struct outcome *outcomes = report->summary->outcomes;
+    const struct kept_outcome *outcomes = report->summary->outcomes;
     uint32_t counted = 0;
     for (uint32_t i = job->first; i < job->first + job->count; i++) {
         if (outcomes[i].branch_id[0] == '\0') {
@@ -86,7 +86,7 @@ static void choose_cards(struct report_plan *plan)
 static void count_kinds(struct report *report, struct report_job *job,
                         const struct scenario *scenario)
 {
-    const struct outcome *outcomes = report->summary->outcomes;
+    const struct kept_outcome *outcomes = report->summary->outcomes;
     report->plan.degraded +=
         scenario->question == QUESTION_PERCEPTION && outcomes[job->first].tier < TIER_STUDENT;
     for (uint32_t i = job->first; i < job->first + job->count; i++) {

@@ -14,7 +14,7 @@
 static void embed(struct report *report, const struct report_job *job, const struct json_text *text)
 {
     struct html *html = &report->drives;
-    const struct outcome *outcomes = report->summary->outcomes + job->first;
+    const struct kept_outcome *outcomes = report->summary->outcomes + job->first;
     html_format(html,
                 "<script type=\"application/x-swerve-drive\" data-scenario=\"%.64s\" "
                 "data-label=\"%s, %s world, seed %llu\" data-outcomes=\"",
@@ -32,17 +32,24 @@ static void embed(struct report *report, const struct report_job *job, const str
 static enum status add_job(struct report *report, struct report_job *job, struct error *error)
 {
     const struct drive_json_options options = {.others_bytes = DRIVE_JSON_OTHERS_BYTES};
-    const struct outcome *outcomes = report->summary->outcomes + job->first;
+    const struct kept_outcome *outcomes = report->summary->outcomes + job->first;
     struct report_drive *drive = &report->drive;
     struct json_text text = {0};
     if (outcomes[0].artifact_hash[0] == '\0') {
         return STATUS_OK;
     }
-    enum status status = report_drive_open(drive, report->store, &outcomes[0], error);
-    if (status == STATUS_OK && report_drive_rollout(drive, &outcomes[0]) < 0) {
+    enum status status = report_drive_open(drive, report->store, outcomes[0].scenario_hash,
+                                           outcomes[0].artifact_hash, error);
+    if (status == STATUS_OK && report_drive_rollout(drive, outcomes[0].branch_id) < 0) {
         return STATUS_OK;
     }
-    THEN(status, drive_json_encode(drive, outcomes, job->count, &options, &text, error));
+    struct outcome *whole = calloc(job->count, sizeof *whole);
+    THEN(status, memory_check(whole, error, "report: out of memory"));
+    for (uint32_t i = 0; i < job->count && whole != NULL; i++) {
+        kept_outcome_whole(&outcomes[i], &whole[i]);
+    }
+    THEN(status, drive_json_encode(drive, whole, job->count, &options, &text, error));
+    free(whole);
     if (status == STATUS_OK) {
         embed(report, job, &text);
         job->played = true;
@@ -68,7 +75,8 @@ enum status report_drives(struct report *report, struct error *error)
     return status;
 }
 
-void report_play(struct html *html, const struct report_job *job, const struct outcome *outcome)
+void report_play(struct html *html, const struct report_job *job,
+                 const struct kept_outcome *outcome)
 {
     if (job->played) {
         html_format(html, "<button class=\"play\" hidden data-play=\"%lld\">&#9654;</button> ",

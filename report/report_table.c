@@ -10,12 +10,12 @@
 static void table_row(struct report *report, uint32_t index, bool hidden)
 {
     struct html *html = &report->html;
-    const struct outcome *outcome = &report->summary->outcomes[index];
+    const struct kept_outcome *outcome = &report->summary->outcomes[index];
     const struct report_job *job = report_job_of(report, index);
     bool main = (int32_t)index == job->main;
     char anchor[REPORT_ANCHOR_BYTES];
     double field[FIELD_SCORE_COUNT];
-    field_scores_of(outcome, field);
+    field_scores_of(outcome->verdict, &outcome->metrics, field);
     html_format(html, "<tr id=\"r%lld\"%s><td class=\"n\">", (long long)outcome->id,
                 hidden ? " hidden" : "");
     report_play(html, job, outcome);

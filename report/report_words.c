@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void report_chips(struct html *html, const struct outcome *outcome)
+void report_chips(struct html *html, const struct kept_outcome *outcome)
 {
     html_format(html, "<span class=\"chip %s\">%s</span>", verdict_names[outcome->verdict],
                 verdict_names[outcome->verdict]);
@@ -31,7 +31,7 @@ static void figure(struct html *html, const char *metric, double value, const ch
     }
 }
 
-void report_key_figures(struct html *html, const struct outcome *outcome)
+void report_key_figures(struct html *html, const struct kept_outcome *outcome)
 {
     const struct metrics *m = &outcome->metrics;
     html_raw(html, "<p class=\"figures\">");
@@ -156,7 +156,7 @@ void report_intervention(struct html *html, const struct scenario *scenario,
 
 /* ---- criteria ---- */
 
-static void criterion(struct page *page, const struct outcome *outcome, uint32_t reason,
+static void criterion(struct page *page, const struct kept_outcome *outcome, uint32_t reason,
                       const char *name, const char *required, const char *measured)
 {
     /* A drive that its planner or a health check cut short was not judged. */
@@ -169,7 +169,7 @@ static void criterion(struct page *page, const struct outcome *outcome, uint32_t
              name, required, measured);
 }
 
-static void limit(struct page *page, const struct outcome *outcome, uint32_t reason,
+static void limit(struct page *page, const struct kept_outcome *outcome, uint32_t reason,
                   const char *name, const char *relation, double required, double measured,
                   const char *unit)
 {
@@ -188,7 +188,7 @@ static void limit(struct page *page, const struct outcome *outcome, uint32_t rea
 }
 
 void report_criteria(struct page *page, const struct scenario *scenario,
-                     const struct outcome *outcome)
+                     const struct kept_outcome *outcome)
 {
     const struct criteria *c = &scenario->criteria;
     const struct metrics *m = &outcome->metrics;
@@ -260,7 +260,7 @@ void report_command(struct report *report, const char *what, int64_t id)
     html_raw(html, "</code> ");
 }
 
-const char *report_anchor(const struct report_job *job, const struct outcome *outcome,
+const char *report_anchor(const struct report_job *job, const struct kept_outcome *outcome,
                           char out[REPORT_ANCHOR_BYTES])
 {
     /* A fanout with more branches than rows does not show every one of them. */
@@ -279,7 +279,7 @@ const char *report_plain(const char *name, char out[LIMIT_ID_BYTES])
     return out;
 }
 
-void report_planner_error(struct html *html, const struct outcome *outcome)
+void report_planner_error(struct html *html, const struct kept_outcome *outcome)
 {
     if (outcome->error[0] != '\0') {
         html_format(html, "<pre>%s</pre>", outcome->error);
@@ -287,7 +287,7 @@ void report_planner_error(struct html *html, const struct outcome *outcome)
 }
 
 void report_planner_output(struct html *html, const struct report_drive *drive, int32_t rollout,
-                           const struct outcome *outcome)
+                           const struct kept_outcome *outcome)
 {
     uint32_t bytes = 0;
     char text[TRACE_OUTPUT_BYTES_MAX + 1];
@@ -300,11 +300,12 @@ void report_planner_output(struct html *html, const struct report_drive *drive, 
     html_format(html, "<details><summary>The planner wrote</summary><pre>%s</pre></details>", text);
 }
 
-enum status report_open(struct report *report, const struct outcome *outcome, bool *there,
+enum status report_open(struct report *report, const struct kept_outcome *outcome, bool *there,
                         struct error *error)
 {
-    enum status status = report_drive_open(&report->drive, report->store, outcome, error);
-    *there = status == STATUS_OK && report_drive_rollout(&report->drive, outcome) >= 0;
+    enum status status = report_drive_open(&report->drive, report->store, outcome->scenario_hash,
+                                           outcome->artifact_hash, error);
+    *there = status == STATUS_OK && report_drive_rollout(&report->drive, outcome->branch_id) >= 0;
     if (status == STATUS_NO_MEMORY || status == STATUS_STORE) {
         return status;
     }

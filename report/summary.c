@@ -62,7 +62,7 @@ static struct summary_row *find_row(struct summary *summary, const char *group, 
 
 /* ---- rows ---- */
 
-void summary_add_work(struct summary_work *work, const struct outcome *outcome, int64_t ticks,
+void summary_add_work(struct summary_work *work, const struct kept_outcome *outcome, int64_t ticks,
                       double usd)
 {
     work->ticks += ticks;
@@ -82,7 +82,7 @@ double summary_mfu(const struct summary_work *work)
     return work->peak_flop > 0 ? work->peaked_flop / work->peak_flop : NAN;
 }
 
-void summary_add_counts(struct summary_row *row, const struct outcome *outcome, double usd)
+void summary_add_counts(struct summary_row *row, const struct kept_outcome *outcome, double usd)
 {
     row->verdicts[outcome->verdict]++;
     row->mains[outcome->verdict] += outcome->branch_id[0] == '\0';
@@ -105,7 +105,7 @@ static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
 enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 5 };
 
 /* The rows that an outcome is in, by their places. */
-static enum status find_rows(struct summary *summary, const struct outcome *outcome,
+static enum status find_rows(struct summary *summary, const struct kept_outcome *outcome,
                              uint32_t rows[OUTCOME_ROWS], uint32_t *count, struct error *error)
 {
     char model[LIMIT_SPEC_BYTES];
@@ -144,7 +144,7 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
     uint32_t found = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
         const struct summary_place *place = &summary->order[i];
-        const struct outcome *outcome = &summary->outcomes[place->index];
+        const struct kept_outcome *outcome = &summary->outcomes[place->index];
         double usd = summary->outcome_usd[place->index];
         TRY(find_rows(summary, outcome, rows, &found, error));
         summary_add_counts(&summary->total, outcome, usd);
@@ -169,9 +169,9 @@ static enum status count_outcomes(struct summary *summary, struct error *error)
 static enum status price_outcomes(struct store *store, struct summary *summary, struct error *error)
 {
     int64_t price_uusd = 0;
-    const struct outcome *priced = NULL; /* the last one whose price was looked up */
+    const struct kept_outcome *priced = NULL; /* the last one whose price was looked up */
     for (uint32_t i = 0; i < summary->outcome_count + summary->audit_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (priced == NULL || strcmp(priced->pool, outcome->pool) != 0 ||
             strcmp(priced->backend, outcome->backend) != 0) {
             const char *device = strncmp(outcome->backend, "cuda", 4) == 0 ? "cuda" : "cpu";
@@ -189,8 +189,10 @@ static enum status add_outcome(void *context, const struct outcome *outcome, str
     if (outcome->shadow) {
         return STATUS_OK; /* counts nowhere; `swerve agreement` shows it */
     }
-    TRY(array_room(&summary->outcomes, summary->outcome_count, sizeof *outcome, error));
-    summary->outcomes[summary->outcome_count++] = *outcome;
+    struct kept_outcome kept = kept_outcome_of(outcome);
+    TRY(array_room(&summary->outcomes, summary->outcome_count, sizeof kept, error));
+    TRY(kept_texts_take(&summary->texts, &kept, error));
+    summary->outcomes[summary->outcome_count++] = kept;
     return STATUS_OK;
 }
 
@@ -203,7 +205,7 @@ static enum status part_audits(struct summary *summary, struct error *error)
     for (uint32_t i = 0; i < count; i++) {
         audits += summary->outcomes[i].audit_of != 0;
     }
-    struct outcome *kept = malloc((audits > 0 ? audits : 1) * sizeof *kept);
+    struct kept_outcome *kept = malloc((audits > 0 ? audits : 1) * sizeof *kept);
     summary->outcome_usd = calloc(count > 0 ? count : 1, sizeof *summary->outcome_usd);
     if (kept == NULL || summary->outcome_usd == NULL) {
         free(kept);
@@ -335,12 +337,14 @@ void summary_finish(struct summary *summary)
     free(summary->unanswered);
     free(summary->parameters);
     free(summary->outcomes);
+    kept_texts_finish(&summary->texts);
     free(summary->outcome_usd);
     free(summary->order);
     free(summary->same_as);
     free(summary->flags);
     free(summary->agreement);
     free(summary->pairs);
+    free(summary->audited);
     free(summary->ledger);
     free(summary->ledger_usd);
     *summary = (struct summary){0};

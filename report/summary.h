@@ -16,9 +16,9 @@
 #ifndef SWERVE_REPORT_SUMMARY_H
 #define SWERVE_REPORT_SUMMARY_H
 
+#include "report/outcomes.h"
 #include "scheduler/agreement.h"
 #include "scheduler/rate.h"
-#include "schemas/outcome.h"
 #include "schemas/scenario.h"
 #include "store/api/store.h"
 
@@ -109,8 +109,9 @@ struct summary {
     uint32_t unanswered_count;
     struct store_job *unanswered; /* owned; dead jobs that no other answers for */
     uint32_t outcome_count;
-    struct outcome *outcomes; /* owned; ascending id; the audit jobs follow after outcome_count */
-    double *outcome_usd;      /* owned; of each, as summary_work.usd; NULL: not known */
+    struct kept_outcome *outcomes; /* owned; ascending id; audit jobs follow after outcome_count */
+    struct kept_texts texts;       /* of the outcomes */
+    double *outcome_usd;           /* owned; of each, as summary_work.usd; NULL: not known */
     uint32_t audit_count;
     struct summary_place *order; /* owned; results by logical scenario, then case */
     uint32_t *same_as;     /* owned; the first main line of the same scenario, planner and tier with
@@ -125,7 +126,8 @@ struct summary {
     uint32_t agreement_count;            /* 0: nothing was audited */
     struct summary_agreement *agreement; /* owned; grouped like rows */
     uint32_t pair_count;
-    struct agreement_pair *pairs; /* owned; into outcomes */
+    struct agreement_pair *pairs; /* owned; into audited */
+    struct outcome *audited;      /* owned; the audit jobs' outcomes, and those that they repeat */
     uint32_t ledger_count;
     struct store_ledger_row *ledger; /* owned */
     double *ledger_usd;              /* owned; device_ns of each ledger row at today's price, as
@@ -139,7 +141,7 @@ enum status summary_load(struct store *store, const char *suite_id, struct summa
 void summary_finish(struct summary *summary);
 
 /* Adds an outcome, which cost `usd`, to the counts of a row. */
-void summary_add_counts(struct summary_row *row, const struct outcome *outcome, double usd);
+void summary_add_counts(struct summary_row *row, const struct kept_outcome *outcome, double usd);
 
 /* ---- summary_invalid.c ---- */
 
@@ -199,14 +201,14 @@ void summary_print_field(const struct summary *summary, FILE *stream);
 /* ---- summary_rates.c ---- */
 
 /* A main line that has a result. */
-bool summary_is_sample(const struct outcome *outcome);
+bool summary_is_sample(const struct kept_outcome *outcome);
 
 /* Fills order, same_as and the counts of seeds from the outcomes. */
 enum status summary_order(struct summary *summary, struct error *error);
 
 /* Adds an outcome to the rates of a row; in the order of summary->order. */
 enum status summary_add_rates(struct summary_row *row, const struct summary_place *place,
-                              const struct outcome *outcome, struct error *error);
+                              const struct kept_outcome *outcome, struct error *error);
 
 /* Adds the dead jobs to the parts of the whole, of tiers and of planners, each scenario of theirs
  * as one of its own; slices are not known of them. */
@@ -274,7 +276,7 @@ int64_t summary_unfinished(const struct summary *summary);
 double summary_miles(const struct summary_row *row);
 
 /* Adds what an outcome took, of which so many ticks are its own. */
-void summary_add_work(struct summary_work *work, const struct outcome *outcome, int64_t ticks,
+void summary_add_work(struct summary_work *work, const struct kept_outcome *outcome, int64_t ticks,
                       double usd);
 
 /* Model FLOP utilisation: operations over what a core of the machine that drove could have done in
@@ -286,11 +288,11 @@ const struct summary_row *summary_tier(const struct summary *summary, enum tier 
 
 /* Whether a health check fired in this rollout itself: not in the main line that it shares to its
  * end, and not in another rollout of the job. */
-bool summary_is_caught(const struct outcome *outcome);
+bool summary_is_caught(const struct kept_outcome *outcome);
 
 /* Whether a learned world drove any of this rollout itself: not when its planner died before the
  * first tick, and not a branch that ended in the past that it shares. */
-bool summary_is_learned(const struct outcome *outcome);
+bool summary_is_learned(const struct kept_outcome *outcome);
 
 /* Cost of a tier's attempts that gave no result (flagged, failed, lost, stale), and its audit
  * jobs: device time at today's price, and what the ledger booked, which is what tables show. */

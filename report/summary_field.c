@@ -20,23 +20,24 @@
 /* EPDMS in two stages of a main line; outcomes of a job stand together. */
 static double two_stage(const struct summary *summary, uint32_t i)
 {
-    const struct outcome *outcomes = summary->outcomes;
+    const struct kept_outcome *outcomes = summary->outcomes;
     struct field_stages stages = {.count = 0};
     uint32_t at = i;
     while (at > 0 && outcomes[at - 1].job_id == outcomes[i].job_id) {
         at--;
     }
     while (at < summary->outcome_count && outcomes[at].job_id == outcomes[i].job_id) {
-        field_stages_add(&stages, &outcomes[at++]);
+        field_stages_add(&stages, outcomes[at].verdict, &outcomes[at].metrics);
+        at++;
     }
-    return field_stages_score(&stages, &outcomes[i]);
+    return field_stages_score(&stages, outcomes[i].verdict, &outcomes[i].metrics);
 }
 
-static void add(struct summary_field *row, const struct outcome *outcome, double staged)
+static void add(struct summary_field *row, const struct kept_outcome *outcome, double staged)
 {
     const struct metrics *metrics = &outcome->metrics;
     double field[FIELD_SCORE_COUNT];
-    field_scores_of(outcome, field);
+    field_scores_of(outcome->verdict, metrics, field);
     row->drives++;
     if (isfinite(metrics->total_cost)) {
         row->logs++;
@@ -74,7 +75,7 @@ void summary_field(const struct summary *summary, const char *planner,
         rows[t] = (struct summary_field){.drives = 0};
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (summary_is_sample(outcome) && outcome->verdict != VERDICT_PLANNER_ERROR &&
             strcmp(outcome->planner, planner) == 0) {
             add(&rows[outcome->tier], outcome, two_stage(summary, i));

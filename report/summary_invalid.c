@@ -23,7 +23,7 @@ uint32_t summary_invalid_checks(const struct summary *summary,
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         uint32_t k = 0;
         if (outcome->verdict != VERDICT_INVALID) {
             continue;
@@ -36,7 +36,7 @@ uint32_t summary_invalid_checks(const struct summary *summary,
             k--;
         } else if (k == count) {
             out[k] = (struct summary_invalid){.example = i};
-            memcpy(out[k].check, outcome->health_check, sizeof out[k].check);
+            snprintf(out[k].check, sizeof out[k].check, "%s", outcome->health_check);
             count++;
         }
         out[k].rollouts++;
@@ -73,7 +73,7 @@ void summary_print_invalid(const struct summary *summary, FILE *stream)
                "line%s\n",
                rollouts, rollouts == 1 ? "" : "s", mains, mains == 1 ? "" : "s");
     for (uint32_t i = 0; i < count; i++) {
-        const struct outcome *outcome = &summary->outcomes[checks[i].example];
+        const struct kept_outcome *outcome = &summary->outcomes[checks[i].example];
         text_print(stream, "  %-18s %6lld  such as %lld, %s%s%s: %s\n", checks[i].check,
                    (long long)checks[i].rollouts, (long long)outcome->id, outcome->scenario_id,
                    outcome->branch_id[0] != '\0' ? " " : "", outcome->branch_id, outcome->error);

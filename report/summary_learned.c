@@ -4,6 +4,7 @@
  */
 #include "report/summary.h"
 
+#include "base/array.h"
 #include "base/units.h"
 #include "scheduler/day.h"
 #include "schemas/scenario_json.h"
@@ -15,13 +16,13 @@
 
 /* ---- flags ---- */
 
-bool summary_is_caught(const struct outcome *outcome)
+bool summary_is_caught(const struct kept_outcome *outcome)
 {
     return outcome->health_check[0] != '\0' && outcome->verdict != VERDICT_INVALID &&
            (outcome->branch_id[0] == '\0' || outcome->ticks > outcome->prefix_ticks);
 }
 
-bool summary_is_learned(const struct outcome *outcome)
+bool summary_is_learned(const struct kept_outcome *outcome)
 {
     return outcome->tier >= TIER_STUDENT &&
            (outcome->ticks > outcome->prefix_ticks || summary_is_caught(outcome));
@@ -30,9 +31,9 @@ bool summary_is_learned(const struct outcome *outcome)
 /* The rollout that was run instead of a flagged one. Outcomes come by id, so it follows. */
 static int32_t answer_of(const struct summary *summary, uint32_t index)
 {
-    const struct outcome *flagged = &summary->outcomes[index];
+    const struct kept_outcome *flagged = &summary->outcomes[index];
     for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (outcome->parent_job_id == flagged->job_id &&
             strcmp(outcome->branch_id, flagged->branch_id) == 0) {
             return (int32_t)i;
@@ -61,7 +62,7 @@ int64_t summary_unanswered(const struct summary *summary)
 {
     int64_t count = summary->unanswered_count;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (outcome->branch_id[0] != '\0') {
             continue;
         }
@@ -163,15 +164,13 @@ static int compare_placed(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Puts the pairs into the order of rates. placed[pair_count] is written, by_index[] overwritten. */
-static void order_pairs(struct summary *summary, uint32_t *by_index, struct placed_pair *placed)
+/* Puts the pairs into the order of rates: placed[pair_count] is written. at[]: places of the
+ * audited. */
+static void order_pairs(struct summary *summary, const uint32_t *at, struct placed_pair *placed)
 {
-    for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        by_index[summary->order[i].index] = i;
-    }
     for (uint32_t p = 0; p < summary->pair_count; p++) {
         const struct outcome *student = summary->pairs[p].student;
-        placed[p] = (struct placed_pair){summary->pairs[p], by_index[student - summary->outcomes]};
+        placed[p] = (struct placed_pair){summary->pairs[p], at[student - summary->audited]};
     }
     qsort(placed, summary->pair_count, sizeof *placed, compare_placed);
     for (uint32_t p = 0; p < summary->pair_count; p++) {
@@ -179,27 +178,81 @@ static void order_pairs(struct summary *summary, uint32_t *by_index, struct plac
     }
 }
 
+static int compare_ids(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The audit jobs' outcomes, and in front of them those that they repeat, whole; *at: places of the
+ * latter in summary->order, for the caller to free. */
+static enum status collect_audited(struct summary *summary, uint32_t **at, uint32_t *count,
+                                   struct error *error)
+{
+    const struct kept_outcome *audits = summary->outcomes + summary->outcome_count;
+    int64_t *jobs = calloc(summary->audit_count, sizeof *jobs);
+    TRY(memory_check(jobs, error, "summary: out of memory"));
+    for (uint32_t i = 0; i < summary->audit_count; i++) {
+        jobs[i] = audits[i].audit_of;
+    }
+    qsort(jobs, summary->audit_count, sizeof *jobs, compare_ids);
+    uint32_t repeated = 0;
+    enum status status = STATUS_OK;
+    for (uint32_t i = 0; i < summary->outcome_count && status == STATUS_OK; i++) {
+        const struct kept_outcome *kept = &summary->outcomes[summary->order[i].index];
+        if (bsearch(&kept->job_id, jobs, summary->audit_count, sizeof *jobs, compare_ids) != NULL) {
+            status = array_room(&summary->audited, repeated, sizeof *summary->audited, error);
+            THEN(status, array_room(at, repeated, sizeof **at, error));
+            if (status == STATUS_OK) {
+                (*at)[repeated] = i;
+                kept_outcome_whole(kept, &summary->audited[repeated++]);
+            }
+        }
+    }
+    free(jobs);
+    *count = repeated;
+    for (uint32_t i = 0; i < summary->audit_count && status == STATUS_OK; i++, ++*count) {
+        status = array_room(&summary->audited, *count, sizeof *summary->audited, error);
+        if (status == STATUS_OK) {
+            kept_outcome_whole(&audits[i], &summary->audited[*count]);
+        }
+    }
+    return status;
+}
+
+/* Pairs in the order of rates; placed[audit_count] is overwritten. */
+static enum status join_pairs(struct summary *summary, struct placed_pair *placed,
+                              struct error *error)
+{
+    uint32_t *at = NULL;
+    uint32_t count = 0;
+    enum status status = collect_audited(summary, &at, &count, error);
+    const struct outcome **scratch = calloc(count > 0 ? count : 1, sizeof *scratch);
+    THEN(status, memory_check(scratch, error, "summary: out of memory"));
+    if (status == STATUS_OK) {
+        summary->pair_count = agreement_join(summary->audited, count, scratch, summary->pairs);
+        order_pairs(summary, at, placed);
+    }
+    free(scratch);
+    free(at);
+    return status;
+}
+
 static enum status count_agreement(struct summary *summary, struct error *error)
 {
-    uint32_t outcomes = summary->outcome_count + summary->audit_count;
-    const struct outcome **scratch = calloc(outcomes, sizeof *scratch);
     /* A pair has one value in each group. */
     uint32_t capacity = summary->audit_count * AGREEMENT_GROUPS;
     summary->pairs = calloc(summary->audit_count, sizeof *summary->pairs);
     summary->agreement = calloc(capacity, sizeof *summary->agreement);
     struct placed_pair *placed = calloc(summary->audit_count, sizeof *placed);
-    uint32_t *by_index = calloc((size_t)summary->outcome_count + 1, sizeof *by_index);
-    if (scratch == NULL || summary->pairs == NULL || summary->agreement == NULL || placed == NULL ||
-        by_index == NULL) {
-        free(scratch);
+    bool whole = summary->pairs != NULL && summary->agreement != NULL && placed != NULL;
+    enum status status = memory_check(whole ? placed : NULL, error, "summary: out of memory");
+    THEN(status, join_pairs(summary, placed, error));
+    if (status != STATUS_OK) {
         free(placed);
-        free(by_index);
-        return error_set(error, STATUS_NO_MEMORY, "summary: out of memory");
+        return status;
     }
-    summary->pair_count = agreement_join(summary->outcomes, outcomes, scratch, summary->pairs);
-    free(scratch);
-    order_pairs(summary, by_index, placed);
-    free(by_index);
     for (uint32_t p = 0; p < summary->pair_count; p++) {
         for (int g = 0; g < AGREEMENT_GROUPS; g++) {
             char day[DAY_TEXT_BYTES];
@@ -221,7 +274,7 @@ static enum status count_agreement(struct summary *summary, struct error *error)
 enum status summary_learned(struct summary *summary, struct error *error)
 {
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         summary->in_flight += outcome->in_flight;
         summary->frozen_answers += outcome->freeze != 0 && !outcome->in_flight;
     }
@@ -322,14 +375,14 @@ static json_t *flags_json(const struct summary *summary)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < summary->flag_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
+        const struct kept_outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
         json_t *flag = json_pack(
             "{s:I, s:I, s:s, s:s, s:s, s:s, s:i, s:s}", "outcome", (json_int_t)outcome->id, "job",
             (json_int_t)outcome->job_id, "scenario", outcome->scenario_id, "branch",
             outcome->branch_id, "tier", tier_names[outcome->tier], "check", outcome->health_check,
             "tick", (int)outcome->health_tick, "evidence", outcome->evidence_hash);
         if (flag != NULL && summary->flags[i].answer >= 0) {
-            const struct outcome *answer = &summary->outcomes[summary->flags[i].answer];
+            const struct kept_outcome *answer = &summary->outcomes[summary->flags[i].answer];
             json_object_set_new(flag, "answer",
                                 json_pack("{s:I, s:s, s:s}", "outcome", (json_int_t)answer->id,
                                           "tier", tier_names[answer->tier], "verdict",

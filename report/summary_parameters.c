@@ -161,7 +161,7 @@ enum status summary_parameters(struct summary *summary, struct error *error)
     keep_varied(summary);
     for (uint32_t i = 0; i < summary->outcome_count && summary->parameter_row_count > 0; i++) {
         const struct summary_place *place = &summary->order[i];
-        const struct outcome *outcome = &summary->outcomes[place->index];
+        const struct kept_outcome *outcome = &summary->outcomes[place->index];
         const char *at = scenario_id_parameters(outcome->scenario_id);
         while (scenario_id_next(&at, &parameter)) {
             copy_parameter(&parameter, name, value);

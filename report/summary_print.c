@@ -159,7 +159,7 @@ static void print_flags(const struct summary *summary, FILE *stream)
             (long long)boxes, summary_plural(boxes));
     }
     for (uint32_t i = 0; i < summary->flag_count && i < SUMMARY_FLAGS_SHOWN; i++) {
-        const struct outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
+        const struct kept_outcome *outcome = &summary->outcomes[summary->flags[i].outcome];
         int32_t answer = summary->flags[i].answer;
         text_print(stream, "  %6lld  %-40s %-12s %s: %s at tick %u; ", (long long)outcome->id,
                    outcome->scenario_id, outcome->branch_id, tier_names[outcome->tier],
@@ -338,10 +338,10 @@ static void print_planner_error(const char *text, FILE *stream)
  * does not repeat itself is nobody's verdict, and still a fault. */
 static void print_deaths(const struct summary *summary, FILE *stream)
 {
-    const struct outcome *first = NULL;
+    const struct kept_outcome *first = NULL;
     long long count = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if ((outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
             outcome->error[0] != '\0') {
             first = first != NULL ? first : outcome;
@@ -399,7 +399,7 @@ void summary_print(const struct summary *summary, FILE *stream)
 static void print_failure(const struct summary *summary, uint32_t index, bool seeds, bool planners,
                           FILE *stream)
 {
-    const struct outcome *outcome = &summary->outcomes[index];
+    const struct kept_outcome *outcome = &summary->outcomes[index];
     uint32_t repeats = 0;
     for (uint32_t i = index + 1; i < summary->outcome_count; i++) {
         repeats += summary->same_as != NULL && summary->same_as[i] == index;
@@ -431,7 +431,7 @@ void summary_print_planner_errors(const struct summary *summary, FILE *stream)
     int64_t errors = 0;
     int shown = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         errors += outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0';
     }
     if (errors == 0) {
@@ -440,7 +440,7 @@ void summary_print_planner_errors(const struct summary *summary, FILE *stream)
     text_print(stream, "the planner failed in %lld main line%s\n", (long long)errors,
                summary_plural(errors));
     for (uint32_t i = 0; i < summary->outcome_count && shown < SUMMARY_ERRORS_SHOWN; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (outcome->verdict == VERDICT_PLANNER_ERROR && outcome->branch_id[0] == '\0' &&
             !summary_is_repeat(summary, i)) {
             text_print(stream, "  %6lld  %s", (long long)outcome->id, outcome->scenario_id);
@@ -463,7 +463,7 @@ void summary_print_failures(const struct summary *summary, FILE *stream)
             planners || strcmp(summary->outcomes[i].planner, summary->outcomes[0].planner) != 0;
     }
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (outcome->verdict == VERDICT_PASS || !verdict_is_result(outcome->verdict) ||
             outcome->branch_id[0] != '\0' || summary_is_repeat(summary, i)) {
             continue;

@@ -12,19 +12,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool summary_is_sample(const struct outcome *outcome)
+bool summary_is_sample(const struct kept_outcome *outcome)
 {
     return outcome->branch_id[0] == '\0' && verdict_is_result(outcome->verdict);
 }
 
 /* ---- logical scenarios ---- */
 
-static int compare_logical(const struct outcome *x, const struct outcome *y)
+static int compare_logical(const struct kept_outcome *x, const struct kept_outcome *y)
 {
     return scenario_id_compare_logical(x->scenario_id, y->scenario_id);
 }
 
-static int compare_cases(const struct outcome *x, const struct outcome *y)
+static int compare_cases(const struct kept_outcome *x, const struct kept_outcome *y)
 {
     int order = compare_logical(x, y);
     if (order == 0) {
@@ -36,8 +36,8 @@ static int compare_cases(const struct outcome *x, const struct outcome *y)
 /* Outcomes come by id, so their places are their order in time. */
 static int compare_outcomes(const void *a, const void *b)
 {
-    const struct outcome *x = *(const struct outcome *const *)a;
-    const struct outcome *y = *(const struct outcome *const *)b;
+    const struct kept_outcome *x = *(const struct kept_outcome *const *)a;
+    const struct kept_outcome *y = *(const struct kept_outcome *const *)b;
     int order = compare_cases(x, y);
     return order != 0 ? order : (x > y) - (x < y);
 }
@@ -45,14 +45,14 @@ static int compare_outcomes(const void *a, const void *b)
 /* ---- order ---- */
 
 /* Whether two drives of a case are told once in a list of failures. */
-static bool ended_alike(const struct outcome *x, const struct outcome *y)
+static bool ended_alike(const struct kept_outcome *x, const struct kept_outcome *y)
 {
     return summary_is_sample(x) && summary_is_sample(y) && x->tier == y->tier &&
            x->verdict == y->verdict && x->reasons == y->reasons;
 }
 
 /* Drives of one case: ordered[first .. end). */
-static void group_case(struct summary *summary, const struct outcome *const *ordered,
+static void group_case(struct summary *summary, const struct kept_outcome *const *ordered,
                        uint32_t first, uint32_t end)
 {
     int64_t drives = 0;
@@ -79,7 +79,7 @@ static void group_case(struct summary *summary, const struct outcome *const *ord
 enum status summary_order(struct summary *summary, struct error *error)
 {
     size_t most = (size_t)summary->outcome_count + 1;
-    const struct outcome **ordered = calloc(most, sizeof(const struct outcome *));
+    const struct kept_outcome **ordered = calloc(most, sizeof(const struct kept_outcome *));
     summary->order = calloc(most, sizeof *summary->order);
     summary->same_as = calloc(most, sizeof *summary->same_as);
     if (ordered == NULL || summary->order == NULL || summary->same_as == NULL) {
@@ -90,7 +90,7 @@ enum status summary_order(struct summary *summary, struct error *error)
     for (uint32_t i = 0; i < count; i++) {
         ordered[i] = &summary->outcomes[i];
     }
-    qsort(ordered, count, sizeof(const struct outcome *), compare_outcomes);
+    qsort(ordered, count, sizeof(const struct kept_outcome *), compare_outcomes);
     int64_t logical_key = 0;
     int64_t case_key = 0;
     uint32_t first = 0;
@@ -148,7 +148,7 @@ static double value_of(enum verdict verdict)
 }
 
 enum status summary_add_rates(struct summary_row *row, const struct summary_place *place,
-                              const struct outcome *outcome, struct error *error)
+                              const struct kept_outcome *outcome, struct error *error)
 {
     if (outcome->branch_id[0] == '\0') {
         struct summary_part *part = find_part(row, outcome->planner, outcome->tier);
@@ -266,7 +266,7 @@ static int64_t main_reason(const struct summary *summary, char out[LIMIT_ID_BYTE
     int64_t counts[REASON_BIT_COUNT + 1] = {0};
     int most = 0;
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (!summary_is_sample(outcome)) {
             continue;
         }

@@ -187,6 +187,8 @@ ROOMS = {
         ["worker/planner", "worker/models", "worker/onnx"]),
     "worker/run": ("claims, runners, rollouts, forks, outcomes",
         ["base/jpeg", "schemas/careful", "worker/planner", "worker/given", "worker/score/field", "worker/models", "engine/trace", "scheduler"]),
+    "worker/submission": ("job rows of a suite: made page by page, named, sent",
+        ["worker/run"]),
     "worker/careful": ("what a careful driver would have done",
         ["worker/run"]),
     "worker/versions": ("models that a store keeps: which answer, and their files here",
@@ -196,7 +198,7 @@ ROOMS = {
     "worker/frozen": ("models beside what the sensors recorded, under the same actions",
         ["worker/datagen"]),
     "worker/golden": ("drives of a learned world, recorded once, that answer other planners: recordings, lists, their world",
-        ["worker/run"]),
+        ["worker/submission"]),
     "worker/env": ("environments that a learner steps, as a C ABI",
         ["worker/run"]),
     # Words to calls.

@@ -35,7 +35,7 @@ EXCLUDED = {
     # Keepers of questions and answers, and who decides which are asked.
     "store/": "keeps rows as they are given, and hands them on",
     "scheduler/": "decides which questions are asked, and what is told of many answers",
-    "worker/run/submission.*": "asks questions; what it decides is in the job",
+    "worker/submission/*": "asks questions; what it decides is in the job",
     "worker/run/lease_keeper.*": "keeps leases alive beside the drives",
     "worker/run/unstarted.*": "remembers what did not start here, so that its jobs are left to others",
     "worker/models/precision.*": "proves precisions and takes the fastest, which is in the question",

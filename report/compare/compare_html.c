@@ -78,15 +78,17 @@ static bool open_shown(struct shown *shown, const struct compare_side *side, int
     if (side->store->ops->outcomes(side->store, &filter, &shown->outcome, &count, &ignored) !=
             STATUS_OK ||
         count == 0 ||
-        report_drive_open(&shown->drive, side->store, &shown->outcome, &ignored) != STATUS_OK) {
+        report_drive_open(&shown->drive, side->store, shown->outcome.scenario_hash,
+                          shown->outcome.artifact_hash, &ignored) != STATUS_OK) {
         return false;
     }
-    shown->rollout = report_drive_rollout(&shown->drive, &shown->outcome);
+    shown->rollout = report_drive_rollout(&shown->drive, shown->outcome.branch_id);
     if (shown->rollout < 0) {
         return false;
     }
     shown->last = trace_reader_last_tick(&shown->drive.reader, shown->rollout);
-    shown->moment = report_drive_moment(&shown->drive, shown->rollout, &shown->outcome);
+    shown->moment = report_drive_moment(&shown->drive, shown->rollout, shown->outcome.reasons,
+                                        &shown->outcome.metrics);
     return true;
 }
 

@@ -40,7 +40,7 @@ static void take(struct compare_rollout *rollout, const struct outcome *outcome)
 {
     const struct metrics *metrics = &outcome->metrics;
     double field[FIELD_SCORE_COUNT];
-    field_scores_of(outcome, field);
+    field_scores_of(outcome->verdict, metrics, field);
     *rollout = (struct compare_rollout){
         .id = outcome->id,
         .seed = outcome->seed,
@@ -101,7 +101,8 @@ static void end_job(struct reading *reading)
 {
     if (reading->has_main) {
         reading->side->rollouts[reading->main_index].measure[COMPARE_TWO_STAGE] =
-            field_stages_score(&reading->stages, &reading->main_line);
+            field_stages_score(&reading->stages, reading->main_line.verdict,
+                               &reading->main_line.metrics);
     }
     reading->has_main = false;
     reading->stages.count = 0;
@@ -118,7 +119,7 @@ static void add_to_job(struct reading *reading, const struct outcome *outcome, u
         reading->main_index = index;
         reading->main_line = *outcome;
     }
-    field_stages_add(&reading->stages, outcome);
+    field_stages_add(&reading->stages, outcome->verdict, &outcome->metrics);
 }
 
 static enum status add_outcome(void *context, const struct outcome *outcome, struct error *error)

@@ -15,7 +15,7 @@
 
 enum { LISTED_MAX = 200, DISTINCT_MAX = 32, DATE_BYTES = 64 };
 
-static bool is_main(const struct outcome *outcome)
+static bool is_main(const struct kept_outcome *outcome)
 {
     return outcome->branch_id[0] == '\0' && outcome->audit_of == 0;
 }
@@ -33,7 +33,7 @@ static int compare_hashed(const void *a, const void *b)
 }
 
 static void match_outcome(const struct dossier_request *request, const struct hashed *hashes,
-                          const struct outcome *outcome, struct dossier_match *match)
+                          const struct kept_outcome *outcome, struct dossier_match *match)
 {
     struct hashed key = {.hash = outcome->scenario_hash};
     const struct hashed *found =
@@ -87,26 +87,26 @@ void dossier_match_finish(struct dossier_match *match)
 
 /* ---- identity ---- */
 
-typedef void (*field)(const struct outcome *outcome, char out[LIMIT_SPEC_BYTES]);
+typedef void (*field)(const struct kept_outcome *outcome, char out[LIMIT_SPEC_BYTES]);
 
-static void planner_of(const struct outcome *outcome, char out[LIMIT_SPEC_BYTES])
+static void planner_of(const struct kept_outcome *outcome, char out[LIMIT_SPEC_BYTES])
 {
     snprintf(out, LIMIT_SPEC_BYTES, "%.900s (%.12s)", outcome->planner, outcome->planner_hash);
 }
 
-static void world_of(const struct outcome *outcome, char out[LIMIT_SPEC_BYTES])
+static void world_of(const struct kept_outcome *outcome, char out[LIMIT_SPEC_BYTES])
 {
     snprintf(out, LIMIT_SPEC_BYTES, "%s on %s%s%.12s%s%s", tier_names[outcome->tier],
              outcome->backend, outcome->model_hash[0] != '\0' ? ", model " : "",
              outcome->model_hash, outcome->sampler[0] != '\0' ? ", " : "", outcome->sampler);
 }
 
-static void revision_of(const struct outcome *outcome, char out[LIMIT_SPEC_BYTES])
+static void revision_of(const struct kept_outcome *outcome, char out[LIMIT_SPEC_BYTES])
 {
     snprintf(out, LIMIT_SPEC_BYTES, "%.12s", outcome->revision);
 }
 
-static void seed_of(const struct outcome *outcome, char out[LIMIT_SPEC_BYTES])
+static void seed_of(const struct kept_outcome *outcome, char out[LIMIT_SPEC_BYTES])
 {
     snprintf(out, LIMIT_SPEC_BYTES, "%llu", (unsigned long long)outcome->seed);
 }
@@ -119,7 +119,7 @@ static void write_distinct(const struct dossier_request *request, const char *na
     bool more = false;
     for (uint32_t i = 0; i < request->summary->outcome_count; i++) {
         char text[LIMIT_SPEC_BYTES];
-        const struct outcome *outcome = &request->summary->outcomes[i];
+        const struct kept_outcome *outcome = &request->summary->outcomes[i];
         if (!is_main(outcome)) {
             continue;
         }
@@ -223,7 +223,7 @@ static void write_not_passed(const struct dossier_request *request)
     char place[LIMIT_PATH_BYTES];
     const char *store = text_shell_word(request->store_url, place, sizeof place);
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         if (!is_main(outcome) || outcome->verdict == VERDICT_PASS || all++ >= LISTED_MAX) {
             continue;
         }
@@ -294,7 +294,7 @@ struct envelope {
     double jerk_max_mps3;
 };
 
-static void reach(struct envelope *envelope, const struct outcome *outcome)
+static void reach(struct envelope *envelope, const struct kept_outcome *outcome)
 {
     const struct metrics *metrics = &outcome->metrics;
     envelope->rollouts++;
@@ -343,7 +343,7 @@ void dossier_write_envelope(const struct dossier_request *request)
     struct envelope reached = {0};
     uint32_t count = request->summary != NULL ? request->summary->outcome_count : 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct outcome *outcome = &request->summary->outcomes[i];
+        const struct kept_outcome *outcome = &request->summary->outcomes[i];
         if (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) {
             reach(&reached, outcome);
         }

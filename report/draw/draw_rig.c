@@ -201,9 +201,10 @@ enum status draw_rig_tick(const struct rig *rig, struct store *store, const stru
     struct report_drive drive = {0};
     struct scene *scenes = malloc(2 * sizeof *scenes); /* of the tick before and the tick */
     TRY(memory_check(scenes, error, "no memory for scenes"));
-    enum status status = report_drive_open(&drive, store, outcome, error);
+    enum status status =
+        report_drive_open(&drive, store, outcome->scenario_hash, outcome->artifact_hash, error);
     if (status == STATUS_OK) {
-        int32_t rollout = report_drive_rollout(&drive, outcome);
+        int32_t rollout = report_drive_rollout(&drive, outcome->branch_id);
         if (rollout < 0 || !report_drive_scene(&drive, rollout, tick, &scenes[1], NULL) ||
             !report_drive_scene(&drive, rollout, tick > 0 ? tick - 1 : 0, &scenes[0], NULL)) {
             status = error_set(error, STATUS_NOT_FOUND,

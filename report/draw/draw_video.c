@@ -394,7 +394,7 @@ enum status draw_video(struct report_drive *drive, const struct outcome *outcome
     struct film film = {
         .drive = drive,
         .outcome = outcome,
-        .rollout = report_drive_rollout(drive, outcome),
+        .rollout = report_drive_rollout(drive, outcome->branch_id),
         .format = ending_of(path),
     };
     *instead = false;

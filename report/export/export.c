@@ -51,8 +51,8 @@ enum status export_stream_check(const struct export_request *request, struct err
 enum status export_drive_open(struct report_drive *drive, struct store *store,
                               const struct outcome *outcome, int32_t *rollout, struct error *error)
 {
-    TRY(report_drive_open(drive, store, outcome, error));
-    *rollout = report_drive_rollout(drive, outcome);
+    TRY(report_drive_open(drive, store, outcome->scenario_hash, outcome->artifact_hash, error));
+    *rollout = report_drive_rollout(drive, outcome->branch_id);
     if (*rollout < 0) {
         return error_set(error, STATUS_NOT_FOUND, "outcome %lld: no trace of it was kept",
                          (long long)outcome->id);

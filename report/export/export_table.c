@@ -204,7 +204,7 @@ json_t *export_value(const struct export_table *table, uint32_t index,
     const struct export_column *column = &table->columns[index];
     if (column->score > 0) {
         double scores[FIELD_SCORE_COUNT];
-        field_scores_of(outcome, scores);
+        field_scores_of(outcome->verdict, &outcome->metrics, scores);
         return json_finite_new(scores[column->score - 1]);
     }
     if (column->field != NULL) {

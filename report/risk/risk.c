@@ -31,7 +31,7 @@ struct loading {
     struct error *error;
 };
 
-static void logical_name(const struct outcome *outcome, char out[LIMIT_ID_BYTES])
+static void logical_name(const struct kept_outcome *outcome, char out[LIMIT_ID_BYTES])
 {
     snprintf(out, LIMIT_ID_BYTES, "%.*s", (int)scenario_id_logical_bytes(outcome->scenario_id),
              outcome->scenario_id);
@@ -88,7 +88,7 @@ static enum status add_named(struct risk_study *study, struct error *error)
 }
 
 /* The logical scenario of an outcome, added where a start of its name is in the file. */
-static enum status settle_logical(struct risk_study *study, const struct outcome *outcome,
+static enum status settle_logical(struct risk_study *study, const struct kept_outcome *outcome,
                                   uint32_t *index, struct error *error)
 {
     char name[LIMIT_ID_BYTES];
@@ -151,7 +151,7 @@ static enum status add_contact(struct loading *loading, const struct risk_contac
 /* Events of a drive; NAN: it does not say. */
 static enum status judge(struct loading *loading, uint32_t index, double values[RISK_EVENT_COUNT])
 {
-    const struct outcome *outcome = &loading->summary->outcomes[index];
+    const struct kept_outcome *outcome = &loading->summary->outcomes[index];
     struct risk_study *study = loading->study;
     struct risk_contact contact;
     bool outside = false;
@@ -180,7 +180,7 @@ static enum status judge(struct loading *loading, uint32_t index, double values[
 
 static enum status take_drive(struct loading *loading, const struct summary_place *place)
 {
-    const struct outcome *outcome = &loading->summary->outcomes[place->index];
+    const struct kept_outcome *outcome = &loading->summary->outcomes[place->index];
     double values[RISK_EVENT_COUNT];
     if (place->case_key != loading->open.key) {
         close_case(loading);
@@ -280,7 +280,7 @@ enum status risk_study_plan(struct risk_study *study, enum risk_event event, dou
 
 /* ---- studies ---- */
 
-static bool belongs(const struct outcome *outcome, const struct risk_study *study)
+static bool belongs(const struct kept_outcome *outcome, const struct risk_study *study)
 {
     return outcome->branch_id[0] == '\0' && outcome->audit_of == 0 &&
            outcome->tier == study->tier && strcmp(outcome->planner, study->planner) == 0;
@@ -308,7 +308,7 @@ static enum status find_studies(const struct summary *summary, const struct expo
                                 struct risk_study **studies, uint32_t *count, struct error *error)
 {
     for (uint32_t i = 0; i < summary->outcome_count; i++) {
-        const struct outcome *outcome = &summary->outcomes[i];
+        const struct kept_outcome *outcome = &summary->outcomes[i];
         bool known = outcome->branch_id[0] != '\0' || outcome->audit_of != 0;
         for (uint32_t s = 0; s < *count && !known; s++) {
             known = belongs(outcome, &(*studies)[s]);

@@ -84,7 +84,7 @@ enum status risk_study_plan(struct risk_study *study, enum risk_event event, dou
 struct risk_drive;
 enum status risk_drive_open(struct store *store, struct risk_drive **out, struct error *error);
 void risk_drive_close(struct risk_drive *drive); /* accepts NULL */
-enum status risk_drive_harm(struct risk_drive *drive, const struct outcome *outcome,
+enum status risk_drive_harm(struct risk_drive *drive, const struct kept_outcome *outcome,
                             const struct severity_model *model, struct risk_contact *out,
                             bool *outside, bool *untraced, struct error *error);
 

@@ -66,7 +66,7 @@ static void touch(struct risk_drive *drive, const struct trace_tick *at,
 }
 
 /* Without a recording the outcome's impact speed is all: taken for a contact of two fronts. */
-static void guess(const struct risk_drive *drive, const struct outcome *outcome,
+static void guess(const struct risk_drive *drive, const struct kept_outcome *outcome,
                   const struct severity_model *model, struct risk_contact *out, bool *outside)
 {
     const struct scenario *scenario = &drive->recorded.document->scenario;
@@ -80,18 +80,19 @@ static void guess(const struct risk_drive *drive, const struct outcome *outcome,
     }
 }
 
-enum status risk_drive_harm(struct risk_drive *drive, const struct outcome *outcome,
+enum status risk_drive_harm(struct risk_drive *drive, const struct kept_outcome *outcome,
                             const struct severity_model *model, struct risk_contact *out,
                             bool *outside, bool *untraced, struct error *error)
 {
     struct error lost;
     *out = (struct risk_contact){0};
-    enum status status = report_drive_open(&drive->recorded, drive->store, outcome, &lost);
+    enum status status = report_drive_open(&drive->recorded, drive->store, outcome->scenario_hash,
+                                           outcome->artifact_hash, &lost);
     bool gone = status == STATUS_NOT_FOUND || status == STATUS_GONE || status == STATUS_BAD_INPUT;
     if (drive->recorded.document == NULL || (status != STATUS_OK && !gone)) {
         return error_set(error, status, "%s", lost.text);
     }
-    int32_t rollout = report_drive_rollout(&drive->recorded, outcome);
+    int32_t rollout = report_drive_rollout(&drive->recorded, outcome->branch_id);
     struct trace_tick at;
     for (uint32_t i = 0; i < LIMIT_AGENTS; i++) {
         drive->touched[i] = false;

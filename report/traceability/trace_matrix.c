@@ -13,8 +13,9 @@ struct verdicts {
     const char *hash; /* of the suite's entry */
     uint32_t entry;
     uint32_t results;
-    uint32_t lacking;                                     /* main lines without one */
-    const struct outcome *failures[REASON_BIT_COUNT + 1]; /* the first by reason; last: error */
+    uint32_t lacking; /* main lines without one */
+    const struct kept_outcome
+        *failures[REASON_BIT_COUNT + 1]; /* the first by reason; last: error */
 };
 
 struct making {
@@ -37,7 +38,7 @@ static int compare_entries(const void *a, const void *b)
     return (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static void count_outcome(struct making *making, const struct outcome *outcome)
+static void count_outcome(struct making *making, const struct kept_outcome *outcome)
 {
     struct verdicts key = {.hash = outcome->scenario_hash};
     struct verdicts *found =
@@ -79,7 +80,7 @@ static enum status count_outcomes(struct making *making, const struct summary *s
 /* `reasons` are those that matter, 0: all; a planner that fails meets nothing. */
 static void add_result(const struct verdicts *verdicts, uint32_t reasons, struct trace_result *out)
 {
-    const struct outcome *failure = verdicts->failures[REASON_BIT_COUNT];
+    const struct kept_outcome *failure = verdicts->failures[REASON_BIT_COUNT];
     for (int r = 0; r < REASON_BIT_COUNT && failure == NULL; r++) {
         failure = reasons == 0 || (reasons & (1u << r)) != 0 ? verdicts->failures[r] : NULL;
     }

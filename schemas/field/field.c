@@ -44,16 +44,16 @@ struct field_parts field_parts_of(const struct metrics *metrics)
     };
 }
 
-static bool is_scored(const struct outcome *outcome)
+static bool is_scored(enum verdict verdict, const struct metrics *metrics)
 {
-    return (outcome->verdict == VERDICT_PASS || outcome->verdict == VERDICT_FAIL) &&
-           !isfinite(outcome->metrics.total_cost);
+    return (verdict == VERDICT_PASS || verdict == VERDICT_FAIL) && !isfinite(metrics->total_cost);
 }
 
-void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT])
+void field_scores_of(enum verdict verdict, const struct metrics *metrics,
+                     double scores[FIELD_SCORE_COUNT])
 {
-    const struct field_parts parts = field_parts_of(&outcome->metrics);
-    bool scored = is_scored(outcome);
+    const struct field_parts parts = field_parts_of(metrics);
+    bool scored = is_scored(verdict, metrics);
     scores[FIELD_PDMS] = scored ? field_pdms(&parts) : NAN;
     scores[FIELD_EPDMS] = scored ? field_epdms(&parts) : NAN;
 }
@@ -85,22 +85,23 @@ double field_two_stage(double first, const double *second, const double *weights
     return total > 0.0 ? first * sum / total : NAN;
 }
 
-void field_stages_add(struct field_stages *stages, const struct outcome *outcome)
+void field_stages_add(struct field_stages *stages, enum verdict verdict,
+                      const struct metrics *metrics)
 {
-    const struct metrics *metrics = &outcome->metrics;
-    if (stages->count < LIMIT_BRANCHES && is_scored(outcome) &&
+    if (stages->count < LIMIT_BRANCHES && is_scored(verdict, metrics) &&
         isfinite(metrics->stage_distance_m) && isfinite(metrics->stage_epdms)) {
         stages->distance_m[stages->count] = metrics->stage_distance_m;
         stages->epdms[stages->count++] = metrics->stage_epdms;
     }
 }
 
-double field_stages_score(const struct field_stages *stages, const struct outcome *main_line)
+double field_stages_score(const struct field_stages *stages, enum verdict verdict,
+                          const struct metrics *main_line)
 {
     static const double nowhere[LIMIT_BRANCHES] = {0}; /* along the other axis */
     double weights[LIMIT_BRANCHES];
     double first[FIELD_SCORE_COUNT];
-    field_scores_of(main_line, first);
+    field_scores_of(verdict, main_line, first);
     if (stages->count == 0) {
         return NAN;
     }

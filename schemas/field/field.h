@@ -44,7 +44,8 @@ struct field_parts field_parts_of(const struct metrics *metrics);
  * planner's error, and of logs of the controls challenge. */
 enum field_score { FIELD_PDMS = 0, FIELD_EPDMS, FIELD_SCORE_COUNT };
 extern const char *const field_score_names[FIELD_SCORE_COUNT];
-void field_scores_of(const struct outcome *outcome, double scores[FIELD_SCORE_COUNT]);
+void field_scores_of(enum verdict verdict, const struct metrics *metrics,
+                     double scores[FIELD_SCORE_COUNT]);
 
 /* ---- two stages ---- */
 
@@ -65,9 +66,11 @@ struct field_stages {
 };
 
 /* Takes an outcome of the main line's job where it is a follow-up scene (stage.h) with a result. */
-void field_stages_add(struct field_stages *stages, const struct outcome *outcome);
+void field_stages_add(struct field_stages *stages, enum verdict verdict,
+                      const struct metrics *metrics);
 
 /* EPDMS of the main line in two stages. NAN: it has none, or there is no follow-up scene. */
-double field_stages_score(const struct field_stages *stages, const struct outcome *main_line);
+double field_stages_score(const struct field_stages *stages, enum verdict verdict,
+                          const struct metrics *main_line);
 
 #endif

@@ -13,7 +13,7 @@
 #include "tests/report/html_check.h"
 #include "tests/scenarios/load_file.h"
 #include "worker/run/claim_loop.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include <dirent.h>
 #include <ftw.h>
@@ -140,7 +140,7 @@ static void setup(void)
     EXPECT(summary.total.verdicts[VERDICT_PLANNER_ERROR] > 0);
     for (uint32_t i = 0; i < summary.outcome_count; i++) {
         if (summary.outcomes[i].verdict == VERDICT_PLANNER_ERROR) {
-            snprintf(summary.outcomes[i].error, OUTCOME_ERROR_BYTES, "died: %s", HOSTILE);
+            summary.outcomes[i].error = "died: " HOSTILE;
         }
     }
     plain = report_text(store, &summary);
@@ -271,7 +271,7 @@ static void broken_criteria_match_the_reasons(void)
     EXPECT_HAS(plain, ">not judged<");
 }
 
-static struct outcome *failing_main_line(void)
+static struct kept_outcome *failing_main_line(void)
 {
     for (uint32_t i = 0; i < summary.outcome_count; i++) {
         if (summary.outcomes[i].verdict == VERDICT_FAIL &&
@@ -313,7 +313,7 @@ static void labels_of_charts_are_not_cut_off(void)
 /* Thousands of failing main lines: the file stays small and says what it leaves out. */
 static void a_long_suite_stays_bounded(void)
 {
-    const struct outcome *failing = failing_main_line();
+    const struct kept_outcome *failing = failing_main_line();
     struct summary many = summary;
     many.outcome_count = MANY;
     many.outcome_usd = NULL;
@@ -338,8 +338,8 @@ static void a_long_suite_stays_bounded(void)
 /* Three seeds that fail alike: one card and one row that list the seeds. */
 static void seeds_that_fail_alike_share_a_card(void)
 {
-    const struct outcome *failing = failing_main_line();
-    struct outcome outcomes[3];
+    const struct kept_outcome *failing = failing_main_line();
+    struct kept_outcome outcomes[3];
     uint32_t same_as[3] = {0, 0, 0};
     struct summary three = summary;
     for (uint32_t i = 0; i < COUNT_OF(outcomes); i++) {
@@ -376,14 +376,14 @@ static void contacts_are_told_in_words(void)
     }
     EXPECT(crash < summary.outcome_count);
     for (int kind = COLLISION_NONE + 1; kind < COLLISION_KIND_COUNT; kind++) {
-        struct outcome outcome = summary.outcomes[crash];
+        struct kept_outcome outcome = summary.outcomes[crash];
         struct summary one = summary;
         one.outcomes = &outcome;
         one.outcome_usd = NULL;
         one.outcome_count = 1;
         one.same_as = NULL;
         outcome.metrics.collision_kind = (enum collision_kind)kind;
-        outcome.branch_id[0] = '\0';
+        outcome.branch_id = "";
         outcome.verdict = VERDICT_FAIL;
         outcome.metrics.collision_tick = 10;
         char *text = report_text(store, &one);
@@ -406,7 +406,7 @@ static void an_empty_suite_has_a_report(void)
 /* A main line without a result did not pass. */
 static void nothing_failed_is_said_of_results_alone(void)
 {
-    struct outcome outcome = *failing_main_line();
+    struct kept_outcome outcome = *failing_main_line();
     struct summary one = summary;
     memset(one.status.jobs, 0, sizeof one.status.jobs);
     one.outcomes = &outcome;

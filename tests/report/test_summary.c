@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/units.h"
+#include "schemas/outcome_json.h"
 #include "schemas/scenario_json.h"
 #include "tests/harness.h"
 
@@ -287,6 +288,91 @@ static void expect_recount(const struct summary_row *row)
     expect_work(&row->flagged, &naive.flagged);
 }
 
+static void expect_same(const struct kept_outcome *kept, const struct outcome *outcome)
+{
+    struct outcome whole;
+    kept_outcome_whole(kept, &whole);
+    json_t *json = outcome_encode(&whole);
+    json_t *expected = outcome_encode(outcome);
+    EXPECT(json_equal(json, expected));
+    json_decref(json);
+    json_decref(expected);
+}
+
+/* An outcome of which no member is like that of none; texts that are equal are kept once. */
+static void a_kept_outcome_is_whole(void)
+{
+    static const struct outcome full = {.id = 1,
+                                        .job_id = 2,
+                                        .epoch = 3,
+                                        .suite_id = "suite",
+                                        .scenario_id = "scenario",
+                                        .scenario_hash = "hash",
+                                        .branch_id = "branch",
+                                        .planner = "planner",
+                                        .planner_hash = "planner's",
+                                        .tier = TIER_TEACHER,
+                                        .pool = "pool",
+                                        .model_hash = "model",
+                                        .sampler = "sampler",
+                                        .backend = "cpu",
+                                        .revision = "revision",
+                                        .seed = 4,
+                                        .verdict = VERDICT_FLAGGED,
+                                        .reasons = 5,
+                                        .metrics = {.score = 0.5, .at_fault = true},
+                                        .ticks = 6,
+                                        .prefix_ticks = 7,
+                                        .metres_mm = 8,
+                                        .device_ns = 9,
+                                        .mflop = 10,
+                                        .peak_mflops = 11,
+                                        .pages_used_percent = 12,
+                                        .trace_hash = "trace",
+                                        .artifact_hash = "artifact",
+                                        .slice = {"a", "b", "c", "d", "e", "a"},
+                                        .safety_critical = true,
+                                        .given = "route",
+                                        .error = "why",
+                                        .health_check = "frozen",
+                                        .health_tick = 13,
+                                        .health_value = 14,
+                                        .health_threshold = 15,
+                                        .evidence_hash = "evidence",
+                                        .parent_job_id = 16,
+                                        .audit_of = 17,
+                                        .at_ms = 18,
+                                        .shadow = true,
+                                        .freeze = 19,
+                                        .in_flight = true};
+    struct kept_texts texts = {.count = 0};
+    struct error error;
+    for (int i = 0; i < 3; i++) {
+        struct outcome twin = full;
+        snprintf(twin.branch_id, sizeof twin.branch_id, "branch %d", i);
+        struct kept_outcome kept = kept_outcome_of(&twin);
+        expect_same(&kept, &twin);
+        EXPECT_OK(kept_texts_take(&texts, &kept, &error), error);
+        struct outcome before = twin;
+        memset(&twin, 'x', sizeof twin - 1); /* nothing of it is needed any more */
+        expect_same(&kept, &before);
+        EXPECT(kept.slice[0] == kept.slice[5]);
+        EXPECT_INT(texts.count, 22 + i);
+    }
+    kept_texts_finish(&texts);
+}
+
+/* Every outcome, results in their order and audit jobs behind them, is whole again, member by
+ * member. */
+static void expect_kept(const struct summary *summary)
+{
+    uint32_t results = 0;
+    uint32_t audits = summary->outcome_count;
+    for (uint32_t i = 0; i < OUTCOMES; i++) {
+        expect_same(&summary->outcomes[made[i].audit_of != 0 ? audits++ : results++], &made[i]);
+    }
+}
+
 /* More outcomes than a page, so paging must neither lose nor double one. */
 static void every_row_is_what_a_recount_gives(void)
 {
@@ -296,6 +382,7 @@ static void every_row_is_what_a_recount_gives(void)
     EXPECT_OK(summary_load(&fake, "suite", &summary, &error), error);
     EXPECT_INT(summary.audit_count, OUTCOMES / 17);
     EXPECT_INT(summary.outcome_count + summary.audit_count, OUTCOMES);
+    expect_kept(&summary);
     expect_recount(&summary.total);
     EXPECT(summary.total.caught > 10 && summary.flag_count == summary.total.caught);
     uint32_t place[OUTCOMES]; /* of a result among the results */
@@ -886,7 +973,8 @@ static void the_terminal_shows_every_row(void)
 /* A count and a rate of it look alike: of 20 km, 5 drives at fault are 250 per 1,000 km. */
 static void drives_at_fault_stand_beside_their_rate(void)
 {
-    struct outcome drives[20];
+    static const struct outcome passed = {.tier = TIER_OBJECT, .verdict = VERDICT_PASS};
+    struct kept_outcome drives[20];
     struct summary_part part = {.planner = "", .tier = TIER_OBJECT};
     struct summary summary = {.outcomes = drives,
                               .outcome_count = COUNT_OF(drives),
@@ -894,7 +982,7 @@ static void drives_at_fault_stand_beside_their_rate(void)
     char *text = NULL;
     size_t bytes = 0;
     for (uint32_t i = 0; i < COUNT_OF(drives); i++) {
-        drives[i] = (struct outcome){.tier = TIER_OBJECT, .verdict = VERDICT_PASS};
+        drives[i] = kept_outcome_of(&passed);
         drives[i].metrics.distance_m = 1000;
         drives[i].metrics.total_cost = NAN;
         drives[i].metrics.collision_count = i < 7;
@@ -914,14 +1002,15 @@ static void drives_at_fault_stand_beside_their_rate(void)
 static void extended_scores_are_means_of_those_that_have_one(void)
 {
     static const double keeping[] = {1, NAN, 0, 1};
-    struct outcome drives[COUNT_OF(keeping)];
+    static const struct outcome driven = {.tier = TIER_OBJECT};
+    struct kept_outcome drives[COUNT_OF(keeping)];
     struct summary_part part = {.planner = "", .tier = TIER_OBJECT};
     struct summary summary = {.outcomes = drives,
                               .outcome_count = COUNT_OF(keeping),
                               .total = {.parts = &part, .part_count = 1}};
     for (uint32_t i = 0; i < COUNT_OF(keeping); i++) {
-        drives[i] = (struct outcome){.tier = TIER_OBJECT,
-                                     .verdict = i == 3 ? VERDICT_PLANNER_ERROR : VERDICT_FAIL};
+        drives[i] = kept_outcome_of(&driven);
+        drives[i].verdict = i == 3 ? VERDICT_PLANNER_ERROR : VERDICT_FAIL;
         drives[i].metrics = (struct metrics){.no_at_fault_collision = 1,
                                              .drivable_area = 1,
                                              .driving_direction = 1,
@@ -1294,12 +1383,13 @@ static void a_rollout_without_a_tick_was_not_driven(void)
 int main(void)
 {
     return TEST_RUN(
-        TEST(every_row_is_what_a_recount_gives), TEST(values_of_grids_are_slices),
-        TEST(json_repeats_the_rows), TEST(a_suite_without_outcomes_has_empty_tables),
-        TEST(money_is_spelled_for_people), TEST(a_bill_below_a_micro_dollar_is_not_nothing),
-        TEST(the_terminal_shows_every_row), TEST(each_scenario_counts_once),
-        TEST(a_planner_that_died_once_is_told_of), TEST(points_of_a_grid_are_one_draw),
-        TEST(tiers_are_not_mixed), TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
+        TEST(a_kept_outcome_is_whole), TEST(every_row_is_what_a_recount_gives),
+        TEST(values_of_grids_are_slices), TEST(json_repeats_the_rows),
+        TEST(a_suite_without_outcomes_has_empty_tables), TEST(money_is_spelled_for_people),
+        TEST(a_bill_below_a_micro_dollar_is_not_nothing), TEST(the_terminal_shows_every_row),
+        TEST(each_scenario_counts_once), TEST(a_planner_that_died_once_is_told_of),
+        TEST(points_of_a_grid_are_one_draw), TEST(tiers_are_not_mixed),
+        TEST(planners_are_not_mixed), TEST(dead_jobs_are_in_the_range),
         TEST(flagged_main_lines_give_a_range), TEST(dead_jobs_are_named_up_to_ten),
         TEST(jobs_without_figures_are_counted), TEST(a_planner_that_raised_is_quoted),
         TEST(learned_tiers_are_accounted_for), TEST(drives_at_fault_stand_beside_their_rate),

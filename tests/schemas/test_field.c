@@ -152,33 +152,33 @@ static void an_outcome_has_scores_of_the_field(void)
                                 .lane_keeping = 1,
                                 .extended_comfort = NAN,
                                 .total_cost = NAN};
-    field_scores_of(&outcome, scores);
+    field_scores_of(outcome.verdict, &outcome.metrics, scores);
     EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 9.5 / 14));
     metrics->extended_comfort = 0.25;
-    field_scores_of(&outcome, scores);
+    field_scores_of(outcome.verdict, &outcome.metrics, scores);
     EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 10.0 / 16));
     metrics->extended_comfort = NAN;
     metrics->driving_direction = 0.5;
     metrics->lane_keeping = 0;
-    field_scores_of(&outcome, scores);
+    field_scores_of(outcome.verdict, &outcome.metrics, scores);
     EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && is_close(scores[FIELD_EPDMS], 3.75 / 14));
     metrics->traffic_light = 0;
-    field_scores_of(&outcome, scores);
+    field_scores_of(outcome.verdict, &outcome.metrics, scores);
     EXPECT(is_close(scores[FIELD_PDMS], 7.5 / 12) && scores[FIELD_EPDMS] == 0);
     metrics->no_at_fault_collision = 0;
     metrics->lane_keeping = NAN; /* an older outcome */
-    field_scores_of(&outcome, scores);
+    field_scores_of(outcome.verdict, &outcome.metrics, scores);
     EXPECT(scores[FIELD_PDMS] == 0 && isnan(scores[FIELD_EPDMS]));
     metrics->lane_keeping = 1;
     for (int verdict = 0; verdict < VERDICT_COUNT; verdict++) {
         bool scored = verdict == VERDICT_PASS || verdict == VERDICT_FAIL;
         outcome.verdict = (enum verdict)verdict;
-        field_scores_of(&outcome, scores);
+        field_scores_of(outcome.verdict, &outcome.metrics, scores);
         EXPECT(isnan(scores[FIELD_PDMS]) != scored && isnan(scores[FIELD_EPDMS]) != scored);
     }
     outcome.verdict = VERDICT_PASS;
     metrics->total_cost = 80; /* a log of the controls challenge */
-    field_scores_of(&outcome, scores);
+    field_scores_of(outcome.verdict, &outcome.metrics, scores);
     EXPECT(isnan(scores[FIELD_PDMS]) && isnan(scores[FIELD_EPDMS]));
 }
 
@@ -202,7 +202,7 @@ static void branches_are_a_second_stage(void)
                                                .stage_distance_m = NAN,
                                                .stage_epdms = NAN};
     }
-    EXPECT(isnan(field_stages_score(&stages, &outcomes[0])));
+    EXPECT(isnan(field_stages_score(&stages, outcomes[0].verdict, &outcomes[0].metrics)));
     outcomes[1].metrics.stage_distance_m = 0;
     outcomes[1].metrics.stage_epdms = 0.8;
     outcomes[2].metrics.stage_distance_m = sqrt(0.2); /* weighs exp(-1) of it */
@@ -211,13 +211,14 @@ static void branches_are_a_second_stage(void)
     outcomes[3].metrics.stage_epdms = 0;
     outcomes[3].verdict = VERDICT_FLAGGED; /* has no result */
     for (int i = 0; i < 4; i++) {
-        field_stages_add(&stages, &outcomes[i]);
+        field_stages_add(&stages, outcomes[i].verdict, &outcomes[i].metrics);
     }
     EXPECT_INT(stages.count, 2);
     double expected = 15.0 / 16 * (0.8 + 0.4 * exp(-1)) / (1 + exp(-1));
-    EXPECT(is_close(field_stages_score(&stages, &outcomes[0]), expected));
+    EXPECT(
+        is_close(field_stages_score(&stages, outcomes[0].verdict, &outcomes[0].metrics), expected));
     outcomes[0].verdict = VERDICT_INVALID;
-    EXPECT(isnan(field_stages_score(&stages, &outcomes[0])));
+    EXPECT(isnan(field_stages_score(&stages, outcomes[0].verdict, &outcomes[0].metrics)));
 }
 
 static void scenes_count_by_their_distance(void)

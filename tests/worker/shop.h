@@ -7,7 +7,7 @@
 
 #include "engine/trace/trace.h"
 #include "tests/harness.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include <stdio.h>
 #include <stdlib.h>

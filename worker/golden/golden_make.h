@@ -7,7 +7,7 @@
 
 #include "store/api/store.h"
 #include "worker/golden/golden_library.h"
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include <stdatomic.h>
 

@@ -2,7 +2,7 @@
  * Sending a submission: scenarios first, then jobs page by page, under the first id of the suite
  * that is open or has every answer.
  */
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include "base/check.h"
 

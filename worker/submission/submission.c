@@ -2,7 +2,7 @@
  * Building job rows: once to count and name them, and again page by page, for whoever sends or
  * looks at them. What is kept of a suite grows with its scenarios, not with their seeds.
  */
-#include "worker/run/submission.h"
+#include "worker/submission/submission.h"
 
 #include "base/array.h"
 #include "base/check.h"

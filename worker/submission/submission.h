@@ -3,8 +3,8 @@
  * every result by its key, and submits idempotently: the same suite, planner and world give the
  * same suite id and the same keys, so running it again resumes what was left and repeats nothing.
  */
-#ifndef SWERVE_WORKER_RUN_SUBMISSION_H
-#define SWERVE_WORKER_RUN_SUBMISSION_H
+#ifndef SWERVE_WORKER_SUBMISSION_SUBMISSION_H
+#define SWERVE_WORKER_SUBMISSION_SUBMISSION_H
 
 #include "scenarios/scenarios.h"
 #include "scheduler/audit.h"
