@@ -60,6 +60,17 @@ static bool allocate(struct runner *runner, uint32_t n)
     return true;
 }
 
+/* False: out of memory. */
+static bool keep_rig(struct runner *runner, const struct rig *rig)
+{
+    runner->rig = rig != NULL ? malloc(sizeof *runner->rig) : NULL;
+    if (runner->rig != NULL) {
+        *runner->rig = *rig;
+    }
+    runner->config.rig = NULL; /* lent for this call */
+    return rig == NULL || runner->rig != NULL;
+}
+
 enum status runner_create(const struct runner_config *config, struct runner **out,
                           struct error *error)
 {
@@ -71,8 +82,11 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     runner->guardian_acts = planner_spec_guarded(config->planner);
     snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
              config->planner_hash != NULL ? config->planner_hash : "");
+    runner->rig_checked = config->rig_hash != NULL;
+    snprintf(runner->rig_hash, sizeof runner->rig_hash, "%s",
+             config->rig_hash != NULL ? config->rig_hash : "");
     enum status status = STATUS_OK;
-    if (!allocate(runner, config->slot_count)) {
+    if (!allocate(runner, config->slot_count) || !keep_rig(runner, config->rig)) {
         status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
         goto fail;
     }
@@ -141,6 +155,7 @@ void runner_destroy(struct runner *runner)
     planner_close(runner->planner);
     runner_ops(runner)->close(runner->world);
     sensors_destroy(runner->sensors);
+    free(runner->rig);
     free(runner->slots);
     free(runner->actions);
     free(runner->active);

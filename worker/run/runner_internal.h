@@ -32,7 +32,10 @@ struct runner {
     bool planner_opened;     /* once, so that `wants` is known */
     uint32_t wants;
     struct sensors *sensors; /* that the planner chose; NULL: none */
-    bool on_device;          /* the world runs on one */
+    struct rig *rig;         /* owned; NULL: the built-in one is offered */
+    char rig_hash[SHA256_HEX_BYTES];
+    bool rig_checked;
+    bool on_device; /* the world runs on one */
     char backend[DEVICE_NAME_BYTES];
     struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
     bool views_opened;
