@@ -60,17 +60,6 @@ static bool allocate(struct runner *runner, uint32_t n)
     return true;
 }
 
-/* False: out of memory. */
-static bool keep_rig(struct runner *runner, const struct rig *rig)
-{
-    runner->rig = rig != NULL ? malloc(sizeof *runner->rig) : NULL;
-    if (runner->rig != NULL) {
-        *runner->rig = *rig;
-    }
-    runner->config.rig = NULL; /* lent for this call */
-    return rig == NULL || runner->rig != NULL;
-}
-
 enum status runner_create(const struct runner_config *config, struct runner **out,
                           struct error *error)
 {
@@ -82,11 +71,8 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     runner->guardian_acts = planner_spec_guarded(config->planner);
     snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
              config->planner_hash != NULL ? config->planner_hash : "");
-    runner->rig_checked = config->rig_hash != NULL;
-    snprintf(runner->rig_hash, sizeof runner->rig_hash, "%s",
-             config->rig_hash != NULL ? config->rig_hash : "");
     enum status status = STATUS_OK;
-    if (!allocate(runner, config->slot_count) || !keep_rig(runner, config->rig)) {
+    if (!allocate(runner, config->slot_count) || !runner_keep_rig(runner)) {
         status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
         goto fail;
     }

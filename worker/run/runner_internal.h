@@ -132,6 +132,10 @@ void runner_share_cost(struct runner *runner);
 
 /* ---- planner instances (runner_isolate.c) ---- */
 
+/* Keeps what its configuration says of a rig, which is lent while it is created. False: out of
+ * memory. */
+bool runner_keep_rig(struct runner *runner);
+
 enum status runner_open_planner(struct runner *runner, struct error *error);
 
 /* Closes the dead instance; what it was driving is queued to be run again, alone. */

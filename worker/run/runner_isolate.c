@@ -12,6 +12,7 @@
 #include "base/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void runner_keep_output(struct runner *runner, struct rollout *rollout)
@@ -46,6 +47,24 @@ static enum status check_identity(const struct runner *runner, const char *files
                      : planner_loaded(planner)[0] != '\0' ? "its files changed, or what it imports,"
                                                           : "its files changed",
                      runner->planner_hash, found);
+}
+
+bool runner_keep_rig(struct runner *runner)
+{
+    const struct rig *rig = runner->config.rig;
+    const char *hash = runner->config.rig_hash;
+    runner->config.rig = NULL;
+    runner->config.rig_hash = NULL;
+    runner->rig_checked = hash != NULL;
+    snprintf(runner->rig_hash, sizeof runner->rig_hash, "%s", hash != NULL ? hash : "");
+    if (rig == NULL) {
+        return true;
+    }
+    runner->rig = malloc(sizeof *runner->rig);
+    if (runner->rig != NULL) {
+        *runner->rig = *rig;
+    }
+    return runner->rig != NULL;
 }
 
 /* Results are stored under the rig that was submitted. */

@@ -252,7 +252,7 @@ enum status shots_take(struct shots *shots, const struct world *world, uint32_t 
     for (uint32_t i = 0; i < sensors->choice.count; i++) {
         const struct sensor *sensor = &sensors->list[i];
         const bool is_dark = (sensor->darkens & dark) != 0;
-        /* What needs no packing is drawn where it stays. */
+        /* Plain frames are drawn where they stay. */
         uint8_t *drawn = sensor->chosen.jpeg_quality > 0 ? sensors->drawn : shots->frames[i];
         if (is_dark && shots->list[i].bytes[0] > 0) {
             continue;

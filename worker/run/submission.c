@@ -155,7 +155,7 @@ struct planner_hashes {
     uint32_t count;
 };
 
-/* What a trial adds to what is known without one. */
+/* Adds facts that a trial alone tells. */
 static enum status try_planner(const struct submission_options *options, const struct rig *rig,
                                struct planner_tried *tried, struct error *error)
 {
