@@ -16,7 +16,7 @@
 #include "worker/given/given.h"
 #include "worker/models/health.h"
 #include "worker/run/actuation.h"
-#include "worker/run/sensors.h"
+#include "worker/given/sensors.h"
 #include "worker/score/field/stage.h"
 #include "worker/score/score.h"
 #include "worker/score/validity.h"

@@ -4,7 +4,7 @@
  * Cameras of the built-in rig are those that every world shows; cameras of other rigs are drawn
  * from the scene, by worlds that have one (slot_picture).
  */
-#include "worker/run/sensors.h"
+#include "worker/given/sensors.h"
 
 #include "base/check.h"
 #include "base/jpeg/jpeg_encode.h"
