@@ -88,14 +88,14 @@ static enum status load_drives(struct avoid *avoid, struct error *error)
 /* ---- sweeps ---- */
 
 static enum status use_runner(struct avoid *avoid, const struct outcome *outcome,
-                              struct error *error)
+                              const struct rig *rig, struct error *error)
 {
     const struct outcome *last = &avoid->opened_for;
     if (avoid->open.runner != NULL && last->tier == outcome->tier &&
         strcmp(last->planner, outcome->planner) == 0 &&
         strcmp(last->model_hash, outcome->model_hash) == 0 &&
         strcmp(last->sampler, outcome->sampler) == 0 &&
-        strcmp(last->backend, outcome->backend) == 0) {
+        strcmp(last->backend, outcome->backend) == 0 && strcmp(last->rig, outcome->rig) == 0) {
         return STATUS_OK;
     }
     runner_close(&avoid->open);
@@ -111,8 +111,9 @@ static enum status use_runner(struct avoid *avoid, const struct outcome *outcome
     memcpy(spec.model_hash, outcome->model_hash, sizeof spec.model_hash);
     memcpy(spec.sampler, outcome->sampler, sizeof spec.sampler);
     memcpy(spec.backend, outcome->backend, sizeof spec.backend);
+    memcpy(spec.rig, outcome->rig, sizeof spec.rig);
     avoid->opened_for = *outcome;
-    return runner_open(&source, &spec, &avoid->open, error);
+    return runner_open(&source, &spec, rig, &avoid->open, error);
 }
 
 static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct error *error)
@@ -121,10 +122,10 @@ static enum status sweep(struct avoid *avoid, struct avoid_drive *drive, struct 
     const char *hash = drive->outcome.scenario_hash;
     char *body = NULL;
     size_t bytes = 0;
-    TRY(use_runner(avoid, &drive->outcome, error));
     TRY(avoid->store->ops->scenario_get(avoid->store, hash, &body, &bytes, error));
     enum status status = scenario_load_text(hash, body, bytes, &document, error);
     free(body);
+    THEN(status, use_runner(avoid, &drive->outcome, document->scenario.rig, error));
     THEN(status, avoidance_sweep(avoid->open.runner, &document->scenario, &drive->outcome,
                                  &drive->found, error));
     drive->asked = status == STATUS_OK && careful_asked(&drive->outcome);

@@ -69,7 +69,8 @@ static bool runner_fits(const struct replay *replay, const struct outcome *outco
            strcmp(replay->spec.planner, outcome->planner) == 0 &&
            strcmp(replay->spec.model_hash, outcome->model_hash) == 0 &&
            strcmp(replay->spec.sampler, outcome->sampler) == 0 &&
-           strcmp(replay->spec.backend, outcome->backend) == 0;
+           strcmp(replay->spec.backend, outcome->backend) == 0 &&
+           strcmp(replay->spec.rig, outcome->rig) == 0;
 }
 
 /* A line of the planner's, on stderr: stdout is the result's. */
@@ -81,7 +82,7 @@ static void show_said(void *context, uint32_t session, const char *line, size_t 
 }
 
 static enum status use_runner(struct replay *replay, const struct outcome *outcome,
-                              struct error *error)
+                              const struct rig *rig, struct error *error)
 {
     if (runner_fits(replay, outcome)) {
         return STATUS_OK;
@@ -107,14 +108,34 @@ static enum status use_runner(struct replay *replay, const struct outcome *outco
     memcpy(replay->spec.model_hash, outcome->model_hash, sizeof replay->spec.model_hash);
     memcpy(replay->spec.sampler, outcome->sampler, sizeof replay->spec.sampler);
     memcpy(replay->spec.backend, outcome->backend, sizeof replay->spec.backend);
+    memcpy(replay->spec.rig, outcome->rig, sizeof replay->spec.rig);
     enum status status = planner_identity(outcome->planner, replay->planner_files, error);
-    THEN(status, runner_open(&source, &replay->spec, &replay->open, error));
+    THEN(status, runner_open(&source, &replay->spec, rig, &replay->open, error));
     if (status == STATUS_OK) {
         memcpy(replay->planner_hash, replay->planner_files, sizeof replay->planner_hash);
         planner_identity_extend(replay->planner_hash, runner_planner_loaded(replay->open.runner));
     }
     return status == STATUS_OK ? status
                                : error_prefix(error, "outcome %lld", (long long)outcome->id);
+}
+
+/* With the rig of the outcome's scenario, where it is not the built-in one. */
+static enum status use_runner_of(struct replay *replay, const struct outcome *outcome,
+                                 struct error *error)
+{
+    struct scenario_document *document = NULL;
+    char *body = NULL;
+    size_t bytes = 0;
+    if (outcome->rig[0] == '\0') {
+        return use_runner(replay, outcome, NULL, error);
+    }
+    const char *hash = outcome->scenario_hash;
+    TRY(replay->store->ops->scenario_get(replay->store, hash, &body, &bytes, error));
+    enum status status = scenario_load_text(hash, body, bytes, &document, error);
+    free(body);
+    THEN(status, use_runner(replay, outcome, document->scenario.rig, error));
+    scenario_destroy(document);
+    return status;
 }
 
 static enum status find_branch(const struct scenario *scenario, const struct outcome *outcome,
@@ -293,7 +314,7 @@ static enum status replay_page(struct replay *replay, const struct outcome *outc
         if (!runner_fits(replay, &outcomes[i])) {
             status = finish_running(replay, status, error);
         }
-        THEN(status, use_runner(replay, &outcomes[i], error));
+        THEN(status, use_runner_of(replay, &outcomes[i], error));
         THEN(status, begin(replay, &outcomes[i], error));
         while (status == STATUS_OK && runner_free_slots(replay->open.runner) == 0) {
             runner_tick(replay->open.runner);

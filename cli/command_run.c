@@ -104,8 +104,8 @@ static enum status try_planners(const struct submission *submission,
         const struct job_spec *spec = &submission->kinds[i];
         bool exec = strncmp(planner_spec_bare(spec->planner), "exec:", strlen("exec:")) == 0;
         if (!exec && !tried(&trials, spec)) {
-            TRY(planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, NULL,
-                            error));
+            TRY(planner_try(spec->planner, confinement, submission->documents[i]->scenario.rig,
+                            is_on_device(spec), PLANNER_TRY_MS, NULL, error));
         }
     }
     return STATUS_OK;

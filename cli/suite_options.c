@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/text.h"
 #include "engine/learned/device.h"
+#include "report/draw/draw_rig.h"
 #include "report/trust/table.h"
 #include "worker/golden/golden_library.h"
 #include "worker/models/precision.h"
@@ -333,16 +334,21 @@ void suite_options_put_beyond(const struct submission *submission, json_t *json)
     json_object_set_new(json, "rerouted", json_integer(submission->rerouted_count));
 }
 
-/* Files that an exec planner loads are part of its identity, and known once it has started. */
-static enum status loads(void *context, const char *planner, char loaded[SHA256_HEX_BYTES],
-                         struct error *error)
+/* Files that an exec planner loads are part of its identity, and its rig part of the question; both
+ * are known once it has started. */
+static enum status try_exec(void *context, const char *planner, const struct rig *rig,
+                            struct planner_trial *told, struct error *error)
 {
     const struct suite_options *options = context;
     if (strncmp(planner_spec_bare(planner), "exec:", strlen("exec:")) != 0) {
         return STATUS_OK;
     }
     enum status status =
-        planner_try(planner, options->confinement, false, PLANNER_TRY_MS, loaded, error);
+        planner_try(planner, options->confinement, rig, false, PLANNER_TRY_MS, told, error);
+    if (status == STATUS_OK && told->sensor_count > 0) {
+        text_print(stderr, "swerve: %.600s sees %u sensors of the rig %s: %.1f MB a drive\n",
+                   planner, told->sensor_count, told->rig_id, (double)told->session_bytes / 1e6);
+    }
     if (status != STATUS_PLANNER || !options->untried) {
         return status;
     }
@@ -584,6 +590,26 @@ static enum status load_chosen(const struct suite_options *options, const char *
                        cli_store_url(options->store_url), loaded, error);
 }
 
+/* The rig of the command line, in every scenario. */
+static enum status set_rig(struct suite *suite, const char *path, struct error *error)
+{
+    struct rig *rig = malloc(sizeof *rig);
+    json_t *json = NULL;
+    TRY(memory_check(rig, error, "%s: out of memory", path));
+    enum status status = rig_read(path, rig, error);
+    if (status == STATUS_OK && draw_rig_check(rig, error) != STATUS_OK) {
+        status = error_prefix(error, "%s", path);
+    }
+    if (status == STATUS_OK) {
+        json = rig_encode(rig);
+        status = memory_check(json, error, "%s: out of memory", path);
+    }
+    THEN(status, suite_set_rig(suite, json, error));
+    json_decref(json);
+    free(rig);
+    return status;
+}
+
 /* The jobs of `suite`, or where that is NULL of the one at `path`, which is then in *loaded. */
 static enum status build_jobs(const struct suite_options *options, const struct suite *suite,
                               const char *path, struct suite **loaded,
@@ -595,8 +621,8 @@ static enum status build_jobs(const struct suite_options *options, const struct 
         .seed_count = options->seeds == SEEDS_NOT_GIVEN ? 0 : (uint32_t)options->seeds,
         .nominal = options->nominal,
         .attempts_max = (uint32_t)options->attempts,
-        .loads = loads,
-        .loads_context = (void *)(uintptr_t)options,
+        .trial = try_exec,
+        .trial_context = (void *)(uintptr_t)options,
         .fresh = options->fresh ? fresh_number() : 0,
         .evaluation = options->evaluation,
     };
@@ -616,6 +642,9 @@ static enum status build_jobs(const struct suite_options *options, const struct 
     if (status == STATUS_OK && suite == NULL) {
         status = load_chosen(options, path, loaded, error);
         suite = *loaded;
+    }
+    if (status == STATUS_OK && loaded != NULL && options->rig != NULL) {
+        status = set_rig(*loaded, options->rig, error);
     }
     THEN(status, submission_build(suite, &build, submission, error));
     THEN(status, check_evaluation(options, submission, error));
@@ -661,8 +690,8 @@ enum status suite_options_renew(const struct suite_options *options, const char 
                                 struct job_spec *specs, uint32_t count, struct error *error)
 {
     const struct submission_options build = {
-        .loads = loads,
-        .loads_context = (void *)(uintptr_t)options,
+        .trial = try_exec,
+        .trial_context = (void *)(uintptr_t)options,
         .fresh = fresh_number(),
     };
     TRY(check_numbers(options, error));

@@ -26,6 +26,7 @@ struct suite_options {
     const char *store_url; /* as given; for `trust` and for goldens */
     const char *horizon;   /* what becomes of scenarios longer than the models are trusted */
     bool allow_degraded;   /* the object world may answer what asks for a model that is not there */
+    const char *rig; /* file of the sensors that planners are offered; NULL: each scenario's */
     struct choice_options choice;
     int64_t seeds;
     bool nominal; /* seed 0, before those of --seeds */
@@ -77,6 +78,8 @@ enum { SEEDS_NOT_GIVEN = -1 };
          "scenarios longer than the model is trusted: the trusted part, or another world "        \
          "(refuse)",                                                                              \
          .text = &(options).horizon},                                                             \
+        {"--rig", "FILE", "sensors that planners are offered, a rig.json (docs/rigs.md)",         \
+         .text = &(options).rig},                                                                 \
         {"--seeds", "N", "seeds 1 to N instead of the suite's", .number = &(options).seeds,       \
          .group = "Jobs"},                                                                        \
     {                                                                                             \

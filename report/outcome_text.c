@@ -86,6 +86,9 @@ static void put_drive(FILE *stream, const struct reading *reading)
     if (outcome->model_hash[0] != '\0') {
         add(&line, " %.12s %s", outcome->model_hash, outcome->sampler);
     }
+    if (outcome->rig[0] != '\0') {
+        add(&line, ", rig %.12s", outcome->rig);
+    }
     add(&line, "; %.1f s, %.0f m driven", outcome->ticks * TICK_S, outcome->metrics.distance_m);
     put(stream, "planner", &line);
     line = (struct line){.used = 0};

@@ -52,6 +52,9 @@ static void triage_row(struct report *report, const struct report_job *job)
     }
     html_name(html, outcome->scenario_id);
     html_raw(html, job->failure_card ? "</a> <span class=\"soft\">" : " <span class=\"soft\">");
+    if (outcome->rig[0] != '\0') {
+        html_format(html, "rig <code>%.12s</code>, ", outcome->rig);
+    }
     seeds_text(report, job);
     html_raw(html, "</span></td><td>");
     report_chips(html, outcome);

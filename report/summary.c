@@ -16,8 +16,8 @@
 enum { SUMMARY_LEDGER_ROWS_MAX = 256 };
 
 const char *const summary_groups[SUMMARY_GROUPS] = {
-    "scenario_type",   "road", "weather", "light", "actor",  "geography",
-    "safety_critical", "tier", "model",   "given", "planner"};
+    "scenario_type",   "road", "weather", "light", "actor", "geography",
+    "safety_critical", "tier", "model",   "given", "rig",   "planner"};
 
 static int group_rank(const char *group)
 {
@@ -102,7 +102,7 @@ static double device_usd(int64_t device_ns, int64_t price_uusd_per_hour)
            (double)UUSD_PER_USD;
 }
 
-enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 5 };
+enum { OUTCOME_ROWS = SLICE_KIND_COUNT + 6 };
 
 /* The rows that an outcome is in, by their places. */
 static enum status find_rows(struct summary *summary, const struct kept_outcome *outcome,
@@ -128,6 +128,12 @@ static enum status find_rows(struct summary *summary, const struct kept_outcome 
     if (outcome->given[0] != '\0') {
         names[*count][0] = "given";
         names[(*count)++][1] = outcome->given;
+    }
+    char rig[16];
+    if (outcome->rig[0] != '\0') {
+        snprintf(rig, sizeof rig, "%.12s", outcome->rig);
+        names[*count][0] = "rig";
+        names[(*count)++][1] = rig;
     }
     for (uint32_t i = 0; i < *count; i++) {
         struct summary_row *row = find_row(summary, names[i][0], names[i][1]);

@@ -261,7 +261,7 @@ const char *summary_range_text(const struct summary_part *part, char out[SUMMARY
     "planners, it is not a probability of failure on the road."
 
 /* Names that rows are grouped by, in the order of the tables. */
-enum { SUMMARY_GROUPS = 11 };
+enum { SUMMARY_GROUPS = 12 };
 extern const char *const summary_groups[SUMMARY_GROUPS];
 bool summary_has_group(const char *group);
 

@@ -75,7 +75,11 @@ typedef bool suite_filter(void *context, const struct suite_entry *entry, uint64
 enum status suite_keep(struct suite *suite, suite_filter *filter, void *context,
                        struct error *error);
 
-/* The same, but a mistake does not end it: *errors gets those of every entry, file and part of a
+/* Offers planners these sensors in every scenario, in place of its own "rig"; another suite then,
+ * as by suite_keep. `rig` is rig.json. */
+enum status suite_set_rig(struct suite *suite, const json_t *rig, struct error *error);
+
+/* suite_load, but a mistake does not end it: *errors gets those of every entry, file and part of a
  * document that does not rest on another one with mistakes, up to ERRORS_MAX. *error (not NULL) is
  * one of them, or what else went wrong; nothing is handed out then. */
 enum status suite_check(const char *path, struct suite **out, struct errors *errors,

@@ -38,8 +38,8 @@ extern const char *const job_state_names[JOB_STATE_COUNT];
 /* Submission of a job. Texts are owned by the caller for the duration of the call. */
 struct job_spec {
     char key[SHA256_HEX_BYTES]; /* result identity: SHA-256 of scenario, branches, planner, tier,
-                                   model, sampler, seed, backend, revision. Memoisation looks it up;
-                                   within a suite it makes submission idempotent */
+                                   model, sampler, seed, backend, revision, rig. Memoisation looks
+                                   it up; within a suite it makes submission idempotent */
     char suite_id[LIMIT_ID_BYTES];
     char scenario_id[LIMIT_ID_BYTES];
     char scenario_hash[SHA256_HEX_BYTES]; /* a scenario body put with store->scenario_put */
@@ -51,6 +51,8 @@ struct job_spec {
     char sampler[LIMIT_ID_BYTES];
     char backend[LIMIT_ID_BYTES];
     char revision[SHA256_HEX_BYTES];
+    char rig[SHA256_HEX_BYTES]; /* whose sensors the planner is shown (schemas/rig/rig.h rig_hash);
+                                   "": the built-in one */
     uint64_t seed;
     int32_t priority;                  /* higher first within a suite */
     uint32_t rollout_count;            /* 1 + branches */

@@ -35,6 +35,7 @@ static const struct {
     MEMBER(model_hash, KIND_TEXT),
     MEMBER(sampler, KIND_TEXT),
     MEMBER(backend, KIND_TEXT),
+    MEMBER(rig, KIND_TEXT),
 };
 
 _Static_assert(sizeof members / sizeof *members == JOB_CONTEXT_MEMBER_COUNT,

@@ -31,7 +31,8 @@ enum job_context_member {
     JOB_CONTEXT_MODEL_HASH = 1 << 9,
     JOB_CONTEXT_SAMPLER = 1 << 10,
     JOB_CONTEXT_BACKEND = 1 << 11,
-    JOB_CONTEXT_MEMBER_COUNT = 12
+    JOB_CONTEXT_RIG = 1 << 12,
+    JOB_CONTEXT_MEMBER_COUNT = 13
 };
 
 enum {
@@ -39,7 +40,7 @@ enum {
     /* Question alone, whoever answers: of an audit and what it repeats. */
     JOB_CONTEXT_QUESTION = JOB_CONTEXT_SCENARIO_ID | JOB_CONTEXT_SCENARIO_HASH | JOB_CONTEXT_SEED |
                            JOB_CONTEXT_PLANNER | JOB_CONTEXT_PLANNER_HASH | JOB_CONTEXT_REVISION |
-                           JOB_CONTEXT_ROLLOUT_COUNT,
+                           JOB_CONTEXT_ROLLOUT_COUNT | JOB_CONTEXT_RIG,
     /* Members that an outcome repeats. */
     JOB_CONTEXT_OF_OUTCOME = JOB_CONTEXT_ALL & ~JOB_CONTEXT_ROLLOUT_COUNT,
     /* .. as far as outcomes say it. */

@@ -48,6 +48,7 @@ static const struct json_field spec_fields[] = {
      .optional = true},
     JSON_FIELD_OPTIONAL(struct job_spec, escalate_model_hash, JSON_FIELD_TEXT),
     JSON_FIELD_OPTIONAL(struct job_spec, escalate_sampler, JSON_FIELD_TEXT),
+    JSON_FIELD_OPTIONAL(struct job_spec, rig, JSON_FIELD_TEXT),
 };
 
 const struct json_field_list job_spec_field_list = JSON_FIELD_LIST(spec_fields);

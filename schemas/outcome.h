@@ -119,6 +119,7 @@ struct outcome {
     char sampler[LIMIT_ID_BYTES];      /* "" likewise */
     char backend[LIMIT_ID_BYTES];      /* "cpu", "cuda:sm_90" */
     char revision[SHA256_HEX_BYTES];   /* of the simulation sources, see worker/run/revision.h */
+    char rig[SHA256_HEX_BYTES];        /* of the sensors; "": the built-in rig */
     uint64_t seed;
     enum verdict verdict;
     uint32_t reasons; /* enum reason bits */

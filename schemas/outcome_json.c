@@ -111,6 +111,7 @@ static const struct json_field outcome_fields[] = {
     JSON_FIELD_OPTIONAL(struct outcome, peak_mflops, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct outcome, freeze, JSON_FIELD_I64),
     JSON_FIELD_OPTIONAL(struct outcome, in_flight, JSON_FIELD_BOOL),
+    JSON_FIELD_OPTIONAL(struct outcome, rig, JSON_FIELD_TEXT),
     OUTCOME(given, JSON_FIELD_TEXT),
     JSON_FIELD_SET(struct outcome, reasons, reason_names, REASON_BIT_COUNT),
     JSON_FIELD_OBJECT("metrics", offsetof(struct outcome, metrics), &metric_field_list),

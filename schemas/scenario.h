@@ -425,6 +425,7 @@ struct controls {
 enum question { QUESTION_REGRESSION = 0, QUESTION_PLANNING, QUESTION_PERCEPTION, QUESTION_COUNT };
 
 struct storyboard; /* schemas/storyboard/storyboard.h */
+struct rig;        /* schemas/rig/rig.h */
 
 struct scenario {
     char id[LIMIT_ID_BYTES]; /* unique within a suite after expansion */
@@ -439,6 +440,7 @@ struct scenario {
     uint32_t agent_count;
     struct agent *agents;
     struct storyboard *storyboard; /* NULL: none */
+    const struct rig *rig;         /* that planners are offered; NULL: the built-in one */
     struct controls controls;      /* log.count 0: none */
     struct conditions conditions;
     struct slices slices;

@@ -346,6 +346,9 @@ json_t *scenario_encode_on(const struct scenario *scenario, json_t *map)
     if (scenario->storyboard != NULL) {
         build_member(&builder, root, "storyboard", encode_storyboard(&builder, scenario));
     }
+    if (scenario->rig != NULL) {
+        build_member(&builder, root, "rig", encode_rig(scenario->rig));
+    }
     if (scenario->controls.log.count > 0) {
         build_member(&builder, root, "controls", encode_controls(&builder, &scenario->controls));
     }

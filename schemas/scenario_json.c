@@ -77,6 +77,8 @@ static enum status decode_surroundings(const struct json_cursor *top,
     }
     part = json_cursor_member(top, "slices");
     TRY(errors_keep(decoder->errors, decode_slices(&part, out, error), error));
+    part = json_cursor_member(top, "rig");
+    TRY(errors_keep(decoder->errors, decode_rig(&part, decoder, &out->rig), error));
     part = json_cursor_member(top, "criteria");
     TRY(errors_keep(decoder->errors, decode_criteria(&part, &out->criteria, error), error));
     part = json_cursor_member(top, "traceability");
@@ -88,9 +90,9 @@ static enum status decode_head(const struct json_cursor *top, struct scenario_de
                                struct scenario *out)
 {
     static const char *const keys[] = {
-        "id",       "title",    "source",       "prompt",     "invalid",   "map",
-        "ego",      "agents",   "conditions",   "slices",     "horizon_s", "question",
-        "criteria", "branches", "traceability", "storyboard", "controls",  NULL};
+        "id",           "title",      "source",   "prompt",    "invalid",  "map",      "ego",
+        "agents",       "conditions", "slices",   "horizon_s", "question", "criteria", "branches",
+        "traceability", "storyboard", "controls", "rig",       NULL};
     struct errors *errors = decoder->errors;
     struct error *error = decoder->error;
     uint32_t before = errors_count(errors);

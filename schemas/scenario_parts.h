@@ -99,6 +99,9 @@ enum status decode_agents(const struct json_cursor *cursor, struct scenario_deco
 /* "storyboard", of the agents decoded before it; absent: none. */
 enum status decode_storyboard(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                               struct scenario *out);
+/* "rig"; absent: NULL. */
+enum status decode_rig(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                       const struct rig **out);
 /* "controls", a log that is long enough for the horizon decoded before it; absent: none. */
 enum status decode_controls(const struct json_cursor *cursor, struct scenario_decoder *decoder,
                             struct scenario *out);
@@ -130,6 +133,7 @@ json_t *encode_lane_ids(struct json_builder *builder, const struct map *map, uin
                         const uint32_t *lanes);
 json_t *encode_signals(struct json_builder *builder, const struct map *map);
 json_t *encode_storyboard(struct json_builder *builder, const struct scenario *scenario);
+json_t *encode_rig(const struct rig *rig); /* NULL where memory runs out */
 json_t *encode_controls(struct json_builder *builder, const struct controls *controls);
 json_t *encode_conditions(struct json_builder *builder, const struct conditions *conditions);
 json_t *encode_traceability(struct json_builder *builder, const struct scenario *scenario);

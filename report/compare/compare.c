@@ -477,6 +477,12 @@ enum status compare_make(const struct compare_side *a, const struct compare_side
 {
     struct compare compare = {.a = a, .b = b, .all = {.group = "all"}};
     struct samples samples = {0};
+    if (a->count > 0 && b->count > 0 && strcmp(a->rig, b->rig) != 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "compare: expected two sides of one rig, found \"%.12s\" and \"%.12s\" "
+                         "(\"\": the built-in one): who sees more is another question",
+                         a->rig, b->rig);
+    }
     size_t most = a->count < b->count ? a->count : b->count;
     compare.pairs = calloc(most + 1, sizeof *compare.pairs);
     compare.flips = calloc(most + 1, sizeof *compare.flips);

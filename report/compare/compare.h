@@ -50,6 +50,7 @@ struct compare_side {
     char planner_hash[SHA256_HEX_BYTES]; /* of the last rollout, and so below */
     char model_hash[SHA256_HEX_BYTES];
     char revision[SHA256_HEX_BYTES];
+    char rig[SHA256_HEX_BYTES]; /* of all its rollouts; "": the built-in one */
     uint32_t count;
     struct compare_rollout *rollouts; /* owned; sorted by key, one for each */
     uint32_t superseded;              /* older rollouts of the same key */

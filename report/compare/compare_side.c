@@ -133,6 +133,12 @@ static enum status add_outcome(void *context, const struct outcome *outcome, str
     if (reading->planner != NULL && strcmp(outcome->planner, reading->planner) != 0) {
         return STATUS_OK;
     }
+    if (side->count > 0 && strcmp(side->rig, outcome->rig) != 0) {
+        return error_set(error, STATUS_CONFLICT,
+                         "suite %s: expected rollouts of one rig, found outcome %lld of rig "
+                         "\"%.12s\" beside others of rig \"%.12s\" (\"\": the built-in one)",
+                         side->suite_id, (long long)outcome->id, outcome->rig, side->rig);
+    }
     TRY(array_room(&side->rollouts, side->count, sizeof *side->rollouts, error));
     take(&side->rollouts[side->count], outcome);
     add_to_job(reading, outcome, side->count++);
@@ -140,6 +146,7 @@ static enum status add_outcome(void *context, const struct outcome *outcome, str
     memcpy(side->planner_hash, outcome->planner_hash, sizeof side->planner_hash);
     memcpy(side->model_hash, outcome->model_hash, sizeof side->model_hash);
     memcpy(side->revision, outcome->revision, sizeof side->revision);
+    memcpy(side->rig, outcome->rig, sizeof side->rig);
     return STATUS_OK;
 }
 

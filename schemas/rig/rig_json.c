@@ -203,17 +203,15 @@ static enum status check_ids(const struct json_cursor *root, const struct rig *r
     return STATUS_OK;
 }
 
-enum status rig_decode(const char *file, const json_t *document, struct rig *out,
-                       struct error *error)
+static enum status decode_at(const struct json_cursor *root, struct rig *out, struct error *error)
 {
     static const char *const keys[] = {"$schema", "id", "bev", "cameras", "lidars", NULL};
-    const struct json_cursor root = json_cursor_root(file, document);
     size_t count = 0;
     memset(out, 0, sizeof *out);
-    TRY(json_object_begin(&root, keys, error));
-    TRY(decode_sensor_id(&root, out->id, error));
-    TRY(json_member_bool(&root, "bev", false, &out->bev, error));
-    struct json_cursor cameras = json_cursor_member(&root, "cameras");
+    TRY(json_object_begin(root, keys, error));
+    TRY(decode_sensor_id(root, out->id, error));
+    TRY(json_member_bool(root, "bev", false, &out->bev, error));
+    struct json_cursor cameras = json_cursor_member(root, "cameras");
     if (json_cursor_present(&cameras)) {
         TRY(json_array_begin(&cameras, 0, RIG_CAMERAS_MAX, &count, error));
     }
@@ -225,7 +223,7 @@ enum status rig_decode(const char *file, const json_t *document, struct rig *out
     }
     out->camera_count = (uint32_t)count;
     count = 0;
-    struct json_cursor lidars = json_cursor_member(&root, "lidars");
+    struct json_cursor lidars = json_cursor_member(root, "lidars");
     if (json_cursor_present(&lidars)) {
         TRY(json_array_begin(&lidars, 0, RIG_LIDARS_MAX, &count, error));
     }
@@ -236,9 +234,34 @@ enum status rig_decode(const char *file, const json_t *document, struct rig *out
     }
     out->lidar_count = (uint32_t)count;
     if (out->camera_count + out->lidar_count == 0 && !out->bev) {
-        return json_fail(&root, error, "expected a camera, a lidar or \"bev\": true, found none");
+        return json_fail(root, error, "expected a camera, a lidar or \"bev\": true, found none");
     }
-    return check_ids(&root, out, error);
+    return check_ids(root, out, error);
+}
+
+enum status rig_decode(const char *file, const json_t *document, struct rig *out,
+                       struct error *error)
+{
+    const struct json_cursor root = json_cursor_root(file, document);
+    return decode_at(&root, out, error);
+}
+
+enum status decode_rig(const struct json_cursor *cursor, struct scenario_decoder *decoder,
+                       const struct rig **out)
+{
+    if (!json_cursor_present(cursor)) {
+        return STATUS_OK;
+    }
+    struct rig *rig = arena_alloc(decoder->arena, 1, sizeof *rig);
+    TRY(memory_check(rig, decoder->error, "no memory for a rig"));
+    TRY(decode_at(cursor, rig, decoder->error));
+    *out = rig;
+    return STATUS_OK;
+}
+
+json_t *encode_rig(const struct rig *rig)
+{
+    return rig_encode(rig);
 }
 
 enum status rig_read(const char *path, struct rig *out, struct error *error)

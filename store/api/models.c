@@ -226,6 +226,9 @@ void job_key_make(struct job_spec *spec, uint64_t fresh)
     update_text(&hash, spec->backend);
     update_text(&hash, spec->revision);
     sha256_update(&hash, &spec->seed, sizeof spec->seed);
+    if (spec->rig[0] != '\0') {
+        update_text(&hash, spec->rig);
+    }
     if (fresh != 0) {
         sha256_update(&hash, &fresh, sizeof fresh);
     }

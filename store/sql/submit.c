@@ -214,6 +214,7 @@ static void bind_question(struct query *query, const struct job_spec *spec)
     query_text(query, spec->scenario_hash);
     query_int(query, (int64_t)spec->seed);
     query_int(query, spec->rollout_count);
+    query_text(query, spec->rig);
 }
 
 /* The suite's own job with this key, or that was submitted under it and has moved to another
@@ -292,6 +293,7 @@ static enum status insert_rows(struct submit_call *call, const struct job_spec *
     query_text_or_null(&insert, spec->audit_key[0] != '\0' ? call->audited.key : "");
     query_text_or_null(&insert, call->freeze != 0 ? call->asked : "");
     query_int_or_null(&insert, ids->escalation);
+    query_text(&insert, spec->rig);
     return query_run(&insert, error);
 }
 

@@ -81,6 +81,7 @@ static const struct column outcome_columns[] = {
     OUTCOME(backend, "c.backend"),
     OUTCOME(revision, "c.revision"),
     OUTCOME(seed, "COALESCE(o.seed, s.seed)"),
+    OUTCOME(rig, "s.rig"),
     /* All of a check are NULL where there was none. */
     OUTCOME(health_check, "o.health_check"),
     OUTCOME(health_tick, "o.health_tick"),

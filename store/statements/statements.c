@@ -236,7 +236,7 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " CROSS JOIN contexts c ON c.id = s.context LEFT JOIN scenarios x ON x.id = s.scenario"
         " WHERE s.key = ?1 AND j.state = 2 AND c.planner = ?2 AND c.planner_hash = ?3 AND c.tier = ?4"
         " AND c.model_hash = ?5 AND c.sampler = ?6 AND c.backend = ?7 AND c.revision = ?8"
-        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12",
+        " AND s.scenario_id || '' = ?9 AND COALESCE(x.hash, '') = ?10 AND s.seed = ?11 AND j.rollouts = ?12 AND s.rig = ?13",
     [STATEMENT_AUDITED_FIND] =
         "SELECT s.key, j.id, j.freeze_event IS NOT NULL AND c.tier = 3 FROM job_specs s"
         " CROSS JOIN jobs j ON j.id = s.job CROSS JOIN contexts c ON c.id = s.context"
@@ -254,8 +254,8 @@ static const char *const statement_sql[STATEMENT_COUNT] = {
         " shadow, freeze_event, evaluates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_SPEC_INSERT] =
         "INSERT INTO job_specs (job, suite, key, scenario_id, scenario, context, seed,"
-        " attempts_max, parent_job, audit_key, asked_key, escalation)"
-        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+        " attempts_max, parent_job, audit_key, asked_key, escalation, rig)"
+        " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     [STATEMENT_ESCALATION_SET] = "UPDATE job_specs SET escalation = ?2 WHERE job = ?1 AND escalation IS NULL",
     [STATEMENT_MEMO_SOURCE] = "SELECT verdict, COUNT(*) FROM outcomes WHERE job = ?1 GROUP BY verdict",
     [STATEMENT_MEMO_LINK] =

@@ -230,7 +230,59 @@ def rigs_are_looked_through():
     assert bad.returncode == 3 and bad.stderr.startswith("swerve: two.json: camera flat: expected a lens"), bad
 
 
-TESTS = [rigs_are_looked_through, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
+PLANNER = """
+import sys
+sys.path.insert(0, {scripts!r})
+import swerve_planner
+class Eyes(swerve_planner.Planner):
+    rig = {rig!r}
+    sensors = {sensors!r}
+    wants = {wants}
+    def act(self, observation):
+        for id, shape in {shapes!r}.items():
+            frame = observation.sensors[id].frame
+            size = tuple(getattr(frame, "shape", (len(bytes(frame)),)))
+            assert size == shape or shape is None and bytes(frame)[:2] == b"\\xff\\xd8", (id, size)
+            assert observation.sensors[id].time_ns[-1] == observation.time_ns
+        return -1.0, 0.0
+swerve_planner.run(Eyes)
+"""
+
+
+def drive(name, store, *words, rig=None, sensors=(), wants=0, shapes=None):
+    text = PLANNER.format(scripts=str(ROOT / "scripts"), rig=rig, sensors=list(sensors), wants=wants, shapes=shapes or {})
+    pathlib.Path(f"{name}.py").write_text(text)
+    return swerve("run", "sketch.json", "--world", "object", "--nominal", "--store", store, "--json", "--planner",
+                  f"exec:{sys.executable} {name}.py", *words)
+
+
+def rigs_are_driven_with():
+    rig = {"id": "pair", "bev": True, "cameras": [
+        {"id": "flat", "width": 64, "height": 36, "pose": {"x_m": 1, "y_m": 0, "z_m": 1.5}, "lens": {"fx": 40}},
+        {"id": "back", "width": 33, "height": 20, "pose": {"x_m": -1, "y_m": 0, "z_m": 1.5, "yaw_rad": 3.1},
+         "lens": {"fx": 30}}]}
+    pathlib.Path("pair.json").write_text(json.dumps(rig))
+    ours = drive("ours", "ours.db", "--rig", "pair.json", sensors=["flat", ("back", "jpeg:90"), "bev"],
+                 shapes={"flat": (36, 64, 3), "back": None, "bev": (4, 192, 96)})
+    assert ours.returncode == 0 and "sees 3 sensors of the rig pair: 0.1 MB a drive" in ours.stderr, ours
+    own = drive("own", "own.db", rig=str(pathlib.Path("pair.json").resolve()), sensors=["flat"], shapes={"flat": (36, 64, 3)})
+    builtin = drive("builtin", "builtin.db", sensors=["front"], shapes={"front": (64, 96, 3)})
+    assert own.returncode == 0 and builtin.returncode == 0, (own, builtin)
+    told = {name: json.loads(swerve("show", "1", "--json", "--store", f"{name}.db").stdout) for name in ("ours", "own", "builtin")}
+    hashes = {name: told[name].get("rig", "") for name in told}
+    assert len(hashes["ours"]) == 64 and hashes["own"] == hashes["ours"] and hashes["builtin"] == "", hashes
+    assert told["ours"]["given"] == "bev,cameras" and told["own"]["given"] == "cameras", told
+    again = swerve("replay", "1", "--store", "ours.db")
+    assert again.returncode == 0 and "1 identical" in again.stdout, again
+    mixed = swerve("compare", "ours.db", "builtin.db")
+    assert mixed.returncode != 0 and "expected two sides of one rig" in mixed.stderr, mixed
+    old = drive("old", "old.db", "--rig", "pair.json", wants=2)
+    assert old.returncode == 6 and "the built-in rig alone, the job's rig is pair" in old.stderr, old
+    none = drive("none", "none.db", "--rig", "pair.json", sensors=["roof"])
+    assert none.returncode == 6 and 'found "roof"' in none.stderr, none
+
+
+TESTS = [rigs_are_looked_through, rigs_are_driven_with, words_say_what_the_scenario_holds, pictures_decode_and_texts_are_inert,
          numbers_cover_neither_each_other_nor_anybody, stop_lines_are_in_words_and_legend, wrong_uses_are_named,
          both_ways_write_the_same_frames, without_ffmpeg_it_says_so, what_fails_leaves_nothing]
 

@@ -122,6 +122,7 @@ static void draw_outcome(struct outcome *out)
     out->parent_job_id = (int64_t)draw();
     out->audit_of = (int64_t)draw();
     DRAW_TEXT(out->given);
+    DRAW_TEXT(out->rig);
 }
 
 static void draw_spec(struct job_spec *out)
@@ -141,6 +142,7 @@ static void draw_spec(struct job_spec *out)
     DRAW_TEXT(out->revision);
     out->seed = draw();
     out->priority = (int32_t)draw();
+    DRAW_TEXT(out->rig);
     out->rollout_count = (uint32_t)draw();
     out->attempts_max = (uint32_t)draw();
     out->parent_job_id = (int64_t)draw();
@@ -340,6 +342,7 @@ static void anything_else_is_refused(void)
     static struct outcome in;
     state = 11;
     draw_outcome(&in);
+    in.rig[0] = '\0'; /* it may be missing */
     json_t *good = outcome_encode(&in);
     EXPECT(good != NULL);
     const char *key;
@@ -408,7 +411,7 @@ static void make_outcome_plain(struct outcome *outcome)
                            outcome->pool,          outcome->model_hash,  outcome->sampler,
                            outcome->backend,       outcome->revision,    outcome->trace_hash,
                            outcome->artifact_hash, outcome->error,       outcome->health_check,
-                           outcome->evidence_hash, outcome->given};
+                           outcome->evidence_hash, outcome->given,       outcome->rig};
     int64_t *const numbers[] = {&outcome->id,        &outcome->job_id,  &outcome->epoch,
                                 &outcome->metres_mm, &outcome->mflop,   &outcome->parent_job_id,
                                 &outcome->device_ns, &outcome->audit_of};

@@ -96,7 +96,7 @@ static enum status open_runner(const struct golden_options *options, const struc
         .device = options->device,
         .clock = clock_system(),
     };
-    return runner_open(&source, spec, out, error);
+    return runner_open(&source, spec, NULL, out, error);
 }
 
 /* Cost of a finished job, whatever came of it. */

@@ -18,8 +18,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static enum status tell(const struct planner *planner, struct planner_trial *told,
+                        struct error *error)
+{
+    const struct rig *rig = planner_rig(planner);
+    const struct rig_choice *choice = planner_choice(planner);
+    snprintf(told->loaded, sizeof told->loaded, "%s", planner_loaded(planner));
+    memcpy(told->rig_id, rig->id, sizeof told->rig_id);
+    told->sensor_count = choice->count;
+    for (uint32_t i = 0; i < choice->count; i++) {
+        told->session_bytes += rig_chosen_bytes(rig, &choice->sensors[i]);
+    }
+    return rig_hash(rig, told->rig, error);
+}
+
 static enum status try_here(const char *spec, const struct planner_confinement *confinement,
-                            bool on_device, char loaded[SHA256_HEX_BYTES], struct error *error)
+                            const struct rig *rig, bool on_device, struct planner_trial *told,
+                            struct error *error)
 {
     static const struct swerve_place somewhere = {0, "a device"}; /* nobody is told of it */
     struct planner *planner = NULL;
@@ -28,10 +43,11 @@ static enum status try_here(const char *spec, const struct planner_confinement *
         .confinement = confinement,
         .place = on_device ? &somewhere : NULL,
         .trial = true,
+        .rig = rig,
     };
     enum status status = planner_open(spec, &config, &planner, error);
-    if (status == STATUS_OK && loaded != NULL) {
-        snprintf(loaded, SHA256_HEX_BYTES, "%s", planner_loaded(planner));
+    if (status == STATUS_OK && told != NULL) {
+        status = tell(planner, told, error);
     }
     planner_close(planner);
     return status;
@@ -39,7 +55,8 @@ static enum status try_here(const char *spec, const struct planner_confinement *
 
 /* The child: tries, and writes its error to the pipe. */
 _Noreturn static void try_and_tell(int fd, const char *spec,
-                                   const struct planner_confinement *confinement, bool on_device)
+                                   const struct planner_confinement *confinement,
+                                   const struct rig *rig, bool on_device)
 {
     struct error error = {.status = STATUS_OK, .text = ""};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -47,7 +64,7 @@ _Noreturn static void try_and_tell(int fd, const char *spec,
     signal(SIGTERM, SIG_DFL);
     /* Text that a plugin prints is no part of what the command prints. */
     error.status = dup2(STDERR_FILENO, STDOUT_FILENO) >= 0
-                       ? try_here(spec, confinement, on_device, NULL, &error)
+                       ? try_here(spec, confinement, rig, on_device, NULL, &error)
                        : error_set(&error, STATUS_IO, "stdout: %s", strerror(errno));
     ssize_t wrote = write(fd, &error, sizeof error);
     _exit(wrote == (ssize_t)sizeof error ? 0 : 1);
@@ -77,7 +94,8 @@ static enum status await(int fd, const char *spec, int64_t deadline_ms, struct e
 }
 
 static enum status try_apart(const char *spec, const struct planner_confinement *confinement,
-                             bool on_device, int64_t deadline_ms, struct error *error)
+                             const struct rig *rig, bool on_device, int64_t deadline_ms,
+                             struct error *error)
 {
     int ends[2];
     int how = 0;
@@ -89,7 +107,7 @@ static enum status try_apart(const char *spec, const struct planner_confinement 
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        try_and_tell(ends[1], spec, confinement, on_device);
+        try_and_tell(ends[1], spec, confinement, rig, on_device);
     }
     int code = errno;
     close(ends[1]);
@@ -121,13 +139,13 @@ static enum status try_apart(const char *spec, const struct planner_confinement 
 }
 
 enum status planner_try(const char *spec, const struct planner_confinement *confinement,
-                        bool on_device, int64_t deadline_ms, char loaded[SHA256_HEX_BYTES],
-                        struct error *error)
+                        const struct rig *rig, bool on_device, int64_t deadline_ms,
+                        struct planner_trial *told, struct error *error)
 {
-    if (loaded != NULL) {
-        loaded[0] = '\0';
+    if (told != NULL) {
+        memset(told, 0, sizeof *told);
     }
     return strncmp(planner_spec_bare(spec), "plugin:", strlen("plugin:")) == 0
-               ? try_apart(spec, confinement, on_device, deadline_ms, error)
-               : try_here(spec, confinement, on_device, loaded, error);
+               ? try_apart(spec, confinement, rig, on_device, deadline_ms, error)
+               : try_here(spec, confinement, rig, on_device, told, error);
 }

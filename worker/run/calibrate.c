@@ -126,7 +126,7 @@ static enum status drive_conditioning(struct drive *drive, const struct suite *s
         clip(suite, options->model->config->horizon_ticks[drive->conditioning]);
     TRY(memory_check(scenarios, error, "calibrate: no memory for %u scenarios",
                      suite->entry_count));
-    enum status status = runner_open(&source, &spec, &open, error);
+    enum status status = runner_open(&source, &spec, NULL, &open, error);
     if (status == STATUS_OK) {
         drive->runner = open.runner;
         status = drive_suite(drive, suite, scenarios, error);

@@ -50,7 +50,7 @@ static void hand_back_unstarted(struct claim_loop *loop, const struct job_lease 
 
 /* The runner for a leased job; its planner is not tried again when it did not start before. */
 static enum status get_runner(struct claim_loop *loop, const struct job_lease *lease,
-                              struct runner **runner, struct error *error)
+                              const struct rig *rig, struct runner **runner, struct error *error)
 {
     struct store_planner planner;
     unstarted_planner(&lease->spec, &planner);
@@ -63,7 +63,7 @@ static enum status get_runner(struct claim_loop *loop, const struct job_lease *l
         *error = loop->unstarted.why;
         return STATUS_DEVICE;
     }
-    return runner_cache_get(&loop->cache, &lease->spec, runner, error);
+    return runner_cache_get(&loop->cache, &lease->spec, rig, runner, error);
 }
 
 /* Compares a job with its scenario and this worker: what it says is its submitter's word until
@@ -93,6 +93,18 @@ static enum status check_spec(const struct job_spec *spec, const struct scenario
     return STATUS_OK;
 }
 
+/* Its runner has no room here now, or its planner does not start here. */
+static void give_back(struct claim_loop *loop, const struct job_lease *lease,
+                      const struct error *why)
+{
+    if (why->status == STATUS_PLANNER) {
+        hand_back_unstarted(loop, lease, why);
+        return;
+    }
+    claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
+    loop->runners_full = true;
+}
+
 /* Starts one leased job, or reports why it cannot start. */
 static void begin(struct claim_loop *loop, const struct job_lease *lease)
 {
@@ -101,19 +113,17 @@ static void begin(struct claim_loop *loop, const struct job_lease *lease)
     struct runner *runner = NULL;
     struct job_run *job = NULL;
     int64_t start_ns = clock_thread_cpu_ns(loop->clock);
-    enum status status = get_runner(loop, lease, &runner, &error);
-    if (status == STATUS_BUSY) {
-        claim_loop_pending_add(loop, lease)->kind = COMPLETION_RELEASED;
-        loop->runners_full = true;
-        return;
-    }
-    if (status == STATUS_PLANNER) {
-        hand_back_unstarted(loop, lease, &error);
-        return;
-    }
-    THEN(status, prepared_cache_get(loop->prepared_scenarios, loop->config->store,
-                                    lease->spec.scenario_hash, &prepared, &error));
+    enum status status = prepared_cache_get(loop->prepared_scenarios, loop->config->store,
+                                            lease->spec.scenario_hash, &prepared, &error);
     THEN(status, check_spec(&lease->spec, prepared_scenario(prepared), &error));
+    if (status == STATUS_OK) {
+        status = get_runner(loop, lease, prepared_scenario(prepared)->rig, &runner, &error);
+        if (status == STATUS_BUSY || status == STATUS_PLANNER) {
+            prepared_cache_put(loop->prepared_scenarios, prepared);
+            give_back(loop, lease, &error);
+            return;
+        }
+    }
     THEN(status, job_run_create(lease, prepared, &job, &error));
     if (status == STATUS_OK) {
         /* Making the scenario ready is part of what the job costs. */

@@ -124,7 +124,8 @@ static const char *find_fault(const struct job_run *job, const struct outcome *o
                 strcmp(outcome->planner, spec->planner) == 0 &&
                 strcmp(outcome->planner_hash, spec->planner_hash) == 0 &&
                 strcmp(outcome->model_hash, spec->model_hash) == 0 &&
-                strcmp(outcome->sampler, spec->sampler) == 0;
+                strcmp(outcome->sampler, spec->sampler) == 0 &&
+                strcmp(outcome->rig, spec->rig) == 0;
     return job_run_rollout_of(job, outcome->branch_id) == job->rollout_count
                ? "it is none of the scenario's"
            : outcome->artifact_hash[0] == '\0'      ? "no trace came with it"

@@ -4,6 +4,7 @@
 #include "worker/run/outcome_build.h"
 
 #include "base/check.h"
+#include "schemas/job_context.h"
 #include "schemas/scenario_json.h"
 
 #include <stdio.h>
@@ -29,8 +30,6 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     *out = (struct outcome){
         .job_id = job->lease.job_id,
         .epoch = job->lease.epoch,
-        .tier = spec->tier,
-        .seed = spec->seed,
         .verdict = result->verdict,
         .reasons = result->reasons,
         .metrics = result->metrics,
@@ -47,16 +46,8 @@ void outcome_build(const struct job_run *job, uint32_t rollout, struct outcome *
     out->safety_critical = slices.safety_critical;
     memcpy(out->slice, slices.value, sizeof out->slice);
     memcpy(out->suite_id, spec->suite_id, sizeof out->suite_id);
-    memcpy(out->scenario_id, spec->scenario_id, sizeof out->scenario_id);
-    memcpy(out->scenario_hash, spec->scenario_hash, sizeof out->scenario_hash);
+    job_context_copy(spec, out);
     snprintf(out->branch_id, sizeof out->branch_id, "%s", branch_id(job, rollout));
-    memcpy(out->planner, spec->planner, sizeof out->planner);
-    memcpy(out->planner_hash, spec->planner_hash, sizeof out->planner_hash);
-    memcpy(out->pool, spec->pool, sizeof out->pool);
-    memcpy(out->model_hash, spec->model_hash, sizeof out->model_hash);
-    memcpy(out->sampler, spec->sampler, sizeof out->sampler);
-    memcpy(out->backend, spec->backend, sizeof out->backend);
-    memcpy(out->revision, spec->revision, sizeof out->revision);
     memcpy(out->trace_hash, result->trace_hash, sizeof out->trace_hash);
     memcpy(out->given, job->given, sizeof out->given);
     memcpy(out->error, result->error, sizeof out->error);

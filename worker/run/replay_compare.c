@@ -41,6 +41,7 @@ static const char *const not_replayed[] = {
     "suite_id",
     "planner",
     "planner_hash",
+    "rig",
     "tier",
     "pool",
     "model_hash",

@@ -72,7 +72,7 @@ enum status runner_create(const struct runner_config *config, struct runner **ou
     snprintf(runner->planner_hash, sizeof runner->planner_hash, "%s",
              config->planner_hash != NULL ? config->planner_hash : "");
     enum status status = STATUS_OK;
-    if (!allocate(runner, config->slot_count)) {
+    if (!allocate(runner, config->slot_count) || !runner_keep_rig(runner)) {
         status = error_set(error, STATUS_NO_MEMORY, "runner: out of memory");
         goto fail;
     }
@@ -141,6 +141,7 @@ void runner_destroy(struct runner *runner)
     planner_close(runner->planner);
     runner_ops(runner)->close(runner->world);
     sensors_destroy(runner->sensors);
+    free(runner->rig);
     free(runner->slots);
     free(runner->actions);
     free(runner->active);

@@ -29,8 +29,10 @@ enum { RUNNER_CPU_WIDTH = 2 }; /* rollouts at a time and thread, of a model on t
 
 struct runner_config {
     const struct world_ops *world;
-    const char *planner;                  /* spec, copied */
-    const char *planner_hash;             /* identity it must have, copied; NULL, "": any */
+    const char *planner;      /* spec, copied */
+    const char *planner_hash; /* identity it must have, copied; NULL, "": any */
+    const struct rig *rig;    /* offered to the planner, copied; NULL: the built-in one */
+    const char *rig_hash;     /* that it must be shown, copied; NULL: whichever it is */
     struct planner_config planner_config; /* session_count is set by the runner */
     uint32_t slot_count;
     /* Learned worlds; see struct world_config. */

@@ -26,7 +26,8 @@ static bool serves(const struct cache_entry *entry, const struct job_spec *spec)
            strcmp(entry->planner, spec->planner) == 0 &&
            strcmp(entry->planner_hash, spec->planner_hash) == 0 &&
            strcmp(entry->model_hash, spec->model_hash) == 0 &&
-           strcmp(entry->sampler, spec->sampler) == 0 && strcmp(entry->backend, spec->backend) == 0;
+           strcmp(entry->sampler, spec->sampler) == 0 &&
+           strcmp(entry->backend, spec->backend) == 0 && strcmp(entry->rig, spec->rig) == 0;
 }
 
 /* A planner whose files changed gets a new runner. An idle one of the old files goes first, because
@@ -68,7 +69,7 @@ static struct cache_entry *find_place(struct runner_cache *cache)
 }
 
 enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *spec,
-                             struct runner **out, struct error *error)
+                             const struct rig *rig, struct runner **out, struct error *error)
 {
     for (uint32_t i = 0; i < RUNNER_CACHE_RUNNERS_MAX; i++) {
         if (serves(&cache->entries[i], spec)) {
@@ -86,13 +87,14 @@ enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *
     if (place->open.runner != NULL) {
         close_entry(cache, place);
     }
-    TRY(runner_open(&cache->source, spec, &place->open, error));
+    TRY(runner_open(&cache->source, spec, rig, &place->open, error));
     place->tier = spec->tier;
     snprintf(place->planner, sizeof place->planner, "%s", spec->planner);
     memcpy(place->planner_hash, spec->planner_hash, sizeof place->planner_hash);
     memcpy(place->model_hash, spec->model_hash, sizeof place->model_hash);
     memcpy(place->sampler, spec->sampler, sizeof place->sampler);
     memcpy(place->backend, spec->backend, sizeof place->backend);
+    memcpy(place->rig, spec->rig, sizeof place->rig);
     place->last_use = ++cache->uses;
     *out = place->open.runner;
     return STATUS_OK;

@@ -1,6 +1,6 @@
 /*
  * Runner cache: the runners that a worker keeps open, one per (tier, planner and its hash, model,
- * sampler). What is asked for often stays open; the least recently used idle one makes room.
+ * sampler, rig). What is asked for often stays open; the least recently used idle one makes room.
  */
 #ifndef SWERVE_WORKER_RUN_RUNNER_CACHE_H
 #define SWERVE_WORKER_RUN_RUNNER_CACHE_H
@@ -17,6 +17,7 @@ struct cache_entry {
     char model_hash[SHA256_HEX_BYTES];
     char sampler[LIMIT_ID_BYTES];
     char backend[LIMIT_ID_BYTES];
+    char rig[SHA256_HEX_BYTES];
     uint64_t last_use;
 };
 
@@ -30,10 +31,11 @@ struct runner_cache {
     uint64_t captures, batches, up_bytes, down_bytes; /* as in world_cost */
 };
 
-/* The runner for a spec, opened when needed. STATUS_BUSY: all are running, or an earlier version of
- * a plugin is. Opening fails when the planner's files are not those that were submitted. */
+/* The runner for a spec and the rig of its scenario (NULL: the built-in one), opened when needed.
+ * STATUS_BUSY: all are running, or an earlier version of a plugin is. Opening fails when the
+ * planner's files are not those that were submitted. */
 enum status runner_cache_get(struct runner_cache *cache, const struct job_spec *spec,
-                             struct runner **out, struct error *error);
+                             const struct rig *rig, struct runner **out, struct error *error);
 
 /* Closes all; their jobs must have been taken out. */
 void runner_cache_finish(struct runner_cache *cache);

@@ -32,7 +32,10 @@ struct runner {
     bool planner_opened;     /* once, so that `wants` is known */
     uint32_t wants;
     struct sensors *sensors; /* that the planner chose; NULL: none */
-    bool on_device;          /* the world runs on one */
+    struct rig *rig;         /* owned; NULL: the built-in one is offered */
+    char rig_hash[SHA256_HEX_BYTES];
+    bool rig_checked;
+    bool on_device; /* the world runs on one */
     char backend[DEVICE_NAME_BYTES];
     struct swerve_place place; /* of the world's pictures; backend NULL: in host memory */
     bool views_opened;
@@ -128,6 +131,10 @@ void runner_fork_due(struct runner *runner, uint32_t slot);
 void runner_share_cost(struct runner *runner);
 
 /* ---- planner instances (runner_isolate.c) ---- */
+
+/* Keeps what its configuration says of a rig, which is lent while it is created. False: out of
+ * memory. */
+bool runner_keep_rig(struct runner *runner);
 
 enum status runner_open_planner(struct runner *runner, struct error *error);
 

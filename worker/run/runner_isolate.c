@@ -12,6 +12,7 @@
 #include "base/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void runner_keep_output(struct runner *runner, struct rollout *rollout)
@@ -46,6 +47,42 @@ static enum status check_identity(const struct runner *runner, const char *files
                      : planner_loaded(planner)[0] != '\0' ? "its files changed, or what it imports,"
                                                           : "its files changed",
                      runner->planner_hash, found);
+}
+
+bool runner_keep_rig(struct runner *runner)
+{
+    const struct rig *rig = runner->config.rig;
+    const char *hash = runner->config.rig_hash;
+    runner->config.rig = NULL;
+    runner->config.rig_hash = NULL;
+    runner->rig_checked = hash != NULL;
+    snprintf(runner->rig_hash, sizeof runner->rig_hash, "%s", hash != NULL ? hash : "");
+    if (rig == NULL) {
+        return true;
+    }
+    runner->rig = malloc(sizeof *runner->rig);
+    if (runner->rig != NULL) {
+        *runner->rig = *rig;
+    }
+    return runner->rig != NULL;
+}
+
+/* Results are stored under the rig that was submitted. */
+static enum status check_rig(const struct runner *runner, const struct planner *planner,
+                             struct error *error)
+{
+    char found[SHA256_HEX_BYTES];
+    if (!runner->rig_checked) {
+        return STATUS_OK;
+    }
+    TRY(rig_hash(planner_rig(planner), found, error));
+    if (strcmp(found, runner->rig_hash) == 0) {
+        return STATUS_OK;
+    }
+    return error_set(
+        error, STATUS_PLANNER,
+        "planner %.600s: expected the rig %.12s of the job, found %s (%.12s)", runner->planner_spec,
+        runner->rig_hash[0] != '\0' ? runner->rig_hash : "swerve", planner_rig(planner)->id, found);
 }
 
 /* A view for every session, where the planner looks on the device. */
@@ -91,6 +128,7 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     struct planner_config config = runner->config.planner_config;
     struct planner *planner = NULL;
     config.session_count = runner->session_count;
+    config.rig = runner->rig;
     config.place = runner->place.backend != NULL ? &runner->place : NULL;
     char files[SHA256_HEX_BYTES] = "";
     bool checked = runner->planner_hash[0] != '\0';
@@ -99,6 +137,7 @@ enum status runner_open_planner(struct runner *runner, struct error *error)
     }
     TRY(planner_open(runner->planner_spec, &config, &planner, error));
     enum status status = checked ? check_identity(runner, files, planner, error) : STATUS_OK;
+    THEN(status, check_rig(runner, planner, error));
     THEN(status, take_sensors(runner, planner, error));
     if (status != STATUS_OK) {
         planner_close(planner);

@@ -84,12 +84,14 @@ static enum status choose_device(const struct runner_source *source, const struc
 }
 
 enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
-                        struct open_runner *out, struct error *error)
+                        const struct rig *rig, struct open_runner *out, struct error *error)
 {
     struct open_runner opened = {0};
     struct runner_config config = {
         .planner = spec->planner,
         .planner_hash = spec->planner_hash,
+        .rig = rig,
+        .rig_hash = spec->rig,
         .planner_config = source->planner_config,
         .slot_count = source->slot_count,
         .thread_count = source->thread_count,

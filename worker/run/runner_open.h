@@ -35,11 +35,11 @@ struct open_runner {
     const struct models_model *model; /* NULL: none */
 };
 
-/* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, backend ("" is
- * "cpu"). STATUS_DEVICE: no such world, model, sampler or device here. STATUS_BUSY: all models that
- * may be open are held. */
+/* Of the spec: tier, planner, planner_hash ("" for any), model_hash, sampler, rig, backend ("" is
+ * "cpu"). `rig`: of the job's scenario, NULL: the built-in one. STATUS_DEVICE: no such world,
+ * model, sampler or device here. STATUS_BUSY: all models that may be open are held. */
 enum status runner_open(const struct runner_source *source, const struct job_spec *spec,
-                        struct open_runner *out, struct error *error);
+                        const struct rig *rig, struct open_runner *out, struct error *error);
 void runner_close(struct open_runner *open); /* accepts one that is not open */
 
 #endif

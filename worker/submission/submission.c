@@ -147,37 +147,66 @@ static uint32_t entry_planner_count(const struct suite_entry *entry)
     return entry->planner_count > 0 ? entry->planner_count : 1;
 }
 
+/* A planner as it starts when it is offered a rig. */
+struct planner_tried {
+    char spec[LIMIT_SPEC_BYTES];
+    char offered[SHA256_HEX_BYTES]; /* of the rig */
+    char hash[SHA256_HEX_BYTES];    /* its identity */
+    char rig[SHA256_HEX_BYTES];     /* whose sensors it is shown */
+};
+
 struct planner_hashes {
-    char spec[LIMIT_PLANNERS + 1][LIMIT_SPEC_BYTES];
-    char hash[LIMIT_PLANNERS + 1][SHA256_HEX_BYTES];
+    struct planner_tried list[4 * (LIMIT_PLANNERS + 1)];
     uint32_t count;
 };
 
-/* Hash of a planner spec, computed once per suite. */
+/* Adds facts that a trial alone tells. */
+static enum status try_planner(const struct submission_options *options, const struct rig *rig,
+                               struct planner_tried *tried, struct error *error)
+{
+    struct planner_trial told = {.loaded = ""};
+    memcpy(tried->rig, tried->offered, sizeof tried->rig);
+    if (options->trial == NULL) {
+        return STATUS_OK;
+    }
+    TRY(options->trial(options->trial_context, tried->spec, rig, &told, error));
+    planner_identity_extend(tried->hash, told.loaded);
+    if (told.rig_id[0] != '\0') {
+        memcpy(tried->rig, told.rig, sizeof tried->rig);
+    }
+    return STATUS_OK;
+}
+
+/* A planner spec that is offered a rig (NULL: the built-in one), tried once per suite. */
 static enum status planner_hash(struct planner_hashes *cache,
                                 const struct submission_options *options, const char *spec,
-                                const char **hash, struct error *error)
+                                const struct rig *rig, const struct planner_tried **out,
+                                struct error *error)
 {
-    char loaded[SHA256_HEX_BYTES] = "";
+    char offered[SHA256_HEX_BYTES] = "";
+    if (rig != NULL) {
+        TRY(rig_hash(rig, offered, error));
+    }
     for (uint32_t i = 0; i < cache->count; i++) {
-        if (strcmp(cache->spec[i], spec) == 0) {
-            *hash = cache->hash[i];
+        if (strcmp(cache->list[i].spec, spec) == 0 &&
+            strcmp(cache->list[i].offered, offered) == 0) {
+            *out = &cache->list[i];
             return STATUS_OK;
         }
     }
-    if (cache->count == COUNT_OF(cache->spec) || strlen(spec) >= LIMIT_SPEC_BYTES) {
+    if (cache->count == COUNT_OF(cache->list) || strlen(spec) >= LIMIT_SPEC_BYTES) {
         return error_set(error, STATUS_LIMIT,
-                         "planners: expected at most %d specs of at most %d bytes", LIMIT_PLANNERS,
-                         LIMIT_SPEC_BYTES - 1);
+                         "planners: expected at most %zu specs and rigs, of at most %d bytes",
+                         COUNT_OF(cache->list), LIMIT_SPEC_BYTES - 1);
     }
+    struct planner_tried *tried = &cache->list[cache->count];
     TRY(planner_spec_check(spec, error));
-    TRY(planner_identity(spec, cache->hash[cache->count], error));
-    if (options->loads != NULL) {
-        TRY(options->loads(options->loads_context, spec, loaded, error));
-        planner_identity_extend(cache->hash[cache->count], loaded);
-    }
-    snprintf(cache->spec[cache->count], sizeof cache->spec[0], "%s", spec);
-    *hash = cache->hash[cache->count++];
+    TRY(planner_identity(spec, tried->hash, error));
+    snprintf(tried->spec, sizeof tried->spec, "%s", spec);
+    memcpy(tried->offered, offered, sizeof tried->offered);
+    TRY(try_planner(options, rig, tried, error));
+    cache->count++;
+    *out = tried;
     return STATUS_OK;
 }
 
@@ -319,12 +348,13 @@ static enum status ask(struct submission *out, const struct suite_entry *entry,
 
 /* Members that jobs of the question have alike, but for the model. */
 static void describe(const struct asked *question, const struct submission_options *options,
-                     const char *planner, const char *planner_identity, struct job_spec *spec)
+                     const struct planner_tried *planner, struct job_spec *spec)
 {
     enum tier tier = question->decision.tier;
     *spec = (struct job_spec){.tier = tier, .attempts_max = options->attempts_max};
-    snprintf(spec->planner, sizeof spec->planner, "%s", planner);
-    memcpy(spec->planner_hash, planner_identity, sizeof spec->planner_hash);
+    memcpy(spec->planner, planner->spec, sizeof spec->planner);
+    memcpy(spec->planner_hash, planner->hash, sizeof spec->planner_hash);
+    memcpy(spec->rig, planner->rig, sizeof spec->rig);
     snprintf(spec->pool, sizeof spec->pool, "%s", question->decision.pool);
     snprintf(spec->backend, sizeof spec->backend, "%s",
              is_learned(tier) ? options->backend : "cpu");
@@ -334,8 +364,8 @@ static void describe(const struct asked *question, const struct submission_optio
 /* The jobs of a question under one planner. */
 static enum status add_work(struct submission *out, const struct asked *question,
                             const struct submission_options *options,
-                            const struct route_horizons *horizons, const char *planner,
-                            const char *planner_identity, struct error *error)
+                            const struct route_horizons *horizons,
+                            const struct planner_tried *planner, struct error *error)
 {
     const struct suite_entry *entry = question->entry;
     bool own = options->seed_count == 0 && !options->nominal;
@@ -345,7 +375,7 @@ static enum status add_work(struct submission *out, const struct asked *question
                                    .seed_count = entry_seed_count(entry, options),
                                    .priority = entry->priority};
     struct job_spec spec;
-    describe(question, options, planner, planner_identity, &spec);
+    describe(question, options, planner, &spec);
     if (is_learned(spec.tier)) {
         TRY(set_model(options->models, options->conditioning, options->precision, &spec, error));
     }
@@ -379,9 +409,9 @@ static enum status add_entry(struct submission *out, const struct suite_entry *e
     TRY(check_trace_bytes(entry, &question.document->scenario, error));
     for (uint32_t p = 0; p < entry_planner_count(entry); p++) {
         const char *planner = entry->planner_count > 0 ? entry->planners[p] : options->planner;
-        const char *hash = NULL;
-        TRY(planner_hash(hashes, options, planner, &hash, error));
-        TRY(add_work(out, &question, options, &horizons, planner, hash, error));
+        const struct planner_tried *tried = NULL;
+        TRY(planner_hash(hashes, options, planner, question.document->scenario.rig, &tried, error));
+        TRY(add_work(out, &question, options, &horizons, tried, error));
     }
     return STATUS_OK;
 }
@@ -583,10 +613,12 @@ enum status submission_renew(const struct submission_options *options, const cha
     TRY(memory_check(hashes, error, "suite %s: out of memory", suite_id));
     submission_renewed_prefix(suite_id, specs, count, start);
     for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-        const char *hash = NULL;
-        status = planner_hash(hashes, options, specs[i].planner, &hash, error);
+        const struct planner_tried *tried = NULL;
+        const struct submission_options untried = {.fresh = options->fresh};
+        status = planner_hash(hashes, specs[i].rig[0] == '\0' ? options : &untried,
+                              specs[i].planner, NULL, &tried, error);
         if (status == STATUS_OK) {
-            memcpy(specs[i].planner_hash, hash, sizeof specs[i].planner_hash);
+            memcpy(specs[i].planner_hash, tried->hash, sizeof specs[i].planner_hash);
             snprintf(specs[i].revision, sizeof specs[i].revision, "%s", revision_hash);
             snprintf(specs[i].suite_id, sizeof specs[i].suite_id, "%.*s%04x", LIMIT_ID_BYTES - 5,
                      start, (unsigned)(options->fresh ^ options->fresh >> 32) & 0xffff);

@@ -12,13 +12,16 @@
 #include "scheduler/trust.h"
 #include "store/api/store.h"
 #include "worker/models/models.h"
+#include "worker/planner/planner_trial.h"
 
 struct submission_options {
     const char *planner; /* for entries that name none */
-    /* Asked once of each planner: what it loads (planner_loaded()), by starting it. */
-    enum status (*loads)(void *context, const char *planner, char loaded[SHA256_HEX_BYTES],
-                         struct error *error);
-    void *loads_context;
+    /* Asked once of each planner and rig that it is offered (NULL: the built-in one), by starting
+     * it: the loaded files and the rig count. All empty: the files of its command line, and the rig
+     * that it is offered. */
+    enum status (*trial)(void *context, const char *planner, const struct rig *rig,
+                         struct planner_trial *out, struct error *error);
+    void *trial_context;
     uint64_t fresh;      /* not 0: results under this number are no others' (make them again) */
     const char *backend; /* of learned tiers: "cpu", "cuda:sm_90"; other tiers run on the CPU */
     struct route_policy policy;
@@ -70,7 +73,7 @@ struct submission {
 
 enum { SUBMISSION_PAGE = 1000 }; /* jobs at hand, at the most */
 
-/* Pure but for planner files, whose content is hashed, and for what `loads` does. Fails with
+/* Pure but for planner files, whose content is hashed, and for what `trial` does. Fails with
  * everything unsent. The suite has to stay as long as the submission, the options need not. The
  * first page is at hand. */
 enum status submission_build(const struct suite *suite, const struct submission_options *options,
@@ -98,8 +101,9 @@ void submission_renewed_prefix(const char *suite_id, const struct job_spec *spec
                                char out[LIMIT_ID_BYTES]);
 
 /* Makes jobs that a store has had into new ones of a suite of their own: the planner and the
- * revision as they are now, and keys under `options->fresh`. Of the options that and `loads` count.
- */
+ * revision as they are now, and keys under `options->fresh`. Of the options that and `trial` count:
+ * not for jobs of another rig than the built-in one, which lies in their scenario or their planner;
+ * those go by the planner's files. */
 enum status submission_renew(const struct submission_options *options, const char *suite_id,
                              struct job_spec *specs, uint32_t count, struct error *error);
 

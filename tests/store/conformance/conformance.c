@@ -193,7 +193,7 @@ static void finished_results_are_taken_over(void)
  * jobs with the key of a finished one that differ in one member each. */
 static void keys_of_other_questions_answer_nothing(void)
 {
-    enum { DIFFERENCES = 10 };
+    enum { DIFFERENCES = 11 };
 
     open_store(true);
     submit_plain("a", "k", 1);
@@ -204,13 +204,13 @@ static void keys_of_other_questions_answer_nothing(void)
         snprintf(suite, sizeof suite, "b-%d", i);
         make_specs(suite, "k", 1);
         struct job_spec *spec = &specs[0];
-        char *const texts[] = {spec->planner, spec->planner_hash, spec->model_hash, spec->sampler,
-                               spec->backend, spec->revision,     spec->scenario_id};
+        char *const texts[] = {spec->planner, spec->planner_hash, spec->model_hash,  spec->sampler,
+                               spec->backend, spec->revision,     spec->scenario_id, spec->rig};
         if (i < (int)COUNT_OF(texts)) {
             strcpy(texts[i], "other");
-        } else if (i == 7) {
-            spec->seed ^= UINT64_C(1) << 40;
         } else if (i == 8) {
+            spec->seed ^= UINT64_C(1) << 40;
+        } else if (i == 9) {
             spec->tier = spec->tier == TIER_OBJECT ? TIER_REPLAY : TIER_OBJECT;
         } else {
             const char body[] = "{\"another\": 1}";

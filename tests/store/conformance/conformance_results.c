@@ -1142,15 +1142,16 @@ static void jobs_that_name_nobody_can_be_named_later(void)
  * otherwise is refused with a sentence. */
 static void outcomes_answer_their_job(void)
 {
-    static const char *const members[] = {"scenario_id",  "scenario_hash", "seed",   "planner",
-                                          "planner_hash", "revision",      "pool",   "tier",
-                                          "model_hash",   "sampler",       "backend"};
+    static const char *const members[] = {"scenario_id",  "scenario_hash", "seed",    "planner",
+                                          "planner_hash", "revision",      "pool",    "tier",
+                                          "model_hash",   "sampler",       "backend", "rig"};
     static const enum completion_kind kinds[] = {COMPLETION_DONE, COMPLETION_FLAGGED,
                                                  COMPLETION_PARTIAL};
     open_store(true);
     make_student("a", "student");
     specs[0].rollout_count = 2;
     strcpy(specs[0].planner, "exec:ours");
+    strcpy(specs[0].rig, "a rig");
     submit_made("a", 1, 1);
     EXPECT_INT(claim("w", 1), 1);
     for (size_t kind = 0; kind < 3; kind++) {
@@ -1165,9 +1166,9 @@ static void outcomes_answer_their_job(void)
             completions[0].outcomes = outcomes;
             completions[0].outcome_count = 1 + last;
             struct outcome *lie = &outcomes[last];
-            char *texts[] = {lie->scenario_id,  lie->scenario_hash, NULL,        lie->planner,
-                             lie->planner_hash, lie->revision,      lie->pool,   NULL,
-                             lie->model_hash,   lie->sampler,       lie->backend};
+            char *texts[] = {lie->scenario_id,  lie->scenario_hash, NULL,         lie->planner,
+                             lie->planner_hash, lie->revision,      lie->pool,    NULL,
+                             lie->model_hash,   lie->sampler,       lie->backend, lie->rig};
             if (texts[i] != NULL) {
                 strcpy(texts[i], i == 3 ? "exec:rival" : "");
             }

@@ -338,13 +338,14 @@ static void a_trial_outlives_the_plugin(void)
     };
     struct error error = {0};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        EXPECT_INT(planner_try(cases[i].spec, NULL, false, i == 0 ? 300 : 60000, NULL, &error),
-                   STATUS_PLANNER);
+        EXPECT_INT(
+            planner_try(cases[i].spec, NULL, NULL, false, i == 0 ? 300 : 60000, NULL, &error),
+            STATUS_PLANNER);
         EXPECT_CONTAINS(error.text, cases[i].reason);
         EXPECT(waitpid(-1, NULL, WNOHANG) < 0); /* no child is left */
     }
-    EXPECT_OK(planner_try("plugin:" PLUGIN_EXAMPLE, NULL, false, 60000, NULL, &error), error);
-    EXPECT_OK(planner_try("builtin:reference", NULL, false, 60000, NULL, &error), error);
+    EXPECT_OK(planner_try("plugin:" PLUGIN_EXAMPLE, NULL, NULL, false, 60000, NULL, &error), error);
+    EXPECT_OK(planner_try("builtin:reference", NULL, NULL, false, 60000, NULL, &error), error);
 }
 
 int main(void)

@@ -294,12 +294,12 @@ static void it_is_told_where_it_is_or_refused(void)
 static void trials_know_where_it_will_be(void)
 {
     struct error error = {0};
-    EXPECT_INT(planner_try("plugin:" PLUGIN_DEVICE, NULL, false, 60000, NULL, &error),
+    EXPECT_INT(planner_try("plugin:" PLUGIN_DEVICE, NULL, NULL, false, 60000, NULL, &error),
                STATUS_PLANNER);
     EXPECT_CONTAINS(error.text, "runs on the CPU");
-    EXPECT_OK(planner_try("plugin:" PLUGIN_DEVICE, NULL, true, 60000, NULL, &error), error);
-    EXPECT_OK(planner_try("plugin:" PLUGIN_EITHER, NULL, false, 60000, NULL, &error), error);
-    EXPECT_INT(planner_try("plugin:" PLUGIN_BAD "?fail", NULL, true, 60000, NULL, &error),
+    EXPECT_OK(planner_try("plugin:" PLUGIN_DEVICE, NULL, NULL, true, 60000, NULL, &error), error);
+    EXPECT_OK(planner_try("plugin:" PLUGIN_EITHER, NULL, NULL, false, 60000, NULL, &error), error);
+    EXPECT_INT(planner_try("plugin:" PLUGIN_BAD "?fail", NULL, NULL, true, 60000, NULL, &error),
                STATUS_PLANNER);
 }
 

@@ -4,7 +4,7 @@
  * Cameras of the built-in rig are those that every world shows; cameras of other rigs are drawn
  * from the scene, by worlds that have one (slot_picture).
  */
-#include "worker/run/sensors.h"
+#include "worker/given/sensors.h"
 
 #include "base/check.h"
 #include "base/jpeg/jpeg_encode.h"
@@ -252,7 +252,7 @@ enum status shots_take(struct shots *shots, const struct world *world, uint32_t 
     for (uint32_t i = 0; i < sensors->choice.count; i++) {
         const struct sensor *sensor = &sensors->list[i];
         const bool is_dark = (sensor->darkens & dark) != 0;
-        /* Images that need no packing are drawn where they stay. */
+        /* Plain frames are drawn where they stay. */
         uint8_t *drawn = sensor->chosen.jpeg_quality > 0 ? sensors->drawn : shots->frames[i];
         if (is_dark && shots->list[i].bytes[0] > 0) {
             continue;

@@ -5,8 +5,8 @@
  * `struct sensors` is a runner's: which sensors, and what drawing them needs. `struct shots` is a
  * rollout's: the last frame of each. A frame depends on the scene alone, so forks copy frames.
  */
-#ifndef SWERVE_WORKER_RUN_SENSORS_H
-#define SWERVE_WORKER_RUN_SENSORS_H
+#ifndef SWERVE_WORKER_GIVEN_SENSORS_H
+#define SWERVE_WORKER_GIVEN_SENSORS_H
 
 #include "engine/worlds/world.h"
 #include "schemas/planner.h"
