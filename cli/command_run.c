@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/gate_options.h"
+#include "cli/kept/kept.h"
 #include "cli/label/label_options.h"
 #include "cli/pool.h"
 #include "cli/serving/serving.h"
@@ -49,6 +50,7 @@ struct run_options {
     const char *junit;
     struct gate_options gate;
     struct label_options labels;
+    bool keep_planner;
     struct serving_options dashboard; /* without an address: none */
     int64_t workers;
     int64_t slots;
@@ -505,12 +507,19 @@ static int run(const struct run_options *options, const char *path)
         status = serving_prepare(&options->dashboard, &logger, &opened.dashboard, &error);
     }
     THEN(status, try_planners(&submission, options->confinement, &error));
+    struct kept_list kept = {0};
+    if (options->keep_planner) {
+        THEN(status, kept_pack(submission.specs, submission.job_count, options->confinement, &kept,
+                               &error));
+    }
     THEN(status, open_store(options, &store_config, &opened, &error));
     struct store *store = opened.store;
     THEN(status, pool_check_rights(store, &error));
     THEN(status, submission_send(&submission, store, (uint32_t)options->suite.weight, &error));
     bool sent = status == STATUS_OK;
     THEN(status, label_options_send(&options->labels, store, submission.suite_id, &error));
+    THEN(status, kept_send(&kept, store, submission.suite_id, &error));
+    kept_finish(&kept);
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
@@ -570,6 +579,9 @@ static enum status check_options(struct run_options *options, struct error *erro
     }
     options->suite.store_url = options->store_url;
     TRY(label_options_check(&options->labels, error));
+    if (options->keep_planner) {
+        TRY(kept_check_store(cli_store_url(options->store_url), error));
+    }
     TRY(check_dashboard(options, error));
     return gate_options_read(&options->gate, error);
 }
@@ -606,6 +618,9 @@ int command_run(int argc, char **argv)
         {"--summary", "FILE.md", "write Markdown for a CI page", .text = &options.summary},
         {"--junit", "FILE.xml", "write JUnit for a CI system", .text = &options.junit},
         {"--json", NULL, "print one JSON object", .flag = &options.json},
+        {"--keep-planner", NULL,
+         "keep the planner's files with the suite, up to 8 MiB, for replay; a store that is a path",
+         .flag = &options.keep_planner},
         {"--verbose", NULL, "say what is going on", .flag = &options.verbose},
         GATE_OPTION_ROWS(options.gate),
         {"--dashboard", "[ADDR:PORT]",
