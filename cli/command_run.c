@@ -102,8 +102,8 @@ static enum status try_planners(const struct submission *submission,
                                 const struct planner_confinement *confinement, struct error *error)
 {
     struct trials trials = {0};
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        const struct job_spec *spec = &submission->specs[i];
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        const struct job_spec *spec = &submission->kinds[i];
         bool exec = strncmp(planner_spec_bare(spec->planner), "exec:", strlen("exec:")) == 0;
         if (!exec && !tried(&trials, spec)) {
             TRY(planner_try(spec->planner, confinement, is_on_device(spec), PLANNER_TRY_MS, NULL,
@@ -184,8 +184,8 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
 static const char *device_of(const struct run_options *options, const struct submission *submission)
 {
     const char *given = options->suite.device;
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        if (strcmp(submission->specs[i].backend, "cpu") != 0) {
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        if (strcmp(submission->kinds[i].backend, "cpu") != 0) {
             return strcmp(given, "auto") == 0 ? "cuda:0" : given;
         }
     }
@@ -220,8 +220,8 @@ static enum status run_jobs(const struct run_options *options, struct store *sto
     struct pools *pools = calloc(1, sizeof *pools);
     TRY(memory_check(pools, error, "run: out of memory"));
     pools->config = config;
-    for (uint32_t i = 0; i < submission->job_count; i++) {
-        pools_want(pools, submission->specs[i].pool);
+    for (uint32_t i = 0; i < submission->kind_count; i++) {
+        pools_want(pools, submission->kinds[i].pool);
     }
     status = supervise(pools, store, submission->suite_id, error);
     pools_stop(pools);
@@ -364,7 +364,6 @@ static int present(const struct run_options *options, struct store *store,
     if (summary_load(store, submission->suite_id, &summary, &error) != STATUS_OK) {
         return cli_fail(&error);
     }
-    summary_measure_peak(&summary);
     int code = 0;
     struct careful_answers answers = careful_answers_begin();
     if (options->report != NULL &&
@@ -523,8 +522,8 @@ static int run(const struct run_options *options, const char *path)
     struct store_suite_status before = {0};
     THEN(status, store->ops->suite_status(store, submission.suite_id, &before, &error));
     THEN(status, run_jobs(options, store, &submission, &logger, &error));
-    if (status != STATUS_OK && submission.job_count > 0) {
-        explain_world(options, &submission.specs[0], &error);
+    if (status != STATUS_OK && submission.kind_count > 0) {
+        explain_world(options, &submission.kinds[0], &error);
     }
     if (status == STATUS_OK) {
         double wall_s = (double)(clock_now_ns(clock) - start_ns) / (double)NS_PER_S;

@@ -373,9 +373,6 @@ static enum status print_report(const struct suite_query *query, struct store *s
         status = report_check(query->report, error);
     }
     THEN(status, summary_load(store, id, &summary, error));
-    if (status == STATUS_OK) {
-        summary_measure_peak(&summary);
-    }
     if (status == STATUS_OK && query->report != NULL) {
         status = report_write(store, cli_store_url(query->store_url), id, &summary,
                               &answers.careful, query->report, error);
