@@ -128,10 +128,12 @@ static void show_progress(const struct store_suite_status *status, int64_t since
         snprintf(flags, sizeof flags, "  flagged %lld", (long long)flagged);
     }
     char rates[PROGRESS_RATES_BYTES];
+    char bar[PROGRESS_BAR_BYTES];
+    progress_bar_text(status, bar);
     int64_t eta_ms = status->eta_ms > since_ms ? status->eta_ms - since_ms : 0;
-    fprintf(stderr, "%s%lld/%lld rollouts%s%s  %.2f miles  $%.6f  ETA %s%s",
-            terminal ? "\r\033[K" : "", (long long)done, (long long)status->rollouts_total, flags,
-            progress_rates_text(status, rates),
+    fprintf(stderr, "%s%s%s%lld/%lld rollouts%s%s  %.2f miles  $%.6f  ETA %s%s",
+            terminal ? "\r\033[K" : "", bar, bar[0] != '\0' ? "  " : "", (long long)done,
+            (long long)status->rollouts_total, flags, progress_rates_text(status, rates),
             (double)status->metres_mm / (double)MM_PER_M / M_PER_MILE,
             (double)status->cost_uusd / (double)UUSD_PER_USD,
             progress_eta_text(status->eta_ms < 0 ? -1 : eta_ms, eta), terminal ? "" : "\n");

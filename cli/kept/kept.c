@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "schemas/json_read.h"
+#include "store/api/label_pages.h"
 #include "store/api/store_url.h"
 #include "worker/planner/planner_spec.h"
 #include "worker/planner/planner_trial.h"
@@ -25,7 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DEPTH_MAX = 16, LABELS_PAGE = 100, FOLDERS_OPEN = 16 };
+enum { DEPTH_MAX = 16, FOLDERS_OPEN = 16 };
 
 /* Files that are gathered. */
 struct pack {
@@ -414,39 +415,34 @@ enum status kept_send(const struct kept_list *kept, struct store *store, const c
     return STATUS_OK;
 }
 
-/* The artifact with the files of that planner; "": there is none. */
-static enum status find(struct store *store, const char *planner_hash,
-                        char artifact[SHA256_HEX_BYTES], struct error *error)
+struct search {
+    const char *planner_hash;
+    char *artifact; /* [SHA256_HEX_BYTES] */
+};
+
+/* The first pack of a planner stays: later ones are the same files. */
+static enum status look_at(void *context, const struct label *label, struct error *error)
 {
     const size_t hash_bytes = SHA256_HEX_BYTES - 1;
-    struct label *page = calloc(LABELS_PAGE, sizeof *page);
-    uint32_t count = LABELS_PAGE;
-    TRY(memory_check(page, error, "planner's files: out of memory"));
-    enum status status = STATUS_OK;
-    artifact[0] = '\0';
-    for (int64_t after = 0; status == STATUS_OK && count == LABELS_PAGE && artifact[0] == '\0';) {
-        status = store->ops->labels(store, label_kind_names[LABEL_FILES], after, page, LABELS_PAGE,
-                                    &count, error);
-        for (uint32_t i = 0; status == STATUS_OK && i < count; i++) {
-            after = page[i].id;
-            if (strncmp(page[i].text, planner_hash, hash_bytes) == 0) {
-                snprintf(artifact, SHA256_HEX_BYTES, "%s", page[i].text + hash_bytes + 1);
-            }
-        }
+    const struct search *search = context;
+    (void)error;
+    if (search->artifact[0] == '\0' &&
+        strncmp(label->text, search->planner_hash, hash_bytes) == 0) {
+        snprintf(search->artifact, SHA256_HEX_BYTES, "%s", label->text + hash_bytes + 1);
     }
-    free(page);
-    return status;
+    return STATUS_OK;
 }
 
 enum status kept_unpack(struct store *store, const char *planner_hash,
                         char folder[LIMIT_PATH_BYTES], bool *found, struct error *error)
 {
-    char artifact[SHA256_HEX_BYTES];
+    char artifact[SHA256_HEX_BYTES] = "";
+    struct search search = {planner_hash, artifact};
     void *data = NULL;
     size_t bytes = 0;
     folder[0] = '\0';
     *found = false;
-    TRY(find(store, planner_hash, artifact, error));
+    TRY(labels_each(store, LABEL_FILES, look_at, &search, error));
     if (artifact[0] == '\0') {
         return STATUS_OK;
     }
