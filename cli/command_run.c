@@ -113,8 +113,8 @@ static enum status try_planners(const struct submission *submission,
     return STATUS_OK;
 }
 
-/* On a terminal one line that changes, elsewhere a line each time. The store says how long it takes
- * from the moment that a job ended last, `since_ms` ago. */
+/* On a terminal one line that changes, elsewhere a line each time. The store said how long it takes
+ * `since_ms` ago. */
 static void show_progress(const struct store_suite_status *status, int64_t since_ms, bool terminal)
 {
     int64_t done = 0;
@@ -150,7 +150,8 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
     int64_t period_ns = (terminal ? PROGRESS_MS : PROGRESS_LINE_MS) * NS_PER_MS;
     int64_t shown_ns = terminal ? 0 : start_ns;
     int64_t finished = -1;
-    int64_t changed_ns = start_ns; /* when a job ended last, or began to be waited for */
+    int64_t eta_ms = -1;
+    int64_t changed_ns = start_ns; /* when the store last said another time */
     for (;;) {
         struct store_suite_status now;
         TRY(store->ops->suite_status(store, suite_id, &now, error));
@@ -158,7 +159,8 @@ static enum status supervise(struct pools *pools, struct store *store, const cha
         finished = store_jobs_ended(&now);
         bool over = store_jobs_open(&now) == 0;
         int64_t now_ns = clock_now_ns(clock);
-        changed_ns = progressed ? now_ns : changed_ns;
+        changed_ns = progressed || now.eta_ms != eta_ms ? now_ns : changed_ns;
+        eta_ms = now.eta_ms;
         if ((over && terminal) || now_ns - shown_ns > period_ns) {
             shown_ns = now_ns;
             show_progress(&now, (now_ns - changed_ns) / NS_PER_MS, terminal);

@@ -25,9 +25,8 @@ static double left_ns(const struct progress_part *part)
     if (part->other_ticks > 0 && part->other_wall_ns > 0) {
         return (double)open * ((double)part->other_wall_ns / (double)part->other_ticks);
     }
-    if (part->ticks_running > 0 && part->running_ns > 0 && part->workers > 0) {
-        return (double)open * ((double)part->running_ns / (double)part->ticks_running) /
-               (double)part->workers;
+    if (part->ticks_running > 0 && part->running_ns > 0) {
+        return (double)open * ((double)part->running_ns / (double)part->ticks_running);
     }
     return -1.0;
 }

@@ -189,8 +189,9 @@ static enum status read_elsewhere(struct db *db, int64_t suite, struct progress_
 }
 
 /* How far the jobs that are being driven have come. */
-static enum status read_running(struct db *db, int64_t suite, struct progress_part *parts,
-                                uint32_t count, struct store_suite_status *out, struct error *error)
+static enum status read_running(struct db *db, int64_t suite, int64_t now_ns,
+                                struct progress_part *parts, uint32_t count,
+                                struct store_suite_status *out, struct error *error)
 {
     struct query query = query_begin(db, STATEMENT_RUNNING_OF_SUITE);
     query_int(&query, suite);
@@ -201,8 +202,7 @@ static enum status read_running(struct db *db, int64_t suite, struct progress_pa
             if (parts[i].pool == pool && parts[i].tier == tier) {
                 int64_t ticks = query_take_int(&query);
                 parts[i].ticks_running = ticks < parts[i].ticks_open ? ticks : parts[i].ticks_open;
-                parts[i].running_ns = query_take_int(&query);
-                parts[i].workers = query_take_int(&query);
+                parts[i].running_ns = now_ns - query_take_int(&query);
                 out->ticks_running += parts[i].ticks_running;
                 break;
             }
@@ -211,8 +211,8 @@ static enum status read_running(struct db *db, int64_t suite, struct progress_pa
     return query_end(&query, error);
 }
 
-enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite_status *out,
-                                struct error *error)
+enum status stats_read_progress(const struct sql_store *store, struct db *db, int64_t suite,
+                                struct store_suite_status *out, struct error *error)
 {
     struct progress_part parts[PARTS_MAX];
     uint32_t count = 0;
@@ -234,7 +234,7 @@ enum status stats_read_progress(struct db *db, int64_t suite, struct store_suite
     enum status ended = query_end(&query, status == STATUS_OK ? error : NULL);
     THEN(status, ended);
     if (out->jobs[JOB_LEASED] > 0) {
-        THEN(status, read_running(db, suite, parts, count, out, error));
+        THEN(status, read_running(db, suite, claim_time_ns(store), parts, count, out, error));
     }
     for (uint32_t i = 0; i < count && status == STATUS_OK; i++) {
         bool begun = parts[i].ticks > parts[i].ticks_open && parts[i].wall_ns > 0;

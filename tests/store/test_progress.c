@@ -221,7 +221,7 @@ static void jobs_that_run_count_by_their_ticks(void)
     status = status_of(store, "s");
     EXPECT_INT(status.ticks_ended, 0);
     EXPECT_INT(status.ticks_running, 20 + 20 + JOB_TICKS); /* no more than is planned */
-    EXPECT_INT(status.eta_ms, 200 * 6000 / 160);           /* 6 s of a device for 160 ticks */
+    EXPECT_INT(status.eta_ms, 200 * 8000 / 160);           /* 8 s for 160 ticks */
     EXPECT_TEXT(progress_bar_text(&status, text), "[########............]  44% of ticks");
     progress[0].ticks = 10; /* goes back no more than a cost does */
     EXPECT_OK(store->ops->heartbeat(store, &worker, progress, JOBS, cancelled, &cancelled_count,

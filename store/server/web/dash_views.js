@@ -181,9 +181,10 @@ export async function overviewView(context) {
     };
     context.main.replaceChildren(
       storeTiles(data, trust.tile),
-      el('h2', {}, 'Suites ', el('a', {class: 'small', href: '#/trend'}, 'trend')),
+      el('h2', {}, 'Suites'),
       el('div', {class: 'card'}, table(suiteColumns, data.suites, 'No suites yet: swerve submit SUITE --store ..')),
       pager(data.suites.length + (data.suites.length === 1 ? ' suite' : ' suites, newest first'), before.length ? before[before.length - 1] : null, data.next ?? null, go),
+      el('p', {class: 'small'}, el('a', {href: '#/trend'}, 'Trend of the rate over runs')),
       ...(data.pools.length > 1 ? [el('h2', {}, 'Pools'), poolCards(data)] : []));
   };
   page.path([]);
