@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "cli/confinement_options.h"
 #include "cli/dump/debug_dump.h"
-#include "cli/replay_planner.h"
+#include "cli/kept/replay_planner.h"
 #include "report/report_drive.h"
 #include "worker/run/prepared_cache.h"
 #include "worker/run/replay_compare.h"

@@ -2,12 +2,13 @@
  * Planner of a replay: the one that drove an outcome, by its files as they are now, or by those
  * that the store kept; where neither is it, that is said and the files as they are now drive.
  */
-#ifndef SWERVE_CLI_REPLAY_PLANNER_H
-#define SWERVE_CLI_REPLAY_PLANNER_H
+#ifndef SWERVE_CLI_KEPT_REPLAY_PLANNER_H
+#define SWERVE_CLI_KEPT_REPLAY_PLANNER_H
 
-#include "cli/cli.h"
-#include "cli/confinement_options.h"
+#include "store/api/store.h"
 #include "worker/run/runner_open.h"
+
+enum { REPLAY_PATHS_MAX = 64 }; /* shown to a planner whose files the store kept */
 
 struct replay_planner {
     struct open_runner open;
@@ -15,7 +16,7 @@ struct replay_planner {
     char hash[SHA256_HEX_BYTES];            /* and with what it loaded */
     char kept[LIMIT_PATH_BYTES];            /* folder of files that the store kept; "": none */
     struct planner_confinement confinement; /* of those */
-    const char *paths[CONFINEMENT_NAMES_MAX + 1]; /* that are shown to it */
+    const char *paths[REPLAY_PATHS_MAX];    /* that are shown to it */
 };
 
 /* Opens a runner for `spec`. `store`, borrowed: may have kept the files, and it is said on stderr

@@ -1,8 +1,9 @@
 /*
  * Planner of a replay. See replay_planner.h.
  */
-#include "cli/replay_planner.h"
+#include "cli/kept/replay_planner.h"
 
+#include "base/check.h"
 #include "base/text.h"
 #include "cli/kept/kept.h"
 #include "worker/planner/planner_spec.h"
@@ -38,6 +39,7 @@ static enum status open_there(struct replay_planner *planner, const struct runne
     planner->confinement = *here->planner_config.confinement;
     planner->confinement.sandbox = true;
     planner->confinement.environment_listed = true;
+    CHECK(planner->confinement.path_count < REPLAY_PATHS_MAX);
     for (uint32_t i = 0; i < planner->confinement.path_count; i++) {
         planner->paths[i] = here->planner_config.confinement->paths[i];
     }
